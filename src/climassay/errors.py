@@ -23,6 +23,12 @@ class ModelError(ClimassayError):
     """A model cannot be found, verified or loaded, or cannot do what is asked of it."""
 
 
+class NoAnswerError(ModelError):
+    """Models were asked and none answered; what they were asked is recorded, and asked again by the next run."""
+
+    exit_code = 1
+
+
 class MissingExtraError(ClimassayError):
     """An optional dependency is not installed; the message names the extra that brings it."""
 

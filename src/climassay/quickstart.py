@@ -19,7 +19,7 @@ from climassay.api.documents import add_documents, ask
 from climassay.api.generation import generate
 from climassay.corpus.collection import survey_collections
 from climassay.demo import CLAIM, PASSAGE_OVERLAP, PASSAGE_SIZE, QUESTION, SHORT_DEBATE
-from climassay.errors import InputError
+from climassay.errors import InputError, NoAnswerError
 from climassay.evaluation import load_plan
 from climassay.factcheck import DebateSettings, advocates_from_names
 from climassay.factcheck.results.page import DEMONSTRATION, ENDING
@@ -34,13 +34,14 @@ from climassay.prompts import profile_of
 from climassay.questions import option_letter
 from climassay.records.queries import RunDetails, list_runs, run_details
 from climassay.reporting import as_markdown, counted
+from climassay.reporting.results import Result
 from climassay.session import Session
 from climassay.workspace import Workspace
 
 NAME = "quickstart"
 """Name of the collection, the dataset and the experiment."""
 
-State = Literal["done", "found", "skipped"]
+State = Literal["done", "found", "skipped", "failed"]
 
 
 class Dialog(Protocol):
@@ -259,10 +260,14 @@ def _asked(context: QuickstartContext) -> str | None:
 
 def _ask(context: QuickstartContext, answer: str, _dialog: Dialog) -> str:
     result = ask(answer, NAME, model=context.model, workspace=context.session, passages=PASSAGES)
-    if result.error is not None:
-        return result.text
+    _raise_failure(result)
     sources = [f"[{source.number}] {source.citation}" for source in result.sources]
     return "\n".join([result.text, *sources])
+
+
+def _raise_failure(result: Result) -> None:
+    if (failure := result.failure()) is not None:
+        raise failure
 
 
 def _checked(context: QuickstartContext) -> str | None:
@@ -288,8 +293,7 @@ def _check(context: QuickstartContext, answer: str, _dialog: Dialog) -> str:
     transcript = check_claim(answer, settings=settings, model=context.model, workspace=context.session, force=True)
     page = transcript.save(context.folder / "factcheck.html")
     verdict = transcript.verdict
-    if verdict.error is not None:
-        return f"No verdict: {verdict.error}"
+    _raise_failure(transcript)
     opinions = [
         f"{opinion.advocate}, round {opinion.round}: {opinion.verdict or 'no opinion'}"
         for held in transcript.rounds
@@ -411,6 +415,7 @@ def _generate(context: QuickstartContext, answer: str, _dialog: Dialog) -> str:
     )
     write_file(recipe, text)  # a file of its own, so that the command shown does the same
     drafts = generate(NAME, recipe=recipe, workspace=context.session)
+    _raise_failure(drafts)
     told = len(_drafts(context))
     if not drafts:
         return f"None of {told} drafts passed the checks: write them with a larger model (--model)."
@@ -435,10 +440,9 @@ def _annotate(context: QuickstartContext, answer: str, dialog: Dialog) -> str:
 
 def _evaluated(context: QuickstartContext) -> str | None:
     for run in context.runs("evaluate run"):
-        if run.config.get("experiment", {}).get("name") == NAME and run.results.get("outcomes"):
-            return (
-                f"{len(run.results['outcomes'])} answers in the run {run.summary.id}; {context.folder / 'report.html'}"
-            )
+        answers = [one for one in run.results.get("outcomes", ()) if one["error"] is None]
+        if run.config.get("experiment", {}).get("name") == NAME and answers:
+            return f"{len(answers)} answers in the run {run.summary.id}; {context.folder / 'report.html'}"
     return None
 
 
@@ -455,6 +459,9 @@ def _evaluate(context: QuickstartContext, _answer: str, _dialog: Dialog) -> str:
     )
     write_file(experiment, text)
     result = run_plan(load_plan(experiment), model=context.model, workspace=context.session)
+    outcomes = result.experiment.outcomes
+    if all(one.error is not None for one in outcomes):
+        raise NoAnswerError(f"No question was answered: {outcomes[0].error}")
     report = result.save(context.folder / "report.html")
     return (
         f"{as_markdown(result.tables()[0])}\nSo few questions say little: look at the intervals. The report: {report}"
@@ -557,6 +564,7 @@ def _led(step: Step, place: str, context: QuickstartContext, dialog: Dialog) -> 
         if answer is None:
             dialog.say(f"Skipped. Alone: {step.command(context, offer)}")
             return Outcome(step.name, "skipped", "Skipped.", step.command(context, offer))
+        state: State = "done"
         try:
             said = step.work(context, answer, dialog)
         except InputError as error:
@@ -564,6 +572,8 @@ def _led(step: Step, place: str, context: QuickstartContext, dialog: Dialog) -> 
                 raise
             dialog.say(str(error))
             continue
+        except NoAnswerError as error:
+            state, said = "failed", str(error)
         command = step.command(context, answer)
         dialog.say(f"{said}\nAlone: {command}")
-        return Outcome(step.name, "done", said, command)
+        return Outcome(step.name, state, said, command)

@@ -195,6 +195,11 @@ class Session:
 
         return self._stack.enter_context(Records(self._records_url or self.workspace.records_url))
 
+    @property
+    def opened_records(self) -> "Records | None":
+        """The records, if they were needed until now."""
+        return self.__dict__.get("records")
+
     @contextmanager
     def run(
         self, command: str, config: Mapping[str, object], seeds: Mapping[str, int] | None = None

@@ -9,6 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from api_server import ApiServer, Behaviour
+from climassay.api.models import CHECK_SECONDS
 from climassay.cli.main import app
 from climassay.errors import InputError, ModelError
 from climassay.generation import Draft, Origin, SourcePassage, Wording, write_drafts
@@ -68,6 +69,66 @@ def test_check_of_what_is_no_model_raises_the_error_that_main_prints(name: str) 
     assert result.exit_code != 0
     assert getattr(result.exception, "exit_code", None) == 2
     assert str(result.exception).endswith(".")
+
+
+def test_check_of_a_server_that_is_silent_ends_within_its_time(tmp_path, monkeypatch, capsys):
+    assert CHECK_SECONDS < 60
+    monkeypatch.setattr("climassay.api.models.CHECK_SECONDS", 0.2)
+    with ApiServer() as server:
+        where = ("--base-url", server.url, "--workspace", tmp_path, "--prompt", "[[hang]]")
+        code, out, err = run_command(monkeypatch, capsys, "models", "check", "openai:test", *where)
+    assert (code, out) == (1, "")
+    assert "openai:test gave no answer: The server did not answer within 0.2 s." in err
+
+
+@pytest.fixture
+def evaluate(tmp_path, monkeypatch, capsys):
+    """Asks a server questions whose words order its answers."""
+    file, options = tmp_path / "questions.csv", "a) ice\nb) the ocean\nc) air\nd) rock"
+    with ApiServer() as server:
+        asked = ("--scoring", "letter", "--model", "openai:test", "--base-url", server.url, "-w", tmp_path / "work")
+
+        def run(orders, *more):
+            rows = [f'"What warms slowly? {order}","{options}",b,Base' for order in orders]
+            file.write_text("\n".join(["Question,Options,Answer,Complexity", *rows]), encoding="utf-8")
+            return run_command(monkeypatch, capsys, "evaluate", "mcq", file, *asked, *more)
+
+        yield run
+
+
+def test_where_no_call_is_answered_the_reason_stands_in_the_place_of_figures(evaluate, tmp_path):
+    page, orders = tmp_path / "page.html", [f"[[400 no room for request {number}]]" for number in range(3)]
+    code, out, err = evaluate(orders, "-o", page)
+    assert (code, out) == (1, "")
+    last = err.splitlines()[-1]
+    assert last.startswith("climassay: No model call gave a usable answer")
+    assert re.search(r"openai:test: all 3 calls failed: The server answered 400: no room for request \d\.", last)
+    text = page.read_text(encoding="utf-8")
+    assert "no room for request" in text
+    assert "95% interval" not in text
+    code, out, err = evaluate(orders, "--json")
+    assert code == 1
+    told = json.loads(out)
+    assert set(told) == {"run", "failed_calls"}
+    (calls,) = told["failed_calls"]
+    assert (calls["model"], calls["asked"], calls["failed"]) == ("openai:test", 3, 3)
+    assert list(calls["reasons"].values()) == [3]
+
+
+def test_calls_that_failed_are_told_with_the_figures_and_asked_again(evaluate, tmp_path):
+    page, orders = tmp_path / "page.html", ["one", "two", "[[400 no room x1]]"]
+    code, out, err = evaluate(orders, "-o", page)
+    assert code == 0
+    assert "Accuracy by level" in out
+    assert "openai:test: 1 of 3 calls failed: The server answered 400: no room." in err
+    text = page.read_text(encoding="utf-8")
+    assert "Failed calls" in text
+    assert "no room" in text
+    code, out, err = evaluate(orders, "--json")
+    assert code == 0
+    told = json.loads(out)
+    assert "failed_calls" not in told
+    assert (told["tally"]["hits"], told["tally"]["asked"]) == (2, 1)
 
 
 def test_install_verifies_what_pip_brought(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -54,6 +54,7 @@ def test_runs(climassay, run_id):
 def test_usage(climassay, run_id):
     out = done(climassay("usage", "--run", run_id))
     assert out.splitlines()[3].split() == ["openai:[test]", "ab" * 6, "2", "1", "2", "10", "2", "0", "unknown"]
+    assert "openai:[test]: 1 of 2 calls failed: The server answered 400: no." in climassay("usage")[2]
     (usage,) = json_of(climassay("usage", "--json"))
     assert (usage["prompt_tokens"], usage["failed"], usage["unpriced"]) == (10, 1, 1)
 
@@ -67,6 +68,8 @@ def test_show_a_run(climassay, run_id):
     assert "10 more rows" in out
     details = json_of(climassay("show", run_id, "--json"))
     assert len(details["results"]["scores"]) == 30
+    assert "openai:[test]: 1 of 2 calls failed: The server answered 400: no." in out
+    assert [one["reasons"] for one in details["calls"]] == [{"The server answered 400: no.": 1}]
 
 
 def test_show_a_request(climassay, run_id, tmp_path):

@@ -95,7 +95,7 @@ def test_a_failed_debate_is_one_sentence_and_no_success(climassay, tmp_path):
     short.mkdir()
     save_tiny(short)
     code, out, err = climassay("check", CLAIM, "-c", "book", *QUICK, "--model", f"local:{short}")
-    assert code == 2
+    assert code == 1
     assert "book, round 1: no opinion (" in out
     assert err.splitlines()[-1].startswith("climassay: There is no verdict, because a model call failed: ")
     assert "Traceback" not in err

@@ -194,6 +194,23 @@ def test_a_model_that_is_not_there_ends_it_with_one_sentence(tmp_path, book):
         run_quickstart(room, Listener(str(book), "Why?"))
 
 
+def test_steps_that_a_model_does_not_answer_have_failed_and_are_taken_again(room, book, writer, monkeypatch, climassay):
+    from climassay import quickstart
+
+    monkeypatch.setattr(quickstart.run_quickstart, "__defaults__", (STEPS[:4],))
+    refused = (400, {"error": {"message": "no room"}})
+    monkeypatch.setattr(ApiServer, "error", lambda _server, _request: refused)
+    place = ("--yes", "--model", MODEL, "--workspace", room.workspace.root)
+    code, out, err = climassay("quickstart", *place, "--json")
+    assert code == 1
+    steps = {step["step"]: step for step in json.loads(out)["steps"]}
+    assert {name: step["state"] for name, step in steps.items()} == {
+        "documents": "done", "ask": "failed", "check": "failed", "questions": "failed"
+    }  # fmt: skip
+    assert all("no room" in steps[name]["said"] for name in ("ask", "check", "questions"))
+    assert err.splitlines()[-1].startswith("climassay: The model gave no answer in ask, check, questions")
+
+
 def test_the_command_takes_every_offer(tmp_path, monkeypatch, climassay, writer):
     """The offered document is the primer's; questions and what builds on them are skipped, for nobody wrote them."""
     from climassay import quickstart

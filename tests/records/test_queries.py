@@ -18,6 +18,7 @@ from climassay.models.contract import Completion, GenerationRequest, Message, Op
 from climassay.records import RecordedModel, Records, tables
 from climassay.records.queries import (
     answers_to,
+    calls_by_model,
     iterate_answers,
     list_runs,
     run_details,
@@ -52,6 +53,14 @@ class Priced:
 
     def close(self):
         """Nothing to give back."""
+
+
+class Failing(Priced):
+    """Every request fails for the reason that it states."""
+
+    def generate(self, requests, *, on_result=None):
+        for index, request in enumerate(requests):
+            on_result(index, Completion.failed(request.messages[-1].content, Usage(requests=1)))
 
 
 def ask(*texts):
@@ -273,3 +282,18 @@ def test_nothing_about_the_machine_is_kept(runs, tmp_path):
     assert socket.gethostname().encode() not in content
     assert str(tmp_path).encode() not in content
     assert getpass.getuser() == "r" or f"/{getpass.getuser()}/".encode() not in content
+
+
+def test_failures_are_told_by_their_reasons_the_commonest_first(store):
+    busy = "The server answered 503: Busy."
+    reasons = [f"No answer after {n} attempts; the last one: The server answered 500: request q{n}." for n in (5, 12)]
+    with store.run("third", {}) as run:
+        RecordedModel(Failing("openai:c"), store, run).generate(ask(busy, *reasons))
+    (calls,) = calls_by_model(store.database, [run.id])
+    assert (calls.asked, calls.failed, calls.served) == (3, 3, 0)
+    assert list(calls.reasons.items()) == [("The server answered 500: request q5.", 2), (busy, 1)]
+    assert next(calls.sentences()) == "openai:c: all 3 calls failed:"
+    earlier = {one.model: one for one in calls_by_model(store.database)}
+    assert (earlier["openai:a"].asked, earlier["openai:a"].failed, earlier["openai:a"].served) == (5, 2, 2)
+    assert list(earlier["openai:a"].sentences()) == ["openai:a: 2 of 5 calls failed: No luck."]
+    assert not list(earlier["openai:b"].sentences())

@@ -120,9 +120,9 @@ def test_commands_write_down_no_key_and_no_password(tried, logged, monkeypatch):
     tried.run("corpus", "add", "seas", folder / "seas.txt", folder / "ice.txt", "--json")
     with ApiServer(Behaviour(echo_authorization=True)) as server:
         asked = ("--model", "openai:test", "--base-url", server.url)
-        tried.run("ask", "Why does the ocean warm slowly?", "-c", "seas", *asked, code=2)
-        tried.run("evaluate", "mcq", folder / "questions.csv", *asked, "--json")
-        tried.run("check", "The ocean warms slowly.", "-c", "seas", *asked, "--split", "none", "--json", code=2)
+        tried.run("ask", "Why does the ocean warm slowly?", "-c", "seas", *asked, code=1)
+        tried.run("evaluate", "mcq", folder / "questions.csv", *asked, "--json", code=1)
+        tried.run("check", "The ocean warms slowly.", "-c", "seas", *asked, "--split", "none", "--json", code=1)
     with ApiServer(Behaviour(echo_in_errors=True)) as server:
         url = server.url.replace("http://", f"http://user:{URL_PASSWORD}@")
         asked = ("--model", "openai:test", "--base-url", url)
@@ -130,7 +130,7 @@ def test_commands_write_down_no_key_and_no_password(tried, logged, monkeypatch):
         tried.run(
             "ask", "Why does the ocean warm slowly?", "-c", "seas", *asked, "--html", folder / "answer.html", "--json"
         )
-        tried.run("ask", "Why does the ocean warm [[400 refused]]?", "-c", "seas", *asked, code=2)
+        tried.run("ask", "Why does the ocean warm [[400 refused]]?", "-c", "seas", *asked, code=1)
         tried.run("evaluate", "mcq", folder / "questions.csv", *asked, "--csv", folder / "a.csv", "--markdown",
                   folder / "a.md", "--html", folder / "a.html", "--predictions", folder / "a.jsonl")  # fmt: skip
         tried.run("check", "The ocean warms slowly.", "-c", "seas", *asked, "--split", "none", "--json")
@@ -199,14 +199,15 @@ def test_what_writes_screens_and_ranks_writes_down_no_key(tried, logged, monkeyp
             monkeypatch.setenv("OPENAI_BASE_URL", url)  # the server that a recipe may name with the key
             recipe = folder / f"{name}.toml"
             recipe.write_text(RECIPE.format(name=name, url=url))
-            tried.run("generate", "run", recipe, "--html", folder / f"{name}.html", "--json")
+            tried.run("generate", "run", recipe, "--html", folder / f"{name}.html", "--json", code=1)
             recipe.unlink()  # the user's own file
             tried.run("generate", "export", name, "-o", folder / f"{name}.jsonl")
             asked, marked = ("--base-url", url, "--json"), folder / f"{name}-marked.jsonl"
             tried.run("generate", "screen", sample, "--consistency", "openai:test", "-o", marked, *asked)
             rank = folder / f"{name}-rank"
+            files = ("-o", f"{rank}.csv", "-o", f"{rank}.html")
             tried.run("judge", "rank", folder / "items.jsonl", "--group", "group", "--quality", "is clear", "--model",
-                      "openai:test", "--csv", f"{rank}.csv", "--html", f"{rank}.html", *asked)  # fmt: skip
+                      "openai:test", *files, *asked, code=int(server is broken))  # fmt: skip
             assert {request.headers["authorization"] for request in server.asked} == {f"Bearer {KEY}"}
     drafts = {name: [json.loads(line) for line in (folder / f"{name}.jsonl").open()] for name in ("broken", "within")}
     assert all(drafts.values())

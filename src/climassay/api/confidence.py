@@ -302,6 +302,8 @@ def compare_confidence(
 class FoundTopics(Result):
     """Statements in named topics."""
 
+    rests_on_calls = False
+
     named: "NamedTopics"
     statements: "Sequence[Statement]"
     file: Path

@@ -403,6 +403,8 @@ _PLAIN_SUFFIXES = (".txt", ".md", ".markdown", "")
 class TextCheck(Result):
     """A text with what was found about each of its sentences."""
 
+    rests_on_calls = False
+
     name: str
     """The file's name, or "text"."""
     collections: tuple[str, ...]

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast, get_args
 
 from climassay import evaluation
 from climassay.api.benchmarks import scores_data
+from climassay.api.records import with_failed_calls
 from climassay.errors import InputError
 from climassay.generation import annotation
 from climassay.models import DEFAULT_MODEL, Generator
@@ -137,7 +138,7 @@ def report_experiment(
     seed: int = 0,
     html: Path | None = None,
     workspace: Place = None,
-) -> Shown:
+) -> Result:
     """Write an experiment as a self-contained page: tables, figures, calibration, tests, and all answers.
 
     Args:
@@ -160,14 +161,17 @@ def report_experiment(
         scores = evaluation.score_experiment(experiment, tested=metrics, seed=seed)
         questions = [question for asked in experiment.questions.values() for question in asked]
         overlaps = [contamination(questions, read_texts(name, session.workspace), against=name) for name in against]
-    page = evaluation.experiment_report(
-        experiment, scores=scores, published=_published(published, published_set), contamination=overlaps, seed=seed
-    )
-    data: dict[str, Any] = {"run": run, "name": experiment.name, **scores_data(scores)}
-    if html is None:
-        return Shown(data, noted=(page.lead,), reported=lambda: page)
-    page.write(html)
-    return Shown({**data, "html": html}, noted=(f"{page.lead} The report is in {html}.",), reported=lambda: page)
+        page = evaluation.experiment_report(
+            experiment, scores=scores, published=_published(published, published_set), contamination=overlaps, seed=seed
+        )
+        data: dict[str, Any] = {"run": run, "name": experiment.name, **scores_data(scores)}
+        if html is not None:
+            data["html"] = html
+        note = page.lead if html is None else f"{page.lead} The report is in {html}."
+        result = with_failed_calls(Shown(data, noted=(note,), reported=lambda: page), session.records, (run,))
+    if html is not None:
+        result.report().write(html)
+    return result
 
 
 def _published(models: Sequence[str], dataset: str) -> "tuple[PublishedScore, ...]":

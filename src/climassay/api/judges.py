@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from climassay import judging
 from climassay.api.learned import check_model_path
-from climassay.errors import InputError, ModelError
+from climassay.errors import InputError, NoAnswerError
 from climassay.judging.settings import InsertMode, Scope, SortMethod
 from climassay.models import DEFAULT_MODEL, Generator, OpenWeights
 from climassay.models.provider import loaded_model
@@ -329,7 +329,7 @@ def compare_texts(
 
     Raises:
         InputError: A text is empty, or the judge cannot be opened.
-        ModelError: The model gave no answer.
+        NoAnswerError: The model gave no answer.
     """
     import numpy as np
 
@@ -343,7 +343,7 @@ def compare_texts(
     with judge.opened(workspace, "judge compare", {"texts": texts}) as at:
         result = at.method.compare(items, np.array([[0, 1]]))
         if result.failed[0]:
-            raise ModelError("The model gave no answer to the comparison.")
+            raise NoAnswerError("The model gave no answer to the comparison.")
         odds, probability = float(result.log_odds[0]), float(result.probabilities[0])
         better = "equal" if abs(odds) <= at.tie_band else "A" if odds > 0 else "B"
         data = {

@@ -20,6 +20,8 @@ NAMING = (
     "PEFT adapter) and openai:NAME, with --base-url for any OpenAI-compatible server, or PROVIDER:NAME for a "
     "provider of your own configuration."
 )
+CHECK_SECONDS = 45.0
+"""How long a server may take over a request of a check; a benchmark waits longer."""
 
 
 def list_models() -> Shown:
@@ -73,7 +75,8 @@ def check_model(
 ) -> Shown:
     """Load a model, send one prompt, and report what it is, its speed, and what its server supports.
 
-    Three short requests find out what a server's model supports; the answer is kept in the workspace.
+    Three short requests find out what a server's model supports; the answer is kept in the workspace. The server has 45
+    seconds for each, unless --deadline says otherwise: one that first has to load its model may need longer.
 
     Args:
         name: Model, for example local:smollm2 or openai:gpt-4o-mini.
@@ -96,7 +99,7 @@ def check_model(
             base_url=given.base_url,
             dtype=given.dtype,
             folder=session.workspace.root,
-            policy=retry_policy(given.deadline, given.timeout),
+            policy=retry_policy(given.deadline or CHECK_SECONDS, given.timeout),
             reasoning_effort=given.reasoning_effort,
             device=device,
             adapter=adapter,
@@ -118,7 +121,8 @@ def check_model(
         ("prompt", report.prompt),
         ("answer", report.answer),
     ]
-    return Shown(report, said=[f"{label:<12} {value}" for label, value in lines if value is not None])
+    noted = () if report.answer.strip() else ("The answer is empty: look at the model and its template on the server.",)
+    return Shown(report, said=[f"{label:<12} {value}" for label, value in lines if value is not None], noted=noted)
 
 
 def _capability_lines(known: "Capabilities") -> Iterator[tuple[str, str | None]]:

@@ -1,23 +1,144 @@
 """Records: what was asked, what came back, what it cost; and what other workspaces have."""
 
 import json
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from climassay.reporting import counted
-from climassay.reporting.results import Shown
-from climassay.reporting.tables import Column, Table
+from climassay.errors import ClimassayError, NoAnswerError
+from climassay.reporting import Report, Section, counted
+from climassay.reporting.results import Result, Shown
+from climassay.reporting.tables import Column, Table, as_markdown
 from climassay.session import Place, Session
 
 if TYPE_CHECKING:
-    from climassay.records.queries import ModelUsage, RecordedAnswer, RunDetails
+    from rich.text import Text
+
+    from climassay.records import Records
+    from climassay.records.queries import ModelCalls, ModelUsage, RecordedAnswer, RunDetails
     from climassay.records.transfer import MergedAnswers
-    from climassay.reporting.tables import Table
 
 MOST_ROWS = 20
 """Rows of a result table shown on screen."""
+_AGAIN = "The next run of the command asks only for what is missing."
+
+
+@dataclass(frozen=True, slots=True)
+class WithFailedCalls(Result):
+    """A result, and the model calls that failed on the way to it: in every form, below its tables.
+
+    Where no call at all was answered, the failures take the place of a result that rests on answers.
+    """
+
+    result: Result
+    calls: "Sequence[ModelCalls]"
+    """Of every model that was asked."""
+
+    @property
+    def alone(self) -> bool:
+        """Whether there is nothing but failures."""
+        rests = self.result.rests_on_calls and self.result.failure() is None
+        return rests and all(one.unanswered for one in self.calls)
+
+    def _failed(self) -> "list[ModelCalls]":
+        return [one for one in self.calls if one.failed]
+
+    def _table(self) -> "Table":
+        rows = [(one.model, reason, str(count)) for one in self._failed() for reason, count in one.reasons.items()]
+        note = "; ".join(f"{one.model}: {one.failed:,} of {one.asked:,} calls failed" for one in self._failed())
+        return Table.of("Failed calls", ("model", "reason", "calls"), rows, left=2, note=f"{note}. {_AGAIN}")
+
+    def tables(self) -> "list[Table]":
+        """All tables, those of the failures at the end."""
+        return [*(() if self.alone else self.result.tables()), self._table()]
+
+    def terminal_tables(self, width: int) -> "Sequence[Table]":
+        """The result's; the notes tell of the failures."""
+        return () if self.alone else self.result.terminal_tables(width)
+
+    def to_dict(self) -> Any:
+        """The data, with the failures as ``failed_calls`` where they are no list."""
+        data = self.result.to_dict()
+        if not isinstance(data, Mapping):
+            return {"failed_calls": self._failed()} if self.alone else data
+        kept = {name: value for name, value in data.items() if not self.alone or name == "run"}
+        return {**kept, "failed_calls": self._failed()}
+
+    def rows(self) -> Sequence[Mapping[str, Any]]:
+        """The records; the failures where there is nothing else."""
+        return Result.rows(self) if self.alone else self.result.rows()
+
+    def lines(self) -> "Iterable[str | Text]":
+        """The result's."""
+        return () if self.alone else self.result.lines()
+
+    def notes(self) -> Iterator[str]:
+        """The result's, and why calls failed; what is to be said of a result that failed is said by its failure."""
+        told = [sentence for one in self._failed() for sentence in one.sentences()]
+        if not self.alone:
+            yield from self.result.notes()
+            yield from (*told, _AGAIN) if self.result.failure() is None else ()
+        elif len(told) > 1:
+            yield from told
+
+    def failure(self) -> ClimassayError | None:
+        """No call was answered, or what the result says."""
+        if not self.alone:
+            return self.result.failure()
+        told = [sentence for one in self._failed() for sentence in one.sentences()]
+        why = f" {told[0]}" if len(told) == 1 else ""
+        return NoAnswerError(f"No model call gave a usable answer, so that there is nothing to show.{why} {_AGAIN}")
+
+    def title(self) -> str:
+        """The result's."""
+        return self.result.title()
+
+    def markdown(self) -> str:
+        """All tables."""
+        return Result.markdown(self) if self.alone else f"{self.result.markdown()}\n{as_markdown(self._table())}"
+
+    def report(self) -> Report:
+        """The report with the failures before everything else."""
+        section = Section("Failed calls", (self._table(),))
+        if self.alone:
+            return Report(
+                self.title(), "No model call gave a usable answer, so that there is nothing to show.", (section,)
+            )
+        page = self.result.report()
+        return replace(page, sections=(section, *page.sections))
+
+    def page(self) -> str:
+        """The report; a page of the result's own tells of failures itself."""
+        own = type(self.result).page is not Result.page and not self.alone
+        return self.result.page() if own else Result.page(self)
+
+
+def failed_calls(records: "Records", runs: Sequence[str] = (), *, besides: str = "") -> list[str]:
+    """How many calls of each model failed in some runs, by default the latest of this session, and why.
+
+    A model is left out whose reason is told already, ``besides``.
+    """
+    calls = _calls(records, runs)
+    return [one for part in calls if not any(why in besides for why in part.reasons) for one in part.sentences()]
+
+
+def none_answered(records: "Records") -> bool:
+    """Whether models were asked in the latest runs of this session, and none of them answered."""
+    calls = _calls(records, ())
+    return bool(calls) and all(one.unanswered for one in calls)
+
+
+def with_failed_calls(result: Result, records: "Records", runs: Sequence[str] = ()) -> Result:
+    """A result with the model calls that failed in some runs, by default the latest of this session, if any failed."""
+    calls = _calls(records, runs)
+    return WithFailedCalls(result, calls) if any(one.failed for one in calls) else result
+
+
+def _calls(records: "Records", runs: Sequence[str]) -> "list[ModelCalls]":
+    from climassay.records.queries import calls_by_model
+
+    return calls_by_model(records.database, runs or tuple(records.begun))
 
 
 def list_runs(*, workspace: Place = None) -> Shown:
@@ -55,18 +176,20 @@ def show_record(what: str, *, workspace: Place = None) -> Shown:
 
 
 def model_usage(run: str | None = None, *, workspace: Place = None) -> Shown:
-    """Show tokens, cost and failures of each model; unknown costs are marked.
+    """Show tokens, cost and failures of each model, with the reasons; unknown costs are marked.
 
     Args:
         run: Only this run.
         workspace: Where the records lie.
     """
-    from climassay.records.queries import usage_by_model
+    from climassay.records.queries import calls_by_model, usage_by_model
 
     with Session.opened(workspace) as session:
-        result, place = usage_by_model(session.records.database, run), session.records.database.shown_url
-    none = () if result else (f"Nothing has been asked yet in {place}.",)
-    return Shown(result, (_usage_table(result),) if result else (), [asdict(one) for one in result], noted=none)
+        database = session.records.database
+        result, calls = usage_by_model(database, run), calls_by_model(database, None if run is None else [run])
+    told = [sentence for one in calls for sentence in one.sentences()]
+    notes = told if result else (f"Nothing has been asked yet in {database.shown_url}.",)
+    return Shown(result, (_usage_table(result),) if result else (), [asdict(one) for one in result], noted=notes)
 
 
 def export_records(file: Path, run: str | None = None, *, workspace: Place = None) -> Shown:
@@ -164,6 +287,7 @@ def _run(details: "RunDetails") -> Shown:
         f"from {summary.started_at} to {summary.ended_at or 'now'}",
         *([f"error: {details.error}"] if details.error else []),
         f"asked {summary.asked} ({summary.failed} failed), {summary.served} from the records",
+        *(sentence for one in details.calls for sentence in one.sentences()),
         f"configuration: {json.dumps(details.config, ensure_ascii=False)}",
         f"seeds: {json.dumps(details.seeds, ensure_ascii=False)}",
     ]

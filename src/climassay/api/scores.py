@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 class ScoredAnswers(Result):
     """Answers of a file with their scores."""
 
+    rests_on_calls = False
+
     answers: "AnswerTable"
     scores: "AnswerScores"
 

@@ -8,6 +8,7 @@ import typer
 from typer import Argument, Option
 
 from climassay.api import benchmarks, experiments, scores
+from climassay.api.records import failed_calls
 from climassay.cli.main import WholeHelpGroup
 from climassay.cli.options import (
     PREDICTIONS,
@@ -20,6 +21,7 @@ from climassay.cli.options import (
     WorkspaceOptions,
     print_json,
     rows_written,
+    stderr_console,
     stdout_console,
 )
 from climassay.errors import InputError
@@ -146,6 +148,7 @@ def table(
             seed=seed,
             workspace=session,
         )
+        failed = failed_calls(session.records, (run,))
     chosen = result.chosen(only or (), form)
     if output is not None and form == "csv":
         write_table(output, chosen[0][1])
@@ -157,6 +160,8 @@ def table(
         console = stdout_console()
         for part in result.for_screen(only or (), console.width):
             console.print(part)
+        for sentence in failed:
+            stderr_console().print(sentence, highlight=False, soft_wrap=True)
     elif output is None:
         typer.echo(result.written(only or (), form), nl=False)
 

@@ -33,7 +33,7 @@ from climassay.cli.options import (
     stdout_console,
     with_flags,
 )
-from climassay.errors import InputError, ModelError
+from climassay.errors import InputError
 from climassay.factcheck.configuration import (
     AdvocateSettings,
     CheckFilter,
@@ -174,17 +174,15 @@ def check(
         transcript = claims.check_claim(
             made, settings=settings, samples=samples, force=force, workspace=session, **shown
         )
-    # Files first: what is printed as JSON says that all went well.
-    scale = load_scale(settings.scale)
-    reached = transcript.verdict.outcome == "verdict"
-    if claim_review is not None and (as_json or reached):
-        from climassay.factcheck import claim_review as reviewed
+        # Files first: what is printed as JSON says that all went well.
+        scale = load_scale(settings.scale)
+        reached = transcript.verdict.outcome == "verdict"
+        if claim_review is not None and (as_json or reached):
+            from climassay.factcheck import claim_review as reviewed
 
-        review = reviewed(transcript, url=str(url), author=str(publisher), scale=scale)
-        write_file(claim_review, json.dumps(review, ensure_ascii=False, indent=2))
-    emit(replace(transcript, past=past), as_json, output)
-    if transcript.verdict.outcome == "failed":
-        raise ModelError(f"There is no verdict, because a model call failed: {transcript.verdict.error}")
+            review = reviewed(transcript, url=str(url), author=str(publisher), scale=scale)
+            write_file(claim_review, json.dumps(review, ensure_ascii=False, indent=2))
+        emit(replace(transcript, past=past), as_json, output, session=session)
     if claim_review is not None and not reached:
         raise InputError(f"{claim_review} was not written: without a verdict there is nothing to review.")
 
@@ -245,13 +243,13 @@ def run(
             force=force,
             workspace=session,
         )
-    result = replace(result, file=Path(file).name)
-    if pages is not None:
-        result = result.write_pages(pages, next((one for one in output or () if one.suffix == ".html"), None))
-    if transcripts is not None:
-        lines = [json.dumps(one.to_dict(), ensure_ascii=False, allow_nan=False) for one in result.transcripts]
-        write_file(transcripts, "".join(line + "\n" for line in lines))
-    emit(result, as_json, output)
+        result = replace(result, file=Path(file).name)
+        if pages is not None:
+            result = result.write_pages(pages, next((one for one in output or () if one.suffix == ".html"), None))
+        if transcripts is not None:
+            lines = [json.dumps(one.to_dict(), ensure_ascii=False, allow_nan=False) for one in result.transcripts]
+            write_file(transcripts, "".join(line + "\n" for line in lines))
+        emit(result, as_json, output, session=session)
 
 
 app.add_verb(

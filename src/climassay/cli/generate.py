@@ -65,7 +65,7 @@ def run(
         if dry_run:
             to.emit(api.estimate_generation(recipe, workspace=session))
         else:
-            to.emit(api.generate(recipe.name, recipe=recipe, workspace=session))
+            to.emit(api.generate(recipe.name, recipe=recipe, workspace=session), session=session)
 
 
 def _write_drafts(found: "ScreenedDrafts", file: Path) -> None:

@@ -23,7 +23,7 @@ import typer
 from typer import Argument, Option
 from typer.models import ArgumentInfo, OptionInfo, ParameterInfo
 
-from climassay.errors import InputError
+from climassay.errors import InputError, ModelError, NoAnswerError
 from climassay.io import write_file
 from climassay.redaction import TrustedUrl
 from climassay.reporting.results import RESULT_SUFFIXES, Shown, json_text, unknown_suffix, write_rows
@@ -228,25 +228,34 @@ def emit(
     as_json: bool = False,
     files: "Sequence[Path] | Path | None" = None,
     written: "Sequence[Path]" = (),
+    session: Session | None = None,
 ) -> None:
     """Give out what a job gave back: files first, then one JSON document, or lines and tables with notes on stderr.
 
-    ``files`` are those to save it in, each as its ending says; ``written`` hold parts of it already.
+    ``files`` are those to save it in, each as its ending says; ``written`` hold parts of it already. With the
+    ``session`` that it was made in, model calls that failed there are told in every form.
 
     Raises:
         InputError: A file cannot be written.
+        ClimassayError: The job failed, as the result says, or no model call was answered.
     """
+    if session is not None and (records := session.opened_records) is not None and records.begun:
+        from climassay.api.records import with_failed_calls
+
+        result = with_failed_calls(result, records)
     saved = [result.save(file) for file in ([files] if isinstance(files, Path) else files or ())]
     if as_json:
         print_json(result.to_dict())
-        return
-    console, note = stdout_console(), stderr_console()
-    for line in result.lines():
-        console.print(line, highlight=False, soft_wrap=True if isinstance(line, str) else None)
-    for table in result.terminal_tables(console.width):
-        console.print(table)
-    for sentence in (*result.notes(), *(f"{file} written." for file in (*saved, *written))):
-        note.print(sentence, highlight=False, soft_wrap=True)
+    else:
+        console, note = stdout_console(), stderr_console()
+        for line in result.lines():
+            console.print(line, highlight=False, soft_wrap=True if isinstance(line, str) else None)
+        for table in result.terminal_tables(console.width):
+            console.print(table)
+        for sentence in (*result.notes(), *(f"{file} written." for file in (*saved, *written))):
+            note.print(sentence, highlight=False, soft_wrap=True)
+    if (failure := result.failure()) is not None:
+        raise failure
 
 
 @dataclass(frozen=True)
@@ -261,10 +270,14 @@ class WorkspaceOptions:
         return opened_session(self.workspace, options, as_json=self.as_json, **more)
 
     def emit(
-        self, result: "Result", files: "Sequence[Path] | Path | None" = None, written: "Sequence[Path]" = ()
+        self,
+        result: "Result",
+        files: "Sequence[Path] | Path | None" = None,
+        written: "Sequence[Path]" = (),
+        session: Session | None = None,
     ) -> None:
         """Give out what the command's job gave back, see :func:`emit`."""
-        emit(result, self.as_json, files or getattr(self, "output", None), written)
+        emit(result, self.as_json, files or getattr(self, "output", None), written, session)
 
 
 @dataclass(frozen=True)
@@ -519,17 +532,21 @@ def _run(
     known = {
         name: value.made() if hasattr(value, "made") else value for name, value in given.items() if value is not None
     } | made
-    if "workspace" in taken:
-        with to.session(reach, **more) as session:
-            result = function(**known, workspace=session)
-    else:
-        result = function(**known)
-    for name, file in parts.items():
-        writes[name](result, file)
-    to.emit(result, files, written=tuple(parts.values()))
-    failure = result.failure()
-    if failure is not None:
-        raise failure
+    with to.session(reach, **more) if "workspace" in taken else nullcontext() as session:
+        try:
+            result = function(**known) if session is None else function(**known, workspace=session)
+        except ModelError as error:
+            if session is not None and (records := session.opened_records) is not None and records.begun:
+                from climassay.api.records import failed_calls, none_answered
+
+                for sentence in failed_calls(records, besides=str(error)):
+                    stderr_console().print(sentence, highlight=False, soft_wrap=True)
+                if none_answered(records):
+                    raise NoAnswerError(str(error)) from error
+            raise
+        for name, file in parts.items():
+            writes[name](result, file)
+        to.emit(result, files, tuple(parts.values()), session)
     if hint and not (files or parts or to.as_json or getattr(to, "output", None)):
         stderr_console().print(hint, highlight=False)
 

@@ -16,7 +16,7 @@ from climassay.cli.options import (
     stderr_console,
     stdout_console,
 )
-from climassay.errors import InputError
+from climassay.errors import InputError, NoAnswerError
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -73,12 +73,14 @@ def quickstart(
         commands = [command.partition("#")[0].strip() for command in NEXT]
         steps = [asdict(outcome) for outcome in outcomes]
         print_json({"workspace": place.root, "steps": steps, "files": files, "next": commands})
-        return
-    console.print("\nWhat there is now", style="bold")
-    for outcome in outcomes:
-        console.print(f"  {outcome.step:<10} {outcome.state}", highlight=False)
-    for line in (*map(str, files), "", "Next:", *NEXT):
-        console.print(f"  {line}", highlight=False)
+    else:
+        console.print("\nWhat there is now", style="bold")
+        for outcome in outcomes:
+            console.print(f"  {outcome.step:<10} {outcome.state}", highlight=False)
+        for line in (*map(str, files), "", "Next:", *NEXT):
+            console.print(f"  {line}", highlight=False)
+    if failed := [outcome.step for outcome in outcomes if outcome.state == "failed"]:
+        raise NoAnswerError(f"The model gave no answer in {', '.join(failed)}: run it again to go on there.")
 
 
 class _Terminal:

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Self
 
+from climassay.errors import NoAnswerError
 from climassay.generation.dataset_store import DatasetStore, StoredDraft
 from climassay.generation.draft import Draft
 from climassay.generation.pipeline import PipelineResult, StreamCounts
@@ -231,6 +232,8 @@ def _answered(one: StoredDraft, place: int) -> AnsweredQuestion:
 class Dataset(Result):
     """The drafts of a dataset, and what was counted over them; its items are the accepted drafts, in their order."""
 
+    rests_on_calls = False
+
     stats: DatasetStats
     placed: tuple[StoredDraft, ...]
 
@@ -334,8 +337,9 @@ class GeneratedDataset(Dataset):
 
     def notes(self) -> Iterator[str]:
         """What ended early, and what was spent."""
-        for stream, reason in self.pipeline.ended.items():
-            yield f"{stream.name} ended early: {reason}."
+        for reason in dict.fromkeys(self.pipeline.ended.values()):
+            streams = ", ".join(one.name for one, why in self.pipeline.ended.items() if why == reason)
+            yield f"{streams} ended early: {reason.rstrip('.')}."
         usage = self.pipeline.usage
         cost = "" if usage.cost is None else f", ${usage.cost:.4f}"
         yield (
@@ -343,10 +347,20 @@ class GeneratedDataset(Dataset):
             f"Look at it: climassay generate stats {self.pipeline.dataset} -o report.html"
         )
 
+    def failure(self) -> NoAnswerError | None:
+        """No draft was ever written, because the calls failed."""
+        counts = self.pipeline.counts.values()
+        if any(one.asked > one.failed for one in counts) or not any(one.failed for one in counts):
+            return None
+        why = next(iter(self.stats.failures.most_common(1)), ("", 0))[0].rstrip(".")
+        return NoAnswerError(f"No question was written, because every model call failed: {why}.")
+
 
 @dataclass(frozen=True, slots=True)
 class ScreenedDrafts(Result):
     """Drafts with the marks of the screening."""
+
+    rests_on_calls = False
 
     file: str
     drafts: Sequence[Draft]

@@ -23,7 +23,7 @@ from climassay.corpus.search import (
     SearchMode,
     weighted_sum,
 )
-from climassay.errors import InputError, ModelError
+from climassay.errors import InputError, NoAnswerError
 from climassay.grounding.citations import AnswerSentence, ground_text, sentences_so_far, written
 from climassay.models.contract import (
     Encoder,
@@ -215,6 +215,8 @@ class Source:
 class GroundedAnswer(Result):
     """What was answered, from what, and how sure the ground is."""
 
+    rests_on_calls = False
+
     question: str
     enough_information: bool
     sentences: tuple[AnswerSentence, ...]
@@ -238,9 +240,9 @@ class GroundedAnswer(Result):
             return "Not enough information."
         return " ".join(written(sentence) for sentence in self.sentences)
 
-    def failure(self) -> ModelError | None:
+    def failure(self) -> NoAnswerError | None:
         """The model gave no answer."""
-        return None if self.error is None else ModelError(f"The model gave no answer: {self.error}")
+        return None if self.error is None else NoAnswerError(f"The model gave no answer: {self.error}")
 
     def to_dict(self) -> dict[str, Any]:
         """The answer as JSON can write it, with its whole text and the citation of every source."""

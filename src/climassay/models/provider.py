@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 from pydantic import Field
 
-from climassay.errors import InputError, MissingExtraError, ModelError
+from climassay.errors import InputError, MissingExtraError, ModelError, NoAnswerError
 from climassay.io import write_file
 from climassay.models.bundled import BUNDLED, model_fingerprint
 from climassay.models.contract import (
@@ -560,7 +560,8 @@ def check_model(name: str, *, prompt: str, again: bool = False, **options: Any) 
     workspace of the server's abilities is forgotten first.
 
     Raises:
-        ModelError: The model cannot be loaded or does not answer.
+        ModelError: The model cannot be loaded.
+        NoAnswerError: It does not answer.
         InputError: The name or an option cannot be used.
     """
     started = time.perf_counter()
@@ -577,7 +578,7 @@ def check_model(name: str, *, prompt: str, again: bool = False, **options: Any) 
         (completion,) = model.generate([request])
         seconds = time.perf_counter() - started
         if completion.error is not None:
-            raise ModelError(f"{model.name} was loaded but did not answer: {completion.error}")
+            raise NoAnswerError(f"{model.name} gave no answer: {completion.error}")
         tokens = completion.usage.completion_tokens
         prefill_rate = None
         if isinstance(model, OpenWeights):

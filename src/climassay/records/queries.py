@@ -1,10 +1,13 @@
 """Questions to the records: which runs there were, what a request got, what it all cost."""
 
 import json
+import re
 import time
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime
+from itertools import islice
 from typing import Any, Literal, get_args
 
 import sqlalchemy as sa
@@ -16,6 +19,10 @@ from climassay.records.store import SILENCE_SECONDS
 
 HEX = frozenset("0123456789abcdef")
 ROWS_AT_ONCE = 1000
+MOST_REASONS = 3
+"""Reasons of failures that sentences tell."""
+_PARTICULAR = re.compile(r"(?<!\w)'.*'|\".*\"|(?<!answered )\b[\w.-]*\d[\w.-]*", re.DOTALL)
+"""What is quoted, and words with digits, a server's status excepted."""
 MOST_SHOWN = 20
 """Requests that a key prefix may show at once."""
 
@@ -91,6 +98,8 @@ class RunDetails:
     usage: tuple[ModelUsage, ...]
     results: dict[str, list[dict[str, Any]]]
     """Rows by table."""
+    calls: "tuple[ModelCalls, ...]" = ()
+    """What became of the calls of each model."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,6 +166,71 @@ def usage_by_model(database: Database, run: str | None = None) -> list[ModelUsag
     ]
 
 
+@dataclass(frozen=True, slots=True)
+class ModelCalls:
+    """What became of the calls of one model in some runs."""
+
+    model: str
+    asked: int
+    """Calls made, failed ones included."""
+    failed: int
+    served: int
+    """Answers that came from the records instead."""
+    reasons: Mapping[str, int]
+    """Number of failed calls by reason, the commonest first."""
+
+    @property
+    def unanswered(self) -> bool:
+        """Whether there is no answer, neither a new one nor one of the records."""
+        return self.failed == self.asked and not self.served
+
+    def sentences(self) -> Iterator[str]:
+        """How many calls failed, and the commonest reasons with their numbers; none where no call failed."""
+        if not self.reasons:
+            return
+        share = f"{self.failed:,} of" if self.failed < self.asked or self.asked == 1 else "all"
+        failed = f"{self.model}: {share} {self.asked:,} calls failed"
+        (first, _), *others = self.reasons.items()
+        if not others:
+            yield f"{failed}: {first}"
+            return
+        yield f"{failed}:"
+        for reason, count in islice(self.reasons.items(), MOST_REASONS):
+            yield f"  {'once' if count == 1 else f'{count:,} times'}: {reason}"
+        if rest := sum(islice(self.reasons.values(), MOST_REASONS, None)):
+            yield f"  {rest:,} times: other reasons"
+
+
+def calls_by_model(database: Database, runs: Sequence[str] | None = None) -> list[ModelCalls]:
+    """What became of every model's calls in some runs, by default in all.
+
+    Reasons that differ only in numbers (of requests, of seconds) or in what they quote are one, told by the first of
+    them; that there were several attempts is left out.
+    """
+    answers, requests, uses = tables.answers, tables.requests, tables.uses
+    served, asked, reasons = Counter[str](), Counter[str](), defaultdict[str, Counter[str]](Counter)
+    count = sa.func.count()
+    used = sa.select(requests.c.model, count).select_from(uses).join(answers, answers.c.id == uses.c.answer)
+    used = used.join(requests, requests.c.key == answers.c.request)
+    put = sa.select(requests.c.model, answers.c.error, count, sa.func.min(answers.c.id).label("first"))
+    put = put.join(requests, requests.c.key == answers.c.request)
+    if runs is not None:
+        used, put = used.where(uses.c.run.in_(runs)), put.where(answers.c.run.in_(runs))
+    for model, number in database.rows(used.group_by(requests.c.model)):
+        served[model] = number
+    first: dict[tuple[str, str], str] = {}
+    for model, error, number, _ in database.rows(put.group_by(requests.c.model, answers.c.error).order_by("first")):
+        asked[model] += number
+        if error is not None:
+            reason = error.rpartition("; the last one: ")[2]
+            told = first.setdefault((model, _PARTICULAR.sub("#", reason)), reason)
+            reasons[model][told] += number
+    return [
+        ModelCalls(name, asked[name], reasons[name].total(), served[name], dict(reasons[name].most_common()))
+        for name in sorted({*asked, *served})
+    ]
+
+
 def seconds_per_answer(database: Database, model: str, latest: int = 20) -> float | None:
     """Mean time of a model's answers in its latest runs: a run's time until its last answer, by its answers.
 
@@ -183,7 +257,8 @@ def run_details(database: Database, run: str) -> RunDetails:
         RecordsError: There is no such run.
     """
     usage = tuple(usage_by_model(database, run))
-    return RunDetails(require_run(database, run), *run_settings(database, run), usage, run_rows(database, run))
+    summary, calls = require_run(database, run), tuple(calls_by_model(database, [run]))
+    return RunDetails(summary, *run_settings(database, run), usage, run_rows(database, run), calls)
 
 
 def run_rows(

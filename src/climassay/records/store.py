@@ -15,6 +15,7 @@ import os
 import queue
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
@@ -571,6 +572,8 @@ class Records:
 
     def __init__(self, url: str) -> None:
         self.database = Database(url)
+        self.begun: deque[str] = deque(maxlen=100)
+        """Ids of the latest runs that were begun here."""
 
     def __enter__(self) -> "Records":
         return self
@@ -588,7 +591,9 @@ class Records:
             config: Everything that decides the outcome; API keys found in it are blanked.
             seeds: Every seed by what it is for.
         """
-        return Run(self.database, command, config, seeds)
+        run = Run(self.database, command, config, seeds)
+        self.begun.append(run.id)
+        return run
 
     def look_up(self, keys: Sequence[bytes], model: str | None = None) -> dict[bytes, StoredAnswer]:
         """The newest answer without error to each request that has one."""

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, is_dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, ClassVar
 from xml.sax.saxutils import escape
 
 from climassay.errors import ClimassayError, InputError, MissingExtraError
@@ -166,6 +166,9 @@ class Result:
     """
 
     __slots__ = ()
+
+    rests_on_calls: ClassVar[bool] = True
+    """Whether it says nothing where models were asked and no call was answered; False where they only add to it."""
 
     def tables(self) -> Sequence[Table]:
         """All tables, ready to be read; figures with their n and interval."""

@@ -11,7 +11,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import urlsplit
 
-from climassay.errors import InputError
+from climassay.errors import InputError, NoAnswerError
 from climassay.factcheck.debate.assessment import explanation_lead
 from climassay.factcheck.scales import Scale, load_scale
 from climassay.factcheck.transcript import (
@@ -588,6 +588,8 @@ def _address(value: str, name: str) -> str:
 class CheckedClaim(Transcript, Result):
     """A claim that was debated: its transcript, to be shown and saved."""
 
+    rests_on_calls = False
+
     labels: Scale | None = None
     """The scale of its verdicts; None looks it up by the name in the transcript."""
     past: "tuple[PastCheck, ...] | None" = None
@@ -629,6 +631,12 @@ class CheckedClaim(Transcript, Result):
     def lines(self) -> Iterator[Any]:
         """The verdict with its reasons and sources."""
         return verdict_lines(self, self.labels or load_scale(self.scale))
+
+    def failure(self) -> NoAnswerError | None:
+        """There is no verdict, because a model call failed."""
+        if self.verdict.outcome != "failed":
+            return None
+        return NoAnswerError(f"There is no verdict, because a model call failed: {self.verdict.error}")
 
     def page(self) -> str:
         """The page of the fact-check."""

@@ -538,7 +538,7 @@ class CheckedClaims(Result):
         return [Table.of("Verdicts", ("claim", "verdict", "confidence", "rounds"), rows, left=3), *self.tables()]
 
     def notes(self) -> Iterator[str]:
-        """What was left out, asked, spent and failed."""
+        """What was left out, asked and spent."""
         if self.analysis.demonstration:
             yield DEMONSTRATION
         yield from skipped_note(self.skipped)
@@ -548,8 +548,6 @@ class CheckedClaims(Result):
                 f"Run {self.run}, {name}: {tally.hits} answers from the records, {tally.asked} asked "
                 f"({tally.failed} failed), {tally.usage.tokens}{cost}."
             )
-        if self.analysis.failures:
-            yield f"{self.analysis.failures} model calls failed; run the same command again to ask them anew."
 
     def markdown(self) -> str:
         """All tables, and the warning where a very small model took part."""
