@@ -1,7 +1,7 @@
 """Verdicts on claims whose evidence is given, by a model or by a head that is trained on them."""
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,36 +21,21 @@ _SHOWN = 5
 """Settings of a training that the screen shows."""
 
 
-@dataclass(frozen=True, slots=True)
-class EvidenceColumns:
-    """Which columns and rows of a table of claims with evidence are used."""
+def _claims(
+    file: Path, claim: str, truth: str | None, limit: int | None, seed: int, unknown_to: "VerdictHead | None" = None
+) -> "tuple[EvidenceTable, tuple[EvidenceClaim, ...]]":
+    """The file, and the claims to work on: those that a head does not know, or all."""
+    from climassay.factcheck.evidence_mode import read_evidence_claims
+    from climassay.learning import sample
 
-    claim: str = "claim"
-    truth: str | None = None
-    """Column of the published verdicts; ``claim_label``, ``label`` or ``verdict`` if there."""
-    limit: int | None = None
-    """Number of claims drawn at random."""
-    seed: int = 0
-
-    def read(
-        self, file: Path, unknown_to: "VerdictHead | None" = None
-    ) -> "tuple[EvidenceTable, tuple[EvidenceClaim, ...]]":
-        """The file, and the claims to work on: those that a head does not know, or all.
-
-        Raises:
-            InputError: The file cannot be read, or the head was trained on all of it.
-        """
-        from climassay.factcheck.evidence_mode import read_evidence_claims
-        from climassay.learning import sample
-
-        table = read_evidence_claims(file, claim=self.claim, label=self.truth)
-        rows = [row for row in table.rows if unknown_to is None or not unknown_to.provenance.knows(row.text)]
-        if not rows:
-            raise InputError(
-                f"The head was trained on every claim of {table.name}: hold some out (climassay factcheck train"
-                " --hold-out), or see how well it knows them with --include-trained."
-            )
-        return table, sample(rows, self.limit, self.seed)
+    table = read_evidence_claims(file, claim=claim, label=truth)
+    rows = [row for row in table.rows if unknown_to is None or not unknown_to.provenance.knows(row.text)]
+    if not rows:
+        raise InputError(
+            f"The head was trained on every claim of {table.name}: hold some out (climassay factcheck train"
+            " --hold-out), or see how well it knows them with --include-trained."
+        )
+    return table, sample(rows, limit, seed)
 
 
 def _verdicts(
@@ -82,20 +67,26 @@ def _verdicts(
 def check_with_evidence(
     file: Path,
     *,
-    columns: EvidenceColumns = EvidenceColumns(),
+    claim: str = "claim",
+    truth: str | None = None,
+    limit: int | None = None,
     scale: str = "climate-fever",
     calibrated: bool = True,
     model: str = DEFAULT_MODEL,
+    seed: int = 0,
     workspace: Place = None,
 ) -> Shown:
     """Have a model judge claims on given evidence, scored where the file has published verdicts.
 
     Args:
         file: Claims with evidence: Climate-FEVER's JSONL, or any table with claim and evidence or evidence_1, ...
-        columns: Which columns and rows to use.
+        claim: Column of the claims.
+        truth: Column of the published verdicts; by default claim_label, label or verdict.
+        limit: Number of items drawn at random; all by default.
         scale: climate-fever, accuracy, climate-feedback, science-feedback, binary, or a .toml file.
         calibrated: Calibrate probabilities with content-free prompts.
         model: Who is asked.
+        seed: Seed of samples, splits, folds and resampling.
         workspace: Where records lie.
 
     Raises:
@@ -106,11 +97,11 @@ def check_with_evidence(
     from climassay.factcheck.results.scoring import score_verdicts, verdict_data
 
     wanted = load_scale(scale)
-    table, rows = columns.read(file)
-    config = {"file": str(file), "model": model, "scale": scale, "calibrate": calibrated, "limit": columns.limit}
+    table, rows = _claims(file, claim, truth, limit, seed)
+    config = {"file": str(file), "model": model, "scale": scale, "calibrate": calibrated, "limit": limit}
     with (
         Session.opened(workspace) as session,
-        session.run("factcheck evidence", config, {"seed": columns.seed}) as run,
+        session.run("factcheck evidence", config, {"seed": seed}) as run,
         session.progress.task(f"Asking {model}", len(rows)) as task,
     ):
         result = evidence_mode.check_with_evidence(
@@ -126,7 +117,7 @@ def check_with_evidence(
     if not any(row.label for row in rows):
         return _verdicts(run.id, table, result, labels)
     given, names = [one.verdict for one in result], [row.text for row in rows]
-    scores = score_verdicts([row.label for row in rows], given, wanted, claims=names, seed=columns.seed)
+    scores = score_verdicts([row.label for row in rows], given, wanted, claims=names, seed=seed)
     scored = ScoredVerdicts(scores, f"verdicts on {file.name}")
     parts: dict[str, Any] = {"shown": scored.tables, "records": None, "reported": scored.report}
     return _verdicts(run.id, table, result, labels, scores=verdict_data(scores), **parts)
@@ -136,9 +127,12 @@ def evaluate_verdict_head(
     head: Path,
     labels: Path,
     *,
-    columns: EvidenceColumns = EvidenceColumns(),
+    claim: str = "claim",
+    truth: str | None = None,
+    limit: int | None = None,
     include_trained: bool = False,
     model: str = DEFAULT_MODEL,
+    seed: int = 0,
     workspace: Place = None,
 ) -> Shown:
     """Score a verdict head on claims it was not trained on, beside the constant baseline.
@@ -146,9 +140,12 @@ def evaluate_verdict_head(
     Args:
         head: A head that climassay factcheck train made.
         labels: Claims with evidence: Climate-FEVER's JSONL, or any table with claim and evidence or evidence_1, ...
-        columns: As in :func:`check_with_evidence`.
+        claim: As in :func:`check_with_evidence`.
+        truth: As in :func:`check_with_evidence`.
+        limit: As in :func:`check_with_evidence`.
         include_trained: Also score items of the training data.
         model: The model whose hidden states it reads.
+        seed: Seed of samples, splits, folds and resampling.
         workspace: Where records lie.
 
     Raises:
@@ -158,12 +155,12 @@ def evaluate_verdict_head(
     from climassay.factcheck.verdict_head import VERDICT_LABELS, VerdictHead, verdict_scores
 
     trained = VerdictHead.load(head)
-    table, rows = columns.read(labels, None if include_trained else trained)
+    table, rows = _claims(labels, claim, truth, limit, seed, None if include_trained else trained)
     rows = tuple(row for row in rows if row.label)
     if not rows:
         raise InputError(f"{labels} has no published verdicts to score by: name their column with --truth.")
-    run, result = _by_head("factcheck evaluate", trained, head, labels, rows, columns, model, workspace)
-    scores = verdict_scores(rows, [one.probabilities or None for one in result], seed=columns.seed)
+    run, result = _by_head("factcheck evaluate", trained, head, labels, rows, limit, seed, model, workspace)
+    scores = verdict_scores(rows, [one.probabilities or None for one in result], seed=seed)
     return _verdicts(run, table, result, VERDICT_LABELS, scores=scores.to_dict(), shown=scores.tables())
 
 
@@ -171,8 +168,11 @@ def apply_verdict_head(
     head: Path,
     items: Path,
     *,
-    columns: EvidenceColumns = EvidenceColumns(),
+    claim: str = "claim",
+    truth: str | None = None,
+    limit: int | None = None,
     model: str = DEFAULT_MODEL,
+    seed: int = 0,
     workspace: Place = None,
 ) -> Shown:
     """Predict a verdict for each claim from its evidence.
@@ -180,8 +180,11 @@ def apply_verdict_head(
     Args:
         head: A head that climassay factcheck train made.
         items: Claims with evidence: Climate-FEVER's JSONL, or any table with claim and evidence or evidence_1, ...
-        columns: As in :func:`check_with_evidence`.
+        claim: As in :func:`check_with_evidence`.
+        truth: As in :func:`check_with_evidence`.
+        limit: As in :func:`check_with_evidence`.
         model: The model whose hidden states it reads.
+        seed: Seed of samples, splits, folds and resampling.
         workspace: Where records lie.
 
     Raises:
@@ -191,8 +194,8 @@ def apply_verdict_head(
     from climassay.factcheck.verdict_head import VERDICT_LABELS, VerdictHead
 
     trained = VerdictHead.load(head)
-    table, rows = columns.read(items)
-    run, result = _by_head("factcheck apply", trained, head, items, rows, columns, model, workspace)
+    table, rows = _claims(items, claim, truth, limit, seed)
+    run, result = _by_head("factcheck apply", trained, head, items, rows, limit, seed, model, workspace)
     return _verdicts(run, table, result, VERDICT_LABELS)
 
 
@@ -202,17 +205,18 @@ def _by_head(
     head: Path,
     file: Path,
     rows: "Sequence[EvidenceClaim]",
-    columns: EvidenceColumns,
+    limit: int | None,
+    seed: int,
     model: str,
     workspace: Place,
 ) -> "tuple[str, tuple[EvidencePrediction, ...]]":
     """A recorded run of a head: its id, and a prediction per claim."""
     from climassay.factcheck.verdict_head import check_with_head
 
-    config = {"file": str(file), "head": str(head), "limit": columns.limit, "model": model}
+    config = {"file": str(file), "head": str(head), "limit": limit, "model": model}
     with (
         Session.opened(workspace) as session,
-        session.run(command, config, {"seed": columns.seed}) as run,
+        session.run(command, config, {"seed": seed}) as run,
         session.progress.task(f"Reading {model}", sum(len(row.evidence) for row in rows)) as task,
     ):
         loaded = session.model(model, dtype=trained.provenance.dtype or None)
@@ -240,12 +244,15 @@ def train_verdict_head(
     labels: Path,
     output: Path,
     *,
-    columns: EvidenceColumns = EvidenceColumns(),
+    claim: str = "claim",
+    truth: str | None = None,
+    limit: int | None = None,
     hold_out: float = 0,
     layers: Sequence[tuple[int, ...]] = (),
     encoder: str = "local:minilm",
     folds: int = 5,
     model: str = DEFAULT_MODEL,
+    seed: int = 0,
     workspace: Place = None,
 ) -> Shown:
     """Train a verdict head on claims with labelled passages; without --layer, three middle layers are tried.
@@ -253,12 +260,15 @@ def train_verdict_head(
     Args:
         labels: Claims with evidence: Climate-FEVER's JSONL, or any table with claim and evidence or evidence_1, ...
         output: File to save the head in.
-        columns: As in :func:`check_with_evidence`.
+        claim: As in :func:`check_with_evidence`.
+        truth: As in :func:`check_with_evidence`.
+        limit: As in :func:`check_with_evidence`.
         hold_out: Items held out of training to measure on, in whole groups: their number, or a share below 1.
         layers: Sets of layers to choose from; by default three about the middle.
         encoder: Encoder whose vectors are used, or none.
         folds: Number of cross-validation folds.
         model: The local model whose hidden states are read.
+        seed: Seed of samples, splits, folds and resampling.
         workspace: Where records lie.
 
     Raises:
@@ -271,8 +281,7 @@ def train_verdict_head(
     from climassay.learning.splits import near_duplicate_groups
 
     check_model_path(output)
-    table, rows = columns.read(labels)
-    seed = columns.seed
+    table, rows = _claims(labels, claim, truth, limit, seed)
     named = [",".join(map(str, one)) for one in layers] or None
     config = {
         "file": str(labels),

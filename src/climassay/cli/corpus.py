@@ -124,20 +124,31 @@ def remove(
         to.emit(api.remove_documents(name, document, workspace=session))
 
 
-def _question_columns(named: list[str] | None) -> Any:
+def _judged(
+    columns: Annotated[
+        list[str] | None,
+        Option(
+            "--column",
+            metavar="FIELD=COLUMN",
+            help="Columns of the files: question, passage, relevance (grades; 0 or nothing is not relevant), group "
+            "(what questions share, as a report: intervals are drawn over groups).",
+        ),
+    ] = None,
+) -> dict[str, Any]:
     from climassay.corpus import QuestionColumns
 
-    return chosen_columns(named or (), QuestionColumns)
+    return {"columns": chosen_columns(columns or (), QuestionColumns)}
 
 
 app.add_verb(
     "evaluate",
     api.evaluate_search,
+    parse=_judged,
     collection=COLLECTION,
     questions=Annotated[list[str], Argument(metavar="QUESTIONS")],
     ks=Option("--depth", "-k"),
     modes=Option("--mode", "-m"),
-    columns=Annotated[list[str] | None, Option("--column", metavar="FIELD=COLUMN", callback=_question_columns)],
+    columns=None,
 )
 
 

@@ -58,31 +58,32 @@ app.add_verb(
 )
 
 
-def _task_arguments(named: list[str] | None) -> dict[str, Any]:
-    """Values of Inspect's tasks by name; JSON where they are such.
-
-    Raises:
-        InputError: One has no name.
-    """
+def _task_arguments(
+    task_arg: Annotated[
+        list[str] | None,
+        Option("--task-arg", "-T", metavar="NAME=VALUE", help="Argument of the tasks; repeat."),
+    ] = None,
+) -> dict[str, Any]:
     results = {}
-    for one in named or ():
+    for one in task_arg or ():
         name, sign, value = one.partition("=")
         if not sign or not name.strip():
             raise InputError(f"{one!r} is no argument of a task: write NAME=VALUE, for example split=test.")
         try:
             results[name.strip()] = json.loads(value)
-        except ValueError:
+        except ValueError:  # it is the text itself
             results[name.strip()] = value
-    return results
+    return {"task_args": results}
 
 
 app.add_verb(
     "inspect",
     benchmarks.evaluate_inspect,
     reach=LoadingOptions,
+    parse=_task_arguments,
     tasks=Argument(metavar="TASK"),
     models=ModelsOption,
-    task_args=Annotated[list[str] | None, Option("--task-arg", "-T", metavar="NAME=VALUE", callback=_task_arguments)],
+    task_args=None,
     epochs=Option(min=1),
     max_tokens=Option(min=1),
     log_dir=Annotated[Path | None, Option()],

@@ -262,39 +262,25 @@ app.add_verb(
 )
 
 
-@dataclass(frozen=True)
-class ClaimOptions(verdict_heads.EvidenceColumns):
-    """Which columns and rows of a table of claims to use."""
-
-    claim: Annotated[str, typer.Option(metavar="COLUMN", help="Column of the claims.")] = "claim"
-    truth: Annotated[
-        str | None,
-        typer.Option(
-            metavar="COLUMN", help="Column of the published verdicts; by default claim_label, label or verdict."
-        ),
-    ] = None
-    limit: Annotated[int | None, typer.Option(min=1, help="Number of claims drawn at random; all by default.")] = None
-    seed: Annotated[int, typer.Option(min=0, help="Seed of sampling, folds and resampling.")] = 0
-
-
+_COLUMNS = {"claim": typer.Option(metavar="COLUMN"), "truth": typer.Option(metavar="COLUMN")}
 app.add_verb(
     "evidence",
     verdict_heads.check_with_evidence,
     to=ModelResultSetup,
     writes={"predictions": (PREDICTIONS, rows_written(lambda result: result.to_dict()["predictions"]))},
-    columns=ClaimOptions,
     calibrated=typer.Option("--calibrate/--no-calibrate"),
+    **_COLUMNS,
 )
 app.add_verb(
     "train",
     verdict_heads.train_verdict_head,
     to=ModelSetup,
-    columns=ClaimOptions,
     hold_out=typer.Option(min=0),
     layers=LayerOption,
+    **_COLUMNS,
 )
-app.add_verb("evaluate", verdict_heads.evaluate_verdict_head, to=ModelResultSetup, columns=ClaimOptions)
-app.add_verb("apply", verdict_heads.apply_verdict_head, to=ModelResultSetup, columns=ClaimOptions)
+app.add_verb("evaluate", verdict_heads.evaluate_verdict_head, to=ModelResultSetup, **_COLUMNS)
+app.add_verb("apply", verdict_heads.apply_verdict_head, to=ModelResultSetup, **_COLUMNS)
 
 _SUBJECT = typer.Option("--subject", help="Twelve fallacies, or seventeen contrarian claims (CARDS).")
 SubjectOption = Annotated[Literal["fallacies", "claims"], _SUBJECT]
