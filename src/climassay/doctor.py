@@ -32,6 +32,7 @@ from climassay.models.servers import (
     providers,
 )
 from climassay.registry import EXTRAS, Requirement, requirements
+from climassay.reporting import counted
 from climassay.workspace import DATABASE_VARIABLE, WORKSPACE_VARIABLE, Workspace
 
 if TYPE_CHECKING:
@@ -359,7 +360,7 @@ def _collections(place: Workspace) -> Iterator[Finding]:
 
 def _collection(label: str, collection: "Collection") -> Finding:
     made_with, count = collection.settings, len(collection)
-    said = f"{count:,} passages, {made_with.encoder}"
+    said = f"{counted(count, 'passage')}, {made_with.encoder}"
     here = _fingerprint_here(made_with.encoder)
     if here is None:
         return _workspace(label, "ok", f"{said} (not looked at: it comes from a hub, or is not here)")

@@ -71,7 +71,7 @@ def test_where_all_is_there_the_exit_code_is_0(workspace, climassay):
     assert told["healthy"]
     assert {"Python", "packages", "local:smollm2", "local:minilm", "cache", "memory", "cores", "GPU"} <= set(found)
     assert {f"[{extra}]" for extra in EXTRAS} <= set(found)
-    assert found["collection heat"]["said"] == "1 passages, local:minilm"
+    assert found["collection heat"]["said"] == "1 passage, local:minilm"
     assert found["records"]["level"] == "ok"
     assert all(finding["level"] == "ok" for finding in told["findings"] if finding["needed"])
     out = done(climassay("doctor", "--workspace", workspace))

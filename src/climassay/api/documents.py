@@ -15,7 +15,7 @@ from climassay.models.contract import Generator, Usage
 from climassay.primer import book_path, question_paths
 from climassay.prompts import ProfileSettings, load_prompt
 from climassay.questions import PRIMER
-from climassay.reporting import Table
+from climassay.reporting import Table, counted
 from climassay.reporting.results import Result, Shown
 from climassay.session import Place, Session, one_or_several
 
@@ -385,7 +385,7 @@ def remove_documents(name: str, document: str | None = None, *, workspace: Place
             remove_collection(session.workspace, name)
             return Shown({"removed": name}, said=(f"Removed the collection {name}.",))
         gone = corpus.Collection.open(session.workspace, name).remove(document)
-    said = [f"Removed {one.title} ({one.id}, {one.passages:,} passages) from {name}." for one in gone]
+    said = [f"Removed {one.title} ({one.id}, {counted(one.passages, 'passage')}) from {name}." for one in gone]
     return Shown({"collection": name, "removed": gone}, said=said)
 
 
@@ -501,7 +501,8 @@ class TextCheck(Result):
             WORTH if not self.judge and self.scorer == "bundled" else "How often these marks are right is not measured."
         )
         if self.judge_failures:
-            yield f"{self.judge} gave no usable answer on {self.judge_failures} sentences; the scorer decides there."
+            failed = counted(self.judge_failures, "sentence")
+            yield f"{self.judge} gave no usable answer on {failed}; the scorer decides there."
 
     def page(self) -> str:
         """The text with every sentence coloured by its support, and what was found about it."""

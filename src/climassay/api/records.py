@@ -210,7 +210,7 @@ def export_records(file: Path, run: str | None = None, *, workspace: Place = Non
         database = session.records.database
         with session.progress.task("answers", total=count_answers(database, run)) as task:
             written = export_answers(database, file, run, task.advance)
-    return Shown({"file": file, "answers": written}, noted=(f"{written} answers written to {file}.",))
+    return Shown({"file": file, "answers": written}, noted=(f"{counted(written, 'answer')} written to {file}.",))
 
 
 def import_records(file: Path, *, workspace: Place = None) -> Shown:

@@ -110,7 +110,7 @@ class AddReport(Result):
         """What adding did, line by line."""
         name, skipped = self.collection.name if self.collection else "the collection", self.skipped
         for stored in self.added[:MOST_LISTED]:
-            yield f"added     {stored.title} ({stored.id}, {stored.passages:,} passages)"
+            yield f"added     {stored.title} ({stored.id}, {counted(stored.passages, 'passage')})"
         if len(self.added) > MOST_LISTED:
             yield f"added     and {len(self.added) - MOST_LISTED:,} more"
         for stored in self.replaced:

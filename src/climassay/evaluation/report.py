@@ -363,8 +363,8 @@ def _summary(experiment: Experiment, scores: ExperimentScores) -> list[Block]:
     failed = sum(count.failed for count in counts)
     unparsed = sum(count.unparsed for count in counts)
     broken = sum(count.violations for count in counts)
-    said = f"{failed} answers failed, {unparsed} named no option, {broken} broke a constraint; see the counts below."
-    blocks.append(Prose(said))
+    said = f"{counted(failed, 'answer')} failed, {unparsed} named no option, {broken} broke a constraint"
+    blocks.append(Prose(f"{said}; see the counts below."))
     # What questions share with texts has a table of its own, with every cell.
     shared = {record.overlap for record in experiment.cells}
     notes = dict.fromkeys(note for record in experiment.cells for note in record.notes)

@@ -16,7 +16,7 @@ from climassay.grounding.answer import removed_note, unchecked_note
 from climassay.questions import Question
 from climassay.records.queries import RunDetails, RunSummary, require_run, run_details
 from climassay.records.store import cached
-from climassay.reporting import AnswerCard, Facts, Prose, Report, Section, Table
+from climassay.reporting import AnswerCard, Facts, Prose, Report, Section, Table, counted
 from climassay.reporting.html import report_data, report_from_data
 from climassay.web.app_state import AppState, ResultCache
 from climassay.web.failures import Missing
@@ -265,7 +265,7 @@ def _generation(run: StoredRun, _published: str) -> Report:
     cells = [(*(str(row[name]) for name in columns), row["ended"] or "-") for row in rows]
     table = Table.of("Drafts of this run", ["kind and level", *columns[1:], "ended"], cells)
     accepted = sum(row["accepted"] for row in rows)
-    return Report(_title(details), f"{accepted} questions accepted.", (Section("Yield", (table,)),))
+    return Report(_title(details), f"{counted(accepted, 'question')} accepted.", (Section("Yield", (table,)),))
 
 
 _EXPERIMENT = ("experiment", "cells", "questions", "passages", "metric_sources", "predictions")
