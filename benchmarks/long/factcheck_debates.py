@@ -55,7 +55,7 @@ def score_table(debates: Sequence[Transcript], truths: Sequence[str | None], sca
                 rows.append((str(count), f"always {figures.constant}", *constant, ""))
             nei = proportion(scores.rows.nei, len(given))
             rows.append((str(count), party, figure(figures.accuracy), figure(figures.f1), figure(nei)))
-    return Table.of(title, ("classes", "party", "accuracy", "macro-F1", "not enough information"), rows, left=2)
+    return Table.of(title, ("classes", "participant", "accuracy", "macro-F1", "not enough information"), rows, left=2)
 
 
 def facts(debates: Sequence[Transcript]) -> list[str]:

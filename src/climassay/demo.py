@@ -357,7 +357,7 @@ def _claim(demo: _Demo, title: str) -> DemoStep:
 
 
 _STEPS: tuple[tuple[str, Callable[[_Demo, str], DemoStep]], ...] = (
-    ("The IPCC's words of confidence, found in two books", _confidence),
+    ("The IPCC's confidence levels, found in two books", _confidence),
     ("A cited answer, and an honest no", _answers),
     ("What the right passage is worth", _retrieval),
     (f"A judge trained on {LABELS} labels", _judge),

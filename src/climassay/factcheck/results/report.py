@@ -271,7 +271,7 @@ def score_table(analysis: RunAnalysis) -> Table:
     named = "; ".join(f"{len(one.classes)}: {one.rows.figures.constant!r}" for one in mediator)
     return Table.of(
         "Verdicts against the published ones (%)",
-        ["classes", "party", *_FIGURE_HEADINGS, "NEI", "none"],
+        ["classes", "participant", *_FIGURE_HEADINGS, "NEI", "none"],
         rows,
         left=2,
         grouped=1,
@@ -283,7 +283,7 @@ def score_table(analysis: RunAnalysis) -> Table:
 
 
 def informed_score_table(analysis: RunAnalysis) -> Table:
-    """The same on the claims where a party had enough information; empty where that makes no difference."""
+    """The same on the claims where a participant had enough information; empty where that makes no difference."""
     levels = list(_by_level(analysis))
     differs = any(scores.rows.nei or scores.rows.true_nei for _, _, scores in levels)
     rows = [
@@ -294,13 +294,13 @@ def informed_score_table(analysis: RunAnalysis) -> Table:
     ]
     return Table.of(
         "The same without 'not enough information' (%)",
-        ["classes", "party", *_FIGURE_HEADINGS],
+        ["classes", "participant", *_FIGURE_HEADINGS],
         rows,
         left=2,
         grouped=1,
         strong=[number for number, row in enumerate(rows) if row[1] == MEDIATOR],
         note="Only claims where neither the verdict nor the published one is 'not enough information': other claims "
-        "for each party, so that parties cannot be compared with each other here.",
+        "for each participant, so that participants cannot be compared with each other here.",
     )
 
 
@@ -308,7 +308,7 @@ _FIGURE_HEADINGS = ("n", "right", "95% interval", "const.", "macro F1", "95% int
 
 
 def _by_level(analysis: RunAnalysis) -> Iterator[tuple[str, str, VerdictScores]]:
-    """Number of classes in words, party and scores, by level."""
+    """Number of classes in words, participant and scores, by level."""
     for levels in zip(*(one.levels for one in analysis.scores), strict=True):
         for one, scores in zip(analysis.scores, levels, strict=True):
             yield f"{len(scores.classes)} classes", one.party, scores
@@ -343,7 +343,7 @@ def round_score_table(analysis: RunAnalysis) -> Table:
     ]
     return Table.of(
         f"After each round, {analysis.shown} classes (%)",
-        ["party", "round", "open", *_FIGURE_HEADINGS, "NEI"],
+        ["participant", "round", "open", *_FIGURE_HEADINGS, "NEI"],
         rows,
         grouped=1,
         left=1,
@@ -369,7 +369,7 @@ def nei_table(analysis: RunAnalysis) -> Table:
     rows = [(one.party, *_share_cells(one.share)) for one in analysis.nei]
     return Table.of(
         "Not enough information (%)",
-        ["party", "debates", "share", "95% interval"],
+        ["participant", "debates", "share", "95% interval"],
         rows,
         note="At the end of the debates. Intervals: Wilson.",
     )
@@ -438,8 +438,8 @@ def citation_table(analysis: RunAnalysis) -> Table:
         rows.append((one.party, str(one.explanations), str(one.sentences), *parts, str(one.removed), *entailed))
     return Table.of(
         "What the explanations rest on (% of sentences)",
-        ["party", "texts", "sentences", "cited", "attributed", "in-house", "foreign\nnumbers", "removed", "entailed",
-         "of"],
+        ["participant", "texts", "sentences", "cited", "attributed", "in-house", "foreign\nnumbers", "removed",
+         "entailed", "of"],
         rows,
         note="cited: by the model; attributed: by comparison with the passages; in-house: by nothing; foreign numbers: "
         "a number that the cited passages do not have; removed: citations of passages that were not retrieved "
@@ -457,7 +457,7 @@ def contradiction_table(analysis: RunAnalysis) -> Table:
     ]
     return Table.of(
         "Explanations that contradict their verdict (%)",
-        ["party", "n", "share", "95% interval", "unknown"],
+        ["participant", "n", "share", "95% interval", "unknown"],
         rows,
         note="An explanation contradicts where it argues for the other side of the scale. unknown: not determined.",
     )
