@@ -7,6 +7,7 @@ from typing import ClassVar
 import numpy as np
 import pytest
 
+from api_server import ApiServer
 from climassay.confidence.statement import write_statements
 from climassay.confidence.topics.modelling import Grouping, cluster_centres
 from climassay.records import Records
@@ -150,6 +151,18 @@ def test_untagged_statements_are_tagged_with_the_taggers_known_errors(place, run
     always_high = both["tagger"][0]
     high = sum(one.tag == "high" for one in planted() if one.tag in HalfRight.levels)
     assert always_high["accuracy"]["value"] * always_high["accuracy"]["n"] == high
+
+
+def test_topics_that_no_model_named_say_why(place, run):
+    file = place / "s.jsonl"
+    write_statements(planted(), file)
+    with ApiServer() as server:
+        server.error = lambda _request: (400, {"error": {"message": "no room"}})
+        asked = ("--model", "openai:test", "--base-url", server.url, "--topics", 4)
+        code, _, err = run("topics", file, "-o", place / "t.json", *asked)
+    assert code == 0, "the topics are found without the model"
+    assert "The model proposed no name for 4 of 4 topics" in err
+    assert "openai:test: all 4 calls failed: The server answered 400: no room." in err
 
 
 def test_bad_input_ends_with_a_sentence(place, run):

@@ -122,13 +122,19 @@ def test_calls_that_failed_are_told_with_the_figures_and_asked_again(evaluate, t
     assert "Accuracy by level" in out
     assert "openai:test: 1 of 3 calls failed: The server answered 400: no room." in err
     text = page.read_text(encoding="utf-8")
-    assert "Failed calls" in text
+    assert "Calls without an answer" in text
     assert "no room" in text
     code, out, err = evaluate(orders, "--json")
     assert code == 0
     told = json.loads(out)
     assert "failed_calls" not in told
     assert (told["tally"]["hits"], told["tally"]["asked"]) == (2, 1)
+
+
+def test_empty_answers_are_told(evaluate):
+    code, _, err = evaluate(["one", "[[no-content]]"])
+    assert code == 0
+    assert "openai:test: 1 of 2 answers were empty." in err
 
 
 def test_install_verifies_what_pip_brought(monkeypatch: pytest.MonkeyPatch) -> None:

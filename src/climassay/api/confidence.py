@@ -332,11 +332,14 @@ class FoundTopics(Result):
         return [topic_table(self.named.model), report_table(self.named.model, self.statements)]
 
     def notes(self) -> list[str]:
-        """Names that were refused, or that belong to no topic any more."""
-        refused = sum(one is not None and bool(one.fault) for one in self.named.proposals)
-        told = []
+        """Topics without a name, names that were refused, or that belong to no topic any more."""
+        proposals = [one for one in self.named.proposals if one is not None]
+        unnamed = sum(not one.name for one in proposals)
+        refused = sum(bool(one.name and one.fault) for one in proposals)
+        told, count = [], len(self.named.proposals)
+        if unnamed:
+            told.append(f"The model proposed no name for {unnamed} of {count} topics; their words are shown instead.")
         if refused:
-            count = len(self.named.proposals)
             told.append(
                 f"{refused} of {count} proposed names did not describe their topic; its words are shown instead."
             )

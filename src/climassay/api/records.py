@@ -26,7 +26,7 @@ _AGAIN = "The next run of the command asks only for what is missing."
 
 @dataclass(frozen=True, slots=True)
 class WithFailedCalls(Result):
-    """A result, and the model calls that failed on the way to it: in every form, below its tables.
+    """A result, and the model calls that failed or gave nothing on the way to it: in every form, below its tables.
 
     Where no call at all was answered, the failures take the place of a result that rests on answers.
     """
@@ -42,12 +42,13 @@ class WithFailedCalls(Result):
         return rests and all(one.unanswered for one in self.calls)
 
     def _failed(self) -> "list[ModelCalls]":
-        return [one for one in self.calls if one.failed]
+        return [one for one in self.calls if one.failed or one.empty]
 
     def _table(self) -> "Table":
-        rows = [(one.model, reason, str(count)) for one in self._failed() for reason, count in one.reasons.items()]
+        reasons = [(one.model, {**one.reasons, "The answer is empty.": one.empty}) for one in self._failed()]
+        rows = [(model, why, str(count)) for model, whys in reasons for why, count in whys.items() if count]
         note = "; ".join(f"{one.model}: {one.failed:,} of {one.asked:,} calls failed" for one in self._failed())
-        return Table.of("Failed calls", ("model", "reason", "calls"), rows, left=2, note=f"{note}. {_AGAIN}")
+        return Table.of("Calls without an answer", ("model", "reason", "calls"), rows, left=2, note=f"{note}. {_AGAIN}")
 
     def tables(self) -> "list[Table]":
         """All tables, those of the failures at the end."""
@@ -78,7 +79,9 @@ class WithFailedCalls(Result):
         told = [sentence for one in self._failed() for sentence in one.sentences()]
         if not self.alone:
             yield from self.result.notes()
-            yield from (*told, _AGAIN) if self.result.failure() is None else ()
+            if self.result.failure() is None:
+                yield from told
+                yield from [_AGAIN] if any(one.failed for one in self.calls) else ()
         elif len(told) > 1:
             yield from told
 
@@ -100,7 +103,7 @@ class WithFailedCalls(Result):
 
     def report(self) -> Report:
         """The report with the failures before everything else."""
-        section = Section("Failed calls", (self._table(),))
+        section = Section("Calls without an answer", (self._table(),))
         if self.alone:
             return Report(
                 self.title(), "No model call gave a usable answer, so that there is nothing to show.", (section,)
@@ -132,7 +135,7 @@ def none_answered(records: "Records") -> bool:
 def with_failed_calls(result: Result, records: "Records", runs: Sequence[str] = ()) -> Result:
     """A result with the model calls that failed in some runs, by default the latest of this session, if any failed."""
     calls = _calls(records, runs)
-    return WithFailedCalls(result, calls) if any(one.failed for one in calls) else result
+    return WithFailedCalls(result, calls) if any(one.failed or one.empty for one in calls) else result
 
 
 def _calls(records: "Records", runs: Sequence[str]) -> "list[ModelCalls]":

@@ -178,6 +178,8 @@ class ModelCalls:
     """Answers that came from the records instead."""
     reasons: Mapping[str, int]
     """Number of failed calls by reason, the commonest first."""
+    empty: int = 0
+    """Calls that were answered with nothing."""
 
     @property
     def unanswered(self) -> bool:
@@ -185,7 +187,9 @@ class ModelCalls:
         return self.failed == self.asked and not self.served
 
     def sentences(self) -> Iterator[str]:
-        """How many calls failed, and the commonest reasons with their numbers; none where no call failed."""
+        """How many answers are empty; how many calls failed, with the commonest reasons. None where all went well."""
+        if self.empty:
+            yield f"{self.model}: {self.empty:,} of {self.asked - self.failed:,} answers were empty."
         if not self.reasons:
             return
         share = f"{self.failed:,} of" if self.failed < self.asked or self.asked == 1 else "all"
@@ -208,26 +212,31 @@ def calls_by_model(database: Database, runs: Sequence[str] | None = None) -> lis
     them; that there were several attempts is left out.
     """
     answers, requests, uses = tables.answers, tables.requests, tables.uses
-    served, asked, reasons = Counter[str](), Counter[str](), defaultdict[str, Counter[str]](Counter)
+    served, asked, empty = Counter[str](), Counter[str](), Counter[str]()
+    reasons = defaultdict[str, Counter[str]](Counter)
     count = sa.func.count()
     used = sa.select(requests.c.model, count).select_from(uses).join(answers, answers.c.id == uses.c.answer)
     used = used.join(requests, requests.c.key == answers.c.request)
-    put = sa.select(requests.c.model, answers.c.error, count, sa.func.min(answers.c.id).label("first"))
+    nothing = sa.func.sum(sa.case((sa.func.trim(answers.c.text) == "", 1), else_=0))
+    put = sa.select(requests.c.model, answers.c.error, count, nothing, sa.func.min(answers.c.id).label("first"))
     put = put.join(requests, requests.c.key == answers.c.request)
     if runs is not None:
         used, put = used.where(uses.c.run.in_(runs)), put.where(answers.c.run.in_(runs))
     for model, number in database.rows(used.group_by(requests.c.model)):
         served[model] = number
     first: dict[tuple[str, str], str] = {}
-    for model, error, number, _ in database.rows(put.group_by(requests.c.model, answers.c.error).order_by("first")):
+    by_reason = put.group_by(requests.c.model, answers.c.error).order_by("first")
+    for model, error, number, without_words, _ in database.rows(by_reason):
         asked[model] += number
+        empty[model] += without_words
         if error is not None:
             reason = error.rpartition("; the last one: ")[2]
             told = first.setdefault((model, _PARTICULAR.sub("#", reason)), reason)
             reasons[model][told] += number
     return [
-        ModelCalls(name, asked[name], reasons[name].total(), served[name], dict(reasons[name].most_common()))
+        ModelCalls(name, asked[name], why.total(), served[name], dict(why.most_common()), empty[name])
         for name in sorted({*asked, *served})
+        for why in [reasons[name]]
     ]
 
 
