@@ -7,6 +7,7 @@ one whose steps were done by their own commands finds them done.
 import shlex
 import textwrap
 import uuid
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -325,6 +326,8 @@ LOCAL_QUESTIONS = 4
 MOST_QUESTIONS = 200
 DRAFTS_A_QUESTION = 5
 """At most so many drafts are written for each question wanted: a small model's are mostly of no use."""
+MOST_REASONS = 3
+"""Reasons told for which drafts did not pass."""
 LABELS = 2
 
 _RECIPE = """\
@@ -416,11 +419,17 @@ def _generate(context: QuickstartContext, answer: str, _dialog: Dialog) -> str:
     write_file(recipe, text)  # a file of its own, so that the command shown does the same
     drafts = generate(NAME, recipe=recipe, workspace=context.session)
     _raise_failure(drafts)
-    told = len(_drafts(context))
+    all_drafts = _drafts(context)
+    out = Counter((one.kind, one.rejection.reason) for one in all_drafts if one.rejection is not None)
+    out.update((one.kind, "failed model call") for one in all_drafts if one.error)
+    reasons = "; ".join(f"{kind}, {reason}: {count}" for (kind, reason), count in out.most_common(MOST_REASONS))
+    told = counted(len(all_drafts), "draft")
+    left_out = [f"Left out most often: {reasons}."] if reasons else []
     if not drafts:
-        return f"None of {told} drafts passed the checks: write them with a larger model (--model)."
+        larger = " Write them with a larger model (--model)." if small else ""
+        return "\n".join([f"None of {told} passed the checks.{larger}", *left_out])
     lines = [f"{draft.as_question().question}   [{draft.wording.answer}]" for draft in drafts]
-    return "\n".join([f"{len(drafts)} of {told} drafts passed the checks:", *lines])
+    return "\n".join([f"{len(drafts)} of {told} passed the checks:", *lines, *left_out])
 
 
 def _annotated(context: QuickstartContext) -> str | None:

@@ -154,6 +154,16 @@ def test_an_interrupted_quickstart_goes_on_where_it_stopped(room, book, writer):
         assert len(AnnotationStore(records).labels(NAME)) == 2
 
 
+def test_why_drafts_did_not_pass_is_told(room, book, monkeypatch):
+    draft = {"declined": "", "question": "Why?", "answer": "So.", "distractors": ["Or so."]}
+    monkeypatch.setattr(Writer, "__call__", lambda _self, _request: Reply(json.dumps(draft)))
+    outcomes = run_quickstart(room, Listener(str(book), "s", "s", "1"))
+    said = {outcome.step: outcome.said for outcome in outcomes}["questions"]
+    assert said.startswith("None of ")
+    assert "mcq, unreadable reply: " in said
+    assert "larger model" not in said  # it is behind a server
+
+
 def test_what_builds_upon_a_skipped_step_is_left_out(room):
     listener = Listener("s")
     outcomes = run_quickstart(room, listener)

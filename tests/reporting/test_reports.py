@@ -215,6 +215,22 @@ def test_a_notebook_shows_tables_and_escapes_what_is_in_them():
     assert "<i>" not in page
 
 
+def test_a_console_shows_tables_from_their_beginning_and_not_the_fields():
+    table = Table.of("Things", ("name", "size"), [(f"thing {number}", "1") for number in range(100)], strong=(99,))
+    shown = repr(Shown({"secret": "x" * 1000}, (table,), said=("It is said.",)))
+    assert shown.splitlines()[0] == "It is said."
+    assert "thing 39" in shown
+    assert "thing 40" not in shown
+    assert "... of 100 rows" in shown
+    assert "xxx" not in shown
+
+
+def test_what_found_nothing_says_so_in_a_notebook_and_a_console():
+    empty = Shown([], (Table.of("Things", ("name",), ()),), noted=("Nothing was found.",))
+    assert "Nothing was found." in empty._repr_html_()
+    assert repr(empty) == "Nothing was found."
+
+
 def test_a_data_frame_has_the_records():
     frame = listing("Things", ROWS, {"name": "name"}).to_pandas()
     assert list(frame["size"]) == [2, 3]

@@ -9,7 +9,6 @@ import typer
 
 from climassay.cli.options import (
     JsonOption,
-    ModelOption,
     WorkspaceOption,
     print_json,
     shown_progress,
@@ -38,7 +37,15 @@ def quickstart(
     yes: Annotated[
         bool, typer.Option("--yes", "-y", help="Accept everything that is offered, without asking.")
     ] = False,
-    model: ModelOption = "local:smollm2",
+    model: Annotated[
+        str,
+        typer.Option(
+            "--model",
+            "-m",
+            help="local:smollm2, local:FOLDER_OR_HUB_ID, PROVIDER:MODEL or openai:MODEL, asked at $OPENAI_BASE_URL if "
+            "that is set.",
+        ),
+    ] = "local:smollm2",
     workspace: WorkspaceOption = None,
     as_json: JsonOption = False,
 ) -> None:

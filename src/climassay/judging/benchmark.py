@@ -412,7 +412,10 @@ def benchmark_judges(
         check_method(name)
     reading = [name for name in methods if name in NEEDS_WEIGHTS]
     if reading:
-        open_weights(model, f"The method {reading[0]}")
+        try:
+            open_weights(model, f"The method {reading[0]}")
+        except InputError as error:
+            raise InputError(f"{error} Or ask it: --method pairs, direct or direct-expected.") from None
     parts = []
     for task in tasks:
         few = chosen.pairs_per_item

@@ -8,7 +8,7 @@ import math
 import re
 import zipfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, is_dataclass
+from dataclasses import asdict, dataclass, field, is_dataclass, replace
 from importlib import import_module
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, ClassVar
@@ -41,6 +41,10 @@ _PARTS = {
     "xl/_rels/workbook.xml.rels": f'<Relationships xmlns="{_PACKAGE}/relationships"><Relationship Id="r1" '
     f'Type="{_OFFICE}/worksheet" Target="worksheets/sheet1.xml"/></Relationships>',
 }
+_WIDTH = 120
+"""Columns of a result in a Python console."""
+_MOST_ROWS = 40
+"""Rows of each table that it shows."""
 _LONGEST_CELL = 32_767
 """Characters that Excel takes in a cell."""
 _NUMBER = re.compile(r"[-+]?(\d+(\.\d+)?|\d{1,3}(,\d{3})+(\.\d+)?)")
@@ -174,6 +178,27 @@ class Result:
         """All tables, ready to be read; figures with their n and interval."""
         return ()
 
+    def __init_subclass__(cls, **more: Any) -> None:
+        """Keep dataclasses from showing all of their fields, which may be megabytes."""
+        super().__init_subclass__(**more)
+        if "__repr__" not in cls.__dict__:
+            cls.__repr__ = Result.__repr__  # type: ignore[method-assign]
+
+    def __repr__(self) -> str:
+        """What a terminal shows: lines and tables, long ones from their beginning."""
+        from rich.console import Console
+
+        console = Console(file=io.StringIO(), width=_WIDTH, markup=False, emoji=False, color_system=None)
+        parts: list[Any] = [*self.lines()]
+        for table in self.terminal_tables(_WIDTH):
+            kept = replace(table, rows=table.rows[:_MOST_ROWS], strong=table.strong & {*range(_MOST_ROWS)})
+            parts += [kept] if table.rows else []
+            parts += [f"... of {len(table.rows):,} rows"] if len(table.rows) > _MOST_ROWS else []
+        with console.capture() as shown:
+            for part in parts or self.notes():
+                console.print(part, highlight=False)
+        return "\n".join(line.rstrip() for line in shown.get().splitlines()) or f"<{type(self).__name__}>"
+
     def terminal_tables(self, width: int) -> Sequence[Table]:  # noqa: ARG002
         """The tables that a terminal of so many columns shows after the lines."""
         return self.tables()
@@ -260,8 +285,9 @@ class Result:
         """How a notebook shows it: lines and tables."""
         from html import escape
 
-        lines = "".join(f"<p>{escape(str(line))}</p>" for line in self.lines())
-        blocks: list[Block] = [*self.tables()]
+        blocks: list[Block] = [table for table in self.tables() if table.rows]
+        said = [*self.lines(), *(() if blocks else self.notes())]
+        lines = "".join(f"<p>{escape(str(line))}</p>" for line in said)
         shown = "".join(str(render_block(block, "result", number)) for number, block in enumerate(blocks))
         return f'<style>{block_style()}</style><div class="blocks">{lines}{shown}</div>'
 

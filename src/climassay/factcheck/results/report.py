@@ -382,7 +382,7 @@ def round_table(analysis: RunAnalysis) -> Table:
     rows += [("closed because", reason, str(count)) for reason, count in rounds.closed]
     rows += [("went on because", reason, str(count)) for reason, count in rounds.opened]
     rows += [("opinions", "changed from one round to the next", str(rounds.changed))] if rounds.debates else []
-    return Table.of(f"Rounds of {rounds.debates} debates", ["what", "", "number"], rows, left=2)
+    return Table.of(f"Rounds of {counted(rounds.debates, 'debate')}", ["what", "", "number"], rows, left=2)
 
 
 def agreement_table(analysis: RunAnalysis) -> Table:
