@@ -327,7 +327,9 @@ def find_said(text: str) -> list[TagMark]:
 
     ``scope`` is what the confidence is in; a mark ends with its level.
     """
-    results = []
+    results: list[TagMark] = []
+    if not any(word in text.lower() for word in ("confidence", "agreement")):
+        return results
     for match in _SAID_LEVEL.finditer(text):
         start, end = match.span()
         if not (_POSSESSED.search(text[:start]) or is_held_by_people(text, start, start + len("confidence"))):

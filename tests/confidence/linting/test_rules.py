@@ -114,10 +114,18 @@ def test_what_a_rule_lets_pass(name):
 
 LONG_SLIP = "Low-confidence processes will increase sea level more than in the last century."
 COMPLAINTS = {
-    "low confidence": ("Rain will likely increase (low confidence).", LOW, "likely"),
-    "very low confidence": ("Rain will likely increase (very low confidence).", LOW, "likely"),
-    "in the same brackets": ("Rain increases (low confidence, likely).", LOW, "likely"),
-    "in running words": ("There is low confidence that rain is likely to rise.", LOW, "likely"),
+    "low confidence": ("Rain will likely increase (low confidence).", LOW, "likely increase (low confidence)"),
+    "very low confidence": (
+        "Rain will likely increase (very low confidence).",
+        LOW,
+        "likely increase (very low confidence)",
+    ),
+    "in the same brackets": ("Rain increases (low confidence, likely).", LOW, "low confidence, likely"),
+    "in running words": (
+        "There is low confidence that rain is likely to rise.",
+        LOW,
+        "low confidence that rain is likely",
+    ),
     "wrong lower bound": ("It is likely (>90%).", RANGE, "likely (>90%)"),
     "wrong upper bound": ("It is likely (<66%).", RANGE, "likely (<66%)"),
     "wrong quantiles": ("The very likely range (17–83%).", RANGE, "very likely range (17–83%)"),

@@ -11,7 +11,7 @@ from climassay.confidence.extraction.extracting import explains_terms
 from climassay.confidence.linting.draft import Draft, Example, Remark, Rule, Sentence, rule
 from climassay.confidence.linting.vocabulary_rules import CONCLUDES, gives_probability, misspellings, off_scale
 from climassay.confidence.marks import LikelihoodTerm, TagMark, is_opinion, speaks_of_trust
-from climassay.confidence.vocabulary import AGREEMENT, EVIDENCE, TAGS, Tag
+from climassay.confidence.vocabulary import AGREEMENT, EVIDENCE, LIKELIHOOD_RANGES, TAGS, Tag
 
 _DIVIDED = re.compile(
     r"[;:]|[,)]\s+(?:and|but|or|while|whereas|although|with|which)\b|\b(?:but|while|whereas|although)\b"
@@ -194,7 +194,8 @@ def _ambiguous_level(sentence: Sentence) -> Iterator[Remark]:
     for mark in sentence.marks:
         if len(mark.levels) != 2 or _apart(mark) >= _FAR:
             continue
-        if mark.scope or _TOLD_APART.search(sentence.text) or explains_terms(sentence.text):
+        listed = re.search(r"\b(?:low|medium|high),\s+[*_]*\Z", sentence.text[: mark.start], re.IGNORECASE)
+        if mark.scope or listed or _TOLD_APART.search(sentence.text) or explains_terms(sentence.text):
             continue  # brackets, or the sentence, may say what each end is about
         words = sentence.text[mark.start : mark.end].lower()
         if mark.in_brackets or not (" or " in words or words.count("confidence") > 1):
@@ -331,14 +332,15 @@ def _repeated_tag(sentence: Sentence) -> Iterator[Remark]:
     Example("# Glaciers lose mass (high confidence)", "# Glaciers\n\nGlaciers lose mass (high confidence)."),
 )
 def _tag_in_heading(sentence: Sentence) -> Iterator[Remark]:
-    for mark in sentence.marks if sentence.block.kind == "heading" else ():
+    numbered = re.match(r"\d+(?:\.\d+)+\.?\s+[A-Z]", sentence.text) and not sentence.text.endswith(".")
+    for mark in sentence.marks if sentence.block.kind == "heading" or numbered else ():
         if mark.in_brackets:
             message = "A heading is no finding: tag the sentence below it that states the finding."
             yield Remark(*sentence.at(*mark.whole), message)
 
 
-def _with_levels(sentence: Sentence) -> Iterator[tuple[LikelihoodTerm, Tag]]:
-    """Terms of likelihood, each with the level of confidence that qualifies it."""
+def _with_levels(sentence: Sentence) -> Iterator[tuple[LikelihoodTerm, Tag, tuple[int, int]]]:
+    """Terms of likelihood, each with the level of confidence that qualifies it, and where both begin and end."""
     for mark in sentence.said:
         # "(high confidence in the sign, low confidence in the size)" rates parts of the statement.
         beside = [one for one in sentence.marks if mark.bracket and one.bracket == mark.bracket and one.levels]
@@ -349,7 +351,10 @@ def _with_levels(sentence: Sentence) -> Iterator[tuple[LikelihoodTerm, Tag]]:
         )
         if mark.levels and not mark.attributive and not told_apart:
             for term in likelihoods_under(sentence, mark):
-                yield term, mark.levels[-1]
+                beside_term = mark.whole[0] <= term.start < mark.whole[1]
+                start, end = (mark.start, mark.end) if beside_term else mark.whole
+                where = sentence.at(min(term.start, start), max(term.end, end))
+                yield term, mark.levels[-1], where
 
 
 @rule(
@@ -359,12 +364,16 @@ def _with_levels(sentence: Sentence) -> Iterator[tuple[LikelihoodTerm, Tag]]:
     f"A likelihood is stated where confidence and probabilistic evidence suffice ({_BOX}, steps 5 and 6); with low "
     "confidence there is no basis for a probability.",
     Example("Rainfall will very likely double (low confidence).", "Rainfall will possibly double (low confidence)."),
+    Example(
+        "Although confidence is low, it is very likely that rain increases.",
+        "Although confidence in the amount is low, it is very likely that rain increases.",
+    ),
 )
 def _likelihood_low_confidence(sentence: Sentence) -> Iterator[Remark]:
-    for term, level in _with_levels(sentence):
+    for term, level, where in _with_levels(sentence):
         if TAGS.index(level) <= TAGS.index("low"):
             yield Remark(
-                *sentence.at(term.start, term.end),
+                *where,
                 f'"{term.term.capitalize()}" states a probability, and {level} confidence does not support one: '
                 "give the level alone.",
             )
@@ -383,7 +392,7 @@ def _likelihood_low_confidence(sentence: Sentence) -> Iterator[Remark]:
     default=False,
 )
 def _likelihood_and_confidence(sentence: Sentence) -> Iterator[Remark]:
-    for term, level in _with_levels(sentence):
+    for term, level, _ in _with_levels(sentence):
         if TAGS.index(level) >= TAGS.index("high"):
             yield Remark(
                 *sentence.at(term.start, term.end),
@@ -398,6 +407,7 @@ def _likelihood_and_confidence(sentence: Sentence) -> Iterator[Remark]:
     f"A term of likelihood says how probable an outcome is ({_BOX}); with may, could or possibly before it, "
     "nobody can say which probability is left.",
     Example("Rain may very likely increase.", "Rain will very likely increase."),
+    Example("It is likely that rain may increase.", "It is likely that rain increases and wind may fall."),
     Example("It is possibly unlikely that rain increases.", "Rain may increase but will very likely fall later."),
 )
 def _hedged_likelihood(sentence: Sentence) -> Iterator[Remark]:
@@ -449,8 +459,12 @@ def _negated_likelihood(sentence: Sentence) -> Iterator[Remark]:
         "It is likely that rain increases, and it is very likely that floods do.",
     ),
     Example("Rain is likely, virtually certain, to increase.", "It is unlikely that the very likely range is right."),
+    Example(
+        "Rain is likely to increase and likely to decrease.", "Rain is likely to increase and unlikely to decrease."
+    ),
 )
 def _two_likelihoods(sentence: Sentence) -> Iterator[Remark]:
+    yield from _opposites(sentence)
     terms = [term for term in sentence.likelihoods if not RANGE_BEHIND.match(sentence.text, term.end)]
     if explains_terms(sentence.text) or len(terms) > _MOST_TERMS:
         return
@@ -467,6 +481,112 @@ def _two_likelihoods(sentence: Sentence) -> Iterator[Remark]:
         if framed or _SIDE_BY_SIDE.fullmatch(between):
             message = f'One outcome has one probability, and here it is "{one.term}" and "{other.term}": choose one.'
             yield Remark(*sentence.at(one.start, other.end), message)
+
+
+_UP, _DOWN = (
+    r"(?:increas|ris(?=e|ing)|grow|gain)\w*",
+    r"(?:decreas|declin|fall|drop|shrink|loss|reduc)\w*",
+)
+_LIKELY_TOO = r"(?:also\s+|equally\s+)?[*_]*\Z"
+
+
+def _opposites(sentence: Sentence) -> Iterator[Remark]:
+    """Outcomes of which one excludes the other, both called likely."""
+    text = sentence.text
+    for one, other in pairwise(sentence.likelihoods):
+        between = text[one.end : other.start]
+        if min(LIKELIHOOD_RANGES[term.term][0] for term in (one, other)) < LIKELIHOOD_RANGES["likely"][0]:
+            continue
+        for said, opposite in ((_UP, _DOWN), (_DOWN, _UP)):
+            noun = rf"\b{said}\b.*\ban?\s+{opposite}\s+is\s+{_LIKELY_TOO}"
+            if re.search(noun, between) and re.match(r"[*_]*(?:\s+too|\s+as\s+well)?\W*$", text[other.end :]):
+                break
+            both = (
+                rf"[*_]*\s+(?:to\s+)?{said}\b[^.;,]{{0,20}}?,?\s+(?:and|but)\s+"
+                rf"(?:(?:is|are|will|also|equally)\s+)*[*_]*"
+            )
+            if re.fullmatch(both, between) and re.match(rf"[*_]*\s+(?:to\s+)?{opposite}\W*$", text[other.end :]):
+                break
+            verb = rf"[*_]*\s+that\s+(?:it|they)\s+(?:will\s+)?(?:{opposite}|(?:do|does|will)\s+not)\W*$"
+            if (re.search(rf"\b{said}\b", between) or "not" in text[other.end :]) and re.match(verb, text[other.end :]):
+                break
+        else:
+            continue
+        yield Remark(
+            *sentence.at(one.start, other.end), "One of these outcomes excludes the other: both cannot be likely."
+        )
+
+
+_STUDY = r"(?:stud(?:y|ies)|trials?|papers?|experiments?|surveys?|articles?|publications?)"
+_FEW = rf"(?:an?|one|two|three|(?:an?\s+)?(?:single|few)|these|this)\s+(?:[\w-]+\s+){{0,2}}{_STUDY}"
+_SCARCE = re.compile(
+    rf"\b(?:(?:only|just|apart\s+from|except\s+for|besides|other\s+than|based\s+on)\s+{_FEW}|"
+    rf"the\s+only\s+(?:available\s+)?{_STUDY}|"
+    rf"a\s+single\s+{_STUDY}\s+is\s+all|nothing\s+(?:\w+\s+)?(?:has\s+been|is|was)\s+(?:published|known|written)|"
+    rf"(?:evidence|data|literature)\s+(?:is|are|remains?)\s+(?:\w+ly\s+|very\s+|still\s+)?(?:scarce|sparse|lacking|"
+    rf"missing|thin)|"
+    rf"(?:hardly|never|scarcely|barely)\s+been\s+studied)",
+    re.IGNORECASE,
+)
+_DISAGREE = re.compile(
+    rf"\b(?:{_STUDY}|models?|results|authors|estimates|they)\s+(?:\w+\s+){{0,3}}?(?:disagree|contradict|conflict|"
+    rf"diverge|"
+    r"are\s+at\s+odds|do\s+not\s+agree|reach\s+(?:opposite|contrary|different))\b|\b(?:opposite|"
+    r"contradictory)\s+(?:conclusions|"
+    r"results|findings|signs?)\b|\bhalf\s+of\s+(?:the|them)\b[^.;]{1,80}\bthe\s+other\s+half\b",
+    re.IGNORECASE,
+)
+_PLENTY = re.compile(
+    rf"\b(?:hundreds|dozens|many|numerous|countless|\d{{2,}})\s+(?:of\s+)?(?:[\w-]+\s+)?{_STUDY}\b|"
+    r"\bstudies\s+from\s+(?:all|every)\b",
+    re.IGNORECASE,
+)
+_UNANIMOUS = re.compile(
+    rf"\b(?:all|every)\s+(?:\w+\s+)?(?:{_STUDY}|models?)\s+(?:\w+ly\s+)?(?:find|agree|show|report)s?\b|"
+    r"\bconsistently\s+(?:find|show|report)\b|\bstudies\s+agree\b(?!\s+(?:that|only))|\bunanimous",
+    re.IGNORECASE,
+)
+
+
+def _said_otherwise(draft: Draft) -> Iterator[Remark]:
+    for sentence, following in zip(draft.sentences, (*draft.sentences[1:], None), strict=bool(draft.sentences)):
+        rated = [
+            mark for mark in sentence.marks if not mark.attributive and (mark.levels or mark.evidence or mark.agreement)
+        ]
+        if len(rated) != 1 or explains_terms(sentence.text):
+            continue
+        (mark,) = rated
+        level = TAGS.index(mark.levels[-1]) if mark.levels else -1
+        text = sentence.text
+        if following is not None and following.block == sentence.block and not following.marks:
+            text = f"{text} {following.text}"
+        for pattern, contradicted in (
+            (_SCARCE, mark.evidence == "robust" or level >= TAGS.index("high")),
+            (_DISAGREE, mark.agreement == "high" or level == TAGS.index("very high")),
+            (_PLENTY, mark.evidence == "limited" or level == 0),
+            (_UNANIMOUS, mark.agreement == "low" or level == 0),
+        ):
+            if contradicted and (words := pattern.search(text)):
+                message = f'"{words.group()}" contradicts this rating of evidence, agreement or confidence.'
+                yield Remark(*sentence.at(mark.start, mark.end), message)
+                break
+
+
+_contradicted_rating = Rule(
+    "contradicted-rating",
+    "note",
+    "rating against what the text says of the evidence",
+    "Evidence is rated by type, amount, quality and consistency, agreement by how far studies agree (Mastrandrea et "
+    "al. 2010, paragraph 8): words beside the rating that say otherwise are worth a look.",
+    (
+        Example(
+            "Trenches raise yields (robust evidence, medium agreement). Apart from two trials, nothing is known.",
+            "Trenches raise yields (limited evidence, medium agreement). Apart from two trials, nothing is known.",
+        ),
+        Example("All studies find this (medium evidence, low agreement).", "All studies find this (high confidence)."),
+    ),
+    _said_otherwise,
+)
 
 
 def _unmarked(draft: Draft) -> Iterator[Remark]:
@@ -515,6 +635,7 @@ TERM_RULES = (
     _hedged_likelihood,
     _negated_likelihood,
     _two_likelihoods,
+    _contradicted_rating,
     _unmarked_term,
 )
 

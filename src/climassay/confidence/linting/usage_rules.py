@@ -54,12 +54,29 @@ _DOUBLE = re.compile(r"[(\[]\s*[(\[][*_\s]*\Z")
 _NO_BRACKETS = re.compile(r"(?:\w|[)\]])(?<!example)(?<!namely)(?<!such as)\s*(?:,|\s[-–—])\s+[*_]*\Z|^[*_]*\Z")
 _AT_END = r"[*_\s]*[)\]](?=\s*(?:[.;{]|$|,?\s+(?:and|but|while|whereas)\b))"
 _SURENESS = re.compile(
-    r"[(\[][*_\s]*(?:(?:we\s+are|it\s+is|quite|fairly|well|very|rather|widely|generally|broadly|largely|"
-    r"strongly|not)[\s-]+)*(?:(?:im)?probable|possible|plausible|conceivable|(?:un)?certain|"
+    r"[(\[][*_\s]*(?:(?:we\s+are|it\s+is|quite|fairly|well|very|rather|more|widely|generally|broadly|largely|"
+    r"strongly|not)[\s-]+)*(?:(?:im)?probable|more\s+likely|possible|plausible|conceivable|(?:un)?certain|"
     r"(?:un)?sure|speculative|credible|(?:un)?supported|accepted|agreed|documented|confirmed|proven|"
     r"(?:un)?disputed|(?:un)?contested|controversial|unclear|doubtful|established(?:\s+but\s+incomplete)?|"
     r"safe|"
     rf"(?:no|little|(?:without|beyond)(?:\s+(?:any|a))?)\s+doubt|confidence){_AT_END}",
+    re.IGNORECASE,
+)
+_ADDED = re.compile(
+    r"[(\[][*_\s]*(?!(?:all|with|both|overall|each|mostly|generally|mainly|at|in|for|only|now|still|of|but|and|the|"
+    r"[A-Z]+)\b)(?:(?!with\b)[a-z]+\s+){1,3}?"
+    rf"(?<!very )(?<!to )(?<!or )(?<!and )(?:{_LEVEL})\s+confidence[*_\s]*[)\]]"
+)
+_FOREIGN = re.compile(
+    r"[(\[][*_\s]*(?:[\w-]+\s+){0,3}?(?:confian(?:za|ce)|vertrauen|confiança|fiducia|(?:muy\s+|très\s+|sehr\s+|"
+    r"extremadamente\s+)?(?:wahrscheinlich|probable?ment\w*|vraisemblable\w*)|"
+    r"(?:muy|très|poco|peu)\s+probables?|verosimil\w*)\b[^()\[\]]{0,20}[)\]]",
+    re.IGNORECASE,
+)
+_IS_LEVEL = re.compile(
+    rf"\b(?:it|this)\s+(?:is|was)\s+(?:{_LEVEL}|highly)\s+confidence\b|(?<!there)(?<!There)\s(?:is|"
+    rf"are)\s+(?:{_LEVEL})\s+confidence(?=\s*[.;]|\s*$)|"
+    rf"(?<!very )\b(?:low|medium|high)\s+(?:confident(?:ly)?|confidences)(?=\s*[).]|\s+that\b)|\bhighly\s+confidence\b",
     re.IGNORECASE,
 )
 _BARE = re.compile(
@@ -77,7 +94,7 @@ _SCALE = re.compile(
 """What is low or high itself, before brackets with such a word."""
 _CONFIDENCE_FIGURE = re.compile(
     r"[(\[][*_\s]*(?:confidence\s*(?:level)?\s*(?:of|:|=|is)?\s*(?:about\s+)?(?:\d+(?:\s?%|\s*(?:/|of|"
-    r"out\s+of)\s*\d+)|0?\.\d+)|(?P<percent>\d+)\s?%\s+confidence)"
+    r"out\s+of)\s*\d+)|0?\.\d+)|0?\.\d+\s+confidence|\d\s+on\s+a\s+scale\s+of\s+\d+|(?P<percent>\d+)\s?%\s+confidence)"
     rf"{_AT_END}",
     re.IGNORECASE,
 )
@@ -94,6 +111,9 @@ _STATISTICAL = ("66", "68", "90", "95", "99")
     Example("Rain will increase (confidence high).", "Rain will increase (very high confidence, likely)."),
     Example("Rain will increase (high confidence.", "Rain will increase (robust evidence, high agreement)."),
     Example("Rain will increase (higher confidence).", "Confidence is higher in the north (Figure 3)."),
+    Example("Rain will increase (more or less medium confidence).", "Rain will increase (all medium confidence)."),
+    Example("Rain will increase (probable).", "The cause (probable fraud) was investigated."),
+    Example("The rain will increase (confianza alta).", "Rain will increase [high confidence]."),
 )
 def _malformed_tag(sentence: Sentence) -> Iterator[Remark]:
     text = sentence.text
@@ -103,7 +123,9 @@ def _malformed_tag(sentence: Sentence) -> Iterator[Remark]:
     bare = [one for one in _BARE.finditer(text) if not _SCALE.search(text[: one.start()])]
     # Brackets with such a word elsewhere in the sentence name classes.
     tags = bare if labels <= {one.start() for one in bare} else []
-    tags += _SURENESS.finditer(text)
+    tags += [one for one in _ADDED.finditer(text) if not _RATING.fullmatch(one.group()[1:-1].strip(" *_"))]
+    tags += [*_SURENESS.finditer(text), *_IS_LEVEL.finditer(text)]
+    tags += _FOREIGN.finditer(text) if re.search(r"\b(?:the|of|in|will|is)\b", text) else ()
     for figure in _CONFIDENCE_FIGURE.finditer(text):
         if figure["percent"] not in _STATISTICAL or not re.search(r"\d|\brange|\binterval", text[: figure.start()]):
             tags.append(figure)
@@ -113,7 +135,7 @@ def _malformed_tag(sentence: Sentence) -> Iterator[Remark]:
         figured = _CONFIDENCE_FIGURE.match(text, bracket.start())
         if rates and not figured and _HAS_EITHER.search(left) and _ONLY_THESE.fullmatch(left):
             tags.append(bracket)
-    named = [(remark.start, remark.end) for remark in off_scale(sentence)]
+    named = [(remark.start, remark.end) for remark in off_scale(sentence)] if tags else []
     for tag in tags:
         start, end = sentence.at(*tag.span())
         if not any(one < end and start < other for one, other in named):
@@ -163,11 +185,12 @@ _AGENT = (
     r"citizens|consumers?|people|societ(?:y|ies)|communit(?:y|ies)|everyone|everybody|we|one)"
 )
 _PRESCRIBES = re.compile(
-    r"\b(?:further|more|additional)\s+(?:research|studies|work|data)\s+(?:is|are)\s+(?:\w+ly\s+)?(?:needed|required)|"
+    r"^\W*(?:further|more|additional)\s+(?:research|studies|work|data)\s+(?:is|are)\s+(?:\w+ly\s+)?(?:needed|required)|"
     r"\b(?:assessments?|reports?|research)\s+should\b"
     r"|(?<!that )\bshould\s+(?:not\s+|never\s+)?(?:\w+ly\s+)?be\s+(?:\w+ly\s+)?\w+(?:ed|en|lt|de|ut)\b|"
     r"\bshould\s+(?:go|come|receive|get)\b"
-    rf"|\b{_AGENT}\s+(?:should|must|ought\s+to|shall|needs?\s+to(?![^.]{{0,80}}\bas\b)|had\s+better|(?:is|"
+    rf"|\b{_AGENT}(?:\s+(?:of|in)\s+\w+)?\s+(?:should|must|ought\s+to|shall|needs?\s+to(?![^.]{{0,80}}\bas\b)|"
+    rf"had\s+better|(?:is|"
     rf"are)\s+(?:urged|advised|"
     rf"called\s+(?:up)?on)\s+to)\b"
     r"|\bmust\s+(?:not\s+)?(?:now\s+)?(?:be\s+\w+ed|end|stop|cease)\b"
@@ -250,19 +273,52 @@ _ALWAYS_TRUE = re.compile(
     r"or\s+(?:it|they)\s+(?:will|may|might|does|do)\s+not)\b"
     r"|\bsome\s+[^.;,]{1,60}\s(?:and|while)\s+others\s+(?:will|do|may|are)\s+not\b(?=\W*(?:\(|$))|"
     r"\bdiffers?\s+from\s+(?:place\s+to\s+place|case\s+to\s+case)\b"
-    r"|\bremains?\s+to\s+be\s+seen\b",
+    r"|\bremains?\s+to\s+be\s+seen\b|\bin\s+some\s+\w+\b[^.;]*\b(?:above|higher|more|wetter)\b[^.;]*"
+    r"\bother\b[^.;]*\b(?:below|lower|less|drier)\b",
     re.IGNORECASE,
 )
 _EVENT = re.compile(
     r"\b(?:was|were)\s+(?:\w+ly\s+)?(?:adopted|signed|ratified|founded|established|published|"
     r"opened\s+for\s+signature|launched|"
     r"approved|held|elected|released|created|agreed)\s+(?:\w+\s+){0,4}?(?:in|on)\s+(?:\w+\s+){0,2}(?:1[89]|20)\d\d\b"
-    r"|\b(?:hosted|adopted|signed|ratified|joined|published|launched|held|took\s+place)\s+[^.;,]{0,60}(?:in|"
+    r"|\b(?:hosted|deposited|submitted|adopted|signed|ratified|joined|published|launched|held|"
+    r"took\s+place)\s+[^.;,]{0,60}(?:in|"
     r"on)\s+(?:\w+\s+){0,2}(?:1[89]|20)\d\d\W*(?:\([^()]*\)\W*)?$"
     r"|\b(?:entered|came)\s+into\s+force\s+(?:in|on)\b",
     re.IGNORECASE,
 )
-_ACT, _EMPTY = "The date of an act", "What cannot be false"
+_METHOD = re.compile(
+    r"^\W*(?:[\w°-]+\s+){0,4}?(?:data|samples?|cores?|series|simulations?|interviews?|questionnaires?|images?|"
+    r"sensors?|plots?|measurements?|parameters?|"
+    r"variables?|respondents|participants|articles|weights?)\s+(?:(?:from|of|on)\s+[^,.;()]{1,40}\s+)?(?:was|"
+    r"were)\s+(?:\w+ly\s+)?"
+    r"(?!found|observed|lost|damaged|affected|higher|lower|larger|smaller|more|less|not)\w+(?:ed|en|wn|lt|nt|ut|"
+    r"un)\b(?![^.]*,|[^.]*\band\s+show)"
+    r"|^\W*(?:the|our)\s+(?:\w+\s+)?(?:model|grid|simulation|data\s?set|survey|sample)\s+(?:has|had|covers?|covered|"
+    r"uses?|used|consists?|contains?|comprises?|spans?)\b(?!\s+\w+\s+confidence)"
+    r"|^\W*[^,.;()]{1,80}\b(?:was|were)\s+(?:\w+ly\s+)?(?:interpolated|aggregated|re-?gridded|bias-corrected|averaged|"
+    r"sampled|digiti[sz]ed|resampled|detrended|"
+    r"downscaled|normali[sz]ed|standardi[sz]ed|filled|computed|calculated|fitted|interviewed|run|validated|"
+    r"calibrated|homogeni[sz]ed|weighted|screened|"
+    r"simulated|measured|held\s+with|conducted\s+(?:in|with))\b(?![^.]*,|[^.]*\band\s+\w+ed\b)"
+    r"|^\W*(?:we|our\s+\w+)\s+(?:ran|used|covered|interviewed|sampled|measured|collected|compared|applied|included|"
+    r"computed|analy[sz]ed|selected|fitted|trained)\b",
+    re.IGNORECASE,
+)
+_VALUED = re.compile(
+    r"^\W*(?:sadly|fortunately|unfortunately|regrettably|luckily|happily)\b|\b(?:is|are|was|were|"
+    r"would\s+be)\s+(?:\w+ly\s+)?"
+    r"(?:unfair|unjust|unacceptable|immoral|shameful|regrettable|deplorable|tragic|beautiful|a\s+(?:disgrace|scandal|"
+    r"pity|shame))\b",
+    re.IGNORECASE,
+)
+_SCENARIO = re.compile(
+    rf"\b(?:scenarios?|pathways?|SSP\d\S*|RCP\d\S*)\s+(?:itself\s+)?(?:is|"
+    rf"are)\s+[*_]*(?:{_LIKELY})[*_]*(?=\s*(?:[.,;)]|to\s+(?:occur|happen|come\s+true|materiali[sz]e|be\s+"
+    r"(?:followed|reali[sz]ed))))",
+    re.IGNORECASE,
+)
+_ACT, _EMPTY, _CHOICE = "The date of an act", "What cannot be false", "The choice of a scenario"
 _BY_THE_WAY = re.compile(r"[,;]|\b(?:since|after|when|before|as|which|who|while|because|until)\b", re.IGNORECASE)
 _WHETHER = re.compile(r"^\W*(?:whether|if|it\s+is\s+(?:debated|disputed))\b", re.IGNORECASE)
 _QUOTED_OR_ASKED = re.compile(r"[\"“‘']|\bmeans?\b|\bbetween\b|\bterms?\b|\bwords?\b", re.IGNORECASE)
@@ -299,6 +355,12 @@ def _no_finding(text: str) -> str:
         return _EMPTY
     if _ABOUT_TEXT.search(text) or _DEFINES.search(text):
         return "A sentence about the text"
+    if _METHOD.search(text):
+        return "A sentence about methods"
+    if _SCENARIO.search(text):
+        return _CHOICE
+    if _VALUED.search(text):
+        return "A value judgement"
     if _ONE_STUDY_SAYS.search(text):
         return "A single study's result"
     if _PRESCRIBES.search(text) and not (_ON_CONDITION.search(text) or _WHETHER.match(text)):
@@ -312,7 +374,8 @@ def _no_finding(text: str) -> str:
     "note",
     "term on what is no finding",
     "Terms qualify findings of the assessment (Mastrandrea et al. 2010, paragraphs 1 and 11): not questions, "
-    "recommendations, sentences about the text, dates of acts, or single studies and models.",
+    "recommendations, sentences about the text or methods, definitions, dates of acts, value judgements, choices of "
+    "scenarios, what cannot be false, or single studies and models.",
     Example("Will rain increase (high confidence)?", "What does 'high confidence' mean?"),
     Example("Governments should build dams (high confidence).", "Dams reduce floods (high confidence)."),
     Example(
@@ -322,6 +385,11 @@ def _no_finding(text: str) -> str:
         "The treaty was signed in 1992 (very high confidence).", "Rain has increased since 1992 (high confidence)."
     ),
     Example("The model has high confidence that rain increases.", "AR5 had high confidence that rain increases."),
+    Example(
+        "Data were interpolated by kriging (high confidence).", "Losses were higher in the south (high confidence)."
+    ),
+    Example("Rain will increase or it will not (high confidence).", "Rain will increase in winter (high confidence)."),
+    Example("It is unfair that the poor suffer most (high confidence).", "The poor suffer most (high confidence)."),
 )
 def _term_without_finding(sentence: Sentence) -> Iterator[Remark]:
     text = sentence.text
@@ -333,7 +401,7 @@ def _term_without_finding(sentence: Sentence) -> Iterator[Remark]:
         or (mark.in_brackets and re.fullmatch(r"[\W\d]*", text[mark.whole[1] :]))
     ]
     what = _no_finding(text) if marks or sentence.likelihoods else ""
-    spans = behind or [(one.start, one.end) for one in sentence.likelihoods if what in (_ACT, _EMPTY)]
+    spans = behind or [(one.start, one.end) for one in sentence.likelihoods if what in (_ACT, _EMPTY, _CHOICE)]
     for start, end in spans[: bool(what)]:
         yield Remark(*sentence.at(start, end), f"{what} is no finding, and a term qualifies findings: leave it out.")
     for mark in marks:
@@ -344,6 +412,8 @@ def _term_without_finding(sentence: Sentence) -> Iterator[Remark]:
             yield Remark(*sentence.at(mark.start, mark.end), message)
 
 
+_WINDOW = 250
+"""Characters before a term in which what speaks about it is looked for."""
 _P_VALUE = (
     r"\bp(?:-values?)?\s*(?:[<>=≤≥]|(?:is|was|of|being|below|under|(?:less|smaller|lower)\s+than)\b\s*)+\s*0?\.\d+"
 )
@@ -372,6 +442,12 @@ _PERCENT_BEFORE = re.compile(r"\b\d{2}(?:\.\d)?\s?%\s+[*_]*\Z")
 _IS_READ_AS = re.compile(
     rf"(?:\s+(?:was|is)\s+(?:assigned|given))?\s*[,(;]?\s*(?:here\s+|then\s+)?(?:{EQUATES}|"
     rf"{CONCLUDES}),?\s+(?:that\s+)?(?:(?:it|there)\s+is\s+|(?:[\w-]+\s+){{1,4}}(?:is|are)\s+)?[*_]*\s*",
+    re.IGNORECASE,
+)
+_MAKES_LIKELY = re.compile(
+    rf"{_P_VALUE}[^.;()]{{0,20}}\b(?:makes?|{CONCLUDES}|{EQUATES})\b[^.;()]{{0,60}}\Z"
+    r"|^\W*(?:since|because|as)\s+\d+\s+(?:out\s+)?of\s+(?:the\s+)?\d+\s+(?:models|simulations|runs|"
+    r"members)\b[^.;()]*,[^.;()]*\Z",
     re.IGNORECASE,
 )
 _DENIAL = (
@@ -418,7 +494,8 @@ _OF_THE_ASSESSMENT = re.compile(
     "warning",
     "level taken for significance, likelihood or a denial",
     "Confidence sums up evidence and agreement (Mastrandrea et al. 2010, paragraphs 8 and 9): it is no statistical "
-    f"significance and no likelihood ({_BOX}), and low confidence in a change does not say that there is none.",
+    f"significance and no likelihood ({_BOX}), says nothing about how grave an outcome is, and low confidence in a "
+    "change does not say that there is none.",
     Example(
         "The trend is significant at the 95% level, hence there is high confidence.",
         "The trend is significant at the 95% level in most data sets (high confidence).",
@@ -428,9 +505,23 @@ _OF_THE_ASSESSMENT = re.compile(
         "There is low confidence in more rain, which means that rain will not increase.",
         "There is low confidence in more rain, so that no range is given.",
     ),
+    Example(
+        "A break is expected (high confidence, since the damage would be enormous).",
+        "The damage would be enormous (high confidence).",
+    ),
+    Example("The test gave p = 0.03, which makes rain very likely.", "Rain will very likely increase (p < 0.05)."),
 )
 def _misread_level(sentence: Sentence) -> Iterator[Remark]:
     text = sentence.text
+    for start, end in [
+        *((term.start, term.end) for term in sentence.likelihoods),
+        *((mark.start, mark.end) for mark in sentence.said),
+    ]:
+        yield from _by_stakes(sentence, start, end)
+    for term in sentence.likelihoods:
+        if shown := _MAKES_LIKELY.search(text, max(0, term.start - _WINDOW), term.start):
+            message = "A test of significance, or a count of models, alone gives no likelihood of an outcome."
+            yield Remark(*sentence.at(shown.start(), term.end), message)
     for mark in sentence.said:
         if not mark.levels or mark.attributive or is_mentioned(text, mark.start, mark.end):
             continue
@@ -449,11 +540,53 @@ def _misread_level(sentence: Sentence) -> Iterator[Remark]:
         if not denied and not mark.in_brackets:
             if _GIVES_REASON.search(text[: mark.start]):
                 denied = _DENIED_BECAUSE.match(text, mark.end)
-            elif denied := _DENIED_BEFORE.search(text[: mark.start]):
+            elif denied := _DENIED_BEFORE.search(text, max(0, mark.start - _WINDOW), mark.start):
                 start, look = denied.start("claim"), 0
         if denied and not _OF_THE_ASSESSMENT.search(text, denied.start("claim"), denied.end("claim") + look):
             message = f"{mark.levels[-1].capitalize()} confidence in a finding does not say that its opposite holds."
             yield Remark(*sentence.at(start, max(mark.end, denied.end())), message)
+
+
+_BIG = (
+    r"(?:enormous|huge|immense|severe|catastrophic|high|large|great|serious|disastrous|devastating|affected|"
+    r"at\s+stake|irreversible|lost)"
+)
+_STAKES = (
+    r"(?:(?:damages?|loss(?:es)?|consequences?|impacts?|costs?|harm|stakes|people|lives)\s+(?:would|could|will|might|"
+    r"are|is)\s+(?:be\s+)?"
+    rf"(?:so\s+|very\s+)?{_BIG}\b|it\s+(?:is\s+(?:so\s+|very\s+)?(?:important|urgent)|matters)\b|"
+    r"(?:\w+\s+){1,3}is\s+(?:\w+ly\s+)?(?:needed|necessary|required)\b|(?:topic|issue|matter|question|"
+    r"subject)\s+is\s+(?:\w+\s+)?(?:important|urgent|sensitive)\b|(?:authors?|panel|"
+    r"committee|majority|delegates|"
+    r"governments?|ministers?|plenary|policymakers?)\s+(?:\w+\s+)?(?:voted|wants?|wanted|asked|insist\w*|demand\w*|"
+    r"decided|prefer\w*|needs?)\b|"
+    r"(?:\d+|all|most)\s+(?:out\s+)?of\s+(?:the\s+)?\d+\s+(?:models|simulations|runs|members)\s+\w+(?:\s+(?:it|this|"
+    r"so))?\W*$)"
+)
+_STAKES_BEHIND = re.compile(
+    rf"(?:\s+that\s+[^.;,()]{{0,80}}?)?[\s,)]*\b(?:since|because|as|given\s+that|"
+    rf"for)\s+[^.;()]{{0,40}}?\b{_STAKES}",
+    re.IGNORECASE,
+)
+_PURPOSE = re.compile(
+    r"[\s,)]*(?:in\s+order\s+to|(?<=,\s)to\s+(?:alert|warn|convince|persuade|draw|stress|underline|emphasi[sz]e|"
+    r"be\s+on\s+the\s+safe\s+side)|so\s+that\s+(?:people|readers|policymakers|governments))\b",
+    re.IGNORECASE,
+)
+_STAKES_BEFORE = re.compile(
+    rf"\b(?:since|because|as|given\s+that)\s+[^.;(),]{{0,40}}?\b{_STAKES}[^.;()]{{0,20}},\s*[^.;(),]{{0,20}}\Z",
+    re.IGNORECASE,
+)
+
+
+def _by_stakes(sentence: Sentence, start: int, end: int) -> Iterator[Remark]:
+    """A term that the size of the consequences is given as reason for."""
+    behind = _STAKES_BEHIND.match(sentence.text, end) or _PURPOSE.match(sentence.text, end)
+    before = _STAKES_BEFORE.search(sentence.text, max(0, start - _WINDOW), start)
+    if behind or before:
+        start, end = before.start() if before else start, behind.end() if behind else end
+        message = "This is no reason for a term: confidence and likelihood rest on evidence and agreement."
+        yield Remark(*sentence.at(start, end), message)
 
 
 def _as_statistics(sentence: Sentence, mark: TagMark) -> Iterator[Remark]:

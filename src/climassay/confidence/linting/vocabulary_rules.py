@@ -9,7 +9,7 @@ Rules on figures beside calibrated terms: the probability that a text gives, and
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Literal
@@ -23,7 +23,7 @@ EQUATES = (
     r"(?:i\.\s?e\.|that\s+is(?:\s+to\s+say)?|in\s+(?:other|plain)\s+words|in\s+short|(?:or\s+)?put\s+(?:differently|"
     r"another\s+way)|namely|"
     r"or(?:\s+rather)?|=|≈|(?:which|this)\s+is|(?:(?:which|this|that|it)\s+)?(?:means?|implies|equals?|denotes|"
-    r"amounts?\s+to|equates\s+to|"
+    r"stands?\s+for|amounts?\s+to|equates\s+to|"
     r"corresponds?\s+to|translates?\s+(?:in)?to|is\s+(?:the\s+same\s+as|equivalent\s+to|equal\s+to))|meaning|implying|"
     r"equal(?:ling|\s+to)|equivalent\s+to|amounting\s+to|corresponding\s+to|translating\s+(?:in)?to|(?:defined|"
     r"expressed|interpreted)\s+as)"
@@ -36,7 +36,7 @@ CONCLUDES = (
 )
 """Words that draw a conclusion."""
 _STRONGLY = (
-    "very|extremely|exceptionally|highly|really|exceedingly|extraordinarily|extraordinary|"
+    "very|super|ultra|hugely|immensely|incredibly|tremendously|extremely|exceptionally|highly|really|exceedingly|extraordinarily|extraordinary|"
     "overwhelmingly|remarkably|unusually|truly|vanishingly"
 )
 _PARTLY = (
@@ -78,7 +78,8 @@ _NOT_A_LEVEL = re.compile(
 )
 _CERTAINTY = _phrase(_AMOUNT, "certainty|certitude")
 _OTHER_HEAD = re.compile(
-    rf"[(\[][*_\s]*(?:(?:{_DEGREE}){_GAP})?(?P<word>{_AMOUNT}){_GAP}(?:assurance|reliability|credibility|trust|"
+    rf"[(\[][*_\s]*(?:(?:{_DEGREE}){_GAP})?(?P<word>{_AMOUNT}){_GAP}(?:uncertainty|assurance|reliability|credibility|"
+    rf"trust|"
     rf"conviction|"
     r"belief|plausibility)[*_\s]*[)\]](?=\s*(?:[.;]|$))",
     re.IGNORECASE,
@@ -137,14 +138,18 @@ _LIKELY = re.compile(
     r"certain(?:ly)?|surely|(?:plausible|possible|impossible|sure)(?=\s+that\b))\b(?![-\u2010]\w)"
     r"|(?<![\w-])(?P<alone>(?:more|less)\s+than\s+likely(?!\s+not)|less\s+likely\s+than\s+not|"
     r"equally\s+likely\s+as\s+not|"
-    r"in\s+all\s+(?:likelihood|probability)|(?:more|less)\s+probable\s+than\s+not|"
+    r"in\s+all\s+(?:likelihood|probability)|there\s+is\s+(?:very\s+|extremely\s+)?(?:un)?likely(?=\s+that\b)|(?:more|"
+    r"less)\s+probable\s+than\s+not|"
     r"as\s+likely\s+as\s+(?:it\s+is\s+)?unlikely|"
-    r"\d{1,3}\s?%\s+(?:likely|certain|sure)(?=\s+(?:that|to)\b)|very\s+much\s+likely|more\s+likely\s+(?:then|"
+    r"\d{1,3}\s?%\s+(?:likely|certain|sure)(?=\s+(?:that|to)\b)|very\s+much\s+likely|"
+    r"(?:about\s+)?as\s+likely\s+th[ae]n\s+not|more\s+likely\s+as\s+not|more\s+likely\s+(?:then|"
     r"that)\s+not(?=\s+(?:that|to)\b|\s*[,.;)])|improbable|probably)\b(?!\s+not\s+the\b|-)"
     rf"|(?<![\w-])(?P<sure>there\s+(?:is|can\s+be)\s+(?:no|little|hardly\s+any|scarcely\s+any)\s+doubt(?=\s+that\b)|"
     rf"{_BEYOND_DOUBT}|"
     r"(?:undoubtedly|indubitably|unquestionably|indisputably|doubtless)(?!\s+(?:said|wrote))|"
-    r"(?:(?<=will )|(?<=will not ))(?:certainly|surely|definitely|assuredly)|(?<=is )(?:50[:/–-]50|"
+    r"(?:(?<=will )|(?<=will not ))(?:certainly|surely|definitely|assuredly)|"
+    r"(?<=\bit is )(?:more|less|increasingly)\s+likely(?=\s+that\b(?!.*\b(?:than|if|when|where|under|unless|once|"
+    r"with)\b))|(?<=is )(?:50[:/–-]50|"
     r"fifty-fifty)(?=\s+whether)|"
     r"(?<=\bit is )(?:certain|sure|clear\s+beyond\s+doubt|a\s+safe\s+bet)(?=\s+that\b[^.;]{0,80}?\b(?:will|would)\b)|"
     r"(?:(?<=is )|(?<=are ))(?:sure|certain|bound)(?=\s+to\s+(?!(?:the|a|an|its|their|this|that|be\s+(?:on|in))\b)\w)|"
@@ -179,7 +184,7 @@ _BRACKETS = re.compile(r"[(\[]([^()\[\]]{0,300})[)\]]")
 _ANY_AMOUNT = "|".join((_AMOUNT, _DEGREE, *_EVIDENCE_ONLY.values(), *_AGREEMENT_ONLY.values()))
 _RATED = re.compile(r"(?:limited|medium|robust)\s+evidence|(?:low|medium|high)\s+agreement", re.IGNORECASE)
 _UNRATED = re.compile(
-    r"(?:(?:(?:very\s+)?(?P<word>\w+))\s+(?:evidence|agreement)|(?:[\w-]+\s+)?(?:consensus|data|support|"
+    r"(?:(?:(?:very\s+)?(?P<word>[\w-]+))\s+(?:evidence|agreement)|(?:[\w-]+\s+)?(?:consensus|data|support|"
     r"literature|unanimity))",
     re.IGNORECASE,
 )
@@ -333,7 +338,7 @@ def _evidence(sentence: Sentence) -> Iterator[Remark]:
         if len(parts) == 2 and any(_RATED.fullmatch(part) for part in parts):
             for part in parts:
                 if (odd := _UNRATED.fullmatch(part)) and not re.fullmatch(
-                    _ANY_AMOUNT, odd["word"] or "", re.IGNORECASE
+                    rf"(?:{_ANY_AMOUNT})(?:-(?:{_ANY_AMOUNT}))*", odd["word"] or "", re.IGNORECASE
                 ):
                     start = text.index(part, bracket.start())
                     message = f'"{part}" rates neither evidence nor agreement in the calibrated vocabulary.'
@@ -342,7 +347,19 @@ def _evidence(sentence: Sentence) -> Iterator[Remark]:
 
 def off_scale(sentence: Sentence) -> list[Remark]:
     """Words by which a sentence states its certainty and that are not calibrated terms."""
-    return [remark for check in (_confidence, _likelihood, _evidence) for remark in check(sentence)]
+    return [remark for check in (_confidence, _likelihood, _evidence) for remark in _unquoted(check)(sentence)]
+
+
+def _unquoted(check: Callable[[Sentence], Iterator[Remark]]) -> Callable[[Sentence], Iterator[Remark]]:
+    """A check without what it says about words in quotation marks, which are somebody else's."""
+
+    def checked(sentence: Sentence) -> Iterator[Remark]:
+        for remark in check(sentence):
+            before = sentence.text[: sentence.places.index(remark.start)]
+            if before.count('"') % 2 == 0 and before.count("“") <= before.count("”"):
+                yield remark
+
+    return checked
 
 
 def _amount(word: str) -> str:
@@ -487,7 +504,7 @@ VOCABULARY_RULES = (
         Example("Rain will increase (extremely high confidence).", "Rain will increase (very high confidence)."),
         Example("Rain will increase (high certainty).", "Farmers report strong confidence in the forecasts."),
         Example("Rain will increase (likely confidence).", "Rain will likely increase."),
-    )(_confidence),
+    )(_unquoted(_confidence)),
     rule(
         "likelihood-vocabulary",
         "warning",
@@ -495,9 +512,10 @@ VOCABULARY_RULES = (
         f"Terms of likelihood stand for ranges of probability ({_BOX}); everybody reads other words differently.",
         Example("Rain will fairly likely increase.", "Rain will likely increase."),
         Example("Rain will almost certainly increase.", "It is virtually certain that rain will increase."),
+        Example("Rain will undoubtedly increase.", "The minister said that rain will undoubtedly increase."),
         Example("Rain is exceptionally likely to increase.", "Rain is extremely likely to increase."),
         Example("Rain will increase (high likelihood).", "Plans consider low-likelihood, high-impact outcomes."),
-    )(_likelihood),
+    )(_unquoted(_likelihood)),
     rule(
         "evidence-vocabulary",
         "warning",
@@ -506,7 +524,7 @@ VOCABULARY_RULES = (
         "where evidence and agreement stand side by side.",
         Example("Yields fall (strong evidence, high agreement).", "Yields fall (robust evidence, high agreement)."),
         Example("Yields fall (medium evidence, strong agreement).", "Strong evidence points to falling yields."),
-    )(_evidence),
+    )(_unquoted(_evidence)),
     _misspelt_term,
 )
 
@@ -526,11 +544,11 @@ _NOUN = r"(?:probabilit(?:y|ies)|chances?|likelihood|odds)"
 _ABOVE = r"[>≥]|(?:more|greater|higher)\s+than|over|above|at\s+least|no\s+less\s+than|exceeding|upwards?\s+of"
 _BELOW = r"[<≤]|(?:less|lower|fewer|smaller)\s+than|under|below|at\s+most|up\s+to|no\s+more\s+than"
 _PROBABILITY = re.compile(
-    rf"(?:(?:an?|the)\s+)?(?P<named>(?:{_NOUN}|\bp)\s*(?:(?:is|of|=|:|being)\s*){{0,2}})?"
+    rf"(?:(?:an?|the)\s+)?(?P<named>(?:{_NOUN}|\bp)\s*(?:(?:is|was|of|at|=|:|being|estimated\s+at)\s*){{0,2}})?"
     r"(?:(?:about|around|roughly|approximately|some|nearly|ca?\.|~|≈|an?)\s*)*"
     rf"(?:(?P<above>{_ABOVE})|(?P<below>{_BELOW}))?\s*(?:about\s+|an?\s+)?"
-    rf"(?:(?:between\s+)?(?P<low>[<>≤≥]?{_NUMBER})\s*%?\s*(?:[-–—]|to|and)\s*(?P<high>[<>≤≥]?{_NUMBER})\s*(?:%|"
-    rf"per\s?cent)"
+    rf"(?:(?:between\s+)?(?P<low>[<>≤≥]?{_NUMBER})(?:\s*%|st|nd|rd|th)?\s*(?:[-–—]|to|and)\s*"
+    rf"(?P<high>[<>≤≥]?{_NUMBER})(?:\s*(?:%|per\s?cent)|(?:st|nd|rd|th)?\s+(?:per)?centiles?)"
     rf"|(?P<value>{_NUMBER})\s*(?:%|per\s?cent)|(?P<tens>(?:{'|'.join(_TENS)})(?:[\s-]+(?:{'|'.join(_DIGITS)}))?|"
     rf"{'|'.join(_DIGITS)})\s+per\s?cent"
     rf"|(?P<decimal>0?\.\d+)|(?P<of>{_N})(?:\s+(?:chances?|times|cases))?[\s-]+(?:in|out\s+of)[\s-]+(?P<all>{_N})"
@@ -547,6 +565,30 @@ _BEFORE_FIGURE = re.compile(rf"\s*(?P<open>[(\[:,;–—]\s*)?(?P<lead>{_LEAD})?
 _LAST_BRACKETS = re.compile(
     r"[^.;:,()]{1,120}[(\[](?=(?:a\s+|with\s+a\s+)?(?:probability|p\b|\d+(?:\.\d+)?\s?%\s+(?:prob|chance)))"
 )
+_ELSEWHERE = re.compile(
+    r"[;,:]\s(?:[^.;()]{0,60}?\s)?(?:the|a|its|this)\s+(?=(?:probability|chance)\s+(?:(?:is|was|at|of|"
+    r"estimated)\s+)+(?:about\s+|around\s+)?[\d\w])",
+    re.IGNORECASE,
+)
+_IN_RUNS = re.compile(
+    rf"[;,:]\s[^.;()]{{0,60}}?\bin\s+(?=(?:only\s+)?(?:{_NUMBER}\s?%|{_N}\s+(?:in|"
+    rf"out\s+of)\s+{_N})\s+(?:of\s+)?(?:(?:the|our|all)\s+)?(?:runs|simulations|members|realisations))",
+    re.IGNORECASE,
+)
+_EARLIER = re.compile(
+    r"\b(?:probability|chance)\b[^.;,()]{0,60}?\s(?:is|was|at|of)\s+(?:about\s+|around\s+)?(?=\d|(?:an?\s+)?(?:one|"
+    r"two|three|four|five|six|seven|eight|nine|ten)\b)",
+    re.IGNORECASE,
+)
+_THIS_IS = re.compile(
+    rf"\s*[;,.]\s*(?:(?:{CONCLUDES})\s+)?(?:that\s+)?(?:(?:this|it|that|which|the\s+\w+)\s+is\s+)?(?:(?:therefore|"
+    rf"thus|hence|so)\s+)?[*_]*\Z",
+    re.IGNORECASE,
+)
+_SPAN = rf"(?P<low>{_NUMBER})\s*(?:to|[-–])\s*(?P<high>{_NUMBER})\s*(?P<unit>%|°C|[a-zA-Z]+)?"
+_SPAN_BY = re.compile(rf"[\s*_]*(?:\w+\s+){{0,3}}?by\s+{_SPAN}")
+_SPAN_BEHIND = re.compile(rf"[\s*_]*ranges?\b[^.;()\d]{{0,30}}?\(?{_SPAN}")
+_SPAN_BEFORE = re.compile(rf"{_SPAN}\s*(?:\w+\s*)?[(\[][*_]*\Z")
 _RANGE_HERE = re.compile(r"\s*\branges?\b")
 _CLOSE = re.compile(r"\s*(?:[)\];,.:]|$)")
 _RANGE_BEHIND = re.compile(r"\s*(?:[a-z]+\s+)?ranges?\b")
@@ -642,9 +684,14 @@ def gives_probability(text: str) -> bool:
     Example(
         "It is very likely (80%) that rain will increase.", "It is likely (80% probability) that rain will increase."
     ),
+    Example(
+        "The likely range is 2.0 to 5.0°C, the very likely range 2.5 to 4.0°C.",
+        "The likely range is 2.5 to 4.0°C, the very likely range 2.0 to 5.0°C.",
+    ),
 )
 def _likelihood_range(sentence: Sentence) -> Iterator[Remark]:
     text = sentence.text
+    yield from _nested(sentence)
     for term in sentence.likelihoods:
         named_range = _RANGE_HERE.match(text, term.end)
         stated = _behind(text, named_range.end() if named_range else term.end, ranged=bool(named_range))
@@ -656,6 +703,14 @@ def _likelihood_range(sentence: Sentence) -> Iterator[Remark]:
             stated = probability_at(text, behind.end())
             end = stated.end if stated else 0
             stated = stated if stated and stated.named and _CLOSE.match(text, end) else None
+        if stated is None and len(sentence.likelihoods) == 1:
+            far, runs = _ELSEWHERE.search(text, term.end), _IN_RUNS.search(text, term.end)
+            elsewhere = probability_at(text, (far or runs).end()) if far or runs else None  # type: ignore[union-attr]
+            if elsewhere is None:
+                elsewhere = next((one for one in _told_before(text, term.start)), None)
+            low, high = LIKELIHOOD_RANGES[term.term]
+            if elsewhere and (elsewhere.high < low - _TOLERANCE or elsewhere.low > high + _TOLERANCE):
+                stated, start, end = elsewhere, min(term.start, elsewhere.start), max(term.end, elsewhere.end)
         if stated is None or is_opinion(text, term.start):
             continue
         bracket = re.match(r"\s*[)\]]", text[end:])
@@ -673,6 +728,35 @@ def _likelihood_range(sentence: Sentence) -> Iterator[Remark]:
             meaning = f'"{term.term.capitalize()}" stands for a probability of {share}'
         if not fits:
             yield Remark(*sentence.at(start, end), f"{meaning}; the numbers beside it say something else.")
+
+
+def _told_before(text: str, place: int) -> Iterator[StatedProbability]:
+    """A probability told in the clause before a term: "the probability of a flood is 10%, so this is very likely"."""
+    for match in _EARLIER.finditer(text, 0, place):
+        stated = probability_at(text, match.end())
+        if stated is not None and stated.end <= place and _THIS_IS.match(text[stated.end : place]):
+            yield stated
+
+
+def _nested(sentence: Sentence) -> Iterator[Remark]:
+    """Ranges of a surer term that lie within those of a less sure one."""
+    text = sentence.text
+    spans = []
+    for term in sentence.likelihoods:
+        ranged = re.match(r"[\s*_]*ranges?\b", text[term.end :])
+        before = _SPAN_BEFORE.search(text[: term.start]) if ranged else None
+        found = before or (_SPAN_BEHIND if ranged else _SPAN_BY).match(text, term.end)
+        if found:
+            low, high = float(found["low"]), float(found["high"])
+            spans.append((LIKELIHOOD_RANGES[term.term][0], low, high, found["unit"], term))
+    for sure, low, high, unit, term in spans:
+        for less, lower, higher, other, beside in spans:
+            if sure > less and lower <= low and high <= higher and high - low < higher - lower and unit == other:
+                message = (
+                    f'A "{term.term}" range holds more of the probability, and so cannot lie within the other range.'
+                )
+                start, end = min(term.start, beside.start), max(term.end, beside.end)
+                yield Remark(*sentence.at(start, end), message)
 
 
 def _behind(text: str, place: int, *, ranged: bool = False) -> StatedProbability | None:
