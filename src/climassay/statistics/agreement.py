@@ -105,8 +105,8 @@ def krippendorff_alpha(
     """
     if len({len(row) for row in ratings}) != 1:
         raise InputError("Every annotator's row needs one entry per item.")
-    units = [[value for value in unit if value is not None] for unit in zip(*ratings, strict=True)]
-    units = [unit for unit in units if len(unit) >= 2]
+    alike = Counter(tuple(value for value in unit if value is not None) for unit in zip(*ratings, strict=True))
+    units = {unit: times for unit, times in alike.items() if len(unit) >= 2}
     if not units:
         raise InputError("Alpha needs at least one item rated by two annotators.")
     if measurement == "ordinal" and order is None:
@@ -117,11 +117,11 @@ def krippendorff_alpha(
     if unknown:
         raise InputError(f"The label {unknown[0]!r} is not in the order given.")
     coincidence = np.zeros((len(values), len(values)))
-    for unit in units:
+    for unit, times in units.items():
         counts = Counter(unit)
         for a, m in counts.items():
             for b, n in counts.items():
-                coincidence[place[a], place[b]] += m * (n - (a == b)) / (len(unit) - 1)
+                coincidence[place[a], place[b]] += times * m * (n - (a == b)) / (len(unit) - 1)
     totals = coincidence.sum(0)
     cost = _alpha_distance(measurement, values, totals)
     expected = float((np.outer(totals, totals) * cost).sum() / (totals.sum() - 1))
