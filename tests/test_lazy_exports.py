@@ -6,8 +6,6 @@ import sys
 
 import pytest
 
-from climassay.registry import export_lazily
-
 PACKAGE = """
 from typing import TYPE_CHECKING
 
@@ -43,11 +41,6 @@ def test_a_name_is_imported_when_it_is_used(offering):
 def test_other_names_are_refused(offering, name):
     with pytest.raises(AttributeError, match=f"'offering' has no attribute '{name}'"):
         getattr(offering, name)
-
-
-def test_a_module_that_is_not_imported_offers_nothing():
-    with pytest.raises(KeyError):
-        export_lazily("climassay.not_there")
 
 
 @pytest.mark.parametrize("room", ["evaluation", "metrics"])

@@ -87,9 +87,10 @@ def test_a_password_is_never_shown(url, climassay, tmp_path, postgres_server, po
         ("mysql://root:hunter2@host/name", "not in mysql"),
         ("postgres:hunter2", "is not valid"),
         ("sqlite://", "would be lost"),
+        ("sqlite:///:memory:", "would be lost"),
         ("sqlite:////nowhere/at/all.sqlite", "does not exist"),
     ],
-    ids=["other-database", "no-url", "in-memory", "no-folder"],
+    ids=["other-database", "no-url", "in-memory", "named-memory", "no-folder"],
 )
 def test_an_address_that_names_no_database_is_one_sentence(url, words, climassay, monkeypatch):
     monkeypatch.setenv(VARIABLE, url)

@@ -42,16 +42,11 @@ def test_the_list_shows_the_newest_first_with_verdicts_and_agreement(climassay, 
 @pytest.mark.parametrize(
     ("filters", "found"),
     [
-        (("--reviewer", "ann"), [0]),
-        (("--reviewer", "carl"), []),
-        (("--collection", "ar6"), [0, 1]),
-        (("--collection", "books"), []),
-        (("--since", "2020-01-01", "--verdict", "incorrect"), [0]),
-        (("--until", "2020-01-01"), []),
-        (("--source", "no such paper"), []),
-        (("--topic", "9.9"), []),
+        (("--reviewer", "ann"), [0]), (("--reviewer", "carl"), []), (("--collection", "ar6"), [0, 1]),
+        (("--collection", "books"), []), (("--since", "2020-01-01", "--verdict", "incorrect"), [0]),
+        (("--until", "2020-01-01"), []), (("--source", "no such paper"), []), (("--topic", "9.9"), []),
     ],
-)
+)  # fmt: skip
 def test_lists_and_exports_take_the_filters_of_the_page(filters, found, climassay, kept, tmp_path):
     wanted = {kept[number] for number in found}
     listed = json_of(climassay("list", *filters, "--json"))

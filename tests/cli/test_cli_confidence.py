@@ -184,21 +184,15 @@ def test_lines_name_file_place_and_rule(lint):
 @pytest.mark.parametrize(
     ("args", "code"),
     [
-        (["good.md"], 0),
-        (["draft.md"], 1),
-        (["draft.md", "--exit-zero"], 0),
+        (["good.md"], 0), (["draft.md"], 1), (["draft.md", "--exit-zero"], 0),
         (["draft.md", "--rules", "wide-range"], 0),
-        (["draft.md", "--rules=-confidence-vocabulary,-likelihood-range"], 0),
-        (["none.md"], 2),
-        (["draft.md", "none.md"], 2),
-        (["draft.md", "--rules", "nonsense"], 2),
-        (["draft.md", "--tagger", "none.safetensors"], 2),
-        (["draft.md", "--json", "--format", "sarif"], 2),
-        (["draft.md", "--html", "good.md/page.html"], 2),
-        ([], 2),
+        (["draft.md", "--rules=-confidence-vocabulary,-likelihood-range"], 0), (["none.md"], 2),
+        (["draft.md", "none.md"], 2), (["draft.md", "--rules", "nonsense"], 2),
+        (["draft.md", "--tagger", "none.safetensors"], 2), (["draft.md", "--json", "--format", "sarif"], 2),
+        (["draft.md", "--html", "good.md/page.html"], 2), ([], 2),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else str(value),
-)
+)  # fmt: skip
 def test_exit_codes(lint, args, code):
     found, out, err = lint(*args)
     assert found == code

@@ -125,22 +125,17 @@ def test_an_interrupt_says_how_to_go_on(monkeypatch, capsys):
 
 
 OLD = {
-    ("factcheck-run", "--help"): "factcheck run",
-    ("factcheck-evidence", "--help"): "factcheck evidence",
-    ("factcheck-head", "train", "--help"): "factcheck train",
-    ("verdicts", "score", "--help"): "factcheck score",
-    ("checks", "list", "--help"): "factcheck kept list",
-    ("publish", "--help"): "generate publish",
+    ("factcheck-run", "--help"): "factcheck run", ("factcheck-evidence", "--help"): "factcheck evidence",
+    ("factcheck-head", "train", "--help"): "factcheck train", ("verdicts", "score", "--help"): "factcheck score",
+    ("checks", "list", "--help"): "factcheck kept list", ("publish", "--help"): "generate publish",
     ("validator", "apply", "--help"): "generate validate apply",
-    ("masker", "train", "--help"): "generate mask train",
-    ("factcheck", "The sea rises.", "--help"): "check",
-    ("factcheck", "check", "--help"): "check",
-    ("factcheck", "-c", "ipcc", "--help"): "check",
+    ("masker", "train", "--help"): "generate mask train", ("factcheck", "The sea rises.", "--help"): "check",
+    ("factcheck", "check", "--help"): "check", ("factcheck", "-c", "ipcc", "--help"): "check",
     ("metrics", "train-entailment", "--help"): "metrics entailment train",
     ("metrics", "validate-entailment", "--help"): "metrics entailment evaluate",
     ("generate", "mask", "measure", "--help"): "generate mask evaluate",
     ("confidence", "tag", "statement", "--help"): "confidence tag apply",
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("words", "now"), OLD.items(), ids=lambda value: " ".join(value)[:30])

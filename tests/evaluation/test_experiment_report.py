@@ -40,15 +40,9 @@ def test_the_page_has_every_part(given):
     overlap = contamination(questions, [questions[0].context, "other words"], against="a corpus")
     report = experiment_report(given, published=published_scores("gold", ["gpt-4o"]), contamination=[overlap])
     assert [section.heading for section in report.sections] == [
-        "Summary",
-        "Scores",
-        "Figures",
-        "Calibration",
-        "Paired tests",
-        "Contamination",
-        "How it was asked",
+        "Summary", "Scores", "Figures", "Calibration", "Paired tests", "Contamination", "How it was asked",
         "Questions and answers",
-    ]
+    ]  # fmt: skip
     page = report.to_html()
     assert "2 models in 2 settings on 27 questions of primer: 81 answers." in page
     assert "gpt-4o (published)" in page
@@ -149,15 +143,10 @@ def marked(table, model, mark):
 def test_bold_cells_are_those_of_the_papers_table_3(paper):
     table = tables_of(paper)["mcq-cloze"]
     assert marked(table, "mixtral-8x22b", "best") == {
-        ("default", "MCQ Hypo"),
-        ("few-shot", "MCQ Hypo"),
-        ("few-shot", "MCQ Reason"),
-        ("rag-source", "MCQ Base"),
-        ("rag-source", "MCQ Overall"),
-        ("few-shot", "cloze EM"),
-        ("rag-source", "cloze EM"),
+        ("default", "MCQ Hypo"), ("few-shot", "MCQ Hypo"), ("few-shot", "MCQ Reason"), ("rag-source", "MCQ Base"),
+        ("rag-source", "MCQ Overall"), ("few-shot", "cloze EM"), ("rag-source", "cloze EM"),
         ("few-shot", "cloze PS"),
-    }
+    }  # fmt: skip
     assert marked(table, "gemini-1.5-flash", "best") == {
         ("default", "MCQ Hypo"),
         *(("long-context-source", name) for name in ("MCQ Base", "MCQ Reason", "MCQ Overall", "cloze EM", "cloze PS")),

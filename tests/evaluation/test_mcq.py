@@ -12,7 +12,7 @@ from climassay.evaluation import (
     option_orders,
     score_mcq,
 )
-from climassay.questions import TYPES, Question
+from climassay.questions import Question
 from scripted_model import ScriptedModel
 
 DEFAULT = Setting("default", lambda questions, _: [Prepared() for _ in questions])
@@ -69,31 +69,6 @@ def test_rotations_put_every_option_everywhere_once():
     assert len(option_orders(3, 99, seed=0)) == math.factorial(3)
     with pytest.raises(InputError):
         option_orders(4, 0, seed=0)
-
-
-@pytest.mark.parametrize(
-    ("text", "position"),
-    [
-        ("b", 1),
-        (" C)", 2),
-        ("(d) because", 3),
-        ("**a**", 0),
-        ("Answer: b", 1),
-        ("The answer is (c).", 2),
-        ("The correct option is D", 3),
-        ("b. Warmer water", 1),
-        ("a warmer ocean", None),
-        ("I think a warmer ocean expands", None),
-        ("e", None),
-        ("", None),
-        ("Because it is warm", None),
-        ("Cooling dominates", None),
-        ("[b]", 1),
-        ("a\nBecause", 0),
-    ],
-)
-def test_letters_are_read_and_articles_are_not(text, position):
-    assert TYPES["mcq"].choice(text, 4) == position
 
 
 @pytest.mark.parametrize("scoring", ["likelihood", "letter"])

@@ -76,12 +76,6 @@ def checked(store, one, claims, rules=None, *, use_cache=False, **options):
         return checker.check(claims, **options)
 
 
-@pytest.mark.parametrize("text", ["", "  \n"])
-def test_a_claim_has_words(text):
-    with pytest.raises(InputError, match="empty"):
-        make_claim(text)
-
-
 def table_of(rules, *names):
     one = ScriptedModel()
     return set_up_debate(rules, company_of(one, *shelves(), **{name: ScriptedModel(name=name) for name in names}))

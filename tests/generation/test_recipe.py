@@ -44,23 +44,16 @@ def test_levels_share_out_exactly_what_is_wanted(number, shares):
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"collections": []}, "at least one collection"),
-        ({"collections": "books"}, "a list of texts"),
-        ({"writer": {}}, "needs an entry 'model'"),
-        ({"writer": 3}, r"\[writer\]"),
-        ({"counts": {}}, "how many questions"),
-        ({"counts": {"mcq": -1}}, "cannot be negative"),
-        ({"counts": {"mcq": 1, "base": 0}}, "at least one level"),
-        ({"counts": {"mcq": "many"}}, "whole number"),
-        ({"screening": {"orders": 0}}, "orders"),
-        ({"screening": {"needed": 1.5}}, "needed"),
-        ({"stop": {"min_yield": 2}}, "min_yield"),
-        ({"batch": 0}, "batch"),
-        ({"contexts": {"mode": "best"}}, "one of"),
-        ({"cooks": 3}, "no entry 'cooks'"),
+        ({"collections": []}, "at least one collection"), ({"collections": "books"}, "a list of texts"),
+        ({"writer": {}}, "needs an entry 'model'"), ({"writer": 3}, r"\[writer\]"),
+        ({"counts": {}}, "how many questions"), ({"counts": {"mcq": -1}}, "cannot be negative"),
+        ({"counts": {"mcq": 1, "base": 0}}, "at least one level"), ({"counts": {"mcq": "many"}}, "whole number"),
+        ({"screening": {"orders": 0}}, "orders"), ({"screening": {"needed": 1.5}}, "needed"),
+        ({"stop": {"min_yield": 2}}, "min_yield"), ({"batch": 0}, "batch"),
+        ({"contexts": {"mode": "best"}}, "one of"), ({"cooks": 3}, "no entry 'cooks'"),
     ],
     ids=lambda value: "-".join(value) if isinstance(value, dict) else None,
-)
+)  # fmt: skip
 def test_what_does_not_fit_is_named_with_the_file(changes, said):
     with pytest.raises(InputError, match=f"my.toml.*{said}"):
         parsed(**changes)

@@ -169,15 +169,10 @@ def test_a_server_writes_its_choice_and_failures_count_as_wrong(tasks, tmp_path,
 @pytest.mark.parametrize(
     ("answer", "chosen"),
     [
-        ("B", 1),
-        ("**b**.", 1),
-        ("The answer is B", 1),
-        ("A or B", None),
-        ("not enough info", 3),
-        ("", None),
+        ("B", 1), ("**b**.", 1), ("The answer is B", 1), ("A or B", None), ("not enough info", 3), ("", None),
         ("info", 2),
     ],
-)
+)  # fmt: skip
 def test_the_choice_is_read_from_what_is_written(answer, chosen):
     assert chosen_text(answer, ["A", "B", "info", "not enough info"]) == chosen
 

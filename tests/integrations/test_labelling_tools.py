@@ -42,16 +42,10 @@ def annotated(stores):
 def exported(results, **fields):
     """A task as Label Studio exports it."""
     plain = {
-        "id": 7,
-        "completed_by": {"id": 3, "email": "dora@example.org", "first_name": "", "last_name": ""},
-        "was_cancelled": False,
-        "ground_truth": False,
-        "created_at": "2026-03-09T22:16:08.728353Z",
-        "updated_at": "2026-03-09T22:16:08.728378Z",
-        "lead_time": 4.288,
-        "task": 1,
-        "result": results,
-    }
+        "id": 7, "completed_by": {"id": 3, "email": "dora@example.org", "first_name": "", "last_name": ""},
+        "was_cancelled": False, "ground_truth": False, "created_at": "2026-03-09T22:16:08.728353Z",
+        "updated_at": "2026-03-09T22:16:08.728378Z", "lead_time": 4.288, "task": 1, "result": results,
+    }  # fmt: skip
     return [{"id": 1, "data": {"draft": "q0000"}, "annotations": [plain | fields], "predictions": []}]
 
 

@@ -155,20 +155,6 @@ def test_no_option_gets_more_than_the_list_can_give(listed):
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("b", 1), (" B.", 1), ("**c**", 2), ("(d)", 3), ("b) because aerosols cool", 1), ("C: the third", 2),
-        ("The answer is c.", 2), ("The correct option is **d**", 3), ("Answer: b\nExplanation: a long one", 1),
-        ("<think>first a) then c)</think>b", 1), ("I would say (a).", 0), ("A decrease of the albedo follows.", None),
-        ("The answer is a decrease.", None), ("b or c", None), ("Between (b) and (c)", None), ("It depends.", None),
-        ("", None),
-    ],
-)  # fmt: skip
-def test_the_letter_that_a_generated_answer_names(text, expected):
-    assert named_option(text, ABCD) == expected
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
         ("Very likely", 1),
         ("I think it is likely.", 0),
         ("It is very likely that it warms.", 1),

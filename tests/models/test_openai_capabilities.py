@@ -17,16 +17,9 @@ from climassay.records import RecordedModel, Records
 
 AT_ONCE = RetryPolicy(base=0.0, max_attempts=3)
 SENT = {
-    "model": "m",
-    "messages": [],
-    "max_tokens": 7,
-    "temperature": 0.0,
-    "seed": 0,
-    "stop": ["\n"],
-    "logprobs": True,
-    "top_logprobs": 20,
-    "response_format": {},
-}
+    "model": "m", "messages": [], "max_tokens": 7, "temperature": 0.0, "seed": 0, "stop": ["\n"], "logprobs": True,
+    "top_logprobs": 20, "response_format": {},
+}  # fmt: skip
 SCHEMA = {"type": "object", "properties": {"a": {"enum": ["yes", "no"]}}, "required": ["a"]}
 
 

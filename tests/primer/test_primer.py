@@ -17,14 +17,9 @@ KINDS = {
     **dict.fromkeys(primer.CONTRARIAN_BOOKS, "contrarian"),
 }
 LEVELS = {
-    ("mcq", "base"): 10,
-    ("mcq", "reasoning"): 10,
-    ("mcq", "hypothetical"): 10,
-    ("freeform", "base"): 5,
-    ("freeform", "reasoning"): 5,
-    ("freeform", "hypothetical"): 5,
-    ("cloze", "base"): 15,
-}
+    ("mcq", "base"): 10, ("mcq", "reasoning"): 10, ("mcq", "hypothetical"): 10, ("freeform", "base"): 5,
+    ("freeform", "reasoning"): 5, ("freeform", "hypothetical"): 5, ("cloze", "base"): 15,
+}  # fmt: skip
 STOP_WORDS = frozenset(
     re.findall(
         r"\w+",

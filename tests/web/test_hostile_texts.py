@@ -26,18 +26,8 @@ EVIL = (
 )
 LINK = "javascript:alert(1)//"
 STARTS = (
-    "/",
-    "/ask",
-    "/account",
-    "/users",
-    "/jobs",
-    "/annotate",
-    "/checks",
-    "/check",
-    "/library",
-    "/results",
-    "/usage",
-)
+    "/", "/ask", "/account", "/users", "/jobs", "/annotate", "/checks", "/check", "/library", "/results", "/usage",
+)  # fmt: skip
 MOST_PAGES = 120
 SAFE_SCHEMES = ("", "http", "https", "mailto")
 

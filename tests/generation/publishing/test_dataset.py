@@ -307,17 +307,10 @@ def test_the_card_tells_agreement_as_worked_by_hand(tmp_path):
         ([], "no question"),
     ],
     ids=[
-        "rejected",
-        "no term",
-        "twice",
-        "no passage",
-        "for people",
-        "no answer",
-        "answer beyond",
-        "no such word",
+        "rejected", "no term", "twice", "no passage", "for people", "no answer", "answer beyond", "no such word",
         "empty",
     ],
-)
+)  # fmt: skip
 def test_what_cannot_be_published_is_said(tmp_path, made, word):
     with pytest.raises(InputError, match=word):
         publish_dataset(made, tmp_path / "out", name="x")
