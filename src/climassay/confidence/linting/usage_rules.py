@@ -252,8 +252,7 @@ _ABOUT_TEXT = re.compile(
 )
 _DEFINES = re.compile(
     r"^\W*(?:in\s+this\s+\w+,\s+)?[^,.;]{1,60}\s(?:is|are)\s+(?:here\s+)?(?:defined|understood)\s+as\b|"
-    r"^\W*by\s+[^,.;]{1,40}\s+we\s+mean\b"
-    r"|^\W*(?:the\s+)?data\s+(?:were|are|was)\s+(?:taken|obtained|collected|drawn)\s+from\b",
+    r"^\W*by\s+[^,.;]{1,40}\s+we\s+mean\b",
     re.IGNORECASE,
 )
 _MORE, _LESS, _SAME = (
@@ -347,22 +346,24 @@ def _asks(text: str) -> bool:
     return text.rstrip(' "”’*_').endswith("?")
 
 
+_NO_FINDINGS = (
+    (_ALWAYS_TRUE, _EMPTY),
+    (_ABOUT_TEXT, "A sentence about the text"),
+    (_DEFINES, "A definition"),
+    (_METHOD, "A sentence about methods"),
+    (_SCENARIO, _CHOICE),
+    (_VALUED, "A value judgement"),
+    (_ONE_STUDY_SAYS, "A single study's result"),
+)
+
+
 def _no_finding(text: str) -> str:
     """What a sentence with a tag is, where it is no finding; empty where it may be one."""
     if _asks(text):
         return "" if _QUOTED_OR_ASKED.search(text) else "A question"
-    if _ALWAYS_TRUE.search(text):
-        return _EMPTY
-    if _ABOUT_TEXT.search(text) or _DEFINES.search(text):
-        return "A sentence about the text"
-    if _METHOD.search(text):
-        return "A sentence about methods"
-    if _SCENARIO.search(text):
-        return _CHOICE
-    if _VALUED.search(text):
-        return "A value judgement"
-    if _ONE_STUDY_SAYS.search(text):
-        return "A single study's result"
+    found = next((what for pattern, what in _NO_FINDINGS if pattern.search(text)), "")
+    if found:
+        return found
     if _PRESCRIBES.search(text) and not (_ON_CONDITION.search(text) or _WHETHER.match(text)):
         return "A recommendation"
     event = _EVENT.search(text)
