@@ -161,7 +161,7 @@ def test_a_kind_that_there_is_not_is_refused(client_of, no_tagger):
     assert "<script>" not in answer.text.split("<main")[1]
 
 
-QUICKLY_CHECKED = ("script", "attribute", "controls", "comments")
+QUICKLY_CHECKED = ("script", "attribute", "controls", "brackets", "comments")
 
 
 @pytest.mark.parametrize(
