@@ -92,7 +92,7 @@ def main() -> int:
         file = workspace.root / f"{name}.toml"
         file.write_text(f'name = "{name}"\n' + EXPERIMENTS[name].replace("{data}", str(DATA)), encoding="utf-8")
         command = [sys.executable, "-m", "climassay.cli.main", "evaluate", "run", str(file)]
-        command += ["--workspace", str(workspace.root), "--html", str(workspace.root / f"{name}.html")]
+        command += ["--workspace", str(workspace.root), "--output", str(workspace.root / f"{name}.html")]
         command += ["--limit", str(options.limit)] if options.limit else []
         subprocess.run(command, check=True)
     return 0

@@ -143,7 +143,7 @@ def _confidence(_demo: _Demo, title: str) -> DemoStep:
         (*results, *findings),
         (Prose("No model is asked: rules find the words."), *map(Prose, (*results, *findings))),
         {"statements": [{"tag": one.tag, "text": one.original} for one in statements], "findings": findings},
-        "climassay confidence extract report.pdf --html review.html; climassay confidence lint draft.md",
+        "climassay confidence extract report.pdf -o review.html; climassay confidence lint draft.md",
     )
 
 
