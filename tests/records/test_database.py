@@ -206,6 +206,7 @@ def test_answers_are_asked_once_failures_again_and_all_is_counted(postgres_url, 
             {"scores": [{"accuracy": 0.5}]},
         )
         assert [(use.answers, use.failed, use.cost) for use in usage_by_model(store.database, run.id)] == [(1, 1, None)]
+        assert [(one.failed, one.served, sum(one.reasons.values())) for one in details.calls] == [(1, 3, 1)]
         assert export_answers(store.database, tmp_path / "run.parquet", run.id) == 4
         found = next(a for bundle in iterate_answers(store.database, run.id) for a in bundle if a.error is None)
         assert answers_to(store.database, found.key[:9])[0].text == found.text
