@@ -110,11 +110,11 @@ def test_a_training_reads_the_labels_and_judges_what_waits(place, client_of, mon
     ]
     queue = fill(place, drafts, retrain_every=12)
     admin = client_of("admin")
-    assert "enough new labels" not in admin.get("/annotate").text
+    assert "Train the validator again" not in admin.get("/annotate").text
     for number in range(12):
         said = {"accepted": True} if number % 4 < 2 else {"accepted": False, "reasons": ["bad context"]}
         queue.label(DATASET, f"n{number}", "ann", **said, key=f"k{number}")
-    assert "enough new labels" in admin.get("/annotate").text
+    assert "Train the validator again" in admin.get("/annotate").text
     assert "Enough new labels to train again" in admin.get(f"{HOME}/settings").text
     job = train(admin, place)
     assert (job.state, job.error) == ("done", None)
