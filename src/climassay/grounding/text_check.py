@@ -149,8 +149,8 @@ def differing_figures(sentence: str, sources: Sequence[tuple[str, float]]) -> tu
         sources: Sentences, each with its nearness to the whole of what was written: cosine plus the share of words.
     """
     own = _figures(sentence)
-    if len(own) > 1 and any(_has_in_order(text, [figure for figure, _ in own]) for text, _ in sources):
-        return ()  # One sentence says all of it: what others say nearby is of something else.
+    # Where one sentence says all of it, other years nearby are of something else.
+    whole = len(own) > 1 and any(_has_in_order(text, [figure for figure, _ in own]) for text, _ in sources)
     known = [
         (place, nearness, figure, around)
         for place, (text, nearness) in enumerate(sources)
@@ -158,6 +158,8 @@ def differing_figures(sentence: str, sources: Sequence[tuple[str, float]]) -> tu
     ]
     results = []
     for number, (figure, around) in enumerate(own):
+        if whole and figure.unit is None:
+            continue
         bearing, others = [], []
         for place, nearness, other, there in known:
             alike = _alike(around, there)
