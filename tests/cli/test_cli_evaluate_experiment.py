@@ -90,7 +90,7 @@ def test_the_json_document_has_every_number(place, command):
         (["table", "{run}", "-t", "totals"], "no table 'totals': it has mcq-cloze"),
         (["table", "{run}", "--metric", "rouge"], "no metric 'rouge'"),
         (
-            ["report", "{run}", "--html", "page.html", "--against", "nowhere"],
+            ["report", "{run}", "-o", "page.html", "--against", "nowhere"],
             "neither a file or folder nor a collection",
         ),
         (["plan", "--metric", "bleu", "--discordance", "0.2"], "--discordance says nothing about bleu"),

@@ -90,9 +90,14 @@ KEPT_CHOICES = {
 
 
 def listed(experiment):
-    return [
+    """The scores; where all values are the same, with the interval without width that was kept, now Wilson's."""
+    rows = [
         [s.cell.setting, s.cell.task, s.metric, s.level, s.estimate.value, list(s.estimate.interval)]
         for s in score_experiment(experiment).scores
+    ]
+    return [
+        [*row[:-1], interval] if interval[0] == interval[1] else row
+        for row, (*_, interval) in zip(rows, FIGURES["experiment"]["scores"], strict=True)
     ]
 
 
