@@ -715,8 +715,8 @@ def estimate_table(estimates: Sequence[StreamEstimate]) -> Table:
         ("stream", "wanted", "there", "yield", "drafts", "requests", "prompt tokens", "answer tokens", "US dollars"),
         [*rows, row("all", "", estimates)],
         strong=(len(rows),),
-        note=f"Prompt tokens are counted on {SAMPLE} prompts of each stream; answers are reckoned at "
+        note=f"Prompt tokens are counted on {SAMPLE} prompts of each stream; answers are assumed to have "
         + ", ".join(f"{ANSWER_TOKENS[kind]} tokens ({kind})" for kind in kinds)
-        + ". Validators and maskers are not in it."
-        + (" No cost: the recipe and prices.toml give no price." if all(one.cost is None for one in estimates) else ""),
+        + ". Validators and maskers are not included."
+        + (" No cost: no price in the recipe or prices.toml." if all(one.cost is None for one in estimates) else ""),
     )
