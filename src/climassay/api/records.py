@@ -33,7 +33,7 @@ class WithFailedCalls(Result):
 
     result: Result
     calls: "Sequence[ModelCalls]"
-    """Of every model that was asked."""
+    """Those of every model that was asked."""
 
     @property
     def alone(self) -> bool:
