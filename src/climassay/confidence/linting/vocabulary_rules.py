@@ -152,7 +152,9 @@ _LIKELY = re.compile(
     r"with)\b))|(?<=is )(?:50[:/–-]50|"
     r"fifty-fifty)(?=\s+whether)|"
     r"(?<=\bit is )(?:certain|sure|clear\s+beyond\s+doubt|a\s+safe\s+bet)(?=\s+that\b[^.;]{0,80}?\b(?:will|would)\b)|"
-    r"(?:(?<=is )|(?<=are ))(?:sure|certain|bound)(?=\s+to\s+(?!(?:the|a|an|its|their|this|that|be\s+(?:on|in))\b)\w)|"
+    r"(?:(?<=is )|(?<=are ))(?:(?:sure|certain)(?=\s+to\s+(?!(?:the|a|an|its|their|this|that|be\s+(?:on|in))\b)\w)|"
+    r"bound(?=\s+to\s+(?:be(?!\s+(?:on|in)\b)|become|cause|come|continue|decline|exceed|fail|fall|grow|happen|have|increase|"
+    r"intensify|lead|lose|occur|reach|rise|shrink|spread|suffer|worsen)\b))|"
     rf"(?:the\s+)?(?:odds|chances?|probability|likelihood)\s+(?:is|"
     rf"are)\s+(?:(?:{_DEGREE})\s+)?(?:(?:{_AMOUNT})\s+)?(?=that\b)|"
     r"(?:(?<=\A)|(?<=[;:,.]\s))most\s+likely(?=,))",
