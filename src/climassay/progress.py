@@ -67,16 +67,12 @@ class Bars(Progress):
     def task(self, description: str, total: float | None = None) -> Iterator[Task]:
         """Show a bar until the task ends; tasks within a task appear in the same display."""
         if self._display is not None:
-            bar = _Bar(self._display, description, total)
-            yield bar
-            bar.end()
+            yield from _Bar(self._display, description, total).running()
             return
         with _bars(self._console) as display:
             self._display = display
             try:
-                bar = _Bar(display, description, total)
-                yield bar
-                bar.end()
+                yield from _Bar(display, description, total).running()
             finally:
                 self._display = None
 
@@ -121,16 +117,12 @@ class NotebookBars(Bars):
     def task(self, description: str, total: float | None = None) -> Iterator[Task]:
         """See :class:`Bars`; a change of a task draws the display anew."""
         if self._display is not None:
-            bar = _Bar(self._display, description, total, self._show)
-            yield bar
-            bar.end()
+            yield from _Bar(self._display, description, total, self._show).running()
             return
         self._display = _bars(self._console)
         with _below_the_cell(keep=True) as self._show:
             try:
-                bar = _Bar(self._display, description, total, self._show)
-                yield bar
-                bar.end()
+                yield from _Bar(self._display, description, total, self._show).running()
             finally:
                 self._display = None
 
@@ -220,8 +212,9 @@ class _Bar(Task):
         self._display.update(self._id, description=description, completed=completed, total=total)
         self._show(self._display)
 
-    def end(self) -> None:
-        """Where it was not known how much there is, it is what was done; a bar that counted nothing goes."""
+    def running(self) -> Iterator[Task]:
+        """The bar until its task is done; one that counted nothing is then removed, and an unknown total is known."""
+        yield self
         task = next(one for one in self._display.tasks if one.id == self._id)
         if task.total is None and not task.completed:
             self._display.remove_task(self._id)
