@@ -196,9 +196,10 @@ class Session:
         return self._stack.enter_context(Records(self._records_url or self.workspace.records_url))
 
     @property
-    def opened_records(self) -> "Records | None":
-        """The records, if they were needed until now."""
-        return self.__dict__.get("records")
+    def records_of_runs(self) -> "Records | None":
+        """The records, if a run was begun in them."""
+        records: Records | None = self.__dict__.get("records")
+        return records if records is not None and records.begun else None
 
     @contextmanager
     def run(

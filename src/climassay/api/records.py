@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 MOST_ROWS = 20
 """Rows of a result table shown on screen."""
 _AGAIN = "The next run of the command asks only for what is missing."
+_NOTHING = "No model call gave a usable answer, so that there is nothing to show."
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +44,9 @@ class WithFailedCalls(Result):
 
     def _failed(self) -> "list[ModelCalls]":
         return [one for one in self.calls if one.failed or one.empty]
+
+    def _told(self) -> list[str]:
+        return [sentence for one in self._failed() for sentence in one.sentences()]
 
     def _table(self) -> "Table":
         reasons = [(one.model, {**one.reasons, "The answer is empty.": one.empty}) for one in self._failed()]
@@ -76,7 +80,7 @@ class WithFailedCalls(Result):
 
     def notes(self) -> Iterator[str]:
         """The result's, and why calls failed; what is to be said of a result that failed is said by its failure."""
-        told = [sentence for one in self._failed() for sentence in one.sentences()]
+        told = self._told()
         if not self.alone:
             yield from self.result.notes()
             if self.result.failure() is None:
@@ -89,9 +93,9 @@ class WithFailedCalls(Result):
         """No call was answered, or what the result says."""
         if not self.alone:
             return self.result.failure()
-        told = [sentence for one in self._failed() for sentence in one.sentences()]
+        told = self._told()
         why = f" {told[0]}" if len(told) == 1 else ""
-        return NoAnswerError(f"No model call gave a usable answer, so that there is nothing to show.{why} {_AGAIN}")
+        return NoAnswerError(f"{_NOTHING}{why} {_AGAIN}")
 
     def title(self) -> str:
         """The result's."""
@@ -105,9 +109,7 @@ class WithFailedCalls(Result):
         """The report with the failures before everything else."""
         section = Section("Calls without an answer", (self._table(),))
         if self.alone:
-            return Report(
-                self.title(), "No model call gave a usable answer, so that there is nothing to show.", (section,)
-            )
+            return Report(self.title(), _NOTHING, (section,))
         page = self.result.report()
         return replace(page, sections=(section, *page.sections))
 

@@ -239,7 +239,7 @@ def emit(
         InputError: A file cannot be written.
         ClimassayError: The job failed, as the result says, or no model call was answered.
     """
-    if session is not None and (records := session.opened_records) is not None and records.begun:
+    if session is not None and (records := session.records_of_runs) is not None:
         from climassay.api.records import with_failed_calls
 
         result = with_failed_calls(result, records)
@@ -536,7 +536,7 @@ def _run(
         try:
             result = function(**known) if session is None else function(**known, workspace=session)
         except ModelError as error:
-            if session is not None and (records := session.opened_records) is not None and records.begun:
+            if session is not None and (records := session.records_of_runs) is not None:
                 from climassay.api.records import failed_calls, none_answered
 
                 for sentence in failed_calls(records, besides=str(error)):
