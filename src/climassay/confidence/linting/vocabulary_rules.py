@@ -706,10 +706,10 @@ def _likelihood_range(sentence: Sentence) -> Iterator[Remark]:
             end = stated.end if stated else 0
             stated = stated if stated and stated.named and _CLOSE.match(text, end) else None
         if stated is None and len(sentence.likelihoods) == 1:
-            far, runs = _ELSEWHERE.search(text, term.end), _IN_RUNS.search(text, term.end)
-            elsewhere = probability_at(text, (far or runs).end()) if far or runs else None  # type: ignore[union-attr]
+            far = _ELSEWHERE.search(text, term.end) or _IN_RUNS.search(text, term.end)
+            elsewhere = probability_at(text, far.end()) if far else None
             if elsewhere is None:
-                elsewhere = next((one for one in _told_before(text, term.start)), None)
+                elsewhere = next(_told_before(text, term.start), None)
             low, high = LIKELIHOOD_RANGES[term.term]
             if elsewhere and (elsewhere.high < low - _TOLERANCE or elsewhere.low > high + _TOLERANCE):
                 stated, start, end = elsewhere, min(term.start, elsewhere.start), max(term.end, elsewhere.end)
