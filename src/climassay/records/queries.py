@@ -27,9 +27,9 @@ MOST_SHOWN = 20
 """Requests that a key prefix may show at once."""
 
 
-def without_price(model: str) -> str:
-    """What stands for the cost of a model that has no price: nobody is paid where it runs on one's own machine."""
-    return "none (local model)" if model.startswith("local:") else "unknown"
+def without_price(*, local: bool) -> str:
+    """What stands for a cost that is not known: nobody is paid where all models run on one's own machine."""
+    return "none (local model)" if local else "unknown"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,7 +54,7 @@ class _Usage:
     def shown_cost(self) -> str:
         """The cost in words, with the number of answers that have no price."""
         if self.cost is None:
-            return without_price("" if self.unpriced else "local:") if self.prompt_tokens else "none"
+            return without_price(local=not self.unpriced) if self.prompt_tokens else "none"
         return f"${self.cost:.4f}" + (f" + {self.unpriced:,} unpriced" if self.unpriced else "")
 
 

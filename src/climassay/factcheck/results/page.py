@@ -172,8 +172,7 @@ def cost(transcript: Transcript) -> str:
     """What a debate cost, in words."""
     if transcript.usage.cost is not None:
         return f"{transcript.usage.cost:.4f} US dollars"
-    paid = [model for model, _, _ in models(transcript) if not model.startswith("local:")]
-    return without_price(paid[0] if paid else "local:")
+    return without_price(local=all(model.startswith("local:") for model, _, _ in models(transcript)))
 
 
 def models(transcript: Transcript) -> list[tuple[str, str, str]]:
