@@ -5,6 +5,7 @@ import re
 
 import pytest
 
+from api_server import ApiServer, Reply
 from climassay.confidence.linting import RULES
 from climassay.confidence.statement import read_statements
 from climassay.confidence.tagging import train_tagger
@@ -212,6 +213,22 @@ def test_a_text_without_an_assessment_gets_no_all_clear(lint, tmp_path, more):
         assert "There is nothing to check" in told
         assert "Looked at: 2 sentences, 0 with a calibrated term" in told
         assert "Not looked at: whether the evidence supports the level" in told
+
+
+def test_a_model_reads_too_and_a_server_that_does_not_answer_is_no_all_clear(lint, tmp_path):
+    (tmp_path / "act.md").write_text("Act now (high confidence).\n")
+    problem = {"words": "Act now", "problem": "A call.", "suggestion": ""}
+    said = json.dumps({"reasoning": "A call has a level.", "problems": [problem]})
+    asked = ("act.md", "--model", "openai:test", "--workspace", str(tmp_path / "home"))
+    with ApiServer(rule=lambda _: Reply(said)) as server:
+        code, out, err = lint(*asked, "--base-url", server.url)
+    assert (code, out) == (1, "act.md:1:1: note [model-finding] A call. | Act now\n")
+    assert "openai:test read 1 passage with words of certainty." in err
+    (tmp_path / "act.md").write_text("Wait now, [[400 no such model]] (high confidence).\n")
+    with ApiServer() as server:
+        code, out, err = lint(*asked, "--base-url", server.url)
+    assert (code, out) == (1, "")
+    assert "gave no usable answer, only the rules were applied" in err
 
 
 def test_json(lint):

@@ -3,11 +3,12 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, cast
 
 from climassay.confidence.statement import read_statements
-from climassay.errors import InputError
+from climassay.errors import InputError, NoAnswerError
 from climassay.models import DEFAULT_MODEL, Generator
+from climassay.prompts import load_prompt
 from climassay.reporting import Report, Section, Table
 from climassay.reporting.html import report_data
 from climassay.reporting.results import Result
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from climassay.confidence.comparison import Comparison
     from climassay.confidence.extraction import CertaintyTerm, ExtractOptions
     from climassay.confidence.linting import Checked
+    from climassay.confidence.linting.model_rule import ModelReader
     from climassay.confidence.statement import Statement
     from climassay.confidence.topics import NamedTopics, TopicModel, TopicSettings
     from climassay.confidence.trends import ColumnKind, Predictions, TrendAnalysis
@@ -76,12 +78,17 @@ class LintedDrafts(Result):
     drafts: "tuple[Checked, ...]"
     accuracy: str = ""
     """Accuracy of the tagger, in words; empty where no tagger was used."""
+    reader: "ModelReader | None" = None
+    """The language model that read them too; None where none was asked."""
+
+    rests_on_calls: ClassVar[bool] = False
 
     def to_dict(self) -> dict[str, Any]:
         """Every finding with its place."""
         from climassay.confidence.linting.presentation import data
 
-        return {"files": [data(one) for one in self.drafts]}
+        read_by = {} if self.reader is None else {"read_by": self.reader.to_dict()}
+        return {"files": [data(one) for one in self.drafts], **read_by}
 
     def rows(self) -> list[dict[str, Any]]:
         """A row per finding."""
@@ -106,6 +113,8 @@ class LintedDrafts(Result):
             if not one.findings or not one.examined.is_english:
                 yield f"{one.draft.name}: {one.conclusion}"
             yield f"{one.draft.name}: {one.examined.looked_at}"
+        if self.reader is not None:
+            yield self.reader.summary
         limits = dict.fromkeys(limit for one in self.drafts for limit in one.examined.not_looked_at)
         yield f"Not looked at: {'; '.join(limits)}."
 
@@ -113,7 +122,14 @@ class LintedDrafts(Result):
         """The drafts with their findings in the text."""
         from climassay.confidence.linting.presentation import lint_page
 
-        return lint_page(self.drafts, self.accuracy)
+        return lint_page(self.drafts, self.accuracy, "" if self.reader is None else self.reader.summary)
+
+    def failure(self) -> NoAnswerError | None:
+        """The model was asked and gave no usable answer: that it found nothing says nothing."""
+        asked = self.reader
+        if asked is None or not asked.passages or asked.unreadable < asked.passages:
+            return None
+        return NoAnswerError(f"{asked.name} gave no usable answer, only the rules were applied: {asked.error}")
 
 
 def extract_confidence(
@@ -177,7 +193,13 @@ def extract_confidence(
 
 
 def lint_confidence(
-    drafts: str | Path | Iterable[str | Path], *, rules: str = "", tagger: str | None = None, certainty: float = 0.7
+    drafts: str | Path | Iterable[str | Path],
+    *,
+    rules: str = "",
+    tagger: str | None = None,
+    certainty: float = 0.7,
+    model: Generator | str | None = None,
+    workspace: Place = None,
 ) -> LintedDrafts:
     """Check drafts of an assessment report for how they state certainty.
 
@@ -186,9 +208,12 @@ def lint_confidence(
         rules: Rules, divided by commas: these alone; with a minus before each, all but these; or ``all``.
         tagger: Also name tags that this tagger would not give: its file, or ``default``.
         certainty: Minimum probability of the tagger's level.
+        model: Also have a strong language model read every passage with words of certainty.
+        workspace: Where the model's answers are recorded.
 
     Raises:
         InputError: A file cannot be read, or there is no such rule.
+        ModelError: The model cannot be loaded.
 
     Example:
         >>> found = lint_confidence("Sea level will very likely rise (low confidence).")
@@ -209,7 +234,19 @@ def lint_confidence(
         draft_of(one) if isinstance(one, str) and " " in one and not Path(one).is_file() else read_draft(Path(one))
         for one in one_or_several(drafts)
     ]
-    return LintedDrafts(tuple(check(draft, chosen) for draft in read), accuracy)
+    if model is None:
+        return LintedDrafts(tuple(check(draft, chosen) for draft in read), accuracy)
+    from climassay.confidence.linting.model_rule import ModelReader
+
+    with Session.opened(workspace) as session:
+        loaded, prompt = session.model(model), load_prompt("lint", session.options.prompts)
+        config = {"files": [one.name for one in read], "model": loaded.name, "prompt_sha256": prompt.sha256}
+        with session.run("confidence lint", config) as run, session.progress.task("Passages") as task:
+            reader = ModelReader(session.recorded(loaded, run), prompt, task.advance)
+            checked = tuple(check(draft, (*chosen, reader.rule)) for draft in read)
+            result = LintedDrafts(checked, accuracy, reader)
+            run.save_results("findings", result.rows())
+    return result
 
 
 @dataclass(frozen=True, slots=True)

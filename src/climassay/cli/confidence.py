@@ -7,6 +7,7 @@ import typer
 
 from climassay.api import confidence as api
 from climassay.api import tagging
+from climassay.api.records import with_failed_calls
 from climassay.cli.corpus import chosen_columns
 from climassay.cli.main import DefaultCommandGroup
 from climassay.cli.options import (
@@ -15,8 +16,11 @@ from climassay.cli.options import (
     JsonOption,
     LoadingOptions,
     ModelOption,
+    WorkspaceOption,
     WorkspaceOptions,
     emit,
+    grouped,
+    opened_session,
     print_json,
     rows_written,
 )
@@ -98,6 +102,7 @@ app.add_verb(
 
 
 @app.command()
+@grouped
 def lint(
     files: Annotated[
         list[Path] | None,
@@ -114,6 +119,16 @@ def lint(
     certainty: Annotated[
         float, typer.Option("--min-probability", "--certainty", help="Minimum probability of the tagger's level.")
     ] = 0.7,
+    model: Annotated[
+        str | None,
+        typer.Option(
+            "--model",
+            "-m",
+            help="Also have a strong language model read every passage with words of certainty: openai:MODEL (see "
+            "--base-url), PROVIDER:MODEL or local:HUB_ID.",
+        ),
+    ] = None,
+    reach: LoadingOptions = LoadingOptions(),
     html: Annotated[
         Path | None, typer.Option("--html", help="Also write an HTML page that shows the findings in the text.")
     ] = None,
@@ -121,6 +136,7 @@ def lint(
         Path | None,
         typer.Option("--output", "-o", help="Copy of a Word file with the findings as comments."),
     ] = None,
+    workspace: WorkspaceOption = None,
     as_json: JsonOption = False,
     form: Annotated[
         Literal["text", "github", "sarif"], typer.Option("--format", help="Form in which findings are printed.")
@@ -150,7 +166,11 @@ def lint(
         raise InputError("Choose --json or --format, not both.")
     if output is not None and (len(files) != 1 or {files[0].suffix.lower(), output.suffix.lower()} != {".docx"}):
         raise InputError("Comments are written into a copy of one Word file: lint draft.docx -o commented.docx.")
-    result = api.lint_confidence(files, rules=rules, tagger=tagger, certainty=certainty)
+    with opened_session(workspace, reach, as_json=as_json) as session:
+        result = api.lint_confidence(
+            files, rules=rules, tagger=tagger, certainty=certainty, model=model, workspace=session
+        )
+        told = with_failed_calls(result, session.records) if session.records_of_runs else result
     if html is not None:
         write_file(html, result.page())
     if output is not None:
@@ -158,14 +178,16 @@ def lint(
 
         write_comments(files[0], result.drafts[0], output)
     if as_json:
-        emit(result, as_json)
+        emit(told, as_json)
     elif form == "sarif":
         print_json(presentation.sarif(result.drafts))
     else:
         lines = presentation.github_lines if form == "github" else presentation.text_lines
         for line in (line for checked in result.drafts for line in lines(checked)):
             typer.echo(line)
-        typer.echo("\n".join(result.notes()), err=True)
+        typer.echo("\n".join(told.notes()), err=True)
+    if (failure := told.failure()) is not None:
+        raise failure
     if any(checked.findings for checked in result.drafts) and not exit_zero:
         raise typer.Exit(1)
 

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from climassay.confidence.tagging.tagger import Tagger
     from climassay.models.contract import Encoder
 
+MODEL_FINDING = "model-finding"
+"""Rule of :class:`~climassay.confidence.linting.model_rule.ModelReader`."""
 TAGGER_DIFFERS = "tagger-differs"
 CERTAINTY = 0.7
 """Probability of another level from which on a difference is reported."""
@@ -360,18 +362,21 @@ def check(draft: Draft, rules: Sequence[Rule] | None = None) -> Checked:
 
     Args:
         draft: From :func:`climassay.confidence.linting.read_draft` or :func:`~climassay.confidence.linting.draft_of`.
-        rules: From :func:`chosen_rules`, perhaps with :func:`~climassay.confidence.linting.checking.tagger_rule`;
-            None takes the default ones.
+        rules: From :func:`chosen_rules`, perhaps with :func:`~climassay.confidence.linting.checking.tagger_rule` and,
+            last, a :class:`~climassay.confidence.linting.model_rule.ModelReader`'s, whose findings are left out where
+            another rule complains of the same words; None takes the default ones.
     """
     rules = chosen_rules() if rules is None else tuple(rules)
-    suppressed, complaints = suppressions(draft, frozenset((*RULES, TAGGER_DIFFERS)))
+    suppressed, complaints = suppressions(draft, frozenset((*RULES, TAGGER_DIFFERS, MODEL_FINDING)))
     results = [_finding(draft, UNKNOWN_IGNORE, "warning", remark) for remark in complaints]
     hidden = 0
     for rule in rules:
         for remark in rule.check(draft):
             if any(one.covers(rule.name, remark.start) for one in suppressed):
                 hidden += 1
-            else:
+            elif rule.name != MODEL_FINDING or not any(
+                one.start_offset < remark.end and remark.start < one.end_offset for one in results
+            ):
                 results.append(_finding(draft, rule.name, rule.severity, remark))
     results.sort(key=lambda finding: (finding.start_offset, finding.end_offset, finding.rule))
     return Checked(draft, tuple(rules), tuple(results), hidden)

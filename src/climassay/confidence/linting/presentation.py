@@ -194,18 +194,19 @@ def finding_views(checked: Checked) -> tuple[FindingView, ...]:
     return tuple(FindingView(number, one, place_of(one)) for number, one in enumerate(checked.findings))
 
 
-def lint_page(results: Sequence[Checked], accuracy: str = "") -> str:
+def lint_page(results: Sequence[Checked], accuracy: str = "", read_by: str = "") -> str:
     """A self-contained page: counts, a list with links, and the texts with their findings marked.
 
     Args:
         results: One for each file.
         accuracy: Accuracy of the tagger that took part, in words; empty where none did.
+        read_by: What a language model read, in words; empty where none did.
     """
     names = list(dict.fromkeys(name for checked in results for name in checked.by_rule))
     rules = {rule.name: rule for checked in results for rule in checked.rules}
     counts = {name: sum(checked.by_rule.get(name, 0) for checked in results) for name in names}
     files = [(checked, pieces(checked), finding_views(checked)) for checked in results]
-    return render_page("lint.html.j2", files=files, rules=rules, counts=counts, accuracy=accuracy)
+    return render_page("lint.html.j2", files=files, rules=rules, counts=counts, accuracy=accuracy, read_by=read_by)
 
 
 AUTHOR = "climassay"
