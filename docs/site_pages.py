@@ -1,4 +1,4 @@
-"""Pages of the site that are made from the code: the reference of every room, and of every command.
+"""Pages of the site that are made from the code: the reference of every package, and of every command.
 
 MkDocs calls :func:`on_files` before it reads the pages (``hooks`` in ``mkdocs.yml``). Nothing is written into ``docs``.
 """
@@ -8,10 +8,11 @@ import importlib.util
 import logging
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from mkdocs.config.defaults import MkDocsConfig
-from mkdocs.structure.files import File, Files
+if TYPE_CHECKING:
+    from mkdocs.config.defaults import MkDocsConfig
+    from mkdocs.structure.files import Files
 
 log = logging.getLogger("mkdocs.hooks")
 
@@ -25,6 +26,7 @@ ROOMS = (
     "metrics",
     "generation",
     "tuning",
+    "learning",
     "judging",
     "factcheck",
     "confidence",
@@ -41,7 +43,7 @@ MADE = ("index", "commands", "climassay")
 TOP = "climassay"
 
 
-def on_config(config: MkDocsConfig) -> MkDocsConfig:
+def on_config(config: "MkDocsConfig") -> "MkDocsConfig":
     """Leave pages of the navigation out whose file is not there (a part of the tree was built alone)."""
     there = {path.relative_to(config.docs_dir).as_posix() for path in Path(config.docs_dir).rglob("*.md")}
     config.nav = _pruned(config.nav or [], there | {f"reference/{name}.md" for name in (*_rooms(), *MADE)})
@@ -65,8 +67,10 @@ def _rooms() -> list[str]:
     return [name for name in ROOMS if importlib.util.find_spec(f"{TOP}.{name}")]
 
 
-def on_files(files: Files, config: MkDocsConfig) -> Files:
+def on_files(files: "Files", config: "MkDocsConfig") -> "Files":
     """Add the generated pages."""
+    from mkdocs.structure.files import File
+
     rooms = _rooms()
     pages = {"reference/commands.md": "\n".join(_commands())}
     pages |= {f"reference/{name}.md": _room(f"{TOP}.{name}") for name in rooms}
@@ -83,9 +87,13 @@ def _public(module: Any) -> list[str]:
 
 
 def _shown(module: Any, name: str) -> bool:
-    """Whether it has a docstring of its own: a class or a function of ours; constants are part of the room's text."""
+    """Whether it is a class or function of the package itself, with a docstring; what it imports is shown elsewhere."""
     value = getattr(module, name)
-    return callable(value) and (getattr(value, "__module__", None) or "").startswith(TOP) and bool(value.__doc__)
+    return (
+        callable(value)
+        and f"{getattr(value, '__module__', None)}.".startswith(f"{module.__name__}.")
+        and bool(value.__doc__)
+    )
 
 
 def _room(name: str) -> str:
@@ -104,8 +112,8 @@ def _room(name: str) -> str:
 
 
 def _index(rooms: list[str]) -> str:
-    lines = ["# Reference", "", "Made from the docstrings. Public is what a room's `__init__` names.", ""]
-    lines += ["| room | what it holds |", "|---|---|"]
+    lines = ["# Reference", "", "Made from the docstrings: the public names of every package.", ""]
+    lines += ["| package | contents |", "|---|---|"]
     lines.append(f"| [`{TOP}`](climassay.md) | {_first_sentence(importlib.import_module(TOP))} |")
     for name in rooms:
         lines.append(f"| [`{TOP}.{name}`]({name}.md) | {_first_sentence(importlib.import_module(f'{TOP}.{name}'))} |")

@@ -3,7 +3,9 @@
 import functools
 import re
 import threading
+from collections import Counter
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from importlib.util import module_from_spec, spec_from_file_location
 from urllib.parse import urlsplit
 
 import pytest
@@ -38,9 +40,22 @@ def test_every_page_is_in_the_navigation_and_the_other_way_round():
 
 def test_every_room_with_public_names_has_a_reference_page():
     nav = {page for page in nav_pages(configured()["nav"]) if page.startswith("reference/")}
-    rooms = {"cli", "web", "quickstart", "doctor", "calls"}  # commands and pages; calls is what climassay itself offers
+    rooms = {"cli", "web", "api"}  # commands and pages; api is what climassay itself offers
     there = {path.parent.name for path in (ROOT / "src" / "climassay").glob("*/__init__.py")}
     assert {f"reference/{name}.md" for name in there - rooms} <= nav
+
+
+def test_every_public_name_has_one_place_in_the_reference():
+    specification = spec_from_file_location("site_pages", ROOT / "docs" / "site_pages.py")
+    pages = module_from_spec(specification)
+    specification.loader.exec_module(pages)
+    places = [
+        place
+        for name in (pages.TOP, *(f"{pages.TOP}.{room}" for room in pages._rooms()))
+        for place in re.findall(r"(?m)^::: (.+)$", pages._room(name))
+    ]
+    assert len(places) > 200
+    assert [place for place, count in Counter(places).items() if count > 1] == []
 
 
 @pytest.fixture(scope="module")
