@@ -288,7 +288,10 @@ def barriers(page) -> list[str]:
         page.set_viewport_size(size)
         page.emulate_media(color_scheme=scheme)
         # Fading colours are none of the page's own.
-        page.evaluate("Promise.all(document.getAnimations().map((one) => one.finished))")
+        page.evaluate(
+            "Promise.all(document.getAnimations().filter((one) => one.timeline === document.timeline)"
+            ".map((one) => one.finished))"
+        )
         for fault in Axe().run(page).response["violations"]:
             node = fault["nodes"][0]
             said = "; ".join(one["message"] for one in (*node["any"], *node["all"], *node["none"]))

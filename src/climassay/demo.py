@@ -24,7 +24,7 @@ from climassay.models.contract import number_format
 from climassay.progress import Progress
 from climassay.prompts import ProfileSettings
 from climassay.questions import GAP, option_letter
-from climassay.reporting import Case, Cases, Prose, Report, Section
+from climassay.reporting import Case, Cases, Prose, Report, Section, Table
 from climassay.reporting.html import Block
 from climassay.session import Session
 from climassay.workspace import Workspace
@@ -113,12 +113,12 @@ def run_demo(
             for line in (*step.lines, f"{_SAME}: {step.command}"):
                 say(f"  {line}")
             shown.append(step)
-        sections = tuple(Section(step.title, (*step.blocks, Prose(f"{_SAME}: {step.command}"))) for step in shown)
+        sections = tuple(Section(step.title, (*step.blocks, Prose(f"{_SAME}:", step.command))) for step in shown)
         report = Report(
             title="climassay: can I trust what this model says about climate?",
             lead=f"What climassay does, shown with {demo.model.name}, which runs on any laptop. It knows next to "
-            "nothing about climate: look at how answers are grounded, scored and checked, and take a larger model for "
-            "what they say.",
+            "nothing about climate: look at how answers are grounded, scored and checked, and use a larger model for "
+            "answers that you can rely on.",
             sections=sections,
             facts=(("Model fingerprint", demo.model.fingerprint), ("Number format", number_format(demo.model))),
         )
@@ -136,12 +136,31 @@ def _confidence(_demo: _Demo, title: str) -> DemoStep:
     books = [primer.book_path(name) for name in primer.SOURCE_BOOKS]
     statements = extract([document for book in books for document in read(book).documents])
     drafts = [replace(read_draft(book), name=book.name) for book in books]
-    findings = [line for draft in drafts for line in text_lines(check(draft))]
+    checked = [check(draft) for draft in drafts]
+    findings = [line for one in checked for line in text_lines(one)]
     results = [f"{one.tag} confidence: {one.original} [{one.document}, {one.headings[-1]}]" for one in statements]
     return DemoStep(
         title,
         (*results, *findings),
-        (Prose("No model is asked: rules find the words."), *map(Prose, (*results, *findings))),
+        (
+            Prose("No model is asked: rules find the words."),
+            Table.of(
+                "Statements with a level of confidence",
+                ("confidence", "statement"),
+                [(one.tag or "-", f"{one.original} [{one.document}, {one.headings[-1]}]") for one in statements],
+                left=2,
+            ),
+            Table.of(
+                "Words outside the IPCC's calibrated vocabulary",
+                ("file", "line", "what to change"),
+                [
+                    (one.draft.name, str(finding.location.line), finding.message)
+                    for one in checked
+                    for finding in one.findings
+                ],
+                left=3,
+            ),
+        ),
         {"statements": [{"tag": one.tag, "text": one.original} for one in statements], "findings": findings},
         "climassay confidence extract report.pdf -o review.html; climassay confidence lint draft.md",
     )
@@ -171,7 +190,7 @@ def _answers(demo: _Demo, title: str) -> DemoStep:
         (
             Prose(
                 f"From {documents} books in {passages} passages. Every sentence names the passages it rests on or is "
-                "marked as in-house knowledge; where no passage is relevant, no model is asked. A model this small "
+                "marked as not from the sources; if no passage is relevant, no model is asked. A model this small "
                 "writes clumsily."
             ),
             *map(answer_card, answers),

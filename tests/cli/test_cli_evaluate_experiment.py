@@ -56,7 +56,11 @@ def test_tables_are_shown(place, command):
 
 @pytest.mark.parametrize(
     ("form", "word"),
-    [("markdown", "| m0 | default |"), ("latex", r"\toprule"), ("html", "<caption>Freeform answers, primer</caption>")],
+    [
+        ("markdown", "| m0 | default |"),
+        ("latex", r"\toprule"),
+        ("html", "<caption><span>Freeform answers, primer</span>"),
+    ],
 )
 def test_tables_are_written_in_every_form(place, command, tmp_path, form, word):
     target = tmp_path / "deep" / "tables"

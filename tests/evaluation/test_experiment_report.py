@@ -27,7 +27,7 @@ from climassay.evaluation.scores import (
 from climassay.evaluation.tables import experiment_tables, score_rows
 from climassay.reporting import as_csv
 from climassay.statistics import Estimate, Interval
-from experiments import experiment, outcome, question, questions_of
+from experiments import experiment, outcome, question, questions_of, record
 
 
 @pytest.fixture(scope="module")
@@ -49,6 +49,26 @@ def test_the_page_has_every_part(given):
     assert "Questions that share words with a corpus" in page
     assert ("Run", "r00000001") in report.facts
     assert ("Metric BERTScore", "bundled encoder") in report.facts
+
+
+def test_the_summary_has_units_and_says_where_several_are_best():
+    cells = [Cell("set", "m", setting, "mcq") for setting in ("default", "few-shot")]
+    asked = tuple(question("mcq", number) for number in range(4))
+    outcomes = [outcome(cell, one, {"accuracy": float(one is asked[0])}) for cell in cells for one in asked]
+    given = experiment({("m", "default"): 0.5}, questions=asked, benchmark="set")
+    report = experiment_report(replace(given, outcomes=tuple(outcomes), cells=tuple(map(record, cells))))
+    said = report.sections[0].blocks[0].text
+    assert said.startswith("Highest accuracy: m, default and 1 other, 25.0% (95% interval 4.6 to 69.9%, n = 4,")
+    [figure] = [one for one in setting_figures(score_experiment(given), "set") if one.title == "Accuracy"]
+    assert "over 4 questions" in figure.note
+
+
+def test_settings_are_listed_without_what_is_empty(given):
+    [cell, *_] = given.cells
+    told = replace(cell, setting={"kind": "rag", "collections": ["a", "b"], "adapter": ""}, dtype=None, notes=())
+    [table] = experiment_report(replace(given, cells=(told,)), answers=False).sections[-1].blocks
+    assert "notes" not in [column.heading for column in table.columns]
+    assert table.rows[0][-1] == "kind rag; collections a, b"
 
 
 def test_every_answer_is_there_with_its_scores(given):

@@ -47,11 +47,15 @@ def test_a_ranking_shows_places_and_shortened_texts():
 def test_the_picture_has_a_cloud_for_each_outcome_and_says_what_was_left_out():
     rng = np.random.default_rng(0)
     picture = Picture(rng.normal(size=(2000, 3)), rng.integers(-1, 2, 2000), (0.5, 0.2, 0.1))
-    _, first, second = picture_blocks(picture, "depth")
+    _, first, second = picture_blocks(picture)
     assert isinstance(first, ScatterPlot)
-    assert [cloud.name for cloud in first.clouds] == ["first has more depth", "second has more depth", "equal labels"]
+    assert [cloud.name for cloud in first.clouds] == [
+        "first has the higher label",
+        "second has the higher label",
+        "equal labels",
+    ]
     assert sum(len(cloud.points) for cloud in first.clouds) == 1500
-    assert first.note == "1500 of 2000 pairs, drawn at random."
+    assert first.note == "1,500 of 2,000 pairs, drawn at random."
     assert "50% of the variance" in first.x.label
     assert "component 3 (10%" in second.y.label
 

@@ -6,7 +6,7 @@ import pytest
 
 from climassay.errors import InputError
 from climassay.judging.settings import ProbeSettings
-from climassay.judging.training import PROBE_METHODS, quality_of, train_probe
+from climassay.judging.training import PROBE_METHODS, path_plot, quality_of, train_probe
 from climassay.learning.model_file import Provenance
 from planted_model import DIRECTION, WIDTH, PlantedModel, harvester, items
 
@@ -47,6 +47,14 @@ def test_a_probe_says_where_it_comes_from():
     )
     assert quality_of(source) == asked.questions.quality
     assert trained.path.chosen == source.regularisation
+
+
+def test_all_of_the_picture_of_the_regularisation_lies_in_its_frame():
+    plot = path_plot(train_probe(items(), harvester()))
+    assert [series.name for series in plot.series] == ["probe", "a coin"]
+    for point in (point for series in plot.series for point in series.points):
+        assert 0 <= plot.x.share(point.x) <= 1
+        assert 0 <= plot.y.share(point.y) <= 1
 
 
 def test_a_failed_request_is_left_out_and_counted():

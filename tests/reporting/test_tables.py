@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from browser import WIDE, inside
+from browser import NARROWEST, WIDE, inside
 from climassay.reporting import Report, Section, Table, as_csv, as_latex, as_markdown, counted
 from climassay.reporting.tables import TOP_SIGN, escape_latex, split_columns
 
@@ -152,7 +152,7 @@ def test_twelve_columns_of_intervals_fit(shown, chromium):
         ("Llama-3.3-70B-Instruct-Turbo", "rag-source", *[shown] * 12),
         ("smollm2", "default", *["0.0 [0.0, 9.9]"] * 12),
     ]
-    table = Table.of("Accuracy", headings, rows, left=2)
+    table = Table.of("Accuracy of every model in every setting, by level", headings, rows, left=2)
     browser, loop = chromium
     with inside(loop):
         page = browser.new_page(viewport=WIDE)
@@ -160,6 +160,9 @@ def test_twelve_columns_of_intervals_fit(shown, chromium):
         assert page.evaluate("(e => e.scrollWidth - e.clientWidth)(document.querySelector('.scroll'))") == 0
         cut = "[...document.querySelectorAll('td, th')].filter(e => e.scrollWidth > e.clientWidth + 1).length"
         assert page.evaluate(cut) == 0
+        page.set_viewport_size(NARROWEST)
+        title = page.locator("caption span").bounding_box()
+        assert title["x"] + title["width"] <= NARROWEST["width"], "the title of a wide table is cut off"
         page.close()
 
 

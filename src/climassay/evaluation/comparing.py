@@ -489,7 +489,7 @@ def comparison_figure(found: RunComparison) -> DotPlot | None:
         return None
     names = _run_names(found)
     dots = [Dot(_named(one, names), names[one.run], one.estimate.value, *one.estimate.interval) for one in found.scores]
-    return metric_plot(METRICS[found.metric], dots)
+    return metric_plot(METRICS[found.metric], dots, [one.estimate.n for one in found.scores])
 
 
 def _named(one: RunScore, names: Mapping[str, str]) -> str:

@@ -3,6 +3,7 @@
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from climassay.evaluation.contamination import ContaminationReport, contamination_tables
 from climassay.evaluation.long_answers import coloured, point_findings
@@ -16,7 +17,14 @@ from climassay.evaluation.scores import (
     outcomes_by_cell,
     score_experiment,
 )
-from climassay.evaluation.tables import NamedTable, experiment_tables, mcq_tables, metric_plot, shown_value
+from climassay.evaluation.tables import (
+    NamedTable,
+    experiment_tables,
+    mcq_tables,
+    metric_plot,
+    question_range,
+    shown_value,
+)
 from climassay.metrics.long_answers import Assessment, CriterionJudgement, DimensionRating
 from climassay.metrics.registry import METRICS, Metric
 from climassay.questions import KINDS, LEVELS, TYPES, Kind, Question, option_letter
@@ -80,7 +88,9 @@ def level_figures(scores: ExperimentScores, benchmark: str) -> list[DotPlot]:
                     for score in chosen
                     if score.level == level and score.cell.model in part
                 ]
-                figures.append(metric_plot(metric, dots, f" by level, setting {shown}", together=True, order=part))
+                counts = [score.estimate.n for score in chosen if score.cell.model in part]
+                more = f" by level, setting {shown}"
+                figures.append(metric_plot(metric, dots, counts, more, together=True, order=part))
     return figures
 
 
@@ -112,7 +122,8 @@ def setting_figures(scores: ExperimentScores, benchmark: str) -> list[DotPlot]:
             ]
             of_type = "" if metric.external or task in metric.kinds else f", {TYPES[task].title.lower()}"
             note = "" if constant is None else " Dashed tick: the best constant answer."
-            figures.append(metric_plot(metric, dots, of_type, note))
+            counts = [one.estimate.n for one in overall if one.metric == metric.name and one.cell.task == task]
+            figures.append(metric_plot(metric, dots, counts, of_type, note))
     return figures
 
 
@@ -308,13 +319,15 @@ def experiment_report(
             f"{record.prompt} ({record.prompt_sha256[:8]})",
             record.fingerprint[:12],
             record.dtype or "-",
-            "; ".join(f"{name} {value}" for name, value in record.setting.items()) or "-",
-            " ".join(record.notes) or "-",
+            " ".join(record.notes),
+            "; ".join(_entry(name, value) for name, value in record.setting.items() if value not in (None, "", [])),
         ]
         for record in experiment.cells
     ]
     headings = ["benchmark", "model", "setting", "task", "named", "prompt", "fingerprint"]
-    headings += ["number format", "all settings", "notes"]
+    headings += ["number format", "notes", "all settings"]
+    kept = [place for place in range(len(headings)) if any(row[place] for row in rows)]
+    headings, rows = [headings[place] for place in kept], [[row[place] or "-" for place in kept] for row in rows]
     sections.append(Section("How it was asked", (Table.of("Models and settings", headings, rows, left=len(headings)),)))
     if answers:
         sections.append(Section("Questions and answers", (answer_tables(experiment),)))
@@ -339,6 +352,10 @@ def experiment_report(
     )
 
 
+def _entry(name: str, value: Any) -> str:
+    return f"{name} {', '.join(map(str, value)) if isinstance(value, list | tuple) else value}"
+
+
 CHIEF = ("accuracy", "judged_accuracy", "factual_accuracy", "exact_match", "rubric_score", "epistemics")
 """Metrics of which the summary names the best cell."""
 
@@ -358,7 +375,8 @@ def _summary(experiment: Experiment, scores: ExperimentScores) -> list[Block]:
             beyond = sum(test.p_holm < 0.05 for test in tests)
             compared, differ = counted(len(tests), "paired comparison"), "differs" if beyond == 1 else "differ"
             sentences.append(f"Of {compared}, {beyond} {differ} beyond chance (Holm, 5%).")
-        blocks.append(Prose(f"{benchmark}: {' '.join(sentences) or 'no answer has a score.'}"))
+        named = f"{benchmark}: " if len(experiment.questions) > 1 else ""
+        blocks.append(Prose(f"{named}{' '.join(sentences) or 'No answer has a score.'}"))
     counts = [count for count in scores.counts if count.cell.benchmark in experiment.questions]
     failed = sum(count.failed for count in counts)
     unparsed = sum(count.unparsed for count in counts)
@@ -381,16 +399,20 @@ def _best_sentence(scores: ExperimentScores, benchmark: str, metric: str) -> str
     if not results:
         return ""
     best = max(results, key=lambda score: score.estimate.value)
+    others = sum(score.estimate.value == best.estimate.value for score in results) - 1
+    tied = f" and {counted(others, 'other')}" if others else ""
+    sign = "%" if METRICS[metric].percent else ""
     low, high = (shown_value(metric, end) for end in best.estimate.interval)
     constant = [
         one.value
         for one in scores.constants
         if (one.benchmark, one.metric, one.level, one.task) == (benchmark, metric, OVERALL, best.cell.task)
     ]
-    beside = f", best constant answer {shown_value(metric, constant[0])}" if constant else ""
+    beside = f", best constant answer {shown_value(metric, constant[0])}{sign}" if constant else ""
     return (
-        f"Highest {METRICS[metric].label}: {best.cell.model}, {best.cell.setting}, "
-        f"{shown_value(metric, best.estimate.value)} (95% interval {low} to {high}, n = {best.estimate.n}{beside})."
+        f"Highest {METRICS[metric].label}: {best.cell.model}, {best.cell.setting}{tied}, "
+        f"{shown_value(metric, best.estimate.value)}{sign} (95% interval {low} to {high}{sign}, "
+        f"n = {best.estimate.n}{beside})."
     )
 
 
@@ -588,9 +610,13 @@ def mcq_report_sections(scores: McqScores, heading: str, lead: str = "") -> list
         label = name if row.level == OVERALL else f"{name}, {row.level}"
         dot = Dot(label, setting, row.accuracy.value, *row.accuracy.interval, row.baseline)
         (overall if row.level == OVERALL else by_level).append(dot)
-    note = "Dots: accuracy. Bars: 95% interval. Dashed tick: the best constant answer."
+
+    def note(overall: bool) -> str:
+        asked = question_range([row.accuracy.n for row in scores.accuracy if (row.level == OVERALL) is overall])
+        return f"Dots: accuracy on {asked}. Bars: 95% interval. Dashed tick: the best constant answer."
+
     blocks: list[Block] = [Prose(lead)] if lead else []
-    blocks.append(DotPlot("Overall accuracy", tuple(overall), note=note))
+    blocks.append(DotPlot("Overall accuracy", tuple(overall), note=note(True)))
     if by_level:
-        blocks.append(DotPlot("Accuracy by level", tuple(by_level), note=note))
+        blocks.append(DotPlot("Accuracy by level", tuple(by_level), note=note(False)))
     return [Section(heading, (*blocks, *mcq_tables(scores)))]

@@ -92,12 +92,15 @@ def shown_value(metric: str, value: float) -> str:
     return f"{100 * value:.1f}" if METRICS[metric].percent else f"{value:.3f}"
 
 
-def metric_plot(metric: Metric, dots: Sequence[Dot], more: str = "", note: str = "", **options: Any) -> DotPlot:
+def metric_plot(
+    metric: Metric, dots: Sequence[Dot], counts: Collection[int], more: str = "", note: str = "", **options: Any
+) -> DotPlot:
     """Scores of a metric with their intervals, per cent where tables show it so.
 
     Args:
         metric: Whose name begins the title.
         dots: Shares from 0 to 1 have an axis from 0 to 1, others one that goes as far as the intervals reach.
+        counts: Number of questions of each dot.
         more: End of the title.
         note: What follows the explanation of dots and bars.
         **options: Further fields of :class:`DotPlot`.
@@ -107,8 +110,14 @@ def metric_plot(metric: Metric, dots: Sequence[Dot], more: str = "", note: str =
         axis = Axis.shares(metric.label, percent=metric.percent)
     else:
         axis = Axis.over(metric.label, (0.0, *ends), percent=metric.percent)
-    note = f"Dots: mean over questions. Bars: 95% interval.{note}"
+    note = f"Dots: mean over {question_range(counts)}. Bars: 95% interval.{note}"
     return DotPlot(f"{heading(metric)}{more}", tuple(dots), metric.label, note, axis, decimals=3, **options)
+
+
+def question_range(counts: Collection[int]) -> str:
+    """How many questions figures rest on, for example ``30 questions`` or ``20 to 30 questions``."""
+    fewest, most = min(counts, default=0), max(counts, default=0)
+    return f"{fewest:,} to {counted(most, 'question')}" if fewest < most else counted(most, "question")
 
 
 def heading(metric: Metric) -> str:
@@ -394,7 +403,7 @@ def _tests(benchmark: str, family: str, tests: Iterable[PairedTest]) -> Table:
     shared, differing = ("model", "settings") if family == "settings" else ("setting", "models")
     return Table.of(
         f"{differing.capitalize()} compared on the same questions, {benchmark}",
-        [shared, "difference", "metric", "n", "second -\nfirst", *TEST_HEADINGS],
+        [shared, "difference", "metric", "n", "value", *TEST_HEADINGS],
         [
             [test.fixed, f"{test.second} - {test.first}", METRICS[test.metric].label, *paired_cells(test, test.metric)]
             for test in results

@@ -427,7 +427,8 @@ class TrainedProbe(Result):
             )
         saved = f" Saved as {self.output}." if self.output else ""
         yield (
-            f"Trained on {self.n_items} items ({self.n_pairs} pairs, {self.failed} requests failed): "
+            f"Trained on {counted(self.n_items, 'item')} ({counted(self.n_pairs, 'pair')}, "
+            f"{counted(self.failed, 'request')} failed): "
             f"{self.cost.stored} requests from disk, {self.cost.computed} computed.{saved}"
         )
 
@@ -586,7 +587,7 @@ MOST_POINTS = 1500
 """Points drawn in one picture; more only make the file large."""
 
 
-def picture_blocks(picture: Picture, quality: str) -> tuple[Block, ...]:
+def picture_blocks(picture: Picture) -> tuple[Block, ...]:
     """Contrast differences on their principal components, from two sides (thesis, Figure C.1)."""
     lead = (
         "Each point is one ordered pair of training items: the difference between the model's state after the answer "
@@ -598,8 +599,8 @@ def picture_blocks(picture: Picture, quality: str) -> tuple[Block, ...]:
     chosen, drawn = np.arange(len(points)), ""
     if len(points) > MOST_POINTS:
         chosen = np.sort(np.random.default_rng(0).permutation(len(points))[:MOST_POINTS])
-        drawn = f"{len(chosen)} of {len(points)} pairs, drawn at random."
-    kinds = ((1, f"first has more {quality}"), (-1, f"second has more {quality}"), (0, "equal labels"))
+        drawn = f"{len(chosen):,} of {counted(len(points), 'pair')}, drawn at random."
+    kinds = ((1, "first has the higher label"), (-1, "second has the higher label"), (0, "equal labels"))
     for other in range(1, points.shape[1]):
         shown = points[chosen][:, [0, other]]
         clouds = [
@@ -621,35 +622,35 @@ def path_plot(trained: TrainedProbe) -> LinePlot:
     points = tuple(Point(c, loss) for c, loss in zip(trained.path.values, trained.path.losses, strict=True))
     decades = [c for c in trained.path.values if abs(np.log10(c) - round(np.log10(c))) < 1e-6] or trained.path.values
     reach = (min(trained.path.values), max(trained.path.values))
-    x = Axis("regularisation C (larger: looser)", reach[0] / 1.5, reach[1] * 1.5, tuple(decades), logarithmic=True)
-    y = Axis.over("held-out log-loss (nats)", [0.0, *(min(loss, 3.0) for loss in trained.path.losses)])
-    capped = tuple(Point(p.x, min(p.y, 3.0)) for p in points)
-    guess = Series("a coin", (Point(reach[0], float(np.log(2))), Point(reach[1], float(np.log(2)))), reference=True)
-    note = f"Chosen: C = {trained.path.chosen:g}."
+    x = Axis("regularisation C, larger is looser", reach[0] / 1.5, reach[1] * 1.5, tuple(decades), logarithmic=True)
+    capped, chance = tuple(Point(p.x, min(p.y, 3.0)) for p in points), float(np.log(2))
+    y = Axis.over("held-out log-loss (nats)", [0.0, chance, *(point.y for point in capped)])
+    guess = Series("a coin", (Point(reach[0], chance), Point(reach[1], chance)), reference=True)
+    note = f"Chosen: C = {trained.path.chosen:.4g}."
     return LinePlot("Choice of the regularisation", (Series("probe", capped), guess), x, y, note=note)
 
 
 def training_report(trained: TrainedProbe, items_from: str) -> Report:
     """A trained probe and its evidence as a report."""
     source = trained.probe.provenance
-    quality = quality_of(source).name
+    quality = quality_of(source)
     blocks: list[Block] = [evidence_table(trained)]
     if trained.calibration is not None:
         blocks.append(reliability_plot("Reliability on held-out pairs", (("probe", trained.calibration),)))
     if trained.path is not None:
         blocks.append(path_plot(trained))
     return Report(
-        title=f"A probe for {quality}",
-        lead=f"Trained on {trained.n_items} labelled items in {counted(trained.n_groups, 'group')} of {items_from} "
-        f"({trained.n_pairs} pairs), on {source.model}.",
+        title=f"A probe for {f'“{quality.definition}”' if quality.kind == 'own' else quality.name}",
+        lead=f"Trained on {counted(trained.n_items, 'labelled item')} in {counted(trained.n_groups, 'group')} of "
+        f"{items_from} ({counted(trained.n_pairs, 'pair')}), on {source.model}.",
         sections=(
             Section("Held-out evidence", tuple(blocks)),
-            Section("What the probe sees", picture_blocks(trained.picture, quality)),
+            Section("What the probe sees", picture_blocks(trained.picture)),
         ),
         facts=(
             ("Method", source.settings["method"]),
             ("Layers", ", ".join(map(str, source.layers))),
-            ("Regularisation C", "-" if source.regularisation is None else f"{source.regularisation:g}"),
+            ("Regularisation C", "-" if source.regularisation is None else f"{source.regularisation:.4g}"),
             ("Template", f"{source.template} {source.template_sha256}"),
             ("Model fingerprint", source.fingerprint),
             ("Number format", source.dtype or "-"),

@@ -267,9 +267,10 @@ class AnswerTables:
 
 @dataclass(frozen=True, slots=True)
 class Prose:
-    """A paragraph of text."""
+    """A paragraph of text, and a command to type below it."""
 
     text: str
+    command: str = ""
 
 
 @dataclass(frozen=True, slots=True)
