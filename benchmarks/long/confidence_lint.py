@@ -11,7 +11,6 @@ shares are printed with Wilson's intervals.
 import argparse
 import csv
 import gzip
-import itertools
 import json
 from collections import Counter, defaultdict
 from pathlib import Path
@@ -20,6 +19,7 @@ from climassay.confidence.extraction.cleaning import clean_sentence
 from climassay.confidence.linting import RULES, Draft, check, chosen_rules, draft_of, read_draft
 from climassay.confidence.linting.checking import CERTAINTY, open_tagger, tagged_sentences, tagger_rule
 from climassay.confidence.linting.term_rules import states_finding
+from climassay.corpus.documents import locate_quotation
 from climassay.statistics.intervals import proportion
 
 PLANTED = Path(__file__).parents[2] / "tests" / "confidence" / "linting"
@@ -37,24 +37,31 @@ def ar6_drafts(data: Path) -> dict[str, Draft]:
 
 
 def tell_planted() -> None:
-    """Recall on planted problems, and findings in correct uses, by set and half."""
-    for path, half in itertools.product(sorted(PLANTED.glob("planted*.tsv")), ("tuning", "unseen")):
+    """Recall on planted problems, and findings in correct uses, by set and half, alone and with a reader's."""
+    for path in sorted(PLANTED.glob("planted*.tsv")):
         with path.open(encoding="utf-8", newline="") as file:
             rows = list(csv.DictReader((line for line in file if not line.startswith("#")), delimiter="\t"))
-        found = 0
-        wrong: Counter[str] = Counter()
-        problems, correct = (
-            [row for row in rows if (row["half"], row["verdict"]) == (half, which)] for which in ("problem", "correct")
-        )
-        for row in problems:
-            start, end = row["text"].index("[["), row["text"].index("]]") - 2
-            findings = check(draft_of(row["text"].replace("[[", "").replace("]]", ""), "text")).findings
-            found += any(
-                one.rule != "untagged-finding" and one.start_offset < end and start < one.end_offset for one in findings
-            )
-        for row in correct:
-            wrong.update({one.severity for one in check(draft_of(row["text"], "text")).findings})
-        print(path.stem, half, "found", proportion(found, len(problems)), "correct uses with a finding", dict(wrong))
+        for half in dict.fromkeys(row["half"] for row in rows):
+            found: Counter[str] = Counter()
+            wrong: Counter[str] = Counter()
+            own = [row for row in rows if row["half"] == half]
+            for row in own:
+                start, end = row["text"].find("[["), row["text"].find("]]") - 2
+                text = row["text"].replace("[[", "").replace("]]", "")
+                findings = [one for one in check(draft_of(text, "text")).findings if one.rule != "untagged-finding"]
+                named = [locate_quotation(text, words) for words in (row.get("reader") or "").split(" || ") if words]
+                spans = [(one.start_offset, one.end_offset) for one in findings]
+                if row["verdict"] == "problem":
+                    hit = any(one < end and start < other for one, other in spans)
+                    found["rules"] += hit
+                    found["with a reader"] += hit or any(span and span[0] < end and start < span[1] for span in named)
+                else:
+                    severities = {one.severity for one in findings} | ({"note of the reader"} if named else set())
+                    wrong.update(severities)
+            problems = sum(row["verdict"] == "problem" for row in own)
+            readers = ("rules", "with a reader") if "reader" in own[0] else ("rules",)
+            shares = {name: proportion(found[name], problems) for name in readers}
+            print(path.stem, half, "found", shares, "correct uses with a finding", dict(wrong))
 
 
 def recall(drafts: dict[str, Draft]) -> tuple[int, int]:

@@ -73,6 +73,9 @@ _FOREIGN = re.compile(
     r"(?:muy|très|poco|peu)\s+probables?|verosimil\w*)\b[^()\[\]]{0,20}[)\]]",
     re.IGNORECASE,
 )
+_PLACEHOLDER = re.compile(
+    r"(?:\b(?:X{1,3}|TB[ACD]|tb[acd])\b|\?{1,3}|_{2,}|…|\.\.\.)\s(?:confidence|likelihood|agreement)\b"
+)
 _IS_LEVEL = re.compile(
     rf"\b(?:it|this)\s+(?:is|was)\s+(?:{_LEVEL}|highly)\s+confidence\b|(?<!there)(?<!There)\s(?:is|"
     rf"are)\s+(?:{_LEVEL})\s+confidence(?=\s*[.;]|\s*$)|"
@@ -124,7 +127,7 @@ def _malformed_tag(sentence: Sentence) -> Iterator[Remark]:
     # Brackets with such a word elsewhere in the sentence name classes.
     tags = bare if labels <= {one.start() for one in bare} else []
     tags += [one for one in _ADDED.finditer(text) if not _RATING.fullmatch(one.group()[1:-1].strip(" *_"))]
-    tags += [*_SURENESS.finditer(text), *_IS_LEVEL.finditer(text)]
+    tags += [*_SURENESS.finditer(text), *_IS_LEVEL.finditer(text), *_PLACEHOLDER.finditer(text)]
     tags += _FOREIGN.finditer(text) if re.search(r"\b(?:the|of|in|will|is)\b", text) else ()
     for figure in _CONFIDENCE_FIGURE.finditer(text):
         if figure["percent"] not in _STATISTICAL or not re.search(r"\d|\brange|\binterval", text[: figure.start()]):
@@ -251,7 +254,8 @@ _ABOUT_TEXT = re.compile(
     re.IGNORECASE,
 )
 _DEFINES = re.compile(
-    r"^\W*(?:in\s+this\s+\w+,\s+)?[^,.;]{1,60}\s(?:is|are)\s+(?:here\s+)?(?:defined|understood)\s+as\b|"
+    r"^\W*(?:in\s+this\s+\w+,\s+)?[^,.;]{1,60}\s(?:(?:is|are)\s+(?:here\s+|in\s+this\s+\w+\s+)?"
+    r"(?:defined|understood)\s+as|denotes\s+an?)\b|"
     r"^\W*by\s+[^,.;]{1,40}\s+we\s+mean\b",
     re.IGNORECASE,
 )
@@ -300,8 +304,9 @@ _METHOD = re.compile(
     r"downscaled|normali[sz]ed|standardi[sz]ed|filled|computed|calculated|fitted|interviewed|run|validated|"
     r"calibrated|homogeni[sz]ed|weighted|screened|"
     r"simulated|measured|held\s+with|conducted\s+(?:in|with))\b(?![^.]*,|[^.]*\band\s+\w+ed\b)"
-    r"|^\W*(?:we|our\s+\w+)\s+(?:ran|used|covered|interviewed|sampled|measured|collected|compared|applied|included|"
-    r"computed|analy[sz]ed|selected|fitted|trained)\b",
+    r"|^\W*(?:(?:in|for)\s+(?:our|the|this|these)\s+[^,.;()]{1,40}?,?\s+)?(?:we|our\s+\w+)\s+(?:ran|used|covered|"
+    r"interviewed|sampled|measured|collected|compared|applied|included|computed|analy[sz]ed|selected|fitted|trained|"
+    r"screened|assumed?)\b",
     re.IGNORECASE,
 )
 _VALUED = re.compile(

@@ -347,6 +347,9 @@ def _evidence(sentence: Sentence) -> Iterator[Remark]:
                     yield Remark(*sentence.at(start, start + len(part)), message)
 
 
+_IN_SINGLE_QUOTES = re.compile(r"(?<!\w)['‘]\w.*?[\w.,!?]['’](?!\w)")
+
+
 def off_scale(sentence: Sentence) -> list[Remark]:
     """Words by which a sentence states its certainty and that are not calibrated terms."""
     return [remark for check in (_confidence, _likelihood, _evidence) for remark in _unquoted(check)(sentence)]
@@ -357,8 +360,10 @@ def _unquoted(check: Callable[[Sentence], Iterator[Remark]]) -> Callable[[Senten
 
     def checked(sentence: Sentence) -> Iterator[Remark]:
         for remark in check(sentence):
-            before = sentence.text[: sentence.places.index(remark.start)]
-            if before.count('"') % 2 == 0 and before.count("“") <= before.count("”"):
+            place = sentence.places.index(remark.start)
+            before = sentence.text[:place]
+            within = any(one.start() < place < one.end() for one in _IN_SINGLE_QUOTES.finditer(sentence.text))
+            if not within and before.count('"') % 2 == 0 and before.count("“") <= before.count("”"):
                 yield remark
 
     return checked
@@ -587,15 +592,21 @@ _THIS_IS = re.compile(
     rf"thus|hence|so)\s+)?[*_]*\Z",
     re.IGNORECASE,
 )
-_SPAN = rf"(?P<low>{_NUMBER})\s*(?:to|[-–])\s*(?P<high>{_NUMBER})\s*(?P<unit>%|°C|[a-zA-Z]+)?"
+_SPAN = (
+    rf"(?P<low>{_NUMBER})(?:\s?(?:%|°C|K|[cm]?m)\b)?\s*(?:to|[-–])\s*(?P<high>{_NUMBER})\s*(?P<unit>%|°C|[a-zA-Z]+)?"
+)
 _SPAN_BY = re.compile(rf"[\s*_]*(?:\w+\s+){{0,3}}?by\s+{_SPAN}")
 _SPAN_BEHIND = re.compile(rf"[\s*_]*ranges?\b[^.;()\d]{{0,30}}?\(?{_SPAN}")
 _SPAN_BEFORE = re.compile(rf"{_SPAN}\s*(?:\w+\s*)?[(\[][*_]*\Z")
+_PERCENTILES = re.compile(
+    r"\s*\branges?\b[^.;()]{0,60}?[(,]?[^.;()]{0,60}?\b(?P<low>\d\d?)(?:st|nd|rd|th)?\s*(?:to|and|[-–])\s*(?:the\s+)?"
+    r"(?P<high>\d\d)(?:st|nd|rd|th)?\s+percentiles?\b"
+)
 _RANGE_HERE = re.compile(r"\s*\branges?\b")
 _CLOSE = re.compile(r"\s*(?:[)\];,.:]|$)")
 _RANGE_BEHIND = re.compile(r"\s*(?:[a-z]+\s+)?ranges?\b")
 _MEANS = re.compile(
-    r"[^.;()]{0,60}?\b(?:means?|denotes?|stands?\s+for|implies|signif(?:y|ies)|corresponds?\s+to|(?:is|"
+    r"[^.;()]{0,60}?(?<!not )\b(?:means?|denotes?|stands?\s+for|implies|signif(?:y|ies)|corresponds?\s+to|(?:is|"
     r"are)\s+(?:defined|"
     r"understood|interpreted|to\s+be\s+read)\s+as|translates?\s+(?:in)?to|"
     r"indicates?)\b(?![^.;]{0,20}\bnot\b)[^.;]{0,80}?$"
@@ -695,6 +706,12 @@ def _likelihood_range(sentence: Sentence) -> Iterator[Remark]:
     text = sentence.text
     yield from _nested(sentence)
     for term in sentence.likelihoods:
+        between = _PERCENTILES.match(text, term.end)
+        held = LIKELIHOOD_RANGES[term.term][0]
+        if between and abs((int(between["high"]) - int(between["low"])) / 100 - held) > _TOLERANCE:
+            meaning = f'A "{term.term}" range holds {round(100 * held)}% of the probability'
+            yield Remark(*sentence.at(term.start, between.end()), f"{meaning}; these percentiles hold another share.")
+            continue
         named_range = _RANGE_HERE.match(text, term.end)
         stated = _behind(text, named_range.end() if named_range else term.end, ranged=bool(named_range))
         start, end = term.start, stated.end if stated else 0
