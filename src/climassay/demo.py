@@ -245,6 +245,7 @@ def _retrieval(demo: _Demo, title: str) -> DemoStep:
         f"{row.setting}: {_percent(row.accuracy.value)} right, 95% interval {_percent(row.accuracy.interval.low)} to "
         f"{_percent(row.accuracy.interval.high)}, n = {row.accuracy.n}"
         for row in rows
+        if row.accuracy is not None
     ]
     lines.append(f"always the same letter: {_percent(rows[0].baseline)}")
     said = (

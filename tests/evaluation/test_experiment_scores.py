@@ -2,7 +2,9 @@ from dataclasses import replace
 
 import pytest
 
-from climassay.evaluation import experiment_tables, screen_tables
+from climassay.errors import InputError
+from climassay.evaluation import experiment_means, experiment_tables, screen_tables
+from climassay.evaluation.comparing import compare_runs
 from climassay.evaluation.results import Cell, Experiment
 from climassay.evaluation.scores import score_experiment
 from climassay.statistics import holm, mcnemar, wilson_interval
@@ -149,3 +151,20 @@ def test_benchmarks_are_kept_apart():
     assert [t.p_holm for t in scores.tests if t.benchmark == "silver"] == [
         t.p_holm for t in score_experiment(other).tests
     ]
+
+
+def test_a_model_whose_calls_all_failed_has_no_figure():
+    failed = [
+        replace(one, cell=BOOKS, error="no room", scores={"accuracy": 0.0}) for one in mcq_outcomes(PLAIN, [0] * 8)
+    ]
+    found = matrix(mcq_outcomes(PLAIN, [1] * 8), failed)
+    scores = score_experiment(found)
+    assert {one.cell for one in scores.scores} == {PLAIN}
+    assert scores.tests == ()
+    assert {count.cell: count.failed for count in scores.counts} == {PLAIN: 0, BOOKS: 8}
+    [shown] = [one.table for one in experiment_tables(scores) if one.name == "mcq-cloze"]
+    [row] = [row for row in shown.rows if row[1] == "rag"]
+    assert set(row[2:]) == {"-"}
+    assert [one.cell for one in compare_runs([found], "accuracy").scores] == [PLAIN]
+    with pytest.raises(InputError, match="no answers"):
+        experiment_means(found, "rag")

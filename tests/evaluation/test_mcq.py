@@ -9,10 +9,13 @@ from climassay.evaluation import (
     Setting,
     TaskPrompts,
     ask_mcq,
+    mcq_report_sections,
+    mcq_tables,
     option_orders,
     score_mcq,
 )
 from climassay.questions import Question
+from climassay.reporting import DotPlot
 from scripted_model import ScriptedModel
 
 DEFAULT = Setting("default", lambda questions, _: [Prepared() for _ in questions])
@@ -217,3 +220,17 @@ def test_a_premise_that_fails_is_a_failure_of_the_question():
     assert one.error == "down"
     assert one.chosen is None
     assert not one.correct
+
+
+def test_a_setting_whose_calls_all_failed_has_no_accuracy():
+    questions = [question(number) for number in range(3)]
+    answered = ask_mcq(questions, oracle(questions, knowing("q0")), [DEFAULT], TaskPrompts.load(), orders=2)
+    failed = [replace(one, model="other", error="down", chosen=None, correct=False) for one in answered]
+    scores = score_mcq([*answered, *failed])
+    assert [row.accuracy is None for row in scores.accuracy] == [False, False, True, True]
+    assert [row.failed for row in scores.accuracy] == [0, 0, 6, 6]
+    assert (scores.paired, len(scores.position)) == ((), 1)
+    row = mcq_tables(scores)[0].rows[-1]
+    assert (row[0], row[4:7], row[-1]) == ("other", ("-", "-", "-"), "6")
+    [section] = mcq_report_sections(scores, "Choices")
+    assert [len(block.dots) for block in section.blocks if isinstance(block, DotPlot)] == [1, 1]

@@ -24,10 +24,10 @@ from climassay.evaluation.results import Cell, Experiment, Outcome
 from climassay.evaluation.scores import (
     OVERALL,
     Dataset,
+    answered_cells,
     common_scores,
     is_right_or_wrong,
     metric_estimates,
-    outcomes_by_cell,
     published_scores,
     score_of,
 )
@@ -101,7 +101,7 @@ def experiment_means(experiment: Experiment, setting: str = "default", benchmark
         )
     name = benchmark or next(iter(experiment.questions), "")
     results: dict[str, dict[str, dict[str, float]]] = {}
-    for outcome in experiment.outcomes:
+    for outcome in (one for outcomes in answered_cells(experiment).values() for one in outcomes):
         if (outcome.cell.benchmark, outcome.cell.setting) == (name, setting):
             for metric in METRICS.ordered({*METRICS, *outcome.scores}):
                 value = score_of(outcome, metric.name)
@@ -430,7 +430,7 @@ def _chosen_outcomes(experiment: Experiment, metric: str, level: str) -> Iterato
         for name, asked in experiment.questions.items()
         for one in asked
     }
-    for cell, outcomes in outcomes_by_cell(experiment).items():
+    for cell, outcomes in answered_cells(experiment).items():
         chosen = [outcome for outcome in outcomes if level in (OVERALL, outcome.level)]
         if METRICS[metric].scores(cell.task) and any(score_of(outcome, metric) is not None for outcome in chosen):
             named = ((words.get((cell.benchmark, one.question), one.question), one) for one in chosen)

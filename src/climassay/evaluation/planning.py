@@ -9,7 +9,7 @@ import numpy as np
 
 from climassay.errors import InputError
 from climassay.evaluation.results import Experiment
-from climassay.evaluation.scores import common_scores, outcomes_by_cell, score_of
+from climassay.evaluation.scores import answered_cells, common_scores, score_of
 from climassay.metrics.registry import METRICS
 from climassay.reporting import Table
 from climassay.statistics import accuracy_sample_size, mcnemar_power
@@ -117,9 +117,7 @@ def assume_from_run(experiment: Experiment, metric: str) -> Assumptions:
         InputError: No such metric, fewer than two cells with scores in it, or no variation at all.
     """
     known = METRICS.find(metric)
-    cells = {
-        cell: result for cell, result in outcomes_by_cell(experiment).items() if known.scores(cell.task) and result
-    }
+    cells = {cell: outcomes for cell, outcomes in answered_cells(experiment).items() if known.scores(cell.task)}
     columns = [[score_of(outcome, metric) for outcome in outcomes] for outcomes in cells.values()]
     scores = [[value for value in column if value is not None] for column in columns]
     pairs = [

@@ -605,6 +605,8 @@ def mcq_report_sections(scores: McqScores, heading: str, lead: str = "") -> list
     overall: list[Dot] = []
     by_level: list[Dot] = []
     for row in scores.accuracy:
+        if row.accuracy is None:
+            continue
         setting = f"{row.model}, {row.setting}" if several else row.setting
         name = f"{setting}, {row.scoring}"
         label = name if row.level == OVERALL else f"{name}, {row.level}"

@@ -160,6 +160,16 @@ def outcomes_by_cell(experiment: Experiment) -> dict[Cell, list[Outcome]]:
     return results
 
 
+def all_failed(answers: Sequence[Outcome | Prediction]) -> bool:
+    """Whether no call was answered, so that nothing but the number of failures is known."""
+    return all(one.error is not None for one in answers)
+
+
+def answered_cells(experiment: Experiment) -> dict[Cell, list[Outcome]]:
+    """Outcomes of each cell in which a call was answered; only these have figures."""
+    return {cell: outcomes for cell, outcomes in outcomes_by_cell(experiment).items() if not all_failed(outcomes)}
+
+
 def _weights(group: TaskGroup, sizes: Mapping[str, int]) -> dict[str, float]:
     """What a question of each benchmark weighs in the mean over all of them."""
     whole = sum(sizes.values())
@@ -251,8 +261,9 @@ def score_experiment(experiment: Experiment, *, tested: Sequence[str] | None = N
     names = [one.name for one in compared if tested or one.tested]
     cells = outcomes_by_cell(experiment)
     cells |= _pooled_cells(experiment, cells)
+    answered = {cell: outcomes for cell, outcomes in cells.items() if not all_failed(outcomes)}
     return ExperimentScores(
-        scores=tuple(_scores(cells, seed)),
+        scores=tuple(_scores(answered, seed)),
         constants=(
             *(
                 constant
@@ -268,12 +279,12 @@ def score_experiment(experiment: Experiment, *, tested: Sequence[str] | None = N
             test
             for benchmark in dict.fromkeys(cell.benchmark for cell in cells)
             for family in get_args(Family)
-            for test in _tests(benchmark, family, cells, names, seed)
+            for test in _tests(benchmark, family, answered, names, seed)
         ),
         positions={
             cell: _position_row((cell.model, ones[0].setting, ones[0].scoring), ones)
             for cell, ones in experiment.predictions.items()
-            if any(one.permutation > 0 for one in ones)
+            if any(one.permutation > 0 for one in ones) and not all_failed(ones)
         },
         side_by_side={
             name: result for name in experiment.questions if (result := _side_by_side(experiment, name, seed))
@@ -430,8 +441,9 @@ class AccuracyRow:
     setting: str
     scoring: str
     level: str
-    accuracy: Estimate
-    """n counts questions; with several option orders each question weighs its mean over them."""
+    accuracy: Estimate | None
+    """n counts questions; with several option orders each question weighs its mean over them. None where no call of
+    the model, setting and scoring was answered."""
     baseline: float
     """Accuracy of the best constant answer: always the same letter."""
     chance: float
@@ -485,8 +497,9 @@ def score_mcq(predictions: Sequence[Prediction], *, seed: int = 0) -> McqScores:
     for prediction in predictions:
         groups[prediction.model, prediction.setting, prediction.scoring].append(prediction)
     rows = tuple(row for key, group in groups.items() for row in _accuracy_rows(key, group, seed))
-    permuted = [(key, group) for key, group in groups.items() if any(row.permutation > 0 for row in group)]
-    paired = tuple(row for family in get_args(Family) for row in _paired_rows(family, groups, seed))
+    answered = {key: group for key, group in groups.items() if not all_failed(group)}
+    permuted = [(key, group) for key, group in answered.items() if any(row.permutation > 0 for row in group)]
+    paired = tuple(row for family in get_args(Family) for row in _paired_rows(family, answered, seed))
     return McqScores(rows, paired, tuple(_position_row(*one) for one in permuted))
 
 
@@ -497,11 +510,12 @@ def _accuracy_rows(key: _Variant, group: Sequence[Prediction], seed: int) -> Ite
         rows = [row for row in group if level in (OVERALL, row.level)]
         means = _by_question(rows)
         single = len(rows) == len(means)
-        right = sum(row.correct for row in rows)
+        right, values = sum(row.correct for row in rows), list(means.values())
+        accuracy = proportion(right, len(rows)) if single else mean_estimates([values], seed=seed)[0]
         yield AccuracyRow(
             *key,
             level,
-            proportion(right, len(rows)) if single else mean_estimates([list(means.values())], seed=seed)[0],
+            None if all_failed(group) else accuracy,
             baseline=max(Counter(row.correct_position for row in rows).values()) / len(rows),
             chance=float(np.mean([1 / sizes[question] for question in means])),
             unparsed=sum(row.chosen is None and row.error is None for row in rows),

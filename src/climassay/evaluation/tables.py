@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any, get_args
 
 from climassay.evaluation.long_answers import side_by_side_table
-from climassay.evaluation.results import ConstantScore
+from climassay.evaluation.results import Cell, ConstantScore
 from climassay.evaluation.scores import (
     OVERALL,
     CellCounts,
@@ -59,6 +59,8 @@ class _Column:
 class _Numbers:
     """All that the tables of scores of one benchmark show."""
 
+    cells: tuple[Cell, ...]
+    """Also those that have no score, because all calls failed."""
     ours: tuple[Score, ...]
     constants: tuple[ConstantScore, ...]
     published: tuple[PublishedScore, ...]
@@ -75,9 +77,12 @@ class _Numbers:
         ]
 
     def variants(self, columns: Sequence[_Column]) -> list[tuple[str, str]]:
-        """Model and setting of each row, the variants of a model together."""
+        """Model and setting of each row, the variants of a model together; also those whose calls all failed."""
         shown = {(column.metric.name, column.level) for column in columns}
-        result = dict.fromkeys((s.cell.model, s.cell.setting) for s in self.ours if (s.metric, s.level) in shown)
+        having = {s.cell for s in self.ours if (s.metric, s.level) in shown}
+        scored = {s.cell for s in self.ours}
+        having |= {c for c in set(self.cells) - scored if any(column.metric.scores(c.task) for column in columns)}
+        result = dict.fromkeys((cell.model, cell.setting) for cell in self.cells if cell in having)
         models = list(dict.fromkeys(model for model, _ in result))
         return sorted(result, key=lambda variant: models.index(variant[0]))
 
@@ -164,7 +169,9 @@ def experiment_tables(scores: ExperimentScores, published: Sequence[PublishedSco
         constants = [one for one in scores.constants if one.benchmark == benchmark]
         dimensions = [one for one in scores.dimensions if one.cell.benchmark == benchmark]
         points = [one for one in scores.points if one.cell.benchmark == benchmark]
+        cells = tuple(count.cell for count in scores.counts if count.cell.benchmark == benchmark)
         numbers = _Numbers(
+            cells,
             tuple(one for one in ours if one.cell.task in METRICS[one.metric].kinds),
             tuple(one for one in constants if one.task in METRICS[one.metric].kinds),
             tuple(published),
@@ -194,6 +201,7 @@ def experiment_tables(scores: ExperimentScores, published: Sequence[PublishedSco
         # The types of questions that no metric names, but which name their metrics, have tables of their own.
         for task in dict.fromkeys(one.cell.task for one in ours if one.cell.task not in METRICS[one.metric].kinds):
             numbers = _Numbers(
+                tuple(cell for cell in cells if cell.task == task),
                 tuple(one for one in ours if one.cell.task == task),
                 tuple(one for one in constants if one.task == task),
                 (),
@@ -447,9 +455,11 @@ def mcq_tables(scores: McqScores) -> list[Table]:
             row.setting,
             row.scoring,
             row.level,
-            str(row.accuracy.n),
-            percent(row.accuracy.value),
-            percent_interval(row.accuracy.interval),
+            *(
+                ("-", "-", "-")
+                if row.accuracy is None
+                else (str(row.accuracy.n), percent(row.accuracy.value), percent_interval(row.accuracy.interval))
+            ),
             percent(row.baseline),
             percent(row.chance),
             str(row.unparsed),
