@@ -105,6 +105,13 @@ def test_few_answers_decide_nothing(rated):
     assert done.verdict != "passed"
 
 
+def test_one_group_decides_no_rank_correlation(rated):
+    done = check([item._replace(group="one") for item in rated])
+    [ranks] = [one for one in done.tests if one.name == "rank correlation with people"]
+    assert (ranks.estimate.value, ranks.estimate.n, ranks.estimate.interval) == (pytest.approx(1), 1, None)
+    assert outcomes(done)["rank correlation with people"] == "not decided"
+
+
 def test_failures_of_the_judge_are_counted(rated):
     done = check_judge(rated[:4], ScriptedModel(write=lambda *_: "no"), pairs=2)
     assert done.failed == 4 * 4 + 4

@@ -12,6 +12,8 @@ from scipy.stats import kendalltau, spearmanr
 
 from climassay.errors import InputError
 from climassay.statistics import (
+    Interval,
+    ResampledEstimate,
     accuracy_sample_size,
     agreement,
     bootstrap_interval,
@@ -157,6 +159,13 @@ def test_many_items_have_the_intervals_and_p_values_of_theory_in_bounded_memory(
     assert found.difference.interval == pytest.approx(gaps.mean() + 1.96 * np.array([-error, error]), abs=0.2 * error)
     assert found.p_value == pytest.approx(2 * NormalDist().cdf(-abs(gaps.mean()) / error), abs=0.02)
     assert peak < 100e6
+
+
+def test_a_mean_of_shares_that_are_all_alike_is_not_known_exactly():
+    for values in ([0.3], [1.0, 1.0, 1.0], [0.0] * 5):
+        assert mean_estimate(values).interval == pytest.approx(wilson_interval(sum(values), len(values)))
+        assert mean_estimate(values).value == pytest.approx(values[0])
+    assert ResampledEstimate.of(0.0, Interval(0.0, 0.0), 1).interval is None
 
 
 def test_what_does_not_vary_has_an_interval_without_width():

@@ -243,6 +243,8 @@ def test_agreement(server):
     queue = Queue(server, "agreement", overlap=2)
     assert queue.get("agreement", role="adjudicator")["krippendorff"] is None
     queue.divide("q2")
+    one = queue.get("agreement", role="adjudicator")["krippendorff"]
+    assert (one["n"], one["low"], one["high"]) == (1, None, None)
     for draft in ("q5", "q1"):
         queue.label(draft, "adjudicator", f"{draft}-a")
         queue.label(draft, "admin", f"{draft}-b")

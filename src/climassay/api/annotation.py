@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from climassay.generation.annotation import Item
     from climassay.generation.annotation.long_answers import RubricAgreement
     from climassay.generation.dataset_store import StoredDraft
-    from climassay.statistics import Estimate
+    from climassay.statistics import Estimate, ResampledEstimate
 
 LabelFormat = Literal["jsonl", "csv", "label-studio", "argilla"]
 ExportFormat = LabelFormat | Literal["rubrics"]
@@ -198,11 +198,11 @@ def _rubric_agreement(dataset: str, found: "RubricAgreement | None") -> Shown:
     return Shown({"dataset": dataset, "rubrics": found}, (table,))
 
 
-def _estimate(estimate: "Estimate | None") -> str:
+def _estimate(estimate: "Estimate | ResampledEstimate | None") -> str:
     if estimate is None:
         return "-"
-    low, high = estimate.interval
-    return f"{estimate.value:.2f} ({low:.2f} to {high:.2f}), n = {estimate.n}"
+    interval = "no interval" if estimate.interval is None else " to ".join(f"{end:.2f}" for end in estimate.interval)
+    return f"{estimate.value:.2f} ({interval}), n = {estimate.n}"
 
 
 def export_labels(

@@ -513,10 +513,11 @@ class _Questions:
 
     def estimate(self, values: NDArray[np.float64], seed: int) -> Estimate:
         """Mean over questions, with its interval over groups."""
-        interval = bootstrap_interval(
-            self.sums(values), lambda rows: float(rows[:, 0].sum() / rows[:, 1].sum()), seed=seed
-        )
-        return Estimate(float(values.mean()), interval, len(values))
+        value, sums = float(values.mean()), self.sums(values)
+        interval = bootstrap_interval(sums, lambda rows: float(rows[:, 0].sum() / rows[:, 1].sum()), seed=seed)
+        if interval.low == interval.high:  # resampled, one group, or groups that are all alike, would seem certain
+            interval = wilson_interval(value * len(sums), len(sums))
+        return Estimate(value, interval, len(values))
 
     def blocks(self) -> Iterator[tuple[list[int], str | None]]:
         """Questions that are searched together, and the report in which they are."""

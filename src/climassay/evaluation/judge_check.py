@@ -35,6 +35,8 @@ from climassay.reporting import Table
 from climassay.reporting.results import Result
 from climassay.statistics import (
     Estimate,
+    ResampledEstimate,
+    bootstrap_interval,
     krippendorff_alpha,
     mean_estimate,
     paired_difference,
@@ -202,7 +204,7 @@ class JudgeTest:
     name: str
     dimension: str
     """Empty for tests of all dimensions together."""
-    estimate: Estimate | None
+    estimate: Estimate | ResampledEstimate | None
     """None where it could not be measured."""
     bound: float | None
     """None for figures that are shown and decide nothing."""
@@ -214,7 +216,7 @@ class JudgeTest:
         """Passed or failed where the whole interval lies beyond the bound; a judge at a bound has passed nothing."""
         if self.bound is None:
             return None
-        if self.estimate is None:
+        if self.estimate is None or self.estimate.interval is None:
             return "not decided"
         low, high = self.estimate.interval
         if not self.above:
@@ -273,6 +275,7 @@ class JudgeCheck(Result):
             shown, interval = "-", "-"
             if one.estimate is not None:
                 shown = f"{one.estimate.value:.3f}"
+            if one.estimate is not None and one.estimate.interval is not None:
                 interval = " to ".join(f"{end:.3f}" for end in one.estimate.interval)
             bound = "-" if one.bound is None else f"{'above' if one.above else 'below'} {one.bound:g}"
             n = "-" if one.estimate is None else str(one.estimate.n)
@@ -402,7 +405,9 @@ def _mean(values: Sequence[float]) -> float | None:
     return float(np.mean(values)) if values else None
 
 
-def _verdict_agreement(items: Sequence[RatedAnswer], found: Sequence[Assessment], seed: int) -> Estimate | None:
+def _verdict_agreement(
+    items: Sequence[RatedAnswer], found: Sequence[Assessment], seed: int
+) -> ResampledEstimate | None:
     """Alpha of the judge's verdicts with what most people said, ties by the first of them; criteria as units."""
     people, judge, groups = [], [], []
     verdicts = list(CREDITS)
@@ -416,7 +421,7 @@ def _verdict_agreement(items: Sequence[RatedAnswer], found: Sequence[Assessment]
 
 def alpha_estimate(
     rows: Sequence[Sequence[float | None]], groups: Sequence[str], seed: int, *, nominal: bool = False
-) -> Estimate | None:
+) -> ResampledEstimate | None:
     """Alpha, its interval over groups (over answers where there is one group only); None where nothing has two."""
     units: dict[str, list[int]] = defaultdict(list)
     for place, group in enumerate(groups):
@@ -438,12 +443,13 @@ def alpha_estimate(
         alpha([place for unit in generator.integers(0, len(members), len(members)) for place in members[unit]])
         for _ in range(RESAMPLES)
     )
-    return Estimate(value, percentile_interval([one for one in drawn if one is not None]), len(members))
+    drawn_interval = percentile_interval([one for one in drawn if one is not None])
+    return ResampledEstimate.of(value, drawn_interval, len(members))
 
 
 def _ranks(
     people: Sequence[float | None], judge: Sequence[float | None], groups: Sequence[str], seed: int
-) -> Estimate | None:
+) -> ResampledEstimate | None:
     """Mean rank correlation within groups; a group in which the judge says the same of all has 0."""
     members: dict[str, list[tuple[float, float]]] = defaultdict(list)
     for group, one, other in zip(groups, people, judge, strict=True):
@@ -455,7 +461,10 @@ def _ranks(
         if len(pairs) >= _LEAST_GROUP and np.ptp(first) > 0:
             rho = spearman_of_resamples(first, second, np.arange(len(pairs))[None])[0]
             results.append(0.0 if np.isnan(rho) else float(rho))
-    return mean_estimate(results, seed=seed) if results else None
+    if not results:
+        return None
+    drawn = bootstrap_interval(results, lambda rows: float(rows.mean()), seed=seed)
+    return ResampledEstimate.of(float(np.mean(results)), drawn, len(results))
 
 
 def _by_ratings(items: Sequence[RatedAnswer]) -> list[Preferred]:

@@ -19,6 +19,7 @@ from climassay.statistics.intervals import (
     McNemar,
     PairedComparison,
     PairedDifference,
+    ResampledEstimate,
     accuracy_sample_size,
     bootstrap_interval,
     holm,
@@ -37,9 +38,9 @@ from climassay.statistics.intervals import (
 
 __all__ = [
     "Correlation", "CoveragePoint", "Estimate", "Interval", "McNemar", "PairedComparison", "PairedDifference",
-    "ReliabilityBin", "SelectiveCurve", "accuracy_sample_size", "bootstrap_interval", "cohen_kappa",
-    "constant_baseline", "expected_calibration_error", "fleiss_kappa", "holm", "kendall", "krippendorff_alpha",
-    "mcnemar", "mcnemar_power", "mcnemar_sample_size", "mean_estimate", "mean_estimates", "paired_difference",
-    "paired_differences", "paired_tests", "percentile_interval", "proportion", "reliability_curve",
-    "selective_curve", "spearman", "wilson_interval",
+    "ReliabilityBin", "ResampledEstimate", "SelectiveCurve", "accuracy_sample_size", "bootstrap_interval",
+    "cohen_kappa", "constant_baseline", "expected_calibration_error", "fleiss_kappa", "holm", "kendall",
+    "krippendorff_alpha", "mcnemar", "mcnemar_power", "mcnemar_sample_size", "mean_estimate", "mean_estimates",
+    "paired_difference", "paired_differences", "paired_tests", "percentile_interval", "proportion",
+    "reliability_curve", "selective_curve", "spearman", "wilson_interval",
 ]  # fmt: skip

@@ -31,6 +31,23 @@ class Estimate:
     level: float = 0.95
 
 
+@dataclass(frozen=True, slots=True)
+class ResampledEstimate:
+    """A value that is no mean of right and wrong, for example a coefficient of agreement, with a bootstrap interval."""
+
+    value: float
+    interval: Interval | None
+    """None for a single item: resampled, it would seem to be known exactly."""
+    n: int
+    """Independent items behind the value."""
+    level: float = 0.95
+
+    @classmethod
+    def of(cls, value: float, drawn: Interval, n: int) -> "ResampledEstimate":
+        """The value with the interval of its resamples, if there is more than one item."""
+        return cls(value, drawn if n > 1 else None, n)
+
+
 def _check_level(level: float) -> None:
     if not 0 < level < 1:
         raise InputError(f"A confidence level must be between 0 and 1, not {level}.")
@@ -116,12 +133,15 @@ def mean_estimate(
     speaks of new items, which repeats of the same items must not narrow.
 
     Args:
-        values: Shape [n], one value per item.
+        values: Shape [n], one value per item. Where all are the same, and from 0 to 1, the interval is Wilson's:
+            resampled, they would claim to be known exactly.
         level: Confidence level.
         resamples: Number of bootstrap samples.
         seed: Seed of the resampling.
     """
     array = np.asarray(values, dtype=np.float64)
+    if len(array) and np.ptp(array) == 0 and 0 <= array[0] <= 1:
+        return proportion(float(array[0]) * len(array), len(array), level)
     interval = bootstrap_interval(array, lambda rows: float(rows.mean()), level=level, resamples=resamples, seed=seed)
     return Estimate(float(array.mean()), interval, len(array), level)
 
@@ -253,7 +273,8 @@ def mean_estimates(
     """Mean of each column with a percentile bootstrap interval over items.
 
     The same numbers as :func:`mean_estimate` up to the draw of the resamples, which columns of one length share: as
-    valid as resampling for each, comparable with each other, and one matrix product instead of hundreds of loops.
+    valid as resampling for each, comparable with each other, and one matrix product instead of hundreds of loops. A
+    column whose values are all the same keeps an interval of no width.
 
     Args:
         columns: Each of shape [n], one value per item; lengths may differ.

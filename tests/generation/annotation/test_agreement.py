@@ -77,3 +77,10 @@ def test_labels_are_confirmed_by_the_last_adjudication_and_nobody_by_their_own()
     ann, bob, _ = statistics_of(labels, [])
     assert (ann.agreement, bob.agreement.value) == (None, 0.0)
     assert all(one.agreement is None for one in statistics_of(labels[:2], []))
+
+
+def test_one_question_has_coefficients_without_an_interval():
+    one = agreement_of(table([[True, False, True]]))
+    coefficients = [one.fleiss, one.krippendorff, *(pair.kappa for pair in one.pairs)]
+    assert {(each.interval, each.n) for each in coefficients} == {(None, 1)}
+    assert agreement_of(table([[True, False, True], [True, True, True]])).krippendorff.interval is not None

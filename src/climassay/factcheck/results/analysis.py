@@ -25,6 +25,7 @@ from climassay.statistics import (
     CoveragePoint,
     Estimate,
     PairedDifference,
+    ResampledEstimate,
     bootstrap_interval,
     constant_baseline,
     krippendorff_alpha,
@@ -172,9 +173,9 @@ class PartyAgreement:
     stage: AgreementStage
     claims: int
     """Claims on which at least two advocates were informed; nothing else counts."""
-    ordinal: Estimate | None
+    ordinal: ResampledEstimate | None
     """On the scale's order; None without such claims. Interval: bootstrap over claims."""
-    sides: Estimate | None
+    sides: ResampledEstimate | None
     """On the two sides of the scale."""
 
 
@@ -286,7 +287,7 @@ def agreement_between(
     return tuple(results)
 
 
-def _alpha(rated: Sequence[Sequence[Hashable | None]], order: Sequence[str] | None, seed: int) -> Estimate:
+def _alpha(rated: Sequence[Sequence[Hashable | None]], order: Sequence[str] | None, seed: int) -> ResampledEstimate:
     """Alpha of claims by advocates, ordinal where there is an order, with a bootstrap interval over claims."""
 
     def alpha(places: Iterable[float]) -> float:
@@ -294,7 +295,8 @@ def _alpha(rated: Sequence[Sequence[Hashable | None]], order: Sequence[str] | No
         return krippendorff_alpha(by_advocate, measurement="nominal" if order is None else "ordinal", order=order)
 
     places = list(range(len(rated)))
-    return Estimate(alpha(places), bootstrap_interval(places, alpha, resamples=ALPHA_RESAMPLES, seed=seed), len(rated))
+    drawn = bootstrap_interval(places, alpha, resamples=ALPHA_RESAMPLES, seed=seed)
+    return ResampledEstimate.of(alpha(places), drawn, len(rated))
 
 
 def contradictions(debated: Sequence[Transcript], parties: Sequence[str]) -> tuple[Contradictions, ...]:

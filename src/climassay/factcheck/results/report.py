@@ -393,7 +393,8 @@ def agreement_table(analysis: RunAnalysis) -> Table:
         for alpha in (one.ordinal, one.sides):
             shown = (_NONE, _NONE)
             if alpha is not None:
-                shown = (f"{alpha.value:.2f}", " to ".join(f"{end:.2f}" for end in alpha.interval))
+                ends = alpha.interval
+                shown = (f"{alpha.value:.2f}", _NONE if ends is None else " to ".join(f"{end:.2f}" for end in ends))
             cells += shown
         rows.append(cells)
     return Table.of(

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from climassay.generation.annotation.labels import Label
-from climassay.statistics import Estimate, bootstrap_interval, proportion
+from climassay.statistics import Estimate, ResampledEstimate, bootstrap_interval, proportion
 
 FloatArray = NDArray[np.float64]
 RESAMPLES = 1000
@@ -22,7 +22,7 @@ class PairAgreement:
 
     first: str
     second: str
-    kappa: Estimate
+    kappa: ResampledEstimate
     """Cohen's; 1.0 where both use one and the same label throughout."""
     raw: Estimate
     """Share of items with the same label, with Wilson's interval."""
@@ -32,19 +32,19 @@ class PairAgreement:
 class Agreement:
     """Agreement on valid or invalid, before any adjudication.
 
-    Intervals of the coefficients are percentile bootstraps over items, at 95%.
+    Intervals of the coefficients are percentile bootstraps over items, at 95%; a single item has none.
     """
 
     items: int
     """Labelled by two annotators or more."""
-    raw: Estimate | None
+    raw: Estimate | ResampledEstimate | None
     """Share of agreeing pairs of labels, averaged over items; with Wilson's interval where every item has two labels.
     None where no item has two labels, as all below."""
     pairs: tuple[PairAgreement, ...]
     """Cohen's kappa by pair of annotators, those with the most items in common first."""
-    fleiss: Estimate | None
+    fleiss: ResampledEstimate | None
     """Fleiss' kappa over the items that have the most frequent number of labels (of two or more)."""
-    krippendorff: Estimate | None
+    krippendorff: ResampledEstimate | None
     """Nominal alpha over all items with two labels or more."""
 
 
@@ -89,9 +89,9 @@ def agreement_of(labels: Sequence[Label]) -> Agreement:
         for first, second in combinations(sorted(one), 2):
             common.setdefault((first, second), []).append((one[first], one[second]))
 
-    def estimate(rows: FloatArray, statistic: Callable[[FloatArray], float]) -> Estimate:
-        interval = bootstrap_interval(rows, statistic, resamples=RESAMPLES, seed=0)
-        return Estimate(statistic(rows), interval, len(rows))
+    def estimate(rows: FloatArray, statistic: Callable[[FloatArray], float]) -> ResampledEstimate:
+        drawn = bootstrap_interval(rows, statistic, resamples=RESAMPLES, seed=0)
+        return ResampledEstimate.of(statistic(rows), drawn, len(rows))
 
     pairs = []
     for (first, second), both in sorted(common.items(), key=lambda pair: (-len(pair[1]), pair[0])):
@@ -99,8 +99,8 @@ def agreement_of(labels: Sequence[Label]) -> Agreement:
         same = proportion(int((rows[:, 0] == rows[:, 1]).sum()), len(rows))
         pairs.append(PairAgreement(first, second, estimate(rows, _cohen), same))
     fleiss, alpha = estimate(alike, _fleiss), estimate(counts, _alpha)
-    same = proportion(int((counts.max(1) == 2).sum()), len(counts)) if both_said else estimate(counts, _raw)
-    return Agreement(len(several), same, tuple(pairs), fleiss, alpha)
+    alike_pairs = proportion(int((counts.max(1) == 2).sum()), len(counts)) if both_said else estimate(counts, _raw)
+    return Agreement(len(several), alike_pairs, tuple(pairs), fleiss, alpha)
 
 
 def _raw(counts: FloatArray) -> float:

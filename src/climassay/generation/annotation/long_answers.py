@@ -34,7 +34,7 @@ from climassay.questions.types.longform import (
     read_written,
     written_rubric,
 )
-from climassay.statistics import Estimate, Interval, mean_estimate
+from climassay.statistics import Estimate, Interval, ResampledEstimate, mean_estimate
 
 
 def rating_drafts(answers: Sequence[BlindAnswer], *, pairs: int = 0, seed: int = 0) -> list[StoredDraft]:
@@ -111,7 +111,7 @@ def ratings_of(items: Iterable[Item]) -> tuple[list[RatedAnswer], list[Preferred
     return rated, preferred
 
 
-def rating_agreement(items: Iterable[Item]) -> dict[str, Estimate]:
+def rating_agreement(items: Iterable[Item]) -> dict[str, ResampledEstimate]:
     """Krippendorff's alpha among people before any adjudication, by what is rated.
 
     Ratings are taken on the interval scale; criteria, all of them together, and preferences on the nominal one. What no
@@ -136,7 +136,7 @@ def rating_agreement(items: Iterable[Item]) -> dict[str, Estimate]:
         several = sum(len(said) > 1 for _, said in units)
         scale = name in {one.name for one in DIMENSIONS}
         if several and (value := alpha_estimate(rows, [id_ for id_, _ in units], 0, nominal=not scale)):
-            results[name] = Estimate(value.value, value.interval, several)
+            results[name] = replace(value, n=several)
     return results
 
 
@@ -213,9 +213,9 @@ class RubricAgreement:
     """The same between the two halves of each rubric, which share nothing; None where all have one criterion."""
     matched: int
     """Pairs of criteria that were matched."""
-    levels: Estimate | None
+    levels: ResampledEstimate | None
     """Krippendorff's nominal alpha of must and should, over matched pairs; None where all are the same, or none is."""
-    weights: Estimate | None
+    weights: ResampledEstimate | None
     """Krippendorff's alpha of weights on the interval scale, each in units of its rubric's mean; None as above."""
 
 
@@ -252,12 +252,12 @@ def rubric_agreement(items: Iterable[Item], encoder: Encoder) -> RubricAgreement
     halves = [(rubric[::2], rubric[1::2]) for said in rubrics.values() for _, rubric in said if len(rubric) > 1]
     floor = [2 * len(matches(first, second)) / (len(first) + len(second)) for first, second in halves]
 
-    def alpha(pairs: list[tuple[float, float]], nominal: bool) -> Estimate | None:
+    def alpha(pairs: list[tuple[float, float]], nominal: bool) -> ResampledEstimate | None:
         varied = len({value for pair in pairs for value in pair}) > 1
         return alpha_estimate([*zip(*pairs, strict=True)], groups, 0, nominal=nominal) if varied else None
 
     share = mean_estimate(shared, seed=0)
-    if len(shared) == 1:  # resampled, one question would seem certain
+    if len(shared) == 1:  # one question says nothing of others
         share = replace(share, interval=Interval(0.0, 1.0))
     return RubricAgreement(
         len(rubrics),

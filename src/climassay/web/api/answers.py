@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_typ
 from pydantic import AfterValidator, AliasPath, BeforeValidator, Field, JsonValue, create_model, model_validator
 
 from climassay.questions import Criterion
-from climassay.statistics import Estimate
+from climassay.statistics import Estimate, ResampledEstimate
 from climassay.web.api.base import Data, Moment, field
 
 EXAMPLES: Mapping[str, Any] = {
@@ -113,7 +113,7 @@ class Share(Data):
     """A mean, share or coefficient, with its confidence interval."""
 
     value: Figure = field(0.82, "The mean, or the share from 0 to 1.")
-    low: Figure = field(0.71, "Lower end of the interval.")
+    low: Figure = field(0.71, "Lower end of the interval; null where a single item has none.")
     high: Figure = field(0.9, "Upper end of the interval.")
     n: int = field(60, "Independent items behind it.")
     level: float = field(0.95, "Confidence level of the interval.")
@@ -121,13 +121,13 @@ class Share(Data):
     @model_validator(mode="before")
     @classmethod
     def _of_estimate(cls, given: Any) -> Any:
-        if not isinstance(given, Estimate):
+        if not isinstance(given, Estimate | ResampledEstimate):
             return given
-        low, high = given.interval
+        low, high = given.interval or (None, None)
         return {"value": given.value, "low": low, "high": high, "n": given.n, "level": given.level}
 
 
-_MODELS: dict[Any, Any] = {Estimate: Share}
+_MODELS: dict[Any, Any] = {Estimate: Share, ResampledEstimate: Share}
 """Models of answers by the records that they are made from."""
 
 
