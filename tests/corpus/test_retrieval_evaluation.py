@@ -116,7 +116,7 @@ def test_recall_and_reciprocal_rank_by_hand():
     assert scores.ndcg.value == pytest.approx(discounted / 6)
     assert scores.mrr.interval.low < scores.mrr.value < scores.mrr.interval.high
     assert (report.n, report.depth, report.not_in_collection) == (6, 10, ())
-    (one,) = evaluate_retrieval(Ranked(ranks[:1], golds), questions[:1], ks=(10,), modes=["dense"]).modes
+    (one,) = evaluate_retrieval(Ranked(ranks[:1], golds[:1]), questions[:1], ks=(10,), modes=["dense"]).modes
     assert one.mrr.interval == one.ndcg.interval == wilson_interval(1, 1)
     deeper = evaluate_retrieval(Ranked(ranks, golds), questions, ks=(20,), modes=["dense"])
     assert deeper.modes[0].recall[0].found == 5
