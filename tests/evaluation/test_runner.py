@@ -3,12 +3,14 @@
 import json
 import tomllib
 from contextlib import nullcontext
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from climassay.api.benchmarks import Evaluation
 from climassay.errors import InputError, ModelError
 from climassay.evaluation.experiment_file import BenchmarkSpec, parse_plan
 from climassay.evaluation.report import experiment_report
@@ -332,3 +334,14 @@ def test_a_cell_says_what_its_questions_share_with_what_the_model_had(store):
     assert found.notes[-1].startswith("1 question shares 8 words in a row")
     assert cells["tuned", "mcq"].contaminated == 0
     assert load_experiment(store, done.run).cells == done.cells
+
+
+def test_a_task_without_questions_is_named(store):
+    sets = {"gold": replace(SETS["gold"], questions=QUESTIONS[:3])}
+    done = run(Lab(), store, plan('tasks = ["mcq", "cloze", "true_false"]'), sets)
+    assert done.empty_tasks() == load_experiment(store, done.run).empty_tasks()
+    [sentence] = done.empty_tasks()
+    assert all(word in sentence for word in ("gold", "no cloze", "no true_false"))
+    assert sentence in Evaluation(done, score_experiment(done)).notes()
+    assert sentence in experiment_report(done).to_html()
+    assert run(Lab(), store, plan(), sets).empty_tasks() == [], "no task was named"

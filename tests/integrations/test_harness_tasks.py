@@ -28,7 +28,7 @@ from tiny_models import save_tiny
 @pytest.fixture(scope="module")
 def weights(tmp_path_factory):
     folder = tmp_path_factory.mktemp("models")
-    return [save_tiny(folder / name, context=256, seed=seed) for seed, name in enumerate(("one", "two"))]
+    return [save_tiny(folder / name, context=512, seed=seed) for seed, name in enumerate(("one", "two"))]
 
 
 @pytest.fixture(scope="module")

@@ -3,7 +3,7 @@
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import TypeAdapter
 
@@ -12,7 +12,7 @@ from climassay.evaluation.tasks import Prediction
 from climassay.grounding.text_check import CheckedSentence
 from climassay.metrics.factual_accuracy import Judgement
 from climassay.metrics.long_answers import Assessment
-from climassay.questions import Kind, Level, Question
+from climassay.questions import KINDS, Kind, Level, Question
 from climassay.records import Records, RequestCounts, Run
 from climassay.records.queries import RunDetails, run_details
 
@@ -176,6 +176,16 @@ class Experiment:
     """Constant answers to benchmarks that another framework scores; those of the others follow from the questions."""
     groups: Mapping[str, tuple[TaskGroup, ...]] = field(default_factory=dict)
     """Benchmarks that are shown together as well, by the name of the whole."""
+
+    def empty_tasks(self) -> list[str]:
+        """A sentence for each benchmark that has no question of a task which the file names."""
+        plan: Mapping[str, Any] = self.config
+        tasks = plan.get("tasks", ())
+        if set(tasks) == set(KINDS):  # the file names none
+            return []
+        asked = {one["name"]: {kept.kind for kept in self.questions[one["name"]]} for one in plan.get("benchmarks", ())}
+        missing = {name: [task for task in tasks if task not in kinds] for name, kinds in asked.items()}
+        return [f"{name} has no {' and no '.join(ones)} questions." for name, ones in missing.items() if ones]
 
 
 _QUESTION, _PREDICTION, _OUTCOME = TypeAdapter(Question), TypeAdapter(Prediction), TypeAdapter(Outcome)
