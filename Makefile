@@ -14,7 +14,7 @@ PYTEST := $(TEST_ENVIRONMENT) $(BIN)/python -m pytest -n 2 --dist worksteal
 # What takes longer than the quick tests; tests/groups.py says which test belongs where.
 GROUPS := process browser cluster model postgres docs faults
 
-.PHONY: demo test test-all $(GROUPS:%=test-%) test-slow test-browser-slowly test-late-threads test-plain-processor faults lint format bench screenshots docs docs-check gallery notebooks audit release-check clean
+.PHONY: demo test test-all $(GROUPS:%=test-%) test-slow test-browser-slowly test-late-threads test-plain-processor faults lint format bench docs docs-check gallery notebooks audit release-check clean
 
 demo: $(DEMO_READY)
 	$(BIN)/climassay demo --output demo/report.html
@@ -66,15 +66,8 @@ format: $(READY)
 	$(BIN)/ruff check --fix src tests benchmarks
 	$(BIN)/ruff format src tests benchmarks
 
-# Pictures of the pages for README and docs/web.md, as the tests take them.
-SCREENS := annotate-mcq annotate-cloze-phone annotate-agreement check-live check-verdict library-search results-experiment results-question
-
-screenshots: $(READY)
-	CLIMASSAY_REQUIRE=browser CLIMASSAY_SCREENSHOTS=demo/screenshots $(PYTEST) --group=browser
-	mkdir -p docs/screenshots
-	for name in $(SCREENS); do cp demo/screenshots/$$name.png docs/screenshots/; done
-
-# The reports of docs/gallery, made anew by following the tutorials with the bundled model: some minutes.
+# The reports of docs/gallery and every picture of a page in README and docs, made anew by following the tutorials and the
+# demo with the bundled model: some minutes.
 gallery: $(READY)
 	cd tests && ../$(BIN)/python gallery.py
 

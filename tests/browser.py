@@ -2,7 +2,6 @@
 
 ``running_server``   the application on a free port, over an empty workspace
 ``visit(role)``      a page of a browser in which a user of that role is signed in (None: nobody)
-``shoot(page, name)`` pictures of a page, wide and as on a phone, in the folder ``$CLIMASSAY_SCREENSHOTS``
 ``arriving(page)``   around what leads to another page: waits until that page is there with its scripts
 
 Whatever a visited page logs as an error, throws, or asks of another host fails the test at its end.
@@ -21,7 +20,6 @@ from asyncio import events
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from importlib.util import find_spec
-from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
@@ -30,7 +28,6 @@ from patience import PATIENCE, reached
 from required_programs import missing
 
 PROGRAMS = ("chromium", "chromium-browser", "google-chrome-stable", "google-chrome")
-SCREENSHOTS_VARIABLE = "CLIMASSAY_SCREENSHOTS"
 SLOW_VARIABLE = "CLIMASSAY_SLOW_BROWSER"
 PIECES = 4
 """Parts in which a page arrives where pages are slow."""
@@ -53,9 +50,9 @@ def inside(loop):
         events._set_running_loop(None)
 
 
-@pytest.fixture(scope="session")
-def chromium():
-    """The browser and its event loop, started once a test process."""
+@contextmanager
+def started_chromium():
+    """A browser and its event loop."""
     if find_spec("playwright") is None:
         missing("browser", "playwright is not installed")
     program = next(filter(None, map(shutil.which, PROGRAMS)), None)
@@ -74,6 +71,13 @@ def chromium():
         with inside(loop):
             browser.close()
             driver.stop()
+
+
+@pytest.fixture(scope="session")
+def chromium():
+    """The browser and its event loop, started once a test process."""
+    with started_chromium() as started:
+        yield started
 
 
 @dataclass
@@ -126,17 +130,24 @@ def server_settings():
     return {}
 
 
-@pytest.fixture
-def running_server(tmp_path, server_settings):
-    """The application, in a thread of this process, on a port of its own."""
+@contextmanager
+def server_over(folder, **server_settings):
+    """The application over the workspace in a folder, in a thread of this process, on a port of its own."""
     from climassay.web.app_state import AppState
     from climassay.web.settings import ServerSettings
     from climassay.workspace import Workspace
 
     with socket.create_server(("127.0.0.1", 0)) as sock:
         settings = ServerSettings(port=sock.getsockname()[1], **server_settings)
-        with serving(AppState(Workspace.open(tmp_path / "workspace"), settings), sock) as server:
+        with serving(AppState(Workspace.open(folder), settings), sock) as server:
             yield server
+
+
+@pytest.fixture
+def running_server(tmp_path, server_settings):
+    """The application over an empty workspace."""
+    with server_over(tmp_path / "workspace", **server_settings) as server:
+        yield server
 
 
 @dataclass
@@ -163,19 +174,15 @@ class Watch:
             self.found.append(f"asked of another host: {request.url}")
 
 
-@pytest.fixture
-def visit(chromium, running_server):
-    """``visit(role)``: a page in a browser of its own, at the server's address.
-
-    Further arguments: ``phone`` (its width, and touch), ``javascript`` (False: a browser without), ``expected`` (a
-    regular expression: console errors that the test provokes on purpose).
-    """
+@contextmanager
+def visiting(chromium, server):
+    """What the fixture ``visit`` gives, for any server."""
     browser, loop = chromium
     visits = []
 
     def open_page(role=None, *, phone=False, javascript=True, expected=None):
         context = browser.new_context(
-            base_url=running_server.url,
+            base_url=server.url,
             viewport=PHONE if phone else WIDE,
             has_touch=phone,
             java_script_enabled=javascript,
@@ -184,13 +191,13 @@ def visit(chromium, running_server):
             timezone_id="UTC",
         )
         context.set_default_timeout(PATIENCE * 1000)
-        watch = Watch(urlsplit(running_server.url).netloc, expected)
+        watch = Watch(urlsplit(server.url).netloc, expected)
         watch.over(context)
         visits.append((context, watch))
         if role is not None:
             from climassay.web.access import SESSION_COOKIE
 
-            cookie = {"name": SESSION_COOKIE, "value": running_server.session(role), "url": running_server.url}
+            cookie = {"name": SESSION_COOKIE, "value": server.session(role), "url": server.url}
             context.add_cookies([{**cookie, "httpOnly": True, "sameSite": "Lax"}])
         page = context.new_page()
         slow_down(page)
@@ -204,21 +211,14 @@ def visit(chromium, running_server):
 
 
 @pytest.fixture
-def shoot(tmp_path):
-    """``shoot(page, name)``: writes ``name.png`` and ``name-phone.png``, and gives the folder."""
-    folder = Path(os.environ.get(SCREENSHOTS_VARIABLE) or tmp_path / "screenshots").absolute()
+def visit(chromium, running_server):
+    """``visit(role)``: a page in a browser of its own, at the server's address.
 
-    def take(page, name, *, whole=False, dark=False):
-        folder.mkdir(parents=True, exist_ok=True)
-        before = page.viewport_size
-        page.emulate_media(color_scheme="dark" if dark else "light")
-        for size, ending in ((WIDE, ""), (PHONE, "-phone")):
-            page.set_viewport_size(size)
-            page.screenshot(path=folder / f"{name}{ending}.png", full_page=whole)
-        page.set_viewport_size(before)
-        return folder
-
-    return take
+    Further arguments: ``phone`` (its width, and touch), ``javascript`` (False: a browser without), ``expected`` (a
+    regular expression: console errors that the test provokes on purpose).
+    """
+    with visiting(chromium, running_server) as open_page:
+        yield open_page
 
 
 def slowness() -> float:

@@ -45,13 +45,20 @@ QUESTION = "How much has the brightness of the Sun changed?"
 def _pamphlet(prompt):
     """Less sure of itself once it was asked; the prompt tells, so that a server that starts again goes on alike."""
     if QUESTION in prompt:
-        return View("inaccurate", says="The Sun delivers the energy [3], which does not tell what has changed.")
+        return View(
+            "inaccurate",
+            placement="outlier",
+            says="The Sun delivers the energy [3], which does not tell what has changed.",
+        )
     return View("correct", says="Practically all of the energy of the climate comes from the Sun [3].")
 
 
 DISPUTE = {
     "Physical": [
-        View(says="The Sun's brightness shows no trend since 1978 [1], while carbon dioxide added a large forcing [2].")
+        View(
+            placement="outlier",
+            says="The Sun's brightness shows no trend since 1978 [1], while carbon dioxide added a large forcing [2].",
+        )
     ],
     "Pamphlet": _pamphlet,
     "mediator": [

@@ -48,7 +48,7 @@ from climassay.models.encoders import load_encoder
 from climassay.reporting import as_markdown
 
 LAYERS = (15, 18, 21, 24, 30)
-"""ResultCache once; the simulation reads the second."""
+"""Layers whose states are kept; the simulation reads the second."""
 
 
 def main() -> None:

@@ -301,7 +301,7 @@ def server_settings(tmp_path):
     return {"debates": (write_settings(tmp_path),)}
 
 
-def test_sentences_appear_while_the_server_still_holds_the_next_one_back(running_server, visit, shoot):
+def test_sentences_appear_while_the_server_still_holds_the_next_one_back(running_server, visit):
     go_on = threading.Event()
     behaviour = Behaviour(hold=("purple", go_on))
     text = ANSWER.replace("Volcanoes", "It rises and falls over eleven years [1]. Volcanoes")
@@ -327,7 +327,6 @@ def test_sentences_appear_while_the_server_still_holds_the_next_one_back(running
             assert "The book" in page.get_by_role("dialog", name="Passage").inner_text()
             page.keyboard.press("Escape")
             assert page.evaluate("window.same") is True
-            shoot(page, "ask-written", whole=True)
             assert sideways(page) == 0
             assert barriers(page) == []
             plain.goto(page.url)

@@ -21,13 +21,10 @@ def send(page, claim=SUN):
     return page.url.rpartition("/")[2]
 
 
-def test_a_debate_arrives_live_and_ends_in_a_verdict_that_can_be_reviewed(running_server, visit, shoot):
+def test_a_debate_arrives_live_and_ends_in_a_verdict_that_can_be_reviewed(running_server, visit):
     gate = Gate()
     furnish(running_server.place, scripted(gate))
     page = visit("annotator")
-    page.goto("/check")
-    page.get_by_label("The claim").fill(SUN)
-    shoot(page, "check-claim")
     check = send(page)
     try:
         # No reload until the end: what appears was brought by the stream.
@@ -47,7 +44,6 @@ def test_a_debate_arrives_live_and_ends_in_a_verdict_that_can_be_reviewed(runnin
         page.keyboard.press("Escape")
         assert not dialog.is_visible()
         assert page.evaluate("window.same") is True
-        shoot(page, "check-live", whole=True)
         assert sideways(page) == 0
     finally:
         gate.open.set()
@@ -60,8 +56,6 @@ def test_a_debate_arrives_live_and_ends_in_a_verdict_that_can_be_reviewed(runnin
     with arriving(page):
         page.get_by_role("button", name="Save the review").click()
     page.get_by_text("1 agrees, 0 disagree.").wait_for()
-    shoot(page, "check-verdict", whole=True)
     assert sideways(page) == 0
     page.goto("/checks")
-    shoot(page, "checks")
     assert sideways(page) == 0

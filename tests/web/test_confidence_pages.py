@@ -189,7 +189,7 @@ that ice sheets contribute more than before (strong evidence, high agreement).
 
 
 @pytest.mark.core
-def test_a_draft_is_checked_and_a_statement_estimated(running_server, visit, shoot):
+def test_a_draft_is_checked_and_a_statement_estimated(running_server, visit):
     accuracy = MeasuredAccuracy(0.47, 0.42, 0.52, 300, "held-out statements")
     running_server.place.shared(TAGGER, lambda: OpenedTagger(FixedTagger(), accuracy))
     page = visit("annotator")
@@ -203,13 +203,10 @@ def test_a_draft_is_checked_and_a_statement_estimated(running_server, visit, sho
     assert page.locator("mark", has_text="moderate confidence").is_visible()
     page.get_by_role("link", name="Line 3, column 96").click()
     assert page.locator(".place:target").inner_text() == "3"
-    page.evaluate("scrollTo(0, 0)")
-    shoot(page, "confidence-check", whole=True)
     assert sideways(page) == 0
     page.get_by_label("How confident would an IPCC report sound about this statement?").fill("Glaciers lose mass.")
     with arriving(page):
         page.get_by_role("button", name="Estimate the level").click()
     page.get_by_text("An IPCC report would most probably say: high confidence.").wait_for()
     assert page.get_by_text("47% [42% to 52%] of 300 statements").is_visible()
-    shoot(page, "confidence-statement", whole=True, dark=True)
     assert sideways(page) == 0

@@ -31,7 +31,7 @@ class HeldEncoder(TellingEncoder):
         return super().encode(texts, role=role, on_progress=on_progress)
 
 
-def test_a_pdf_is_sent_followed_found_and_read(running_server, visit, shoot, tmp_path):
+def test_a_pdf_is_sent_followed_found_and_read(running_server, visit, tmp_path):
     encoder = HeldEncoder()
     teach(running_server.place, encoder)
     file = tmp_path / "sea level.pdf"
@@ -42,16 +42,13 @@ def test_a_pdf_is_sent_followed_found_and_read(running_server, visit, shoot, tmp
         page.get_by_role("link", name="Add documents").click()
     page.get_by_label("Files").set_input_files(file)
     page.get_by_label("Into a new collection, named").fill("seas")
-    shoot(page, "library-upload")
     page.get_by_role("button", name="Add", exact=True).click()
     page.wait_for_url("**/library/uploads/*")
     page.locator("[data-job-state]", has_text="running").wait_for()
     page.locator("[data-job-message]", has_text="sea level.pdf").wait_for()
-    shoot(page, "library-uploading")
     encoder.go.set()
     page.get_by_text("added", exact=True).wait_for()
     assert page.get_by_role("link", name="Sea Level").is_visible()
-    shoot(page, "library-uploaded")
     assert sideways(page) == 0
     with arriving(page):
         page.get_by_role("link", name="To the collection").click()
@@ -81,7 +78,7 @@ def test_what_cannot_be_taken_is_told_on_the_spot(running_server, visit, tmp_pat
     assert page.get_by_role("button", name="Add", exact=True).is_enabled()
 
 
-def test_from_a_passage_to_the_printed_page_with_the_words_marked(running_server, visit, shoot, tmp_path):
+def test_from_a_passage_to_the_printed_page_with_the_words_marked(running_server, visit, tmp_path):
     file = tmp_path / "sea level.pdf"
     file.write_bytes(pdf_of(WARMING, RISE, OCEAN, title="Sea Level"))
     made = Collection.create(running_server.place.workspace, "seas", teach(running_server.place))
@@ -96,8 +93,6 @@ def test_from_a_passage_to_the_printed_page_with_the_words_marked(running_server
     picture = page.get_by_role("img", name="Page 2 of Sea Level as it is printed, with the quoted words marked")
     picture.wait_for()
     assert picture.evaluate("image => image.decode().then(() => image.naturalWidth)") > 1000
-    shoot(page, "library-pdf-page", whole=True)
-    shoot(page, "library-pdf-page-dark", dark=True)
     assert sideways(page) == 0
     around, marks = picture.bounding_box(), [one.bounding_box() for one in page.locator("rect").all()]
     assert marks

@@ -25,11 +25,10 @@ def column(page, title, place):
     return [row.locator("td").nth(place).inner_text() for row in rows.all()]
 
 
-def test_tables_sort_by_value_and_filter(visit, experiment_run, shoot):
+def test_tables_sort_by_value_and_filter(visit, experiment_run):
     page = visit("annotator")
     page.goto(f"/results/{experiment_run}?show=tables")
     page.get_by_role("heading", name="Experiment primer-matrix").wait_for()
-    shoot(page, "results-experiment")
     title = "Multiple choice and cloze, primer"
     before = column(page, title, 5)
     table = page.locator("table", has=page.locator("caption", has_text=title))

@@ -324,7 +324,7 @@ def source_details(source: PassageCitation) -> tuple[tuple[str, str], ...]:
     page = "" if not pages else str(pages[0]) if len(set(pages)) == 1 else f"{pages[0]}-{pages[-1]}"
     known = (
         ("Report", passage.report),
-        ("Chapter", passage.chapter),
+        ("Chapter", (passage.chapter or "").removeprefix("Chapter ")),
         ("Heading", " > ".join(passage.headings)),
         ("Page", page),
         ("Paragraph", ", ".join(passage.paragraph_ids)),
