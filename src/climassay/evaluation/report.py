@@ -614,8 +614,8 @@ def mcq_report_sections(scores: McqScores, heading: str, lead: str = "") -> list
         (overall if row.level == OVERALL else by_level).append(dot)
 
     def note(overall: bool) -> str:
-        asked = question_range([row.accuracy.n for row in scores.accuracy if (row.level == OVERALL) is overall])
-        return f"Dots: accuracy on {asked}. Bars: 95% interval. Dashed tick: the best constant answer."
+        asked = [row.accuracy.n for row in scores.accuracy if row.accuracy and (row.level == OVERALL) is overall]
+        return f"Dots: accuracy on {question_range(asked)}. Bars: 95% interval. Dashed tick: the best constant answer."
 
     blocks: list[Block] = [Prose(lead)] if lead else []
     blocks.append(DotPlot("Overall accuracy", tuple(overall), note=note(True)))
