@@ -189,20 +189,20 @@ def _translated(prefix: str, very: str, low: str, medium: str, high: str) -> str
     )
 
 
-_FRENCH = (r"très", r"faible", r"moyen(?:ne)?", r"élevée?")
+_FRENCH = (r"très", r"faible", r"moyen(?:ne)?", r"élevée?|haut|fort|grand")
 _SPANISH = (r"muy", r"baj[oa]", r"medi[oa]", r"alt[oa]")
 _IN_TRANSLATION = tuple(
-    re.compile(
-        rf"\b(?:{before}\s+)?{noun}\s+(?:{_translated('a', *words)}\s+(?:{link})\s+)?"
-        rf"{_translated('b', *words)}\b(?P<gap>)",
-        re.IGNORECASE,
-    )
+    re.compile(rf"\b{pattern}(?P<gap>)", re.IGNORECASE)
     for before, noun, link, words in (
         (r"(?:degré|niveau)\s+de", "confiance", "à|ou", _FRENCH),
         (r"(?:nivel|grado)\s+de", "confianza", "a|o", _SPANISH),
     )
+    for pattern in (
+        rf"(?:{before}\s+)?{noun}\s+(?:{_translated('a', *words)}\s+(?:{link})\s+)?{_translated('b', *words)}\b",
+        rf"(?:{_translated('a', *words)}\s+(?:{link})\s+)?{_translated('b', *words)}\s+{before}\s+{noun}\b",
+    )
 )
-"""Levels in the IPCC's own French and Spanish: "confiance élevée", "nivel de confianza muy alto"."""
+"""Levels in the IPCC's own French and Spanish: "confiance élevée", "faible degré de confiance", "confianza alta"."""
 _EVIDENCE = re.compile(
     rf"{_WORD_START}(?:(?:low|limited|medium|robust|high)(?:\s*(?:to|or|–|-)\s*))?"
     rf"(?P<word>{_broken('limited')}|{_broken('low')}|insufficient|{_broken('medium')}|{_broken('robust')}|{_HIGH})"
