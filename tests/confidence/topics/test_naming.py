@@ -65,8 +65,9 @@ def test_a_name_that_fits_several_other_topics_better_is_refused():
         ("Ocean heat in the deep southern sea now", "too long"),
         ("Ocean ocean", "repeats"),
         ("Ocean heat in the", "cut off"),
+        ("Ocean heat that limits warming", "sentence"),
     ],
-    ids=["empty", "number", "general", "long", "twice", "stub"],
+    ids=["empty", "number", "general", "long", "twice", "stub", "sentence"],
 )
 def test_poor_names_are_refused(name, fault):
     assert fault in faults(name, "Glacier", "Cloud", "Carbon")[0]
@@ -230,9 +231,10 @@ def test_phrases_have_the_number_and_the_case_of_the_text():
         ("See Tier 1 and Tier 2, then Tier 3.", "tier", ""),
         ("The risks associated with heat. All risks associated with it.", "risks associated", ""),
         ("A watershed of rivers, and a watershed with lakes, by law.", "watershed", "watershed"),
+        ("Biochar increases crop yield. Lime increases crop yield, too.", "crop yield", "crop yield"),
     ],
     ids=["plural", "adjective", "verb", "neighbour", "proper name", "word of a number", "grown to it", "number alone",
-        "participle", "noun in -ed",
+        "participle", "noun in -ed", "verb before it",
     ],
 )  # fmt: skip
 def test_only_noun_phrases_name(texts, word, phrase):

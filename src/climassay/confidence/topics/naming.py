@@ -221,13 +221,18 @@ def _grown(spans: Sequence[tuple[Sequence[_Word], int, int]]) -> list[tuple[Sequ
     for text, start, end in spans:
         if end < len(text) and text[end].joined and _is_term(text[end]):
             right.setdefault(_base(text[end].lower), []).append((text, start, end + 1))
-        if start and text[start].joined and _is_term(text[start - 1]):
+        if start and text[start].joined and _is_term(text[start - 1]) and not _is_verb_form(text[start - 1].lower):
             left.setdefault(text[start - 1].lower, []).append((text, start - 1, end))
     for side in (right, left):
         most = max(side.values(), key=len, default=[])
         if len(most) >= max(2, _GROWTH * len(spans)):
             return most
     return []
+
+
+def _is_verb_form(word: str) -> bool:
+    """Whether a general word in -s rather is a verb, where it stands before a noun: ``increases crop yield``."""
+    return word.endswith("s") and word in _set(_GENERAL)
 
 
 def _ends(text: Sequence[_Word], start: int, end: int) -> bool:
@@ -442,6 +447,8 @@ def _fault(name: str) -> str:
         return "too long"
     if words[-1] in _set(_AFTER) | {"a", "an", "the"}:
         return "it is cut off"
+    if set(words) & (_set(_VERBAL) - {"to"}):
+        return "it is a sentence"
     if set(words) <= _set(_EVERYWHERE):
         return "every topic could be called so"
     if len(set(words)) < len(words) or any(len(word) > 24 for word in words):
