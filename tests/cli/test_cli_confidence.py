@@ -5,11 +5,13 @@ import re
 
 import pytest
 
+import climassay
 from api_server import ApiServer, Reply
 from climassay.confidence.linting import RULES
 from climassay.confidence.statement import read_statements
 from climassay.confidence.tagging import train_tagger
 from climassay.confidence.trends import read_predictions
+from climassay.errors import InputError
 from climassay.learning import ClassifierSpec, PartSpec, Provenance
 from command_line import done, json_of, refused
 from confidence.tagging.planted import SIGNS, planted, write_climatex, write_extracted
@@ -291,6 +293,14 @@ def test_brackets_in_a_statement_are_no_markup(monkeypatch, climassay, tagger, m
     text = "The record [bold] shows that carbon and [/red] ocean change [IPCC, 2021]."
     out = done(climassay("confidence tag apply", tagger, text, *more))
     assert text in " ".join(out.split())
+
+
+def test_several_statements_are_tagged_as_each_alone(tagger, tmp_path) -> None:
+    texts = ["Ice and snow change.", "Seas rise."]
+    several = climassay.tag_statements(texts, str(tagger), workspace=tmp_path).rows()
+    assert several == [climassay.tag_statements(one, str(tagger), workspace=tmp_path).rows()[0] for one in texts]
+    with pytest.raises(InputError, match="nothing to tag"):
+        climassay.tag_statements([], str(tagger), workspace=tmp_path)
 
 
 def test_a_table_of_statements(climassay, tmp_path, tagger) -> None:

@@ -128,6 +128,15 @@ def test_questions_are_matched_by_their_ids_not_by_their_order():
     assert straight.tests == turned.tests
 
 
+def test_further_metrics_share_one_scale():
+    [table] = [one.table for one in experiment_tables(score_experiment(experiment())) if one.name == "own-metrics"]
+    headings = [column.heading for column in table.columns]
+    assert {"supported", "fact F1"} <= {heading.split(" Overall")[0] for heading in headings}
+    values = [float(cell.split()[0]) for row in table.rows for cell in row[2:] if cell != "-"]
+    assert all(0 <= value <= 1 for value in values)
+    assert any(value > 0 for value in values)
+
+
 def test_holm_is_over_all_tests_of_a_family():
     scores = score_experiment(experiment())
     for family in ("settings", "models"):

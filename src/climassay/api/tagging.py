@@ -11,7 +11,7 @@ from climassay.confidence.statement import read_statements
 from climassay.errors import InputError
 from climassay.reporting import Table
 from climassay.reporting.results import Shown
-from climassay.session import Place, Session
+from climassay.session import Place, Session, one_or_several
 
 if TYPE_CHECKING:
     from climassay.confidence.tagging import LabelledTable, Taggable, Tagger
@@ -29,9 +29,18 @@ _MIXES = {
 
 
 def _read_statements(
-    text: str, context: str, column: str | None, context_column: str | None
+    text: str | Sequence[str], context: str, column: str | None, context_column: str | None
 ) -> "tuple[list[Taggable], list[dict[str, Any]]]":
     """Statements to be tagged, and what each is known by in an answer; arguments as :func:`tag_statements`."""
+    read = [_read_text(one, context, column, context_column) for one in one_or_several(text)]
+    if not read:
+        raise InputError("There is nothing to tag: the list of statements is empty.")
+    return [one for texts, _ in read for one in texts], [one for _, known in read for one in known]
+
+
+def _read_text(
+    text: str, context: str, column: str | None, context_column: str | None
+) -> "tuple[list[Taggable], list[dict[str, Any]]]":
     if column is None and context_column is None:
         if not text.strip():
             raise InputError("There is nothing to tag: give a statement in quotes, or a file and --text COLUMN.")
@@ -54,7 +63,7 @@ def _read_statements(
 
 
 def tag_statements(
-    text: str,
+    text: str | Sequence[str],
     tagger: str = BUNDLED,
     *,
     context: str = "",
@@ -66,7 +75,7 @@ def tag_statements(
     """Tag a statement, or every row of a table, with the confidence that the IPCC would state.
 
     Args:
-        text: A statement, a table of them, or a file of ``confidence extract``.
+        text: A statement, a table of them, or a file of ``confidence extract``; or several.
         context: The sentences around the statement.
         column: Column of a table that holds the statements; files of extract need none.
         context_column: Column that holds their contexts.
@@ -278,7 +287,7 @@ def evaluate_tagger(
 
 
 def insert_statements(
-    text: str,
+    text: str | Sequence[str],
     labelled: Path,
     *,
     context: str = "",

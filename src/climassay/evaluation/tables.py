@@ -93,7 +93,7 @@ class _Numbers:
 
 
 def shown_value(metric: str, value: float) -> str:
-    """A score as tables show it: per cent with one decimal for binary metrics, else three decimals."""
+    """A score as tables show it: per cent with one decimal for accuracy and exact match, else three decimals."""
     return f"{100 * value:.1f}" if METRICS[metric].percent else f"{value:.3f}"
 
 
@@ -137,7 +137,7 @@ def shown_estimate(metric: str, estimate: Estimate) -> str:
 
 
 def shown_difference(metric: str, value: float) -> str:
-    """A difference of two scores with its sign: percentage points for binary metrics, else three decimals."""
+    """A difference of two scores with its sign: percentage points for accuracy and exact match, else three decimals."""
     return f"{100 * value:+.1f}" if METRICS[metric].percent else f"{value:+.3f}"
 
 
@@ -194,8 +194,7 @@ def experiment_tables(scores: ExperimentScores, published: Sequence[PublishedSco
                 f"Further metrics, {benchmark}",
                 [one for one in numbers.columns(lambda metric: not metric.published) if one.level == OVERALL],
                 replace(numbers, published=()),
-                "Metrics that the paper does not have, over all levels; supported and exact match in per cent. In "
-                "brackets: 95% intervals.",
+                "Metrics that the paper does not have, over all levels, from 0 to 1. In brackets: 95% intervals.",
             ),
         }
         # The types of questions that no metric names, but which name their metrics, have tables of their own.
@@ -421,8 +420,8 @@ def _tests(benchmark: str, family: str, tests: Iterable[PairedTest]) -> Table:
         strong=[number for number, test in enumerate(results) if test.p_holm < 0.05],
         note=f"Paired tests: {kinds}. Interval: differences that sign flips do not reject. gained / lost: "
         "questions that only the one named first, or only the one named second, got right. Holm: corrected for the "
-        f"{counted(len(results), 'test')} of this table; rows below 0.05 are set off. Accuracy, exact match and "
-        "supported in percentage points.",
+        f"{counted(len(results), 'test')} of this table; rows below 0.05 are set off. Accuracy and exact "
+        "match in percentage points, all others as differences of values from 0 to 1.",
     )
 
 

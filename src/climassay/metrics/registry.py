@@ -78,7 +78,7 @@ class Metric:
     """Score of each answer of a batch, 1 being best; None in the place of an answer that it could not score. A metric
     without this function is computed where the answers are read (accuracy) or judged (accuracy as judged)."""
     binary: bool = False
-    """Right or wrong: Wilson intervals, exact McNemar tests, shown as per cent. Else: bootstrap, sign flips."""
+    """Right or wrong: Wilson intervals, exact McNemar tests. Else: bootstrap, sign flips."""
     external: bool = False
     """Computed by another framework: shown as that framework shows it, and binary where all scores are 0 or 1."""
     published: str = ""
@@ -96,8 +96,8 @@ class Metric:
 
     @property
     def percent(self) -> bool:
-        """Whether tables show it as per cent."""
-        return self.binary and not self.external
+        """Whether tables show it as per cent: right or wrong as published. All others, from 0 to 1, share tables."""
+        return self.binary and bool(self.published)
 
     @property
     def lower(self) -> bool:
