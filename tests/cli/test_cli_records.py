@@ -42,11 +42,17 @@ def run_id(tmp_path):
     return run.id
 
 
-def test_runs(climassay, run_id):
+def test_runs(climassay, run_id, tmp_path):
     out = done(climassay("runs"))
     line = next(line for line in out.splitlines() if run_id in line)
     assert line.split()[:4] == [run_id, "evaluate", "mcq", "done"]
     assert line.split()[-4:] == ["2", "1", "0", "unknown"]
+    own = Model()
+    own.name, own.fingerprint = "local:own", "cd" * 32
+    with Records(f"sqlite:///{tmp_path}/records.sqlite") as store, store.run("ask", {}) as run:
+        RecordedModel(own, store, run).generate([GenerationRequest((Message("user", "what?"),))])
+    line = next(line for line in done(climassay("runs")).splitlines() if run.id in line)
+    assert "none (local model)" in line
     (run,) = json_of(climassay("runs", "--json"))
     assert (run["id"], run["asked"], run["failed"], run["cost"]) == (run_id, 2, 1, None)
 
@@ -62,7 +68,7 @@ def test_usage(climassay, run_id):
 def test_show_a_run(climassay, run_id):
     out = done(climassay("show", run_id))
     assert f"run {run_id}: evaluate mcq, done" in out
-    assert 'configuration: {"file": "q.csv"}' in out
+    assert "configuration:\n  file: q.csv\nseeds:" in out
     assert "level 19" in out
     assert "level 20" not in out
     assert "10 more rows" in out
@@ -70,6 +76,27 @@ def test_show_a_run(climassay, run_id):
     assert len(details["results"]["scores"]) == 30
     assert "openai:[test]: 1 of 2 calls failed: The server answered 400: no." in out
     assert [one["reasons"] for one in details["calls"]] == [{"The server answered 400: no.": 1}]
+
+
+def test_a_configuration_is_laid_out_in_lines(climassay, tmp_path):
+    config = {"models": [{"name": "a", "dtype": None}, {"name": "b"}], "tasks": ["mcq", "cloze"], "no_cache": False}
+    with (
+        Records(f"sqlite:///{tmp_path}/records.sqlite") as store,
+        store.run("evaluate run", config, {"plan": 3}) as run,
+    ):
+        pass
+    out = done(climassay("show", run.id))
+    lines = [
+        "models 1:",
+        "  name:  a",
+        "  dtype: none",
+        "models 2:",
+        "  name: b",
+        "tasks:    mcq, cloze",
+        "no_cache: false",
+    ]
+    assert "\n".join(["configuration:", *(f"  {line}" for line in lines), "seeds:", "  plan: 3"]) in out
+    assert json_of(climassay("show", run.id, "--json"))["config"] == config
 
 
 def test_show_a_request(climassay, run_id, tmp_path):

@@ -39,7 +39,7 @@ def test_runs_are_listed_with_what_they_used(reader, place):
         shown = page_of(reader, "/results").rows("Runs")
     [row] = shown
     assert row[:3] == [run.id, "ask", "running"]
-    assert row[4:] == ["openai:costly", "3", "1", "0", "24", "$0.0100"]
+    assert row[4:] == ["openai:costly", "3", "1", "0", "24", "$0.0100 + 1 unpriced"]
     assert page_of(reader, "/results").rows("Runs")[0][2] == "done"
 
 

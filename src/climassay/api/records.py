@@ -154,7 +154,7 @@ def list_runs(*, workspace: Place = None) -> Shown:
         result, place = queries.list_runs(session.records.database), session.records.database.shown_url
     columns = ("run", "command", "status", "started (UTC)", "asked", "failed", "from records", "cost")
     rows = [
-        (run.id, run.command, run.status, run.started_at[:19], run.asked, run.failed, run.served, _cost(run.cost))
+        (run.id, run.command, run.status, run.started_at[:19], run.asked, run.failed, run.served, run.shown_cost)
         for run in result
     ]
     none = () if result else (f"No runs yet in {place}.",)
@@ -264,10 +264,6 @@ def _said(found: "MergedAnswers") -> str:
     return said
 
 
-def _cost(cost: float | None) -> str:
-    return "unknown" if cost is None else f"${cost:.4f}"
-
-
 def _table(columns: Sequence[str], rows: Sequence[Sequence[Any]], title: str = "") -> "Table":
     headed = tuple(
         Column(column, "left" if not rows or isinstance(rows[0][number], str) else "right")
@@ -293,8 +289,7 @@ def _run(details: "RunDetails") -> Shown:
         *([f"error: {details.error}"] if details.error else []),
         f"asked {summary.asked} ({summary.failed} failed), {summary.served} from the records",
         *(sentence for one in details.calls for sentence in one.sentences()),
-        f"configuration: {json.dumps(details.config, ensure_ascii=False)}",
-        f"seeds: {json.dumps(details.seeds, ensure_ascii=False)}",
+        *_entries({"configuration": details.config, "seeds": details.seeds}),
     ]
     tables = [_usage_table(details.usage)] if details.usage else []
     for name, rows in details.results.items():
@@ -303,6 +298,24 @@ def _run(details: "RunDetails") -> Shown:
         more = f"... and {len(rows) - MOST_ROWS} more rows (all with --json)" if len(rows) > MOST_ROWS else ""
         tables.append(replace(table, note=more))
     return Shown(details, tables, said=lines)
+
+
+def _entries(data: Mapping[str, Any], indent: str = "") -> Iterator[str]:
+    """Entries on lines of their own, values below each other; what an entry holds is indented."""
+    parts: list[tuple[str, Any]] = []
+    for name, value in data.items():
+        several = isinstance(value, list) and any(isinstance(one, dict) for one in value)
+        parts += [(f"{name} {number}", one) for number, one in enumerate(value, 1)] if several else [(name, value)]
+    width = max((len(name) for name, value in parts if not isinstance(value, dict)), default=0)
+    for name, value in parts:
+        if isinstance(value, dict) and value:
+            yield f"{indent}{name}:"
+            yield from _entries(value, f"{indent}  ")
+        else:
+            listed = value if isinstance(value, list) else [] if value in (None, {}) else [value]
+            words = [one if isinstance(one, str) else json.dumps(one, ensure_ascii=False) for one in listed]
+            shown = ", ".join(words) or "none"
+            yield f"{indent}{f'{name}:':{width + 1}} " + shown.replace("\n", f"\n{indent}{' ' * (width + 2)}")
 
 
 def _answer_lines(answers: "Sequence[RecordedAnswer]") -> Iterator[str]:

@@ -32,6 +32,12 @@ def without_price(*, local: bool) -> str:
     return "none (local model)" if local else "unknown"
 
 
+def _shown_cost(cost: float | None, unpriced: int, *, asked: bool) -> str:
+    if cost is None:
+        return without_price(local=not unpriced) if asked else "none"
+    return f"${cost:.4f}" + (f" + {unpriced:,} unpriced" if unpriced else "")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Usage:
     """What was asked."""
@@ -53,9 +59,7 @@ class _Usage:
     @property
     def shown_cost(self) -> str:
         """The cost in words, with the number of answers that have no price."""
-        if self.cost is None:
-            return without_price(local=not self.unpriced) if self.prompt_tokens else "none"
-        return f"${self.cost:.4f}" + (f" + {self.unpriced:,} unpriced" if self.unpriced else "")
+        return _shown_cost(self.cost, self.unpriced, asked=self.prompt_tokens > 0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,6 +89,13 @@ class RunSummary:
     cost: float | None
     name: str = ""
     """What it was about, as its configuration says: an experiment's name, a file, a question; may be empty."""
+    unpriced: int = 0
+    """Answers of servers' models with tokens but without a known price."""
+
+    @property
+    def shown_cost(self) -> str:
+        """The cost in words, with the number of answers that have no price."""
+        return _shown_cost(self.cost, self.unpriced, asked=self.asked > self.failed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,14 +145,14 @@ def list_runs(database: Database, run: str | None = None) -> list[RunSummary]:
     runs = tables.runs
     asked, served = _asked().subquery(), _served().subquery()
     query = (
-        sa.select(runs, asked.c.asked, asked.c.failed, asked.c.cost, served.c.served)
+        sa.select(runs, asked.c.asked, asked.c.failed, asked.c.cost, asked.c.unpriced, served.c.served)
         .outerjoin(asked, asked.c.run == runs.c.id)
         .outerjoin(served, served.c.run == runs.c.id)
         .order_by(runs.c.started_at, runs.c.id)
     )
     if run is not None:
         query = query.where(runs.c.id == run)
-    return [summary_of(row, row.asked or 0, row.failed or 0, row.served or 0, row.cost) for row in database.rows(query)]
+    return [summary_of(row, row._mapping, row.served) for row in database.rows(query)]
 
 
 def usage_by_model(database: Database, run: str | None = None) -> list[ModelUsage]:
@@ -393,8 +404,8 @@ def _recorded(row: sa.Row[Any]) -> RecordedAnswer:
     )
 
 
-def summary_of(row: sa.Row[Any], asked: int, failed: int, served: int, cost: float | None) -> RunSummary:
-    """A row of the table of runs with its counts; one without a sign of life for too long was interrupted."""
+def summary_of(row: sa.Row[Any], counts: Mapping[str, Any], served: int | None) -> RunSummary:
+    """A row of the table of runs with what it asked; one without a sign of life for too long was interrupted."""
     silent = row.status == "running" and row.seen_at < time.time() - SILENCE_SECONDS
     ended = row.seen_at if silent else row.ended_at
     return record_of(
@@ -403,10 +414,9 @@ def summary_of(row: sa.Row[Any], asked: int, failed: int, served: int, cost: flo
         status="interrupted" if silent else row.status,
         started_at=iso_time(row.started_at),
         ended_at=None if ended is None else iso_time(ended),
-        asked=asked,
-        failed=failed,
-        served=served,
-        cost=cost,
+        **{name: int(counts.get(name) or 0) for name in ("asked", "failed", "unpriced")},
+        served=served or 0,
+        cost=counts.get("cost"),
         name=_name(json.loads(row.config)),
     )
 
@@ -444,14 +454,6 @@ class RunEntry:
     """Names of the models whose answers it has, asked now or served from the records."""
     tokens: int
     """Prompt and completion tokens of the answers that it asked for."""
-
-    @property
-    def shown_cost(self) -> str:
-        """The cost in words."""
-        if self.summary.cost is not None:
-            return f"${self.summary.cost:.4f}"
-        paid = any(not model.startswith("local:") for model in self.models)
-        return "–" if not self.tokens else "unknown" if paid else "none"
 
 
 @dataclass(frozen=True, slots=True)
@@ -589,13 +591,22 @@ def _fitting(command: str, text: str) -> list[sa.ColumnElement[bool]]:
 
 def _asked() -> sa.Select[Any]:
     answers = tables.answers
-    return sa.select(
+    query = sa.select(
         answers.c.run,
         sa.func.count().label("asked"),
         sa.func.count(answers.c.error).label("failed"),
         sa.func.sum(answers.c.prompt_tokens + answers.c.completion_tokens).label("tokens"),
         sa.func.sum(answers.c.cost).label("cost"),
-    ).group_by(answers.c.run)
+        _unpriced(),
+    )
+    return query.join(tables.requests, tables.requests.c.key == answers.c.request).group_by(answers.c.run)
+
+
+def _unpriced() -> sa.ColumnElement[Any]:
+    """Number of answers of servers' models that have tokens but no price."""
+    answers, tokens = tables.answers, tables.answers.c.prompt_tokens + tables.answers.c.completion_tokens
+    priceless = sa.and_(answers.c.cost.is_(None), tokens > 0, tables.requests.c.model.not_like("local:%"))
+    return sa.func.sum(sa.case((priceless, 1), else_=0)).label("unpriced")
 
 
 def _served() -> sa.Select[Any]:
@@ -624,20 +635,14 @@ def _lines(connection: sa.Connection, found: Sequence[sa.Row[Any]]) -> tuple[Run
         models.setdefault(run, []).append(model)
     lines = []
     for row in found:
-        own_counts = asked.get(row.id, {})
-        counts = own_counts.get("asked", 0), own_counts.get("failed", 0), served.get(row.id, 0), own_counts.get("cost")
-        summary = summary_of(row, *counts)
-        lines.append(RunEntry(summary, tuple(models.get(row.id, ())), int(own_counts.get("tokens") or 0)))
+        counts = asked.get(row.id, {})
+        summary = summary_of(row, counts, served.get(row.id))
+        lines.append(RunEntry(summary, tuple(models.get(row.id, ())), int(counts.get("tokens") or 0)))
     return tuple(lines)
 
 
 def _sums() -> tuple[sa.ColumnElement[Any], ...]:
     answers = tables.answers
-    priceless = sa.and_(
-        answers.c.cost.is_(None),
-        answers.c.prompt_tokens + answers.c.completion_tokens > 0,
-        tables.requests.c.model.not_like("local:%"),
-    )
     return (
         sa.func.count().label("answers"),
         sa.func.count(answers.c.error).label("failed"),
@@ -646,7 +651,7 @@ def _sums() -> tuple[sa.ColumnElement[Any], ...]:
         sa.func.sum(answers.c.completion_tokens).label("completion_tokens"),
         sa.func.sum(answers.c.reasoning_tokens).label("reasoning_tokens"),
         sa.func.sum(answers.c.cost).label("cost"),
-        sa.func.sum(sa.case((priceless, 1), else_=0)).label("unpriced"),
+        _unpriced(),
     )
 
 
