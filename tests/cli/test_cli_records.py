@@ -47,14 +47,14 @@ def test_runs(climassay, run_id, tmp_path):
     line = next(line for line in out.splitlines() if run_id in line)
     assert line.split()[:4] == [run_id, "evaluate", "mcq", "done"]
     assert line.split()[-4:] == ["2", "1", "0", "unknown"]
+    (run,) = json_of(climassay("runs", "--json"))
+    assert (run["id"], run["asked"], run["failed"], run["cost"]) == (run_id, 2, 1, None)
     own = Model()
     own.name, own.fingerprint = "local:own", "cd" * 32
     with Records(f"sqlite:///{tmp_path}/records.sqlite") as store, store.run("ask", {}) as run:
         RecordedModel(own, store, run).generate([GenerationRequest((Message("user", "what?"),))])
     line = next(line for line in done(climassay("runs")).splitlines() if run.id in line)
     assert "none (local model)" in line
-    (run,) = json_of(climassay("runs", "--json"))
-    assert (run["id"], run["asked"], run["failed"], run["cost"]) == (run_id, 2, 1, None)
 
 
 def test_usage(climassay, run_id):
