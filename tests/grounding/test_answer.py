@@ -8,6 +8,7 @@ import pytest
 from climassay.corpus.documents import Hit, Passage
 from climassay.errors import InputError
 from climassay.grounding import IN_HOUSE_MARK, answer_question
+from climassay.grounding.answer import answer_card
 from climassay.grounding.faithful_answers import (
     NAMES,
     JudgedAnswer,
@@ -117,6 +118,9 @@ def test_refusals_are_first_class(text):
 
 def test_a_cut_sentence_is_dropped_and_repeats_are_told_once():
     answer = answered("Clouds reflect sunlight [2]. Clouds reflect sunlight [2]. The sea lev", finish="length")
+    assert answer.cut
+    assert any("cut off" in str(line) for line in answer.lines())
+    assert "cut off" in answer_card(answer).note
     assert [sentence.text for sentence in answer.sentences] == ["Clouds reflect sunlight."]
 
 

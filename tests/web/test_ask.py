@@ -10,13 +10,14 @@ from api_server import ApiServer, Behaviour, Reply
 from browser import arriving, barriers, sideways
 from check_parts import furnish, write_settings
 from climassay.errors import InputError
+from climassay.models.contract import Completion
 from climassay.models.openai.client import OpenAIModel
 from climassay.records.queries import list_runs
 from climassay.web.ask import LONGEST_QUESTION
 from climassay.web.checks.store import MOST_WAITING_OF_ONE
 from html_pages import Page
 from patience import PATIENCE, job_at_its_end, reached, until
-from scripted_model import ScriptedModel
+from scripted_model import USAGE, ScriptedModel
 from web_parts import post
 
 QUESTION = "Has the brightness of the Sun caused the warming?"
@@ -73,10 +74,17 @@ def answered(place, client, question=QUESTION, **more):
     return address, Page(page.text)
 
 
+def test_an_answer_that_was_cut_off_says_so(client_of, place, answering):
+    answering(lambda _prompt: Completion(ANSWER, "length", USAGE))
+    _, seen = answered(place, client_of("annotator"))
+    assert "cut off" in seen.text
+
+
 def test_an_answer_stands_sentence_by_sentence_with_passages_pages_and_marks(client_of, place, answering):
     model = answering()
     client = client_of("annotator")
     address, seen = answered(place, client)
+    assert "cut off" not in seen.text
     [prompt] = model.texts
     assert QUESTION in prompt
     assert "The brightness of the Sun shows no trend since 1978" in seen.text

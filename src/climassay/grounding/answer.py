@@ -230,6 +230,8 @@ class GroundedAnswer(Result):
     """Why the model gave no answer; None when it did."""
     dtype: str = ""
     """Number format that a local model computed in; empty where it is not known."""
+    cut: bool = False
+    """Whether the model reached its limit of tokens before it was done."""
 
     @property
     def text(self) -> str:
@@ -287,7 +289,7 @@ class GroundedAnswer(Result):
             similarity = "" if source.cosine is None else f"  ({source.cosine:.2f})"
             yield Text(f"[{source.number}] {source.citation}{similarity}", style="dim")
         unchecked = unchecked_note(one for sentence in self.sentences for one in sentence.unchecked_references)
-        for note in filter(None, (removed_note(self.removed_citations), unchecked)):
+        for note in filter(None, (cut_note(self.cut), removed_note(self.removed_citations), unchecked)):
             yield Text(note, style="dim")
 
     def report(self) -> Report:
@@ -372,13 +374,13 @@ def answer_question(
     told = replace(told, usage=completion.usage, error=completion.error)
     if completion.error is not None:
         return told
-    refused = _is_refusal(completion.text)
+    refused, cut = _is_refusal(completion.text), completion.finish_reason == "length"
     results: tuple[AnswerSentence, ...] = ()
     removed = 0
     if not refused:
         results, removed = ground_text(
             completion.text,
-            cut=completion.finish_reason == "length",
+            cut=cut,
             sources=sources,
             encoder=collections.encoder,
             given=question,
@@ -389,12 +391,19 @@ def answer_question(
         enough_information=not refused,
         sentences=results,
         removed_citations=removed,
+        cut=cut and not refused,
         error=None if results or refused else "it wrote no sentence that can be used (empty, or caught in a loop).",
     )
 
 
 def _is_refusal(text: str) -> bool:
     return bool(re.match(rf"[\W_]*{NOT_ENOUGH}\b", text, re.IGNORECASE))
+
+
+def cut_note(cut: bool) -> str:
+    """What is said of an answer that was cut off; empty where it was not."""
+    advice = "ask for more sentences, which gives it more room, or ask a narrower question"
+    return f"The answer was cut off at the model's token limit, so that its end is missing: {advice}." if cut else ""
 
 
 def removed_note(citations: int) -> str:
@@ -426,7 +435,7 @@ def answer_card(answer: GroundedAnswer) -> AnswerCard:
     foreign = [number for sentence in answer.sentences for number in sentence.foreign_numbers]
     if foreign:
         notes.append(f"Numbers that the cited passages do not have: {', '.join(foreign)}.")
-    notes.append(removed_note(answer.removed_citations))
+    notes += [cut_note(answer.cut), removed_note(answer.removed_citations)]
     notes.append(unchecked_note(one for sentence in answer.sentences for one in sentence.unchecked_references))
     sources = tuple((source.number, source.citation, source.passage.text) for source in answer.sources)
     return AnswerCard(answer.question, sentences, sources, " ".join(filter(None, notes)))

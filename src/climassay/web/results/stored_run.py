@@ -12,7 +12,7 @@ from climassay.evaluation.question_index import MANY_ROWS, answered_questions, c
 from climassay.evaluation.results import COMMANDS, Experiment, Outcome, experiment_of
 from climassay.evaluation.scores import ExperimentScores, score_experiment
 from climassay.factcheck import Transcript, from_data
-from climassay.grounding.answer import removed_note, unchecked_note
+from climassay.grounding.answer import cut_note, removed_note, unchecked_note
 from climassay.questions import Question
 from climassay.records.queries import RunDetails, RunSummary, require_run, run_details
 from climassay.records.store import cached
@@ -249,9 +249,10 @@ def _answer(run: StoredRun, _published: str) -> Report:
     for row in run.details.results["answer"]:
         said = tuple((one["text"], tuple(one["citations"]), bool(one["in_house"])) for one in row["sentences"])
         sources = tuple((one["number"], one["citation"], one["passage"]["text"]) for one in row["sources"])
-        # Runs before references were read have none.
+        # Runs of earlier versions tell neither of references nor of answers that were cut off.
         unchecked = unchecked_note(name for one in row["sentences"] for name in one.get("unchecked_references", ()))
-        note = " ".join(filter(None, (removed_note(row["removed_citations"]), unchecked)))
+        notes = (cut_note(row.get("cut", False)), removed_note(row["removed_citations"]), unchecked)
+        note = " ".join(filter(None, notes))
         said = said or ((row["text"] or row["error"] or "", (), False),)
         cards.append(AnswerCard(row["question"], said, sources, note))
     model = run.details.config.get("model", "?")
