@@ -89,7 +89,7 @@ def test_other_terms_are_rows_of_their_own(command, tmp_path):
 
 
 def test_review_page(command, tmp_path):
-    code, _, err = command(tmp_path / "report.md", "--html", tmp_path / "pages" / "review.html")
+    code, _, err = command(tmp_path / "report.md", "-o", tmp_path / "pages" / "review.html")
     assert (code, "review.html" in err) == (0, True)
     assert "Ice on land may stay." in (tmp_path / "pages" / "review.html").read_text(encoding="utf-8")
 
@@ -192,7 +192,7 @@ def test_lines_name_file_place_and_rule(lint):
         (["draft.md", "--rules=-confidence-vocabulary,-likelihood-range"], 0), (["none.md"], 2),
         (["draft.md", "none.md"], 2), (["draft.md", "--rules", "nonsense"], 2),
         (["draft.md", "--tagger", "none.safetensors"], 2), (["draft.md", "--json", "--format", "sarif"], 2),
-        (["draft.md", "--html", "good.md/page.html"], 2), ([], 2),
+        (["draft.md", "-o", "good.md/page.html"], 2), (["draft.md", "-o", "page.docx"], 2), ([], 2),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else str(value),
 )  # fmt: skip
@@ -205,12 +205,12 @@ def test_exit_codes(lint, args, code):
         assert len(err.strip().splitlines()) == 1
 
 
-@pytest.mark.parametrize("more", [[], ["--format", "github"], ["--html", "out.html"]], ids=["text", "github", "page"])
+@pytest.mark.parametrize("more", [[], ["--format", "github"], ["-o", "out.html"]], ids=["text", "github", "page"])
 def test_a_text_without_an_assessment_gets_no_all_clear(lint, tmp_path, more):
     (tmp_path / "cake.md").write_text("Whisk the eggs. Bake the cake for an hour.\n")
     code, out, err = lint("cake.md", *more)
     assert (code, out) == (0, "")
-    page = (tmp_path / "out.html").read_text() if "--html" in more else err
+    page = (tmp_path / "out.html").read_text() if "-o" in more else err
     for told in (" ".join(err.split()), page):
         assert "There is nothing to check" in told
         assert "Looked at: 2 sentences, 0 with a calibrated term" in told
@@ -259,7 +259,8 @@ def test_sarif(lint):
 
 
 def test_a_page_is_written(lint, tmp_path):
-    code, _, _ = lint("draft.md", "--html", "pages/out.html")
+    code, _, _ = lint("draft.md", "-o", "pages/out.html", "-o", "out.csv")
+    assert (tmp_path / "out.csv").read_text().startswith("file,rule,severity,page,line,column,")
     page = (tmp_path / "pages" / "out.html").read_text()
     assert code == 1
     for number in range(2):

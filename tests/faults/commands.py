@@ -353,9 +353,11 @@ WRITES: dict[str, WritingCommand] = {
     **_options(
         "confidence extract", "{given}/report.md --untagged --output {given}/extracted.jsonl", "--html", "--terms"
     ),
-    **_options("confidence lint", "{given}/report.md --exit-zero", "--html"),
+    **_saved("confidence lint", "{given}/report.md --exit-zero"),
     **_options("confidence compare", "{given}/report.md {given}/report.md", "--output"),
-    **_options("confidence lint", "{given}/a.docx --exit-zero", "--output", ending=".docx"),
+    "confidence lint --output .docx": WritingCommand(
+        f"confidence lint {{given}}/a.docx --exit-zero --output {TARGET}.docx"
+    ),
     **_options("confidence topics", "{given}/planted.jsonl --topics 4 --words-only -w {w}", "--output"),
     **_options(
         "confidence topics",

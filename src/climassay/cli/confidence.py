@@ -18,6 +18,7 @@ from climassay.cli.options import (
     ModelOption,
     WorkspaceOption,
     WorkspaceOptions,
+    check_files,
     emit,
     grouped,
     opened_session,
@@ -101,6 +102,10 @@ app.add_verb(
 )
 
 
+def _is_word(file: Path) -> bool:
+    return file.suffix.lower() == ".docx"
+
+
 @app.command()
 @grouped
 def lint(
@@ -129,12 +134,17 @@ def lint(
         ),
     ] = None,
     reach: LoadingOptions = LoadingOptions(),
-    html: Annotated[
-        Path | None, typer.Option("--html", help="Also write an HTML page that shows the findings in the text.")
-    ] = None,
     output: Annotated[
-        Path | None,
-        typer.Option("--output", "-o", help="Copy of a Word file with the findings as comments."),
+        list[Path] | None,
+        typer.Option(
+            "--output",
+            "-o",
+            "--html",
+            metavar="FILE",
+            callback=lambda given: [file for file in given or () if _is_word(file) or check_files([file])],
+            help="Save the findings too, as the ending says: .html shows them in the text, .docx is a copy of the Word "
+            "file with comments, .csv, .xlsx, .jsonl, .json or .md; repeat.",
+        ),
     ] = None,
     workspace: WorkspaceOption = None,
     as_json: JsonOption = False,
@@ -164,19 +174,19 @@ def lint(
         raise InputError("Name at least one file to check.")
     if as_json and form != "text":
         raise InputError("Choose --json or --format, not both.")
-    if output is not None and (len(files) != 1 or {files[0].suffix.lower(), output.suffix.lower()} != {".docx"}):
+    copies = [file for file in output or () if _is_word(file)]
+    if copies and (len(files) != 1 or not _is_word(files[0])):
         raise InputError("Comments are written into a copy of one Word file: lint draft.docx -o commented.docx.")
     with opened_session(workspace, reach, as_json=as_json) as session:
         result = api.lint_confidence(
             files, rules=rules, tagger=tagger, certainty=certainty, model=model, workspace=session
         )
         told = with_failed_calls(result, session.records) if session.records_of_runs else result
-    if html is not None:
-        write_file(html, result.page())
-    if output is not None:
-        from climassay.confidence.linting.presentation import write_comments
-
-        write_comments(files[0], result.drafts[0], output)
+    for file in output or ():
+        if file in copies:
+            presentation.write_comments(files[0], result.drafts[0], file)
+        else:
+            told.save(file)
     if as_json:
         emit(told, as_json)
     elif form == "sarif":
