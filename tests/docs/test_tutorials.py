@@ -64,6 +64,12 @@ def test_a_page_can_be_followed(page, reader):
     assert (follow(reader, page) > 0) == bool([block for block in wanted if not block.file])
 
 
+@pytest.mark.usefixtures("tiny_in_place_of_the_bundled_model")
+def test_the_python_of_the_readme_runs(reader):
+    [block] = [one for one in blocks(ROOT / "README.md") if one.language == "python"]
+    assert reader.run_python(block).strip()
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("page", TUTORIALS, ids=page_name)
 def test_a_tutorial_can_be_followed_with_the_bundled_model(page, reader):

@@ -107,6 +107,13 @@ def test_an_advocate_without_passages_costs_nothing():
     assert alone.requests == both.requests
 
 
+def test_local_models_cost_nothing():
+    local, _ = estimated(debating())
+    [line] = local.lines()
+    assert local.cost == 0
+    assert "no cost (local model)" in line
+
+
 def test_more_claims_than_are_rehearsed_are_scaled_up():
     claims = [make_claim(f"The Sun did it in {year}.") for year in range(1900, 2000)]
     few, _ = estimated(debating(), claims[:SAMPLE])

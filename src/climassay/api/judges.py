@@ -418,8 +418,8 @@ class BenchmarkedJudges(Result):
             yield from (f"{one.quality.name}: {note}" for note in skipped_note(one.skipped))
         cost = self.done.cost
         yield (
-            f"Run {self.done.run}: {cost.stored} requests from disk, {cost.computed} computed in {cost.passes} passes; "
-            f"{cost.tokens_computed} tokens where plain passes take {cost.tokens_two_pass}."
+            f"Run {self.done.run}: {cost.stored:,} requests from disk, {cost.computed:,} computed in "
+            f"{cost.passes:,} passes; {cost.tokens_computed:,} tokens where plain passes take {cost.tokens_two_pass:,}."
         )
 
     def report(self) -> "Report":

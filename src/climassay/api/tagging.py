@@ -130,7 +130,7 @@ def tag_statements(
             for name in ("accuracy", "equal_accuracy")
         )
         trust = (
-            f"Measured on {figures['n']:.0f} statements not seen in training. Natural mix, right for text of reports "
+            f"Measured on {figures['n']:,.0f} statements not seen in training. Natural mix, right for text of reports "
             f"where most is stated with {loaded.levels[loaded.shares.index(max(loaded.shares))]} confidence: "
             f"{natural_range} of answers are the authors' (always that level: {max(loaded.shares):.0%}). Equal shares, "
             f"right for single statements and to find rare levels: {equal_range} where all levels are equally frequent "

@@ -46,6 +46,7 @@ from climassay.models.contract import (
     number_format,
 )
 from climassay.models.encoders import CachedEncoder
+from climassay.models.provider import is_served
 from climassay.prompts import parameters_of, profile_of
 from climassay.records import RecordedModel, Records, RequestCounts, Run
 from climassay.reporting import counted
@@ -432,6 +433,7 @@ class Estimate(Result):
             wait = f"about {minutes:.0f} minutes" if minutes < 90 else f"about {hours:.1f} hours"
             wait = f"about {self.seconds:.0f} seconds" if self.seconds < 90 else wait
         money = "cost unknown, as no price is given" if self.cost is None else f"at most about ${self.cost:.2f}"
+        money = "no cost (local model)" if self.cost == 0 else money
         further = f", and at most {self.further_rounds} more" if self.further_rounds else ""
         if self.further_rounds and self.further_sequence is not None:
             further += f" with at most {counted(self.further_sequence, 'more call')} one after the other in each"
@@ -542,11 +544,10 @@ def estimate_debate(
         else:
             took = None
         seconds = None if seconds is None or took is None else seconds + took
-    cost = None
-    if set(resources.models) <= set(resources.prices):
-        prices = resources.prices
-        cost = sum(prices[ask.model].cost(_tokens(ask.request), 1) for ask in rehearsal.options)
-        cost += sum(prices[ask.model].cost(_tokens(ask.request), _most(ask.request, setup)) for ask in rehearsal.texts)
+    cost, prices = None, resources.prices
+    if all(name in prices or not is_served(name) for name in resources.models):
+        paid = [(ask, 1) for ask in rehearsal.options] + [(ask, _most(ask.request, setup)) for ask in rehearsal.texts]
+        cost = sum(prices[ask.model].cost(_tokens(ask.request), most) for ask, most in paid if ask.model in prices)
     return Estimate(
         len(claims),
         round(scale * len(prompts)),

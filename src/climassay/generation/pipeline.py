@@ -47,7 +47,7 @@ from climassay.models.contract import (
     token_count,
 )
 from climassay.models.openai.connection import retry_policy
-from climassay.models.provider import load_as_set, model_price
+from climassay.models.provider import is_served, load_as_set, model_price
 from climassay.prompts import profile_of
 from climassay.questions import KINDS, PRIMER, TYPES, Kind, Level, Question, read_questions
 from climassay.records import RecordedModel, Records, Run
@@ -686,7 +686,7 @@ def estimate_run(recipe: Recipe, workspace: Workspace, *, prompts: Path | None =
                 prompt_tokens += orders * (text + QUESTION_TOKENS)
                 completion_tokens += orders
             tokens = round(drafts * prompt_tokens), round(drafts * completion_tokens)
-            cost = None if price is None else price.cost(*tokens)
+            cost = price.cost(*tokens) if price is not None else None if is_served(spec.model) else 0.0
             results.append(
                 StreamEstimate(
                     stream.name, wanted, one.accepted, share, measured, drafts, round(drafts * requests), *tokens, cost

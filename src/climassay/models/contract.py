@@ -100,9 +100,9 @@ class Usage:
 
     @property
     def tokens(self) -> str:
-        """The tokens in words, for example ``508 prompt and 1512 completion tokens (1500 of them thought)``."""
-        thought = f" ({self.reasoning_tokens} of them thought)" if self.reasoning_tokens else ""
-        return f"{self.prompt_tokens} prompt and {self.completion_tokens} completion tokens{thought}"
+        """The tokens in words, for example ``508 prompt and 1,512 completion tokens (1,500 of them thought)``."""
+        thought = f" ({self.reasoning_tokens:,} of them thought)" if self.reasoning_tokens else ""
+        return f"{self.prompt_tokens:,} prompt and {self.completion_tokens:,} completion tokens{thought}"
 
     def __add__(self, other: "Usage") -> "Usage":
         costs = [cost for cost in (self.cost, other.cost) if cost is not None]
