@@ -2,6 +2,7 @@
 
 import ast
 import doctest
+import inspect
 import subprocess
 import sys
 from contextlib import contextmanager
@@ -9,6 +10,7 @@ from dataclasses import replace
 from functools import partial
 from importlib import resources
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -53,6 +55,28 @@ def books(tmp_path):
 def commands(place):
     with Records(place.records_url) as store:
         return [(run.command, run.status) for run in list_runs(store.database)]
+
+
+PUBLIC = [name for name in climassay.__all__ if inspect.isfunction(getattr(climassay, name))]
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_an_argument_of_a_wrong_type_is_named_in_one_sentence(name):
+    function = getattr(climassay, name)
+    for parameter, kind in inspect.signature(function).parameters.items():
+        if kind.annotation is not Any and kind.kind is not kind.VAR_KEYWORD:
+            given = {
+                one.name: "given" for one in inspect.signature(function).parameters.values() if one.default is one.empty
+            }
+            with pytest.raises(InputError, match=rf"^{name}: \w+ must be .+, not .+\.$"):
+                function(**{**given, parameter: [b"what"]})
+
+
+def test_a_string_stands_for_a_path(books, tmp_path):
+    (tmp_path / "old.md").write_text("The sea rises (high confidence).\n", encoding="utf-8")
+    (tmp_path / "new.md").write_text("The sea rises (very high confidence).\n", encoding="utf-8")
+    result = climassay.compare_confidence(str(tmp_path / "old.md"), str(tmp_path / "new.md"), workspace=str(books.root))
+    assert [one["status"] for one in result.rows()] == ["level changed"]
 
 
 def test_every_public_name_is_there_and_is_completed():

@@ -159,4 +159,4 @@ if TYPE_CHECKING:
     from climassay.session import ModelOptions as ModelOptions, Session as Session
     from climassay.workspace import Workspace as Workspace
 
-export_lazily(__name__)
+export_lazily(__name__, check_arguments=True)

@@ -9,6 +9,7 @@ readers, judges, checks, rules. A package names what it offers once, where type 
     export_lazily(__name__)
 """
 
+import inspect
 import re
 import sys
 import warnings
@@ -22,7 +23,12 @@ from typing import Any, Generic, NamedTuple, TypeVar
 from climassay.errors import InputError
 
 
-def export_lazily(package: str, *, earlier: Mapping[str, str] = MappingProxyType({})) -> None:
+def export_lazily(
+    package: str,
+    *,
+    earlier: Mapping[str, str] = MappingProxyType({}),
+    check_arguments: bool = False,
+) -> None:
     """Let a package, in its ``__init__``, offer every name that it imports ``as`` itself; they are its ``__all__``.
 
     A name that a module of the package has as well must be imported outside ``if TYPE_CHECKING``: importing a submodule
@@ -31,6 +37,7 @@ def export_lazily(package: str, *, earlier: Mapping[str, str] = MappingProxyType
     Args:
         package: Its ``__name__``.
         earlier: Names that answer for one version more, with those that they have now.
+        check_arguments: Offer functions as :func:`climassay.arguments.checking_arguments` makes them.
     """
     module: Any = sys.modules[package]
 
@@ -48,7 +55,12 @@ def export_lazily(package: str, *, earlier: Mapping[str, str] = MappingProxyType
             return sorted(places())
         if name.startswith("__") or name not in places():
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        return getattr(import_module(places()[name]), name)
+        value = getattr(import_module(places()[name]), name)
+        if not check_arguments or not inspect.isfunction(value):
+            return value
+        from climassay.arguments import checking_arguments
+
+        return checking_arguments(value)
 
     module.__getattr__ = find
     module.__dir__ = lambda: sorted({*vars(module), *places()})

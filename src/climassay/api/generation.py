@@ -282,8 +282,11 @@ def list_datasets(*, workspace: Place = None) -> Shown:
         result = generation.DatasetStore(session.records).list()
     records = [{**asdict(one), "made_at": iso_time(one.made_at)} for one in result]
     states = ("accepted", "rejected", "failed")
-    rows = [(one.name, iso_time(one.made_at), *(str(one.states.get(state, 0)) for state in states)) for one in result]
-    return Shown(records, (Table.of("Datasets", ("name", "begun", *states), rows, left=2),))
+    rows = [
+        (one.name, iso_time(one.made_at)[:19], *(str(one.states.get(state, 0)) for state in states)) for one in result
+    ]
+    tables = (Table.of("Datasets", ("name", "begun (UTC)", *states), rows, left=2),) if rows else ()
+    return Shown(records, tables, noted=() if rows else ("No datasets yet: write one with climassay generate run.",))
 
 
 def dataset_statistics(dataset: str, *, workspace: Place = None) -> "Dataset":
