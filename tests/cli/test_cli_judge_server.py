@@ -7,6 +7,7 @@ import re
 import pytest
 
 from api_server import ApiServer, Reply
+from climassay.judging.preferences import CERTAIN
 from command_line import done, refused
 
 GROUPS, ITEMS = 4, 3
@@ -96,7 +97,39 @@ def test_a_server_ranks_compares_and_inserts(judge, table, method):
     assert json.loads(out)["better"] == "B"
     new = table.with_name("new.csv")
     new.write_text("text\nnew number 2\nnew number 0\nnew number 1\n", encoding="utf-8")
-    out = done(
-        judge("insert", new, "--anchors", table, *quality, "--label", "score", "--levels", "0,1,2", "--samples", 3)
-    )
-    assert [row["label"] for row in json.loads(out)["items"]] == ["2", "0", "1"]
+    for levels in (("--levels", "0,1,2"), ()):
+        out = done(judge("insert", new, "--anchors", table, *quality, "--label", "score", *levels, "--samples", 3))
+        assert [row["label"] for row in json.loads(out)["items"]] == ["2", "0", "1"]
+
+
+def test_a_generated_answer_is_read_after_its_reasons_and_counts_as_certain(server, judge, table):
+    def reasoned(asked):
+        assert "Source text:" not in asked.content
+        numbers = re.findall(r"number (\d)", asked.content)
+        if len(numbers) == 1:
+            return Reply(f"The text was read.\n\n**Score: {int(numbers[0]) + 1}**")
+        return Reply(f"Both texts were read.\n\n**Choice: {'A' if numbers[0] > numbers[1] else 'B'}**")
+
+    server.rule = reasoned
+    for method in ("pairs", "direct"):
+        out = done(
+            judge("rank", table, "--group", "group", "--aspect", "coherence", "--label", "score", "--method", method)
+        )
+        rows = json.loads(out)["items"]
+        assert [row["label"] for row in rows] == [2, 1, 0] * GROUPS
+        assert 0 < max(row["strength"] for row in rows) <= CERTAIN
+
+
+def test_an_answer_that_was_cut_off_says_so(server, judge):
+    server.rule = lambda _: Reply("Both texts were read, and", finish_reason="length")
+    code, _, err = judge("compare", "number 1", "number 2", "--quality", "has a high number", "--method", "pairs")
+    assert code == 1
+    assert "cut off before it named an option" in err
+
+
+def test_labels_that_are_words_need_their_order(judge, table):
+    words = table.with_name("words.csv")
+    words.write_text("text,score\nnumber 1,low\nnumber 2,high\n", encoding="utf-8")
+    err = refused(judge("insert", table, "--anchors", words, *COLUMNS[2:], "--method", "pairs"))
+    assert "'low' is not a number" in err
+    assert "--levels" in err

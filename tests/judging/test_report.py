@@ -8,8 +8,8 @@ import pytest
 from climassay.judging.benchmark import JudgeResult, judge_results_of, result_row, score_judge
 from climassay.judging.causal import Ablation, Control
 from climassay.judging.judges import Cost, Figure
-from climassay.judging.preferences import Item, Judgements, quality
-from climassay.judging.ranking import rank_items, ranking_table
+from climassay.judging.preferences import CERTAIN, Item, Judgements, quality
+from climassay.judging.ranking import CERTAIN_ONLY, rank_items, ranking_table
 from climassay.judging.report import (
     ablation_table,
     judge_sections,
@@ -42,6 +42,19 @@ def test_a_ranking_shows_places_and_shortened_texts():
     assert "x.csv by depth" in page
     one = ranking_table(rank_items(items(groups=1), ByLabel()).rows(), quality="depth")
     assert one.columns[0].label == "place"
+    assert "label" in [column.label for column in one.columns]
+    unknown = ranking_table([{**row, "label": None} for row in ranking.rows()])
+    assert "label" not in [column.label for column in unknown.columns]
+
+
+def test_a_ranking_without_probabilities_says_that_strengths_tell_the_order_alone():
+    class Certain(ByLabel):
+        def compare(self, items, pairs, *, on_progress=None):
+            one = super().compare(items, pairs)
+            return replace(one, log_odds=CERTAIN * np.sign(one.log_odds))
+
+    assert rank_items(items(groups=1), Certain()).note.endswith(CERTAIN_ONLY)
+    assert CERTAIN_ONLY not in rank_items(items(groups=1), ByLabel()).note
 
 
 def test_the_picture_has_a_cloud_for_each_outcome_and_says_what_was_left_out():

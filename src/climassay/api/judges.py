@@ -333,7 +333,7 @@ def compare_texts(
     """
     import numpy as np
 
-    from climassay.judging.preferences import clean_text
+    from climassay.judging.preferences import CERTAIN, clean_text
 
     texts = [clean_text(text) for text in (first, second)]
     if not all(texts):
@@ -357,7 +357,8 @@ def compare_texts(
         }
         at.run.save_results("comparison", [data])
     verdict = "Both have about as much of it" if better == "equal" else f"{better} has more of it"
-    said = f"{at.quality.name}: {verdict} (P(A) = {probability:.3f}, {at.method.name})."
+    sure = "without a probability" if abs(odds) == CERTAIN else f"P(A) = {probability:.3f}"
+    said = f"{at.quality.name}: {verdict} ({sure}, {at.method.name})."
     return Shown(data, said=(said,), noted=at.notes)
 
 
@@ -417,6 +418,10 @@ class BenchmarkedJudges(Result):
         for one in self.tasks:
             yield from (f"{one.quality.name}: {note}" for note in skipped_note(one.skipped))
         cost = self.done.cost
+        if not self.done.dtype:
+            asked = f"{cost.computed} asked, {cost.tokens_computed} prompt tokens"
+            yield f"Run {self.done.run}: {cost.stored} answers from the records, {asked}."
+            return
         yield (
             f"Run {self.done.run}: {cost.stored:,} requests from disk, {cost.computed:,} computed in "
             f"{cost.passes:,} passes; {cost.tokens_computed:,} tokens where plain passes take {cost.tokens_two_pass:,}."

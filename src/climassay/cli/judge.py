@@ -324,6 +324,10 @@ def _compared(asked: QualityOptions, who: JudgeOptions) -> dict[str, Any]:
     return who.judge(asked)
 
 
+_MOST_LEVELS = 20
+"""Different numbers in a column of labels that are taken for a scale."""
+
+
 def _insert(
     file: ItemsArgument,
     anchors: Annotated[Path, typer.Option(help="Labelled items, in a table with the same columns and --label.")],
@@ -334,10 +338,18 @@ def _insert(
         str | None, typer.Option(metavar="COLUMN", help="Column of FILE with the true labels, to score the result.")
     ] = None,
 ) -> dict[str, Any]:
-    if table.label is None or table.levels is None:
-        raise InputError(
-            "Name the column of the anchors' labels with --label, and the labels with --levels low,...,high."
+    if table.label is None:
+        raise InputError("Name the column of the anchors' labels with --label.")
+    if table.levels is None:
+        numbers = sorted(
+            {item.label for item in table.read(anchors, label=table.label).items if item.label is not None}
         )
+        if len(numbers) > _MOST_LEVELS:
+            raise InputError(
+                f"{anchors} has {len(numbers)} different numbers in {table.label!r}: name the labels, low to high, "
+                "with --levels."
+            )
+        table = replace(table, levels=",".join(f"{number:g}" for number in numbers))
     labelled = table.read(anchors, label=table.label)
     return {"anchors": labelled, "texts": table.read(file, label=truth, label_optional=True), **who.judge(asked)}
 

@@ -10,6 +10,7 @@ Agreement is accuracy on pairs and rank correlation, with intervals. What is res
 one item, go right and wrong together.
 """
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from typing import ClassVar, Literal, TypeAlias
@@ -125,9 +126,14 @@ class PairwisePrompt:
 def margins(answers: Sequence[OptionScores]) -> tuple[FloatArray, NDArray[np.bool_]]:
     """Log-odds of the first of two options against the second, and whether there is no answer, both [answers].
 
-    Log-odds are 0 where there is no answer.
+    Log-odds are 0 where there is no answer, and :data:`climassay.judging.preferences.CERTAIN` where the answer was
+    generated without log-probabilities.
     """
     odds = [0.0 if one.error is not None else one.logprobs[0] - one.logprobs[1] for one in answers]
+    odds = [
+        math.copysign(CERTAIN, odd) if one.method == "generated" and odd else odd
+        for one, odd in zip(answers, odds, strict=True)
+    ]
     return np.array(odds), np.array([one.error is not None for one in answers])
 
 

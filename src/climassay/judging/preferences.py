@@ -184,7 +184,7 @@ def _label(row: Mapping[str, Any], columns: ItemColumns) -> float | None:
                 return float(place)
         raise ValueError(f"the label {cell!r} is not one of the levels")
     if value is None:
-        raise ValueError(f"the label {cell!r} is not a number")
+        raise ValueError(f"the label {cell!r} is not a number (labels that are words: name them with --levels)")
     if not math.isfinite(value):
         raise ValueError(f"the label {cell!r} is not a finite number")
     return value

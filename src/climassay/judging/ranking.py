@@ -29,6 +29,7 @@ from numpy.typing import NDArray
 from climassay.errors import InputError
 from climassay.judging.judges import PointwiseProbe
 from climassay.judging.preferences import (
+    CERTAIN,
     Ask,
     Comparisons,
     FloatArray,
@@ -542,6 +543,9 @@ class Ranked:
     order."""
 
 
+CERTAIN_ONLY = "No comparison has a probability, so that strengths tell the order and not how sure it is."
+
+
 @dataclass(frozen=True, slots=True)
 class ItemRanking(Result):
     """Items in order, best first, group by group."""
@@ -558,11 +562,14 @@ class ItemRanking(Result):
     method: str = ""
     file: str = ""
     told: tuple[str, ...] = ()
+    certain: bool = False
+    """Every comparison says better, worse or even, without a probability."""
 
     @property
     def note(self) -> str:
-        """What the order rests on, in one sentence."""
-        return f"{self.comparisons} of {self.possible} pairs compared, {self.failed} without an answer."
+        """What the order rests on."""
+        said = f"{self.comparisons} of {self.possible} pairs compared, {self.failed} without an answer."
+        return f"{said} {CERTAIN_ONLY}" if self.certain else said
 
     def rows(self) -> list[dict[str, Any]]:
         """A row per item, best first."""
@@ -610,20 +617,21 @@ def ranking_table(
         note: Goes behind what the strength means.
     """
     grouped = len({row["group"] for row in rows}) > 1
+    labelled = any(row["label"] is not None for row in rows)
     cells = [
         (
             *((row["group"],) if grouped else ()),
             str(row["place"]),
             str(row["item"]),
             shortened(row["text"], words),
-            "-" if row["label"] is None else f"{row['label']:g}",
+            *(("-" if row["label"] is None else f"{row['label']:g}",) if labelled else ()),
             f"{row['strength']:+.2f}",
         )
         for row in rows
     ]
     return Table.of(
         f"Ranking by {quality}" if quality else "Ranking",
-        [*(["group"] if grouped else []), "place", "item", "text", "label", "strength"],
+        [*(["group"] if grouped else []), "place", "item", "text", *(["label"] if labelled else []), "strength"],
         cells,
         left=4 if grouped else 3,
         grouped=int(grouped),
@@ -672,14 +680,16 @@ def rank_items(
     rankings = sort_groups(list(groups.values()), ask, method=sort, seed=seed)
     pairs = np.concatenate(compared) if compared else np.zeros((0, 2), dtype=np.int64)
     # Groups are not compared with each other, so that one fit is a fit of each of them, with mean 0.
-    strengths = fitted_strengths(len(items), pairs, preferences.ask(pairs) if len(pairs) else np.zeros(0))
+    log_odds = preferences.ask(pairs) if len(pairs) else np.zeros(0)
+    strengths = fitted_strengths(len(items), pairs, log_odds)
     rows = [
         Ranked(name, place, items[index], float(strengths[index]))
         for name, ranking in zip(groups, rankings, strict=True)
         for place, index in enumerate(ranking.order, start=1)
     ]
     possible = sum(len(members) * (len(members) - 1) // 2 for members in groups.values())
-    return ItemRanking(tuple(rows), preferences.asked, possible, preferences.failed)
+    certain = bool(log_odds.any() and np.isin(np.abs(log_odds), (0.0, CERTAIN)).all())
+    return ItemRanking(tuple(rows), preferences.asked, possible, preferences.failed, certain=certain)
 
 
 class _Scores:

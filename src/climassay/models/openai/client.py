@@ -399,11 +399,13 @@ class Conversation:
         if outcome.reply.withheld is not None:
             return OptionScores.failed(outcome.reply.withheld, usage)
         text = without_prefix(outcome.reply.text, request.assistant_prefix)
-        chosen = named_option(text, request.options)
+        chosen = named_option(text, request.options, request.assistant_prefix)
         if chosen is None:
             said = " ".join(text.split())
             said = said if len(said) <= 120 else said[:120] + "…"
             why = f"The generated answer names none of the options, or several: {said!r}."
+            if outcome.reply.finish_reason == "length":
+                why = f"The answer was cut off before it named an option (--max-output-tokens allows more): {said!r}."
             return OptionScores((), "generated", usage, why)
         return OptionScores(generated_logprobs(chosen, request.options), "generated", usage)
 

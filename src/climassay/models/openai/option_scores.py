@@ -87,13 +87,13 @@ def score_options(options: Sequence[str], positions: Sequence[Position]) -> tupl
     return tuple(results)
 
 
-def named_option(text: str, options: Sequence[str]) -> int | None:
+def named_option(text: str, options: Sequence[str], prefix: str = "") -> int | None:
     """Which option a generated text names; None where it names none or leaves it open.
 
     Where the options are the labels of a question type (letters, or True and False), that type reads the answer. Other
-    options are looked for in this order: the text is the option; it begins with it; it says "answer is ..." or
-    "answer: ..."; exactly one option occurs in it as words of its own (single characters only where they are written as
-    labels, "(1)" or "**1**").
+    options are looked for in this order: the text is the option; it begins with it; it says "answer is ...",
+    "answer: ..." or the ``prefix`` that it was to go on from ("Score:") before it; exactly one option occurs in it as
+    words of its own (single characters only where they are written as labels, "(1)" or "**1**").
     """
     labels = tuple(_bare(option).casefold() for option in options)
     for kind in TYPES.values():
@@ -107,7 +107,8 @@ def named_option(text: str, options: Sequence[str]) -> int | None:
     start = re.match(r"\W*(\w+)\W+(?:and|or)\W+(\w+)\b", text)
     if start and {start[1].casefold(), start[2].casefold()} <= set(labels):
         return None
-    for before in (r"\A", r"(?:answer|option|choice)(?:\s+is)?\s*[:=]?\s*"):
+    lead = "|".join(["answer", "option", "choice", *filter(None, [re.escape(prefix.strip(" :\n"))])])
+    for before in (r"\A", rf"\b(?:{lead})(?:\s+is)?\s*[:=]?\s*"):
         pattern = [re.compile(rf"{before}[\s\"'`*_(\[]*{re.escape(label)}(?!\w)", re.IGNORECASE) for label in labels]
         chosen = _longest({index for index in range(len(options)) if pattern[index].search(text)}, options)
         if chosen is not None:
