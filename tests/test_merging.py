@@ -216,6 +216,7 @@ def test_the_commands_say_what_came_in(pair, tmp_path, climassay):
     code, out, _ = climassay("records merge", there.root, "-w", here.root, "--json")
     assert (code, json.loads(out)["answers"]["conflicts"]) == (0, 1)
     code, _, err = climassay("records merge", there.root, "-w", here.root)
+    assert "New: nothing else." in err
     assert (code, "3 there already" in err) == (0, True)
     file = tmp_path / "all.jsonl"
     climassay("records export", file, "-w", there.root)

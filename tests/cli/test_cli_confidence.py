@@ -14,6 +14,7 @@ from climassay.confidence.trends import read_predictions
 from climassay.errors import InputError
 from climassay.learning import ClassifierSpec, PartSpec, Provenance
 from command_line import done, json_of, refused
+from confidence.linting.test_word_comments import word_file
 from confidence.tagging.planted import SIGNS, planted, write_climatex, write_extracted
 from confidence.tagging.test_insertion import labelled
 from planted_model import PlantedModel
@@ -57,6 +58,10 @@ def test_nothing_found_is_said_in_a_sentence(command, tmp_path):
     code, _, err = command(tmp_path / "de.txt", "-o", tmp_path / "s.jsonl")
     assert code == 0
     assert "No level of confidence was found. Levels are read in English, French and Spanish." in err
+    _, out, _ = command(tmp_path / "de.txt")
+    assert out == "", "a table of nothing"
+    _, _, err = command(tmp_path / "report.md", tmp_path / "de.txt")
+    assert "No level of confidence was found in de." in err
 
 
 def test_files_of_earlier_versions_are_read(command, tmp_path):
@@ -136,6 +141,14 @@ def test_table_and_page(compare, tmp_path):
     assert "side by side" in (tmp_path / "pages" / "out.html").read_text()
 
 
+def test_a_text_without_certainty_is_named(compare, tmp_path):
+    (tmp_path / "silent.md").write_text("Glaciers in the Andes lost much of their mass after 1970.\n")
+    _, _, err = compare("old.md", "silent.md")
+    assert "silent.md has no level of confidence" in err
+    _, _, err = compare("old.md", "new.md")
+    assert "no level" not in err
+
+
 def test_statements_of_extract_are_read(compare, climassay):
     climassay("confidence extract", "old.md", "--untagged", "-o", "old.jsonl")
     assert json_of(compare("old.jsonl", "old.md", "--json"))["counts"]["unchanged"] == 2
@@ -173,6 +186,16 @@ def lint(monkeypatch, climassay, tmp_path):
         return climassay("confidence lint", *args)
 
     return run
+
+
+def test_a_copy_with_comments_never_takes_the_place_of_the_draft(lint, tmp_path):
+    source = word_file(tmp_path / "draft.docx")
+    before = source.read_bytes()
+    assert "is the draft itself" in refused(lint("draft.docx", "-o", tmp_path / "draft.docx"))
+    assert source.read_bytes() == before
+    _, _, err = lint("draft.docx", "-o", "out.docx", "--html", "out.html")
+    assert "out.docx written." in err
+    assert "out.html written." in err
 
 
 def test_lines_name_file_place_and_rule(lint):

@@ -25,6 +25,7 @@ from climassay.records.queries import (
     seconds_per_answer,
     usage_by_model,
 )
+from climassay.records.store import OWNER
 from climassay.records.transfer import export_answers
 
 
@@ -221,15 +222,21 @@ def test_ctrl_c_makes_it_interrupted(runs):
     assert only_run(runs).status == "interrupted"
 
 
+_OWNED = tables.meta.c.name.startswith(OWNER)
+
+
 @pytest.mark.core
 @pytest.mark.process
-def test_a_killed_run_is_interrupted_once_it_has_been_silent(runs, tmp_path, monkeypatch):
+def test_a_killed_run_is_interrupted_at_once_here_and_elsewhere_when_it_has_been_silent(runs, tmp_path, monkeypatch):
     program = (
         "import os, signal, sys\n"
         "from climassay.records import Records\n"
         "with Records(sys.argv[1]).run('killed', {}): os.kill(os.getpid(), signal.SIGKILL)\n"
     )
     subprocess.run([sys.executable, "-c", program, f"sqlite:///{tmp_path}/records.sqlite"], check=False)
+    assert only_run(runs).status == "interrupted"
+    owner = {"value": "another machine 1 1"}
+    runs.database.write(lambda connection: connection.execute(tables.meta.update().where(_OWNED).values(owner)))
     assert only_run(runs).status == "running", "it may still be alive"
     later = time.time() + 100
     monkeypatch.setattr("time.time", lambda: later)

@@ -38,6 +38,8 @@ class ExtractedStatements(Result):
     terms: "tuple[CertaintyTerm, ...]"
     """Terms of likelihood, evidence and agreement."""
     skipped: "tuple[Skipped, ...]" = ()
+    silent: tuple[str, ...] = ()
+    """Titles of documents without a level of confidence."""
 
     def to_dict(self) -> dict[str, Any]:
         """Statements, other terms, and what could not be read."""
@@ -55,7 +57,8 @@ class ExtractedStatements(Result):
         """Levels by report, and other terms."""
         from climassay.confidence.extraction.review import summary_table, term_table
 
-        return [summary_table(self.statements), *([term_table(self.terms)] if self.terms else [])]
+        levels = [summary_table(self.statements)] if self.statements else []
+        return [*levels, *([term_table(self.terms)] if self.terms else [])]
 
     def notes(self) -> Iterator[str]:
         """What could not be read."""
@@ -63,6 +66,8 @@ class ExtractedStatements(Result):
             yield f"Not read: {one.source}: {one.reason}"
         if all(one.tag is None for one in self.statements):
             yield "No level of confidence was found. Levels are read in English, French and Spanish."
+        elif self.silent:
+            yield f"No level of confidence was found in {', '.join(self.silent)}."
 
     def page(self) -> str:
         """The statements in their context, to be reviewed."""
@@ -188,7 +193,10 @@ def extract_confidence(
                 results += extract([document], wanted)
                 task.advance()
     return ExtractedStatements(
-        tuple(mark_duplicates(results)), tuple(extract_terms(documents, wanted.report)), tuple(skipped)
+        tuple(mark_duplicates(results)),
+        tuple(extract_terms(documents, wanted.report)),
+        tuple(skipped),
+        tuple(one.title for one in documents if one.id not in {result.document_id for result in results if result.tag}),
     )
 
 
@@ -256,6 +264,13 @@ class ComparedTexts(Result):
     old: str
     new: str
     comparison: "Comparison"
+    silent: tuple[str, ...] = ()
+    """Those of the two that state no certainty."""
+
+    def notes(self) -> Iterator[str]:
+        """Where nothing was found to compare."""
+        for file in self.silent:
+            yield f"{Path(file).name} has no level of confidence and no other term of certainty that could be read."
 
     def to_dict(self) -> dict[str, Any]:
         """Counts, and every change."""
@@ -319,7 +334,7 @@ def compare_confidence(
     Raises:
         InputError: A text cannot be read.
     """
-    from climassay.confidence.comparison import LEAST_SIMILAR, compare, statements_to_compare
+    from climassay.confidence.comparison import LEAST_SIMILAR, compare, has_terms, statements_to_compare
     from climassay.models.encoders import load_encoder
 
     ours, theirs = statements_to_compare(old), statements_to_compare(new)
@@ -332,7 +347,8 @@ def compare_confidence(
             least_similar=LEAST_SIMILAR if least_similar is None else least_similar,
             on_progress=task.advance,
         )
-    return ComparedTexts(str(old), str(new), comparison)
+    silent = tuple(str(file) for file, read in ((old, ours), (new, theirs)) if not any(map(has_terms, read)))
+    return ComparedTexts(str(old), str(new), comparison, silent)
 
 
 @dataclass(frozen=True)

@@ -250,8 +250,13 @@ def merge_records(other: Path, *, workspace: Place = None) -> Shown:
     with Session.opened(workspace) as session, session.progress.task("answers") as task:
         result = merge_workspace(session.records, session.workspace, other, task.advance)
     counts = {name: getattr(result, name) for name in ("runs", "datasets", "drafts", "labels", "checks")}
-    new = ", ".join(f"{count} {name}" for name, count in [*counts.items(), ("collections", len(result.collections))])
-    notes = [_said(result.answers), f"New: {new}.", *(f"Conflict: {conflict}" for conflict in result.conflicts)]
+    counts["collections"] = len(result.collections)
+    new = ", ".join(counted(count, name.removesuffix("s")) for name, count in counts.items() if count)
+    notes = [
+        _said(result.answers),
+        f"New: {new or 'nothing else'}.",
+        *(f"Conflict: {conflict}" for conflict in result.conflicts),
+    ]
     return Shown(result, noted=notes)
 
 

@@ -177,6 +177,9 @@ def lint(
     copies = [file for file in output or () if _is_word(file)]
     if copies and (len(files) != 1 or not _is_word(files[0])):
         raise InputError("Comments are written into a copy of one Word file: lint draft.docx -o commented.docx.")
+    for file in output or ():
+        if file.resolve() in {one.resolve() for one in files}:
+            raise InputError(f"{file} is the draft itself: name another file.")
     with opened_session(workspace, reach, as_json=as_json) as session:
         result = api.lint_confidence(
             files, rules=rules, tagger=tagger, certainty=certainty, model=model, workspace=session
@@ -187,6 +190,7 @@ def lint(
             presentation.write_comments(files[0], result.drafts[0], file)
         else:
             told.save(file)
+        typer.echo(f"{file} written.", err=True)
     if as_json:
         emit(told, as_json)
     elif form == "sarif":

@@ -264,7 +264,7 @@ class _Run:
         if stop.cost is not None and cost is not None and cost >= stop.cost:
             return f"the budget of ${stop.cost:g} is spent"
         if stop.asked is not None and asked >= stop.asked:
-            return f"it has {counted(asked, 'draft')}, the most that the recipe allows"
+            return f"{counted(asked, 'draft')} written, the most that the recipe allows"
         if asked >= stop.after and accepted < stop.min_yield * asked:
             return f"only {accepted} of {asked} drafts were accepted, below the least yield {stop.min_yield:g}"
         return None

@@ -15,7 +15,7 @@ import sqlalchemy as sa
 from climassay.errors import InputError, RecordsError
 from climassay.records import tables
 from climassay.records.database import Database, record_of
-from climassay.records.store import SILENCE_SECONDS
+from climassay.records.store import OWNER, SILENCE_SECONDS, has_died
 
 HEX = frozenset("0123456789abcdef")
 ROWS_AT_ONCE = 1000
@@ -145,7 +145,7 @@ def list_runs(database: Database, run: str | None = None) -> list[RunSummary]:
     runs = tables.runs
     asked, served = _asked().subquery(), _served().subquery()
     query = (
-        sa.select(runs, asked.c.asked, asked.c.failed, asked.c.cost, asked.c.unpriced, served.c.served)
+        sa.select(runs, _owner(), asked.c.asked, asked.c.failed, asked.c.cost, asked.c.unpriced, served.c.served)
         .outerjoin(asked, asked.c.run == runs.c.id)
         .outerjoin(served, served.c.run == runs.c.id)
         .order_by(runs.c.started_at, runs.c.id)
@@ -405,8 +405,8 @@ def _recorded(row: sa.Row[Any]) -> RecordedAnswer:
 
 
 def summary_of(row: sa.Row[Any], counts: Mapping[str, Any], served: int | None) -> RunSummary:
-    """A row of the table of runs with what it asked; one without a sign of life for too long was interrupted."""
-    silent = row.status == "running" and row.seen_at < time.time() - SILENCE_SECONDS
+    """A row of the table of runs with what it asked; one whose process has ended or is long silent was interrupted."""
+    silent = row.status == "running" and (row.seen_at < time.time() - SILENCE_SECONDS or has_died(row.owner))
     ended = row.seen_at if silent else row.ended_at
     return record_of(
         RunSummary,
@@ -502,7 +502,7 @@ def list_run_page(
     runs = tables.runs
     fits = _fitting(command, text)
     column: sa.ColumnElement[Any] = runs.c[order] if order in ("command", "status") else runs.c.started_at
-    query = sa.select(runs).where(*fits)
+    query = sa.select(runs, _owner()).where(*fits)
     if order not in ("started", "command", "status"):
         counts = _asked().subquery()
         served = _served().subquery()
@@ -535,7 +535,7 @@ def run_lines(
         InputError: There is no run to begin behind.
     """
     runs = tables.runs
-    query = sa.select(runs).where(*_fitting(command, text))
+    query = sa.select(runs, _owner()).where(*_fitting(command, text))
     if run is not None:
         query = query.where(runs.c.id == run)
     with database.read() as connection:
@@ -607,6 +607,12 @@ def _unpriced() -> sa.ColumnElement[Any]:
     answers, tokens = tables.answers, tables.answers.c.prompt_tokens + tables.answers.c.completion_tokens
     priceless = sa.and_(answers.c.cost.is_(None), tokens > 0, tables.requests.c.model.not_like("local:%"))
     return sa.func.sum(sa.case((priceless, 1), else_=0)).label("unpriced")
+
+
+def _owner() -> sa.Label[str]:
+    """The process that works on a run of this query, as long as it does."""
+    owners = tables.meta.c
+    return sa.select(owners.value).where(owners.name == OWNER + tables.runs.c.id).scalar_subquery().label("owner")
 
 
 def _served() -> sa.Select[Any]:

@@ -218,7 +218,7 @@ def has_died(identity: str | None) -> bool:
     return where == here and process_identity(int(pid)) != identity
 
 
-_OWNER = "owner of "
+OWNER = "owner of "
 """Before a run's id: name of the entry that says which process works on it, as long as it does."""
 
 
@@ -269,7 +269,7 @@ class InFlight:
         runs, owner = tables.runs, tables.meta.c.value
         lately = sa.and_(runs.c.id != self._run, runs.c.seen_at > time.time() - LATELY_SECONDS)
         query = sa.select(runs.c.id, runs.c.status, runs.c.seen_at, owner).where(lately)
-        owners = query.outerjoin_from(runs, tables.meta, tables.meta.c.name == _OWNER + runs.c.id)
+        owners = query.outerjoin_from(runs, tables.meta, tables.meta.c.name == OWNER + runs.c.id)
         return connection.execute(owners).all()
 
     def _held(self, connection: sa.Connection, others: Sequence[Sequence[Any]]) -> set[bytes]:
@@ -418,7 +418,7 @@ class Run:
     """One entry of the table of runs; made by :meth:`climassay.records.Records.run` and used in a ``with``.
 
     The status goes from ``running`` to ``done``, ``failed`` (an exception) or ``interrupted`` (Ctrl-C). A killed run
-    is shown as ``interrupted`` once it has given no sign of life for 90 seconds.
+    is shown as ``interrupted``: at once on its machine, elsewhere when it has given no sign of life for 90 seconds.
 
     Attributes:
         id: ``r`` and eight hexadecimal digits; cannot be mistaken for the key of a request.
@@ -458,7 +458,7 @@ class Run:
         def end(connection: sa.Connection) -> None:
             connection.execute(tables.runs.update().where(tables.runs.c.id == self.id).values(values))
             connection.execute(tables.in_flight.delete().where(tables.in_flight.c.run == self.id))
-            connection.execute(tables.meta.delete().where(tables.meta.c.name == _OWNER + self.id))
+            connection.execute(tables.meta.delete().where(tables.meta.c.name == OWNER + self.id))
 
         self._database.write(end)
 
@@ -511,9 +511,9 @@ class Run:
         connection.execute(tables.in_flight.delete().where(tables.in_flight.c.run.not_in(running)))
         owners = tables.meta.c.name
         ours = connection.execute(running).scalars().all()
-        gone = sa.and_(owners.startswith(_OWNER), owners.not_in([_OWNER + run for run in ours]))
+        gone = sa.and_(owners.startswith(OWNER), owners.not_in([OWNER + run for run in ours]))
         connection.execute(tables.meta.delete().where(gone))
-        owner = {"name": _OWNER + self.id, "value": process_identity(os.getpid())}
+        owner = {"name": OWNER + self.id, "value": process_identity(os.getpid())}
         self._database.insert_new(connection, tables.meta, [owner])
         connection.execute(
             tables.runs.insert().values(
