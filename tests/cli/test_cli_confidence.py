@@ -193,7 +193,7 @@ def test_a_copy_with_comments_never_takes_the_place_of_the_draft(lint, tmp_path)
     before = source.read_bytes()
     assert "is the draft itself" in refused(lint("draft.docx", "-o", tmp_path / "draft.docx"))
     assert source.read_bytes() == before
-    _, _, err = lint("draft.docx", "-o", "out.docx", "--html", "out.html")
+    _, _, err = lint("draft.docx", "-o", "out.docx", "-o", "out.html")
     assert "out.docx written." in err
     assert "out.html written." in err
 
