@@ -244,12 +244,13 @@ def lint_confidence(
     ]
     if model is None:
         return LintedDrafts(tuple(check(draft, chosen) for draft in read), accuracy)
-    from climassay.confidence.linting.model_rule import ModelReader
+    from climassay.confidence.linting.model_rule import ModelReader, passages_to_read
 
     with Session.opened(workspace) as session:
         loaded, prompt = session.model(model), load_prompt("lint", session.options.prompts)
         config = {"files": [one.name for one in read], "model": loaded.name, "prompt_sha256": prompt.sha256}
-        with session.run("confidence lint", config) as run, session.progress.task("Passages") as task:
+        total = sum(len(passages_to_read(draft)) for draft in read)
+        with session.run("confidence lint", config) as run, session.progress.task("Passages", total=total) as task:
             reader = ModelReader(session.recorded(loaded, run), prompt, task.advance)
             checked = tuple(check(draft, (*chosen, reader.rule)) for draft in read)
             result = LintedDrafts(checked, accuracy, reader)

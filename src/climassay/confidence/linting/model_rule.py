@@ -41,7 +41,7 @@ _SCHEMA = object_schema(
 
 
 @dataclass(frozen=True, slots=True)
-class _ReadPassage:
+class ReadPassage:
     """Sentences of one block that are read together."""
 
     block: DraftBlock
@@ -104,7 +104,7 @@ class ModelReader:
         return {"model": self.name, **counts}
 
     def _check(self, draft: Draft) -> Iterator[Remark]:
-        passages = [one for one in _passages(draft) if _ASKED.search(one.text)]
+        passages = passages_to_read(draft)
         requests = []
         for passage in passages:
             rendered = self._prompt.render(passage=passage.text, heading=passage.block.kind == "heading")
@@ -131,8 +131,12 @@ class ModelReader:
                     yield Remark(passage.places[span[0]], passage.places[span[1] - 1] + 1, said, suggestion)
 
 
-def _passages(draft: Draft) -> Iterator[_ReadPassage]:
-    """Each block of a draft, long ones in parts of whole sentences."""
+def passages_to_read(draft: Draft) -> list[ReadPassage]:
+    """What a model is shown of a draft: each block with words of certainty, long ones in parts of whole sentences."""
+    return [one for one in _passages(draft) if _ASKED.search(one.text)]
+
+
+def _passages(draft: Draft) -> Iterator[ReadPassage]:
     for block, sentences in groupby(draft.sentences, key=lambda one: one.block):
         part: list[Sentence] = []
         for sentence in sentences:
@@ -143,13 +147,13 @@ def _passages(draft: Draft) -> Iterator[_ReadPassage]:
         yield _together(block, part)
 
 
-def _together(block: DraftBlock, sentences: list[Sentence]) -> _ReadPassage:
+def _together(block: DraftBlock, sentences: list[Sentence]) -> ReadPassage:
     places: list[int] = []
     for sentence in sentences:
         if places:
             places.append(places[-1])
         places += sentence.places
-    return _ReadPassage(block, " ".join(one.text for one in sentences), tuple(places))
+    return ReadPassage(block, " ".join(one.text for one in sentences), tuple(places))
 
 
 def _problems(answer: Completion) -> list[tuple[str, str, str]] | None:
