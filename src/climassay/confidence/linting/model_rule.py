@@ -11,7 +11,7 @@ from climassay.confidence.linting.checking import MODEL_FINDING
 from climassay.confidence.linting.draft import Draft, DraftBlock, Remark, Rule, Sentence
 from climassay.corpus.documents import locate_quotation
 from climassay.models.contract import Completion, GenerationRequest, Generator, Sampling, object_schema
-from climassay.prompts import Prompt, load_prompt
+from climassay.prompts import Prompt, load_prompt, profile_of
 from climassay.reporting import counted
 
 _PASSAGE = 3_000
@@ -72,6 +72,7 @@ class ModelReader:
         self.error = ""
         """Why the latest of the unreadable answers is so."""
         self._model = model
+        self._small = profile_of(model).name == "small"
         self._prompt = prompt or load_prompt("lint")
         self._on_progress = on_progress
 
@@ -96,6 +97,8 @@ class ModelReader:
             said += f" It gave no usable answer on {self.unreadable:,} of them."
         if self.misquoted:
             said += f" {counted(self.misquoted, 'problem')} left out, whose words are not in the text."
+        if self._small:
+            said += " A model of this size misses most: that it names nothing says nothing."
         return said
 
     def to_dict(self) -> dict[str, Any]:
