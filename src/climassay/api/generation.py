@@ -382,6 +382,9 @@ class Publication(Result):
             yield f"Only in drafts.jsonl: {counted(written.rejected, 'rejected draft')}."
         if written.waiting:
             yield f"Left out for want of a term: {counted(written.waiting, 'cloze statement')}."
+        untested = [kind for kind, counts in written.counts.items() if not counts.get("test")]
+        if untested:
+            yield f"No {' and no '.join(untested)} question is in the test split: --splits 0,0,1 puts all into it."
         if written.unlicensed:
             yield f"The licence is not known of: {', '.join(written.unlicensed)}."
         removed = [*written.removed, *(self.tasks.removed if self.tasks is not None else ())]

@@ -74,8 +74,9 @@ def bundled_files(name: str) -> tuple[Path, ...]:
 def read_questions(path: str | Path) -> QuestionSet:
     """Read a question file, the bundled questions, or a dataset of the hub; see the module's table of formats.
 
-    Of ``hub:OWNER/NAME`` all tables are read. Rows that cannot be used are listed in ``skipped`` and do not stop the
-    others. Duplicate ids get a suffix.
+    Of ``hub:OWNER/NAME`` all tables are read; of a folder of ``climassay generate publish`` the test split, or all if
+    there is none. Rows that cannot be used are listed in ``skipped`` and do not stop the others. Duplicate ids get a
+    suffix.
 
     Raises:
         InputError: The file is missing, unreadable, of no known format, or has no usable question.
@@ -86,6 +87,11 @@ def read_questions(path: str | Path) -> QuestionSet:
     if name in _BUNDLED:
         return join_questions(name, [read_questions(file) for file in bundled_files(name)])
     file = Path(path)
+    if file.is_dir():
+        tables = sorted(file.glob("jsonl/*/test.jsonl")) or sorted(file.glob("jsonl/*/*.jsonl"))
+        if not tables:
+            raise InputError(f"{file} is a folder without questions: name a file, or a folder of generate publish.")
+        return join_questions(file.resolve().name, [read_questions(table) for table in tables])
     data = read_bytes(file)
     if file.suffix.lower() == ".txt" and not data.lstrip().startswith((b"{", b"[")):
         data = json.dumps(

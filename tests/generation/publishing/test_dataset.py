@@ -60,6 +60,18 @@ def test_drafts_come_back_as_they_were(tmp_path_factory, made):
     assert published + result.rejected + result.waiting == len(made)
 
 
+def test_a_published_folder_is_read_as_its_test_split_and_whole_where_there_is_none(tmp_path):
+    for splits, split in ((0.5, 0.0, 0.5), "test"), ((1, 0, 0), "train"):
+        folder = tmp_path / split
+        counts = publish_dataset(a_mixed_set(), folder, name="x", splits=splits).counts
+        result = read_questions(folder)
+        assert result.name == split
+        assert len(result.questions) == sum(one.get(split, 0) for one in counts.values())
+        assert {question.kind for question in result.questions} == {"mcq", "freeform", "cloze"}
+    with pytest.raises(InputError, match="folder without questions"):
+        read_questions(tmp_path)
+
+
 @pytest.mark.parametrize("form", ["data/{}.parquet", "jsonl/{}.jsonl", "climaqa/{}.parquet", "climaqa/{}.jsonl"])
 def test_every_table_gives_the_questions_back(tmp_path, form):
     made = [one for one in a_mixed_set() if one.usable and one.wording.answer]

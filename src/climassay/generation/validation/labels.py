@@ -82,9 +82,8 @@ def read_label_set(path: str | Path) -> LabelSet:
     column = next((name for name in _VALIDITY if name in rows[0]), None)
     if not drafts and not rated and column is None:
         raise InputError(
-            f"{file} does not say whether any question is valid: give drafts with expert decisions, a "
-            "question table with "
-            "a column Validation or valid, or Pirá's rated questions."
+            f"{file} does not say whether any question is valid: give drafts with expert decisions (climassay "
+            "generate export), a question table with a column Validation or valid, or Pirá's rated questions."
         )
     labelled, unlabelled, skipped = [], 0, []
     for number, row in enumerate(rows, start=1):
