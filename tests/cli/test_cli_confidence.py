@@ -149,6 +149,15 @@ def test_a_text_without_certainty_is_named(compare, tmp_path):
     assert "no level" not in err
 
 
+def test_a_terminal_shows_the_first_of_many_changes(compare, tmp_path):
+    lost = "".join(f"B.{number} Station {number} lost its ice (high confidence).\n\n" for number in range(1, 51))
+    (tmp_path / "long.md").write_text(OLD + "\n" + lost)
+    out = done(compare("long.md", "new.md"))
+    assert 25 <= out.count("lost its ice") <= 30
+    assert "30 of 52 changes" in out
+    assert len(json_of(compare("long.md", "new.md", "--json"))["changes"]) == 52
+
+
 def test_statements_of_extract_are_read(compare, climassay):
     climassay("confidence extract", "old.md", "--untagged", "-o", "old.jsonl")
     assert json_of(compare("old.jsonl", "old.md", "--json"))["counts"]["unchanged"] == 2

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from climassay.corpus.documents import ReadOptions
 
 
+_CHANGES_SHOWN = 30
+"""Changes between two texts that a terminal shows."""
 _WORDS_SHOWN = 150
 """Characters of a statement that a table of changes shows."""
 
@@ -303,6 +305,15 @@ class ComparedTexts(Result):
             headings = ["what changed", "old level", "new level", "place", "statement"]
             tables.append(Table.of("Changes", headings, rows, left=5))
         return tables
+
+    def terminal_tables(self, width: int) -> list[Table]:  # noqa: ARG002
+        """The same, of many changes the first."""
+        counts, *changes = self.tables()
+        for place, table in enumerate(changes):
+            if len(table.rows) > _CHANGES_SHOWN:
+                note = f"{_CHANGES_SHOWN} of {len(table.rows):,} changes are shown: -o FILE (.html, .csv) holds all."
+                changes[place] = replace(table, rows=table.rows[:_CHANGES_SHOWN], note=note)
+        return [counts, *changes]
 
     def save(self, file: Path | str) -> Path:
         """Write it as the ending says; the page has the words side by side."""
