@@ -337,6 +337,11 @@ def test_a_dataset_shows_its_statistics_and_drafts(reader, place):
     figure = next(link for link in page.links if link.endswith(".svg"))
     assert "<svg" in reader.get(figure).text
     page_of(reader, "/results/datasets/none", 404)
+    store.save("silver <one>", [StoredDraft(make_draft(f"m{n}", "freeform"), "book", n) for n in range(4, 70)])
+    text = reader.get(address).text
+    assert "The first 60 of 70 drafts" in text
+    assert 'data-all="70"' in text
+    assert reader.get(f"{address}/report.html").text.count('<details class="item"') == 70
 
 
 @pytest.mark.parametrize("address", ["", "/questions", "/claims", "/run.json", "/answers.jsonl", "/tables/1.csv"])

@@ -172,18 +172,21 @@ def stats_figures(stats: DatasetStats) -> list[StackedBars | DotPlot]:
     return figures
 
 
-def dataset_report(stats: DatasetStats, placed: Sequence[StoredDraft], facts: Sequence[tuple[str, str]] = ()) -> Report:
-    """A page with the numbers and with every draft: its words, its passages and what was decided about it."""
+def dataset_report(
+    stats: DatasetStats, placed: Sequence[StoredDraft], facts: Sequence[tuple[str, str]] = (), *, most: int = SHOWN
+) -> Report:
+    """A page with the numbers and with the first drafts: words, passages and what was decided about each."""
     asked = sum(one.asked for one in stats.streams.values())
     lead = f"{counted(stats.accepted, 'accepted question')} of {counted(asked, 'draft')}."
-    shown = placed[:SHOWN]
+    shown = placed[:most]
     passages = {one.draft.main.id: one.draft.main for one in shown}
     places = {name: place for place, name in enumerate(passages)}
     answers = AnswerTables(
         "Drafts and the decisions on them",
         tuple(_answered(one, places[one.draft.main.id]) for one in shown),
         tuple(SourceText(one.place, one.text) for one in passages.values()),
-        f"The first {SHOWN} of {len(placed)} drafts." if len(placed) > SHOWN else "",
+        f"The first {most} of {len(placed):,} drafts." if len(placed) > most else "",
+        in_all=len(placed),
         collection_word="state",
         wrong_word="against it",
         some_wrong="some decision against it",

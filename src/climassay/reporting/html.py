@@ -258,6 +258,8 @@ class AnswerTables:
     """What a row marked wrong is called in "2 of 3 wrong"."""
     some_wrong: str = "some answer wrong"
     """Label of the filter for questions with such a row."""
+    in_all: int = 0
+    """Number of questions that there are, where these are the first of them."""
 
     def choices(self, field: str) -> tuple[str, ...]:
         """Values of ``kind``, ``level`` or ``collection`` that occur, in order of appearance."""

@@ -14,7 +14,8 @@ for (const root of document.querySelectorAll(".browser")) {
       item.hidden = !keep;
       shown += keep;
     }
-    count.textContent = `${shown} of ${items.length} questions`;
+    const all = Number(count.dataset.all);
+    count.textContent = `${shown} of ${items.length} questions${all > items.length ? ` here, ${all} in all` : ""}`;
   };
   const reveal = () => { const place = texts && document.getElementById(location.hash.slice(1)); if (place && texts.contains(place)) { texts.open = true; place.scrollIntoView(); } };
   form.hidden = false;

@@ -335,7 +335,7 @@ def show_datasets(request: Request, app: App, _user: Reader) -> Response:
 @router.get("/results/datasets/{name}")
 def show_dataset(request: Request, app: App, _user: Reader, name: str) -> Response:
     """The statistics of one dataset."""
-    report = _dataset_report(app, name)
+    report = _dataset_report(app, name, most=DRAFTS)
     return page(
         request,
         "results/dataset.html.j2",
@@ -349,18 +349,18 @@ def show_dataset(request: Request, app: App, _user: Reader, name: str) -> Respon
 @block_files(router, "/results/datasets/{name}")
 def dataset_blocks(app: App, _user: Reader, name: str) -> tuple[Report, str]:
     """The blocks of a dataset's page."""
-    return _dataset_report(app, name), name
+    return _dataset_report(app, name, most=DRAFTS), name
 
 
 @router.get("/results/datasets/{name}/report.html")
 def send_dataset_report(app: App, _user: Reader, name: str) -> Response:
     """The dataset's report as one self-contained page."""
-    return as_file(_dataset_report(app, name, None).to_html(), f"{name}.html")
+    return as_file(_dataset_report(app, name).to_html(), f"{name}.html")
 
 
-def _dataset_report(app: AppState, name: str, most: int | None = DRAFTS) -> Report:
+def _dataset_report(app: AppState, name: str, **more: int) -> Report:
     drafts = placed_drafts(app, name)
-    return dataset_report(dataset_stats(name, drafts), drafts[:most])
+    return dataset_report(dataset_stats(name, drafts), drafts, **more)
 
 
 def placed_drafts(app: AppState, dataset: str) -> list[StoredDraft]:
