@@ -9,7 +9,8 @@ from climassay.errors import InputError
 from climassay.generation import Decision, read_drafts, write_drafts
 from climassay.generation.dataset_results import dataset_report, dataset_stats, stats_figures, stats_tables
 from climassay.generation.dataset_store import DatasetStore, StoredDraft, decisions
-from climassay.generation.draft import draft_from_row, gapped
+from climassay.generation.draft import draft_from_row, gapped, has_term
+from climassay.generation.masking.words import candidates
 from climassay.generation.recipe import Stream
 from climassay.records import Records
 from drafts import PASSAGE, make_draft, rejected
@@ -122,6 +123,20 @@ def test_a_cloze_statement_gets_its_gap_at_the_whole_word():
     for term in ("", "louds", "rain"):
         with pytest.raises(InputError, match="not a word"):
             gapped("Clouds form.", term)
+
+
+def test_a_gap_takes_no_part_of_a_hyphenated_word():
+    assert gapped("The sea-level budget includes the level of lakes.", "level").endswith("the <MASK> of lakes.")
+    assert gapped("Earth's albedo rose - albedo, not ice, matters.", "Earth").startswith("<MASK>'s")
+    statement = "In short- and long-term records sea-level rise follows the land–sea contrast."
+    for term in ("level", "sea", "short", "term", "land"):
+        assert not has_term(statement, term)
+        with pytest.raises(InputError, match="not a word"):
+            gapped(statement, term)
+    draft = make_draft(kind="cloze", question="The sea-level rise is fast.", answer="level")
+    assert "<MASK>" in draft.as_question().question, "stored by an earlier version"
+    assert [word.term for word in candidates(statement)] == ["long-term", "records", "sea-level", "rise", "follows",
+                                                             "land–sea", "contrast"]  # fmt: skip
 
 
 OTHER = replace(PASSAGE, id="sea-1", document_id="sea", document="The sea", section="Currents")

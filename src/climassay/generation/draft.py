@@ -194,7 +194,7 @@ class Draft:
             raise InputError(f"The draft {self.id} was never written: {self.error}")
         text = self.wording.question
         if self.type.gap:
-            text = gapped(text, self.wording.answer)
+            text = gapped(text, self.wording.answer, parts=True)
         return Question(
             id=self.id,
             kind=self.kind,
@@ -221,20 +221,29 @@ def where(
     return results
 
 
+HYPHENS = "‐‑-"
+
+
 def is_blank(text: str) -> bool:
     """Whether a field that may be left empty was left so, or filled with a word that says as much."""
     return text.strip().strip(".").casefold() in ("", "-", "no", "none", "null", "n/a", "false", "nothing", "empty")
 
 
-def gapped(statement: str, term: str) -> str:
+def gapped(statement: str, term: str, *, parts: bool = False) -> str:
     """A statement with ``<MASK>`` in place of a term that is one of its words.
+
+    Args:
+        statement: The whole statement.
+        term: One of its words; a hyphenated word is one.
+        parts: Whether a part of a hyphenated word will do, as in datasets of earlier versions.
 
     Raises:
         InputError: The term is empty or not a word of the statement.
     """
-    if not has_term(statement, term):
+    pattern = _as_word(term) if has_term(statement, term) or not parts else rf"(?<!\w){re.escape(term)}(?!\w)"
+    if not term or re.search(pattern, statement) is None:
         raise InputError(f"The term {term!r} is not a word of the statement {statement!r}.")
-    return re.sub(_as_word(term), GAP, statement, count=1)
+    return re.sub(pattern, GAP, statement, count=1)
 
 
 def has_term(statement: str, term: str) -> bool:
@@ -243,7 +252,7 @@ def has_term(statement: str, term: str) -> bool:
 
 
 def _as_word(term: str) -> str:
-    return rf"(?<!\w){re.escape(term)}(?!\w)"
+    return rf"(?<![\w{HYPHENS}])(?<!\w–){re.escape(term)}(?![\w{HYPHENS}]|–\w)"
 
 
 def draft_id(*parts: object) -> str:

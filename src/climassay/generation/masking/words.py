@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from climassay.errors import InputError
+from climassay.generation.draft import has_term
 from climassay.io import read_text, reason
 
 
@@ -113,8 +114,8 @@ PLACES = _listed(
 )
 """Parts of the world that climate texts name, adjectives included, and months."""
 
-_WORD = re.compile(r"(?<!\w)[^\W_]+(?:[-‐‑’'][^\W_]+)*(?!\w)")
-_JOINED = re.compile(r"[-‐‑’']")
+_WORD = re.compile(r"(?<!\w)[^\W_]+(?:[-‐‑–’'][^\W_]+)*(?!\w)")
+_JOINED = re.compile(r"[-‐‑–’']")
 _LETTER = re.compile(r"[^\W\d_]")
 _SHORTEST = 3
 """Letters: shorter words are units, symbols of variables and little words."""
@@ -160,7 +161,7 @@ class Candidate:
 
 
 def words(statement: str) -> list[Candidate]:
-    """Every word of a statement; parts joined by hyphens or apostrophes are one word."""
+    """Every word of a statement; parts joined by hyphens, dashes or apostrophes are one word."""
     return [Candidate(result[0], result.start(), number) for number, result in enumerate(_WORD.finditer(statement))]
 
 
@@ -169,7 +170,7 @@ def candidates(statement: str) -> list[Candidate]:
 
     A candidate appears in the statement exactly once (in any spelling of its letters' case, parts of hyphenated words
     included, so that the gap cannot be filled by looking), has three letters or more, and is neither a function word
-    nor a number nor a unit.
+    nor a number nor a unit, nor half a word, as in "short- and long-term".
     """
     own = words(statement)
     lowered = [word.term.casefold() for word in own]
@@ -179,7 +180,8 @@ def candidates(statement: str) -> list[Candidate]:
         letters = len(_LETTER.findall(word.term))
         symbol = letters >= 2 and any(sign.isdigit() for sign in word.term) and word.term[0].isupper()
         plain = letters >= _SHORTEST and not word.term[0].isdigit()
-        if uses[one] == 1 and (plain or symbol) and one not in FUNCTION_WORDS | UNITS | NUMBER_WORDS:
+        whole = has_term(statement, word.term)
+        if whole and uses[one] == 1 and (plain or symbol) and one not in FUNCTION_WORDS | UNITS | NUMBER_WORDS:
             results.append(word)
     return results
 
