@@ -263,7 +263,7 @@ def test_runs_of_other_commands_have_pages_of_their_own(reader, place):
         row = {"group": "", "place": 1, "item": "a", "text": "A <b> text.", "label": None, "strength": 0.5}
         ranked.save_results("ranking", [row])
     assert page_of(reader, f"/results/{ranked.id}").rows_below("Ranking by relevance") == [
-        ["1", "a", "A <b> text.", "-", "+0.50"]
+        ["1", "a", "A <b> text.", "+0.50"]
     ]
     with place.records.run("generate run", {"recipe": {"name": "silver"}}) as made:
         row = {"stream": "mcq, base", "wanted": 4, "drafts": 9, "failed": 1, "accepted": 4, "ended": None}
