@@ -23,7 +23,7 @@ CLAIMS = (
 KEYS = {
     "run", "skipped", "tallies", "verdicts", "scale", "shown", "claims", "repeated", "with_truth", "outcomes", "scores",
     "by_round", "distributions", "nei", "rounds", "agreement", "contradictions", "citations", "left_out", "risk",
-    "disagreements", "demonstration", "failures", "with_failures", "usage",
+    "disagreements", "failed", "demonstration", "failures", "with_failures", "usage",
 }  # fmt: skip
 
 

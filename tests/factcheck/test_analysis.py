@@ -7,7 +7,7 @@ from climassay.claim_identity import claim_id, words_id
 from climassay.errors import InputError
 from climassay.factcheck.results.analysis import analyse, analysis_data, stored_truths
 from climassay.factcheck.results.page import MARKS_RIGHT
-from climassay.factcheck.results.report import citation_table
+from climassay.factcheck.results.report import citation_table, failed_table
 from climassay.factcheck.scales import ACCURACY, CLIMATE_FEEDBACK, CLIMATE_FEVER
 from climassay.models.contract import Usage
 from climassay.statistics import krippendorff_alpha, wilson_interval
@@ -310,3 +310,16 @@ def test_the_analysis_is_data_for_json_and_the_same_twice():
     data = json.loads(first)
     assert data["scale"] == "climate-feedback"
     assert data["scores"][0]["levels"][0]["rows"]["figures"]["accuracy"]["value"] == pytest.approx(0.4)
+
+
+def test_failed_checks_are_no_lack_of_information():
+    lost = both(None, None, None, "g", reason="not enough information")
+    lost = replace(lost, verdict=replace(lost.verdict, outcome="failed", label=None, error="The server was down."))
+    analysis = analysed([*run(), lost])
+    assert dict(analysis.outcomes)["failed"] == 1
+    assert dict(analysis.rounds.closed)["not enough information"] == 1
+    assert dict(analysis.rounds.closed)["a model call failed"] == 1
+    [failed] = analysis.failed
+    assert (failed.claim, failed.text, failed.error) == (lost.claim.id, "g", "The server was down.")
+    assert failed_table(analysis).rows == (("g", "The server was down."),)
+    assert not failed_table(analysed()).rows

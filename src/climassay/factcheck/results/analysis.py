@@ -259,7 +259,8 @@ def nei_rates(debated: Sequence[Transcript], parties: Sequence[str], scale: Scal
 def count_rounds(debated: Sequence[Transcript]) -> RoundCounts:
     """Rounds, why they were held, and why the last one was the last."""
     needed = Counter(len(transcript.rounds) for transcript in debated)
-    closed = Counter(transcript.rounds[-1].decision.reason for transcript in debated)
+    ended = [(one.verdict.outcome, one.rounds[-1].decision.reason) for one in debated]
+    closed = Counter("a model call failed" if outcome == "failed" else reason for outcome, reason in ended)
     opened = Counter(held.decision.reason for transcript in debated for held in transcript.rounds[:-1])
     opinions = (opinion for transcript in debated for held in transcript.rounds for opinion in held.opinions)
     return RoundCounts(
@@ -410,6 +411,16 @@ class Disagreement:
 
 
 @dataclass(frozen=True, slots=True)
+class FailedCheck:
+    """A fact-check without an outcome, because a model call failed."""
+
+    claim: str
+    """Id of the claim."""
+    text: str
+    error: str
+
+
+@dataclass(frozen=True, slots=True)
 class RunAnalysis:
     """A run of fact-checks, each claim counted once."""
 
@@ -443,6 +454,8 @@ class RunAnalysis:
     """None without published verdicts or without a verdict on such a claim."""
     disagreements: tuple[Disagreement, ...]
     """Farthest from the truth first, then the most probable."""
+    failed: tuple[FailedCheck, ...]
+    """In the order of the claims."""
     demonstration: bool
     """Whether a very small model took part in any of the debates."""
     failures: int
@@ -530,6 +543,11 @@ def analyse(
         left_out=leave_one_out(debated, known, parties[1:], scale, counts, seed),
         risk=risk_coverage(scored, known, scale, shown),
         disagreements=_disagreements(scored, known, published, scale, shown),
+        failed=tuple(
+            FailedCheck(one.claim.id, one.claim.text, one.verdict.error or "no reason is known")
+            for one in checked
+            if one.verdict.outcome == "failed"
+        ),
         demonstration=any(transcript.demonstration for transcript in checked),
         failures=sum(transcript.failures for transcript in checked),
         with_failures=sum(transcript.failures > 0 for transcript in checked),

@@ -89,7 +89,12 @@ def factcheck_report(
         **({} if analysis.scores else {"Verdicts given": given}),
         "Verdicts against the published ones": _score_blocks(analysis),
         "Verdicts given": given,
-        "How the debates went": (outcome_table(analysis), round_table(analysis), agreement_table(analysis)),
+        "How the debates went": (
+            outcome_table(analysis),
+            failed_table(analysis),
+            round_table(analysis),
+            agreement_table(analysis),
+        ),
         "What drove the verdicts": (left_out_table(analysis),),
         "What the explanations rest on": (citation_table(analysis), contradiction_table(analysis)),
         "How sure the verdicts are": (_risk_plot(analysis.risk), risk_table(analysis)) if analysis.risk else (),
@@ -230,6 +235,7 @@ def analysis_tables(analysis: RunAnalysis) -> list[Table]:
     """Every table of a run that has something to show, in the order of the report."""
     tables = [
         outcome_table(analysis),
+        failed_table(analysis),
         score_table(analysis),
         informed_score_table(analysis),
         round_score_table(analysis),
@@ -259,6 +265,17 @@ def outcome_table(analysis: RunAnalysis) -> Table:
         ("cost", _NONE if usage.cost is None else f"{usage.cost:.4f} US dollars"),
     ]
     return Table.of("Fact-checks", ["what", "number"], rows, note="Tokens: those served from the records included.")
+
+
+def failed_table(analysis: RunAnalysis) -> Table:
+    """The claims whose fact-check failed, and why."""
+    return Table.of(
+        "Fact-checks that failed",
+        ["claim", "reason"],
+        [(one.text, one.error) for one in analysis.failed],
+        left=2,
+        note='They have no verdict, not even "not enough information". The same command checks them again.',
+    )
 
 
 def score_table(analysis: RunAnalysis) -> Table:
