@@ -88,6 +88,8 @@ def served(site):
 @pytest.mark.parametrize("viewport", [WIDE, PHONE], ids=["wide", "phone"])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_the_pages_work_in_a_browser(chromium, served, viewport, scheme):
+    from axe_playwright_python.sync_playwright import Axe
+
     browser, loop = chromium
     faults = []
     with inside(loop):
@@ -105,6 +107,12 @@ def test_the_pages_work_in_a_browser(chromium, served, viewport, scheme):
             assert wider <= 0, f"{path} is {wider} pixels wider than the screen"
             shade = page.evaluate("document.body.getAttribute('data-md-color-scheme')")
             assert shade == {"light": "default", "dark": "slate"}[scheme]
+            # Colours are ours; roles and names of its parts are the theme's.
+            faults += [
+                f"{path}: {fault['help']}: {fault['nodes'][0]['html'][:200]}"
+                for fault in Axe().run(page).response["violations"]
+                if fault["id"] in ("color-contrast", "link-in-text-block")
+            ]
         context.close()
     assert not [fault for fault in faults if not fault.startswith(("data:", "blob:"))]
 

@@ -41,6 +41,12 @@ def appendix(name, following, heading, fields):
     return [cells[place : place + fields] for place in range(fields, len(cells), fields)]
 
 
+@pytest.mark.parametrize(("given", "ends"), [("incorrect", (0.0, 0.5615)), ("correct", (0.4385, 1.0))])
+def test_claims_that_all_come_out_alike_are_not_known_exactly(given, ends):
+    scores = score_verdicts(["correct"] * 3, [given] * 3, CLIMATE_FEEDBACK)
+    assert scores.rows.figures.accuracy.interval == pytest.approx(ends, abs=1e-4)
+
+
 def test_a_worked_example():
     scored = score(TRUTH, PREDICTED).rows
     # Eight rows, four of them right. Hits, truths and predictions: inaccurate 2, 4, 3; misleading 1, 2, 2; accurate

@@ -138,7 +138,7 @@ def _score_blocks(analysis: RunAnalysis) -> Sequence[Block]:
         for classes, party, scores in _by_level(analysis)
         for one in [scores.rows.figures]
     ]
-    note = "Dots: accuracy. Bars: 95% interval, bootstrap over claims. Dashed tick: the best constant answer."
+    note = "Dots: accuracy. Bars: 95% interval. Dashed tick: the best constant answer."
     return (
         Facts(tuple(lines)),
         DotPlot("Accuracy of the mediator and the advocates", tuple(dots), note=note),

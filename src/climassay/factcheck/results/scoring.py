@@ -16,7 +16,7 @@ from climassay.claim_identity import claim_key
 from climassay.errors import InputError
 from climassay.factcheck.scales import Scale
 from climassay.reporting import Dot, DotPlot, Report, Section, Table, percent, percent_interval
-from climassay.statistics import Estimate, Interval
+from climassay.statistics import Estimate, Interval, proportion
 
 Unknown = Literal["error", "wrong"]
 """What becomes of a prediction that is not a verdict of the scale."""
@@ -42,7 +42,8 @@ class Confusion:
 class VerdictFigures:
     """Accuracy and macro averages on a set of rows, beside those of a constant answer on the same rows.
 
-    Shares from 0 to 1, with percentile bootstrap intervals over claims; an estimate's ``n`` is the number of claims.
+    Shares from 0 to 1, with percentile bootstrap intervals over claims; where no claim is right, or every one, with
+    Wilson's, as resampled they would seem to be known exactly. An estimate's ``n`` is the number of claims.
     """
 
     n: int
@@ -257,8 +258,10 @@ def _figures(coded: _Coded, names: Sequence[str], how: _Resampling) -> VerdictFi
     def estimates(sample: NDArray[np.int64], samples: NDArray[np.int64]) -> list[Estimate]:
         spread = np.quantile(_averages(samples), [(1 - how.level) / 2, (1 + how.level) / 2], axis=1)
         return [
-            Estimate(float(value), Interval(float(low), float(high)), claims, how.level)
-            for value, (low, high) in zip(_averages(sample[None])[:, 0], spread.T, strict=True)
+            proportion(value * claims, claims, how.level)
+            if low == high and value in (0, 1)
+            else Estimate(value, Interval(low, high), claims, how.level)
+            for value, (low, high) in zip(_averages(sample[None])[:, 0].tolist(), spread.T.tolist(), strict=True)
         ]
 
     accuracy, precision, recall, f1 = estimates(counts, resampled)
