@@ -72,6 +72,19 @@ def test_an_argument_of_a_wrong_type_is_named_in_one_sentence(name):
                 function(**{**given, parameter: [b"what"]})
 
 
+def test_an_argument_that_is_missing_is_named_with_its_function():
+    with pytest.raises(TypeError, match=r"search\(\) missing"):
+        climassay.search("books")
+
+
+def test_several_texts_are_named_their_fallacies_as_one_is():
+    texts = ["CO2 is plant food, so more is better.", "It snowed, so it does not warm."]
+    single = [climassay.name_fallacies(text).rows()[0]["name"] for text in texts]
+    assert [row["name"] for row in climassay.name_fallacies(texts).rows()] == single
+    with pytest.raises(InputError, match="no text"):
+        climassay.name_fallacies([])
+
+
 def test_a_string_stands_for_a_path(books, tmp_path):
     (tmp_path / "old.md").write_text("The sea rises (high confidence).\n", encoding="utf-8")
     (tmp_path / "new.md").write_text("The sea rises (very high confidence).\n", encoding="utf-8")

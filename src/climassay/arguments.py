@@ -47,7 +47,10 @@ def checking_arguments(function: Callable[..., Any]) -> Callable[..., Any]:
 
     @wraps(function)
     def checking(*args: Any, **options: Any) -> Any:
-        bound = signature.bind(*args, **options)
+        try:
+            bound = signature.bind(*args, **options)
+        except TypeError:
+            return function(*args, **options)  # Python names the function in what it says
         for name, value in bound.arguments.items():
             if signature.parameters[name].kind in (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD):
                 continue

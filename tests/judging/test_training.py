@@ -89,13 +89,15 @@ def test_pairs_can_be_given():
         (items(), {"method": "magic"}, "no probe is trained"),
         ([replace(item, label=None) for item in items()[:3]], {}, "3 of 3 items have no label"),
         ([replace(item, group=item.id) for item in items()], {}, "only one of its group"),
-        ([replace(item, label=1.0) for item in items()], {}, "ties"),
+        ([replace(item, label=1.0) for item in items()], {}, "equal labels"),
     ],
     ids=["method", "labels", "groups", "ties"],
 )
 def test_what_cannot_be_trained_on(given, options, sentence):
+    reader = harvester()
     with pytest.raises(InputError, match=f"(?i){sentence}"):
-        train_probe(given, harvester(), **options)
+        train_probe(given, reader, **options)
+    assert reader.cost.passes == 0, "said before anything is computed"
 
 
 @pytest.mark.parametrize("text", ["", "relevance", json.dumps({"kind": "text"})], ids=["none", "word", "part"])

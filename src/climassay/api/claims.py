@@ -357,7 +357,7 @@ def list_checks(wanted: "factcheck.CheckFilter | None" = None, *, page: int = 1,
         agreed = f"{share.agreed.value:.0%} of {share.agreed.n} reviewed"
         note += f" People agree with {agreed} ({low:.0%} to {high:.0%})."
     table = Table.of("", ("id", "asked", "claim", "ended with", "agree", "disagree"), rows, left=4, note=note)
-    return Shown(data, (table,), records)
+    return Shown(data, (table,), records) if rows else Shown(data, (), records, noted=(note,))
 
 
 def show_check(check: str, *, workspace: Place = None) -> Shown:

@@ -29,7 +29,7 @@ def _labelled_texts(file: Path, text: str, truth: str | None) -> "LabelledTexts"
 
 
 def name_fallacies(
-    given: str | Path,
+    given: str | Path | Sequence[str],
     classifier: str = "fallacies",
     *,
     column: str | None = None,
@@ -40,7 +40,7 @@ def name_fallacies(
     """Name the most probable fallacy of a text, or of each text in a table, with the bundled classifier.
 
     Args:
-        given: A text, or a table of them.
+        given: A text, or several, or a table of them.
         classifier: ``fallacies``, ``claims``, or the file of one that was trained.
         column: Column of a table that holds the texts.
         truth: Column of the true labels, to score the result.
@@ -60,7 +60,11 @@ def name_fallacies(
 
     if isinstance(given, Path):
         column = column or "text"
-    if column is not None:
+    if not isinstance(given, (str, Path)):
+        if not given:
+            raise InputError("There is no text to name the fallacy of.")
+        known = LabelledTexts(tuple(given), ("",) * len(given))
+    elif column is not None:
         known = _labelled_texts(Path(given), column, truth)
     elif truth is not None or is_table(str(given)):
         raise InputError(f"{given} is a table: name the column of its texts with --text COLUMN.")

@@ -484,6 +484,8 @@ def train_probe(
         pairs = pairs_within(groups, np.arange(len(items)), pairs_per_item, np.random.default_rng(seed))
     if not len(pairs):
         raise InputError("No two of the items can be compared: each is the only one of its group.")
+    if not outcomes_of(labels, pairs).any():  # before any hidden state is computed
+        raise InputError("All items that are compared have equal labels: a probe learns from items that differ.")
     table = StateTable(harvester, items, on_progress)
     fitted = ProbeCandidate(method, table, items, chosen).fit(pairs)
     fit, shown, evidence = fitted.fit, fitted.pairs, fitted.fit.held_out
