@@ -12,6 +12,7 @@ from climassay.judging.benchmark import evaluate_judge, score_judge
 from climassay.judging.judges import Units, correlations
 from climassay.judging.preferences import Item, Judgements
 from climassay.judging.training import Fold, Learned, make_folds
+from climassay.statistics import wilson_interval
 
 
 def articles(groups: int, each: int, seed: int = 0, ties: bool = False) -> list[Item]:
@@ -176,6 +177,16 @@ def test_an_interval_over_groups_does_not_shrink_with_more_pairs_of_the_same_gro
         widths.append(figure.high - figure.low)
     assert widths[0] == pytest.approx(widths[1], abs=1e-9)
     assert 0.5 < widths[0] < 0.7  # a binomial of ten articles: 2 * 1.96 * sqrt(.25 / 10) = 0.62
+
+
+def test_where_every_pair_is_right_the_interval_is_wilsons_over_the_units():
+    pairs = np.array([[0, 1], [1, 2], [0, 2]])
+    for value in (0.0, 1.0):
+        figure = Units.of(["", "", ""]).share(np.full(3, value), pairs)
+        interval = wilson_interval(3 * value, 3)
+        assert (figure.value, figure.low, figure.high, figure.n) == (value, interval.low, interval.high, 3)
+    some = np.array([1.0, 0.0, 1.0])
+    assert Units.of(["", "", ""]).share(some, pairs) == Units.of(["", "", ""]).mean(some, pairs)
 
 
 def test_correlations_by_group_and_by_item() -> None:

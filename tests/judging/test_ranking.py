@@ -42,6 +42,12 @@ def test_groups_are_ranked_apart_and_nothing_is_asked_twice():
     assert ranking.possible == 4
 
 
+def test_items_that_the_method_does_not_tell_apart_share_a_place():
+    ranking = rank_items(numbered([2, 3, 2, 1]), ByLabel(), sort="strengths")
+    assert [row.place for row in ranking.ranked] == [1, 2, 2, 4]
+    assert [row.place for row in rank_items(numbered([2, 2, 2]), ByLabel()).ranked] == [1, 1, 1]
+
+
 def test_a_ranking_shows_itself_as_every_result_does():
     ranking = rank_items([*numbered([1, 3], "a"), *numbered([5], "b")], ByLabel())
     assert [(row["group"], row["place"], row["item"]) for row in ranking.rows()] == [

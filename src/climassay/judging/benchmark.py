@@ -190,7 +190,7 @@ def score_judge(
         {
             "constant": replace(
                 _agreement(units, undecided, near, correlations(units, flat, labels)),
-                accuracy_three_way=units.mean(np.concatenate(constant), ours.pairs),
+                accuracy_three_way=units.share(np.concatenate(constant), ours.pairs),
             ),
             "longer": _agreement(units, length, near, correlations(units, by_length, labels)),
         },
@@ -246,11 +246,11 @@ def _agreement(units: Units, test: JudgedPairs, near: np.ndarray, ranks: dict[st
     differ = test.truth != 0
     differing, close = test.take(differ), test.take(differ & near)
     return Agreement(
-        units.mean(correctness(differing), differing.pairs),
-        units.mean(np.asarray(test.predicted == np.sign(test.truth), dtype=np.float64), test.pairs),
+        units.share(correctness(differing), differing.pairs),
+        units.share(np.asarray(test.predicted == np.sign(test.truth), dtype=np.float64), test.pairs),
         ranks["spearman"],
         ranks["kendall"],
-        units.mean(correctness(close), close.pairs),
+        units.share(correctness(close), close.pairs),
     )
 
 
@@ -325,7 +325,7 @@ def _learning_curve(
         if len(parts) == len(folds):
             test = _joined(parts)
             test = test.take(test.truth != 0)
-            points.append(LearningPoint(size, units.mean(correctness(test), test.pairs)))
+            points.append(LearningPoint(size, units.share(correctness(test), test.pairs)))
     return tuple(points)
 
 

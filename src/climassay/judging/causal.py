@@ -149,7 +149,7 @@ def ablate(
         int((~kept).sum()),
         size,
         correlation,
-        units.mean(flips, chosen),
+        units.share(flips, chosen),
         _accuracy(units, items, chosen, before.log_odds[kept]),
         _accuracy(units, items, chosen, after.log_odds[kept]),
         tuple(results),
@@ -275,4 +275,4 @@ def _accuracy(units: Units, items: Sequence[Item], pairs: IntArray, log_odds: Fl
     truth = labels[pairs[:, 0]] - labels[pairs[:, 1]]
     known = np.isfinite(truth) & (truth != 0)
     test = JudgedPairs(pairs[known], truth[known], log_odds[known], three_way(log_odds[known], 0.0))
-    return units.mean(correctness(test), test.pairs)
+    return units.share(correctness(test), test.pairs)

@@ -12,7 +12,7 @@ one item, go right and wrong together.
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import ClassVar, Literal, TypeAlias
 
 import numpy as np
@@ -37,7 +37,7 @@ from climassay.learning.harvest import ActivationStore, Harvest, harvest
 from climassay.models.contract import OpenWeights, OptionRequest, OptionScorer, OptionScores
 from climassay.registry import Registry
 from climassay.reporting import percent, percent_interval, shown_p_value
-from climassay.statistics import percentile_interval
+from climassay.statistics import percentile_interval, wilson_interval
 from climassay.statistics.agreement import kendall_of_resamples, spearman_of_resamples
 
 JudgeName = Literal["direct", "direct-expected", "pairs", "zero-shot"]
@@ -496,8 +496,20 @@ class Units:
         return np.asarray(self.counts[:, first] * np.where(same, 1.0, self.counts[:, second]))
 
     def mean(self, values: FloatArray, pairs: IntArray) -> Figure:
-        """Mean of one value per pair [pairs], for example whether it was judged rightly; ``pairs`` [pairs, 2]."""
+        """Mean of one value per pair [pairs]; ``pairs`` [pairs, 2]."""
         return self._mean(values, self.pair_weights(pairs))[0]
+
+    def share(self, values: FloatArray, pairs: IntArray) -> Figure:
+        """Mean of one value from 0 to 1 per pair [pairs], for example whether it was judged rightly; pairs [pairs, 2].
+
+        Where all values are 0, or all 1, no resample differs, and the interval is Wilson's over the units.
+        """
+        figure = self.mean(values, pairs)
+        if figure.value not in (0.0, 1.0):
+            return figure
+        units = len(np.unique(self.of_item[pairs]))
+        interval = wilson_interval(figure.value * units, units)
+        return replace(figure, low=interval.low, high=interval.high)
 
     def difference(self, first: FloatArray, second: FloatArray, pairs: IntArray) -> "PairedFigure":
         """Mean of ``second - first``, both [pairs], on the same ``pairs`` [pairs, 2], with its bootstrap p-value."""

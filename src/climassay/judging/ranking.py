@@ -535,7 +535,7 @@ class Ranked:
 
     group: str
     place: int
-    """1 for the best of the group."""
+    """1 for the best of the group; equal strengths, where these make the order, share a place."""
     item: Item
     strength: float
     """In log-odds, mean 0 in the group: the difference of two strengths is, as nearly as one number per item can say
@@ -682,11 +682,14 @@ def rank_items(
     # Groups are not compared with each other, so that one fit is a fit of each of them, with mean 0.
     log_odds = preferences.ask(pairs) if len(pairs) else np.zeros(0)
     strengths = fitted_strengths(len(items), pairs, log_odds)
-    rows = [
-        Ranked(name, place, items[index], float(strengths[index]))
-        for name, ranking in zip(groups, rankings, strict=True)
-        for place, index in enumerate(ranking.order, start=1)
-    ]
+    rows: list[Ranked] = []
+    for name, ranking in zip(groups, rankings, strict=True):
+        for place, index in enumerate(ranking.order, start=1):
+            strength = float(strengths[index])
+            equal = (
+                place > 1 and ranking.strengths is not None and math.isclose(strength, rows[-1].strength, abs_tol=1e-9)
+            )
+            rows.append(Ranked(name, rows[-1].place if equal else place, items[index], strength))
     possible = sum(len(members) * (len(members) - 1) // 2 for members in groups.values())
     certain = bool(log_odds.any() and np.isin(np.abs(log_odds), (0.0, CERTAIN)).all())
     return ItemRanking(tuple(rows), preferences.asked, possible, preferences.failed, certain=certain)

@@ -523,8 +523,8 @@ def train_probe(
     return TrainedProbe(
         replace(fit.probe, provenance=source),
         fit.path,
-        units.mean(correctness(test), test.pairs),
-        units.mean(correctness(longer), test.pairs),
+        units.share(correctness(test), test.pairs),
+        units.share(correctness(longer), test.pairs),
         units.difference(correctness(longer), correctness(test), test.pairs),
         pair_calibration(test),
         Picture(coordinates, directions, tuple(float(share) for share in analysis.explained_variance_ratio_)),
