@@ -91,7 +91,7 @@ def test_a_file_of_which_a_page_was_left_out_is_not_skipped(corpus, tmp_path):
     text = "Sea level rose by about three millimetres a year in the last two decades."
     (tmp_path / "half.pdf").write_bytes(build_pdf([column(text, 50, 700, 480), []], image_pages=[1]))
     out = done(corpus("add", "half", tmp_path / "half.pdf"))
-    assert "in part   half.pdf: There are only images on page 2." in out
+    assert "in part   half.pdf: There are only images on 1 of 2 pages: page 2." in out
     assert "0 already there, 0 skipped" in out
 
 

@@ -267,7 +267,7 @@ class TestBadFiles:
     def test_pages_of_images_between_others_are_listed(self, tmp_path: Path) -> None:
         result = read_bytes(tmp_path, build_pdf([column(OTHER, 50, 700, 480), [], []], image_pages=[1, 2]))
         assert texts(result.documents[0]) == [OTHER]
-        assert [skipped.reason for skipped in result.skipped] == ["There are only images on pages 2, 3."]
+        assert [skipped.reason for skipped in result.skipped] == ["There are only images on 2 of 3 pages: pages 2, 3."]
 
     def test_another_kind_of_file(self, tmp_path: Path) -> None:
         assert "is not a PDF file; by its content it is a web page" in self.reason(

@@ -339,3 +339,16 @@ def test_an_item_in_other_hands_is_neither_shown_nor_labelled(taken, client_of, 
 def test_undo_takes_back_only_ones_own(taken, client_of):
     post(client_of("annotator"), f"{HOME}/undo", {"last": "a1"})
     assert [label.key for label in taken.labels(DATASET)] == ["a1"]
+
+
+def test_people_go_by_the_names_that_they_are_shown_by(client_of, place):
+    store = fill(place, [draft("q1")], overlap=2)
+    place.accounts.add("ann", shown="Ann Lee")
+    for name in ("ann", "guest"):
+        store.label(DATASET, "q1", name, accepted=True, key=name)
+    client = client_of("adjudicator")
+    shown = text_of(client.get(f"{HOME}/agreement"))
+    assert "Ann Lee" in shown
+    assert "guest" in shown, "imported labels may name people without an account"
+    assert "ann," not in shown
+    assert "What Ann Lee said" in text_of(client.get(f"{HOME}/history?annotator=ann"))

@@ -158,7 +158,7 @@ def _skipped(source: str, images: list[int], broken: list[int], crowded: list[in
     if len(images) == count:
         yield Skipped(source, f"{source} holds images of pages without text (a scan); put it through text recognition.")
     elif images:
-        yield Skipped(source, f"There are only images on {_pages(images)}.")
+        yield Skipped(source, f"There are only images on {len(images)} of {count} pages: {_pages(images)}.")
     if broken:
         yield Skipped(source, f"There is damage on {_pages(broken)}.")
     if crowded:

@@ -58,6 +58,7 @@ from climassay.web.annotate.views import (
 )
 from climassay.web.api.base import named
 from climassay.web.app_state import App, AppState
+from climassay.web.checks.pages import names_for
 from climassay.web.failures import Missing, Refused, missing
 from climassay.web.pages import PageNumber, Search, back_to, page, part_of, within
 
@@ -152,6 +153,11 @@ class DatasetRequest:
         shown = {"dataset": self.dataset, "base": self.address(), "done": DONE.get(done, ""), "error": error, **values}
         return page(self.request, f"annotate/{template}.html.j2", status=400 if error else 200, **shown)
 
+    @property
+    def called(self) -> Callable[[str], str]:
+        """Gives the names that people are shown by, as on the pages of checks."""
+        return names_for(self.app, self.user)
+
     def item(self, draft: str) -> Item:
         """An item; missing where there is none."""
         with missing():
@@ -227,7 +233,7 @@ def _item_page(
         item=item_view(item, confidence=confidence, own=own, form=form),
         own=None if own is None else label_view(own, item),
         state=item.state,
-        comments=_comment_views(comments, shown_names(item, comments, asked.user)),
+        comments=_comment_views(comments, shown_names(item, comments, asked.user, asked.called)),
         key=new_key(),
         action=asked.address(item.draft.id),
         **asked.progress_values(done),
@@ -328,14 +334,14 @@ def conflicts(asked: ByAdjudicator, done: str = "", number: PageNumber = 1) -> R
     total = store.progress(dataset).conflicts
     number = within(number, total, MOST_FOUND)
     items = store.conflicts(dataset, MOST_FOUND, start=(number - 1) * MOST_FOUND)
-    results = [(item, asked.address("conflicts", item.draft.id), _votes(item, (), asked.user)) for item in items]
+    results = [(item, asked.address("conflicts", item.draft.id), _votes(item, (), asked)) for item in items]
     part = part_of(results, number, total, MOST_FOUND, asked.address("conflicts"), {})
     return asked.show("conflicts", part=part, done=done)
 
 
-def _votes(item: Item, comments: Sequence[Comment], user: User) -> list[dict[str, Any]]:
+def _votes(item: Item, comments: Sequence[Comment], asked: "DatasetRequest") -> list[dict[str, Any]]:
     """What everybody said about an item, in the order of what they are called; what decided it comes last."""
-    names = shown_names(item, comments, user)
+    names = shown_names(item, comments, asked.user, asked.called)
     views = [label_view(label, item, names[label.annotator, label.adjudicates]) for label in item.labels]
     return sorted(views, key=lambda view: (view["label"].adjudicates, view["by"]))
 
@@ -396,8 +402,8 @@ def _conflict_page(
         error=error,
         action=asked.address("conflicts", item.draft.id),
         item=item_view(item, confidence=confidence, own=decided, form=form),
-        labels=_votes(item, comments, asked.user),
-        comments=_comment_views(comments, shown_names(item, comments, asked.user)),
+        labels=_votes(item, comments, asked),
+        comments=_comment_views(comments, shown_names(item, comments, asked.user, asked.called)),
         state=item.state,
         following=following and asked.address("conflicts", following),
         conflicts=store.progress(dataset).conflicts,
@@ -423,6 +429,7 @@ def agreement(asked: ByAdjudicator) -> Response:
         else None,
         work=work,
         annotators=once("annotators", lambda: store.annotators(dataset)),
+        called=asked.called,
     )
 
 
@@ -529,7 +536,7 @@ def history(asked: ByAnnotator, annotator: str = "", after: str = "") -> Respons
     ]
     return asked.show(
         "history",
-        annotator=name,
+        annotator=asked.called(name),
         own=name == asked.user.name,
         labels=listed,
         progress=store.progress(dataset, name),

@@ -5,7 +5,7 @@ import json
 import math
 import re
 import secrets
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 from itertools import zip_longest
@@ -409,11 +409,13 @@ Participant = tuple[str, bool]
 """Somebody who spoke about an item: their name, and whether as an adjudicator."""
 
 
-def shown_names(item: Item, comments: Sequence[Comment], reader: User) -> dict[Participant, str]:
+def shown_names(
+    item: Item, comments: Sequence[Comment], reader: User, called: Callable[[str], str] = str
+) -> dict[Participant, str]:
     """What the participants of an item are called before a reader.
 
     Annotators go by numbers, which are the same for all readers of an item and differ between items. Adjudicators see
-    the names once there is an outcome.
+    the names once there is an outcome, as ``called`` has them.
     """
     labelled = {one.annotator for one in item.labels if not one.adjudicates}
     people = {(one.annotator, one.adjudicates) for one in item.labels}
@@ -426,7 +428,7 @@ def shown_names(item: Item, comments: Sequence[Comment], reader: User) -> dict[P
     names = {one: f"Annotator {number}" for number, one in enumerate(annotators, start=1)}
     names |= {one: "Adjudicator" for one in people if one[1]}
     if reader.may("adjudicator") and item.state == "settled":
-        return {one: one[0] for one in names}
+        return {one: called(one[0]) for one in names}
     return {one: f"{words} (you)" if one[0] == reader.name else words for one, words in names.items()}
 
 
