@@ -1,13 +1,16 @@
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
-from climassay.errors import InputError
+from climassay.api.judges import Judge
+from climassay.errors import InputError, NoAnswerError
 from climassay.judging.anchor_labelling import insert_items
 from climassay.judging.judges import probe_judge
 from climassay.judging.preferences import Item, Judgements
 from climassay.judging.ranking import rank_items
 from climassay.judging.training import train_probe
-from planted_model import harvester, items
+from planted_model import PlantedModel, harvester, items
 
 LEVELS = ("low", "medium", "high")
 
@@ -59,6 +62,18 @@ def test_a_ranking_shows_itself_as_every_result_does():
     assert len(table.rows) == 3
     assert ranking.note in table.note
     assert "a1" in ranking.markdown()
+
+
+@pytest.mark.parametrize("method", ["ppairs", "pointwise"])
+def test_a_model_that_reads_no_text_is_named_with_the_reason(method):
+    trained = train_probe(items(), harvester(), method=method)
+    asked = harvester(PlantedModel(fail=("v",)))
+    ranking = rank_items(items(), probe_judge(trained.probe, asked))
+    assert ranking.failed == ranking.comparisons > 0
+    judge = Judge(None, None, None, asked, SimpleNamespace(name="local:planted"), None)
+    with pytest.raises(NoAnswerError, match=f"local:planted gave no answer to 2 comparisons: {asked.error[:10]}"):
+        judge.check_answered(2, 2)
+    judge.check_answered(1, 2)
 
 
 def test_a_pointwise_probe_harvests_every_item_once():

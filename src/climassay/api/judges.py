@@ -69,6 +69,7 @@ def rank(
     config = {"file": given.file, "items": len(given.items)}
     with judge.opened(workspace, command, config, {"sort": seed}) as at:
         result = judging.rank_items(given.items, at.method, sort=sort, seed=seed, on_progress=at.on_progress)
+        at.check_answered(result.failed, result.comparisons)
         at.run.save_results("ranking", result.rows())
     told = (*at.notes, *skipped_note(given.skipped))
     known: dict[str, Any] = {"quality": at.quality.name, "method": at.method.name, "file": Path(given.file).name}
@@ -145,6 +146,16 @@ class Judge:
     tie_band: float = 0.0
     """Half-width of the probe's tie band; 0 without a probe."""
     notes: tuple[str, ...] = ()
+
+    def check_answered(self, failed: int, asked: int) -> None:
+        """Check that hidden states could be read for one comparison at least.
+
+        Raises:
+            NoAnswerError: There are none; it says why.
+        """
+        if failed == asked > 0 and self.harvester is not None and self.harvester.error:
+            why = f"{self.harvester.error.rstrip('.')}. Shorter texts or --context-words may help."
+            raise NoAnswerError(f"{self.recorded.name} gave no answer to {counted(asked, 'comparison')}: {why}")
 
     @property
     def cost(self) -> "Cost":
@@ -342,10 +353,11 @@ def compare_texts(
     judge = JudgeSpec(quality, probe, method, model, token_budget)
     with judge.opened(workspace, "judge compare", {"texts": texts}) as at:
         result = at.method.compare(items, np.array([[0, 1]]))
+        at.check_answered(int(result.failed[0]), 1)
         if result.failed[0]:
             raise NoAnswerError("The model gave no answer to the comparison.")
         odds, probability = float(result.log_odds[0]), float(result.probabilities[0])
-        better = "equal" if abs(odds) <= at.tie_band else "A" if odds > 0 else "B"
+        better = "equal" if abs(odds) <= at.tie_band or f"{probability:.3f}" == "0.500" else "A" if odds > 0 else "B"
         data = {
             "run": at.run.id,
             "quality": at.quality.name,

@@ -183,6 +183,7 @@ class Harvester:
 
     Attributes:
         cost: What it took so far.
+        error: Why a request had no states, of the last that failed.
     """
 
     model: OpenWeights
@@ -191,6 +192,7 @@ class Harvester:
     store: ActivationStore | None = None
     token_budget: int | None = None
     cost: Cost = field(default_factory=Cost)
+    error: str = ""
 
     def contrasts(
         self,
@@ -227,6 +229,7 @@ class Harvester:
             on_progress=on_progress,
         )
         self.cost += Cost(result.passes, result.tokens_computed, result.tokens_two_pass, result.computed, result.stored)
+        self.error = next(iter(result.failed.values()), self.error)
         return result, np.isin(np.arange(len(requests)), list(result.failed))
 
 
@@ -339,7 +342,12 @@ class ContrastProbe:
         asked = pairs if self.orders == 1 else both_ways(pairs)
         result = self.states.contrasts(items, asked, layers=self.layers, on_progress=on_progress)
         lengths = log_length_differences(np.array(word_counts(items)), asked)
-        return averaged(self.probe.log_odds(result.states, lengths), result.failed, self.orders)
+        return averaged(_log_odds(self.probe, result.states, lengths), result.failed, self.orders)
+
+
+def _log_odds(probe: Probe, states: States, lengths: FloatArray) -> FloatArray:
+    """What a probe says of states, which have no width where all requests failed."""
+    return probe.log_odds(states, lengths) if states.size else np.zeros(len(states))
 
 
 @dataclass(frozen=True)
@@ -357,7 +365,7 @@ class PointwiseProbe:
     ) -> tuple[FloatArray, NDArray[np.bool_]]:
         """Scores on the log-odds scale, up to a constant, and whether an item failed; both of shape [items]."""
         states, failed = self.states.points(items, layers=self.layers, on_progress=on_progress)
-        return self.probe.log_odds(states, np.log(word_counts(items))), failed
+        return _log_odds(self.probe, states, np.log(word_counts(items))), failed
 
     def compare(self, items: Sequence[Item], pairs: IntArray, *, on_progress: Progress | None = None) -> Judgements:
         """See :class:`climassay.judging.Method`."""

@@ -625,7 +625,7 @@ def ranking_table(
             str(row["item"]),
             shortened(row["text"], words),
             *(("-" if row["label"] is None else f"{row['label']:g}",) if labelled else ()),
-            f"{row['strength']:+.2f}",
+            f"{round(row['strength'], 2) + 0.0:+.2f}",
         )
         for row in rows
     ]

@@ -273,7 +273,9 @@ class PromptFormat:
 
     def encode_all(self, texts: Sequence[str]) -> list[list[int]]:
         """Token ids of many rendered prompts."""
-        encoded = self.tokenizer(list(texts), add_special_tokens=not self.has_template, return_attention_mask=False)
+        encoded = self.tokenizer(
+            list(texts), add_special_tokens=not self.has_template, return_attention_mask=False, verbose=False
+        )
         return [list(tokens) for tokens in encoded["input_ids"]]
 
     def decode(self, tokens: Sequence[int]) -> str:
