@@ -122,6 +122,23 @@ def test_recall_and_reciprocal_rank_by_hand():
     assert deeper.modes[0].recall[0].found == 5
 
 
+@pytest.mark.parametrize("number", [1, 4])
+def test_a_mode_that_is_worse_by_as_much_on_every_question_is_compared(number):
+    class OneFinds(Ranked):
+        def search_many(self, queries, *, k, mode, report=None):
+            return [hits if mode == "dense" else [] for hits in super().search_many(queries, k=k, mode=mode)]
+
+    golds = [" ".join(f"{letter}{place}" for letter in "abcdefg") for place in range(number)]
+    questions = [LabelledQuestion(f"question {place}", gold, f"q{place}") for place, gold in enumerate(golds)]
+    report = evaluate_retrieval(OneFinds([1] * number, golds), questions, ks=(10,), modes=["dense", "bm25"])
+    assert report.best == "dense"
+    (other,) = report.differences
+    assert (other.ndcg.value, other.recall.value, other.ndcg.n) == (-1, -1, number)
+    # So few questions cannot show any difference.
+    assert other.ndcg.interval == (-1, 0)
+    assert other.ndcg_p >= 2 / 2**4 - 0.01
+
+
 def test_ndcg_by_hand():
     # (3/1 + 0 + 2/2) / (3/1 + 2/log2(3) + 1/2), with log2(4) = 2.
     assert ndcg([3, 0, 2], [1, 2, 3], 3) == pytest.approx(4 / (3.5 + 2 / 1.5849625))

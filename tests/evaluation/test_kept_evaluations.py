@@ -66,8 +66,17 @@ def figures(data, path=""):
     return {where: value for key, part in parts for where, value in figures(part, f"{path}/{key}").items()}
 
 
-OTHER_INTERVAL = re.compile("/paired/[0-9]+/difference/interval/")
-"""Intervals of differences, which were bootstraps then and come from the sign flips of their tests now."""
+OTHER_INTERVAL = re.compile("/paired/[0-9]+/difference/interval/|/position/[0-9]+/p_value")
+"""Intervals of differences, which were bootstraps then and come from the sign flips of their tests now; and p-values of
+position bias, which there are no more of fewer orders than options."""
+
+
+NO_WIDTH = {
+    f"/accuracy/{number}/accuracy/interval"
+    for number, row in enumerate(FIGURES["mcq"]["scores"]["accuracy"])
+    if len(set(row["accuracy"]["interval"])) == 1
+}
+"""Intervals of accuracies that no resample changed, which are Wilson's now."""
 
 
 def as_kept(scores):
@@ -77,7 +86,9 @@ def as_kept(scores):
     return {
         path: value
         for path, value in found.items()
-        if path.rpartition("/")[2] not in left_out and not OTHER_INTERVAL.search(path)
+        if path.rpartition("/")[2] not in left_out
+        and not OTHER_INTERVAL.search(path)
+        and path.rpartition("/")[0] not in NO_WIDTH
     }
 
 
@@ -85,7 +96,7 @@ KEPT_CHOICES = {
     # Resamples and sign flips are drawn for all tests together since: what is random may differ in the last digit.
     path: pytest.approx(value, abs=0.01) if isinstance(value, float) else value
     for path, value in figures(FIGURES["mcq"]["scores"]).items()
-    if not OTHER_INTERVAL.search(path)
+    if not OTHER_INTERVAL.search(path) and path.rpartition("/")[0] not in NO_WIDTH
 }
 
 

@@ -189,6 +189,17 @@ def test_where_every_pair_is_right_the_interval_is_wilsons_over_the_units():
     assert Units.of(["", "", ""]).share(some, pairs) == Units.of(["", "", ""]).mean(some, pairs)
 
 
+def test_five_groups_cannot_show_that_a_judge_is_better() -> None:
+    # All flips of five groups leave a p-value of 2/32 at least; a bootstrap over them gave 0.002.
+    pairs = np.array([(3 * g + a, 3 * g + b) for g in range(5) for a in range(3) for b in range(a)])
+    units = Units.of([f"g{index // 3}" for index in range(15)])
+    gains = np.where(pairs[:, 0] % 3 == 2, 0.5, 1.0)
+    found = units.difference(np.zeros(len(pairs)), gains, pairs)
+    assert found.difference.value == pytest.approx(gains.mean())
+    assert found.difference.low == 0
+    assert found.p_value == pytest.approx(2 / 32, abs=0.006)
+
+
 def test_correlations_by_group_and_by_item() -> None:
     labels = np.array([1.0, 2, 3, 3, 1, 2, 5, 5, 5])
     groups = ["a"] * 3 + ["b"] * 3 + ["c"] * 3

@@ -21,6 +21,8 @@ def test_summary_matches_hand_worked_example():
     assert found.log_loss == pytest.approx(-(np.log(0.9) + np.log(0.6) + np.log(0.7) + np.log(0.2)) / 4)
     # Confidences 0.9, 0.6, 0.7, 0.8, of which only the last is wrong, each in its own bin.
     assert found.expected_calibration_error == pytest.approx((0.1 + 0.4 + 0.3 + 0.8) / 4)
+    # Who says one half of everything is undecided, and right by half.
+    assert calibration([0.5] * 4, [1, 0, 0, 1]).expected_calibration_error == 0.0
 
 
 @pytest.mark.parametrize(

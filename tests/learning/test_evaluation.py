@@ -7,6 +7,7 @@ from sklearn.metrics import balanced_accuracy_score, f1_score, log_loss, roc_auc
 from climassay.errors import InputError
 from climassay.learning.evaluation import auroc, auroc_estimate, evaluate
 from climassay.learning.linear import softmax
+from climassay.statistics import wilson_interval
 
 CLASSES = ("low", "middle", "high")
 
@@ -58,6 +59,21 @@ def test_on_a_mix_each_class_counts_its_share(held_out):
     assert found.constant.value == pytest.approx(1 / 3)
     with pytest.raises(InputError, match="without held-out items"):
         evaluate(truth[truth > 0], given[truth > 0], CLASSES, mix=(1, 1, 1))
+
+
+def test_answers_that_are_all_right_are_not_known_to_be_so_for_sure():
+    truth, groups = np.array([0, 1] * 6), np.repeat(np.arange(4), 3)
+    found = evaluate(truth, np.eye(2)[truth], ["a", "b"], groups=groups)
+    for one in (found.accuracy, found.macro_f1, found.auroc, found.per_class[0].f1):
+        assert one.value == 1
+        assert one.interval == wilson_interval(4, 4)
+
+
+def test_a_class_that_the_mix_leaves_out_is_not_in_the_constants_mean():
+    truth = np.array([0, 0, 1, 1, 2])
+    found = evaluate(truth, np.eye(3)[truth], ["a", "b", "c"], mix=[0.5, 0.5, 0.0], resamples=10)
+    # Always "a": F1 2/3 and 0.
+    assert found.constant_macro_f1 == pytest.approx(1 / 3)
 
 
 def test_items_drawn_together_widen_the_interval(held_out):

@@ -1,5 +1,6 @@
 """Intervals, agreement and classification against hand-worked and published figures."""
 
+import itertools
 import math
 import tracemalloc
 from statistics import NormalDist
@@ -109,6 +110,26 @@ def test_differences_are_those_of_one_pair_at_a_time():
 def test_sign_flips_of_eight_gains_have_the_exact_chance():
     [found] = paired_differences([(np.zeros(8), np.arange(1.0, 9.0))], flips=40_000)
     assert found.p_value == pytest.approx(2 / 2**8, rel=0.15)
+
+
+def test_five_gains_are_never_significant_whatever_rounding_leaves_of_their_sum():
+    # All flips give 2/32; a subset of all five leaves nothing but a rounding error, which is no evidence.
+    for gains in ([1.1, 0.6, 0.2, 1.2, 0.7], [0.1, 0.2, 0.3, 0.7, 0.6], [1 / 3, 0.1, 1 / 7, 0.7, 1.1]):
+        [found] = paired_differences([(np.zeros(5), gains)])
+        assert found.p_value == pytest.approx(2 / 2**5, abs=0.006)
+    # Eight of the 32 flips are as far from 0.
+    [found] = paired_differences([(np.zeros(5), [1.1, 0.6, -1.0, 1.2, 0.7])])
+    assert found.p_value == pytest.approx(8 / 32, abs=0.01)
+
+
+def test_means_of_groups_weigh_as_much_as_the_groups_have_items():
+    generator = np.random.default_rng(3)
+    sizes, gaps = generator.integers(1, 9, 7), np.round(generator.normal(0.4, 1, 7), 2)
+    [found] = paired_differences([(np.zeros(7), gaps)], weights=[sizes])
+    assert found.difference.value == pytest.approx(np.average(gaps, weights=sizes))
+    signs = np.array(list(itertools.product([1, -1], repeat=7)))
+    chance = (np.abs(signs @ (sizes * gaps)) >= abs(sizes @ gaps) - 1e-9).mean()
+    assert found.p_value == pytest.approx(chance, abs=0.015)
 
 
 def test_interval_and_test_of_a_difference_agree_about_zero():
@@ -314,8 +335,9 @@ def test_constant_baseline_beats_a_published_system():
 def test_calibration():
     assert expected_calibration_error([0.95] * 10, [1] * 10) == pytest.approx(0.05)
     assert expected_calibration_error([0.75] * 4 + [0.25] * 4, [1, 1, 1, 0, 1, 0, 0, 0]) == pytest.approx(0.0)
-    with pytest.raises(InputError):
-        expected_calibration_error([], [])
+    for nothing in ([], []), ([float("nan"), 0.5], [1, 0]):
+        with pytest.raises(InputError):
+            expected_calibration_error(*nothing)
 
 
 ANSWERS = st.lists(st.tuples(st.sampled_from([0.1, 0.3, 0.5, 0.7, 0.9]), st.booleans()), min_size=1, max_size=30)

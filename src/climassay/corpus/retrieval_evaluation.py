@@ -4,7 +4,7 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from difflib import SequenceMatcher
 from pathlib import Path
 from typing import Any
@@ -25,6 +25,7 @@ from climassay.statistics import (
     bootstrap_interval,
     holm,
     paired_differences,
+    share_interval,
     wilson_interval,
 )
 
@@ -378,8 +379,8 @@ class RetrievalReport(Result):
         where = ", each asked within its own report" if self.within_group else ""
         note = (
             f"n = {self.n} questions with {self.golds} gold passages over {self.passages:,} passages{where}; 95% "
-            f"intervals (recall: {recall}, others: {drawn}). nDCG takes grades as they are; p-values of differences: "
-            "sign flips, Holm, which need not agree with the bootstrap's intervals. Found means that hits hold "
+            f"intervals (recall: {recall}, others: {drawn}; differences: what sign flips do not reject). nDCG takes "
+            "grades as they are; p-values of differences: sign flips, Holm. Found means that hits hold "
             f"{self.share:.0%} of the gold passage's words in order."
         )
         if missing:
@@ -515,9 +516,7 @@ class _Questions:
         """Mean over questions, with its interval over groups."""
         value, sums = float(values.mean()), self.sums(values)
         interval = bootstrap_interval(sums, lambda rows: float(rows[:, 0].sum() / rows[:, 1].sum()), seed=seed)
-        if interval.low == interval.high:  # resampled, one group, or groups that are all alike, would seem certain
-            interval = wilson_interval(value * len(sums), len(sums))
-        return Estimate(value, interval, len(values))
+        return Estimate(value, share_interval(interval, value, len(sums)), len(values))
 
     def blocks(self) -> Iterator[tuple[list[int], str | None]]:
         """Questions that are searched together, and the report in which they are."""
@@ -589,10 +588,11 @@ def _differences(
         lambda one: one.recall(gathered, k),
     ]
     for values in figures:
-        gaps = [values(one) - values(best) for one in others]
-        sums = [gathered.sums(gap)[:, 0] for gap in gaps]
-        p_values = [test.p_value for test in paired_differences([(0 * some, some) for some in sums], seed=seed)]
-        tested.append(list(zip((gathered.estimate(gap, seed) for gap in gaps), holm(p_values), strict=True)))
+        sums = [gathered.sums(values(one) - values(best)).T for one in others]
+        pairs = [(0 * total, total / size) for total, size in sums]
+        tests = paired_differences(pairs, weights=[size for _, size in sums], seed=seed)
+        gaps = [replace(test.difference, n=len(gathered.texts)) for test in tests]
+        tested.append(list(zip(gaps, holm([test.p_value for test in tests]), strict=True)))
     return tuple(
         ModeDifference(one.mode, *on_ndcg, *on_recall) for one, on_ndcg, on_recall in zip(others, *tested, strict=True)
     )

@@ -27,7 +27,7 @@ from climassay.prompts import load_prompt, profile_of
 from climassay.questions import Question
 from climassay.reporting import Table
 from climassay.reporting.html import Finding, TextPart, Tone
-from climassay.statistics import Estimate, Interval, percentile_interval, proportion
+from climassay.statistics import Estimate, Interval, percentile_interval, proportion, share_interval
 
 Better = Literal["first", "second", "tie"]
 Comparer = Callable[[Sequence[tuple[str, str, str, str]]], Sequence[tuple[Better, str] | JudgeFailure]]
@@ -193,7 +193,8 @@ def side_by_side(preferences: Sequence[Preference], *, seed: int = 0, resamples:
         weights = counts[:, unit[mine]]
         totals = weights.sum(axis=1)
         rates = (weights @ points)[totals > 0] / totals[totals > 0]
-        rate = Estimate(float(points.mean()), percentile_interval(rates), len(set(unit[mine].tolist())))
+        share, asked = float(points.mean()), len(set(unit[mine].tolist()))
+        rate = Estimate(share, share_interval(percentile_interval(rates), share, asked), asked)
         results.append(Contestant(cell, rate, float(strengths[number]), percentile_interval(drawn[:, number])))
     decided = [better for better in verdicts.values() if better in ("first", "second")]
     return SideBySide(

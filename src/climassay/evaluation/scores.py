@@ -21,16 +21,19 @@ from climassay.errors import InputError
 from climassay.evaluation.long_answers import SideBySide, side_by_side
 from climassay.evaluation.results import Cell, ConstantScore, Experiment, Outcome, TaskGroup
 from climassay.evaluation.tasks import Prediction
+from climassay.metrics.long_answers import HIGHEST, LOWEST
 from climassay.metrics.registry import METRICS, Metric
 from climassay.questions import LEVELS, TYPES, Kind, Question
 from climassay.statistics import (
     Estimate,
+    Interval,
     PairedComparison,
     constant_baseline,
     mcnemar,
     mean_estimates,
     paired_tests,
     proportion,
+    wilson_interval,
 )
 
 OVERALL = "overall"
@@ -315,6 +318,11 @@ def _dimensions(cell: Cell, outcomes: Sequence[Outcome], seed: int) -> Iterator[
         ours = [rated for rated in ratings if rated.dimension == name]
         issues = Counter(issue for rated in ours for issue in rated.issues)
         [estimate] = mean_estimates([[rated.rating for rated in ours]], seed=seed)
+        if estimate.interval.low == estimate.interval.high:
+            # Ratings that are all alike are not known exactly: as a share of the scale.
+            width, n = HIGHEST - LOWEST, estimate.n
+            ends = wilson_interval((estimate.value - LOWEST) / width * n, n)
+            estimate = replace(estimate, interval=Interval(*(LOWEST + width * end for end in ends)))
         yield DimensionScore(cell, name, estimate, tuple(issues.most_common()))
 
 
@@ -468,8 +476,9 @@ class PositionRow:
     """Share of questions answered right when the correct option stood at each position."""
     recall_spread: float
     """Standard deviation of ``right`` over positions: 0 without position bias (RStd of Zheng et al. 2024)."""
-    p_value: float
-    """Chi-square test that choices spread over positions as the correct options do."""
+    p_value: float | None
+    """Chi-square test that choices spread over positions as the correct options do. None for fewer orders than options:
+    where the correct options stood is chance then, too, and the test would find a bias in one of five guessers."""
     consistent: float
     """Share of questions with the same choice in every order."""
     averaged: Estimate | None
@@ -509,9 +518,7 @@ def _accuracy_rows(key: _Variant, group: Sequence[Prediction], seed: int) -> Ite
     for level in [*present, OVERALL]:
         rows = [row for row in group if level in (OVERALL, row.level)]
         means = _by_question(rows)
-        single = len(rows) == len(means)
-        right, values = sum(row.correct for row in rows), list(means.values())
-        accuracy = proportion(right, len(rows)) if single else mean_estimates([values], seed=seed)[0]
+        accuracy = next(metric_estimates([(METRICS["accuracy"], list(means.values()))], seed))
         yield AccuracyRow(
             *key,
             level,
@@ -563,16 +570,17 @@ def _position_row(key: _Variant, rows: Sequence[Prediction]) -> PositionRow:
     # Pearson's chi-squared test.
     squares = (picked[used] - answered[used]) ** 2 / answered[used]
     p_value = float(chdtrc(used.sum() - 1, squares.sum())) if testable else 1.0
+    orders = max(row.permutation for row in rows) + 1
     choices: dict[str, set[int | None]] = defaultdict(set)
     for row in rows:
         choices[row.question].add(row.chosen)
     return PositionRow(
         *key,
-        orders=max(row.permutation for row in rows) + 1,
+        orders=orders,
         picked=tuple(float(share) for share in picked / max(total, 1)),
         right=tuple(float(share) for share in recall),
         recall_spread=float(recall[stood > 0].std()),
-        p_value=p_value,
+        p_value=p_value if orders >= places else None,
         consistent=float(np.mean([len(chosen) == 1 and None not in chosen for chosen in choices.values()])),
         averaged=_averaged(rows),
     )

@@ -510,7 +510,7 @@ def _position_table(title: str, names: Sequence[str], found: Sequence[tuple[Sequ
             "/".join(f"{100 * share:.0f}" for share in row.picked),
             "/".join(f"{100 * share:.0f}" for share in row.right),
             percent(row.recall_spread),
-            shown_p_value(row.p_value),
+            "-" if row.p_value is None else shown_p_value(row.p_value),
             percent(row.consistent),
             "-"
             if row.averaged is None
@@ -525,6 +525,7 @@ def _position_table(title: str, names: Sequence[str], found: Sequence[tuple[Sequ
         left=len(names),
         grouped=len(names),
         note="picked: share of choices at each position. right: share answered right when the correct option stood "
-        "there; spread: its standard deviation. same choice: questions with one choice in all orders. averaged: "
+        "there; spread: its standard deviation. p: of choices that follow the correct options' positions, with as many "
+        "orders as options. same choice: questions with one choice in all orders. averaged: "
         "accuracy when log-probabilities are averaged over the orders.",
     )

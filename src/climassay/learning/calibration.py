@@ -227,7 +227,8 @@ class Threshold:
     """The precision that was asked for; 0 where none was and everything is kept."""
     precision: Estimate
     """Share of positive items among the labelled ones kept, with its Wilson interval. The threshold was chosen on the
-    same items, so new ones may do a little worse."""
+    same items, so new ones do a little worse: in simulations with 200 labels, where 90% were wanted and reached, new
+    items had 89% on average and less than 90% in six of ten cases (of 1000 labels 89.9%)."""
     yield_: Estimate
     """Share of the items that are kept."""
 

@@ -1,6 +1,7 @@
 """How good a trained model is on items it was not trained on: one record, with intervals and the constant's figures.
 
-Intervals are percentile bootstraps over groups (claims, passages, report sections), whose items are drawn together.
+Intervals are percentile bootstraps over groups (claims, passages, report sections), whose items are drawn together; a
+share of 0 or 1 in all resamples has Wilson's for as many groups.
 """
 
 from collections.abc import Sequence
@@ -17,8 +18,10 @@ from climassay.statistics import (
     Interval,
     ReliabilityBin,
     expected_calibration_error,
+    percentile_interval,
     proportion,
     reliability_curve,
+    share_interval,
 )
 
 FloatArray = NDArray[np.float64]
@@ -190,16 +193,19 @@ def evaluate(
     sums = _sums_by_group(labels, given, said, known, units.astype(np.int64), k)
     size = len(sums)
     draws = np.random.default_rng(seed).multinomial(size, np.full(size, 1 / size), size=resamples).astype(np.float64)
-    ends = [(1 - level) / 2, (1 + level) / 2]
     point = _measures(sums.sum(axis=0, keepdims=True), weights)
     drawn = _measures(np.tensordot(draws, sums, axes=1), weights)
 
     def estimate(name: str, place: int | None = None) -> Estimate:
         value, sampled = (result[name] if place is None else result[name][:, place] for result in (point, drawn))
-        sampled = sampled[np.isfinite(sampled)]
+        sampled, known_value = sampled[np.isfinite(sampled)], float(np.nan_to_num(value[0]))
         # A class without items has no recall: nothing is known of it.
-        low, high = np.quantile(sampled, ends) if len(sampled) else (0.0, 1.0)
-        return Estimate(float(np.nan_to_num(value[0])), Interval(float(low), float(high)), len(labels), level)
+        interval = percentile_interval(sampled, level) if len(sampled) else Interval(0.0, 1.0)
+        if name not in ("log_loss", "ordinal_error"):
+            # Groups that tell about all classes, or about one.
+            held = size if place is None else int(sums[:, place, : k + 1].any(axis=1).sum())
+            interval = share_interval(interval, known_value, max(1, held), level, ends_only=True)
+        return Estimate(known_value, interval, len(labels), level)
 
     shares = counts if weights is None else weights
     most = int(np.argmax(shares))
@@ -217,7 +223,7 @@ def evaluate(
         groups=size,
         failed=int((said < 0).sum()),
         constant=exact if weights is not None else proportion(int(counts[most]), len(labels)),
-        constant_macro_f1=2 * top / (1 + top) / int((counts > 0).sum()),
+        constant_macro_f1=2 * top / (1 + top) / int((shares > 0).sum()),
         accuracy=estimate("accuracy"),
         balanced_accuracy=estimate("balanced_accuracy"),
         macro_f1=estimate("macro_f1"),
@@ -285,8 +291,9 @@ def auroc_estimate(
         made += ahead.sum(axis=1) * behind.sum(axis=1)
     values = np.divide(won, made, out=np.full(len(won), np.nan), where=made > 0)
     sampled = values[1:][np.isfinite(values[1:])]
-    low, high = np.quantile(sampled, [0.025, 0.975]) if len(sampled) else (0.0, 1.0)
-    return Estimate(float(np.nan_to_num(values[0], nan=0.5)), Interval(float(low), float(high)), len(labels))
+    value = float(np.nan_to_num(values[0], nan=0.5))
+    drawn = percentile_interval(sampled) if len(sampled) else Interval(0.0, 1.0)
+    return Estimate(value, share_interval(drawn, value, size, ends_only=True), len(labels))
 
 
 def log_loss(probabilities: FloatArray, truth: IntArray) -> float:

@@ -54,7 +54,7 @@ from climassay.metrics.factual_accuracy import PromptedSupport
 from climassay.models import load_model
 from climassay.models.contract import Encoder, Generator, OptionScorer
 from climassay.prompts import ProfileSettings, profile_of
-from climassay.statistics import Estimate, bootstrap_interval
+from climassay.statistics import Estimate, bootstrap_interval, share_interval
 
 LABELS: Mapping[str, int] = {
     "supports": 0, "entailment": 0, "entails": 0, "confirms": 0, "true": 0,
@@ -268,7 +268,7 @@ def validate_entailment(
         value = float((truth[chosen] != 0).mean())
         drawn = bootstrap_interval(counts[counts[:, 1] > 0], lambda rows: float(np.divide(*rows.sum(axis=0))),
                                    resamples=resamples, seed=seed)  # fmt: skip
-        return Estimate(value, drawn, int(chosen.sum()))
+        return Estimate(value, share_interval(drawn, value, int((counts[:, 1] > 0).sum())), int(chosen.sum()))
 
     return EntailmentScores(
         scorer=scorer.name,

@@ -33,6 +33,7 @@ from climassay.statistics.intervals import (
     paired_tests,
     percentile_interval,
     proportion,
+    share_interval,
     wilson_interval,
 )
 
@@ -42,5 +43,5 @@ __all__ = [
     "cohen_kappa", "constant_baseline", "expected_calibration_error", "fleiss_kappa", "holm", "kendall",
     "krippendorff_alpha", "mcnemar", "mcnemar_power", "mcnemar_sample_size", "mean_estimate", "mean_estimates",
     "paired_difference", "paired_differences", "paired_tests", "percentile_interval", "proportion",
-    "reliability_curve", "selective_curve", "spearman", "wilson_interval",
+    "reliability_curve", "selective_curve", "share_interval", "spearman", "wilson_interval",
 ]  # fmt: skip

@@ -37,7 +37,7 @@ def expected_calibration_error(confidence: ArrayLike, correct: ArrayLike, bins: 
 
     Args:
         confidence: Shape [n], in 0..1.
-        correct: Shape [n], 0 or 1.
+        correct: Shape [n], 0 or 1; 0.5 where an answer is undecided and right by half.
         bins: Number of bins.
 
     Raises:
@@ -136,16 +136,16 @@ def reliability_curve(confidence: ArrayLike, correct: ArrayLike, bins: int = 10)
 
     Args:
         confidence: Shape [n], in 0..1.
-        correct: Shape [n], 0 or 1.
+        correct: Shape [n], 0 or 1; 0.5 where an answer is undecided and right by half.
         bins: Number of bins; empty ones are left out.
 
     Raises:
         InputError: No answers, lists of different lengths, or a confidence outside of 0..1.
     """
-    given, right = np.asarray(confidence, dtype=np.float64), np.asarray(correct, dtype=bool)
+    given, right = np.asarray(confidence, dtype=np.float64), np.asarray(correct, dtype=np.float64)
     if given.shape != right.shape or given.ndim != 1 or given.size == 0:
         raise InputError("A reliability curve needs as many confidences as outcomes, and at least one.")
-    if given.min() < 0 or given.max() > 1:
+    if not ((given >= 0) & (given <= 1)).all():
         raise InputError("A reliability curve needs confidences between 0 and 1.")
     index = np.minimum((given * bins).astype(int), bins - 1)
     return tuple(
@@ -153,7 +153,7 @@ def reliability_curve(confidence: ArrayLike, correct: ArrayLike, bins: int = 10)
             low=k / bins,
             high=(k + 1) / bins,
             confidence=float(given[index == k].mean()),
-            accuracy=proportion(int(right[index == k].sum()), int((index == k).sum())),
+            accuracy=proportion(float(right[index == k].sum()), int((index == k).sum())),
         )
         for k in range(bins)
         if (index == k).any()

@@ -92,6 +92,17 @@ def percentile_interval(values: Sequence[float] | NDArray[np.float64], level: fl
     return Interval(float(low), float(high))
 
 
+def share_interval(drawn: Interval, share: float, n: int, level: float = 0.95, *, ends_only: bool = False) -> Interval:
+    """The bootstrap interval of a share, or Wilson's for ``n`` resampled units where it has no width.
+
+    What no resample changes, for example a share of verdicts that are all right, is not known exactly. Averages over
+    classes (``ends_only``) are so only at 0 and 1: a constant answer has the mean recall 0.5 of two classes for sure.
+    """
+    if drawn.low < drawn.high or (ends_only and 0 < share < 1):
+        return drawn
+    return wilson_interval(min(max(share, 0.0), 1.0) * n, n, level)
+
+
 def bootstrap_interval(
     items: ArrayLike,
     statistic: Callable[[NDArray[np.float64]], float],
@@ -301,6 +312,7 @@ def paired_differences(
     pairs: Sequence[tuple[ArrayLike, ArrayLike]],
     *,
     exact: Sequence[float | None] = (),
+    weights: Sequence[ArrayLike] = (),
     level: float = 0.95,
     flips: int = 20_000,
     seed: int = 0,
@@ -315,6 +327,8 @@ def paired_differences(
     Args:
         pairs: Scores of two systems, each of shape [n], the same items in the same order; n may differ between pairs.
         exact: For each pair the p-value over all flips where it is known, else None; empty where none is.
+        weights: For each pair how much its items weigh, shape [n], for example the sizes of groups whose means are
+            given; empty where all weigh the same.
         level: Confidence level of the intervals.
         flips: Sign flips; the smallest p-value possible is 1 / (flips + 1), and Holm's correction multiplies it by the
             number of tests.
@@ -337,18 +351,21 @@ def paired_differences(
     for alike in _by_length(gaps):
         for start in range(0, len(alike), _PAIRS_AT_ONCE):
             places = alike[start : start + _PAIRS_AT_ONCE]
-            means = _subset_means(np.stack([gaps[place] for place in places], axis=1), flips, seed)
-            for place, typical in zip(places, means.T, strict=True):
+            table = np.stack([gaps[place] for place in places], axis=1)
+            heavy = np.stack([np.asarray(weights[place], np.float64) for place in places], axis=1) if weights else None
+            means = _subset_means(table, flips, seed, heavy)
+            values = np.average(table, axis=0, weights=heavy)
+            for place, value, typical in zip(places, values.tolist(), means.T, strict=True):
                 known = exact[place] if exact else None
-                results[place] = _sign_flip_test(gaps[place], typical, known, level)
+                results[place] = _sign_flip_test(gaps[place], value, typical, known, level)
     return [results[place] for place in range(len(gaps))]
 
 
 def _sign_flip_test(
-    gaps: NDArray[np.float64], typical: NDArray[np.float64], exact: float | None, level: float
+    gaps: NDArray[np.float64], value: float, typical: NDArray[np.float64], exact: float | None, level: float
 ) -> PairedDifference:
     """Test and interval of a pair from the means of random subsets and of what these leave, shape [2 * flips]."""
-    value, flips = float(gaps.mean()), len(typical) // 2
+    flips = len(typical) // 2
     slack = 1e-12 * (1 + float(np.abs(gaps).max()))
     # Flipping a subset leaves the sum as extreme exactly where the subset's mean has the other sign, or is 0.
     ahead = typical > slack if value > 0 else typical < -slack
@@ -402,13 +419,16 @@ def _rows_at_once(size: int) -> int:
     return _ROWS_AT_ONCE if size <= _MANY_ITEMS else max(1, 2_000_000 // size)
 
 
-def _subset_means(table: NDArray[np.float64], flips: int, seed: int) -> NDArray[np.float64]:
+def _subset_means(
+    table: NDArray[np.float64], flips: int, seed: int, weights: NDArray[np.float64] | None = None
+) -> NDArray[np.float64]:
     """Means of random subsets of the rows and of the rows that each leaves out, NaN where these are none.
 
     Args:
         table: Shape [items, columns].
         flips: Number of random subsets.
         seed: Seed of their draw.
+        weights: Shape [items, columns]; None: all alike.
 
     Returns:
         Shape [2 * flips, columns].
@@ -416,7 +436,11 @@ def _subset_means(table: NDArray[np.float64], flips: int, seed: int) -> NDArray[
     generator = np.random.default_rng(seed)
     size, columns = table.shape
     sums, numbers = np.empty((flips, columns)), np.empty((flips, columns))
-    counts = [np.unique(column, return_counts=True) for column in table.T] if size > _MANY_ITEMS else []
+    whole: NDArray[np.float64] | int = size
+    if weights is not None:
+        table, whole = table * weights, weights.sum(axis=0)
+    many = size > _MANY_ITEMS and weights is None
+    counts = [np.unique(column, return_counts=True) for column in table.T] if many else []
     few = [place for place, (values, _) in enumerate(counts) if len(values) <= _FEW_VALUES]
     for place in few:
         values, number = counts[place]
@@ -427,9 +451,12 @@ def _subset_means(table: NDArray[np.float64], flips: int, seed: int) -> NDArray[
     for start in range(0, flips if others else 0, step):
         rows = slice(start, min(start + step, flips))
         flipped = 1.0 - generator.integers(0, 2, size=(rows.stop - start, size), dtype=np.int8)
-        sums[rows, others], numbers[rows, others] = flipped @ table[:, others], flipped.sum(axis=1, keepdims=True)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        means = np.stack([sums / numbers, (table.sum(axis=0) - sums) / (size - numbers)])
+        sums[rows, others] = flipped @ table[:, others]
+        numbers[rows, others] = flipped.sum(axis=1, keepdims=True) if weights is None else flipped @ weights[:, others]
+    # Where nothing is left out, rounding must not leave a sum: it would count as evidence for one side.
+    rest = np.where(numbers < whole, table.sum(axis=0) - sums, 0.0)
+    with np.errstate(invalid="ignore"):
+        means = np.stack([sums / numbers, rest / (whole - numbers)])
     return means.reshape(2 * flips, -1)
 
 
@@ -488,19 +515,21 @@ def mcnemar_power(gain: float, loss: float, n: int, alpha: float = 0.05) -> floa
 
 
 def mcnemar_sample_size(gain: float, loss: float, power: float = 0.8, alpha: float = 0.05, limit: int = 100_000) -> int:
-    """Smallest n (found by doubling and bisection) at which :func:`mcnemar_power` reaches ``power``.
+    """Number of items at which :func:`mcnemar_power` reaches ``power``, found by doubling and bisection.
+
+    The power of an exact test falls a little at some numbers while it rises on the whole, so that a slightly smaller
+    number may reach it, too.
 
     Raises:
         InputError: gain equals loss, or more than ``limit`` items would be needed.
     """
     if gain == loss:
         raise InputError("Systems that gain and lose equally often cannot be distinguished by any number of items.")
-    high = 8
+    low, high = 0, 8
     while mcnemar_power(gain, loss, high, alpha) < power:
-        high *= 2
+        low, high = high, 2 * high
         if high > limit:
             raise InputError(f"More than {limit} items would be needed.")
-    low = high // 2
     while low + 1 < high:
         middle = (low + high) // 2
         low, high = (low, middle) if mcnemar_power(gain, loss, middle, alpha) >= power else (middle, high)

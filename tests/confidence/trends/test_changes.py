@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy.stats import ttest_ind
 
 from climassay.confidence.trends import (
     analyse_trends,
@@ -58,6 +59,18 @@ def test_a_planted_change_is_found_and_no_other():
     assert first.interval.low < first.value < first.interval.high
     assert first.value == pytest.approx(first.means[1] - first.means[0])
     assert (first.before, first.after, first.sections, first.statements) == ("AR5", "AR6", (20, 20), (80, 80))
+
+
+def test_few_sections_of_one_statement_have_the_interval_of_welchs_test():
+    statements, model = two_cycles(np.random.default_rng(4), sections=5, each=1)
+    cases = cases_of(statements, model)
+    for one in (change for change in topic_changes(cases, TOPICS) if change.topic is not None):
+        before, after = (
+            [case.score for case in cases.tagged if case.topic == one.topic and case.column == cycle]
+            for cycle in ("AR5", "AR6")
+        )
+        expected = ttest_ind(after, before, equal_var=False).confidence_interval(0.95)
+        assert one.interval == pytest.approx(expected)
 
 
 def test_where_nothing_changed_few_changes_are_claimed():

@@ -296,7 +296,7 @@ class TopicChange:
     statements: tuple[int, int]
     sections: tuple[int, int]
     interval: Interval
-    """95% interval of the difference, from the standard errors over sections."""
+    """95% interval of the difference, from the standard errors over sections and Welch's t distribution."""
     p: float
     """Two-sided p-value of no difference, by permutation."""
     p_holm: float
@@ -340,6 +340,8 @@ def topic_changes(cases: Cases, topics: int, *, seed: int = 0) -> tuple[TopicCha
 
 def _change(topic: int | None, cases: Sequence[Case], before: str, after: str, seed: int) -> TopicChange | None:
     """The change of one topic; None with too few sections on either side."""
+    from scipy.special import stdtrit  # scipy.stats takes a second to import.
+
     sections: dict[tuple[str, tuple[str, str]], list[int]] = {}
     for case in cases:
         sections.setdefault((case.column, case.section), []).append(case.score)
@@ -350,9 +352,10 @@ def _change(topic: int | None, cases: Sequence[Case], before: str, after: str, s
         return None
     sums = np.array([float(sum(sections[name])) for name in names])
     counts = np.array([float(len(sections[name])) for name in names])
-    (difference,), (error,) = _mean_differences(later[None], sums, counts)
+    (difference,), (error,), (freedom,) = _mean_differences(later[None], sums, counts)
     p = _permutation_p(later, sums, counts, np.random.default_rng([_STREAM, seed, 0 if topic is None else topic + 1]))
     sides = [(sums[side].sum(), counts[side].sum()) for side in (~later, later)]
+    reach = float(stdtrit(freedom, 0.975))
     return TopicChange(
         topic,
         before,
@@ -360,7 +363,7 @@ def _change(topic: int | None, cases: Sequence[Case], before: str, after: str, s
         (float(sides[0][0] / sides[0][1]), float(sides[1][0] / sides[1][1])),
         (int(sides[0][1]), int(sides[1][1])),
         sizes,
-        Interval(float(difference - _Z95 * error), float(difference + _Z95 * error)),
+        Interval(float(difference - reach * error), float(difference + reach * error)),
         p,
         p,
     )
@@ -370,7 +373,7 @@ def _permutation_p(
     later: NDArray[np.bool_], sums: FloatArray, counts: FloatArray, generator: np.random.Generator
 ) -> float:
     def ratios(sides: NDArray[np.bool_]) -> FloatArray:
-        differences, errors = _mean_differences(sides, sums, counts)
+        differences, errors, _ = _mean_differences(sides, sums, counts)
         return np.abs(differences) / np.maximum(errors, 1e-9)
 
     (seen,) = ratios(later[None])
@@ -384,13 +387,16 @@ def _permutation_p(
     return (beyond + 1) / (drawn + 1)
 
 
-def _mean_differences(later: NDArray[np.bool_], sums: FloatArray, counts: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Difference of the means of statements and its standard error over sections, by linearisation of the ratio.
+def _mean_differences(
+    later: NDArray[np.bool_], sums: FloatArray, counts: FloatArray
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Difference of the means of statements, its standard error over sections, and that error's degrees of freedom.
 
-    ``later`` [permutations, sections] says which sections are taken for the later column's; sums and counts have shape
+    The error is by linearisation of the ratio, its degrees of freedom are Welch and Satterthwaite's. ``later``
+    [permutations, sections] says which sections are taken for the later column's; sums and counts have shape
     [sections], the results [permutations].
     """
-    means, variances = [], []
+    means, variances, shares = [], [], []
     moments = np.stack([sums, counts, sums * sums, sums * counts, counts * counts], axis=1)
     for side in (~later, later):
         size = side.sum(axis=1)
@@ -399,4 +405,8 @@ def _mean_differences(later: NDArray[np.bool_], sums: FloatArray, counts: FloatA
         spread = np.clip(squares - 2 * mean * products + mean * mean * n_squares, 0, None)
         means.append(mean)
         variances.append(size / (size - 1) * spread / n**2)
-    return means[1] - means[0], np.sqrt(variances[0] + variances[1])
+        shares.append(variances[-1] ** 2 / (size - 1))
+    variance = variances[0] + variances[1]
+    # Sections that are all alike have no error, and any number of degrees of freedom.
+    freedom = np.divide(variance**2, shares[0] + shares[1], out=np.ones_like(variance), where=variance > 0)
+    return means[1] - means[0], np.sqrt(variance), freedom
