@@ -66,7 +66,7 @@ def test_topics_then_a_report(place, run, grouping, monkeypatch):
     assert "by hand" in out
 
     html, tables = place / "r.html", place / "tables"
-    data = json_of(run("report", statements, topics, "--html", html, "--tables", tables, "--json"))
+    data = json_of(run("report", statements, topics, "-o", html, "--tables", tables, "--json"))
     assert data["columns"] == ["WG1", "WG2"]
     assert "My topic" in html.read_text()
     assert (tables / "scores.csv").read_text().startswith("topic,working group,score,low,high")

@@ -111,13 +111,13 @@ def test_bad_input_is_one_sentence(place, command, monkeypatch, tmp_path, argume
 
 def test_the_report_is_one_file(place, command, tmp_path):
     page = tmp_path / "report.html"
-    code, _, err = command("report", place[1], "--html", page, "--against", book_path("physical_climate"))
+    code, _, err = command("report", place[1], "-o", page, "--against", book_path("physical_climate"))
     assert code == 0
     assert str(page) in err.replace("\n", "")
     text = page.read_text(encoding="utf-8")
     assert "Questions that share words with" in text
     assert "What about mcq number 3?" in text
-    data = json_of(command("report", place[1], "--html", page, "--json"))
+    data = json_of(command("report", place[1], "-o", page, "--json"))
     assert data["html"] == str(page)
 
 

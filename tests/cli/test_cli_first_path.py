@@ -48,7 +48,7 @@ def test_from_a_book_to_an_answer_and_a_score(climassay, book, tmp_path):
     arguments = ["evaluate", "mcq", "primer", "--limit", "4", "-s", "default", "-s", "rag:heat", "-k", "1"]
     result = json_of(climassay(
         *arguments, "--permutations", "2", "--scoring", "likelihood", "--scoring", "letter",
-        "--csv", str(files["csv"]), "--markdown", str(files["md"]), "--html", str(files["html"]),
+        "-o", str(files["csv"]), "-o", str(files["md"]), "-o", str(files["html"]),
         "--predictions", str(files["jsonl"]), "--json",
     ))  # fmt: skip
     assert result["n"] == 4

@@ -158,7 +158,7 @@ def test_simulate(tmp_path, climassay, labels):
     html = tmp_path / "simulation.html"
     out = done(climassay(
         "generate validate simulate", labels, "--splits", 2, "--start", 6, "--batch", 10, "--strategies",
-        "random,margin", "--html", html,
+        "random,margin", "-o", html,
     ))  # fmt: skip
     assert "Gain over random choice" in out
     assert "margin" in out

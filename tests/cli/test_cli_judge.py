@@ -175,7 +175,7 @@ def test_evaluate_scores_a_judge_on_items_that_it_does_not_know(climassay, table
 def test_rank_orders_every_group(climassay, table, probe, sort, tmp_path):
     found = json_of(climassay(
         "rank", table, *COLUMNS, "--probe", probe, "--sort", sort, "--label", "relevance", "--json",
-        "--csv", tmp_path / "r.csv", "--html", tmp_path / "r.html",
+        "-o", tmp_path / "r.csv", "-o", tmp_path / "r.html",
     ))  # fmt: skip
     for group in ARTICLES:
         ours = [row for row in found["items"] if row["group"] == group]

@@ -46,7 +46,7 @@ def test_score_of_cloze_answers(climassay, tmp_path):
 
 def test_calibrate_window_on_the_primer(climassay, tmp_path):
     html, table = tmp_path / "window.html", tmp_path / "window.csv"
-    data = json_of(climassay("metrics calibrate-window", "--html", html, "--csv", table, "--json"))
+    data = json_of(climassay("metrics calibrate-window", "-o", html, "-o", table, "--json"))
     assert data["calibration"]["chosen"] == 5
     assert data["calibration"]["n_right"] == data["calibration"]["n_wrong"] == 20
     assert "authors" in data["source"]

@@ -25,7 +25,7 @@ def pairs(tmp_path):
 
 def test_validate_the_bundled_scorer(climassay, tmp_path, pairs):
     page = tmp_path / "report.html"
-    code, out, err = climassay("metrics entailment evaluate bundled", pairs, "--html", page)
+    code, out, err = climassay("metrics entailment evaluate bundled", pairs, "-o", page)
     assert code == 0
     assert "bundled" in out
     assert "most frequent class" in out

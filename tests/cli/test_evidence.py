@@ -49,7 +49,7 @@ def train(climassay, file, head, *more):
 
 def test_prompts_are_scored_and_asked_once(climassay, file, tmp_path):
     html, csv, rows = tmp_path / "report.html", tmp_path / "scores.csv", tmp_path / "rows.jsonl"
-    files = ("--html", html, "--csv", csv, "--predictions", rows)
+    files = ("-o", html, "-o", csv, "--predictions", rows)
     data = json_of(climassay("factcheck", "evidence", file, "--limit", 8, "--json", *files))
     assert (data["claims"], data["left_out"], data["failed"]) == (8, CLAIMS - 8, 0)
     assert data["scores"]["n"] == 8

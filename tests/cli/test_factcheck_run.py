@@ -62,8 +62,8 @@ def climassay(monkeypatch, climassay):
 def test_three_claims_are_scored_and_written_and_asked_once(climassay, claims, workspace, model, tmp_path):
     files = {name: tmp_path / name for name in ("report.html", "debates.jsonl", "tables.md", "pages")}
     options = [
-        "--truth", "verdict", "--leave-one-out", "--html", files["report.html"], "--pages", files["pages"],
-        "--transcripts", files["debates.jsonl"], "--markdown", files["tables.md"],
+        "--truth", "verdict", "--leave-one-out", "-o", files["report.html"], "--pages", files["pages"],
+        "--transcripts", files["debates.jsonl"], "-o", files["tables.md"],
     ]  # fmt: skip
     told = json_of(climassay(*command(claims, workspace, model, *options, "--json")))
     assert set(told) == KEYS

@@ -55,7 +55,7 @@ READS: Mapping[str, tuple[Arguments, ...]] = {
     "confidence compare": ((BAD, "{document}"), ("{document}", BAD)),
     "confidence lint": ((BAD,), ("{document}", "--tagger", BAD), ("{document}", "-o", "out.docx")),
     "confidence topics": ((BAD, "--words-only"),),
-    "confidence report": ((BAD, BAD, "--html", "{out}"), ("{statements}", BAD, "--html", "{out}")),
+    "confidence report": ((BAD, BAD, "-o", "{out}"), ("{statements}", BAD, "-o", "{out}")),
     "confidence tag train": ((BAD, "--output", "{out}"),),
     "confidence tag evaluate": ((BAD,), ("bundled", BAD)),
     "confidence tag apply": ((BAD, "Seas rise."),),
@@ -186,19 +186,19 @@ COMMANDS = {
         "-w {w} --json"
     ),
     "judge rank": LongCommand(
-        f"judge rank {{given}}/few.jsonl --group group --quality 'is long' {ASKING} --csv {{out}}/ranking.csv "
+        f"judge rank {{given}}/few.jsonl --group group --quality 'is long' {ASKING} -o {{out}}/ranking.csv "
         "-w {w} --json"
     ),
     "judge insert": LongCommand(
         f"judge insert {{given}}/new.jsonl --anchors {{given}}/few.jsonl --kind claims --method pairs --label score "
-        f"--levels 0,1,2 --samples 2 --csv {{out}}/labels.csv {ASKING} -w {{w}} --json"
+        f"--levels 0,1,2 --samples 2 -o {{out}}/labels.csv {ASKING} -w {{w}} --json"
     ),
     "judge ablate": LongCommand(
         "judge ablate {given}/probe.safetensors {given}/items.jsonl --group group --controls 1 --limit-groups 2 "
         "--limit-items 4 --model {model} -w {w} --json",
         before=_TRAIN_PROBE,
     ),
-    "check": LongCommand(f"factcheck {CLAIM} {DEBATE} --force {ASKING} --html {{out}}/page.html -w {{w}} --json"),
+    "check": LongCommand(f"factcheck {CLAIM} {DEBATE} --force {ASKING} -o {{out}}/page.html -w {{w}} --json"),
     "factcheck fallacies train": LongCommand(
         "factcheck fallacies train {given}/fallacies.csv -o {out}/f.safetensors --folds 2 --json"
     ),
@@ -256,7 +256,7 @@ COMMANDS = {
         "--names {out}/names.toml -w {w} --json"
     ),
     "confidence report": LongCommand(
-        "confidence report {given}/observed.jsonl {given}/topics.json --tagger bundled --html {out}/page.html "
+        "confidence report {given}/observed.jsonl {given}/topics.json --tagger bundled -o {out}/page.html "
         "--tables {out}/tables -w {w} --json",
         before="confidence topics {given}/observed.jsonl --topics 6 --place-untagged --words-only "
         "-o {given}/topics.json --json",
@@ -365,7 +365,7 @@ WRITES: dict[str, WritingCommand] = {
         "--names",
         new=True,
     ),
-    **_options("confidence report", "{given}/planted.jsonl {given}/topics.json -w {w} --html {given}/r.html", "--html"),
+    **_options("confidence report", "{given}/planted.jsonl {given}/topics.json -w {w} -o {given}/r.html", "--html"),
     **_options("confidence report", "{given}/planted.jsonl {given}/topics.json -w {w}", "--tables", folder=True),
     **_options("confidence tag apply", "bundled 'Seas rise.'", "--output"),
     **_options(

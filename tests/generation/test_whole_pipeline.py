@@ -131,7 +131,7 @@ def generate(monkeypatch, capsys, workspace, *arguments):
 def test_good_outputs_become_a_complete_benchmark(monkeypatch, capsys, books, recipe, tmp_path):
     writer = Writer()
     with ApiServer(rule=writer) as server:
-        told = generate(monkeypatch, capsys, books, "run", recipe(server.url), "--html", tmp_path / "report.html")
+        told = generate(monkeypatch, capsys, books, "run", recipe(server.url), "-o", tmp_path / "report.html")
     assert told["complete"], told
     with Records(books.records_url) as records:
         drafts = list(DatasetStore(records).drafts("good"))

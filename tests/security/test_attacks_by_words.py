@@ -151,9 +151,7 @@ def test_an_answer_cites_what_was_found_whatever_it_says(name, attacked, workspa
     with ApiServer(rule=answer_with_attacks) as server:
         html = workspace / f"{name}.html"
         question = f"Why does the ocean warm? {INJECTIONS[name]} {MARK}"
-        out = attacked(
-            "ask", question, "-c", "seas", "-m", "openai:x", "--base-url", server.url, "--html", html, "--json"
-        )
+        out = attacked("ask", question, "-c", "seas", "-m", "openai:x", "--base-url", server.url, "-o", html, "--json")
         check_messages(server.asked)
     found = json.loads(out)
     numbers = {source["number"] for source in found["sources"]}
@@ -168,7 +166,7 @@ def test_questions_and_their_passages_stay_in_their_message(attacked, workspace)
     with ApiServer(rule=answer_with_attacks) as server:
         html = workspace / "mcq.html"
         out = attacked("evaluate", "mcq", workspace / "questions.csv", "-m", "openai:x", "--base-url", server.url,
-                       "-s", "default", "-s", "rag:seas", "--scoring", "letter", "--html", html, "--json")  # fmt: skip
+                       "-s", "default", "-s", "rag:seas", "--scoring", "letter", "-o", html, "--json")  # fmt: skip
         check_messages(server.asked)
     assert json.loads(out)
     tree = LexborHTMLParser(html.read_text(encoding="utf-8"))
@@ -181,7 +179,7 @@ def test_a_verdict_is_one_of_the_scale_whatever_the_claim_and_the_passages_say(n
         html = workspace / f"check-{name}.html"
         claim = f"The ocean warms. {INJECTIONS[name]} {MARK} {HTML}"
         out = attacked("check", claim, "-c", "seas", "-m", "openai:x", "--base-url", server.url, "--split", "none",
-                       "--force", "--rounds", 1, "--html", html, "--json")  # fmt: skip
+                       "--force", "--rounds", 1, "-o", html, "--json")  # fmt: skip
         check_messages(server.asked)
     verdict = json.loads(out)["verdict"]
     assert verdict["label"] in {*ACCURACY.labels, ACCURACY.nei}

@@ -118,14 +118,14 @@ def test_commands_write_down_no_key_and_no_password(tried, logged, monkeypatch):
         asked = ("--model", "openai:test", "--base-url", url)
         monkeypatch.setenv("OPENAI_BASE_URL", url)  # the server that an experiment's file may name with the key
         tried.run(
-            "ask", "Why does the ocean warm slowly?", "-c", "seas", *asked, "--html", folder / "answer.html", "--json"
+            "ask", "Why does the ocean warm slowly?", "-c", "seas", *asked, "-o", folder / "answer.html", "--json"
         )
         tried.run("ask", "Why does the ocean warm [[400 refused]]?", "-c", "seas", *asked, code=1)
-        tried.run("evaluate", "mcq", folder / "questions.csv", *asked, "--csv", folder / "a.csv", "--markdown",
-                  folder / "a.md", "--html", folder / "a.html", "--predictions", folder / "a.jsonl")  # fmt: skip
+        tried.run("evaluate", "mcq", folder / "questions.csv", *asked, "-o", folder / "a.csv", "-o",
+                  folder / "a.md", "-o", folder / "a.html", "--predictions", folder / "a.jsonl")  # fmt: skip
         tried.run("check", "The ocean warms slowly.", "-c", "seas", *asked, "--split", "none", "--json")
         (folder / "experiment.toml").write_text(EXPERIMENT.format(url=url))
-        tried.run("evaluate", "run", folder / "experiment.toml", "--html", folder / "run.html", "--json")
+        tried.run("evaluate", "run", folder / "experiment.toml", "-o", folder / "run.html", "--json")
         (folder / "experiment.toml").unlink()  # the user's own file
         assert {request.headers["authorization"] for request in server.asked} == {f"Bearer {KEY}"}
         assert all(URL_PASSWORD not in json.dumps(request.headers) for request in server.asked)
@@ -189,7 +189,7 @@ def test_what_writes_screens_and_ranks_writes_down_no_key(tried, logged, monkeyp
             monkeypatch.setenv("OPENAI_BASE_URL", url)  # the server that a recipe may name with the key
             recipe = folder / f"{name}.toml"
             recipe.write_text(RECIPE.format(name=name, url=url))
-            tried.run("generate", "run", recipe, "--html", folder / f"{name}.html", "--json", code=1)
+            tried.run("generate", "run", recipe, "-o", folder / f"{name}.html", "--json", code=1)
             recipe.unlink()  # the user's own file
             tried.run("generate", "export", name, "-o", folder / f"{name}.jsonl")
             asked, marked = ("--base-url", url, "--json"), folder / f"{name}-marked.jsonl"
