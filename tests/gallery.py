@@ -48,7 +48,7 @@ def follow_tutorials(folder):
         (folder / tutorial).mkdir()
         for _ in Reader(folder / tutorial).follow(DOCS / "tutorials" / f"{tutorial}.md"):
             pass
-        shutil.copy(folder / tutorial / written, DOCS / "gallery" / name)
+        shutil.copyfile(folder / tutorial / written, DOCS / "gallery" / name)
         print(f"docs/gallery/{name} written")
 
 
@@ -59,7 +59,7 @@ def show_demo(chromium, folder):
     with contextlib.chdir(folder):
         app(["demo", "--output", "demo/report.html"], standalone_mode=False)
     browser, loop = chromium
-    for file, name, size in (("report", "demo-report", (1000, 2160)), ("factcheck", "factcheck-page", (900, 1500))):
+    for file, name, size in (("report", "demo-report", (1000, 2390)), ("factcheck", "factcheck-page", (900, 1500))):
         with inside(loop):
             page = browser.new_page(viewport=dict(zip(("width", "height"), size, strict=True)))
             page.goto((folder / "demo" / f"{file}.html").as_uri())
