@@ -100,8 +100,8 @@ def _fits(node: ast.expr, value: Any) -> bool:
             return False
         items = value if isinstance(value, (list, tuple)) and inside else ()
         return all(any(_fits(one, item) for kind in inside for one in _types(kind)) for item in items)
-    # A class of ours, a protocol, or the name of a choice of strings.
-    return not isinstance(value, _BUILTIN) or any(one.__name__ == name for one in type(value).__mro__)
+    # A class of ours, a protocol, or the name of a choice of strings, which the function checks itself.
+    return not isinstance(value, _BUILTIN) or any(one.__name__ in (name, "str") for one in type(value).__mro__)
 
 
 def _with_paths(taken: list[ast.expr], value: Any) -> Any:
