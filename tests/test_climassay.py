@@ -5,6 +5,7 @@ import doctest
 import inspect
 import subprocess
 import sys
+from collections.abc import Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
@@ -12,12 +13,14 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import climassay
 from api_server import ApiServer
 from climassay.api import benchmarks
 from climassay.api.judges import side_by_side_judge
+from climassay.arguments import checking_arguments
 from climassay.errors import InputError
 from climassay.evaluation import BenchmarkSpec, ExperimentPlan, ModelSpec, parse_spec
 from climassay.generation import CountSpec, Recipe, WriterSpec
@@ -70,6 +73,35 @@ def test_an_argument_of_a_wrong_type_is_named_in_one_sentence(name):
             }
             with pytest.raises(InputError, match=rf"^{name}: \w+ must be .+, not .+\.$"):
                 function(**{**given, parameter: [b"what"]})
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_what_a_function_takes_by_default_is_of_a_type_that_it_takes(name):
+    defaults = {
+        one.name: one.default
+        for one in inspect.signature(getattr(climassay, name)).parameters.values()
+        if one.default is not one.empty
+    }
+
+    def function(**given):
+        return given
+
+    function.__signature__ = inspect.signature(getattr(climassay, name)).replace(
+        parameters=[
+            one.replace(kind=one.KEYWORD_ONLY)
+            for one in inspect.signature(getattr(climassay, name)).parameters.values()
+            if one.name in defaults
+        ]
+    )
+    assert checking_arguments(function)(**defaults) == defaults
+
+
+def test_numbers_of_numpy_and_choices_by_name_are_taken():
+    def function(share: float, count: int, sure: bool, choice: "QuestionSet", names: "Sequence[str]"):
+        return share, count, sure, choice, names
+
+    given = np.float32(0.5), np.int64(2), np.bool_(True), "one", np.array(["a"])
+    assert checking_arguments(function)(*given) == given
 
 
 def test_an_argument_that_is_missing_is_named_with_its_function():

@@ -94,7 +94,9 @@ def _fits(node: ast.expr, value: Any) -> bool:
     if name == "Callable":
         return callable(value)
     if name in _PLAIN:
-        return isinstance(value, _PLAIN[name][0])
+        return isinstance(value, _PLAIN[name][0]) or (
+            name == "bool" and type(value).__name__ in ("bool", "bool_")
+        )  # NumPy's
     if name in _MANY:
         if not isinstance(value, Iterable) or isinstance(value, (str, bytes, PathLike, Mapping)):
             return False
