@@ -213,7 +213,7 @@ def test_a_model_that_gives_nothing_ends_the_pipeline(store):
 @pytest.mark.parametrize(
     ("stop", "said"),
     [
-        (StopSpec(asked=10), "it has 10 drafts, the most"),
+        (StopSpec(asked=10), "10 drafts written, the most"),
         (StopSpec(cost=0.10), "the budget of \\$0.1 is spent"),
         (StopSpec(min_yield=0.5, after=9), "only 0 of 12 drafts were accepted"),
     ],
