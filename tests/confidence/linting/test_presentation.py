@@ -64,6 +64,7 @@ GERMAN = "Die Hitzewellen werden mit der Erwärmung in Zukunft zunehmen, und das
         ("Whisk the eggs. Bake for an hour.", False, True),
         ("See low-confidence processes in the annex.", False, True),
         (GERMAN, False, False),
+        ("Le niveau de la mer montera (confiance élevée).", True, False),
     ],
 )
 def test_no_findings_comfort_only_where_there_was_something_to_check(text, holds, english):

@@ -52,6 +52,8 @@ _LETTERS_OF_WORD = re.compile(r"[^\W\d_]+")
 _SAMPLE = 200_000
 _FEWEST = 20
 _LATIN = re.compile(r"[A-Za-zÀ-ɏ]")
+_LANGUAGE_OF_LEVEL = {"confiance": "French", "confianza": "Spanish"}
+"""What the word of a level tells of a text that is too short to tell by its other words."""
 
 
 def language_of(texts: Iterable[str]) -> str | None:
@@ -61,7 +63,10 @@ def language_of(texts: Iterable[str]) -> str | None:
     if len(words) >= _FEWEST and sum(_LATIN.match(word) is not None for word in words) < len(words) / 2:
         return "another script"
     counts = Counter(name for word in words for name in _LANGUAGES_OF.get(word, ()))
-    return counts.most_common(1)[0][0] if counts.total() >= _FEWEST else None
+    if counts.total() >= _FEWEST:
+        return counts.most_common(1)[0][0]
+    levels = (name for word, name in _LANGUAGE_OF_LEVEL.items() if word in words)
+    return next((name for name in levels if counts[name] >= counts["English"]), None)
 
 
 def check_language(title: str, texts: Iterable[str]) -> None:
