@@ -16,7 +16,7 @@ from climassay.claim_identity import claim_key
 from climassay.errors import InputError
 from climassay.factcheck.scales import Scale
 from climassay.reporting import Dot, DotPlot, Report, Section, Table, percent, percent_interval
-from climassay.statistics import Estimate, Interval, proportion
+from climassay.statistics import Estimate, Interval, share_interval
 
 Unknown = Literal["error", "wrong"]
 """What becomes of a prediction that is not a verdict of the scale."""
@@ -258,10 +258,10 @@ def _figures(coded: _Coded, names: Sequence[str], how: _Resampling) -> VerdictFi
     def estimates(sample: NDArray[np.int64], samples: NDArray[np.int64]) -> list[Estimate]:
         spread = np.quantile(_averages(samples), [(1 - how.level) / 2, (1 + how.level) / 2], axis=1)
         return [
-            proportion(value * claims, claims, how.level)
-            if low == high and value in (0, 1)
-            else Estimate(value, Interval(low, high), claims, how.level)
-            for value, (low, high) in zip(_averages(sample[None])[:, 0].tolist(), spread.T.tolist(), strict=True)
+            Estimate(
+                value, share_interval(Interval(*ends), value, claims, how.level, ends_only=True), claims, how.level
+            )
+            for value, ends in zip(_averages(sample[None])[:, 0].tolist(), spread.T.tolist(), strict=True)
         ]
 
     accuracy, precision, recall, f1 = estimates(counts, resampled)
