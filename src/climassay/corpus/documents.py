@@ -239,6 +239,17 @@ class Block:
 
 
 @dataclass(frozen=True, slots=True)
+class LeftOut:
+    """Number of blocks of one kind that a reader left out of a document, with the pages they are on."""
+
+    kind: str
+    """Plural noun that follows the number in a sentence, for example ``references`` or ``navigation blocks``."""
+    count: int
+    pages: tuple[int, ...] = ()
+    """Pages in ascending order, from 1; empty for formats without pages."""
+
+
+@dataclass(frozen=True, slots=True)
 class Document:
     """One work as it was read: a PDF, a web page, a book, or the rows of a table that belong to one work."""
 
@@ -257,6 +268,8 @@ class Document:
     licence: str | None = None
     media: str = "text"
     """pdf, html, markdown, text, epub, docx or table."""
+    left_out: tuple[LeftOut, ...] = field(default=(), compare=False)
+    """Blocks that the reader left out, at most one entry a kind."""
     path: str | None = field(default=None, compare=False, repr=False)
     """File that it was read from; None where that holds other documents as well."""
 
