@@ -27,10 +27,10 @@ FLOW = (
     ("judging", "evaluation"),
     ("confidence", "factcheck", "generation"),
     ("integrations",),
-    ("session", "merging"),
+    ("session",),
     ("api",),
     ("demo",),
-    ("quickstart", "doctor", "web"),
+    ("doctor", "web"),
     ("cli",),
 )
 """Rooms from the lowest to the highest; a room imports from those before its own place only."""

@@ -87,7 +87,7 @@ VERBS: tuple[Callable[..., Result], ...] = (
     climassay.import_records, climassay.insert_statements, climassay.list_adapters, climassay.list_checks,
     climassay.list_collections, climassay.list_datasets, climassay.list_models, climassay.list_presets,
     climassay.list_prompts, climassay.list_runs, climassay.list_screening_checks, climassay.measure_faithfulness,
-    climassay.merge_records, climassay.model_usage, climassay.name_fallacies, climassay.open_annotation,
+    climassay.model_usage, climassay.name_fallacies, climassay.open_annotation,
     climassay.plan_questions, climassay.remove_documents, climassay.rename_document, climassay.report_experiment,
     climassay.report_topics, climassay.retrain_validator, climassay.run_experiment_file, climassay.show_adapter,
     climassay.show_check, climassay.show_collection, climassay.show_prompt, climassay.show_record,

@@ -108,7 +108,6 @@ if TYPE_CHECKING:
         export_records as export_records,
         import_records as import_records,
         list_runs as list_runs,
-        merge_records as merge_records,
         model_usage as model_usage,
         show_record as show_record,
     )

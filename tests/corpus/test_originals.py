@@ -1,6 +1,5 @@
 """The files that documents were read from: kept once, gone with the last collection; and documents under new titles."""
 
-import shutil
 from dataclasses import replace
 
 import pytest
@@ -9,8 +8,6 @@ from climassay.corpus import Collection, read, remove_collection
 from climassay.corpus.collection_storage import StoredDocument, distinct_titles
 from climassay.corpus.documents import ReadOptions, TableColumns
 from climassay.errors import InputError
-from climassay.merging import merge_workspace
-from climassay.records import Records
 from climassay.workspace import Workspace
 from library_parts import CLOUD, GLACIER, OCEAN, pdf_of
 from topic_encoder import TopicEncoder
@@ -102,18 +99,6 @@ def test_only_ids_name_files(workspace, seas, name):
     collection, _ = add(workspace, "seas", seas)
     (workspace.root / "0123456789abcdef").write_text("not ours")
     assert collection.originals.find(name) is None
-
-
-def test_files_come_along_when_a_workspace_is_taken_in(workspace, seas, tmp_path):
-    there = Workspace.open(tmp_path / "there")
-    add(there, "copied", seas)
-    add(workspace, "both", seas, keep_originals=False)
-    add(there, "both", seas)
-    with Records(workspace.records_url) as records:
-        merge_workspace(records, workspace, there.root)
-    assert kept_files(workspace) == kept_files(there) != {}
-    shutil.rmtree(there.root)
-    assert Collection.open(workspace, "copied").documents()[0].title == "Seas"
 
 
 def test_a_renamed_document_is_found_and_cited_by_its_new_title(workspace, seas):

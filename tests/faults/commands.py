@@ -106,9 +106,9 @@ READS: Mapping[str, tuple[Arguments, ...]] = {
 """By command: arguments with an input that can be bad."""
 
 WITHOUT_FILES = _named(
-    ("", "ask serve demo doctor quickstart"), ("annotate", "open status agreement export retrain"),
+    ("", "ask serve demo doctor"), ("annotate", "open status agreement export retrain"),
     ("corpus", "list search show compact remove rename"), ("factcheck", "init"), ("factcheck kept", "list show export"),
-    ("models", "list check install"), ("records", "runs show usage export merge"),
+    ("models", "list check install"), ("records", "runs show usage export"),
     ("evaluate", "init table report plan compare blind"), ("generate", "checks init stats list export"),
     ("prompts", "list show export"), ("tune", "list show presets"), ("users", "add reset remove list"),
 )  # fmt: skip
@@ -270,10 +270,10 @@ COMMANDS = {
 """Long commands by name, on small inputs: test_random_kills.py kills them all."""
 
 SHORT = _named(
-    ("", "ask check-text demo doctor quickstart"), ("models", "install list check"),
+    ("", "ask check-text demo doctor"), ("models", "install list check"),
     ("corpus", "list search show compact remove rename evaluate"), ("factcheck", "init evaluate apply score"),
     ("factcheck kept", "list show export"), ("factcheck fallacies", "find evaluate apply"), ("confidence", "lint"),
-    ("confidence tag", "apply"), ("records", "runs show usage export import merge"),
+    ("confidence tag", "apply"), ("records", "runs show usage export import"),
     ("evaluate", "init table report plan contamination compare blind"), ("generate", "checks init stats list export"),
     ("judge", "compare"), ("metrics", "score calibrate-window faithfulness"),
     ("metrics entailment", "evaluate apply"), ("prompts", "list show export"), ("tune", "list show presets"),

@@ -235,31 +235,6 @@ def import_records(file: Path, *, workspace: Place = None) -> Shown:
     return Shown(result, noted=(_said(result),))
 
 
-def merge_records(other: Path, *, workspace: Place = None) -> Shown:
-    """Merge another workspace into this one: answers, runs, datasets, labels, checks and collections, no accounts.
-
-    Args:
-        other: Folder of another workspace.
-        workspace: What it is taken into.
-
-    Raises:
-        InputError: There is no such workspace.
-    """
-    from climassay.merging import merge_workspace
-
-    with Session.opened(workspace) as session, session.progress.task("answers") as task:
-        result = merge_workspace(session.records, session.workspace, other, task.advance)
-    counts = {name: getattr(result, name) for name in ("runs", "datasets", "drafts", "labels", "checks")}
-    counts["collections"] = len(result.collections)
-    new = ", ".join(counted(count, name.removesuffix("s")) for name, count in counts.items() if count)
-    notes = [
-        _said(result.answers),
-        f"New: {new or 'nothing else'}.",
-        *(f"Conflict: {conflict}" for conflict in result.conflicts),
-    ]
-    return Shown(result, noted=notes)
-
-
 def _said(found: "MergedAnswers") -> str:
     said = f"{counted(found.added, 'answer')} imported, {found.known:,} there already."
     if found.conflicts:

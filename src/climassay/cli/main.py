@@ -163,16 +163,12 @@ def _first_names(option: Any, record: Callable[[Any], Any], old: list[str], ctx:
 
 HEADINGS: dict[str, dict[str, tuple[str, str]]] = {
     "First steps": {
-        "quickstart": (
-            "quickstart:quickstart",
-            "Take the first six steps, from a document to an evaluation.",
-        ),
         "demo": (
-            "quickstart:demo",
+            "first_steps:demo",
             "Show what climassay does, on the bundled model and books.",
         ),
         "doctor": (
-            "quickstart:doctor",
+            "first_steps:doctor",
             "Report what is missing or broken here, and how to fix it.",
         ),
     },

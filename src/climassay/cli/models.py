@@ -76,4 +76,3 @@ records.add_verb("show", stored.show_record, to=RecordsResultOptions, what=Argum
 records.add_verb("usage", stored.model_usage, to=RecordsResultOptions, **_ONLY_RUN)
 records.add_verb("export", stored.export_records, to=RecordsOptions, **_ONLY_RUN)
 records.add_verb("import", stored.import_records, to=RecordsOptions)
-records.add_verb("merge", stored.merge_records, to=RecordsOptions)

@@ -71,18 +71,6 @@ class Originals:
                     if not is_held(document):
                         file.unlink(missing_ok=True)
 
-    def copy_from(self, others: "Originals", documents: Iterable[str]) -> None:
-        """Take over from another place the files of documents, by their ids; those that are here stay.
-
-        Raises:
-            InputError: One cannot be written.
-        """
-        with write_lock(self.lock_file):
-            for document in documents:
-                file = others.find(document)
-                if self.folder is not None and file is not None and self.find(document) is None:
-                    write_file(self.folder / file.name, file.read_bytes())
-
     def bytes_of(self, documents: Iterable[str]) -> int:
         """Size of the files of documents, by their ids."""
         files = map(self.find, documents)

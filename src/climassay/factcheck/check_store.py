@@ -504,42 +504,6 @@ class CheckStore:
         query = sa.select(sa.func.count()).select_from(checks).where(checks.c.state == "waiting")
         return int(self._database.scalar(query))
 
-    # ------------------------------------------------------------------------------------------------------ merging
-
-    def merge(self, other: "CheckStore") -> tuple[int, int]:
-        """Take in the checks of another workspace that have ended, and what people said about them.
-
-        Returns:
-            Checks that were not here before, and checks left out because they have not ended there.
-        """
-        ended = checks.c.state != "waiting"
-        said = check_reviews.c.check.in_(sa.select(checks.c.id).where(ended))
-        with other._database.read() as reading:
-            rows = [dict(row) | {"job": None} for row in reading.execute(sa.select(checks).where(ended)).mappings()]
-            waiting = int(reading.execute(sa.select(sa.func.count()).select_from(checks).where(~ended)).scalar_one())
-            words = sa.select(check_reviews).where(said).order_by(check_reviews.c.number)
-            reviews = [dict(row) for row in reading.execute(words).mappings()]
-            read = sa.select(check_collections).where(
-                check_collections.c.check.in_(sa.select(checks.c.id).where(ended))
-            )
-            collections = [dict(row) for row in reading.execute(read).mappings()]
-        for review in reviews:
-            del review["number"]
-
-        def work(connection: sa.Connection) -> int:
-            known = set(connection.execute(sa.select(checks.c.id)).scalars())
-            new = [row for row in rows if row["id"] not in known]
-            self._database.insert_new(connection, checks, new)
-            self._database.insert_new(connection, check_collections, collections)
-            there = sa.select(check_reviews.c.check, check_reviews.c.by, check_reviews.c.made_at)
-            told = {tuple(row) for row in connection.execute(there)}
-            fresh = [one for one in reviews if (one["check"], one["by"], one["made_at"]) not in told]
-            if fresh:
-                connection.execute(check_reviews.insert(), fresh)
-            return len(new)
-
-        return self._database.write(work), waiting
-
     # ------------------------------------------------------------------------------------------------------ reviews
 
     def review(self, check: str, by: str, opinion: str, comment: str = "") -> None:

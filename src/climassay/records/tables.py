@@ -102,7 +102,7 @@ answers = Table(
     Index("answers_by_request", "request"),
     Index("answers_by_run", "run"),
     comment="What came back: an answer, or the error of a failed request. Of those without error the one of the "
-    "highest id is served: the newest, and one's own before those of merged records, which have ids below 0.",
+    "highest id is served: the newest, and one's own before those of imported ones, which have ids below 0.",
 )
 
 uses = Table(

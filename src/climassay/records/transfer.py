@@ -1,8 +1,7 @@
-"""Recorded answers on their way: exported to a file, taken in from such a file or from another database with its runs.
+"""Export recorded answers to a file, and import such a file.
 
-A file appears when it is complete. Taking in changes nothing of one's own: an answer that is there already, by request,
-run and time, is not stored again, so that doing it twice changes nothing; and where both have answered a request, one's
-own answer is still the one served.
+Importing changes no stored answer: an answer with the same request, run and time is not stored again, and if both have
+answered a request, the answer that was stored here is still the one served.
 """
 
 import csv
@@ -20,8 +19,8 @@ from climassay import __version__
 from climassay.errors import InputError
 from climassay.io import parse_json, read_lines, safe_cell, written_beside
 from climassay.records import tables
-from climassay.records.database import KEYS_PER_QUERY, Database, chunks
-from climassay.records.queries import ROWS_AT_ONCE, RecordedAnswer, count_answers, iso_time, iterate_answers
+from climassay.records.database import Database, chunks
+from climassay.records.queries import ROWS_AT_ONCE, RecordedAnswer, iso_time, iterate_answers
 from climassay.records.store import REPLACEMENT, Identity, Kind, canonical_json, insert_requests
 
 Bundles = Iterable[Sequence[RecordedAnswer]]
@@ -122,24 +121,6 @@ class MergedAnswers:
 
     def __add__(self, other: "MergedAnswers") -> "MergedAnswers":
         return MergedAnswers(*map(add, astuple(self), astuple(other)))
-
-
-def merge_records(
-    target: Database, source: Database, on_progress: Callable[[int], None] | None = None
-) -> tuple[MergedAnswers, int]:
-    """Take in all runs of another database with their answers and results, in one transaction.
-
-    Returns:
-        What became of the answers, and the number of runs that were not there before.
-    """
-
-    def work(connection: sa.Connection) -> tuple[MergedAnswers, int]:
-        new = _add_runs(target, connection, source)
-        answers = _add_answers(target, connection, iterate_answers(source), count_answers(source), on_progress)
-        _add_uses(target, connection, source)
-        return answers, new
-
-    return target.write(work)
 
 
 def import_answers(database: Database, path: Path, on_progress: Callable[[int], None] | None = None) -> MergedAnswers:
@@ -298,24 +279,6 @@ def _row(answer: RecordedAnswer, number: int) -> dict[str, Any]:
     }
 
 
-def _add_runs(target: Database, connection: sa.Connection, source: Database) -> int:
-    """Add runs with their results; one that was still going on there is entered as interrupted."""
-    runs, results = tables.runs, tables.results
-    known = set(connection.execute(sa.select(runs.c.id)).scalars())
-    with source.read() as reading:
-        rows = [dict(row) for row in reading.execute(sa.select(runs)).mappings() if row["id"] not in known]
-        for row in rows:
-            if row["status"] == "running":
-                row |= {"status": "interrupted", "ended_at": row["seen_at"]}
-        target.insert_new(connection, runs, rows)
-        kept = sa.select(results.c.run, results.c.name, results.c.position, results.c.row)
-        for row in rows:
-            result = [dict(one) for one in reading.execute(kept.where(results.c.run == row["id"])).mappings()]
-            if result:
-                connection.execute(results.insert(), result)
-    return len(rows)
-
-
 def _add_stub_runs(database: Database, connection: sa.Connection, bundle: Sequence[RecordedAnswer], name: str) -> None:
     moments: dict[str, list[float]] = {}
     for answer in bundle:
@@ -335,20 +298,3 @@ def _add_stub_runs(database: Database, connection: sa.Connection, bundle: Sequen
         for run, at in moments.items()
     ]
     database.insert_new(connection, tables.runs, rows)
-
-
-def _add_uses(target: Database, connection: sa.Connection, source: Database) -> None:
-    """Add which answers runs were served, by the numbers that the answers have here."""
-    uses, answers = tables.uses, tables.answers
-    query = sa.select(uses.c.run, answers.c.request, answers.c.run.label("asked_by"), answers.c.answered_at)
-    with source.read() as reading:
-        streamed = reading.execution_options(yield_per=KEYS_PER_QUERY).execute(
-            query.join(answers, answers.c.id == uses.c.answer)
-        )
-        for rows in streamed.partitions():
-            there = sa.select(answers.c.id, answers.c.request, answers.c.run, answers.c.answered_at)
-            result = connection.execute(there.where(answers.c.request.in_([row.request for row in rows])))
-            numbers = {(bytes(one.request), one.run, iso_time(one.answered_at)): one.id for one in result}
-            places = [(row.run, (bytes(row.request), row.asked_by, iso_time(row.answered_at))) for row in rows]
-            served = [{"run": run, "answer": numbers[place]} for run, place in places if place in numbers]
-            target.insert_new(connection, uses, served)
