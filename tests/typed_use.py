@@ -73,9 +73,9 @@ def use(folder: Path) -> None:
 
 
 VERBS: tuple[Callable[..., Result], ...] = (
-    climassay.ablate_judge, climassay.annotation_status, climassay.annotator_agreement, climassay.apply_entailment,
+    climassay.annotation_status, climassay.annotator_agreement, climassay.apply_entailment,
     climassay.apply_masker, climassay.apply_validator, climassay.apply_verdict_head, climassay.benchmark_judges,
-    climassay.blind_answers, climassay.calibrate_window, climassay.check_judge, climassay.check_model,
+    climassay.blind_answers, climassay.check_judge, climassay.check_model,
     climassay.check_text, climassay.check_with_evidence, climassay.collect_rubrics, climassay.compact_collection,
     climassay.compare_benchmarks, climassay.compare_confidence, climassay.compare_texts,
     climassay.dataset_statistics, climassay.estimate_debates, climassay.estimate_generation,
@@ -91,7 +91,7 @@ VERBS: tuple[Callable[..., Result], ...] = (
     climassay.plan_questions, climassay.remove_documents, climassay.rename_document, climassay.report_experiment,
     climassay.report_topics, climassay.retrain_validator, climassay.run_experiment_file, climassay.show_adapter,
     climassay.show_check, climassay.show_collection, climassay.show_prompt, climassay.show_record,
-    climassay.show_validator, climassay.simulate_labelling, climassay.tag_statements, climassay.train_entailment,
+    climassay.show_validator, climassay.tag_statements, climassay.train_entailment,
     climassay.train_fallacies, climassay.train_masker, climassay.train_tagger, climassay.train_validator,
     climassay.train_verdict_head,
 )  # fmt: skip

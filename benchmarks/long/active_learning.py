@@ -13,9 +13,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 
 import numpy as np
-
-from climassay.generation.draft import Subject, Wording
-from climassay.generation.validation.active_learning import (
+from labelling_simulation import (
     SimulationItems,
     SimulationSettings,
     simulate,
@@ -23,6 +21,8 @@ from climassay.generation.validation.active_learning import (
     simulation_tables,
     summarise,
 )
+
+from climassay.generation.draft import Subject, Wording
 from climassay.generation.validation.labels import (
     LabelledDraft,
     LabelSet,

@@ -87,7 +87,6 @@ if TYPE_CHECKING:
         screen as screen,
     )
     from climassay.api.judges import (
-        ablate_judge as ablate_judge,
         benchmark_judges as benchmark_judges,
         compare_texts as compare_texts,
         evaluate_judge as evaluate_judge,
@@ -112,7 +111,6 @@ if TYPE_CHECKING:
         show_record as show_record,
     )
     from climassay.api.scores import (
-        calibrate_window as calibrate_window,
         measure_faithfulness as measure_faithfulness,
         score_answers as score_answers,
     )
@@ -137,7 +135,6 @@ if TYPE_CHECKING:
         evaluate_maskers as evaluate_maskers,
         evaluate_validator as evaluate_validator,
         show_validator as show_validator,
-        simulate_labelling as simulate_labelling,
         train_masker as train_masker,
         train_validator as train_validator,
     )

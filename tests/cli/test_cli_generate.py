@@ -154,17 +154,6 @@ def test_train_show_and_apply(tmp_path, climassay, labels):
 
 
 @pytest.mark.usefixtures("_own_cache")
-def test_simulate(tmp_path, climassay, labels):
-    html = tmp_path / "simulation.html"
-    out = done(climassay(
-        "generate validate simulate", labels, "--splits", 2, "--start", 6, "--batch", 10, "--strategies",
-        "random,margin", "-o", html,
-    ))  # fmt: skip
-    assert "Gain over random choice" in out
-    assert "margin" in out
-    assert "Precision of what the validator keeps" in html.read_text(encoding="utf-8")
-
-
 @pytest.mark.usefixtures("_own_cache")
 @pytest.mark.parametrize("field", [None, "botany"])
 def test_the_science_reaches_what_is_trained_on(tmp_path, monkeypatch, climassay, field, labels):
@@ -189,7 +178,6 @@ def test_the_science_reaches_what_is_trained_on(tmp_path, monkeypatch, climassay
     ("arguments", "words"),
     [
         (("train", "missing.jsonl", "-o", "x"), "There is no file"),
-        (("simulate", "LABELS", "--strategies", "best"), "must be different ones of"),
         (("train", "LABELS", "-o", "x", "--method", "api"), "write openai:NAME"),
         (("train", "LABELS", "-o", "nowhere/x"), "The folder of nowhere/x does not exist"),
     ],

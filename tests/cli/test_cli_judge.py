@@ -186,19 +186,9 @@ def test_rank_orders_every_group(climassay, table, probe, sort, tmp_path):
     assert "Ranking by relevance" in (tmp_path / "r.html").read_text()
 
 
-def test_ablate_compares_with_random_directions(climassay, table, probe):
-    found = json_of(climassay("ablate", probe, table, *COLUMNS, "--controls", 2, "--scope", "all", "--json"))
-    assert found["states"] == [0, 1, 2, 3]
-    assert found["mean_absolute_change"]["value"] > 0
-    assert len(found["controls"]) == 2
-    assert found["p_value"] in [pytest.approx(n / 3) for n in (1, 2, 3)]
-    assert "probe's direction" in climassay("ablate", probe, table, *COLUMNS, "--controls", 0)[1]
-
-
 def test_runs_of_judges_have_a_page_with_tables_and_figures(climassay, table, probe, places):
     done(climassay("evaluate", probe, table, *COLUMNS, "--label", "relevance", "--include-trained"))
     done(climassay("apply", probe, table, *COLUMNS))
-    done(climassay("ablate", probe, table, *COLUMNS, "--controls", 1))
     with Session.opened(places[1]) as session:
         runs = {one.command: one.id for one in list_runs(session.records.database)}
         pages = {name: StoredRun(run_details(session.records.database, run)).report() for name, run in runs.items()}
@@ -206,7 +196,6 @@ def test_runs_of_judges_have_a_page_with_tables_and_figures(climassay, table, pr
         ("judge train", {"Table", "LinePlot", "ScatterPlot"}),
         ("judge evaluate", {"Table", "DotPlot"}),
         ("judge apply", {"Table"}),
-        ("judge ablate", {"Table"}),
     ):
         page = pages[command]
         assert all(page.has(kind) for kind in kinds), command

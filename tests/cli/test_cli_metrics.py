@@ -44,26 +44,14 @@ def test_score_of_cloze_answers(climassay, tmp_path):
     assert "1 row left out" in err
 
 
-def test_calibrate_window_on_the_primer(climassay, tmp_path):
-    html, table = tmp_path / "window.html", tmp_path / "window.csv"
-    data = json_of(climassay("metrics calibrate-window", "-o", html, "-o", table, "--json"))
-    assert data["calibration"]["chosen"] == 5
-    assert data["calibration"]["n_right"] == data["calibration"]["n_wrong"] == 20
-    assert "authors" in data["source"]
-    assert len(list(csv.DictReader(table.open(newline="")))) == 11
-    assert "mean cosine" in html.read_text()
-
-
 @pytest.mark.parametrize(
     ("arguments", "word"),
     [
         (["score", "missing.csv"], "no file"),
         (["score", "ANSWERS", "-m", "rouge"], "not a metric"),
         (["score", "ANSWERS", "-m", "bert_score", "--encoder", "minilm"], "names no encoder"),
-        (["calibrate-window", "ANSWERS"], "has no statement"),
-        (["calibrate-window", "--encoder", "local:/no/such/folder"], "There is no encoder at"),
     ],
-    ids=["file", "metric", "encoder", "columns", "folder"],
+    ids=["file", "metric", "encoder"],
 )
 def test_wrong_input_is_one_sentence_and_code_two(climassay, answers, arguments, word):
     given = [str(answers) if part == "ANSWERS" else part for part in arguments]

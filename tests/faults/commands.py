@@ -82,9 +82,7 @@ READS: Mapping[str, tuple[Arguments, ...]] = {
     "judge compare": (("a", "b", "--probe", BAD, *SERVER),),
     "judge rank": ((BAD, *SERVER), ("{items}", "--probe", BAD, *SERVER)),
     "judge insert": ((BAD, "--anchors", "{items}", *SERVER), ("{items}", "--anchors", BAD, *SERVER)),
-    "judge ablate": ((BAD, "{items}", *SERVER),),
     "metrics score": ((BAD, "--metric", "bleu"),),
-    "metrics calibrate-window": ((BAD,),),
     "metrics entailment train": ((BAD, "--output", "{out}"),),
     "metrics entailment evaluate": (("bundled", BAD), (BAD, "{claims}")),
     "metrics entailment apply": (("bundled", BAD), (BAD, "{claims}")),
@@ -98,7 +96,6 @@ READS: Mapping[str, tuple[Arguments, ...]] = {
     "generate validate train": ((BAD, "--output", "{out}"),),
     "generate validate evaluate": ((BAD, "{drafts}"), (f"prompted:{SERVER[1]}", BAD)),
     "generate validate apply": ((BAD, "{drafts}"), (f"prompted:{SERVER[1]}", BAD)),
-    "generate validate simulate": ((BAD,), ("{drafts}", "--store", BAD)),
     "generate validate show": ((BAD,),),
     "check-text": ((BAD, "-c", "book"),),
     "factcheck score": ((BAD, "--truth", "a", "--predicted", "b"),),
@@ -193,11 +190,6 @@ COMMANDS = {
         f"judge insert {{given}}/new.jsonl --anchors {{given}}/few.jsonl --kind claims --method pairs --label score "
         f"--levels 0,1,2 --samples 2 -o {{out}}/labels.csv {ASKING} -w {{w}} --json"
     ),
-    "judge ablate": LongCommand(
-        "judge ablate {given}/probe.safetensors {given}/items.jsonl --group group --controls 1 --limit-groups 2 "
-        "--limit-items 4 --model {model} -w {w} --json",
-        before=_TRAIN_PROBE,
-    ),
     "check": LongCommand(f"factcheck {CLAIM} {DEBATE} --force {ASKING} -o {{out}}/page.html -w {{w}} --json"),
     "factcheck fallacies train": LongCommand(
         "factcheck fallacies train {given}/fallacies.csv -o {out}/f.safetensors --folds 2 --json"
@@ -226,10 +218,6 @@ COMMANDS = {
     "generate validate apply": LongCommand(
         "generate validate apply {given}/validator {given}/drafts.jsonl -o {out}/decided.jsonl --json",
         before=_TRAIN_VALIDATOR,
-    ),
-    "generate validate simulate": LongCommand(
-        "generate validate simulate {given}/labels.jsonl --splits 2 --start 6 --batch 10 --json "
-        "--strategies random,margin"
     ),
     "generate mask train": LongCommand(
         "generate mask train {given}/cloze.jsonl -o {out}/masker.safetensors --no-vectors --json"
@@ -275,7 +263,7 @@ SHORT = _named(
     ("factcheck kept", "list show export"), ("factcheck fallacies", "find evaluate apply"), ("confidence", "lint"),
     ("confidence tag", "apply"), ("records", "runs show usage export import"),
     ("evaluate", "init table report plan contamination compare blind"), ("generate", "checks init stats list export"),
-    ("judge", "compare"), ("metrics", "score calibrate-window faithfulness"),
+    ("judge", "compare"), ("metrics", "score faithfulness"),
     ("metrics entailment", "evaluate apply"), ("prompts", "list show export"), ("tune", "list show presets"),
     ("users", "add reset remove list"), ("generate validate", "evaluate show"), ("generate mask", "evaluate"),
     ("annotate", "open status agreement export import rubrics"),
@@ -407,7 +395,6 @@ WRITES: dict[str, WritingCommand] = {
         "--csv",
     ),
     **_saved("metrics score", "{given}/answers.jsonl --metric bleu_char"),
-    **_saved("metrics calibrate-window", ""),
     **_options("metrics entailment evaluate", "bundled {given}/pairs.jsonl", "--html"),
     **_options("metrics entailment apply", "bundled {given}/pairs.jsonl", "--output"),
     **_options("metrics entailment train", "{given}/pairs.jsonl --hold-out 3 --folds 3", "--output"),
@@ -421,11 +408,6 @@ WRITES: dict[str, WritingCommand] = {
         "{given}/validator {given}/drafts.jsonl",
         "--output",
         before="generate validate train {given}/labels.jsonl -o {given}/validator",
-    ),
-    **_options(
-        "generate validate simulate",
-        "{given}/labels.jsonl --splits 2 --start 6 --batch 10 --strategies random",
-        "--html",
     ),
     **_saved("factcheck score", "{given}/verdicts.csv --truth truth --predicted said"),
 }

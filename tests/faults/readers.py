@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from faults import samples
-from faults.samples import ANSWERS, CLAIMS, CLIMAQA, ITEMS, LABELLED_ANSWERS, PARAGRAPHS, PREDICTIONS, QUESTIONS
+from faults.samples import ANSWERS, CLAIMS, CLIMAQA, ITEMS, PARAGRAPHS, PREDICTIONS, QUESTIONS
 
 
 @dataclass(frozen=True)
@@ -121,7 +121,6 @@ def _tables() -> list[Reader]:
     questions, claims = _called("questions:read_questions"), samples.jsonl(CLAIMS)
     read_claims, pairs = _called("factcheck.claims:read_claims"), _called("metrics.entailment_head:read_pairs")
     evidence = _called("factcheck.evidence_mode:read_evidence_claims")
-    labelled = _called("metrics.window_calibration:read_labelled_answers")
     table = samples.csv_table
     return [
         Reader("questions jsonl", "q.jsonl", "jsonl", lambda: samples.jsonl(QUESTIONS), questions),
@@ -137,7 +136,6 @@ def _tables() -> list[Reader]:
         Reader("evidence csv", "c.csv", "bytes", lambda: table(CLAIMS), evidence),
         Reader("entailment pairs", "c.jsonl", "jsonl", lambda: claims, pairs),
         Reader("answers", "a.jsonl", "jsonl", lambda: samples.jsonl(ANSWERS), _called("metrics:read_answers")),
-        Reader("labelled answers", "a.csv", "bytes", lambda: table(LABELLED_ANSWERS), labelled),
     ]
 
 

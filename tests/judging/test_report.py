@@ -6,12 +6,10 @@ import numpy as np
 import pytest
 
 from climassay.judging.benchmark import JudgeResult, judge_results_of, result_row, score_judge
-from climassay.judging.causal import Ablation, Control
-from climassay.judging.judges import Cost, Figure
+from climassay.judging.judges import Cost
 from climassay.judging.preferences import CERTAIN, Item, Judgements, quality
 from climassay.judging.ranking import CERTAIN_ONLY, rank_items, ranking_table
 from climassay.judging.report import (
-    ablation_table,
     judge_sections,
     picture_blocks,
 )
@@ -71,19 +69,6 @@ def test_the_picture_has_a_cloud_for_each_outcome_and_says_what_was_left_out():
     assert first.note == "1,500 of 2,000 pairs, drawn at random."
     assert "50% of the variance" in first.x.label
     assert "component 3 (10%" in second.y.label
-
-
-def test_the_ablation_table_names_what_is_missing():
-    nothing, figure = Figure(None, None, None, 0), Figure(0.5, 0.25, 0.75, 4)
-    found = Ablation(
-        "onward", (30,), 4, 0, figure, nothing, figure, nothing, nothing, (Control(0, 0.1, None, 0.0),), 0.5
-    )
-    rows = ablation_table(found).rows
-    assert rows[0] == ("probe's direction", "0.500 (0.250 to 0.750)", "- (-)", "50.0 (25.0-75.0)")
-    assert rows[1] == ("random 1", "0.100", "-", "0.0")
-    assert "accuracy" not in ablation_table(found).note
-    assert ablation_table(found).note.startswith("Taken out of state 30. ")
-    assert "states 2 to 4." in ablation_table(replace(found, states=(2, 3, 4))).note
 
 
 class Noisy:

@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Any, cast
 from climassay import judging
 from climassay.api.learned import check_model_path
 from climassay.errors import InputError, NoAnswerError
-from climassay.judging.settings import InsertMode, Scope, SortMethod
+from climassay.judging.settings import InsertMode, SortMethod
 from climassay.models import DEFAULT_MODEL, Generator, OpenWeights
-from climassay.models.provider import loaded_model
-from climassay.reporting import Report, Section, counted
+from climassay.reporting import Report, counted
 from climassay.reporting.html import report_data
 from climassay.reporting.results import Result, Shown
 from climassay.reporting.tables import skipped_note
@@ -611,78 +610,6 @@ def train_judge(
     if output is not None:
         judging.save_probe(trained.probe, output)
     return trained
-
-
-def ablate_judge(
-    probe: Path,
-    items: "Sequence[judging.Item] | judging.ItemTable",
-    quality: "judging.Quality | str | None" = None,
-    *,
-    scope: Scope = "onward",
-    controls: int = 10,
-    pairs_per_item: int | None = None,
-    model: str = DEFAULT_MODEL,
-    workspace: Place = None,
-    token_budget: int | None = None,
-    seed: int = 0,
-) -> Shown:
-    """Ablate a probe's direction in the model and report how its zero-shot preference changes.
-
-    Args:
-        probe: A probe that climassay judge train made.
-        items: Labelled or not.
-        quality: By default what the probe was trained for.
-        scope: Where the direction is ablated: the probed layer, from it onward, or all layers.
-        controls: Number of random directions to compare with.
-        pairs_per_item: Number of others each item is compared with, instead of all of its group.
-        model: A local model.
-        workspace: Where records lie.
-        token_budget: Maximum number of tokens in one forward pass.
-        seed: Seed of samples, splits, folds and resampling.
-
-    Raises:
-        InputError: The model is not local, or not the probe's.
-    """
-    import numpy as np
-
-    from climassay.judging.judges import probe_judge
-    from climassay.judging.report import ablation_table
-    from climassay.judging.training import pairs_within, quality_of
-
-    known, given = judging.load_probe(probe), _table(items)
-    groups = [item.group for item in given.items]
-    pairs = pairs_within(groups, np.arange(len(groups)), pairs_per_item, np.random.default_rng(seed))
-    config = {"probe": str(probe), "file": given.file, "model": model, "scope": scope, "controls": controls}
-    with Session.opened(workspace) as session:
-        wanted = quality_of(known.provenance) if quality is None else _quality(quality)
-        questions = judging.Questions(wanted, session.options.prompts)
-        loaded = session.model(model, dtype=known.provenance.dtype or None)
-        with (
-            session.run("judge ablate", config, {"seed": seed}) as run,
-            session.progress.task(f"Asking {model}", 2 * len(pairs) * (2 + controls)) as task,
-        ):
-            if (local := loaded_model(loaded)) is None:
-                raise InputError(f"A direction can be ablated in a local: model only, not in {loaded.name}.")
-            harvester = judging.Harvester(local, questions, known.provenance.layers, session.activations, token_budget)
-            result = judging.ablate(
-                local,
-                questions,
-                known,
-                probe_judge(known, harvester),
-                given.items,
-                pairs,
-                scope=scope,
-                controls=controls,
-                seed=seed,
-                on_progress=task.advance,
-            )
-            data = {"run": run.id, **asdict(result)}
-            run.save_results("ablation", [data])
-            table = ablation_table(result)
-            lead = f"{counted(len(pairs), 'pair')} of {Path(given.file).name}, asked of {model}."
-            page = Report(f"{Path(probe).name} taken out", lead, (Section("What changes", (table,)),))
-            run.save_results("report", [report_data(page)])
-    return Shown(data, (table,), noted=skipped_note(given.skipped))
 
 
 def _quality(wanted: "judging.Quality | str | None") -> "judging.Quality":

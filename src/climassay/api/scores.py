@@ -146,46 +146,6 @@ def score_answers(
     return ScoredAnswers(answers, scores)
 
 
-def calibrate_window(
-    file: Path | None = None,
-    *,
-    encoder: str = "local:minilm",
-    floor: float = 0.75,
-    seed: int = 0,
-    workspace: Place = None,
-) -> Shown:
-    """Find the window of phrase similarity that tells right cloze answers from wrong ones best (ClimaQA, Figure 4).
-
-    Args:
-        file: Table of labelled answers with the columns statement, reference, answer and correct (true or false);
-            without one, 40 answers to statements of the primer.
-        encoder: local:minilm (bundled), or local: and a folder or hub id of an encoder.
-        floor: Least mean cosine of right answers for a window to be chosen.
-        seed: Seed of resampling.
-        workspace: Whose session tells progress.
-
-    Raises:
-        InputError: The table cannot be read.
-    """
-    from climassay.metrics import window_calibration
-    from climassay.metrics import window_calibration as window_report
-
-    answers = window_calibration.read_labelled_answers(file) if file else window_calibration.primer_answers()
-    source = str(file) if file else "primer, 40 answers labelled by the climassay authors"
-    with (
-        Session.opened(workspace) as session,
-        session.progress.waiting(f"Encoding {len(answers)} answers in every window ..."),
-    ):
-        result = window_calibration.calibrate_window(answers, encoder, floor=floor, seed=seed)
-    verdict = window_report.window_verdict(result)
-    return Shown(
-        {"source": source, "verdict": verdict, "calibration": result},
-        (window_report.window_table(result),),
-        noted=(verdict,),
-        reported=lambda: window_report.window_report(result, source),
-    )
-
-
 def measure_faithfulness(
     labels: Path,
     truth: str,

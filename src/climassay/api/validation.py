@@ -275,67 +275,6 @@ def apply_validator(
     )
 
 
-def simulate_labelling(
-    labels: Path,
-    *,
-    strategies: Sequence[str] = ("random", "paper", "margin", "diverse"),
-    splits: int = 100,
-    start: int = 20,
-    batch: int = 10,
-    test_share: float = 0.25,
-    zero_shot: str | None = None,
-    encoder: str = "local:minilm",
-    store: Path | None = None,
-    field: str | None = None,
-    seed: int = 0,
-    workspace: Place = None,
-) -> Shown:
-    """Simulate active learning on known labels: precision by number of labels, for each strategy.
-
-    Args:
-        labels: Drafts with expert decisions, a question table with Validation or valid, or pira_qa.csv.
-        strategies: Strategies to compare, separated by commas: random,paper,margin,diverse.
-        splits: Number of random splits into training and test passages.
-        start: Number of labels before the first choice.
-        batch: Number of labels per round.
-        test_share: Share of the questions used for testing.
-        zero_shot: Model whose zero-shot verdicts are shown for comparison, for example local:smollm2.
-        encoder: Encoder whose vectors are used, or none.
-        store: File that keeps finished splits, so that the same command can continue.
-        field: Field of science, as prompts name it; by default climate science.
-        seed: Seed of samples, splits, folds and resampling.
-        workspace: Whose session loads models.
-
-    Raises:
-        InputError: There is no such strategy, or there are too few labels.
-        ModelError: A model cannot be loaded.
-    """
-    from climassay.generation.validation import TextReader, read_label_set
-    from climassay.generation.validation.active_learning import (
-        SimulationItems,
-        SimulationSettings,
-        simulate,
-        simulation_report,
-        simulation_tables,
-        summarise,
-    )
-
-    names: Any = tuple(strategies)
-    settings = SimulationSettings(names, splits, test_share, start, batch, seed=seed)
-    table = read_label_set(labels)
-    with Session.opened(workspace) as session:
-        asked = None if zero_shot is None else _validator(session, f"prompted:{zero_shot}", field)
-        items = SimulationItems.read(table, TextReader(session.encoder(encoder)), zero_shot=asked)
-        with session.progress.task("Playing splits through", splits) as task:
-            results = simulate(items, settings, store=store, on_split=task.advance)
-    summary = summarise(items, results, seed=seed)
-    return Shown(
-        {"file": str(labels), "sha256": table.sha256, "settings": settings, "summary": summary},
-        simulation_tables(summary, settings),
-        reported=lambda: simulation_report(summary, settings, table.drafts),
-    )
-
-
 def show_validator(validator: Path) -> Shown:
     """Show a trained validator's data, figures and threshold, without loading its model.
 

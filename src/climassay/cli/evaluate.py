@@ -259,9 +259,6 @@ metrics.add_verb(
 )
 
 
-metrics.add_verb(
-    "calibrate-window", scores.calibrate_window, file=Argument(), floor=Option("--min-cosine", "--floor", min=-1, max=1)
-)
 metrics.add_verb("faithfulness", scores.measure_faithfulness, truth=Option())
 entailment.add_verb("train", scores.train_entailment, hold_out=typer.Option(min=0))
 entailment.add_verb("evaluate", scores.evaluate_entailment, reach=ReachOptions)

@@ -119,16 +119,6 @@ validate.add_verb(
 )
 validate.add_verb("evaluate", validation.evaluate_validator, reach=PromptedOptions)
 validate.add_verb("apply", validation.apply_validator, reach=PromptedOptions)
-validate.add_verb(
-    "simulate",
-    validation.simulate_labelling,
-    reach=PromptedOptions,
-    strategies=Annotated[str | None, Option(callback=_listed)],
-    splits=Option(min=2),
-    test_share=Option("--hold-out", "--test-share"),
-    start=Option(min=2),
-    batch=Option(min=1),
-)
 validate.add_verb("show", validation.show_validator)
 mask.add_verb("train", validation.train_masker, vectors=Option("--vectors/--no-vectors"))
 mask.add_verb(

@@ -354,11 +354,6 @@ def _insert(
     return {"anchors": labelled, "texts": table.read(file, label=truth, label_optional=True), **who.judge(asked)}
 
 
-def _ablate(file: ItemsArgument, table: TableOptions, asked: QualityOptions) -> dict[str, Any]:
-    items = table.read(file, label=table.label, label_optional=True)
-    return {"items": items, "quality": asked.one() if asked.given else None}
-
-
 app.add_verb(
     "evaluate",
     api.evaluate_judge,
@@ -387,14 +382,4 @@ app.add_verb(
     samples=typer.Option(min=1),
     **dict.fromkeys(("texts", "anchors", "levels")),
     **_JUDGE,
-)
-app.add_verb(
-    "ablate",
-    api.ablate_judge,
-    to=ModelResultSetup,
-    parse=_ablate,
-    controls=typer.Option(min=0),
-    pairs_per_item=PAIRS,
-    items=None,
-    quality=None,
 )

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
         benchmark_judges as benchmark_judges,
         evaluate_judge as evaluate_judge,
     )
-    from climassay.judging.causal import ablate as ablate
     from climassay.judging.preferences import (
         Item as Item,
         ItemColumns as ItemColumns,

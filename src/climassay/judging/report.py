@@ -4,7 +4,6 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from climassay.judging.benchmark import JudgeBenchmark, JudgeResult, JudgeTask
-from climassay.judging.causal import Ablation
 from climassay.judging.ranking import shortened
 from climassay.judging.training import TrainedProbe, picture_blocks
 from climassay.learning.evaluation import reliability_plot
@@ -19,7 +18,6 @@ from climassay.reporting import (
     Series,
     Table,
     counted,
-    percent,
 )
 from climassay.reporting.html import Block
 
@@ -118,33 +116,6 @@ def insertion_table(rows: Rows, *, words: int | None = 30) -> Table:
         "than their anchors."
     )
     return Table.of("Labels", ["item", "text", "label", "compared with", "comparisons"], cells, left=4, note=note)
-
-
-def ablation_table(found: Ablation) -> Table:
-    """What taking out the probe's direction does, beside random directions."""
-    change, correlation = (f"{_number(one.value)} ({one.range})" for one in (found.mean_absolute_change,
-                                                                             found.correlation))  # fmt: skip
-    rows = [("probe's direction", change, correlation, f"{found.flips.share} ({found.flips.interval})")]
-    for one in found.controls:
-        numbers = (_number(one.mean_absolute_change), _number(one.correlation), percent(one.flips))
-        rows.append((f"random {one.seed + 1}", *numbers))
-    first, last = found.states[0], found.states[-1]
-    places = "states " + ", ".join(map(str, found.states))
-    if len(found.states) == 1:
-        places = f"state {first}"
-    elif len(found.states) > 2 and found.states == tuple(range(first, last + 1)):
-        places = f"states {first} to {last}"
-    before, after = found.accuracy_before, found.accuracy_after
-    right = f" Zero-shot accuracy on {before.n} pairs that differ: {before.share}% before, {after.share}% after."
-    p_value = "" if found.p_value is None else f" p = {found.p_value:.3f} that a random direction does as much."
-    return Table.of(
-        f"Zero-shot preference without a direction ({found.n_pairs} pairs, {found.failed} failed)",
-        ["taken out", "mean change (nats)", "correlation", "flipped (%)"],
-        rows,
-        strong=[0],
-        note=f"Taken out of {places}. correlation: of what is lost with the probe's "
-        f"log-odds. In brackets: 95% intervals, bootstrap over groups.{p_value}{right if before.n else ''}",
-    )
 
 
 def quality_name(result: JudgeResult) -> str:

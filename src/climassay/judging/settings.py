@@ -11,8 +11,6 @@ SortMethod: TypeAlias = Literal["exact", "beam", "greedy", "all-pairs", "fitted"
 """See :func:`climassay.judging.ranking.sort_items`."""
 InsertMode: TypeAlias = Literal["band", "three-way"]
 """See :func:`climassay.judging.anchor_labelling.insert_items`."""
-Scope: TypeAlias = Literal["probed", "onward", "all"]
-"""See :func:`climassay.judging.causal.ablate`."""
 
 
 @dataclass(frozen=True, slots=True)

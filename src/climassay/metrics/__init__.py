@@ -68,10 +68,5 @@ if TYPE_CHECKING:
         Scorer as Scorer,
         metric as metric,
     )
-    from climassay.metrics.window_calibration import (
-        LabelledAnswer as LabelledAnswer,
-        calibrate_window as calibrate_window,
-        primer_answers as primer_answers,
-    )
 
 export_lazily(__name__)

@@ -171,7 +171,7 @@ def phrase_similarity(
     Notes:
         - The paper takes the Universal Sentence Encoder: with another encoder values differ and only the order can be
           compared. Shared words around the gap lift every answer; how far right and wrong ones lie apart for an encoder
-          is what :func:`~climassay.metrics.window_calibration.calibrate_window` measures.
+          is what ``benchmarks/long/phrase_window.py`` measures.
         - Encoders put opposites close together (entrainment, detrainment): a high score does not make an answer right.
 
     References:

@@ -275,7 +275,7 @@ _MAKERS: Sequence[tuple[str, str, Maker, tuple[str, ...]]] = (
         "",
         "report",
         lambda run, _published: report_from_data(run.details.results["report"][0]),
-        ("judges", "probe", "ablation"),
+        ("judges", "probe"),
     ),
     ("evaluate run", "outcomes", experiment_page, _EXPERIMENT),
     ("evaluate mcq", "outcomes", experiment_page, _EXPERIMENT),

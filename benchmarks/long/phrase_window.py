@@ -1,5 +1,9 @@
-"""Which window around a cloze gap tells right answers from wrong ones best (ClimaQA, Figure 4)."""
+"""Which window around a cloze gap tells right answers from wrong ones best (ClimaQA, Figure 4).
 
+python benchmarks/long/phrase_window.py [ANSWERS.csv] [--encoder local:minilm] [--html window.html]
+"""
+
+import argparse
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,7 +16,7 @@ from climassay.io import Row, parse_rows, read_bytes
 from climassay.metrics.cloze import exact_match, phrase_cosines, phrases, sentence_encoder
 from climassay.models.contract import Encoder
 from climassay.questions import Question
-from climassay.reporting import Axis, LinePlot, Point, Report, Section, Series, Table
+from climassay.reporting import Axis, LinePlot, Point, Report, Section, Series, Table, as_markdown
 from climassay.statistics import Interval, percentile_interval
 
 WINDOWS: tuple[int | None, ...] = (*range(1, 11), None)
@@ -189,7 +193,7 @@ def primer_answers() -> tuple[LabelledAnswer, ...]:
     from climassay import primer
 
     statements = {question.id: question for question in primer.gold_questions().of_kind("cloze")}
-    return read_labelled_answers(Path(primer.__file__).parent / "cloze_answers.jsonl", statements)
+    return read_labelled_answers(Path(__file__).with_name("cloze_answers.jsonl"), statements)
 
 
 def read_labelled_answers(
@@ -403,3 +407,21 @@ def window_report(calibration: WindowCalibration, source: str) -> Report:
 def _span(interval: Interval, *, digits: int = 3, signed: bool = False) -> str:
     form = f"{'+' if signed else ''}.{digits}f"
     return f"{interval.low:{form}} to {interval.high:{form}}"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("answers", type=Path, nargs="?", help="Table: statement, reference, answer, correct.")
+    parser.add_argument("--encoder", default="local:minilm")
+    parser.add_argument("--min-cosine", type=float, default=FLOOR)
+    parser.add_argument("--html", type=Path)
+    options = parser.parse_args()
+    answers = read_labelled_answers(options.answers) if options.answers else primer_answers()
+    calibration = calibrate_window(answers, options.encoder, floor=options.min_cosine)
+    print(window_verdict(calibration), as_markdown(window_table(calibration)), sep="\n\n")
+    if options.html:
+        window_report(calibration, str(options.answers or "primer")).write(options.html)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,5 +1,7 @@
 """Does the model use what a probe reads? Take the probe's direction out of the residual stream and ask again.
 
+    python benchmarks/long/judge_ablation.py accuracy.safetensors claims.csv --text claim --label verdict
+
 A probe that predicts the experts' order may read something that the model itself never uses. So the direction is
 projected out of the hidden states while the model answers the zero-shot question "1 or 2", and the change of its
 log-odds is compared with the change that random directions of the same number make. The thesis names this
@@ -14,27 +16,55 @@ What is taken out are the probe's weights. A logistic probe's weights lean away 
 quality, so that a small effect says that this direction is not used, not that the model does not know the quality.
 """
 
+import argparse
+import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from climassay.errors import InputError, ModelError
-from climassay.judging.judges import Figure, JudgedPairs, Units, averaged, correctness, margins
-from climassay.judging.preferences import FloatArray, IntArray, Item, Judgements, Method, Progress, Questions, both_ways
+from climassay.judging import load_probe
+from climassay.judging.judges import (
+    Figure,
+    Harvester,
+    JudgedPairs,
+    Units,
+    averaged,
+    correctness,
+    margins,
+    probe_judge,
+)
+from climassay.judging.preferences import (
+    FloatArray,
+    IntArray,
+    Item,
+    ItemColumns,
+    Judgements,
+    Method,
+    Progress,
+    Questions,
+    both_ways,
+    read_items,
+)
 from climassay.judging.probe import Probe, three_way
-from climassay.judging.settings import Scope
-from climassay.judging.training import labels_of
+from climassay.judging.training import labels_of, pairs_within, quality_of
+from climassay.learning import ActivationStore
+from climassay.models import load_model
+from climassay.reporting import Table, as_markdown
+from climassay.reporting.tables import percent
 
 if TYPE_CHECKING:
     from torch import Tensor
 
     from climassay.models.local.model import LocalModel
 
+Scope = Literal["probed", "onward", "all"]
 Directions = dict[int, FloatArray]
 """Orthonormal directions [directions, width] to take out of each state, by its number from 0."""
 
@@ -276,3 +306,58 @@ def _accuracy(units: Units, items: Sequence[Item], pairs: IntArray, log_odds: Fl
     known = np.isfinite(truth) & (truth != 0)
     test = JudgedPairs(pairs[known], truth[known], log_odds[known], three_way(log_odds[known], 0.0))
     return units.share(correctness(test), test.pairs)
+
+
+def ablation_table(found: Ablation) -> Table:
+    """What taking out the probe's direction does, beside random directions."""
+    change, correlation = (f"{one.value:.3f} ({one.range})" for one in (found.mean_absolute_change,
+                                                                             found.correlation))  # fmt: skip
+    rows = [("probe's direction", change, correlation, f"{found.flips.share} ({found.flips.interval})")]
+    for one in found.controls:
+        numbers = (f"{one.mean_absolute_change:.3f}", f"{one.correlation or 0:.3f}", percent(one.flips))
+        rows.append((f"random {one.seed + 1}", *numbers))
+    first, last = found.states[0], found.states[-1]
+    places = "states " + ", ".join(map(str, found.states))
+    if len(found.states) == 1:
+        places = f"state {first}"
+    elif len(found.states) > 2 and found.states == tuple(range(first, last + 1)):
+        places = f"states {first} to {last}"
+    before, after = found.accuracy_before, found.accuracy_after
+    right = f" Zero-shot accuracy on {before.n} pairs that differ: {before.share}% before, {after.share}% after."
+    p_value = "" if found.p_value is None else f" p = {found.p_value:.3f} that a random direction does as much."
+    return Table.of(
+        f"Zero-shot preference without a direction ({found.n_pairs} pairs, {found.failed} failed)",
+        ["taken out", "mean change (nats)", "correlation", "flipped (%)"],
+        rows,
+        strong=[0],
+        note=f"Taken out of {places}. correlation: of what is lost with the probe's "
+        f"log-odds. In brackets: 95% intervals, bootstrap over groups.{p_value}{right if before.n else ''}",
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("probe", type=Path, help="A probe that climassay judge train made.")
+    parser.add_argument("items", type=Path, help="Table of texts.")
+    parser.add_argument("--text", required=True, help="Column of the texts.")
+    parser.add_argument("--label", help="Column of numeric labels.")
+    parser.add_argument("--model", default="local:smollm2")
+    parser.add_argument("--scope", default="onward", choices=("probed", "onward", "all"))
+    parser.add_argument("--controls", type=int, default=10)
+    parser.add_argument("--pairs-per-item", type=int)
+    options = parser.parse_args()
+    probe = load_probe(options.probe)
+    items = read_items(options.items, ItemColumns(text=options.text, label=options.label)).items
+    groups = [item.group for item in items]
+    pairs = pairs_within(groups, np.arange(len(groups)), options.pairs_per_item, np.random.default_rng(0))
+    model = load_model(options.model)
+    questions = Questions(quality_of(probe.provenance))
+    with tempfile.TemporaryDirectory() as folder:
+        harvester = Harvester(model, questions, probe.provenance.layers, ActivationStore(Path(folder)), None)
+        judge = probe_judge(probe, harvester)
+        result = ablate(model, questions, probe, judge, items, pairs, scope=options.scope, controls=options.controls)
+    print(as_markdown(ablation_table(result)))
+
+
+if __name__ == "__main__":
+    main()
