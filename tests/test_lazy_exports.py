@@ -14,7 +14,7 @@ from climassay.registry import export_lazily
 if TYPE_CHECKING:
     from offering.tools import hammer as hammer, saw as saw
 
-export_lazily(__name__, earlier={"mallet": "hammer"})
+export_lazily(__name__)
 """
 
 
@@ -31,7 +31,7 @@ def offering(tmp_path, monkeypatch):
 
 def test_a_name_is_imported_when_it_is_used(offering):
     assert "offering.tools" not in sys.modules
-    assert (offering.hammer, offering.mallet) == ("hammer", "hammer")
+    assert offering.hammer == "hammer"
     assert "offering.tools" in sys.modules
     assert offering.__all__ == ["hammer", "saw"]
     assert {"hammer", "saw"} <= set(dir(offering))

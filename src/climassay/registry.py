@@ -26,7 +26,6 @@ from climassay.errors import InputError
 def export_lazily(
     package: str,
     *,
-    earlier: Mapping[str, str] = MappingProxyType({}),
     check_arguments: bool = False,
 ) -> None:
     """Let a package, in its ``__init__``, offer every name that it imports ``as`` itself; they are its ``__all__``.
@@ -36,7 +35,6 @@ def export_lazily(
 
     Args:
         package: Its ``__name__``.
-        earlier: Names that answer for one version more, with those that they have now.
         check_arguments: Offer functions as :func:`climassay.arguments.checking_arguments` makes them.
     """
     module: Any = sys.modules[package]
@@ -50,7 +48,6 @@ def export_lazily(
         return {one.name: str(node.module) for node in results for one in node.names if one.asname == one.name}
 
     def find(name: str) -> Any:
-        name = earlier.get(name, name)
         if name == "__all__":
             return sorted(places())
         if name.startswith("__") or name not in places():

@@ -181,7 +181,7 @@ def test_the_science_reaches_what_is_trained_on(tmp_path, monkeypatch, climassay
         (("train", "LABELS", "-o", "x", "--method", "api"), "write openai:NAME"),
         (("train", "LABELS", "-o", "nowhere/x"), "The folder of nowhere/x does not exist"),
     ],
-    ids=["no labels", "strategy", "api", "place"],
+    ids=["no labels", "api", "folder"],
 )
 def test_bad_input_is_one_sentence(tmp_path, monkeypatch, climassay, labels, arguments, words):
     monkeypatch.chdir(tmp_path)

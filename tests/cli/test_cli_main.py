@@ -124,29 +124,6 @@ def test_an_interrupt_says_how_to_go_on(monkeypatch, capsys):
     assert err.count("run the same command again") == 1
 
 
-OLD = {
-    ("factcheck-run", "--help"): "factcheck run", ("factcheck-evidence", "--help"): "factcheck evidence",
-    ("factcheck-head", "train", "--help"): "factcheck train", ("verdicts", "score", "--help"): "factcheck score",
-    ("checks", "list", "--help"): "factcheck kept list", ("publish", "--help"): "generate publish",
-    ("validator", "apply", "--help"): "generate validate apply",
-    ("masker", "train", "--help"): "generate mask train", ("factcheck", "The sea rises.", "--help"): "check",
-    ("factcheck", "check", "--help"): "check", ("factcheck", "-c", "ipcc", "--help"): "check",
-    ("metrics", "train-entailment", "--help"): "metrics entailment train",
-    ("metrics", "validate-entailment", "--help"): "metrics entailment evaluate",
-    ("generate", "mask", "measure", "--help"): "generate mask evaluate",
-    ("confidence", "tag", "statement", "--help"): "confidence tag apply",
-}  # fmt: skip
-
-
-@pytest.mark.parametrize(("words", "now"), OLD.items(), ids=lambda value: " ".join(value)[:30])
-def test_an_old_name_answers_and_says_the_new_one(climassay, words, now):
-    code, out, err = climassay(*words)
-    assert code == 0
-    assert f"climassay {now}" in out.splitlines()[0]
-    assert now.split()[0] in err
-    assert err.count("\n") == 1
-
-
 def test_a_result_is_saved_in_several_forms_by_one_option(tmp_path, climassay):
     Workspace.open(tmp_path)
     files = [tmp_path / f"prompts.{ending}" for ending in ("csv", "json", "md", "html")]
@@ -157,19 +134,6 @@ def test_a_result_is_saved_in_several_forms_by_one_option(tmp_path, climassay):
     assert all(file.stat().st_size for file in files)
     code, out, err = climassay("prompts list", "-o", tmp_path / "prompts.odt")
     assert (code, out, err.count("\n")) == (2, "", 1)
-
-
-def test_the_old_options_for_files_still_save(tmp_path, climassay):
-    page, rows = tmp_path / "p.html", tmp_path / "p.csv"
-    code, _, err = climassay("prompts list", "--html", page, f"--csv={rows}", "-o", tmp_path / "p.md")
-    assert code == 0
-    assert page.is_file()
-    assert rows.is_file()
-    told = [line for line in err.splitlines() if "is called" in line]
-    assert [(line.split("`")[1], line.split("`")[5]) for line in told] == [
-        ("--html", "--output"),
-        ("--csv", "--output"),
-    ]
 
 
 NAME = "local:models/[red]new[/blue]:smile:"

@@ -17,7 +17,7 @@ def test_users_come_and_go(climassay, tmp_path):
     out = done(climassay("users add", "Root", "--role", "admin", "--json", *place))
     assert json.loads(out)["name"] == "root"
     assert json.loads(out)["link"].startswith("http://127.0.0.1:8000/enter/")
-    out = done(climassay("users add ada", "--shown", "Ada", *place))
+    out = done(climassay("users add ada", "--display-name", "Ada", *place))
     assert "/enter/" in out
     out = done(climassay("users reset ada", "--address", "https://x.example/", "--json", *place))
     assert json.loads(out)["link"].startswith("https://x.example/enter/")

@@ -111,7 +111,7 @@ def test_without_published_verdicts_the_given_ones_are_told(climassay, claims, w
 
 def test_a_dry_run_says_what_it_would_take_and_asks_nothing_for_the_records(climassay, claims, tmp_path, model):
     workspace = make_workspace(tmp_path / "dry")
-    told = json_of(climassay(*command(claims, workspace, model, "--dry", "--json")))
+    told = json_of(climassay(*command(claims, workspace, model, "--dry-run", "--json")))
     assert told["claims"] == 3
     assert told["requests"] > 3 * 4
     assert told["prompt_tokens"] > told["completion_tokens"] > 0
@@ -131,7 +131,7 @@ def test_a_killed_run_goes_on_where_it_stopped(climassay, claims, workspace, mod
         out = done(climassay(*command(claims, place, model, *options)))
         return json.loads(out)
 
-    options = ["--truth", "verdict", "--rounds", "2", "--split", "rules", "--json", "--at-once", "1"]
+    options = ["--truth", "verdict", "--rounds", "2", "--split", "rules", "--json", "--debates", "1"]
     straight = run(make_workspace(tmp_path / "straight"))
     expected = straight["tallies"][model]
 

@@ -190,7 +190,7 @@ COMMANDS = {
         f"judge insert {{given}}/new.jsonl --anchors {{given}}/few.jsonl --kind claims --method pairs --label score "
         f"--levels 0,1,2 --samples 2 -o {{out}}/labels.csv {ASKING} -w {{w}} --json"
     ),
-    "check": LongCommand(f"factcheck {CLAIM} {DEBATE} --force {ASKING} -o {{out}}/page.html -w {{w}} --json"),
+    "check": LongCommand(f"check {CLAIM} {DEBATE} --force {ASKING} -o {{out}}/page.html -w {{w}} --json"),
     "factcheck fallacies train": LongCommand(
         "factcheck fallacies train {given}/fallacies.csv -o {out}/f.safetensors --folds 2 --json"
     ),
@@ -306,9 +306,9 @@ _TRAINED = "--layer 1 --model {model} -w {w}"
 _PROBE = f"{{given}}/items.jsonl {JUDGED} {_TRAINED}"
 
 WRITES: dict[str, WritingCommand] = {
-    **_saved("ask", f"'Why does it warm?' -c book --threshold -1 {ASKING} -w {{w}}"),
+    **_saved("ask", f"'Why does it warm?' -c book --min-cosine -1 {ASKING} -w {{w}}"),
     **_saved("check-text", f"{{given}}/report.md -c book {NAMED.replace('--model', '--judge')} -w {{w}}"),
-    **_options("generate publish", "{given}/sample.jsonl --data-only", "--output", folder=True, again="--force"),
+    **_options("generate publish", "{given}/sample.jsonl --data-only", "--output", folder=True, again="--replace"),
     **_options("factcheck init", "", "file", new=True),
     **_saved("check", f"{CLAIM} {DEBATE} --force {ASKING} -w {{w}}"),
     **_options("factcheck fallacies train", "{given}/fallacies.csv --folds 2", "--output"),
@@ -364,11 +364,10 @@ WRITES: dict[str, WritingCommand] = {
     **_options("confidence tag train", "{given}/climatex.tsv --method words --folds 3", "--output"),
     **_options("confidence tag evaluate", "{given}/statements.jsonl --method words --folds 4", "--predictions"),
     **_options("records export", "-w {w}", "file", ending=".jsonl", before=_EXPERIMENT),
-    **_options(
-        "evaluate mcq", f"{{given}}/questions.jsonl {ASKING} -w {{w}}", "--csv", "--markdown", "--html", "--predictions"
-    ),
+    **_saved("evaluate mcq", f"{{given}}/questions.jsonl {ASKING} -w {{w}}"),
+    **_options("evaluate mcq", f"{{given}}/questions.jsonl {ASKING} -w {{w}}", "--predictions"),
     **_options("evaluate init", "", "file", new=True),
-    **_options("evaluate run", "{given}/experiment.toml -w {w}", "--html", "--markdown"),
+    **_saved("evaluate run", "{given}/experiment.toml -w {w}"),
     **_options("evaluate table", "{run} -w {w} --format csv", "--output", before=_EXPERIMENT),
     **_options("evaluate report", "{run} -w {w}", "--output", before=_EXPERIMENT),
     **_options("generate screen", "{given}/drafts.jsonl", "--output"),
@@ -379,23 +378,23 @@ WRITES: dict[str, WritingCommand] = {
     **_options(
         "judge benchmark",
         f"{{given}}/items.jsonl {JUDGED} --method pairs --train-items 9 --limit-groups 3 {ASKING} -w {{w}}",
-        "--csv",
-        "--markdown",
-        "--html",
         "--predictions",
+    ),
+    **_saved(
+        "judge benchmark",
+        f"{{given}}/items.jsonl {JUDGED} --method pairs --train-items 9 --limit-groups 3 {ASKING} -w {{w}}",
     ),
     **_options("judge train", _PROBE, "--output"),
     **_options("judge train", f"{_PROBE} --output {{given}}/probe.safetensors", "--html"),
-    **_options("judge rank", f"{_QUALITY}", "--csv", "--html"),
+    **_saved("judge rank", f"{_QUALITY}"),
     **_options("judge apply", f"pairs {_QUALITY}", "--output"),
-    **_options(
+    **_saved(
         "judge insert",
         "{given}/new.jsonl --anchors {given}/few.jsonl --kind claims --method pairs --label score "
         f"--levels 0,1,2 --samples 2 {ASKING} -w {{w}}",
-        "--csv",
     ),
     **_saved("metrics score", "{given}/answers.jsonl --metric bleu_char"),
-    **_options("metrics entailment evaluate", "bundled {given}/pairs.jsonl", "--html"),
+    **_saved("metrics entailment evaluate", "bundled {given}/pairs.jsonl"),
     **_options("metrics entailment apply", "bundled {given}/pairs.jsonl", "--output"),
     **_options("metrics entailment train", "{given}/pairs.jsonl --hold-out 3 --folds 3", "--output"),
     **_options("generate mask train", "{given}/cloze.jsonl --no-vectors", "--output"),

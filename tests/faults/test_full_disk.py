@@ -206,7 +206,7 @@ def test_a_workspace_that_fills_up_under_a_command_is_told_and_the_command_goes_
 
 
 SHORT = {
-    "ask": f"ask 'Why does it warm?' -c book --threshold -1 {NAMED}",
+    "ask": f"ask 'Why does it warm?' -c book --min-cosine -1 {NAMED}",
     "annotate open": "annotate open silver --overlap 2",
     "annotate import": "annotate import silver {given}/annotations.jsonl",
     "corpus remove": "corpus remove book 'Principles of Physical Climate'",

@@ -105,7 +105,7 @@ def test_a_type_goes_the_whole_way_by_command(command, tmp_path):
     recipe, experiment = tmp_path / "recipe.toml", tmp_path / "experiment.toml"
     with ApiServer(rule=answer) as server:
         recipe.write_text(RECIPE.format(url=server.url), encoding="utf-8")
-        [estimate] = command("generate", "run", recipe, "--estimate")
+        [estimate] = command("generate", "run", recipe, "--dry-run")
         assert (estimate["stream"], estimate["wanted"]) == ("true_false/base", 4)
         told = command("generate", "run", recipe)
         assert told["complete"], told

@@ -174,7 +174,7 @@ def test_the_estimate_asks_nothing_and_comes_near(monkeypatch, capsys, books, re
     writer = Writer()
     with ApiServer(rule=writer) as server:
         file = recipe(server.url)
-        estimate = generate(monkeypatch, capsys, books, "run", file, "--estimate")
+        estimate = generate(monkeypatch, capsys, books, "run", file, "--dry-run")
         assert writer.asked == 0
         told = generate(monkeypatch, capsys, books, "run", file)
     # Half of the drafts are reckoned to be rejected, and here none is; the server counts words and not tokens.

@@ -249,7 +249,7 @@ def test_a_refused_key_is_not_repeated(tried):
         (tried.folder / "seas.txt").write_text(SEAS)
         tried.run("corpus", "add", "seas", tried.folder / "seas.txt")
         arguments = (
-            "ask", question, "-c", "seas", "--threshold", -1, "--model", "openai:test", "--base-url", server.url,
+            "ask", question, "-c", "seas", "--min-cosine", -1, "--model", "openai:test", "--base-url", server.url,
         )  # fmt: skip
         found, out, err = run_command(
             tried._monkeypatch, tried._capsys, *arguments, "--workspace", tried.folder / "workspace"

@@ -160,7 +160,7 @@ ask = grouped(
         collections=_LOOKED_IN,
         model=ModelOption,
         passages=Option("--passages", "-k", min=1),
-        threshold=Option("--min-cosine", "--threshold", min=-1, max=1),
+        threshold=Option("--min-cosine", min=-1, max=1),
         sentences=Option(min=1),
     )
 )

@@ -2,7 +2,7 @@
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 from typer import Argument, Option
@@ -171,7 +171,7 @@ app.add_verb(
     "report",
     experiments.report_experiment,
     to=WorkspaceOptions,
-    html=Annotated[Path, Option("--output", "-o", "--html")],
+    html=Annotated[Path, Option("--output", "-o")],
     published=PublishedOption,
     published_set=PublishedSetOption,
     metrics=MetricOption,
@@ -241,11 +241,7 @@ app.add_verb(
 )
 
 
-class _MetricsGroup(WholeHelpGroup):
-    old_names: ClassVar = {"validate-entailment": "entailment evaluate", "train-entailment": "entailment train"}
-
-
-metrics = CommandGroup(cls=_MetricsGroup, no_args_is_help=True)
+metrics = CommandGroup(no_args_is_help=True)
 entailment = CommandGroup(no_args_is_help=True, help="Train, evaluate and apply entailment scorers.")
 
 metrics.add_verb(

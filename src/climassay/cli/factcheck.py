@@ -121,9 +121,7 @@ SamplesOption = Annotated[
     int, typer.Option(min=1, help="Number of debates per claim; with more than 1, stability is shown.")
 ]
 ForceOption = Annotated[bool, typer.Option("--force", help="Debate claims that do not look checkable, too.")]
-DryRunOption = Annotated[
-    bool, typer.Option("--dry-run", "--dry", help="Only say what it would take; no model is asked.")
-]
+DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Only say what it would take; no model is asked.")]
 
 
 app.add_init("debate.toml", "the configuration of a debate", "factcheck.configuration", "check CLAIM --config")
@@ -202,9 +200,7 @@ def run(
     ] = None,
     limit: Annotated[int | None, typer.Option(min=1, help="Number of claims drawn at random; all by default.")] = None,
     samples: SamplesOption = 1,
-    debates: Annotated[
-        int, typer.Option("--debates", "--at-once", min=1, help="Number of claims debated concurrently.")
-    ] = 16,
+    debates: Annotated[int, typer.Option("--debates", min=1, help="Number of claims debated concurrently.")] = 16,
     force: ForceOption = False,
     estimate: Annotated[
         bool,

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 from typer import Argument, Option
@@ -36,13 +36,9 @@ validate = CommandGroup(
 )
 
 
-class _MaskGroup(WholeHelpGroup):
-    old_names: ClassVar = {"measure": "evaluate"}
-
-
-mask = CommandGroup(cls=_MaskGroup, no_args_is_help=True, help="Choose the term that is masked in cloze statements.")
+mask = CommandGroup(no_args_is_help=True, help="Choose the term that is masked in cloze statements.")
 app.add_typer(validate, name="validate", cls=WholeHelpGroup)
-app.add_typer(mask, name="mask")
+app.add_typer(mask, name="mask", cls=WholeHelpGroup)
 
 app.add_init("recipe.toml", "a recipe", "generation.recipe", "generate run")
 
@@ -50,9 +46,7 @@ app.add_init("recipe.toml", "a recipe", "generation.recipe", "generate run")
 @app.command()
 def run(
     file: Annotated[Path, typer.Argument(help="The recipe, see climassay generate init.")],
-    dry_run: Annotated[
-        bool, Option("--dry-run", "--estimate", help="Only say what it would take; no model is asked.")
-    ] = False,
+    dry_run: Annotated[bool, Option("--dry-run", help="Only say what it would take; no model is asked.")] = False,
     requests: RequestOptions = RequestOptions(),
     where: RayOptions = RayOptions(),
     to: ResultOptions = ResultOptions(),
@@ -81,8 +75,8 @@ app.add_verb(
     to=WorkspaceOptions,
     writes={"output": (Option("--output", "-o", help="Write the drafts with their marks."), _write_drafts)},
     drafts=Annotated[str, typer.Argument()],
-    orders=Option("--permutations", "--orders", min=1),
-    needed=Option("--min-agreement", "--needed", min=0.01, max=1),
+    orders=Option("--permutations", min=1),
+    needed=Option("--min-agreement", min=0.01, max=1),
 )
 app.add_verb("checks", api.list_screening_checks)
 app.add_verb("list", api.list_datasets)
@@ -98,7 +92,7 @@ app.add_verb(
     kinds=Annotated[list[str] | None, Option("--kind")],
     canary=Option("--canary/--no-canary"),
     examples=Option(min=0),
-    force=Option("--replace", "--force"),
+    force=Option("--replace"),
     push=Option(metavar="OWNER/NAME"),
 )
 

@@ -6,10 +6,9 @@ at once; what is heavier than its settings is imported inside the commands.
 
 import errno
 import sys
-from collections.abc import Callable, Mapping
-from functools import cache, partial
+from collections.abc import Mapping
+from functools import cache
 from importlib import import_module
-from itertools import takewhile
 from typing import Annotated, Any, ClassVar
 
 import typer
@@ -74,24 +73,6 @@ class WholeHelpGroup(TyperGroup):
 
     headings: ClassVar[dict[str, tuple[str, ...]]] = {}
     """Names of commands by heading; without any, all appear under "Commands" in the order of their definition."""
-    old_names: ClassVar[dict[str, str]] = {}
-    """Names that commands had before, with those they have now: they answer for one version, with a hint."""
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Put the name that a command has now in the place of its old one, and say so."""
-        new = self.renamed(args)
-        if new is not None:
-            if not ctx.resilient_parsing:
-                name = f"{ctx.command_path} {new[0]}"
-                typer.echo(f"`{ctx.command_path} {args[0]}` is called `{name}` now: please use that.", err=True)
-            args = [*new[0].split(), *new[1]]
-        return super().parse_args(ctx, args)
-
-    def renamed(self, args: list[str]) -> tuple[str, list[str]] | None:
-        """The name that a command has now, and the arguments after it; None where its name is no old one."""
-        if not args or args[0] not in self.old_names:
-            return None
-        return self.old_names[args[0]], args[1:]
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002
         """Write a list of commands for each heading, with the same indentation."""
@@ -118,13 +99,13 @@ class DefaultCommandGroup(WholeHelpGroup):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Put the default command before arguments that name none."""
-        if args and args[0] not in {*self.commands, *self.old_names, *ctx.help_option_names}:
+        if args and args[0] not in {*self.commands, *ctx.help_option_names}:
             args = [self.default, *self.first, *args]
         return super().parse_args(ctx, args)
 
 
 def tidy_help(command: Any) -> None:
-    """Show only the first long name of every option in help, for the others are old ones, and arguments in capitals.
+    """Write arguments in capitals in help.
 
     Args:
         command: A command or a group, as click runs it.
@@ -132,33 +113,9 @@ def tidy_help(command: Any) -> None:
     parts = getattr(command, "commands", {})
     for part in () if isinstance(parts, LazyCommands) else parts.values():
         tidy_help(part)
-    old: dict[str, str] = {}
     for option in command.params:
         if option.param_type_name == "argument":
             option.metavar = option.metavar or option.name.upper()
-        long = [name for name in option.opts if name.startswith("--")]
-        if len(long) > 1 and not option.hidden:
-            option.get_help_record = partial(_first_names, option, option.get_help_record, long[1:])
-            old |= dict.fromkeys(long[1:], long[0])
-    if old:
-        command.parse_args = partial(_with_hints, command.parse_args, old)
-
-
-def _with_hints(parse: Callable[..., list[str]], old: Mapping[str, str], ctx: Any, args: list[str]) -> list[str]:
-    """Parse arguments, and say which name an option has now where an old one of it is used."""
-    used = dict.fromkeys(arg.partition("=")[0] for arg in takewhile("--".__ne__, args))
-    for name in () if ctx.resilient_parsing else filter(old.get, used):
-        typer.echo(f"`{name}` of `{ctx.command_path}` is called `{old[name]}` now: please use that.", err=True)
-    return parse(ctx, args)
-
-
-def _first_names(option: Any, record: Callable[[Any], Any], old: list[str], ctx: Any) -> Any:
-    names = option.opts
-    option.opts = [name for name in names if name not in old]
-    try:
-        return record(ctx)
-    finally:
-        option.opts = names
 
 
 HEADINGS: dict[str, dict[str, tuple[str, str]]] = {
@@ -218,31 +175,11 @@ _INTERRUPTED = 130
 
 class _HeadedGroup(WholeHelpGroup):
     headings: ClassVar = {heading: tuple(commands) for heading, commands in HEADINGS.items()}
-    old_names: ClassVar = {
-        "factcheck-run": "factcheck run",
-        "factcheck-evidence": "factcheck evidence",
-        "factcheck-head": "factcheck",
-        "verdicts": "factcheck",
-        "checks": "factcheck kept",
-        "publish": "generate publish",
-        "validator": "generate validate",
-        "masker": "generate mask",
-    }
 
     def __init__(self, **given: Any) -> None:
         super().__init__(**given)
         places = {name: entry for commands in HEADINGS.values() for name, entry in commands.items()}
         self.commands = LazyCommands(places)
-
-    def renamed(self, args: list[str]) -> tuple[str, list[str]] | None:
-        """The same for ``factcheck CLAIM``, which is ``check CLAIM`` now."""
-        if args[:1] == ["factcheck"] and len(args) > 1:
-            known = {*self.commands["factcheck"].commands, "--help"}  # type: ignore[attr-defined]
-            if args[1] == "check":
-                return "check", args[2:]
-            if args[1] not in known:
-                return "check", args[1:]
-        return super().renamed(args)
 
     def short_helps(self) -> dict[str, str]:
         """Sentences of the list, which are there without loading a command."""

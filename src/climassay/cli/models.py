@@ -25,7 +25,7 @@ prompts = CommandGroup(no_args_is_help=True)
 
 
 app.add_verb("list", api.list_models)
-app.add_verb("check", api.check_model, reach=CheckOptions, to=WorkspaceOptions, again=Option("--no-cache", "--again"))
+app.add_verb("check", api.check_model, reach=CheckOptions, to=WorkspaceOptions, again=Option("--no-cache"))
 
 
 @app.command()

@@ -190,9 +190,6 @@ FilesOption = Annotated[
     Option(
         "--output",
         "-o",
-        "--html",
-        "--csv",
-        "--markdown",
         metavar="FILE",
         callback=check_files,
         help="Save the result too, as the ending says: .csv, .xlsx, .jsonl, .json, .md or .html; repeat.",

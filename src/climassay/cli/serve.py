@@ -213,7 +213,7 @@ def _accounts(workspace: Path | None) -> "Iterator[AccountStore]":
 def add(
     name: Annotated[str, typer.Argument(help="Name to sign in with.")],
     role: Annotated[str, typer.Option(help="Role: annotator, adjudicator or admin.")] = "annotator",
-    shown: Annotated[str, typer.Option("--display-name", "--shown", help="Display name.")] = "",
+    shown: Annotated[str, typer.Option("--display-name", help="Display name.")] = "",
     address: AddressOption = "",
     workspace: WorkspaceOption = None,
     as_json: JsonOption = False,

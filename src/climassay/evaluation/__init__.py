@@ -99,4 +99,4 @@ if TYPE_CHECKING:
         split_questions as split_questions,
     )
 
-export_lazily(__name__, earlier={"Favour": "SelfPreference", "generator_favour": "self_preference"})
+export_lazily(__name__)

@@ -76,12 +76,4 @@ if TYPE_CHECKING:
     )
     from climassay.factcheck.verdict_head import VerdictHead as VerdictHead, check_with_head as check_with_head
 
-export_lazily(
-    __name__,
-    earlier={
-        "Company": "DebateResources",
-        "KeptCheck": "StoredCheck",
-        "KeptChecks": "CheckStore",
-        "Wanted": "CheckFilter",
-    },
-)
+export_lazily(__name__)

@@ -8,4 +8,4 @@ if TYPE_CHECKING:
     from climassay.records.recorded import RecordedModel as RecordedModel, RequestCounts as RequestCounts
     from climassay.records.store import Records as Records, Run as Run
 
-export_lazily(__name__, earlier={"Tally": "RequestCounts"})
+export_lazily(__name__)
