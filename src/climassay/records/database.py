@@ -26,12 +26,9 @@ from climassay.records.tables import migrate
 if TYPE_CHECKING:
     from filelock import FileLock
 
-OLDEST = 1
-"""The earliest version that can be brought forward."""
-
 
 def keep_copy(file: Path, version: int) -> Path:
-    """Copy a SQLite database beside itself before it is changed, as ``records.v2.sqlite``; an earlier copy stays.
+    """Copy a SQLite database beside itself before it is changed, as ``records.v1.sqlite``; an earlier copy stays.
 
     Raises:
         RecordsError: There is no room for it.
@@ -60,7 +57,7 @@ def keep_copy(file: Path, version: int) -> Path:
 
 
 def keep_schema_copy(connection: sa.Connection, schema: str, version: int) -> None:
-    """Copy the tables of a PostgreSQL schema into one beside it, as ``climassay_v2``; an earlier copy stays."""
+    """Copy the tables of a PostgreSQL schema into one beside it, as ``climassay_v1``; an earlier copy stays."""
     copy, inspector = f"{schema}_v{version}", sa.inspect(connection)
     if copy in inspector.get_schema_names():
         return
@@ -253,7 +250,7 @@ class Database:
         if version is None:
             self.write(self._create)
             version = self.stored_version()
-        if version is not None and OLDEST <= version < tables.SCHEMA_VERSION:
+        if version is not None and 1 <= version < tables.SCHEMA_VERSION:
             self.write(self._migrate)
             version = self.stored_version()
         if version != tables.SCHEMA_VERSION:
