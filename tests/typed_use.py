@@ -74,14 +74,14 @@ def use(folder: Path) -> None:
 
 VERBS: tuple[Callable[..., Result], ...] = (
     climassay.annotation_status, climassay.annotator_agreement, climassay.apply_entailment,
-    climassay.apply_masker, climassay.apply_validator, climassay.apply_verdict_head, climassay.benchmark_judges,
+    climassay.apply_masker, climassay.apply_validator, climassay.benchmark_judges,
     climassay.blind_answers, climassay.check_judge, climassay.check_model,
     climassay.check_text, climassay.check_with_evidence, climassay.collect_rubrics, climassay.compact_collection,
     climassay.compare_benchmarks, climassay.compare_confidence, climassay.compare_texts,
     climassay.dataset_statistics, climassay.estimate_debates, climassay.estimate_generation,
     climassay.evaluate_entailment, climassay.evaluate_fallacies, climassay.evaluate_inspect,
     climassay.evaluate_judge, climassay.evaluate_lm_eval, climassay.evaluate_maskers, climassay.evaluate_tagger,
-    climassay.evaluate_validator, climassay.evaluate_verdict_head, climassay.experiment_tables,
+    climassay.evaluate_validator, climassay.experiment_tables,
     climassay.export_checks, climassay.export_dataset, climassay.export_labels, climassay.export_prompts,
     climassay.export_records, climassay.find_contamination, climassay.find_topics, climassay.import_labels,
     climassay.import_records, climassay.insert_statements, climassay.list_adapters, climassay.list_checks,
@@ -93,6 +93,5 @@ VERBS: tuple[Callable[..., Result], ...] = (
     climassay.show_check, climassay.show_collection, climassay.show_prompt, climassay.show_record,
     climassay.show_validator, climassay.tag_statements, climassay.train_entailment,
     climassay.train_fallacies, climassay.train_masker, climassay.train_tagger, climassay.train_validator,
-    climassay.train_verdict_head,
 )  # fmt: skip
 """What is left of the commands, each with a result that has tables, rows and a report."""

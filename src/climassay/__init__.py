@@ -138,12 +138,7 @@ if TYPE_CHECKING:
         train_masker as train_masker,
         train_validator as train_validator,
     )
-    from climassay.api.verdict_heads import (
-        apply_verdict_head as apply_verdict_head,
-        check_with_evidence as check_with_evidence,
-        evaluate_verdict_head as evaluate_verdict_head,
-        train_verdict_head as train_verdict_head,
-    )
+    from climassay.api.evidence import check_with_evidence as check_with_evidence
     from climassay.confidence.tagging import load_tagger as load_tagger
     from climassay.corpus import Collection as Collection
     from climassay.errors import ClimassayError as ClimassayError

@@ -320,7 +320,7 @@ class Session:
             ModelError: A model cannot be loaded.
         """
         from climassay.factcheck import DebateResources
-        from climassay.factcheck.checking import collections_of, head_dtype, models_of
+        from climassay.factcheck.checking import collections_of, models_of
         from climassay.factcheck.scales import load_scale
 
         load_scale(settings.scale)  # a wrong name is reported before models are loaded
@@ -334,7 +334,7 @@ class Session:
             models = {settings.model: model}
         else:
             models = {
-                name: self.model(name, options=fitting, dtype=head_dtype(settings) if name == settings.model else None)
+                name: self.model(name, options=fitting)
                 for name, fitting in own.fitting_each(models_of(settings)).items()
             }
         given = self.options.price_in, self.options.price_out

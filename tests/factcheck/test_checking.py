@@ -131,7 +131,6 @@ def test_entries_outside_of_the_profile_set_those_of_the_profile():
     ("rules", "words"),
     [
         (DebateSettings(), "needs an advocate"),
-        (debating(head="head.npz", elicitation="schema"), "head decides by scores"),
         (debating(elicitation="schema", mediator=MediatorSettings(decide="pool")), '"pool" needs the probabilities'),
         (debating(scale="nonsense"), "no scale 'nonsense'"),
     ],
@@ -139,13 +138,6 @@ def test_entries_outside_of_the_profile_set_those_of_the_profile():
 def test_rules_that_do_not_go_together_are_refused(rules, words):
     with pytest.raises(InputError, match=words):
         table_of(rules, DEFAULT_MODEL)
-
-
-def test_a_head_needs_a_model_whose_states_can_be_read(store, tmp_path):
-    with pytest.raises(InputError), open_checker(
-        debating(head=str(tmp_path / "none.npz")), company_of(model(), *shelves()), store
-    ):  # fmt: skip
-        pass
 
 
 def test_transcripts_stand_in_the_order_of_the_claims_and_are_told_as_they_are_finished(store):

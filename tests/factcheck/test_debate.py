@@ -1,12 +1,10 @@
 """Whole debates by scores in their other forms: several models and collections, heads, entailment."""
 
-import pytest
-
 from climassay.factcheck.checking import DebateResources, set_up_debate
 from climassay.factcheck.claims import make_claim
 from climassay.factcheck.configuration import DebateSettings, MediatorSettings
 from climassay.factcheck.debate.rounds import debate
-from climassay.factcheck.debate.scheduler import AskEntailment, AskHead, RequestBatcher
+from climassay.factcheck.debate.scheduler import AskEntailment, RequestBatcher
 from debate_parts import drive_batches
 from debate_tables import (
     ICE,
@@ -60,39 +58,16 @@ def test_a_plain_advocate_judges_without_passages_and_all_it_says_is_in_house():
 
 
 def answered(settings, script, give):
-    """A debate whose heads and entailment are answered by ``give``."""
+    """A debate whose entailment is answered by ``give``."""
     company = DebateResources({"local:scripted": script.model}, {"physical": collection("physical")}, encoder=encoder())
     exchange = RequestBatcher(company.models, company.collections)
-    other = (AskHead, AskEntailment)
+    other = AskEntailment
 
     def answers(asks):
         known = iter(exchange.answer([ask for ask in asks if not isinstance(ask, other)]))
         return [give(ask) if isinstance(ask, other) else next(known) for ask in asks]
 
     return drive_batches(debate(make_claim(SUN), set_up_debate(settings, company)), answers)[0]
-
-
-HEADED = DebateSettings(
-    (PHYSICAL,), model="local:scripted", profile=SCORED, split="none", head="head.json", scale="climate-fever"
-)
-
-
-@pytest.mark.parametrize(
-    ("head", "verdict", "informed"),
-    [
-        ((0.7, 0.1, 0.1, 0.1), "REFUTES", True),
-        ((0.1, 0.1, 0.7, 0.1), "SUPPORTS", True),
-        ((0.2, 0.1, 0.2, 0.5), "NOT_ENOUGH_INFO", False),
-        (None, None, False),
-    ],
-)
-def test_a_verdict_head_decides_the_advocates_verdict(head, verdict, informed):
-    script = Script({"Physical": ["DISPUTED"], "mediator": ["DISPUTED"]})
-    transcript = answered(HEADED, script, lambda ask: head)
-    [opinion] = transcript.rounds[0].opinions
-    assert (opinion.verdict, opinion.informed) == (verdict, informed)
-    assert transcript.failures == (head is None)
-    assert (transcript.verdict.outcome == "verdict") is informed
 
 
 def test_entailment_is_measured_for_every_citation_of_the_verdict_and_the_last_opinions():

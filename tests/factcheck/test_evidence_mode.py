@@ -4,7 +4,6 @@ import json
 import math
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from climassay.errors import InputError, ModelError
@@ -15,17 +14,9 @@ from climassay.factcheck.evidence_mode import (
     read_evidence_claims,
 )
 from climassay.factcheck.scales import CLIMATE_FEVER
-from climassay.factcheck.verdict_head import (
-    EVIDENCE_LABELS,
-    VERDICT_LABELS,
-    Reading,
-    check_with_head,
-    rule_verdict,
-    train_head,
-)
 from climassay.learning import sample
 from climassay.models.contract import PLACEHOLDERS
-from planted_evidence import TELLING_LAYER, EvidenceModel, evidence_claims
+from planted_evidence import evidence_claims, published_rule
 from scripted_model import ScriptedModel
 
 CLIMATE_FEVER_FILE = Path(__file__).parents[3] / "shared" / "data" / "climate_fever.jsonl"
@@ -99,10 +90,7 @@ def test_published_verdicts_follow_from_published_evidence_by_the_rule():
     table = read_evidence_claims(CLIMATE_FEVER_FILE)
     assert len(table.rows) == 1028
     assert {len(row.evidence) for row in table.rows} == {5}
-    by_rule = [
-        VERDICT_LABELS[rule_verdict(np.array([EVIDENCE_LABELS.index(one.label) for one in row.evidence]))]
-        for row in table.rows
-    ]
+    by_rule = [published_rule([one.label for one in row.evidence]) for row in table.rows]
     assert by_rule == [row.label for row in table.rows]
 
 
@@ -172,15 +160,3 @@ def test_failures_keep_their_place():
 def test_prompts_without_content_that_all_fail_are_an_error():
     with pytest.raises(ModelError, match="No luck"):
         check_with_evidence(claims("A."), biased(broken=PLACEHOLDERS), CLIMATE_FEVER)
-
-
-def test_verdicts_of_a_head():
-    table = evidence_claims(40)
-    readings = [Reading("contrast", (TELLING_LAYER,), "none")]
-    head = train_head(table, table.rows[:30], EvidenceModel(), readings=readings, regularisations=(3.0,)).head
-    broken = EvidenceClaim("X.", (Evidence("unreadable"),))
-    found = check_with_head([*table.rows[30:], broken], head)
-    assert found[-1].verdict is None
-    assert found[-1].error is not None
-    right = [one.verdict == one.claim.label for one in found[:-1]]
-    assert sum(right) >= 9

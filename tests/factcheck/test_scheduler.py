@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from climassay.errors import ModelError
 from climassay.factcheck.debate.scheduler import (
     AskEntailment,
-    AskHead,
     AskOptions,
     AskPassages,
     AskText,
@@ -120,13 +119,13 @@ def test_nothing_to_do_is_done_at_once():
 def test_usage_and_failures_add_up_over_nested_steps():
     """The tokens of a content-free prompt are nobody's, but that it failed counts."""
     some, weighed, blank = ask("?"), options("?"), options("?", blank=True)
-    heads = AskHead("c", ()), AskHead("d", ())
+    measured = AskEntailment("p", "c"), AskEntailment("p", "d")
     answers = {
         some: Completion("Yes.", "stop", Usage(10, 3, 1)),
         weighed: OptionScores.failed("No luck.", Usage(5, 0, 1)),
         blank: OptionScores.failed("No luck.", Usage(100, 0, 1)),
-        heads[0]: None,
-        heads[1]: (1.0,),
+        measured[0]: None,
+        measured[1]: 1.0,
     }
 
     def asks(*them):
@@ -134,7 +133,7 @@ def test_usage_and_failures_add_up_over_nested_steps():
 
     def both():
         first = yield from asks(weighed, blank)
-        return [first, *(yield from gather([asks(some), asks(*heads), asks(some)]))]
+        return [first, *(yield from gather([asks(some), asks(*measured), asks(some)]))]
 
     ledger = Ledger()
     found, batches = drive(counted(both(), ledger), answers.__getitem__)
@@ -278,7 +277,7 @@ KINDS = st.sampled_from(
         options("a"), options("bb"), options("a", "other"), options("ccc", blank=True), options("a", blank=True),
         ask("a"), ask("bb"), ask("a", "other"),
         AskPassages(("shelf",), "arctic ice", 1), AskPassages(("shelf",), "cows", 1),
-        AskHead("claim", ("e",)), AskHead("other claim", ()), AskEntailment("p", "s"),
+        AskEntailment("p", "s"),
     ]
 )  # fmt: skip
 
@@ -288,7 +287,7 @@ def test_answers_stand_in_the_order_of_the_asks_whatever_is_mixed(asks):
     shelf = Shelf("shelf", "The arctic ice melts.", "All cows graze.")
     models = {"m": echoing(), "other": echoing()}
     exchange = RequestBatcher(
-        models, {"shelf": shelf}, lambda pairs: [(float(len(claim)),) for claim, _ in pairs],
+        models, {"shelf": shelf},
         lambda pairs: [float(len(premise + statement)) for premise, statement in pairs],
     )  # fmt: skip
     answers = exchange.answer(asks)
@@ -301,8 +300,6 @@ def test_answers_stand_in_the_order_of_the_asks_whatever_is_mixed(asks):
                 assert answer.logprobs == (-float(len(models["m"].render(request.messages))), 0.0)
             case AskPassages(query=query):
                 assert [found.passage.id for found in answer] == ["shelf-0" if "ice" in query else "shelf-1"]
-            case AskHead(claim=claim):
-                assert answer == (float(len(claim)),)
             case AskEntailment():
                 assert answer == 2.0
     for name, model in models.items():
@@ -335,10 +332,9 @@ def test_a_model_that_cannot_weigh_options_fails_its_own_questions():
     assert isinstance(found[2], Completion)
 
 
-@pytest.mark.parametrize("ask", [AskHead("claim", ()), AskEntailment("p", "s")])
-def test_what_was_not_loaded_is_missed(ask):
+def test_what_was_not_loaded_is_missed():
     with pytest.raises(ModelError, match="loaded"):
-        RequestBatcher({}, {}).answer([ask])
+        RequestBatcher({}, {}).answer([AskEntailment("p", "s")])
 
 
 def test_the_latest_editions_of_a_collection_are_looked_up_once():

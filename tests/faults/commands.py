@@ -44,9 +44,6 @@ READS: Mapping[str, tuple[Arguments, ...]] = {
     "factcheck fallacies apply": (("fallacies", BAD), (BAD, "{claims}")),
     "factcheck run": ((BAD, "--plain", *SERVER), ("{claims}", "--config", BAD)),
     "factcheck evidence": ((BAD, *SERVER),),
-    "factcheck train": ((BAD, "--output", "{out}", *SERVER),),
-    "factcheck evaluate": ((BAD, "{claims}", *SERVER),),
-    "factcheck apply": ((BAD, "{claims}", *SERVER),),
     "annotate import": (("silver", BAD, "--format", "jsonl"), ("silver", BAD, "--format", "label-studio")),
     "annotate rubrics": ((BAD, "--dataset", "rubrics"),),
     "corpus add": (("books", BAD),),
@@ -200,10 +197,6 @@ COMMANDS = {
     "factcheck evidence": LongCommand(
         f"factcheck evidence {{given}}/evidence.jsonl --predictions {{out}}/rows.jsonl {ASKING} -w {{w}} --json"
     ),
-    "factcheck train": LongCommand(
-        "factcheck train {given}/evidence.jsonl -o {out}/head.safetensors --layer 2 --encoder none "
-        "--model {model} -w {w} --json"
-    ),
     "tune finetune": LongCommand(
         "tune finetune {given}/sample.jsonl --validation-share 0.4 --model {model} --rank 2 --lr 1e-2 "
         "--dtype float32 --output tuned --max-length 512 --epochs 3 -w {w} --json"
@@ -259,7 +252,7 @@ COMMANDS = {
 
 SHORT = _named(
     ("", "ask check-text demo doctor"), ("models", "install list check"),
-    ("corpus", "list search show compact remove rename evaluate"), ("factcheck", "init evaluate apply score"),
+    ("corpus", "list search show compact remove rename evaluate"), ("factcheck", "init score"),
     ("factcheck kept", "list show export"), ("factcheck fallacies", "find evaluate apply"), ("confidence", "lint"),
     ("confidence tag", "apply"), ("records", "runs show usage export import"),
     ("evaluate", "init table report plan contamination compare blind"), ("generate", "checks init stats list export"),
@@ -322,16 +315,6 @@ WRITES: dict[str, WritingCommand] = {
     **_options("factcheck run", f"{{given}}/claims.csv {DEBATE} {ASKING} -w {{w}}", "--pages", folder=True),
     **_options("factcheck evidence", f"{{given}}/evidence.jsonl {ASKING} -w {{w}}", "--predictions"),
     **_saved("factcheck evidence", f"{{given}}/evidence.jsonl {ASKING} -w {{w}}"),
-    **_options(
-        "factcheck train", f"{{given}}/evidence.jsonl --encoder none {_TRAINED.replace('1', '2', 1)}", "--output"
-    ),
-    **_options(
-        "factcheck apply",
-        "{given}/head.safetensors {given}/evidence.jsonl --model {model} -w {w}",
-        "--output",
-        before="factcheck train {given}/evidence.jsonl --encoder none --layer 2 --model {model} -w {w}"
-        " -o {given}/head.safetensors",
-    ),
     **_options("annotate export", "silver -w {w} --format jsonl", "--output"),
     "annotate export folder --output": WritingCommand(
         f"annotate export silver -w {{w}} --format label-studio --output {TARGET}", folder=True

@@ -226,11 +226,10 @@ def test_an_adapter_is_numbers_and_nothing_else(config, generator, tmp_path, can
 
 def trained_readers():
     from climassay.confidence.tagging.tagger import load_tagger
-    from climassay.factcheck.verdict_head import VerdictHead
     from climassay.judging.probe import load_probe
     from climassay.metrics.entailment_head import EntailmentHead
 
-    return {"probe": load_probe, "entailment": EntailmentHead.load, "verdict": VerdictHead.load, "tagger": load_tagger}
+    return {"probe": load_probe, "entailment": EntailmentHead.load, "tagger": load_tagger}
 
 
 def pickled_array(canary: Path) -> bytes:

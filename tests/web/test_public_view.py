@@ -220,4 +220,4 @@ def test_a_known_error_is_told_in_plain_words_with_what_to_do(error, words):
 
 def test_an_error_that_is_not_known_stays_as_it_is():
     assert explained("Something unforeseen went wrong (KeyError).") is explained(None) is None
-    assert plainly("The verdict head could not be applied.") == "The verdict head could not be applied."
+    assert plainly("The model gave no answer.") == "The model gave no answer."

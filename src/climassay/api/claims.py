@@ -277,9 +277,7 @@ def _checking(
     config: dict[str, Any],
 ) -> "Iterator[Checker]":
     """A table at which everything is recorded as one run; one model speaks for everybody where one is given."""
-    from climassay.factcheck.checking import head_dtype
-
-    speaker = None if model is None else session.model(model, dtype=head_dtype(settings))
+    speaker = None if model is None else session.model(model)
     if speaker is not None:
         settings = replace(
             settings,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from climassay.api import claims, verdict_heads
+from climassay.api import claims, evidence
 from climassay.api import fallacies as api_fallacies
 from climassay.cli.main import DefaultCommandGroup, WholeHelpGroup
 from climassay.cli.options import (
@@ -17,10 +17,8 @@ from climassay.cli.options import (
     CommandGroup,
     FilesOption,
     JsonOption,
-    LayerOption,
     LoadingOptions,
     ModelResultSetup,
-    ModelSetup,
     RayOptions,
     WorkspaceOption,
     WorkspaceOptions,
@@ -261,22 +259,12 @@ app.add_verb(
 _COLUMNS = {"claim": typer.Option(metavar="COLUMN"), "truth": typer.Option(metavar="COLUMN")}
 app.add_verb(
     "evidence",
-    verdict_heads.check_with_evidence,
+    evidence.check_with_evidence,
     to=ModelResultSetup,
     writes={"predictions": (PREDICTIONS, rows_written(lambda result: result.to_dict()["predictions"]))},
     calibrated=typer.Option("--calibrate/--no-calibrate"),
     **_COLUMNS,
 )
-app.add_verb(
-    "train",
-    verdict_heads.train_verdict_head,
-    to=ModelSetup,
-    hold_out=typer.Option(min=0),
-    layers=LayerOption,
-    **_COLUMNS,
-)
-app.add_verb("evaluate", verdict_heads.evaluate_verdict_head, to=ModelResultSetup, **_COLUMNS)
-app.add_verb("apply", verdict_heads.apply_verdict_head, to=ModelResultSetup, **_COLUMNS)
 
 _SUBJECT = typer.Option("--subject", help="Twelve fallacies, or seventeen contrarian claims (CARDS).")
 SubjectOption = Annotated[Literal["fallacies", "claims"], _SUBJECT]

@@ -74,6 +74,5 @@ if TYPE_CHECKING:
         as_data as as_data,
         from_data as from_data,
     )
-    from climassay.factcheck.verdict_head import VerdictHead as VerdictHead, check_with_head as check_with_head
 
 export_lazily(__name__)

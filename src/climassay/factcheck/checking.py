@@ -21,7 +21,6 @@ from climassay.factcheck.debate.mediator import Mediator
 from climassay.factcheck.debate.rounds import DebateSetup, debate
 from climassay.factcheck.debate.scheduler import (
     Ask,
-    AskHead,
     AskOptions,
     AskPassages,
     AskText,
@@ -39,7 +38,6 @@ from climassay.models.contract import (
     Encoder,
     GenerationRequest,
     Generator,
-    OpenWeights,
     OptionRequest,
     OptionScorer,
     OptionScores,
@@ -54,7 +52,6 @@ from climassay.reporting.results import Result
 
 if TYPE_CHECKING:
     from climassay.factcheck.claims import Checkability
-    from climassay.factcheck.verdict_head import VerdictHead
     from climassay.grounding import CollectionGroup
     from climassay.models.servers import Price
 
@@ -103,8 +100,6 @@ def set_up_debate(settings: DebateSettings, resources: DebateResources, prompts:
     results = [profile_of(resources.models[name], settings.asked_as) for name in models_of(settings)]
     profile = next((profile for profile in results if profile.name == "strong"), results[0])
     elicitation: Elicitation = "scored" if profile.scored else "schema"
-    if settings.head and elicitation == "schema":
-        raise InputError('A verdict head decides by scores: use elicitation = "scored" with it.')
     if settings.mediator.decide == "pool" and elicitation == "schema":
         raise InputError(
             'decide = "pool" needs the probabilities of scored verdicts: use elicitation = "scored" with it.'
@@ -338,56 +333,23 @@ def open_checker(
     }
     with store.run(command=command, config=kept, seeds={"sampling": settings.seed}) as run:
         models = {name: RecordedModel(model, store, run, use_cache) for name, model in resources.models.items()}
-        loaded = None
-        if settings.head:
-            from climassay.factcheck.verdict_head import VerdictHead
-
-            head, model = VerdictHead.load(Path(settings.head)), resources.models[settings.model]
-            if not isinstance(model, OpenWeights):
-                raise InputError(f"A verdict head reads hidden states: use a local: model, not {model.name}.")
-            fits = setup.encoder is not None and setup.encoder.fingerprint == head.provenance.encoder_fingerprint
-            loaded = head.with_models(setup.encoder if fits else None, model)
         exchange = RequestBatcher(
             models,
             resources.collections,
-            loaded.predict_proba if loaded else None,
-            _entailment_scorer(settings, loaded, models, setup),
+            _entailment_scorer(settings, models, setup),
         )
         yield Checker(setup, exchange, models, run)
 
 
-def head_dtype(settings: DebateSettings) -> str | None:
-    """Number format in which the verdict head reads the debate's model; None where there is no head that does.
-
-    Raises:
-        InputError: The head cannot be read.
-    """
-    if not settings.head or settings.asked_as.scored is False:
-        return None
-    from climassay.factcheck.verdict_head import VerdictHead
-
-    return VerdictHead.load(Path(settings.head)).provenance.dtype or None
-
-
 def _entailment_scorer(
-    settings: DebateSettings, head: "VerdictHead | None", models: Mapping[str, RecordedModel], setup: DebateSetup
+    settings: DebateSettings, models: Mapping[str, RecordedModel], setup: DebateSetup
 ) -> EntailmentScorer | None:
-    """P(passage supports sentence): of the verdict head where there is one, else of the prompted mediator."""
+    """Return the scorer of P(passage supports sentence), which asks the mediator's model; None if it is off."""
     if not settings.entailment:
         return None
-    if head is None:
-        from climassay.metrics import PromptedEntailment
+    from climassay.metrics import PromptedEntailment
 
-        return PromptedEntailment(models[setup.mediator.model], encoder=setup.encoder).score
-    from climassay.factcheck.verdict_head import EVIDENCE_LABELS
-
-    place = EVIDENCE_LABELS.index("SUPPORTS")
-
-    def support(pairs: Sequence[tuple[str, str]]) -> list[float | None]:
-        result = head.predict_evidence([(statement, (premise,)) for premise, statement in pairs])
-        return [None if rows is None else rows[0][place] for rows in result]
-
-    return support
+    return PromptedEntailment(models[setup.mediator.model], encoder=setup.encoder).score
 
 
 T = TypeVar("T")
@@ -472,7 +434,7 @@ class _DryRunBatcher(RequestBatcher):
                 words = words if passage is None else f"The passage bears on the claim {passage[0]}. {words}"
                 answers.append(Completion(json.dumps(_legal(schema, words)) if schema else words, "stop"))
             else:
-                answers.append((0.3, 0.1, 0.5, 0.1) if isinstance(ask, AskHead) else 0.5)
+                answers.append(0.5)
         return answers
 
 

@@ -172,7 +172,6 @@ class DebateSettings:
         Field(description="Use the latest edition of each document only."),
         Flag(("--latest-only/--all-editions",)),
     ] = False
-    head: Annotated[str, Field(description="File of a trained verdict head: climassay factcheck train."), Flag()] = ""
     entailment: Annotated[
         bool,
         Field(description="Measure whether cited passages entail the sentences they support."),

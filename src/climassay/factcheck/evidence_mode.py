@@ -1,8 +1,7 @@
 """Evidence mode: a claim and given evidence -> verdict, so that models can be scored without retrieval.
 
 Here the verdict is read off the probabilities that a model gives the labels of the scale after a prompt with claim and
-evidence, corrected by the same prompt without content; a trained :mod:`~climassay.factcheck.verdict_head` is the other
-way.
+evidence, corrected by the same prompt without content.
 """
 
 import hashlib

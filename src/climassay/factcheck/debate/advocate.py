@@ -26,7 +26,7 @@ from climassay.factcheck.debate.context import (
     shown_quotations,
     shown_sources,
 )
-from climassay.factcheck.debate.scheduler import ON_SUBJECT, AskHead, AskPassages, Steps, ask_text, gather
+from climassay.factcheck.debate.scheduler import ON_SUBJECT, AskPassages, Steps, ask_text, gather
 from climassay.factcheck.transcript import AdvocateOpinion, AdvocateProfile, FollowUp, Levels, Subclaim, weakest
 from climassay.grounding.citations import AnswerSentence
 from climassay.models.contract import BLANK, GenerationRequest
@@ -214,13 +214,6 @@ def _judge(
     if not exhibits and not in_house:
         return empty
     interview = _interview(advocate, context, [subclaim], exhibits, said)
-    if context.has_head and exhibits:
-        [head] = yield (AskHead(subclaim.text, tuple(exhibit.excerpt for exhibit in exhibits)),)
-        if head is None:
-            return replace(empty, verdict=None, error="The verdict head could not be applied.")
-        if most_probable(head) == len(head) - 1:
-            return empty
-        interview = replace(interview, head=tuple(head))
     assessment = yield from assess(interview, context.config)
     assessment = yield from explain(interview, context.config, assessment)
     if assessment.error is not None:

@@ -19,7 +19,7 @@ from typing import Any, Literal, NamedTuple, cast, get_args
 
 from climassay.errors import ModelError
 from climassay.factcheck.debate.scheduler import AskOptions, Steps, ask_options, ask_text
-from climassay.factcheck.scales import CLIMATE_FEVER, Scale
+from climassay.factcheck.scales import Scale
 from climassay.factcheck.transcript import (
     AGREEMENT,
     ALL_LEVELS,
@@ -102,8 +102,6 @@ class AssessmentPrompt:
     in ``schema`` "not enough information" is always one of the verdicts."""
     others: tuple[str, ...] = ()
     """Whom it may put a question to (``schema``)."""
-    head: tuple[float, ...] | None = None
-    """Probabilities of a trained verdict head (REFUTES, DISPUTED, SUPPORTS, NOT_ENOUGH_INFO), where one decides."""
     passages: tuple[int, ...] = ()
     """Numbers of the passages that it may quote (``schema``)."""
     statements: tuple[int, ...] = ()
@@ -275,7 +273,7 @@ def _by_scores(interview: AssessmentPrompt, config: ElicitationConfig) -> Steps[
         enough, missing = probabilities_of(answers[: len(gate)])
         known["placement"] = PLACEMENTS[most_probable(probabilities_of(answers[len(gate) :]))]
         sheet.add(f"Information: enough\nThe claim is{_PLACEMENT_WORDS[known['placement']]}\n")
-        if enough < missing and interview.head is None:
+        if enough < missing:
             return Assessment(scale.nei, answer="Information: not enough")
     if config.verdict_first:
         known["probabilities"] = yield from _ask_verdict(sheet)
@@ -308,34 +306,11 @@ def _ask_verdict(sheet: _Sheet) -> Steps[tuple[float, ...]]:
     scale = sheet.interview.scale
     lead = "\nVerdict:" if sheet.answer and not sheet.answer.endswith("\n") else "Verdict:"
     answers = yield from ask_options(sheet.asks(lead, [f" {label}" for label in scale.labels]))
-    probabilities = with_head(probabilities_of(answers), sheet.interview.head, scale)
+    probabilities = probabilities_of(answers)
     label = scale.labels[most_probable(probabilities)]
     ending = "" if lead.startswith("\n") else "\n"
     sheet.add(f"{lead} {label}{ending}", blank=f"{lead} {BLANK}{ending}")
     return probabilities
-
-
-def with_head(probabilities: tuple[float, ...], head: Sequence[float] | None, scale: Scale) -> tuple[float, ...]:
-    """Probabilities of the scale's labels, corrected by those of a verdict head (REFUTES, DISPUTED, SUPPORTS, ...).
-
-    On the head's own scale its probabilities are taken. On another one it decides between the two sides (a disputed
-    claim lies half on each), and the model among the labels of a side.
-    """
-    if head is None:
-        return probabilities
-    refutes, disputed, supports = head[:3]
-    total = refutes + disputed + supports
-    if scale.labels == CLIMATE_FEVER.labels:
-        return (refutes / total, disputed / total, supports / total)
-    right = (supports + disputed / 2) / total
-    sides = [scale.is_correct(label) for label in scale.labels]
-    wanted = {True: right, False: 1 - right}
-    had = {side: sum(p for p, own in zip(probabilities, sides, strict=True) if own is side) for side in wanted}
-    # Where the model gives a whole side nothing, it does not tell its labels apart.
-    return tuple(
-        wanted[side] * (p / had[side] if had[side] > 0 else 1 / sides.count(side))
-        for p, side in zip(probabilities, sides, strict=True)
-    )
 
 
 # ------------------------------------------------------------------------------------------------------ by schema

@@ -136,7 +136,6 @@ class DebateContext:
     templates: Mapping[str, Prompt]
     encoder: Encoder | None
     """Attributes sentences to passages; None attributes nothing."""
-    has_head: bool
     on_event: Callable[[Event], None]
     """Told of everything as it happens."""
     subclaims: tuple[Subclaim, ...] = ()

@@ -467,7 +467,6 @@ def _debate(claim: Claim, setup: DebateSetup, on_event: Callable[[Event], None])
         setup.config,
         setup.templates,
         setup.encoder,
-        bool(settings.head),
         on_event,
         tuple(replace(one, text=prefix + one.text) for one in reading.subclaims),
     )

@@ -95,14 +95,6 @@ class Found:
 
 
 @dataclass(frozen=True, slots=True)
-class AskHead:
-    """Judge a claim by a trained verdict head; answered by a tuple of probabilities, or None where that failed."""
-
-    claim: str
-    evidence: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class AskEntailment:
     """Does a premise entail a statement? Answered by a probability, or None where that failed."""
 
@@ -110,7 +102,7 @@ class AskEntailment:
     statement: str
 
 
-Ask = AskText | AskOptions | AskPassages | AskHead | AskEntailment
+Ask = AskText | AskOptions | AskPassages | AskEntailment
 Steps = Generator[tuple[Ask, ...], list[Any], T]
 
 
@@ -250,7 +242,6 @@ def cut_out(
     return chosen
 
 
-HeadPredictor = Callable[[Sequence[tuple[str, Sequence[str]]]], list[tuple[float, ...] | None]]
 EntailmentScorer = Callable[[Sequence[tuple[str, str]]], list[float | None]]
 
 
@@ -260,7 +251,6 @@ class RequestBatcher:
     Args:
         models: By name, each behind the records.
         collections: By name, each a group of one.
-        head: Applies the verdict head, where debates have one.
         entailment: Scores pairs of premise and statement, where debates measure it.
     """
 
@@ -268,12 +258,10 @@ class RequestBatcher:
         self,
         models: Mapping[str, RecordedModel],
         collections: Mapping[str, CollectionGroup],
-        head: HeadPredictor | None = None,
         entailment: EntailmentScorer | None = None,
     ) -> None:
         self._models = models
         self._collections = collections
-        self._head = head
         self._entailment = entailment
         self._blanks: dict[AskOptions, OptionScores] = {}
         self._latest: dict[str, frozenset[str]] = {}
@@ -295,7 +283,6 @@ class RequestBatcher:
         answers: dict[int, Any] = {}
         ways: tuple[tuple[type[Ask], Callable[[Sequence[Any]], Sequence[Any]]], ...] = (
             (AskPassages, lambda asks: search_all(asks, self._collections, self._latest_of)),
-            (AskHead, lambda asks: _given(self._head, "a verdict head")([(one.claim, one.evidence) for one in asks])),
             (AskOptions, self._weigh),
             (AskText, self._write),
             (

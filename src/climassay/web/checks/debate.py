@@ -11,7 +11,7 @@ from climassay.errors import ClimassayError
 from climassay.factcheck import Claim, Transcript, open_checker
 from climassay.factcheck.check_store import StoredCheck
 from climassay.factcheck.configuration import DebateSettings
-from climassay.factcheck.debate.scheduler import Ask, AskEntailment, AskHead, AskOptions, AskPassages, AskText
+from climassay.factcheck.debate.scheduler import Ask, AskEntailment, AskOptions, AskPassages, AskText
 from climassay.factcheck.fallacies import contrarian_claim
 from climassay.factcheck.scales import load_scale
 from climassay.factcheck.transcript import (
@@ -40,7 +40,6 @@ LEAST_PAST = 3
 """Past debates from which on it is estimated how long one will take."""
 _DOING: Mapping[type[Ask], str] = {
     AskPassages: "searching the documents",
-    AskHead: "judging by the verdict head",
     AskOptions: "weighing answers",
     AskText: "writing",
     AskEntailment: "comparing sentences with passages",

@@ -1,0 +1,124 @@
+"""Verdicts of a model on claims whose evidence is given."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from climassay.models import DEFAULT_MODEL
+from climassay.reporting import Table, counted
+from climassay.reporting.results import Shown
+from climassay.reporting.tables import skipped_note
+from climassay.session import Place, Session
+
+if TYPE_CHECKING:
+    from climassay.factcheck.evidence_mode import EvidenceClaim, EvidencePrediction, EvidenceTable
+
+
+def _claims(
+    file: Path, claim: str, truth: str | None, limit: int | None, seed: int
+) -> "tuple[EvidenceTable, tuple[EvidenceClaim, ...]]":
+    """Return the file's claims and the sample to work on."""
+    from climassay.factcheck.evidence_mode import read_evidence_claims
+    from climassay.learning import sample
+
+    table = read_evidence_claims(file, claim=claim, label=truth)
+    return table, sample(table.rows, limit, seed)
+
+
+def _verdicts(
+    run: str, table: "EvidenceTable", found: "Sequence[EvidencePrediction]", labels: Sequence[str], **others: Any
+) -> Shown:
+    """Verdicts on claims, with what is known of them: ``scores`` for JSON, and further parts of the result."""
+    left_out, failed = len(table.rows) - len(found), [one.error for one in found if one.error is not None]
+    rows = _prediction_rows(found)
+    data = {
+        "run": run,
+        "claims": len(found),
+        "left_out": left_out,
+        "failed": sum(one.verdict is None for one in found),
+        "predictions": rows,
+        "labels": list(labels),
+        "scores": others.pop("scores", None),
+    }
+    notes = []
+    if left_out:
+        notes.append(f"{left_out} claims of {table.name} were left out of the sample.")
+    notes += skipped_note(table.skipped)
+    if failed:
+        notes.append(f"{counted(len(failed), 'claim')} got no verdict, the first because: {failed[0]}")
+    cells = [(one.claim.text, one.verdict or "failed", f"{max(one.probabilities, default=0):.0%}") for one in found]
+    listed = (Table.of("Verdicts", ("claim", "verdict", "probability"), cells, left=2),)
+    return Shown(data, **{"shown": listed, "records": rows, "noted": notes, **others})
+
+
+def check_with_evidence(
+    file: Path,
+    *,
+    claim: str = "claim",
+    truth: str | None = None,
+    limit: int | None = None,
+    scale: str = "climate-fever",
+    calibrated: bool = True,
+    model: str = DEFAULT_MODEL,
+    seed: int = 0,
+    workspace: Place = None,
+) -> Shown:
+    """Have a model judge claims on given evidence, scored where the file has published verdicts.
+
+    Args:
+        file: Claims with evidence: Climate-FEVER's JSONL, or any table with claim and evidence or evidence_1, ...
+        claim: Column of the claims.
+        truth: Column of the published verdicts; by default claim_label, label or verdict.
+        limit: Number of items drawn at random; all by default.
+        scale: climate-fever, accuracy, climate-feedback, science-feedback, binary, or a .toml file.
+        calibrated: Calibrate probabilities with content-free prompts.
+        model: Who is asked.
+        seed: Seed of samples, splits, folds and resampling.
+        workspace: Where records lie.
+
+    Raises:
+        InputError: The file cannot be read.
+        ModelError: The model cannot be loaded.
+    """
+    from climassay.factcheck import ScoredVerdicts, evidence_mode, load_scale
+    from climassay.factcheck.results.scoring import score_verdicts, verdict_data
+
+    wanted = load_scale(scale)
+    table, rows = _claims(file, claim, truth, limit, seed)
+    config = {"file": str(file), "model": model, "scale": scale, "calibrate": calibrated, "limit": limit}
+    with (
+        Session.opened(workspace) as session,
+        session.run("factcheck evidence", config, {"seed": seed}) as run,
+        session.progress.task(f"Asking {model}", len(rows)) as task,
+    ):
+        result = evidence_mode.check_with_evidence(
+            rows,
+            session.recorded(session.model(model), run),
+            wanted,
+            calibrated=calibrated,
+            prompts=session.options.prompts,
+            on_progress=task.advance,
+        )
+        run.save_results("predictions", _prediction_rows(result))
+    labels = (*wanted.labels, wanted.nei)
+    if not any(row.label for row in rows):
+        return _verdicts(run.id, table, result, labels)
+    given, names = [one.verdict for one in result], [row.text for row in rows]
+    scores = score_verdicts([row.label for row in rows], given, wanted, claims=names, seed=seed)
+    scored = ScoredVerdicts(scores, f"verdicts on {file.name}")
+    parts: dict[str, Any] = {"shown": scored.tables, "records": None, "reported": scored.report}
+    return _verdicts(run.id, table, result, labels, scores=verdict_data(scores), **parts)
+
+
+def _prediction_rows(found: "Sequence[EvidencePrediction]") -> list[dict[str, Any]]:
+    return [
+        {
+            "id": one.claim.id,
+            "claim": one.claim.text,
+            "truth": one.claim.label,
+            "verdict": one.verdict,
+            "probabilities": list(one.probabilities),
+            "error": one.error,
+        }
+        for one in found
+    ]
