@@ -80,7 +80,7 @@ VERBS: tuple[Callable[..., Result], ...] = (
     climassay.compare_benchmarks, climassay.compare_confidence, climassay.compare_texts,
     climassay.dataset_statistics, climassay.estimate_debates, climassay.estimate_generation,
     climassay.evaluate_entailment, climassay.evaluate_fallacies, climassay.evaluate_inspect,
-    climassay.evaluate_judge, climassay.evaluate_lm_eval, climassay.evaluate_maskers, climassay.evaluate_tagger,
+    climassay.evaluate_judge, climassay.evaluate_lm_eval, climassay.evaluate_tagger,
     climassay.evaluate_validator, climassay.experiment_tables,
     climassay.export_checks, climassay.export_dataset, climassay.export_labels, climassay.export_prompts,
     climassay.export_records, climassay.find_contamination, climassay.find_topics, climassay.import_labels,
@@ -92,6 +92,6 @@ VERBS: tuple[Callable[..., Result], ...] = (
     climassay.report_topics, climassay.retrain_validator, climassay.run_experiment_file, climassay.show_adapter,
     climassay.show_check, climassay.show_collection, climassay.show_prompt, climassay.show_record,
     climassay.show_validator, climassay.tag_statements, climassay.train_entailment,
-    climassay.train_fallacies, climassay.train_masker, climassay.train_tagger, climassay.train_validator,
+    climassay.train_fallacies, climassay.train_tagger, climassay.train_validator,
 )  # fmt: skip
 """What is left of the commands, each with a result that has tables, rows and a report."""

@@ -132,10 +132,8 @@ if TYPE_CHECKING:
     from climassay.api.validation import (
         apply_masker as apply_masker,
         apply_validator as apply_validator,
-        evaluate_maskers as evaluate_maskers,
         evaluate_validator as evaluate_validator,
         show_validator as show_validator,
-        train_masker as train_masker,
         train_validator as train_validator,
     )
     from climassay.api.evidence import check_with_evidence as check_with_evidence

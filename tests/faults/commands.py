@@ -84,9 +84,7 @@ READS: Mapping[str, tuple[Arguments, ...]] = {
     "metrics entailment evaluate": (("bundled", BAD), (BAD, "{claims}")),
     "metrics entailment apply": (("bundled", BAD), (BAD, "{claims}")),
     "metrics faithfulness": ((BAD, "--truth", "faithful"),),
-    "generate mask train": ((BAD, "--output", "{out}"), ("{cloze}", "--glossary", BAD, "--output", "{out}")),
-    "generate mask evaluate": (("statistics", BAD), (BAD, "{cloze}")),
-    "generate mask apply": (("statistics", BAD, "--output", "{out}"), (BAD, "{drafts}", "--output", "{out}")),
+    "generate mask": (("statistics", BAD, "--output", "{out}"), (BAD, "{drafts}", "--output", "{out}")),
     "records import": ((BAD,),),
     "tune pretrain": (("books", "--questions", BAD, "--output", "{out}"),),
     "tune finetune": ((BAD, "--output", "{out}"),),
@@ -212,12 +210,7 @@ COMMANDS = {
         "generate validate apply {given}/validator {given}/drafts.jsonl -o {out}/decided.jsonl --json",
         before=_TRAIN_VALIDATOR,
     ),
-    "generate mask train": LongCommand(
-        "generate mask train {given}/cloze.jsonl -o {out}/masker.safetensors --no-vectors --json"
-    ),
-    "generate mask apply": LongCommand(
-        "generate mask apply statistics {given}/unmasked.jsonl -o {out}/masked.jsonl --json"
-    ),
+    "generate mask": LongCommand("generate mask statistics {given}/unmasked.jsonl -o {out}/masked.jsonl --json"),
     "confidence extract": LongCommand("confidence extract {given}/report.md --untagged -o {out}/s.jsonl --json"),
     "confidence compare": LongCommand(
         "confidence compare {given}/report.md {given}/report.md -o {out}/changes.jsonl --json"
@@ -258,7 +251,7 @@ SHORT = _named(
     ("evaluate", "init table report plan contamination compare blind"), ("generate", "checks init stats list export"),
     ("judge", "compare"), ("metrics", "score faithfulness"),
     ("metrics entailment", "evaluate apply"), ("prompts", "list show export"), ("tune", "list show presets"),
-    ("users", "add reset remove list"), ("generate validate", "evaluate show"), ("generate mask", "evaluate"),
+    ("users", "add reset remove list"), ("generate validate", "evaluate show"),
     ("annotate", "open status agreement export import rubrics"),
 )  # fmt: skip
 """Commands that keep nothing of what is half done, or do it in one transaction: they are simply run again."""
@@ -380,8 +373,7 @@ WRITES: dict[str, WritingCommand] = {
     **_saved("metrics entailment evaluate", "bundled {given}/pairs.jsonl"),
     **_options("metrics entailment apply", "bundled {given}/pairs.jsonl", "--output"),
     **_options("metrics entailment train", "{given}/pairs.jsonl --hold-out 3 --folds 3", "--output"),
-    **_options("generate mask train", "{given}/cloze.jsonl --no-vectors", "--output"),
-    **_options("generate mask apply", "statistics {given}/unmasked.jsonl", "--output"),
+    **_options("generate mask", "statistics {given}/unmasked.jsonl", "--output"),
     **_options("prompts export", "", "folder", folder=True),
     **_options("generate validate train", "{given}/labels.jsonl", "--output"),
     **_options("generate validate train", "{given}/labels.jsonl --output {given}/validator", "--html"),

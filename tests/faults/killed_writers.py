@@ -37,7 +37,6 @@ def writers() -> dict[str, Callable[[Path], object]]:
         "annotations": lambda path: write_annotations(path, "silver", AnnotationSettings(), [], []),
         "a fine-tuning": lambda path: write_state(FineTuningState("http://x", "m", "a" * 64), path),
         "a trained head": _save_probe,
-        "a masker": _save_masker,
     }
 
 
@@ -48,14 +47,6 @@ def _save_probe(path: Path) -> None:
     from climassay.learning import Provenance
 
     Probe("pair", *np.ones((2, 4)), 1.0, 0.0, Provenance(settings={"method": "supervised"})).save(path)
-
-
-def _save_masker(path: Path) -> None:
-    import numpy as np
-
-    from climassay.generation.masking import FEATURES, MaskerFeatures, TrainedMasker
-
-    TrainedMasker(np.ones(len(FEATURES)), MaskerFeatures(vectors=False, impact=False)).save(path)
 
 
 def killed_in(work: Callable[[], object]) -> int:

@@ -40,12 +40,6 @@ def _called(place: str, *arguments: Any) -> Callable[[Path], object]:
     return read
 
 
-def _masker(path: Path) -> object:
-    from climassay.generation.masking import TrainedMasker
-
-    return TrainedMasker.load(path)
-
-
 def _document(path: Path) -> object:
     """Reads a document and cuts it into passages, as ``corpus add`` does."""
     from climassay.corpus import read, split_passages
@@ -142,15 +136,13 @@ def _tables() -> list[Reader]:
 def _generation() -> list[Reader]:
     labels, annotation = _called("generation.validation.labels:read_label_set"), "generation.annotation.files"
     studio, argilla = "integrations.labelling_tools:read_label_studio", "integrations.labelling_tools:read_argilla"
-    prompts, choices = _called("integrations.benchmark:read_prompt_rows"), "generation.masking:read_choices"
-    glossary = _called("generation.masking:read_glossary")
+    prompts = _called("integrations.benchmark:read_prompt_rows")
+    glossary = _called("generation.terms:read_glossary")
     return [
         Reader("drafts", "d.jsonl", "jsonl", samples.drafts, _called("generation:read_drafts")),
         Reader("labels", "d.jsonl", "jsonl", samples.drafts, labels),
         Reader("labels csv", "l.csv", "bytes", lambda: samples.csv_table(CLIMAQA), labels),
-        Reader("masking choices", "d.jsonl", "jsonl", samples.drafts, _called(choices)),
         Reader("glossary", "g.txt", "bytes", lambda: b"# terms\nalbedo\nradiative forcing\n", glossary),
-        Reader("earlier masker", "m.json", "json", samples.earlier_masker, _masker),
         Reader("annotations", "a.jsonl", "jsonl", samples.annotations, _called(f"{annotation}:read_annotations")),
         Reader(
             "annotation table", "a.csv", "bytes", samples.annotation_table, _with_drafts(f"{annotation}:read_table")
@@ -203,7 +195,6 @@ def _trained() -> list[Reader]:
         Reader(
             "validator", "v.safetensors", kind, samples.validator_head, _called("generation.validation:read_learned")
         ),
-        Reader("masker", "m.safetensors", kind, samples.masker, _masker),
         Reader("entailment head", "h.safetensors", kind, head, _called("metrics.entailment_head:EntailmentHead.load")),
         Reader("tagger", "t.safetensors", kind, tagger, _called("confidence.tagging.tagger:load_tagger")),
     ]

@@ -210,25 +210,6 @@ def argilla() -> bytes:
     return json.dumps([{"id": "q0002", "fields": {}, "metadata": {}, "responses": responses}]).encode()
 
 
-def masker() -> bytes:
-    import numpy as np
-
-    from climassay.generation.masking import FEATURES, MaskerFeatures, TrainedMasker, WordStatistics
-
-    reading, statistics = MaskerFeatures(vectors=False, impact=False), WordStatistics({"albedo": 3}, frozenset({"ice"}))
-    return written(TrainedMasker(np.ones(len(FEATURES)), reading, statistics).save)
-
-
-def earlier_masker() -> bytes:
-    from climassay.generation.masking import FEATURES
-
-    return json.dumps({
-        "format": "climassay-masker", "version": 1, "features": list(FEATURES), "weights": [1.0] * len(FEATURES),
-        "reading": {"impact": False, "vectors": False}, "glossary": ["forcing"], "counts": {"albedo": 3},
-        "provenance": {"data": "d", "statements": 5, "regularisation": 1.0, "encoder": "", "held_out": {}},
-    }).encode()  # fmt: skip
-
-
 def statements() -> bytes:
     from planted_statements import planted
 

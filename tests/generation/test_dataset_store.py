@@ -10,8 +10,8 @@ from climassay.generation import Decision, read_drafts, write_drafts
 from climassay.generation.dataset_results import dataset_report, dataset_stats, stats_figures, stats_tables
 from climassay.generation.dataset_store import DatasetStore, StoredDraft, decisions
 from climassay.generation.draft import draft_from_row, gapped, has_term
-from climassay.generation.masking.words import candidates
 from climassay.generation.recipe import Stream
+from climassay.generation.terms import candidates
 from climassay.records import Records
 from drafts import PASSAGE, make_draft, rejected
 from generated_drafts import drafts

@@ -121,7 +121,7 @@ def test_a_type_goes_the_whole_way_by_command(command, tmp_path):
             edited = Wording("The ocean is salty.", "", first.wording.options, 0)
             labels.label("verdicts", first.id, "ann", accepted=True, wording=edited, key="1")
             labels.label("verdicts", second.id, "ann", accepted=False, reasons=["wrong answer"], key="2")
-        command("publish", "verdicts", "-o", tmp_path / "out", "--splits", "0,0,-1")
+        command("generate", "publish", "verdicts", "-o", tmp_path / "out", "--splits", "0,0,-1")
         file = tmp_path / "out" / "jsonl" / "true_false" / "test.jsonl"
         questions = read_questions(file).questions
         assert {one.kind for one in questions} == {"true_false"}

@@ -13,7 +13,6 @@ from climassay.errors import InputError
 from climassay.models import OpenWeights
 from climassay.models.provider import is_served
 from climassay.models.servers import OPENAI, find_server
-from climassay.questions import PRIMER, read_questions
 from climassay.reporting import Report, Section, Table
 from climassay.reporting.results import Shown
 from climassay.reporting.tables import skipped_note
@@ -21,11 +20,7 @@ from climassay.session import Place, Session
 
 if TYPE_CHECKING:
     from climassay.generation import Draft, Subject
-    from climassay.generation.masking import ExpertChoice, WordStatistics
     from climassay.generation.validation import Reader, Training, Validator
-
-LEFT_OUT = "trained"
-"""Names a masker that is fitted on all other statements than the one that it is measured on."""
 
 
 # ---------------------------------------------------------------------------------------------------------- validators
@@ -334,92 +329,6 @@ def _words(value: Any) -> str:
 # ------------------------------------------------------------------------------------------------------------- maskers
 
 
-def train_masker(labels: Sequence[str], output: Path, *, glossary: Path | None = None, vectors: bool = True) -> Shown:
-    """Train a masker on terms that people masked, with leave-one-out accuracy.
-
-    Args:
-        labels: Drafts whose terms experts chose, or cloze questions in any known format, or 'primer'.
-        output: File to save the masker in.
-        glossary: File of preferred terms of the field, one per line.
-        vectors: Use the bundled encoder's vectors of words.
-
-    Raises:
-        InputError: The labels cannot be read, or the masker cannot be written.
-    """
-    from climassay.generation import masking
-
-    check_model_path(output)
-    choices = _choices(labels)
-    reading = masking.MaskerFeatures(impact=vectors, vectors=vectors)
-    masker = masking.train_masker(choices, data=", ".join(labels), statistics=_statistics(glossary), reading=reading)
-    masker.save(output)
-    measured = masker.provenance.measured
-    words = ", ".join(f"{name} {value:.2f}" for name, value in measured.items())
-    said = f"{output}: {len(choices)} choices; left out one by one: {words}."
-    return Shown({"masker": output, "statements": len(choices), "held_out": measured}, said=(said,))
-
-
-def evaluate_maskers(
-    maskers: Sequence[str],
-    labels: Sequence[str],
-    *,
-    model: str | None = None,
-    glossary: Path | None = None,
-    workspace: Place = None,
-) -> Shown:
-    """Measure how often maskers choose the term that people masked, beside chance and longest word.
-
-    Args:
-        maskers: Between commas: statistics, prompted:MODEL, a trained masker's file, or 'trained': one fitted on all
-            other statements.
-        labels: Drafts whose terms experts chose, or cloze questions in any known format, or 'primer'.
-        model: Model for the masker 'prompted': local:NAME or openai:NAME.
-        glossary: File of preferred terms of the field, one per line.
-        workspace: Whose session loads models.
-
-    Raises:
-        InputError: The labels or a masker cannot be read.
-        ModelError: A model cannot be loaded.
-    """
-    from climassay.generation.masking import (
-        StatisticsMasker,
-        accuracies,
-        candidates,
-        leave_one_out,
-        measure,
-        open_masker,
-    )
-
-    choices, statistics = _choices(labels), _statistics(glossary)
-    longest = StatisticsMasker(weights={"length": 1.0}).choose([choice.statement for choice in choices])
-    results = [accuracies("longest word", choices, longest)]
-    with Session.opened(workspace) as session:
-        asked = None if model is None else session.load(model)
-        for name in maskers:
-            if name != LEFT_OUT:
-                masker = open_masker(name, model=asked, glossary=sorted(statistics.glossary), load=session.load)
-                results.append(measure(masker, choices))
-            elif len(choices) > 1:
-                results.append(accuracies("trained, left out", choices, leave_one_out(choices, statistics=statistics)))
-    counts = [len(candidates(choice.statement)) for choice in choices]
-    chance = sum(1 / count for count in counts) / len(counts)
-    rows = [
-        [
-            one.name,
-            *(f"{x.value:.3f} ({x.interval.low:.2f}-{x.interval.high:.2f})" for x in (one.first, one.among_three)),
-        ]
-        for one in results
-    ]
-    words = (
-        f"{len(choices)} statements of {sum(counts) / len(counts):.1f} candidate words on average; "
-        f"chance {chance:.3f}; 95% intervals (Wilson)."
-    )
-    return Shown(
-        {"statements": len(choices), "chance": chance, "maskers": [asdict(one) for one in results]},
-        (Table.of("Terms that people masked", ["masker", "first", "among three"], rows, note=words),),
-    )
-
-
 def apply_masker(
     masker: str,
     drafts: Path,
@@ -432,7 +341,7 @@ def apply_masker(
     """Choose a term for every accepted cloze statement without one.
 
     Args:
-        masker: statistics, prompted:MODEL or a trained masker's file.
+        masker: statistics or prompted:MODEL.
         drafts: Drafts (JSONL).
         output: File of the drafts with their terms.
         model: Model for the masker 'prompted': local:NAME or openai:NAME.
@@ -443,7 +352,8 @@ def apply_masker(
         InputError: The drafts or the masker cannot be read, or the file cannot be written.
         ModelError: A model cannot be loaded.
     """
-    from climassay.generation.masking import mask, open_masker, read_glossary
+    from climassay.generation.masking import mask, open_masker
+    from climassay.generation.terms import read_glossary
 
     before = list(generation.read_drafts(drafts))
     if not before:
@@ -452,7 +362,6 @@ def apply_masker(
         chooser = open_masker(
             masker,
             model=None if model is None else session.load(model),
-            passages=list({passage.text for draft in before for passage in draft.passages}),
             glossary=() if glossary is None else read_glossary(glossary),
             prompts=session.options.prompts,
             load=session.load,
@@ -463,19 +372,3 @@ def apply_masker(
     counts = {"masked": new.count(True), "no_term": new.count(False), "failed": new.count(None)}
     words = f"{counts['masked']} masked, {counts['no_term']} without a term, {counts['failed']} failed"
     return Shown({"drafts": output, **counts}, said=(f"{output}: {words}.",))
-
-
-def _choices(labels: Sequence[str]) -> "list[ExpertChoice]":
-    from climassay.generation.masking import choices_of, read_choices
-
-    return [
-        choice
-        for one in labels
-        for choice in (choices_of(read_questions(one)) if one == PRIMER else read_choices(Path(one)))
-    ]
-
-
-def _statistics(glossary: Path | None) -> "WordStatistics":
-    from climassay.generation.masking import count_words, read_glossary
-
-    return count_words((), () if glossary is None else read_glossary(glossary))

@@ -18,7 +18,6 @@ from climassay.cli.options import (
     PromptedOptions,
     PromptOptions,
     RayOptions,
-    ReachOptions,
     RequestOptions,
     ResultOptions,
     WorkspaceOptions,
@@ -36,9 +35,7 @@ validate = CommandGroup(
 )
 
 
-mask = CommandGroup(no_args_is_help=True, help="Choose the term that is masked in cloze statements.")
 app.add_typer(validate, name="validate", cls=WholeHelpGroup)
-app.add_typer(mask, name="mask", cls=WholeHelpGroup)
 
 app.add_init("recipe.toml", "a recipe", "generation.recipe", "generate run")
 
@@ -114,14 +111,7 @@ validate.add_verb(
 validate.add_verb("evaluate", validation.evaluate_validator, reach=PromptedOptions)
 validate.add_verb("apply", validation.apply_validator, reach=PromptedOptions)
 validate.add_verb("show", validation.show_validator)
-mask.add_verb("train", validation.train_masker, vectors=Option("--vectors/--no-vectors"))
-mask.add_verb(
-    "evaluate",
-    validation.evaluate_maskers,
-    reach=ReachOptions,
-    maskers=Annotated[str, typer.Argument(callback=_listed)],
-)
-mask.add_verb("apply", validation.apply_masker, reach=PromptedOptions)
+app.add_verb("mask", validation.apply_masker, reach=PromptedOptions)
 
 
 annotate = CommandGroup(no_args_is_help=True)

@@ -28,7 +28,6 @@ if TYPE_CHECKING:
         Masker as Masker,
         PromptedMasker as PromptedMasker,
         StatisticsMasker as StatisticsMasker,
-        TrainedMasker as TrainedMasker,
         mask as mask,
         open_masker as open_masker,
     )

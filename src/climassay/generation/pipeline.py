@@ -20,7 +20,7 @@ from climassay.corpus import Passage
 from climassay.errors import InputError
 from climassay.generation.dataset_store import DatasetStore, StoredDraft
 from climassay.generation.draft import Decision, Draft, SourcePassage, draft_id, where
-from climassay.generation.masking import STATISTICS, mask, open_masker, read_glossary
+from climassay.generation.masking import STATISTICS, mask, open_masker
 from climassay.generation.passages import ContextFinder, SeedSampler
 from climassay.generation.recipe import Recipe, Stream
 from climassay.generation.screening import (
@@ -33,6 +33,7 @@ from climassay.generation.screening import (
     passage_fault,
     screen,
 )
+from climassay.generation.terms import read_glossary
 from climassay.generation.writing import Assignment, Evolver, Examples, Writer
 from climassay.grounding import open_collections
 from climassay.metrics import Entailment
@@ -484,7 +485,7 @@ def open_pipeline(
         steps = [
             *((answering.check,) if answering else ()),
             *_validation(recipe, recorded, prompts, judging),
-            *_masking(recipe, workspace, recorded, prompts, judging),
+            *_masking(recipe, recorded, prompts, judging),
             # Statements whose term was chosen only now; what was verified before is not asked again.
             *((answering.check,) if answering and verifies and recipe.counts.cloze else ()),
         ]
@@ -537,25 +538,14 @@ def _validation(recipe: Recipe, recorded: Recording, prompts: Path | None, load:
         yield partial(validate, validator=ByKind(results), threshold=recipe.validator.threshold)
 
 
-def _masking(
-    recipe: Recipe, workspace: Workspace, recorded: Recording, prompts: Path | None, load: LoadModel
-) -> Iterator[DecisionStep]:
-    """Choosing the term of cloze statements, and the checks that look at the term; nothing where none are wanted.
-
-    The statistics masker knows the words of the recipe's collections.
-    """
+def _masking(recipe: Recipe, recorded: Recording, prompts: Path | None, load: LoadModel) -> Iterator[DecisionStep]:
+    """Yield the step that chooses the term of cloze statements and checks it; nothing if no cloze is requested."""
     if not recipe.counts.cloze:
         return
     spec, name = recipe.masker, recipe.masker.use or STATISTICS
 
-    def texts() -> Iterator[str]:
-        for collection in open_collections(workspace, recipe.collections).collections:
-            for batch in collection.texts():
-                yield from batch
-
     masker = open_masker(
-        name if name == STATISTICS or name.startswith("prompted:") else located(recipe.folder, name),
-        passages=texts(),
+        name,
         glossary=read_glossary(Path(located(recipe.folder, spec.glossary))) if spec.glossary else (),
         subject=recipe.subject,
         prompts=prompts,

@@ -164,7 +164,7 @@ class MaskerSpec:
     use: Annotated[
         str,
         Field(
-            description='statistics, the file of a trained masker, or prompted:MODEL; "": the writer names the term '
+            description='statistics or prompted:MODEL; "": the writer names the term '
             "with its statement, or statistics chooses where the writer gets brief prompts."
         ),
     ] = ""

@@ -202,7 +202,8 @@ def validator_confidence(draft: Draft) -> float | None:
 
 def items_with_labels(connection: sa.Connection, dataset: str, names: Sequence[str]) -> list[Item]:
     """Items in the order of ``names``, all of which are in the queue."""
-    from climassay.generation.masking import StatisticsMasker, candidates
+    from climassay.generation.masking import StatisticsMasker
+    from climassay.generation.terms import candidates
 
     rows, labels = items_of(connection, dataset, names), labels_by_draft(connection, dataset, names)
     before = drafts_before_experts(connection, dataset, names)
@@ -215,7 +216,7 @@ def items_with_labels(connection: sa.Connection, dataset: str, names: Sequence[s
             term, statement = draft.wording.answer, draft.wording.question
             terms = tuple(word.term for word in candidates(statement))
             if not term:  # no masker has looked at it
-                [choice] = StatisticsMasker(passage.text for passage in draft.passages).choose([statement])
+                [choice] = StatisticsMasker().choose([statement])
                 term = None if choice is None else choice.term
         own, row = tuple(labels.get(name, ())), rows[name]
         reasons = [

@@ -17,8 +17,6 @@ import numpy as np
 from climassay.corpus.documents import split_sentences
 from climassay.errors import InputError
 from climassay.generation.draft import Decision, Draft, has_term
-from climassay.generation.masking.words import FUNCTION_WORDS as MASKER_FUNCTION_WORDS
-from climassay.generation.masking.words import GENERIC
 from climassay.generation.screening.check import (
     ASKED,
     CHECKS,
@@ -33,6 +31,8 @@ from climassay.generation.screening.check import (
     word_set,
     words,
 )
+from climassay.generation.terms import FUNCTION_WORDS as MASKER_FUNCTION_WORDS
+from climassay.generation.terms import GENERIC
 from climassay.grounding.quantities import foreign_quantities, quantities
 from climassay.metrics import Entailment, RelationScorer
 from climassay.models.contract import Encoder

@@ -27,7 +27,7 @@ from climassay.generation.annotation import (
 )
 from climassay.generation.annotation.labels import is_rating, is_rubric
 from climassay.generation.annotation.long_answers import rubric_of
-from climassay.generation.masking import words
+from climassay.generation.terms import words
 from climassay.metrics.long_answers import DIMENSIONS, GROUP_OF
 from climassay.questions import Criterion, Level, option_letter
 from climassay.questions.types.longform import (

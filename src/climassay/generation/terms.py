@@ -1,17 +1,9 @@
-"""Words of a statement: which could be masked at all, and what is known of them without a model.
+"""Words of a statement, and which of them could be masked: lists of English words say which are never a term."""
 
-Lists of English words say which are never a term; the rest is how rare a word is, how it is built, where it stands.
-"""
-
-import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-
-import numpy as np
-from numpy.typing import NDArray
 
 from climassay.errors import InputError
 from climassay.generation.draft import has_term
@@ -103,44 +95,11 @@ GENERIC = _listed(
 )
 """Words of any report or textbook, whatever its science: masked, they test no knowledge of the field."""
 
-PLACES = _listed(
-    """
-    africa african america american antarctic antarctica arctic asia asian atlantic australia australian brazil
-    britain british california canada canadian china chinese earth europe european france french germany german
-    greenland iceland india indian indonesia japan japanese mediterranean mexico northern pacific russia russian
-    sahara saharan siberia siberian southern amazon alps andes himalaya himalayan tibet tibetan el niño la niña
-    january february march april may june july august september october november december
-    """
-)
-"""Parts of the world that climate texts name, adjectives included, and months."""
-
 _WORD = re.compile(r"(?<!\w)[^\W_]+(?:[-‐‑–’'][^\W_]+)*(?!\w)")
 _JOINED = re.compile(r"[-‐‑–’']")
 _LETTER = re.compile(r"[^\W\d_]")
 _SHORTEST = 3
 """Letters: shorter words are units, symbols of variables and little words."""
-
-FEATURES = (
-    "rarity", "keyness", "glossary", "length", "position", "named", "noun",
-    "verbal", "eponym", "place", "symbol", "compound", "repeated",
-)  # fmt: skip
-"""Columns of :func:`word_features`."""
-_MOST_FREQUENT = 8.0
-"""Zipf value that no English word reaches: 10 ** 8 times in a billion words would be one word in ten."""
-_UNSEEN = 1.0
-"""Zipf value that a word unknown to the list counts as: the list's large edition ends near it."""
-_KEYNESS = (-1.0, 4.0)
-_LONG = 14
-_NAMING = frozenset({"called", "named", "termed", "known", "defined", "denoted", "dubbed", "coined", "referred"})
-_NAMING_REACH = 4
-"""Words before a candidate in which a naming word tells that the candidate is what is named."""
-_NOUN = re.compile(
-    r"(?:tion|sion|ity|ties|ance|ence|ency|ment|ness|ism|sis|ium|ide|ate|ite|oxide|sphere|cline|pause|meter|gen|ol|sol"
-    r"|ture|phy|gy|graphy|metry|fer|lysis|ane|ene|yl)s?$"
-)
-_VERBAL = re.compile(r"(?:ly|ing|ed|ise|ize|ises|izes|ify|ifies|able|ible)$")
-_STEM = 5
-"""Letters by which two words count as forms of one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,28 +145,6 @@ def candidates(statement: str) -> list[Candidate]:
     return results
 
 
-@dataclass(frozen=True, slots=True)
-class WordStatistics:
-    """How often words occur in a collection, and which ones a glossary lists."""
-
-    counts: Mapping[str, int] = field(default_factory=dict)
-    """Counts of lower-case words in the passages."""
-    glossary: frozenset[str] = frozenset()
-    """Lower-case words."""
-
-    @property
-    def total(self) -> int:
-        """Words of the passages."""
-        return sum(self.counts.values())
-
-
-def count_words(passages: Iterable[str] = (), glossary: Iterable[str] = ()) -> WordStatistics:
-    """Count a collection's words; of a glossary's terms of several words all but function words count."""
-    counts = Counter(word.term.casefold() for passage in passages for word in words(passage))
-    listed = {part.term.casefold() for term in glossary for part in words(term)}
-    return WordStatistics(dict(counts), frozenset(listed - FUNCTION_WORDS))
-
-
 def read_glossary(path: Path) -> tuple[str, ...]:
     """Terms of a glossary file, one a line; empty lines and lines that begin with ``#`` are left out.
 
@@ -222,55 +159,3 @@ def read_glossary(path: Path) -> tuple[str, ...]:
     if not terms:
         raise InputError(f"The glossary {path} lists no terms: write one per line.")
     return terms
-
-
-def zipf(term: str) -> float:
-    """How frequent a word is in general English: log10 of its uses in a billion words; 7.7 for "the".
-
-    A compound counts as its rarest part. Words that the list does not know get the list's lower end.
-
-    References:
-        Speer (2022), wordfreq 3.0; the scale is van Heuven et al. (2014).
-    """
-    from wordfreq import zipf_frequency
-
-    known = min(zipf_frequency(part, "en", wordlist="large") for part in _JOINED.split(term) if part)
-    return max(float(known), _UNSEEN)
-
-
-def word_features(
-    statement: str, found: Sequence[Candidate], statistics: WordStatistics | None = None
-) -> NDArray[np.float64]:
-    """Features of a statement's candidates, shape [candidates, features], in the order of :data:`FEATURES`.
-
-    ``rarity`` is 8 less the Zipf value (0 to 7), ``keyness`` log10 of how much more frequent the word is in the
-    collection than in general English (-1 to 4; 0 without a collection), ``length`` and ``position`` are shares, the
-    others are 0 or 1.
-    """
-    own = [word.term.casefold() for word in words(statement)]
-    background = statistics or WordStatistics()
-    total = background.total
-    rows = []
-    for word in found:
-        lowered, frequency, place = word.term.casefold(), zipf(word.term), word.term.casefold() in PLACES
-        symbol = any(sign.isdigit() for sign in word.term) or (len(word.term) > 1 and word.term.isupper())
-        keyness = 0.0
-        if total:
-            here = math.log10((background.counts.get(lowered, 0) + 0.5) / total * 1e9)
-            keyness = float(np.clip(here - frequency, *_KEYNESS))
-        rows.append([
-            _MOST_FREQUENT - frequency,
-            keyness,
-            lowered in background.glossary or lowered.removesuffix("s") in background.glossary,
-            min(len(word.term), _LONG) / _LONG,
-            word.end / len(statement),
-            not _NAMING.isdisjoint(own[max(0, word.number - _NAMING_REACH) : word.number]),
-            _NOUN.search(lowered) is not None,
-            _VERBAL.search(lowered) is not None,
-            word.term[0].isupper() and word.number > 0 and not place and not symbol,
-            place,
-            symbol,
-            not word.term.isalnum(),
-            sum(one[:_STEM] == lowered[:_STEM] for one in own) > 1,
-        ])  # fmt: skip
-    return np.array(rows, dtype=np.float64).reshape(len(found), len(FEATURES))
