@@ -247,10 +247,13 @@ def workbook_cells(path: Path) -> list[list[Any]]:
     for row in sheet.iter(f"{_SHEET}row"):
         cells: list[Any] = []
         for cell in row:
+            column = ord(cell.attrib["r"][0]) - ord("A")
+            cells += [None] * (column - len(cells))
             value, text = cell.find(f"{_SHEET}v"), cell.find(f".//{_SHEET}t")
             cells.append(float(str(value.text)) if value is not None else None if text is None else text.text)
         found.append(cells)
-    return found
+    width = max(map(len, found))
+    return [cells + [None] * (width - len(cells)) for cells in found]
 
 
 def test_rows_keep_their_numbers_and_lose_no_field(tmp_path: Path) -> None:

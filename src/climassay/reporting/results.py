@@ -6,13 +6,11 @@ import itertools
 import json
 import math
 import re
-import zipfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, is_dataclass, replace
 from importlib import import_module
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, ClassVar
-from xml.sax.saxutils import escape
 
 from climassay.errors import ClimassayError, InputError, MissingExtraError
 from climassay.io import safe_cell, write_file
@@ -24,23 +22,6 @@ if TYPE_CHECKING:
 
 
 ROW_SUFFIXES = (".csv", ".xlsx", ".jsonl")
-_NAMESPACE = "http://schemas.openxmlformats.org"
-_MAIN = f'xmlns="{_NAMESPACE}/spreadsheetml/2006/main"'
-_OFFICE = f"{_NAMESPACE}/officeDocument/2006/relationships"
-_PACKAGE = f"{_NAMESPACE}/package/2006"
-_TYPE = "application/vnd.openxmlformats-officedocument.spreadsheetml"
-_PARTS = {
-    "[Content_Types].xml": f'<Types xmlns="{_PACKAGE}/content-types"><Default Extension="rels" '
-    'ContentType="application/vnd.openxmlformats-package.relationships+xml"/>'
-    f'<Override PartName="/xl/workbook.xml" ContentType="{_TYPE}.sheet.main+xml"/>'
-    f'<Override PartName="/xl/worksheets/sheet1.xml" ContentType="{_TYPE}.worksheet+xml"/></Types>',
-    "_rels/.rels": f'<Relationships xmlns="{_PACKAGE}/relationships"><Relationship Id="r1" '
-    f'Type="{_OFFICE}/officeDocument" Target="xl/workbook.xml"/></Relationships>',
-    "xl/workbook.xml": f'<workbook {_MAIN} xmlns:r="{_OFFICE}"><sheets><sheet name="rows" sheetId="1" r:id="r1"/>'
-    "</sheets></workbook>",
-    "xl/_rels/workbook.xml.rels": f'<Relationships xmlns="{_PACKAGE}/relationships"><Relationship Id="r1" '
-    f'Type="{_OFFICE}/worksheet" Target="worksheets/sheet1.xml"/></Relationships>',
-}
 _WIDTH = 120
 """Columns of a result in a Python console."""
 _MOST_ROWS = 40
@@ -138,25 +119,22 @@ def csv_lines(columns: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> Iter
 
 
 def write_workbook(file: IO[bytes], columns: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> None:
-    """Write an .xlsx workbook with a line of headings, row by row."""
-    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as parts:
-        for name, content in _PARTS.items():
-            parts.writestr(name, f'<?xml version="1.0" encoding="UTF-8"?>{content}')
-        with parts.open("xl/worksheets/sheet1.xml", "w") as sheet:
-            sheet.write(f'<?xml version="1.0" encoding="UTF-8"?><worksheet {_MAIN}><sheetData>'.encode())
-            for line in itertools.chain([columns], ([row.get(name) for name in columns] for row in rows)):
-                sheet.write(f"<row>{''.join(map(_xml_cell, line))}</row>".encode("utf-8", "replace"))
-            sheet.write(b"</sheetData></worksheet>")
+    """Write an .xlsx workbook with a line of headings, row by row; no text becomes a formula, a number or a link."""
+    import xlsxwriter
 
-
-def _xml_cell(value: Any) -> str:
-    value = _plain_cell(value)
-    if value is None:
-        return "<c/>"
-    if isinstance(value, int | float) and math.isfinite(value):
-        return f"<c><v>{value}</v></c>"
-    text = "".join(char for char in str(value)[:_LONGEST_CELL] if char >= " " or char in "\n\t")
-    return f'<c t="inlineStr"><is><t xml:space="preserve">{escape(text)}</t></is></c>'
+    options = {"constant_memory": True, "strings_to_urls": False, "strings_to_formulas": False}
+    with xlsxwriter.Workbook(file, options) as workbook:
+        sheet = workbook.add_worksheet("rows")
+        lines = itertools.chain([columns], ([row.get(name) for name in columns] for row in rows))
+        for row_index, line in enumerate(lines):
+            for column_index, value in enumerate(map(_plain_cell, line)):
+                if isinstance(value, int | float) and math.isfinite(value):
+                    sheet.write_number(row_index, column_index, value)
+                elif value is not None:
+                    # A lone half of a character cannot be encoded.
+                    text = str(value).encode("utf-8", "replace").decode()
+                    cut = f"{text[: _LONGEST_CELL - 1]}…" if len(text) > _LONGEST_CELL else text
+                    sheet.write_string(row_index, column_index, cut)
 
 
 RESULT_SUFFIXES = (*ROW_SUFFIXES, ".json", ".md", ".html")
