@@ -27,7 +27,7 @@ from climassay.tuning.base import TuningBase, default_dtype
 from climassay.tuning.config import TuningConfig
 from climassay.tuning.data import ChatData
 from climassay.tuning.run import adapted
-from climassay.tuning.sequences import IGNORED, SequenceLoss, TokenSequence, plan_steps, tokenise
+from climassay.tuning.sequences import IGNORED, SequenceLoss, TokenSequence, epoch_order, tokenise
 
 RANK = 8
 Step = Callable[[Sequence[int]], torch.Tensor]
@@ -91,18 +91,20 @@ def compare(count: int, size: int, repeats: int) -> list[Measurement]:
     rows = sequences(bases["float32"], count)
     torch.set_num_threads(1)
     lengths = [len(row.tokens) for row in rows]
-    sorted_steps = plan_steps(lengths, epochs=1, step_size=size, seed=0).epochs[0]
     order = list(range(count))
     random.Random(0).shuffle(order)
-    random_steps = [order[place : place + size] for place in range(0, count, size)]
+    sorted_steps, random_steps = (
+        [tuple(indices[start : start + size]) for start in range(0, count, size)]
+        for indices in (epoch_order(lengths, size, seed=0, epoch=0), order)
+    )
     for _ in range(repeats):
         for dtype, base in bases.items():
-            with adapted(base.load(), TuningConfig(rank=RANK)) as adapter:
+            with adapted(base.load(), TuningConfig(rank=RANK)) as peft_model:
                 torch.set_num_threads(1)
-                ours = SequenceLoss(base, adapter.model, rows)
+                ours = SequenceLoss(base, peft_model.get_base_model(), rows)
                 ways = {f"climassay, {dtype}": (ours.nats, sorted_steps)}
                 if dtype == "float32":
-                    ways["usual loop, float32"] = (usual_step(adapter.model, rows), random_steps)
+                    ways["usual loop, float32"] = (usual_step(peft_model.get_base_model(), rows), random_steps)
                 for name, (step, steps) in ways.items():
                     found.setdefault(name, []).append(measure(name, step, steps, rows))
     return [

@@ -1,6 +1,5 @@
 """What is trained on what: configuration, batches, splits."""
 
-from collections import Counter
 from dataclasses import replace
 
 import pytest
@@ -12,9 +11,8 @@ from climassay.learning.splits import split_groups
 from climassay.tuning import PRESETS, ChatData, ContinuedPretrainingData, TuningConfig, find_preset, split_documents
 from climassay.tuning.data import check_data
 from climassay.tuning.result import FORMAT, RESULT_FILE, read_result
-from climassay.tuning.run import learning_rate
-from climassay.tuning.sequences import passes, plan_steps
-from tuning_parts import book, library, parity, small
+from climassay.tuning.sequences import epoch_order, passes
+from tuning_parts import book, library, parity
 
 
 @pytest.mark.parametrize(
@@ -71,28 +69,11 @@ def test_every_preset_says_its_name_and_task() -> None:
 LENGTHS = st.lists(st.integers(2, 300), min_size=1, max_size=200)
 
 
-@given(LENGTHS, st.integers(1, 3), st.integers(1, 16), st.integers(0, 5))
-def test_every_epoch_sees_every_sequence_once(lengths: list[int], epochs: int, size: int, seed: int) -> None:
-    plan = plan_steps(lengths, epochs=epochs, step_size=size, seed=seed)
-    assert plan == plan_steps(lengths, epochs=epochs, step_size=size, seed=seed)
-    for epoch in plan.epochs:
-        assert Counter(index for step in epoch for index in step) == Counter(range(len(lengths)))
-        assert all(len(step) <= size for step in epoch)
-    assert [plan.step(number) for number in range(plan.steps)] == [step for epoch in plan.epochs for step in epoch]
-    with pytest.raises(IndexError):
-        plan.step(plan.steps)
-
-
-@given(LENGTHS, st.integers(1, 3), st.integers(1, 16), st.integers(1, 7))
-def test_evaluations_are_at_the_start_and_at_every_epochs_end(
-    lengths: list[int], epochs: int, size: int, evaluations: int
-) -> None:
-    plan = plan_steps(lengths, epochs=epochs, step_size=size, seed=0)
-    places = plan.evaluated_after(evaluations)
-    ends = [sum(len(epoch) for epoch in plan.epochs[:number]) for number in range(epochs + 1)]
-    assert set(ends) <= places
-    assert len(places) <= 1 + epochs * evaluations
-    assert max(places) == plan.steps
+@given(LENGTHS, st.integers(1, 16), st.integers(0, 5), st.integers(0, 3))
+def test_every_epoch_sees_every_sequence_once(lengths: list[int], size: int, seed: int, epoch: int) -> None:
+    order = epoch_order(lengths, size, seed=seed, epoch=epoch)
+    assert sorted(order) == list(range(len(lengths)))
+    assert order == epoch_order(lengths, size, seed=seed, epoch=epoch)
 
 
 def padding(steps, lengths: list[int]) -> float:
@@ -103,10 +84,10 @@ def padding(steps, lengths: list[int]) -> float:
 
 def test_like_lengths_come_together_but_not_in_order() -> None:
     lengths = [10 + 37 * number % 200 for number in range(256)]
-    plan = plan_steps(lengths, epochs=1, step_size=8, seed=0)
-    at_random = [tuple(range(start, start + 8)) for start in range(0, 256, 8)]
-    assert padding(plan.epochs[0], lengths) < 0.05 < 0.3 < padding(at_random, lengths)
-    longest = [max(lengths[index] for index in step) for step in plan.epochs[0]]
+    order = epoch_order(lengths, 8, seed=0, epoch=0)
+    steps, at_random = ([row[start : start + 8] for start in range(0, 256, 8)] for row in (order, range(256)))
+    assert padding(steps, lengths) < 0.05 < 0.3 < padding(at_random, lengths)
+    longest = [max(lengths[index] for index in step) for step in steps]
     assert longest not in (sorted(longest), sorted(longest, reverse=True))
 
 
@@ -117,18 +98,6 @@ def test_passes_cut_a_step_by_length(lengths: list[int], size: int) -> None:
     assert sorted(order) == list(range(len(lengths)))
     assert [lengths[index] for index in order] == sorted(lengths)
     assert all(len(part) <= size for part in parts)
-
-
-def test_the_learning_rate_by_hand() -> None:
-    """10 steps, 2 of them warm-up, rate 1e-2."""
-    config = small(learning_rate=1e-2, warmup=0.2, schedule="linear")
-    assert [learning_rate(config, step, 10) for step in (0, 1, 2, 6, 9)] == pytest.approx(
-        [0.005, 0.01, 0.01, 0.005, 0.00125]
-    )
-    cosine = small(learning_rate=1e-2, warmup=0.2, schedule="cosine")
-    assert [learning_rate(cosine, step, 10) for step in (2, 4, 6)] == pytest.approx([0.01, 0.00853553, 0.005])
-    constant = small(learning_rate=1e-2, warmup=0.2, schedule="constant")
-    assert [learning_rate(constant, step, 10) for step in (0, 5, 9)] == pytest.approx([0.005, 0.01, 0.01])
 
 
 ICE, SEA, AIR, SOIL = (

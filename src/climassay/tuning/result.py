@@ -23,7 +23,7 @@ from climassay.tuning.config import TuningConfig
 from climassay.tuning.data import TextData, TuningData
 
 if TYPE_CHECKING:
-    from torch import Tensor
+    pass
 
 try:
     import fcntl
@@ -43,22 +43,6 @@ def replace_file(file: Path, write: Callable[[Path], object]) -> None:
         write(part)
         with part.open("rb") as written:
             os.fsync(written.fileno())
-
-
-def save_tensors(file: Path, tensors: Mapping[str, "Tensor"], metadata: Mapping[str, str]) -> None:
-    """Write tensors, of any shape and by name, as safetensors.
-
-    Raises:
-        InputError: The file cannot be written.
-    """
-    from safetensors import SafetensorError
-    from safetensors.torch import save_file
-
-    plain = {name: tensor.detach().to("cpu").contiguous() for name, tensor in tensors.items()}
-    try:
-        replace_file(file, lambda place: save_file(plain, place, metadata=dict(metadata)))
-    except SafetensorError as error:
-        raise InputError(f"{file} cannot be written ({error}): free some space, or choose another place.") from error
 
 
 @contextmanager

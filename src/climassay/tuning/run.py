@@ -1,27 +1,30 @@
-"""One training: steps, evaluations, checkpoints, and the best of it all left in a folder.
+"""One training with transformers' Trainer and PEFT; the adapter of the best evaluation is left in a folder.
 
-Learning rates, the order of the data and the dropout of a step are functions of the seed and the step's number, so that
-no generator's state has to be kept in a checkpoint: weights, the optimiser's two moments and the number of the step are
-enough. They lie in one safetensors file, which cannot hold code.
+The Trainer's own checkpoints hold the adapter, the optimiser, the schedule and the state of the random numbers: a
+training that was killed continues from the last one and ends like an uninterrupted one.
 """
 
 import json
 import math
+import random
+import shutil
 import signal
 import threading
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
 from types import FrameType
 from typing import Any
 
+import numpy as np
 import torch
-from pydantic import TypeAdapter
 from torch import Tensor
+from torch.utils.data import Sampler
+from transformers import PrinterCallback, Trainer, TrainerCallback, TrainingArguments
 
 from climassay.errors import InputError, ModelError
 from climassay.models.bundled import file_digest
@@ -34,50 +37,51 @@ from climassay.tuning.result import (
     Evaluation,
     StepLoss,
     TuningResult,
-    fingerprint_of,
     replace_file,
-    save_tensors,
     write_result,
 )
-from climassay.tuning.sequences import SequenceLoss, TokenisedData, passes, plan_steps, tokenise
+from climassay.tuning.sequences import SequenceLoss, TokenisedData, epoch_order, tokenise
+
+CONFIG_FILE = "adapter_config.json"
+WEIGHTS_FILE = "adapter_model.safetensors"
+_STATE_FILE = "trainer_state.json"
+_TRAINING_FILE = "training.json"
+_CHECKPOINTS = "checkpoints"
+_SCHEDULES = {"cosine": "cosine", "linear": "linear", "constant": "constant_with_warmup"}
 
 
-def learning_rate(config: TuningConfig, step: int, steps: int) -> float:
-    """Learning rate of a step.
+class DivergedError(ModelError):
+    """A loss or its gradient is not a finite number any more."""
 
-    Linear warm-up over the first ``round(warmup x steps)`` steps, the last of which has the full rate; then cosine or
-    linear decay that would reach 0 at the step after the last.
-    """
-    rising = round(config.warmup * steps)
-    if step < rising:
-        return config.learning_rate * (step + 1) / rising
-    share = (step - rising) / max(1, steps - rising)
-    if config.schedule == "cosine":
-        return config.learning_rate * (1 + math.cos(math.pi * share)) / 2
-    return config.learning_rate * (1 - share if config.schedule == "linear" else 1.0)
+
+@dataclass(frozen=True, slots=True)
+class TuningProgress:
+    """State of a training after a step or an evaluation."""
+
+    step: int
+    """Steps taken."""
+    steps: int
+    loss: float | None
+    """Training loss of the last step; None before the first."""
+    validation_loss: float
+    """The newest."""
+    tokens: int
+    """Tokens of the last step, prompts included; 0 after an evaluation."""
+
+
+ProgressCallback = Callable[[TuningProgress], None]
 
 
 class Interruption:
-    """Whether somebody wants the training to end."""
+    """Whether Ctrl-C was pressed."""
 
     def __init__(self) -> None:
-        self.wanted = False
-        self.at_once = False
-        """Wanted again: the step under way may be half taken, and must not be saved."""
-
-    def check(self) -> None:
-        """End here, if that is wanted.
-
-        Raises:
-            KeyboardInterrupt: It is.
-        """
-        if self.wanted:
-            raise KeyboardInterrupt
+        self.requested = False
 
 
 @contextmanager
 def interruptible() -> Iterator[Interruption]:
-    """Note the first Ctrl-C instead of stopping in the middle of a step; a second one stops at once.
+    """Note the first Ctrl-C, so that the step under way is finished and saved; a second one stops at once.
 
     Only the main thread receives signals: in any other one nothing is changed.
     """
@@ -87,10 +91,9 @@ def interruptible() -> Iterator[Interruption]:
         return
 
     def note(_number: int, _frame: FrameType | None) -> None:
-        if interruption.wanted:
-            interruption.at_once = True
+        if interruption.requested:
             raise KeyboardInterrupt
-        interruption.wanted = True
+        interruption.requested = True
 
     before = signal.signal(signal.SIGINT, note)
     try:
@@ -99,31 +102,23 @@ def interruptible() -> Iterator[Interruption]:
         signal.signal(signal.SIGINT, before)
 
 
-CONFIG_FILE = "adapter_config.json"
-WEIGHTS_FILE = "adapter_model.safetensors"
-
-
-@dataclass(frozen=True, slots=True)
-class Adapted:
-    """A model with trainable factors in it."""
-
-    model: Any
-    """The transformers model, adapters inside."""
-    peft: Any
-    """PEFT's view of it."""
-    parameters: dict[str, Tensor]
-    """What is trained, by name, float32."""
-
-    def state(self) -> dict[str, Tensor]:
-        """The adapter's weights under PEFT's names, each in the shape that PEFT gives it."""
-        from peft import get_peft_model_state_dict
-
-        return dict(get_peft_model_state_dict(self.peft))
+@contextmanager
+def kept_random_state(device: str) -> Iterator[None]:
+    """Restore the random numbers of Python, numpy and torch afterwards; the Trainer seeds all of them."""
+    kind = torch.device(device)
+    devices = [kind.index or 0] if kind.type == "cuda" else []
+    python_state, numpy_state = random.getstate(), np.random.get_state()
+    try:
+        with torch.random.fork_rng(devices=devices):
+            yield
+    finally:
+        random.setstate(python_state)
+        np.random.set_state(numpy_state)
 
 
 @contextmanager
-def adapted(loaded: LoadedModel, config: TuningConfig) -> Iterator[Adapted]:
-    """A model with a fresh adapter, which as yet changes nothing; the model is as before when the block is left.
+def adapted(loaded: LoadedModel, config: TuningConfig) -> Iterator[Any]:
+    """Yield PEFT's view of the model with a fresh adapter; the model is as before when the block is left.
 
     Raises:
         InputError: The model has no layers of the names given.
@@ -138,37 +133,22 @@ def adapted(loaded: LoadedModel, config: TuningConfig) -> Iterator[Adapted]:
         task_type="CAUSAL_LM",
     )
     torch.manual_seed(config.seed)
-    try:
-        with _names_that_change():
-            peft_model = get_peft_model(loaded.model, settings)
-    except ValueError as error:
-        raise InputError(
-            f"The model has no linear layers named {', '.join(config.targets)}: name layers of it, or {ALL_LINEAR}."
-        ) from error
-    model = peft_model.get_base_model()
-    parameters = {name: weight for name, weight in peft_model.named_parameters() if weight.requires_grad}
-    try:
-        _keep_activations(model, not config.gradient_checkpointing)
-        yield Adapted(model.train(), peft_model, parameters)
-    finally:
-        _keep_activations(model, True)
-        peft_model.unload().eval().requires_grad_(False)
-
-
-def _keep_activations(model: Any, kept: bool) -> None:
-    with _names_that_change():
-        if not kept:
-            model.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
-        elif model.is_gradient_checkpointing:
-            model.gradient_checkpointing_disable()
-
-
-@contextmanager
-def _names_that_change() -> Iterator[None]:
-    """Transformers warns of names of its own that will change; those until now work in every version supported."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", FutureWarning)
-        yield
+        warnings.simplefilter("ignore", FutureWarning)  # names of transformers that will change
+        try:
+            peft_model = get_peft_model(loaded.model, settings)
+        except ValueError as error:
+            raise InputError(
+                f"The model has no linear layers named {', '.join(config.targets)}: name layers of it, or {ALL_LINEAR}."
+            ) from error
+        try:
+            if config.gradient_checkpointing:
+                loaded.model.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
+            yield peft_model.train()
+        finally:
+            if config.gradient_checkpointing:
+                loaded.model.gradient_checkpointing_disable()
+            peft_model.unload().eval().requires_grad_(False)
 
 
 def save_adapter_config(peft_model: Any, base: str, folder: Path) -> None:
@@ -182,137 +162,135 @@ def save_adapter_config(peft_model: Any, base: str, folder: Path) -> None:
     replace_file(folder / CONFIG_FILE, lambda file: file.write_text(text, encoding="utf-8"))
 
 
-def save_adapter(adapter: Adapted, file: Path) -> None:
-    """Write an adapter's weights in PEFT's format; the file appears whole or not at all."""
-    save_tensors(file, adapter.state(), {"format": "pt"})
-
-
-CHECKPOINT_FILE = "checkpoint.safetensors"
-_STATE = "climassay"
-_MOMENTS = ("exp_avg", "exp_avg_sq", "step")
-
-
-@dataclass(slots=True)
-class Progress:
-    """Where a training is."""
-
-    fingerprint: str
-    """Fingerprint of the training; a checkpoint of another training is refused."""
-    step: int = 0
-    """Steps taken."""
-    losses: list[StepLoss] = field(default_factory=list)
-    evaluations: list[Evaluation] = field(default_factory=list)
-    best_step: int | None = None
-    """Step with the lowest validation loss of an adapter that has learned something; None before the first."""
-    without_gain: int = 0
-    """Evaluations since then."""
-    stopped_early: bool = False
-    seconds: float = 0.0
-    threads: int = 1
-    """Number of torch threads. Another number sums in another order and changes the last digits of the result."""
-
-    @property
-    def lowest(self) -> float:
-        """Validation loss of the best step."""
-        return min((one.loss for one in self.evaluations if one.step == self.best_step), default=float("inf"))
-
-
-def best_file(folder: Path, step: int) -> Path:
-    """Where the adapter of the best step waits until the training is finished."""
-    return folder / f"best-{step}.safetensors"
-
-
-def save_checkpoint(
-    folder: Path, progress: Progress, parameters: dict[str, Tensor], optimiser: torch.optim.Optimizer
-) -> None:
-    """Write a checkpoint of parameters of any shape; the one before stays until this one is whole.
+def read_unfinished(folder: Path) -> dict[str, Any] | None:
+    """Return what identifies the unfinished training of a folder; None if there is none.
 
     Raises:
-        InputError: It cannot be written.
+        InputError: Its file is damaged.
     """
-    tensors = {f"weight/{name}": weight for name, weight in parameters.items()}
-    for name, weight in parameters.items():
-        tensors |= {f"{part}/{name}": optimiser.state[weight][part] for part in _MOMENTS if optimiser.state[weight]}
-    save_tensors(folder / CHECKPOINT_FILE, tensors, {_STATE: json.dumps(asdict(progress))})
-    kept = None if progress.best_step is None else best_file(folder, progress.best_step)
-    for file in folder.glob("best-*.safetensors"):
-        if file != kept:
-            file.unlink()
-
-
-def read_progress(folder: Path) -> Progress | None:
-    """Where an unfinished training in a folder is, without its weights; None where there is none.
-
-    Raises:
-        InputError: The checkpoint is damaged.
-    """
-    from safetensors import SafetensorError, safe_open
-
-    file = folder / CHECKPOINT_FILE
+    file = folder / _CHECKPOINTS / _TRAINING_FILE
     if not file.is_file():
         return None
     try:
-        with safe_open(file, framework="pt") as opened:
-            return TypeAdapter(Progress).validate_json(opened.metadata()[_STATE])
-    except (OSError, SafetensorError, ValueError, KeyError, TypeError) as error:
-        raise InputError(f"The checkpoint {file} is damaged: remove it to train from the start.") from error
+        described = json.loads(file.read_text(encoding="utf-8"))
+        return {name: described[name] for name in ("fingerprint", "threads", "seconds")}
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise InputError(f"{file} is damaged: remove {file.parent} to train from the start.") from error
 
 
-def restore(folder: Path, parameters: dict[str, Tensor], optimiser: torch.optim.Optimizer) -> None:
-    """Put weights and moments, of the shapes that they had then, back as they were when the checkpoint was written.
-
-    Raises:
-        InputError: The checkpoint does not fit the model.
-    """
-    from safetensors import SafetensorError
-    from safetensors.torch import load_file
-
-    file = folder / CHECKPOINT_FILE
-    try:
-        tensors = load_file(file)
-        for name, weight in parameters.items():
-            with torch.no_grad():
-                weight.copy_(tensors[f"weight/{name}"])
-            if f"step/{name}" in tensors:
-                # The number of steps stays on the CPU, where AdamW makes it.
-                optimiser.state[weight] = {
-                    part: tensors[f"{part}/{name}"].to("cpu" if part == "step" else weight.device) for part in _MOMENTS
-                }
-    except (OSError, SafetensorError, KeyError, RuntimeError) as error:
-        raise InputError(f"The checkpoint {file} is damaged: remove it to train from the start.") from error
-
-
-def remove_checkpoint(folder: Path) -> None:
+def remove_checkpoints(folder: Path) -> None:
     """Remove what only an unfinished training needs."""
-    (folder / CHECKPOINT_FILE).unlink(missing_ok=True)
-    for file in folder.glob("best-*.safetensors"):
-        file.unlink()
+    shutil.rmtree(folder / _CHECKPOINTS, ignore_errors=True)
 
 
-class DivergedError(ModelError):
-    """A loss or its gradient is not a finite number any more."""
+def _last_checkpoint(folder: Path) -> Path | None:
+    """Return the newest complete checkpoint; the Trainer writes its state last."""
+    complete = [path.parent for path in folder.glob(f"checkpoint-*/{_STATE_FILE}")]
+    for path in folder.glob("checkpoint-*"):
+        if path not in complete:
+            shutil.rmtree(path, ignore_errors=True)
+    return max(complete, key=lambda path: int(path.name.rpartition("-")[2]), default=None)
 
 
-@dataclass(frozen=True, slots=True)
-class TuningProgress:
-    """What a training tells while it runs, after every step and every evaluation."""
+class _EpochSampler(Sampler[int]):
+    """Draws every sequence once an epoch, in an order that depends on the seed and the epoch alone."""
 
-    step: int
-    """Steps taken."""
-    steps: int
-    loss: float | None
-    """Training loss of the last step; None before the first."""
-    validation_loss: float
-    """The newest."""
-    tokens: int
-    """Tokens of the last step, prompts included."""
+    def __init__(self, lengths: list[int], step_size: int, seed: int) -> None:
+        self._lengths, self._step_size, self._seed, self._epoch = lengths, step_size, seed, 0
+
+    def set_epoch(self, epoch: int) -> None:
+        """Choose the epoch; the data loader does so before each."""
+        self._epoch = epoch
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(epoch_order(self._lengths, self._step_size, seed=self._seed, epoch=self._epoch))
+
+    def __len__(self) -> int:
+        return len(self._lengths)
 
 
-ProgressCallback = Callable[[TuningProgress], None]
+class _AdapterTrainer(Trainer):  # type: ignore[misc]
+    """Trains on the mean loss of a step's learned tokens, and evaluates on that of all validation tokens."""
+
+    control: Any
+
+    def __init__(self, loss: SequenceLoss, validation: SequenceLoss, config: TuningConfig, **options: Any) -> None:
+        train_dataset, eval_dataset = (list(range(len(part.sequences))) for part in (loss, validation))
+        super().__init__(train_dataset=train_dataset, eval_dataset=eval_dataset, data_collator=self._collate, **options)
+        self._loss, self._validation, self._config = loss, validation, config
+        self.model_accepts_loss_kwargs = True  # the loss is divided by the learned tokens of the whole step
+        self.step_tokens = 0
+
+    def _collate(self, indices: list[int]) -> dict[str, Tensor]:
+        labels = self._loss.labels(indices)
+        return {"indices": torch.tensor(indices), "labels": labels, "shift_labels": labels}
+
+    def _get_train_sampler(self, _dataset: Any = None) -> Sampler[int]:
+        step_size = self._config.batch_size * self._config.accumulation
+        return _EpochSampler(self._loss.lengths, step_size, self._config.seed)
+
+    def compute_loss(self, _model: Any, inputs: Mapping[str, Tensor], *, num_items_in_batch: Tensor) -> Tensor:
+        """Return the loss of a forward pass, divided by the learned tokens of its whole step."""
+        indices = inputs["indices"].tolist()
+        self.step_tokens += sum(self._loss.lengths[index] for index in indices)
+        return self._loss.nats(indices) / num_items_in_batch
+
+    def evaluate(self, *_arguments: Any, **_options: Any) -> dict[str, float]:
+        """Compute, log and return the mean validation loss, in nats a token."""
+        metrics = {"eval_loss": self._validation.mean(self._config.batch_size)}
+        self.log(metrics)
+        self.control = self.callback_handler.on_evaluate(self.args, self.state, self.control, metrics)
+        return metrics
+
+
+class _Schedule(TrainerCallback):  # type: ignore[misc]
+    """Decides when to evaluate, to save and to stop, and reports progress."""
+
+    def __init__(self, run: "Run") -> None:
+        self._run = run
+        self._saved = self._resumed = time.perf_counter()
+        self._validation_loss = math.nan
+
+    def on_step_end(self, _arguments: Any, state: Any, control: Any, **_options: Any) -> None:
+        """Evaluate and save at the planned steps, and save if the last checkpoint is old or Ctrl-C was pressed."""
+        control.should_log = True
+        control.should_evaluate = state.global_step in self._run.evaluated_after
+        is_old = time.perf_counter() - self._saved >= self._run.checkpoint_seconds
+        control.should_save = control.should_evaluate or is_old or self._run.interruption.requested
+
+    def on_evaluate(self, _arguments: Any, state: Any, control: Any, **_options: Any) -> None:
+        """Stop if the validation loss has not fallen for as many evaluations as the settings allow."""
+        control.should_training_stop |= self._run.is_out_of_patience(state.log_history)
+
+    def on_log(self, _arguments: Any, state: Any, _control: Any, logs: dict[str, float], **_options: Any) -> None:
+        """Report progress; raise DivergedError if a number is not finite."""
+        config, step = self._run.config, state.global_step
+        numbers = [logs[name] for name in ("loss", "grad_norm", "eval_loss") if name in logs]
+        if not all(map(math.isfinite, numbers)):
+            raise DivergedError(
+                f"The training diverged: at step {step} of {self._run.steps} the loss or its gradient is not a finite "
+                f"number; use a lower learning rate than {config.learning_rate:g} or a longer warm-up."
+            )
+        self._validation_loss = logs.get("eval_loss", self._validation_loss)
+        losses = [entry["loss"] for entry in state.log_history if "loss" in entry]
+        if numbers and self._run.on_progress is not None:
+            tokens, self._run.trainer.step_tokens = self._run.trainer.step_tokens, 0
+            loss = losses[-1] if losses else None
+            self._run.on_progress(TuningProgress(step, self._run.steps, loss, self._validation_loss, tokens))
+
+    def on_save(self, _arguments: Any, _state: Any, _control: Any, **_options: Any) -> None:
+        """Write down the time spent; end here if Ctrl-C was pressed."""
+        now = time.perf_counter()
+        self._run.write_training(self._run.seconds + now - self._resumed)
+        self._saved = now
+        if self._run.interruption.requested:
+            raise KeyboardInterrupt
 
 
 class Run:
     """One training."""
+
+    trainer: _AdapterTrainer
 
     def __init__(
         self,
@@ -323,24 +301,28 @@ class Run:
         fingerprint: str,
         interruption: Interruption,
     ) -> None:
-        """Tokenise the data, plan the steps and find out how far an earlier process came."""
+        """Tokenise the data, plan the evaluations and find out how far an earlier process came."""
         self.base, self.config, self.folder, self.interruption = base, config, folder, interruption
-        self.progress = read_progress(folder) or Progress(fingerprint)
+        self.fingerprint = fingerprint
         self.checkpoint_seconds = math.inf
         self.on_progress: ProgressCallback | None = None
         loaded = base.load()
         self.data = data
         self.tokenised = tuple(_tokenised(part, loaded, config) for part in data)
-        lengths = [len(sequence.tokens) for sequence in self.tokenised[0].sequences]
-        self.plan = plan_steps(
-            lengths, epochs=config.epochs, step_size=config.batch_size * config.accumulation, seed=config.seed
-        )
-        self.evaluated_after = self.plan.evaluated_after(config.evaluations)
-        if base.device == "cpu":
-            if self.progress.evaluations:
-                torch.set_num_threads(self.progress.threads)
-            self.progress.threads = torch.get_num_threads()
-        self._saved = self._resumed = time.perf_counter()
+        n_sequences = len(self.tokenised[0].sequences)
+        steps_per_epoch = math.ceil(n_sequences / (config.batch_size * config.accumulation))
+        self.steps = steps_per_epoch * config.epochs
+        self.evaluated_after = {
+            epoch * steps_per_epoch + round(steps_per_epoch * part / config.evaluations)
+            for epoch in range(config.epochs)
+            for part in range(1, config.evaluations + 1)
+        } - {0}
+        unfinished = read_unfinished(folder) or {}
+        self.seconds: float = unfinished.get("seconds", 0.0)
+        if base.device == "cpu" and "threads" in unfinished:
+            # Another number of threads sums in another order and changes the last digits of the result.
+            torch.set_num_threads(unfinished["threads"])
+        self.threads = torch.get_num_threads()
 
     def finish(self, preset: str | None, warnings: tuple[str, ...]) -> TuningResult:
         """Run to the end and leave the adapter and its description in the folder.
@@ -349,114 +331,94 @@ class Run:
             ModelError: The memory does not hold a batch.
             InputError: The checkpoint is damaged, or a file cannot be written.
         """
-        with adapted(self.base.load(), self.config) as adapter:
-            self.adapter: Adapted = adapter
-            self.loss = SequenceLoss(self.base, adapter.model, self.tokenised[0].sequences)
-            self.validation = SequenceLoss(self.base, adapter.model, self.tokenised[1].sequences)
-            config = self.config
-            self.optimiser = torch.optim.AdamW(
-                adapter.parameters.values(), lr=config.learning_rate, weight_decay=config.weight_decay
+        checkpoints = self.folder / _CHECKPOINTS
+        checkpoints.mkdir(parents=True, exist_ok=True)
+        self.write_training(self.seconds)
+        with adapted(self.base.load(), self.config) as peft_model:
+            model = peft_model.get_base_model()
+            losses = [SequenceLoss(self.base, model, part.sequences) for part in self.tokenised]
+            self.trainer = _AdapterTrainer(
+                losses[0], losses[1], self.config, model=peft_model, args=self._arguments(checkpoints)
             )
-            if self.progress.step:
-                restore(self.folder, adapter.parameters, self.optimiser)
-            self._saved = self._resumed = time.perf_counter()
+            self.trainer.add_callback(_Schedule(self))
+            self.trainer.remove_callback(PrinterCallback)
+            state = self._train(checkpoints)
+            return self._leave(state, peft_model, preset, warnings)
+
+    def _arguments(self, checkpoints: Path) -> TrainingArguments:
+        config, never = self.config, self.steps + 1
+        arguments = TrainingArguments(
+            output_dir=str(checkpoints),
+            num_train_epochs=config.epochs,
+            per_device_train_batch_size=config.batch_size,
+            gradient_accumulation_steps=config.accumulation,
+            learning_rate=config.learning_rate,
+            lr_scheduler_type=_SCHEDULES[config.schedule],
+            warmup_steps=round(config.warmup * self.steps),
+            weight_decay=config.weight_decay,
+            max_grad_norm=config.max_gradient_norm,
+            optim="adamw_torch",
+            seed=config.seed,
+            use_cpu=self.base.device == "cpu",
+            eval_strategy="steps",
+            eval_steps=never,  # the callback says when
+            save_strategy="steps",
+            save_steps=never,
+            metric_for_best_model="loss",
+            greater_is_better=False,
+            save_total_limit=2,  # the best and the last
+            logging_nan_inf_filter=False,
+            disable_tqdm=True,
+            report_to=[],
+            remove_unused_columns=False,
+            dataloader_pin_memory=False,
+        )
+        arguments._n_gpu = min(arguments.n_gpu, 1)  # the batch size is that of one device
+        return arguments
+
+    def _train(self, checkpoints: Path) -> dict[str, Any]:
+        """Train from the last checkpoint to the end and return the Trainer's last saved state."""
+        last = _last_checkpoint(checkpoints)
+        state = None if last is None else _read_state(last)
+        self.trainer.args.eval_on_start = last is None
+        if state is None or not self._is_finished(state):
             try:
-                self._take_steps()
-            except KeyboardInterrupt:
-                if self.progress.evaluations and not self.interruption.at_once:
-                    self._save()
-                raise
+                self.trainer.train(resume_from_checkpoint=None if last is None else str(last))
             except torch.OutOfMemoryError as error:
                 raise ModelError(
                     f"The memory of {self.base.device} is not enough for a batch of "
                     f"{self.config.batch_size} sequences: "
                     "lower the batch size, raise the accumulation by the same factor, or use gradient checkpointing."
                 ) from error
-            return self._leave(preset, warnings)
+            last = _last_checkpoint(checkpoints)
+            assert last is not None
+            state = _read_state(last)
+        return state
 
-    def _take_steps(self) -> None:
-        """Alternate steps and evaluations until the end; what is due follows from the progress alone."""
-        progress, total = self.progress, self.plan.steps
-        while True:
-            evaluated = bool(progress.evaluations) and progress.evaluations[-1].step == progress.step
-            if progress.step in self.evaluated_after and not evaluated:
-                self._evaluate()
-            if progress.step == total or progress.stopped_early:
-                return
-            self._step()
-            if time.perf_counter() - self._saved >= self.checkpoint_seconds:
-                self._save()
+    def _is_finished(self, state: Mapping[str, Any]) -> bool:
+        return state["global_step"] >= self.steps or self.is_out_of_patience(state["log_history"])
 
-    def _step(self) -> None:
-        progress, config = self.progress, self.config
-        indices = self.plan.step(progress.step)
-        learned, nats = self.loss.learned(indices), torch.zeros((), device=self.base.device)
-        # The dropout of a step depends on nothing that was before it, so that it can be drawn again.
-        torch.manual_seed(int(fingerprint_of(config.seed, progress.step)[:15], 16))
-        self.optimiser.zero_grad(set_to_none=True)
-        for part in passes(indices, self.loss.lengths, config.batch_size):
-            self.interruption.check()
-            partial = self.loss.nats(part)
-            (partial / learned).backward()  # type: ignore[no-untyped-call]
-            nats += partial.detach()
-        loss = float(nats) / learned
-        longest = config.max_gradient_norm or math.inf
-        norm = float(torch.nn.utils.clip_grad_norm_(self.adapter.parameters.values(), longest))
-        if not (math.isfinite(loss) and math.isfinite(norm)):
-            raise DivergedError(
-                f"The training diverged: at step {progress.step + 1} of {self.plan.steps} the loss or its "
-                f"gradient is not a finite number; use a lower learning rate than {config.learning_rate:g} "
-                "or a longer warm-up."
-            )
-        rate = learning_rate(config, progress.step, self.plan.steps)
-        for group in self.optimiser.param_groups:
-            group["lr"] = rate
-        self.optimiser.step()
-        progress.step += 1
-        progress.losses.append(StepLoss(progress.step, loss, rate))
-        self._tell(sum(self.loss.lengths[index] for index in indices))
+    def is_out_of_patience(self, history: list[dict[str, Any]]) -> bool:
+        """Return whether the last evaluations, as many as the patience, were not below the one before them."""
+        losses = [entry["eval_loss"] for entry in history if "eval_loss" in entry and entry["step"]]
+        patience = self.config.patience
+        return patience is not None and len(losses) > patience and min(losses[-patience:]) >= min(losses[:-patience])
 
-    def _evaluate(self) -> None:
-        progress = self.progress
-        loss = self.validation.mean(self.config.batch_size, on_pass=self.interruption.check)
-        if not math.isfinite(loss):
-            raise DivergedError(
-                f"The training diverged: the validation loss after step {progress.step} is not a finite number; use a "
-                f"lower learning rate than {self.config.learning_rate:g}."
-            )
-        lowest, patience = progress.lowest, self.config.patience
-        progress.evaluations.append(Evaluation(progress.step, loss))
-        # The best adapter so far is kept; an untrained one, at step 0, is none.
-        if progress.step and loss < lowest:
-            progress.best_step, progress.without_gain = progress.step, 0
-            save_adapter(self.adapter, best_file(self.folder, progress.step))
-        elif progress.step:
-            progress.without_gain += 1
-            progress.stopped_early = patience is not None and progress.without_gain >= patience
-        self._tell(0)
-        self._save()
+    def write_training(self, seconds: float) -> None:
+        """Write down what identifies this training, its threads and the seconds that it took so far."""
+        described = {"fingerprint": self.fingerprint, "threads": self.threads, "seconds": seconds}
+        file = self.folder / _CHECKPOINTS / _TRAINING_FILE
+        replace_file(file, lambda part: part.write_text(json.dumps(described), encoding="utf-8"))
 
-    def _save(self) -> None:
-        now = time.perf_counter()
-        self.progress.seconds += now - self._resumed
-        save_checkpoint(self.folder, self.progress, self.adapter.parameters, self.optimiser)
-        self._saved = self._resumed = now
-
-    def _tell(self, tokens: int) -> None:
-        if self.on_progress is None:
-            return
-        last = self.progress.losses[-1].loss if self.progress.losses else None
-        newest = self.progress.evaluations[-1].loss
-        self.on_progress(TuningProgress(self.progress.step, self.plan.steps, last, newest, tokens))
-
-    def _leave(self, preset: str | None, warnings: tuple[str, ...]) -> TuningResult:
-        """Put the best adapter in its place; repeated whole when it was interrupted."""
-        progress, base = self.progress, self.base
-        assert progress.best_step is not None
+    def _leave(
+        self, state: Mapping[str, Any], peft_model: Any, preset: str | None, warnings: tuple[str, ...]
+    ) -> TuningResult:
+        """Put the best adapter in its place; repeated whole if it was interrupted."""
+        base, history = self.base, state["log_history"]
         weights = self.folder / WEIGHTS_FILE
-        best = best_file(self.folder, progress.best_step)
+        best = self.folder / _CHECKPOINTS / f"checkpoint-{state['best_global_step']}" / WEIGHTS_FILE
         replace_file(weights, lambda file: file.write_bytes(best.read_bytes()))
-        save_adapter_config(self.adapter.peft, base.label, self.folder)
+        save_adapter_config(peft_model, base.label, self.folder)
         train_data, validation_data = (
             replace(
                 DataSummary.of(data),
@@ -467,41 +429,55 @@ class Run:
             )
             for data, tokenised in zip(self.data, self.tokenised, strict=True)
         )
+        unfinished = read_unfinished(self.folder) or {}
         result = TuningResult(
             folder=self.folder,
-            fingerprint=progress.fingerprint,
+            fingerprint=self.fingerprint,
             base=base.name,
             base_fingerprint=base.fingerprint,
             dtype=base.dtype,
             device=base.device,
-            threads=progress.threads,
+            threads=self.threads,
             config=self.config,
             preset=preset,
             train=train_data,
             validation=validation_data,
-            steps=self.plan.steps,
-            losses=tuple(progress.losses),
-            evaluations=tuple(progress.evaluations),
-            best_step=progress.best_step,
-            stopped_early=progress.stopped_early,
-            seconds=progress.seconds,
+            steps=self.steps,
+            losses=tuple(
+                StepLoss(entry["step"], entry["loss"], entry["learning_rate"]) for entry in history if "loss" in entry
+            ),
+            evaluations=tuple(
+                Evaluation(entry["step"], entry["eval_loss"]) for entry in history if "eval_loss" in entry
+            ),
+            best_step=state["best_global_step"],
+            stopped_early=state["global_step"] < self.steps,
+            seconds=unfinished.get("seconds", self.seconds),
             weights_sha256=file_digest(weights),
             versions={name: version(name) for name in ("climassay", "torch", "transformers", "peft")},
         )
-        told = [
+        notes = [
             f"{data.cut} of {data.size} {role} prompts were longer than {self.config.max_length} tokens and lost their "
             "beginning."
             for role, data in (("training", train_data), ("validation", validation_data))
             if data.cut
         ]
         if result.best.loss >= result.before.loss:
-            told.append(
+            notes.append(
                 "Training did not lower the validation loss: the adapter is worse there than the model as it was."
             )
-        result = replace(result, warnings=(*warnings, *told))
+        result = replace(result, warnings=(*warnings, *notes))
         write_result(result)
-        remove_checkpoint(self.folder)
+        remove_checkpoints(self.folder)
         return result
+
+
+def _read_state(checkpoint: Path) -> dict[str, Any]:
+    file = checkpoint / _STATE_FILE
+    try:
+        state = json.loads(file.read_text(encoding="utf-8"))
+        return {name: state[name] for name in ("global_step", "log_history", "best_global_step")}
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise InputError(f"The checkpoint {checkpoint} is damaged: remove it to go on from the one before.") from error
 
 
 def _tokenised(data: TuningData, loaded: LoadedModel, config: TuningConfig) -> TokenisedData:

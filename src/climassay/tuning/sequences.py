@@ -151,52 +151,22 @@ _POOL = 32
 enough that an epoch does not run from short to long."""
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """All steps of a training, each as indices of sequences."""
+def epoch_order(lengths: Sequence[int], step_size: int, *, seed: int, epoch: int) -> list[int]:
+    """Return the order in which an epoch sees the sequences, each once.
 
-    epochs: tuple[tuple[tuple[int, ...], ...], ...]
-    """For each epoch its steps."""
-
-    @property
-    def steps(self) -> int:
-        """Steps of all epochs."""
-        return sum(map(len, self.epochs))
-
-    def step(self, number: int) -> tuple[int, ...]:
-        """Sequences of a step, from 0."""
-        for epoch in self.epochs:
-            if number < len(epoch):
-                return epoch[number]
-            number -= len(epoch)
-        raise IndexError(number)
-
-    def evaluated_after(self, evaluations: int) -> frozenset[int]:
-        """Numbers of steps done when the model is to be evaluated: 0, and evenly in every epoch, its end included."""
-        done, places = 0, {0}
-        for epoch in self.epochs:
-            places |= {done + round(len(epoch) * part / evaluations) for part in range(1, evaluations + 1)}
-            done += len(epoch)
-        return frozenset(places)
-
-
-def plan_steps(lengths: Sequence[int], *, epochs: int, step_size: int, seed: int) -> Plan:
-    """Plan all steps of a training.
-
-    Each epoch sees every sequence once, shuffled; within pools of some batches sequences are sorted by length and cut
-    into steps, and the steps are shuffled. Where numbers do not divide, one step of an epoch is smaller.
+    They are shuffled; within pools of some steps they are sorted by length and cut into steps of like lengths, and the
+    steps are shuffled. The step that is smaller than the others, if any, comes last.
     """
-    planned = []
-    for epoch in range(epochs):
-        draw, order = random.Random(f"{seed}/{epoch}"), list(range(len(lengths)))
-        draw.shuffle(order)
-        steps = []
-        for start in range(0, len(order), step_size * _POOL):
-            pool = sorted(order[start : start + step_size * _POOL], key=lambda index: lengths[index])
-            steps += [tuple(pool[place : place + step_size]) for place in range(0, len(pool), step_size)]
-        draw.shuffle(steps)
-        planned.append(tuple(steps))
-    return Plan(tuple(planned))
+    generator, order = random.Random(f"{seed}/{epoch}"), list(range(len(lengths)))
+    generator.shuffle(order)
+    rest = len(order) % step_size
+    last, steps = order[len(order) - rest :], list[list[int]]()
+    for start in range(0, len(order) - rest, step_size * _POOL):
+        end = min(start + step_size * _POOL, len(order) - rest)
+        pool = sorted(order[start:end], key=lambda index: lengths[index])
+        steps += [pool[first : first + step_size] for first in range(0, len(pool), step_size)]
+    generator.shuffle(steps)
+    return [index for step in (*steps, last) for index in step]
 
 
 def passes(indices: Sequence[int], lengths: Sequence[int], size: int) -> Iterator[tuple[int, ...]]:
@@ -238,6 +208,11 @@ class SequenceLoss:
         return torch.nn.functional.cross_entropy(
             logits.reshape(-1, logits.shape[-1]), labels.reshape(-1), ignore_index=IGNORED, reduction="sum"
         )
+
+    def labels(self, indices: Sequence[int]) -> Tensor:
+        """Labels of some sequences, shape [sequences, places]; :data:`IGNORED` if a token does not count."""
+        rows = [self.sequences[index] for index in indices]
+        return _batch(rows, min(row.start for row in rows))[1]
 
     def learned(self, indices: Sequence[int]) -> int:
         """Tokens that count in the loss of some sequences."""

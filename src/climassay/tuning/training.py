@@ -10,8 +10,6 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-import torch
-
 from climassay.errors import InputError, ModelError
 from climassay.models.bundled import file_digest
 from climassay.tuning.base import TuningBase
@@ -34,8 +32,9 @@ from climassay.tuning.run import (
     ProgressCallback,
     Run,
     interruptible,
-    read_progress,
-    remove_checkpoint,
+    kept_random_state,
+    read_unfinished,
+    remove_checkpoints,
 )
 
 CHECKPOINT_SECONDS = 60.0
@@ -59,10 +58,10 @@ def train(
 ) -> TuningResult:
     """Train a LoRA adapter, or go on with a training that was interrupted, or find that it is done.
 
-    AdamW on the mean loss of each step's learned tokens. The validation loss is computed before the first step and as
-    often as the settings say; the adapter of the evaluation with the lowest loss is kept. A process killed anywhere
-    and started again gives the same adapter bit for bit on a CPU with the same number of threads; on a GPU as far as
-    its kernels add up in the same order.
+    transformers' Trainer with AdamW, on the mean loss of each step's learned tokens. The validation loss is computed
+    before the first step and as often as the settings say; the adapter of the evaluation with the lowest loss is kept.
+    A process that is killed anywhere and started again gives the same adapter bit for bit on a CPU with the same number
+    of threads; on a GPU as far as its kernels add up in the same order.
 
     Args:
         model: Name of a local model, or one that several trainings share.
@@ -93,10 +92,7 @@ def train(
         done = _what_is_there(place, fingerprint, replace_other)
         if done is not None:
             return done
-        used = torch.device(base.device)
-        devices = [used.index or 0] if used.type == "cuda" else []
-        # The caller's random numbers go on afterwards as if there had been no training.
-        with torch.random.fork_rng(devices=devices), interruptible() as interruption:
+        with kept_random_state(base.device), interruptible() as interruption:
             run = Run(base, (train_data, validation_data), config, place, fingerprint, interruption)
             run.checkpoint_seconds, run.on_progress = checkpoint_seconds, on_progress
             return run.finish(preset, tuple(warnings))
@@ -116,16 +112,16 @@ def _what_is_there(folder: Path, fingerprint: str, replace_other: bool) -> Tunin
     if replace_other:
         there: str | None = ""  # for what cannot be read
         with suppress(InputError):
-            results = read_result(folder) or read_progress(folder)
-            there = None if results is None else results.fingerprint
+            result, unfinished = read_result(folder), read_unfinished(folder)
+            there = result.fingerprint if result else unfinished["fingerprint"] if unfinished else None
         if there not in (None, fingerprint):
             for name in (RESULT_FILE, WEIGHTS_FILE):
                 (folder / name).unlink(missing_ok=True)
-            remove_checkpoint(folder)
+            remove_checkpoints(folder)
     result = read_result(folder)
     if result is None:
-        unfinished = read_progress(folder)
-        if unfinished is not None and unfinished.fingerprint != fingerprint:
+        unfinished = read_unfinished(folder)
+        if unfinished is not None and unfinished["fingerprint"] != fingerprint:
             raise InputError(
                 f"{folder} holds an unfinished training with other data or settings: finish that one, choose another "
                 "name, or have it replaced."
@@ -247,9 +243,9 @@ def _finished(folder: Path, prints: Sequence[str], replace_other: bool) -> Tunin
             raise
         result = None
     if result is None:
-        if not replace_other and read_progress(folder) is not None:
+        if not replace_other and read_unfinished(folder) is not None:
             raise InputError(f"{folder} holds an unfinished training: finish that one, or choose another name.")
-        remove_checkpoint(folder)
+        remove_checkpoints(folder)
         return None
     same = result.fingerprint in prints and len(result.trials) == len(prints)
     weights = folder / WEIGHTS_FILE
