@@ -45,7 +45,7 @@ if TYPE_CHECKING:
         show_check as show_check,
     )
     from climassay.api.confidence import (
-        compare_confidence as compare_confidence,
+        diff_confidence as diff_confidence,
         extract_confidence as extract_confidence,
         lint_confidence as lint_confidence,
     )

@@ -138,7 +138,7 @@ def _confidence(_demo: _Demo, title: str) -> DemoStep:
     drafts = [replace(read_draft(book), name=book.name) for book in books]
     checked = [check(draft) for draft in drafts]
     findings = [line for one in checked for line in text_lines(one)]
-    results = [f"{one.tag} confidence: {one.original} [{one.document}, {one.headings[-1]}]" for one in statements]
+    results = [f"{one.tag} confidence: {one.sentence} [{one.document}, {one.headings[-1]}]" for one in statements]
     return DemoStep(
         title,
         (*results, *findings),
@@ -147,21 +147,21 @@ def _confidence(_demo: _Demo, title: str) -> DemoStep:
             Table.of(
                 "Statements with a level of confidence",
                 ("confidence", "statement"),
-                [(one.tag or "-", f"{one.original} [{one.document}, {one.headings[-1]}]") for one in statements],
+                [(one.tag or "-", f"{one.sentence} [{one.document}, {one.headings[-1]}]") for one in statements],
                 left=2,
             ),
             Table.of(
                 "Words outside the IPCC's calibrated vocabulary",
-                ("file", "line", "what to change"),
+                ("file", "paragraph", "what to change"),
                 [
-                    (one.draft.name, str(finding.location.line), finding.message)
+                    (one.draft.name, str(finding.location.paragraph), finding.message)
                     for one in checked
                     for finding in one.findings
                 ],
                 left=3,
             ),
         ),
-        {"statements": [{"tag": one.tag, "text": one.original} for one in statements], "findings": findings},
+        {"statements": [{"tag": one.tag, "text": one.sentence} for one in statements], "findings": findings},
         "climassay confidence extract report.pdf -o review.html; climassay confidence lint draft.md",
     )
 

@@ -1,22 +1,25 @@
-"""Stated confidence: statements taken out of reports, their topics, and drafts checked for how they state certainty."""
+"""Stated confidence: statements of reports, their topics, and drafts checked for how they state certainty."""
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, cast
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from climassay.confidence.statement import read_statements
 from climassay.errors import InputError, NoAnswerError
 from climassay.models import DEFAULT_MODEL, Generator
 from climassay.prompts import load_prompt
-from climassay.reporting import Report, Section, Table
+from climassay.reporting import Report, Section, Table, counted
 from climassay.reporting.html import report_data
 from climassay.reporting.results import Result
 from climassay.session import Place, Session, one_or_several
 
 if TYPE_CHECKING:
-    from climassay.confidence.comparison import Comparison
+    from climassay.confidence.difference import Change, Status
     from climassay.confidence.extraction import CertaintyTerm, ExtractOptions
+    from climassay.confidence.extraction.dividing import SentenceDivider
     from climassay.confidence.linting import Checked
     from climassay.confidence.linting.model_rule import ModelReader
     from climassay.confidence.statement import Statement
@@ -24,12 +27,6 @@ if TYPE_CHECKING:
     from climassay.confidence.trends import ColumnKind, Predictions, TrendAnalysis
     from climassay.corpus import Document, Skipped
     from climassay.corpus.documents import ReadOptions
-
-
-_CHANGES_SHOWN = 30
-"""Changes between two texts that a terminal shows."""
-_WORDS_SHOWN = 150
-"""Characters of a statement that a table of changes shows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,10 +39,13 @@ class ExtractedStatements(Result):
     skipped: "tuple[Skipped, ...]" = ()
     silent: tuple[str, ...] = ()
     """Titles of documents without a level of confidence."""
+    divider: "SentenceDivider | None" = None
+    """The model that divided sentences of several levels; None if none was asked."""
 
     def to_dict(self) -> dict[str, Any]:
-        """Statements, other terms, and what could not be read."""
-        return {"statements": self.statements, "terms": self.terms, "skipped": self.skipped}
+        """Statements, other terms, what could not be read, and how many sentences a model divided."""
+        divided = {} if self.divider is None else {"divided_by": self.divider.to_dict()}
+        return {"statements": self.statements, "terms": self.terms, "skipped": self.skipped, **divided}
 
     def rows(self) -> list[dict[str, Any]]:
         """A row per statement, as :func:`~climassay.confidence.statement.read_statements` reads them."""
@@ -66,6 +66,10 @@ class ExtractedStatements(Result):
         """What could not be read."""
         for one in self.skipped:
             yield f"Not read: {one.source}: {one.reason}"
+        if self.divider is not None:
+            yield self.divider.summary
+        elif several := len({one.sentence_id for one in self.statements if one.parts > 1 and not one.whole_paragraph}):
+            yield f"{counted(several, 'sentence')} with several levels: each level has the whole sentence as its text."
         if all(one.tag is None for one in self.statements):
             yield "No level of confidence was found. Levels are read in English, French and Spanish."
         elif self.silent:
@@ -83,10 +87,8 @@ class LintedDrafts(Result):
     """Drafts with what was found in them."""
 
     drafts: "tuple[Checked, ...]"
-    accuracy: str = ""
-    """Accuracy of the tagger, in words; empty where no tagger was used."""
     reader: "ModelReader | None" = None
-    """The language model that read them too; None where none was asked."""
+    """The language model that read them too; None if none was asked."""
 
     rests_on_calls: ClassVar[bool] = False
 
@@ -111,25 +113,17 @@ class LintedDrafts(Result):
         return (Table.of("Findings", ("file", "rule", "words", "message"), rows, left=4),)
 
     def notes(self) -> Iterator[str]:
-        """How much was found and silenced, and for each file without findings, what that is worth."""
-        result, words = sum(len(one.findings) for one in self.drafts), sum(one.draft.words for one in self.drafts)
-        silenced = sum(one.silenced for one in self.drafts)
-        said = f"{result:,} finding{'' if result == 1 else 's'} in {words:,} words"
-        yield f"{said}, {silenced:,} silenced by comments." if silenced else f"{said}."
+        """For each file, how much was found and what of it the rules could read."""
         for one in self.drafts:
-            if not one.findings or not one.examined.is_english:
-                yield f"{one.draft.name}: {one.conclusion}"
-            yield f"{one.draft.name}: {one.examined.looked_at}"
+            yield f"{one.draft.name}: {one.conclusion}"
         if self.reader is not None:
             yield self.reader.summary
-        limits = dict.fromkeys(limit for one in self.drafts for limit in one.examined.not_looked_at)
-        yield f"Not looked at: {'; '.join(limits)}."
 
     def page(self) -> str:
         """The drafts with their findings in the text."""
         from climassay.confidence.linting.presentation import lint_page
 
-        return lint_page(self.drafts, self.accuracy, "" if self.reader is None else self.reader.summary)
+        return lint_page(self.drafts, "" if self.reader is None else self.reader.summary)
 
     def failure(self) -> NoAnswerError | None:
         """The model was asked and gave no usable answer: that it found nothing says nothing."""
@@ -145,6 +139,7 @@ def extract_confidence(
     collections: str | Sequence[str] = (),
     options: "ExtractOptions | None" = None,
     reading: "ReadOptions | None" = None,
+    model: Generator | str | None = None,
     workspace: Place = None,
 ) -> ExtractedStatements:
     """Extract statements with their level of confidence, likelihood, evidence and agreement, and their context.
@@ -154,12 +149,15 @@ def extract_confidence(
     Args:
         reports: Files of reports, or folders of them.
         collections: Names of collections whose documents are read as well.
-        options: How statements are taken out.
+        options: How statements are extracted.
         reading: How the files are read, for example columns of tables.
-        workspace: Where the collections lie.
+        model: Divides each sentence of several levels into the words that each is about, with one request; by
+            default every level has its whole sentence.
+        workspace: Where the collections lie, and the model's answers are recorded.
 
     Raises:
         InputError: There is nothing to read, or nothing that could be read.
+        ModelError: The model cannot be loaded.
     """
     from climassay.confidence.extraction import (
         ExtractOptions,
@@ -168,6 +166,7 @@ def extract_confidence(
         extract_terms,
         mark_duplicates,
     )
+    from climassay.confidence.extraction.dividing import SentenceDivider
     from climassay.corpus import Collection
     from climassay.corpus.readers.file_types import find_files, read
 
@@ -190,15 +189,24 @@ def extract_confidence(
             reason = f": {skipped[0].source}: {skipped[0].reason}" if skipped else "."
             raise InputError(f"Nothing was read{reason}")
         results: list[Statement] = []
-        with session.progress.task("Extracting", total=len(documents)) as task:
-            for document in documents:
-                results += extract([document], wanted)
-                task.advance()
+        divider = None
+        with ExitStack() as stack:
+            if model is not None:
+                loaded, prompt = session.model(model), load_prompt("divide", session.options.prompts)
+                config = {"files": [str(file) for file in files], "collections": one_or_several(collections)}
+                config |= {"model": loaded.name, "prompt_sha256": prompt.sha256}
+                run = stack.enter_context(session.run("confidence extract", config))
+                divider = SentenceDivider(session.recorded(loaded, run), prompt)
+            with session.progress.task("Extracting", total=len(documents)) as task:
+                for document in documents:
+                    results += extract([document], wanted, divider)
+                    task.advance()
     return ExtractedStatements(
         tuple(mark_duplicates(results)),
         tuple(extract_terms(documents, wanted.report)),
         tuple(skipped),
         tuple(one.title for one in documents if one.id not in {result.document_id for result in results if result.tag}),
+        divider,
     )
 
 
@@ -206,8 +214,6 @@ def lint_confidence(
     drafts: str | Path | Iterable[str | Path],
     *,
     rules: str = "",
-    tagger: str | None = None,
-    certainty: float = 0.7,
     model: Generator | str | None = None,
     workspace: Place = None,
 ) -> LintedDrafts:
@@ -216,8 +222,6 @@ def lint_confidence(
     Args:
         drafts: Files, or texts: what names no file and has a space is taken for a text.
         rules: Rules, divided by commas: these alone; with a minus before each, all but these; or ``all``.
-        tagger: Also name tags that this tagger would not give: its file, or ``default``.
-        certainty: Minimum probability of the tagger's level.
         model: Also have a strong language model read every passage with words of certainty.
         workspace: Where the model's answers are recorded.
 
@@ -232,20 +236,14 @@ def lint_confidence(
     """
     from climassay.confidence.linting import check, chosen_rules, draft_of, read_draft
 
-    chosen, accuracy = chosen_rules(rules), ""
-    if tagger is not None:
-        from climassay.confidence.linting.checking import open_tagger, tagger_rule
-
-        opened = open_tagger(None if tagger == "default" else Path(tagger))
-        accuracy = str(opened.accuracy or "not measured")
-        chosen = (*chosen, tagger_rule(opened.tagger, opened.accuracy, certainty))
+    chosen = chosen_rules(rules)
     # All files are opened before any is checked, so that a wrong name is reported at once.
     read = [
         draft_of(one) if isinstance(one, str) and " " in one and not Path(one).is_file() else read_draft(Path(one))
         for one in one_or_several(drafts)
     ]
     if model is None:
-        return LintedDrafts(tuple(check(draft, chosen) for draft in read), accuracy)
+        return LintedDrafts(tuple(check(draft, chosen) for draft in read))
     from climassay.confidence.linting.model_rule import ModelReader, passages_to_read
 
     with Session.opened(workspace) as session:
@@ -255,112 +253,61 @@ def lint_confidence(
         with session.run("confidence lint", config) as run, session.progress.task("Passages", total=total) as task:
             reader = ModelReader(session.recorded(loaded, run), prompt, task.advance)
             checked = tuple(check(draft, (*chosen, reader.rule)) for draft in read)
-            result = LintedDrafts(checked, accuracy, reader)
+            result = LintedDrafts(checked, reader)
             run.save_results("findings", result.rows())
     return result
 
 
 @dataclass(frozen=True, slots=True)
-class ComparedTexts(Result):
-    """What became of the stated certainty between two texts."""
+class ComparedStatements(Result):
+    """Statements of two extractions that were added, removed, or changed their level."""
 
     old: str
     new: str
-    comparison: "Comparison"
-    silent: tuple[str, ...] = ()
-    """Those of the two that state no certainty."""
-
-    def notes(self) -> Iterator[str]:
-        """Where nothing was found to compare."""
-        for file in self.silent:
-            yield f"{Path(file).name} has no level of confidence and no other term of certainty that could be read."
+    changes: "tuple[Change, ...]"
 
     def to_dict(self) -> dict[str, Any]:
-        """Counts, and every change."""
-        counts = {"kind": self.comparison.kind, "counts": self.comparison.counts}
-        return {"old": self.old, "new": self.new, **counts, "changes": self.rows()}
+        """Counts, and every sentence with its status."""
+        return {"old": self.old, "new": self.new, "counts": self._counts(), "changes": self.rows()}
 
     def rows(self) -> list[dict[str, Any]]:
-        """A row per change."""
-        from climassay.confidence.comparison import change_row
-
-        return [change_row(one) for one in self.comparison.changes]
+        """A row per sentence of either extraction."""
+        return [one.row() for one in self.changes]
 
     def tables(self) -> list[Table]:
-        """Counts, and the statements whose level changed or that are on one side only."""
-        from climassay.confidence.comparison import place_of
-
-        counts = [[status, str(count)] for status, count in self.comparison.counts.items() if count]
-        names = f"{Path(self.old).name} and {Path(self.new).name}"
-        tables = [Table.of(names, ["statements", "number"], counts)]
+        """Counts, and the sentences that differ."""
+        counts = [[status, str(count)] for status, count in self._counts().items()]
+        tables = [Table.of(f"{Path(self.old).name} and {Path(self.new).name}", ["sentences", "number"], counts)]
         rows = []
-        for change in self.comparison.changes:
-            one = change.new or change.old
-            if change.status in ("unchanged", "reworded") or one is None:
-                continue
-            levels = [side.tag or "none" if side else "-" for side in (change.old, change.new)]
-            words = one.text if len(one.text) <= _WORDS_SHOWN else f"{one.text[: _WORDS_SHOWN - 1].rstrip()}…"
-            rows.append([change.status, *levels, place_of(one), words])
-        if rows:
-            headings = ["what changed", "old level", "new level", "place", "statement"]
-            tables.append(Table.of("Changes", headings, rows, left=5))
-        return tables
+        for change in self.changes:
+            row = change.row()
+            if change.status not in ("unchanged", "reworded"):
+                levels = [", ".join(row[name]) or "-" for name in ("old_levels", "new_levels")]
+                rows.append([change.status, *levels, str(row["page"] or ""), row["new_text"] or row["old_text"]])
+        headings = ["what changed", "old level", "new level", "page", "statement"]
+        return [*tables, Table.of("Changes", headings, rows, left=5)] if rows else tables
 
-    def terminal_tables(self, width: int) -> list[Table]:  # noqa: ARG002
-        """The same, of many changes the first."""
-        counts, *changes = self.tables()
-        for place, table in enumerate(changes):
-            if len(table.rows) > _CHANGES_SHOWN:
-                note = f"{_CHANGES_SHOWN} of {len(table.rows):,} changes are shown: -o FILE (.html, .csv) holds all."
-                changes[place] = replace(table, rows=table.rows[:_CHANGES_SHOWN], note=note)
-        return [counts, *changes]
+    def _counts(self) -> "dict[Status, int]":
+        from climassay.confidence.difference import STATUSES
 
-    def save(self, file: Path | str) -> Path:
-        """Write it as the ending says; the page has the words side by side."""
-        from climassay.confidence.comparison import write_comparison
-
-        path = Path(file)
-        if path.suffix.lower() not in (".html", ".htm"):
-            return Result.save(self, path)
-        write_comparison(self.comparison, path, (Path(self.old).name, Path(self.new).name))
-        return path
+        counts = Counter(one.status for one in self.changes)
+        return {status: counts[status] for status in STATUSES}
 
 
-def compare_confidence(
-    old: Path,
-    new: Path,
-    *,
-    kind: Literal["drafts", "summary"] = "drafts",
-    least_similar: float | None = None,
-    workspace: Place = None,
-) -> ComparedTexts:
-    """Compare the certainty stated in two texts: levels changed, statements dropped or added, side by side.
+def diff_confidence(old: Path, new: Path) -> ComparedStatements:
+    """Compare two extractions: statements added, removed, reworded, or with another level.
 
     Args:
-        old: Earlier draft or summary: PDF, Word, HTML, Markdown, text, or JSON lines of extract.
-        new: Later draft, or the chapter behind the summary.
-        kind: Two drafts of a text, or a summary and its chapter.
-        least_similar: Minimum similarity of two sentences to count as the same; 0.7 by default.
-        workspace: Whose session tells progress.
+        old: JSON lines of the earlier extraction, made by climassay confidence extract.
+        new: JSON lines of the later one.
 
     Raises:
-        InputError: A text cannot be read.
+        InputError: A file cannot be read.
     """
-    from climassay.confidence.comparison import LEAST_SIMILAR, compare, has_terms, statements_to_compare
-    from climassay.models.encoders import load_encoder
+    from climassay.confidence.difference import compare_statements
 
-    ours, theirs = statements_to_compare(old), statements_to_compare(new)
-    with Session.opened(workspace) as session, session.progress.task("Vectors") as task:
-        comparison = compare(
-            ours,
-            theirs,
-            load_encoder(),
-            kind=kind,
-            least_similar=LEAST_SIMILAR if least_similar is None else least_similar,
-            on_progress=task.advance,
-        )
-    silent = tuple(str(file) for file, read in ((old, ours), (new, theirs)) if not any(map(has_terms, read)))
-    return ComparedTexts(str(old), str(new), comparison, silent)
+    changes = compare_statements(read_statements(old), read_statements(new))
+    return ComparedStatements(str(old), str(new), tuple(changes))
 
 
 @dataclass(frozen=True)

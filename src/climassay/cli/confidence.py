@@ -76,18 +76,29 @@ def _extracted(
     ] = "found",
     untagged: Annotated[bool, typer.Option("--untagged", help="Also extract sentences without a level.")] = False,
     context: Annotated[int, typer.Option(help="Number of sentences kept before and after, in the same section.")] = 5,
+    model: Annotated[
+        str | None,
+        typer.Option(
+            "--model",
+            "-m",
+            help="Divide sentences of several levels with this model, one request each: openai:MODEL (see --base-url), "
+            "PROVIDER:MODEL or local:HUB_ID.",
+        ),
+    ] = None,
 ) -> dict[str, Any]:
     from climassay.confidence.extraction import ExtractOptions
     from climassay.corpus.documents import ReadOptions, TableColumns
 
     options = ExtractOptions(acronyms, context, untagged, ranges, paragraph_tags, report=report, cycle=cycle)
-    return {"options": options, "reading": ReadOptions(columns=chosen_columns(columns or (), TableColumns))}
+    reading = ReadOptions(columns=chosen_columns(columns or (), TableColumns))
+    return {"options": options, "reading": reading, "model": model}
 
 
 _TERMS = typer.Option(help="Write terms of likelihood, evidence and agreement, one a row (.csv, .xlsx or .jsonl).")
 app.add_verb(
     "extract",
     api.extract_confidence,
+    reach=LoadingOptions,
     parse=_extracted,
     writes={"terms": (_TERMS, rows_written(lambda result: result.term_rows()))},
     hint="Keep the statements with -o statements.jsonl, or look at them with -o review.html.",
@@ -99,11 +110,8 @@ app.add_verb(
         list[str] | None,
         typer.Option("--collection", help="Take the documents of a collection (may be given several times)."),
     ],
+    model=None,
 )
-
-
-def _is_word(file: Path) -> bool:
-    return file.suffix.lower() == ".docx"
 
 
 @app.command()
@@ -115,15 +123,8 @@ def lint(
     ] = None,
     rules: Annotated[
         str,
-        typer.Option(help="Rules, separated by commas: only these; with a minus before each, all but these; or all."),
+        typer.Option(help="Rules, separated by commas: only these; with a minus before each, all but these."),
     ] = "",
-    tagger: Annotated[
-        str | None,
-        typer.Option(help="Also name tags that this tagger would not give: its file, or default."),
-    ] = None,
-    certainty: Annotated[
-        float, typer.Option("--min-probability", "--certainty", help="Minimum probability of the tagger's level.")
-    ] = 0.7,
     model: Annotated[
         str | None,
         typer.Option(
@@ -141,27 +142,22 @@ def lint(
             "-o",
             "--html",
             metavar="FILE",
-            callback=lambda given: [file for file in given or () if _is_word(file) or check_files([file])],
-            help="Save the findings too, as the ending says: .html shows them in the text, .docx is a copy of the Word "
-            "file with comments, .csv, .xlsx, .jsonl, .json or .md; repeat.",
+            callback=lambda files: check_files(files or ()),
+            help="Save the findings too, as the ending says: .html shows them in the text, .csv, .xlsx, .jsonl, .json "
+            "or .md; repeat.",
         ),
     ] = None,
     workspace: WorkspaceOption = None,
     as_json: JsonOption = False,
-    form: Annotated[
-        Literal["text", "github", "sarif"], typer.Option("--format", help="Form in which findings are printed.")
-    ] = "text",
     exit_zero: Annotated[bool, typer.Option("--exit-zero", help="Exit with 0 even if there are findings.")] = False,
     list_rules: Annotated[
         bool, typer.Option("--list-rules", help="Explain all rules without checking anything.")
     ] = False,
 ) -> None:
-    """Check a draft of an assessment report for how it states certainty.
+    """Check a draft of an assessment report mechanically for how it states certainty.
 
-    It names findings without a term of confidence or likelihood, words outside the calibrated vocabulary, likelihood
-    and confidence that do not go together, tags that contradict themselves or their evidence. A comment
-    <!-- climassay: ignore RULE --> silences a rule in its paragraph. In Word files (.docx), places are
-    paragraphs.
+    It names unknown and misspelt levels, words of other scales, likelihood beside a probability outside its range, and
+    levels that are ambiguous. Places are paragraphs.
 
     Exit code: 0 nothing found, 1 something found, 2 a file or an option cannot be used.
     """
@@ -172,32 +168,19 @@ def lint(
         return
     if not files:
         raise InputError("Name at least one file to check.")
-    if as_json and form != "text":
-        raise InputError("Choose --json or --format, not both.")
-    copies = [file for file in output or () if _is_word(file)]
-    if copies and (len(files) != 1 or not _is_word(files[0])):
-        raise InputError("Comments are written into a copy of one Word file: lint draft.docx -o commented.docx.")
     for file in output or ():
         if file.resolve() in {one.resolve() for one in files}:
             raise InputError(f"{file} is the draft itself: name another file.")
     with opened_session(workspace, reach, as_json=as_json) as session:
-        result = api.lint_confidence(
-            files, rules=rules, tagger=tagger, certainty=certainty, model=model, workspace=session
-        )
+        result = api.lint_confidence(files, rules=rules, model=model, workspace=session)
         told = with_failed_calls(result, session.records) if session.records_of_runs else result
     for file in output or ():
-        if file in copies:
-            presentation.write_comments(files[0], result.drafts[0], file)
-        else:
-            told.save(file)
+        told.save(file)
         typer.echo(f"{file} written.", err=True)
     if as_json:
         emit(told, as_json)
-    elif form == "sarif":
-        print_json(presentation.sarif(result.drafts))
     else:
-        lines = presentation.github_lines if form == "github" else presentation.text_lines
-        for line in (line for checked in result.drafts for line in lines(checked)):
+        for line in (line for checked in result.drafts for line in presentation.text_lines(checked)):
             typer.echo(line)
         typer.echo("\n".join(told.notes()), err=True)
     if (failure := told.failure()) is not None:
@@ -212,24 +195,23 @@ def _explain_rules(as_json: bool) -> None:
     if as_json:
         print_json(
             [
-                {"name": one.name, "severity": one.severity, "default": one.default, "summary": one.summary}
-                | {"reason": one.reason, "examples": [{"bad": each.bad, "good": each.good} for each in one.examples]}
+                {"name": one.name, "severity": one.severity, "summary": one.summary, "reason": one.reason}
+                | {"examples": [{"bad": bad, "good": good} for bad, good in one.examples]}
                 for one in RULES.values()
             ]
         )
         return
     for rule in RULES.values():
-        typer.echo(f"{rule.name} ({rule.severity}{'' if rule.default else ', off by default'}): {rule.summary}")
-        typer.echo(f"    {rule.reason}")
-        for example in rule.examples:
-            typer.echo(f"    not:  {example.bad!r}\n    but:  {example.good!r}")
+        typer.echo(f"{rule.name} ({rule.severity}): {rule.summary}\n    {rule.reason}")
+        for bad, good in rule.examples:
+            typer.echo(f"    not:  {bad!r}\n    but:  {good!r}")
 
 
 app.add_verb(
-    "compare",
-    api.compare_confidence,
-    hint="See the words side by side with -o comparison.html.",
-    least_similar=typer.Option("--min-similarity", "--least-similar"),
+    "diff",
+    api.diff_confidence,
+    old=typer.Argument(metavar="A.jsonl"),
+    new=typer.Argument(metavar="B.jsonl"),
 )
 
 

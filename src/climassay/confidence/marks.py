@@ -38,7 +38,6 @@ _OPINION = (
     r"report|fear|feel|felt|guess)(?:s|e|es|ed|d|ing|en)?"
 )
 _CLAUSE = r"[^.;:()]{0,60}?"
-_TRUST = re.compile(r"(?:very\s+)?\w+\s+confidence\b", re.IGNORECASE)
 _HOLDS = re.compile(
     rf"\b(?:{_PEOPLE})\b(?:{_CLAUSE}\b{_ATTITUDE}\b(?:\s+(?:an?|the|only|still|more|with|that|very))*|\s+with)\s+$",
     re.IGNORECASE,
@@ -84,11 +83,6 @@ def is_held_by_people(text: str, start: int, end: int) -> bool:
     )
 
 
-def speaks_of_trust(text: str) -> bool:
-    """Whether a sentence is about the confidence that people have."""
-    return any(is_held_by_people(text, *match.span()) for match in _TRUST.finditer(text))
-
-
 def is_opinion(text: str, start: int) -> bool:
     """Whether a term of likelihood at ``start`` is what people answered or thought."""
     before = text[:start]
@@ -97,12 +91,6 @@ def is_opinion(text: str, start: int) -> bool:
     return _ASKED.search(before[-200:]) is not None and (
         _SURVEY.search(before) is not None or not _ASSESSMENT.search(before[-140:])
     )
-
-
-def is_mentioned(text: str, start: int, end: int) -> bool:
-    """Whether ``text[start:end]`` stands in quotation marks of its own: words that are spoken about state nothing."""
-    before, behind = text[:start].rstrip("*_ "), text[end:].lstrip("*_ ,.")
-    return before.endswith(("'", '"', "‘", "“", "«", "`")) and behind.startswith(("'", '"', "’", "”", "»", "`"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +112,8 @@ class TagMark:
     """Stands before a noun, hyphenated: "low-confidence processes"; it tags no statement."""
     scope: str = ""
     """What else its brackets say: "NES", "depending on region"."""
+    subject: tuple[int, int] | None = None
+    """Of a level in a predicate ("confidence in more hail is low"), the span of what the confidence is in."""
 
     @property
     def tag(self) -> Tag | None:
@@ -247,22 +237,25 @@ _TRANSLATED_LIKELIHOODS: dict[Likelihood, re.Pattern[str]] = {
     ).items()
 }
 """Terms in French and Spanish; "probable" alone is left out, for it is English too."""
-_WORDS_OF_MARKS = ("confidence", "confiance", "confianza", "evidence", "agreement", "likely", "certain")
+_WORDS_OF_MARKS = ("confiden", "confiance", "confianza", "evidence", "agreement", "likely", "certain")
 _LEFT_OUT = dict.fromkeys(map(ord, "-\u00ad\u2010\ufffe"))
 _OPEN, _CLOSE = "([{", ")]}"
 _LONGEST_BRACKETS = 700
 _WORDS_OF_A_SENTENCE = 9
 _SENTENCE_IN_BRACKETS = re.compile(r"\b(?:there (?:is|are|was)|assess\w*|conclude\w*|that)\b", re.IGNORECASE)
 _LETTER = re.compile(r"[^\W\d_]")
+_REACH = 60
+"""Characters before a level in which the word that denies it is looked for."""
 _NOT_SCOPE = re.compile(r"^[\s,;:.*_–—-]+|[\s,;:*_–—-]+$")
 
 
 def find_tags(text: str) -> list[TagMark]:
-    """The marks of a text, in order.
+    """Return the marks of a text, in order.
 
-    A mark is a level of confidence anywhere; evidence or agreement in brackets, or both side by side in running words
-    ("limited evidence" alone is ordinary English); a term of likelihood that fills its brackets. ``95% confidence
-    interval`` is none, nor is trust that people have ("farmers report high confidence in forecasts").
+    A mark is a level of confidence anywhere, also as a predicate ("confidence in more hail remains low"); evidence or
+    agreement in brackets, or both side by side in running words ("limited evidence" alone is ordinary English); a term
+    of likelihood that fills its brackets. ``95% confidence interval`` is none, nor is trust that people have ("farmers
+    report high confidence in forecasts"), nor a level that is denied ("not high confidence").
 
     Returns:
         Marks whose words do not overlap. One bracket may hold several: ``(NES: high confidence; WAF: low confidence)``.
@@ -272,7 +265,12 @@ def find_tags(text: str) -> list[TagMark]:
     if not any(word in squeezed for word in _WORDS_OF_MARKS):
         return []
     brackets = _brackets(text)
-    phrases = [phrase for pattern in (_TAGGED, *_IN_TRANSLATION) for phrase in pattern.finditer(text)]
+    phrases = [
+        phrase
+        for pattern in (_TAGGED, *_IN_TRANSLATION)
+        for phrase in pattern.finditer(text)
+        if not _NEGATED.search(text[max(0, phrase.start() - _REACH) : phrase.start()])
+    ]
     marks: list[TagMark] = []
     by_bracket: dict[tuple[int, int], list[re.Match[str]]] = {}
     for phrase in phrases:
@@ -284,6 +282,11 @@ def find_tags(text: str) -> list[TagMark]:
             by_bracket.setdefault(bracket, []).append(phrase)
     for bracket, inside in by_bracket.items():
         marks += _in_brackets(text, bracket, inside)
+    marks += [
+        one
+        for one in _predicates(text)
+        if not any(phrase.start() < one.end and one.start < phrase.end() for phrase in phrases)
+    ]
     held = {*by_bracket, *(mark.whole for mark in marks)}
     marks += _without_level(text, brackets, sorted(held))
     return sorted(marks, key=lambda mark: (mark.start, mark.end))
@@ -305,42 +308,81 @@ def find_likelihoods(text: str) -> list[LikelihoodTerm]:
     return sorted(results)
 
 
-_SAID_LEVEL = re.compile(
-    r"\bconfidence\b(?P<about>\s+(?:in|about|on|of|for|that|regarding)\b[^.;:()]{0,100}?)?\s+(?:is|was|remains?|"
-    r"stays?)\s+"
-    r"(?:(?:therefore|still|now|also|only|thus|hence|assessed|rated|judged|considered|as|to\s+be)\s+)*[*_]*"
-    rf"(?P<level>{'|'.join(sorted(TAGS, key=len, reverse=True))})\b(?![*_]*\s*(?:to|or|than|confidence|evidence|"
-    rf"agreement|enough)\b)",
+_LEVEL = "|".join(sorted(TAGS, key=len, reverse=True)).replace(" ", r"\s+")
+_RATED = (
+    r"(?:(?:therefore|still|now|also|only|thus|hence|generally|overall|however|currently|mostly|assessed|rated|judged|"
+    r"considered|deemed|estimated|found|as|to\s+be|at)\s+)*"
+)
+_VERB = rf"(?:is|are|was|were|remains?|remained|stays?|stayed|becomes?|has\s+been|have\s+been)\s+{_RATED}"
+_CHANGED = (
+    r"(?:has|have)\s+(?:\w+\s+){0,2}?(?:increased|risen|grown|improved|decreased|fallen|upgraded|raised|lowered|changed)"
+    rf"\s+(?:from\s+(?:{_LEVEL})\s+)?to\s+"
+)
+_VARIES = r"(?:ranging|ranges?|ranged|varies|varied|varying|vary)\s+(?:from|between)\s+"
+_CLAUSE_BEGINS = "confidence|because|since|while|whereas|although|though|where|when|if|that|which|who"
+_PREDICATE = re.compile(
+    r"(?:\b(?:(?:the|our|overall|such|levels?\s+of|degrees?\s+of)\s+)+)?(?<![-\u2010%])\bconfidence"
+    r"(?:\s+(?:levels?|statements?))?"
+    rf"(?:\s+(?:in|about|on|of|for|regarding)\s+(?P<about>(?:(?!\b(?:{_CLAUSE_BEGINS})\b)[^.;:()]){{1,200}}?))?\s+"
+    rf"(?:(?:{_VERB}|{_CHANGED}|(?P<varies>{_VARIES}))[*_]*)"
+    rf"(?P<first>{_LEVEL})\b(?:[*_]*(?:\s+confidence)?\s*(?:to|and|or|[-–—])\s*[*_]*(?P<last>{_LEVEL})\b)?[*_]*"
+    r"(?!-\w|\s+(?:to|or|than|confidence|evidence|agreement|enough|among)\b)",
     re.IGNORECASE,
 )
-_SAID_PAIR = re.compile(
-    r"\bevidence\s+(?:is|was|remains)\s+(?P<evidence>limited|medium|robust)\s*,?\s*(?:and|but|while|"
-    r"with)?\s*(?:the\s+)?"
-    r"agreement\s+(?:(?:is|was|remains)\s+)?(?P<agreement>low|medium|high)\b",
+_CONFIDENT = re.compile(
+    r"\b(?:we|(?:the\s+)?authors|the\s+IPCC|this\s+(?:assessment|report|chapter))\s+(?:are|is|were|was|remains?)\s+"
+    r"(?:(?:now|also|still|therefore)\s+)?highly\s+confident\b(?=\s+(?:that|in|of|about)\b)",
     re.IGNORECASE,
 )
-_POSSESSED = re.compile(r"(?:['’]s?|\b(?:their|his|her|its))\s+(?:own\s+)?$", re.IGNORECASE)
+_SECOND_LEVEL = re.compile(
+    rf"[^.;:()]{{1,120}}?,?\s+(?:and|but|while|whereas|yet)\s+(?:(?:is|only|remains)\s+)*(?P<level>{_LEVEL})"
+    r"(?=\s+(?:for|in|over|at|on|that|elsewhere)\b)",
+    re.IGNORECASE,
+)
+"""Another level of the same predicate: "confidence is high for heat and low for hail"."""
+_POSSESSED = re.compile(
+    r"(?:['’]s?|\b(?:their|his|her|its|your|public|per\s?cent))\s+(?:own\s+)?$|%\s*$", re.IGNORECASE
+)
+_CONDITION = re.compile(
+    r"\b(?:if|when|whenever|where|wherever|whether|which|unless|until|once|how|as\s+long\s+as|whose|of|no|not|low|medium|high)\s+$"
+    r"|\bnot\b[^.;]{0,40}\bthat\s+(?:the\s+)?$",
+    re.IGNORECASE,
+)
+"""Before a predicate that states nothing: a condition, a denial, or words on what a level means."""
+_NEGATED = re.compile(
+    r"\b(?:not|no|no\s+longer|never|without|neither|nor|cannot|lacks?|(?:is|are|was|were|do|does|did)n[’']t)\s+"
+    r"(?:(?:yet|have|has|had|hold|of|any|an?|the|with|at|be)\s+)*[*_]*$"
+    r"|\b(?:not|cannot|never)\s+(?:yet\s+)?(?:be|been)\s+(?:\w+ed|made|drawn|given|said|known)\s+(?:with|at)\s+(?:an?\s+)?[*_]*$",
+    re.IGNORECASE,
+)
+"""Before a level that is denied: "not high confidence" names no level."""
 
 
-def find_said(text: str) -> list[TagMark]:
-    """Levels, and evidence with agreement, that a predicate gives: "confidence in more hail is low".
+def _predicates(text: str) -> Iterator[TagMark]:
+    """Yield the levels that a predicate gives: "confidence in more hail is low", "we are highly confident that".
 
-    ``scope`` is what the confidence is in; a mark ends with its level.
+    Conditions ("where confidence is low"), denials ("confidence is not high") and trust that people have give none.
     """
-    results: list[TagMark] = []
-    if not any(word in text.lower() for word in ("confidence", "agreement")):
-        return results
-    for match in _SAID_LEVEL.finditer(text):
+    for match in _PREDICATE.finditer(text):
         start, end = match.span()
-        if not (_POSSESSED.search(text[:start]) or is_held_by_people(text, start, start + len("confidence"))):
-            level = cast("Tag", " ".join(match["level"].lower().split()))
-            results.append(TagMark(start, end, (level,), scope=(match["about"] or "").strip()))
-    for match in _SAID_PAIR.finditer(text):
-        evidence, agreement = (match[name].lower() for name in ("evidence", "agreement"))
-        results.append(
-            TagMark(*match.span(), evidence=cast("Evidence", evidence), agreement=cast("Agreement", agreement))
-        )
-    return results
+        noun = text.lower().index("confidence", start)
+        if (
+            _POSSESSED.search(text[:start])
+            or _CONDITION.search(text[:start])
+            or is_held_by_people(text, noun, noun + 10)
+        ):
+            continue
+        words = (match["first"], match["last"])
+        found = {" ".join(word.lower().split()) for word in words if word is not None}
+        if match["last"] is not None and " and " in text[match.end("first") : end] and not match["varies"]:
+            continue  # "confidence in A and B is low and high" does not say which is which
+        levels = tuple(tag for tag in TAGS if tag in found)
+        yield TagMark(start, end, levels, subject=None if match["about"] is None else match.span("about"))
+        while second := _SECOND_LEVEL.match(text, end):
+            end = second.end()
+            yield TagMark(*second.span("level"), (cast("Tag", " ".join(second["level"].lower().split())),))
+    for match in _CONFIDENT.finditer(text):
+        yield TagMark(*match.span(), ("high",))
 
 
 def _brackets(text: str) -> list[tuple[int, int]]:

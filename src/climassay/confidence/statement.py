@@ -1,7 +1,7 @@
 """A statement of an assessment report with the certainty that its authors gave it, and files of statements.
 
-The record keeps the sentence as the report has it. What a level speaks about is a span of that sentence, and the
-divided statement is a view of the span: where the division is not sure, the view is the whole sentence.
+A statement is a sentence of the report, with the span of the level in it. A sentence with several levels makes several
+statements of the same words, unless a model divided it among them.
 """
 
 from collections.abc import Iterable, Mapping
@@ -18,36 +18,32 @@ from climassay.settings import check_types
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """One statement; where a sentence carries several tags, there is one statement for each.
-
-    Where it is not sure which words a tag speaks about (``sure`` is False), ``text`` is the whole sentence, and all
-    such statements of it but that of the lowest level name that one in ``duplicate_of``: the sentence counts once.
-    """
+    """A sentence with one of its levels; a sentence with several levels makes a statement for each."""
 
     id: str
     """Stable: the same document and settings give the same ids."""
     text: str
-    """Without tags, references, section marks and footnote numbers; acronyms expanded where that was asked for."""
+    """Without tags, references, section marks and footnote numbers; acronyms expanded if that was asked for."""
     tag: Tag | None
-    """Level of confidence; None where the authors gave none."""
+    """Level of confidence; None if the authors gave none."""
     report: str
-    """For example ``AR6 WG1``; as the document says, else its title."""
+    """For example ``AR6 WG1``; the report that the document names, else its title."""
     document_id: str
     document: str
     """Title of the document."""
     likelihood: tuple[Likelihood, ...] = ()
-    """Terms of likelihood used in the statement or in its brackets, in order."""
+    """Terms of likelihood in the sentence, in order."""
     evidence: Evidence | None = None
     agreement: Agreement | None = None
     sentence: str = ""
     """The whole sentence as it appears in the report, tags and references included."""
     start: int = 0
     end: int = 0
-    """``sentence[start:end]`` are the words that the tag was found to speak about, with the tag."""
-    sure: bool = True
-    """Whether rules can vouch for the division of the sentence among its tags."""
+    """``sentence[start:end]`` are the words of the level; empty if the sentence has none of its own."""
+    divided: bool = False
+    """Whether the text is the part of the sentence that a model gave to this level."""
     whole_paragraph: bool = False
-    """Whether the tag follows the last full stop of a paragraph, for all its sentences without one."""
+    """Whether the level follows the last full stop of a paragraph, for all its sentences without one."""
     label: str | None = None
     """The report's number of the paragraph or of the last numbered one above it, for example ``A.1.3``."""
     references: tuple[str, ...] = ()
@@ -64,23 +60,17 @@ class Statement:
     part: int = 0
     """Number of the statement among those of its sentence, from 0."""
     parts: int = 1
-    """Statements that its sentence was split into."""
+    """Statements of its sentence."""
     cycle: str | None = None
     """Assessment cycle, ``AR3`` to ``AR6``, where the report tells."""
     working_group: str | None = None
     """``WG1``, ``WG2``, ``WG3``, ``SYR`` or a special report (``SR15`` ...), where the report tells."""
     duplicate_of: str | None = None
-    """Id of the statement that is counted in place of this one: an earlier one of the same words and tag, or the one
-    of the lowest tag of a sentence whose division is not sure. All are kept."""
-
-    @property
-    def original(self) -> str:
-        """The words that the tag was found to speak about, as they appear in the report."""
-        return self.sentence[self.start : self.end]
+    """Id of an earlier statement of the same words and level, which is counted in place of this one. All are kept."""
 
     @property
     def sentence_id(self) -> str:
-        """What the ids of all statements of one sentence begin with."""
+        """Common beginning of the ids of all statements of one sentence."""
         return self.id.rsplit(".", 1)[0]
 
     @property
@@ -100,17 +90,11 @@ class Statement:
 
 
 def statement_from_row(row: Mapping[str, Any]) -> Statement:
-    """The statement that ``asdict`` wrote, now or before sentences were kept.
-
-    A row without a sentence has the report's words of the statement alone, or only its text; these appear in its place.
+    """Return the statement that ``asdict`` turned into a row.
 
     Raises:
         InputError: A field is missing or unknown.
     """
-    if "sentence" not in row:
-        words = row.get("original") or row.get("text")
-        kept = {name: value for name, value in row.items() if name != "original"}
-        row = {**kept, "sentence": words, "start": 0, "end": len(words) if isinstance(words, str) else 0}
     lists = {name: tuple(row.get(name) or ()) for name in ("likelihood", "references", "headings", "before", "after")}
     try:
         statement = Statement(**{**row, **lists})

@@ -1,38 +1,26 @@
-"""The page on which a text or a statement is pasted, and what is found in it."""
+"""The tab of "Check a text" on which a draft's terms and the level of a statement are checked."""
 
 from collections.abc import Mapping
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Form, Request, UploadFile
+from fastapi import APIRouter, Form, Request
 from starlette.responses import Response
 
-from climassay.confidence.linting import RULES, Checked, Draft, check, draft_of
-from climassay.confidence.linting.checking import OpenedTagger, levels_of, open_tagger
-from climassay.confidence.linting.draft import paged_draft
-from climassay.confidence.linting.presentation import finding_views, pieces
-from climassay.corpus.documents import MEBIBYTE, ReadOptions
-from climassay.corpus.readers.sandboxed_reader import read_sandboxed
+from climassay.confidence.linting import RULES, Checked, check, draft_of
+from climassay.confidence.linting.presentation import pieces
+from climassay.confidence.tagging.opened import OpenedTagger, levels_of, open_tagger
 from climassay.errors import ClimassayError, InputError
 from climassay.learning import reweighted
 from climassay.web.access import Reader
 from climassay.web.app_state import App, AppState
-from climassay.web.failures import TooLarge
-from climassay.web.library.uploads import shown_name
 from climassay.web.pages import page, readable_text
 
 LONGEST_TEXT = 20_000
 """Characters of a text that is checked."""
-LARGEST_FILE = 5 * MEBIBYTE
-"""Bytes of a Word file that is checked, packed."""
-LONGEST_FILE = 200_000
-"""Characters of its text."""
 LONGEST_STATEMENT = 1_000
 LONGEST_CONTEXT = 4_000
-KINDS = {"markdown": "Markdown", "text": "plain text"}
 TAGGER = "confidence-tagger"
-"""What a server keeps the tagger by."""
+"""Name under which a server keeps the tagger."""
 NATURAL = "Use this for text like that of the reports, where one level is far more frequent than the others"
 EQUAL = "Use this for a single statement of your own, or to find rare levels"
 
@@ -46,57 +34,12 @@ def show(request: Request, app: App, _user: Reader) -> Response:
 
 
 @router.post("/confidence")
-def check_text(
-    request: Request,
-    app: App,
-    _user: Reader,
-    text: Annotated[str, Form()] = "",
-    kind: Annotated[str, Form()] = "markdown",
-) -> Response:
-    """What is found in a text."""
-    asked = {"text": readable_text(text, LONGEST_TEXT, "text"), "kind": kind}
-    if kind not in KINDS:
-        raise InputError(f"The format must be one of {', '.join(KINDS)}, not {kind[:40]!r}.")
-    if not asked["text"].strip():
-        return _page(request, app, asked=asked, error="Paste a text to check.", status=400)
-    return _page(request, app, asked=asked, checked=check(draft_of(asked["text"], kind)))
-
-
-@router.post("/confidence/file")
-def check_file(request: Request, app: App, _user: Reader, file: UploadFile) -> Response:
-    """What is found in a Word file."""
-    try:
-        draft = _word_draft(file)
-    except InputError as error:
-        return _page(request, app, file_error=str(error), status=400)
-    return _page(request, app, checked=check(draft))
-
-
-def _word_draft(file: UploadFile) -> Draft:
-    """A Word file that somebody sent, read in a process of its own and not kept.
-
-    Raises:
-        TooLarge: It has more bytes or more text than is taken.
-        InputError: It is not a Word file, or cannot be read.
-    """
-    name = shown_name(file.filename or "")
-    if not name.lower().endswith(".docx"):
-        raise InputError("Choose a Word file, whose name ends in .docx.")
-    data = file.file.read(LARGEST_FILE + 1)
-    if len(data) > LARGEST_FILE:
-        raise TooLarge(f"{name} is larger than {LARGEST_FILE // MEBIBYTE} MB: check it with climassay confidence lint.")
-    with TemporaryDirectory() as folder:
-        path = Path(folder) / "draft.docx"
-        path.write_bytes(data)
-        result = read_sandboxed(path, ReadOptions(max_bytes=20 * LARGEST_FILE), source=name)
-    if not result.documents:
-        raise InputError(result.skipped[0].reason if result.skipped else f"{name} has no text.")
-    draft = paged_draft(result.documents[0], name)
-    if len(draft.text) > LONGEST_FILE:
-        raise TooLarge(
-            f"{name} has {len(draft.text):,} characters, and the limit is {LONGEST_FILE:,}: send it in parts."
-        )
-    return draft
+def check_text(request: Request, app: App, _user: Reader, text: Annotated[str, Form()] = "") -> Response:
+    """Show what is found in a text."""
+    text = readable_text(text, LONGEST_TEXT, "text")
+    if not text.strip():
+        return _page(request, app, asked={"text": text}, error="Paste a text to check.", status=400)
+    return _page(request, app, asked={"text": text}, checked=check(draft_of(text)))
 
 
 @router.post("/confidence/statement")
@@ -137,15 +80,14 @@ def tag_statement(
 def _page(request: Request, app: AppState, *, asked: Mapping[str, str] | None = None, **values: Any) -> Response:
     checked: Checked | None = values.pop("checked", None)
     opened = _tagger(app)
-    shown = {"error": "", "file_error": "", "statement_error": "", "estimates": ()} | values
+    shown = {"error": "", "statement_error": "", "estimates": ()} | values
     return page(
         request,
         "confidence/check.html.j2",
-        asked={"text": "", "kind": "markdown", "statement": "", "context": "", **(asked or {})},
-        kinds=KINDS,
+        asked={"text": "", "statement": "", "context": "", **(asked or {})},
         checked=checked,
         pieces=pieces(checked) if checked else (),
-        findings=finding_views(checked) if checked else (),
+        findings=checked.findings if checked else (),
         rules=RULES,
         tagger=opened if isinstance(opened, OpenedTagger) else None,
         no_tagger="" if isinstance(opened, OpenedTagger) else opened,

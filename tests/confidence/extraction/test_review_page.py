@@ -14,9 +14,9 @@ def found(**options):
 def test_every_statement_with_its_level_page_and_the_words_around_it():
     page = review_page(found())
     assert page.count('class="statement"') == 3
-    for words in ("page 7", "page 8", "Seas will rise.", "Ice will go.", "part 1 of 2", "Rain falls.", "A &gt; B"):
+    for words in ("page 7", "page 8", "Seas will rise, and ice will go.", "level 1 of 2", "Rain falls.", "A &gt; B"):
         assert words in page
     assert "Ice &lt;b&gt;melts&lt;/b&gt; &amp; cracks." in page
     assert "<b>melts" not in page
-    assert "<mark>, and ice will go (low confidence).</mark>" in page
+    assert "<mark>low confidence</mark>" in page
     assert "://" not in page

@@ -194,6 +194,7 @@ _MENDING = (
     ),
     (rf"{_ADVERBS}\s*{_MARK}{_LEVELS_WORD}\s+that\s+", " the assessment that "),
     (rf"{_ADVERBS}\s*{_MARK}{_LEVELS_WORD}\s+{_ABOUT}\s+", " the assessment of "),
+    (rf",?\s*\b(?:and|but|yet|although|though|while|whereas){_ADVERBS}\s*{_MARK}(?=\s*[;.]|\s*$)", ""),
     (rf"\s*{_MARK}{_LEVELS_WORD}(?:\s+or\s+(?:higher|lower|more))?", ""),
 )
 _MENDING_RULES = tuple((re.compile(pattern, re.IGNORECASE), words) for pattern, words in _MENDING)
@@ -231,27 +232,19 @@ def clean_sentence(text: str) -> str:
     return " ".join(text.split())
 
 
-def plain_words(text: str) -> str:
-    """Like :func:`clean_sentence`, for words that are to be put together with others: no capital, no full stop."""
-    cleaned = clean_sentence(text)
-    if not cleaned:
-        return ""
-    raw = _ITALICS.sub("", without_marks(_without(text, clutter_spans(text))))
-    first = _WORD.search(raw)
-    if first and cleaned[:1] == first.group().upper() and first.group().islower():
-        cleaned = first.group() + cleaned[1:]
-    opening = re.match(r"\s*[,;:–—]", raw)
-    return (opening.group().strip() + " " if opening else "") + cleaned.removesuffix(".")
-
-
 def without_marks(text: str) -> str:
     """A text without marks of confidence, evidence and agreement, the sentence around each mended."""
     marks = find_tags(text)
     if not marks:
         return text
     whole = {mark.whole for mark in marks if mark.in_brackets}
-    running = [(mark.start, mark.end) for mark in marks if not mark.in_brackets]
-    text = _without(text, [*whole, *running], lambda span: _MARK if span in running else " ")
+    # "Confidence in more hail is low" leaves what it is in: "more hail".
+    running = {
+        (mark.start, mark.end): text[slice(*mark.subject)] if mark.subject else _MARK
+        for mark in marks
+        if not mark.in_brackets
+    }
+    text = _without(text, [*whole, *running], lambda span: running.get(span, " "))
     if not running:
         return text
     for pattern, words in _MENDING_RULES:

@@ -11,7 +11,6 @@ from functools import cache
 from itertools import groupby, islice
 from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
 
-from climassay.confidence.extraction.clauses import complete_clauses, continues_clause
 from climassay.confidence.extraction.cleaning import (
     AcronymList,
     Acronyms,
@@ -19,18 +18,16 @@ from climassay.confidence.extraction.cleaning import (
     clean_sentence,
     is_reference,
     paragraph_label,
-    plain_words,
     references_in,
 )
-from climassay.confidence.extraction.division import Clause, about_begins, divide, opens_finding
-from climassay.confidence.extraction.sureness import Part, is_sure
 from climassay.confidence.marks import TagMark, find_likelihoods, find_tags
 from climassay.confidence.statement import Statement
-from climassay.confidence.vocabulary import Tag, score
+from climassay.confidence.vocabulary import Tag
 from climassay.corpus.documents import Block, Document, Passage, sentence_spans, shared_start
 from climassay.errors import InputError
 
 if TYPE_CHECKING:
+    from climassay.confidence.extraction.dividing import SentenceDivider
     from climassay.corpus.collection import Collection
 
 READ_LANGUAGES = ("English", "French", "Spanish")
@@ -246,21 +243,9 @@ _EXPLAINS = re.compile(
     r"|(?:regions?|areas?|places|locations?|models?)\s+(?:where|with|for|that))\b|\bconfidence\s+is\s+based\s+on\b|\b(?:three|four|five)\s+levels\b[^.]{0,20}:",
     re.IGNORECASE,
 )
-_PART_OF_IT = re.compile(r"(?:but|and|in|on|of|that|with)\b|(?:.*\s)?(?:for|regarding)\b", re.IGNORECASE)
 _BEHIND_STOP = re.compile(r"[.!?][”’\"]?\d{0,2}\s*[(\[]")
 _RARE = 4
 """Tags behind full stops at the ends of paragraphs for each one within, where they are those of paragraphs."""
-_TRANSLATION = re.compile(r"\bconfian(?:ce|za)\b", re.IGNORECASE)
-_WITH = re.compile(
-    r"(?<!associated )(?<!characterized )(?<!characterised )(?<!made )\b(?:with|at)"
-    r"(?:\s+(?:at\s+least|only|an?|overall|generally|either|now))*\s*$",
-    re.IGNORECASE,
-)
-"""Before a level in running words that qualifies what comes before it: "have increased with high confidence"."""
-_EXCEPT = re.compile(r"\b(?:other\s+than|except(?:\s+for)?|apart\s+from|with\s+the\s+exception\s+of|excluding)\b", re.I)
-_DESCRIBES = re.compile(r"\b(?:which|where|who)\b")
-_OTHER_MARK = re.compile(r"\([^()]*\b(?:evidence|agreement|likely|certain)\b[^()]*\)", re.IGNORECASE)
-_NOTE_BEHIND = re.compile(r"(?<=\))[,;]?\s?\d{1,2}\s*$")
 _WORD = re.compile(r"[^\W\d_]+")
 _NORMAL = re.compile(r"[^a-z0-9]+")
 
@@ -272,20 +257,23 @@ class _Sentence(NamedTuple):
     """In its block, from 0."""
 
 
-def extract(documents: Iterable[Document], options: ExtractOptions | None = None) -> list[Statement]:
-    """The statements of documents, in reading order (Maiya 2024, C.1).
+def extract(
+    documents: Iterable[Document], options: ExtractOptions | None = None, divider: "SentenceDivider | None" = None
+) -> list[Statement]:
+    """Extract the statements of documents, in reading order (Maiya 2024, C.1).
 
-    A sentence with several levels gives one statement for each. A level in brackets behind a full stop is that of the
-    sentence before it; some reports mean the sentences before that one too, which appear in the context. Footnotes are
-    passed over.
+    A sentence with several levels gives one statement for each, whose text is the whole sentence. A level in brackets
+    behind a full stop is that of the sentence before it; some reports mean the sentences before that one too, which
+    appear in the context. Footnotes are passed over.
 
     Args:
         documents: As :func:`climassay.corpus.read_all` gives them, or
             :func:`climassay.confidence.extraction.documents_of_collection`.
         options: See :class:`ExtractOptions`.
+        divider: Divides sentences of several levels among them; without it, none is divided.
 
     Returns:
-        Statements with a level of confidence; all sentences where ``options.untagged``. Ids depend on the document and
+        Statements with a level of confidence; all sentences if ``options.untagged``. Ids depend on the document and
         the settings alone. ``duplicate_of`` names the first statement of the same report, else of any, that has the
         same words and level.
 
@@ -295,30 +283,20 @@ def extract(documents: Iterable[Document], options: ExtractOptions | None = None
     settings = options or ExtractOptions()
     statements: list[Statement] = []
     for document in documents:
-        statements += _DocumentStatements(document, settings)
+        of_document = _DocumentStatements(document, settings)
+        statements += of_document if divider is None else of_document.divided(divider)
     return mark_duplicates(statements)
 
 
 def mark_duplicates(statements: Sequence[Statement]) -> list[Statement]:
-    """Statements with ``duplicate_of`` set: same words, without case and punctuation, and same level.
+    """Set ``duplicate_of`` of statements with the words (without case and punctuation) and level of an earlier one.
 
-    The first of the same report is named where there is one, else the first of all. Of a sentence whose division is not
-    sure, the statement of the lowest level is counted: as a whole, it is no surer than the least sure of its parts.
+    The first of the same report is named if there is one, else the first of all.
     """
-    lowest: dict[str, Statement] = {}
-    for one in statements:
-        if one.parts > 1 and not one.sure and one.tag is not None:
-            other = lowest.setdefault(one.sentence_id, one)
-            if other.tag is not None and score(one.tag) < score(other.tag):
-                lowest[one.sentence_id] = one
     first: dict[tuple[str, Tag | None], str] = {}
     first_of_report: dict[tuple[str, Tag | None, str], str] = {}
     marked = []
     for statement in statements:
-        counted = lowest.get(statement.sentence_id, statement)
-        if not statement.sure and counted.id != statement.id:
-            marked.append(replace(statement, duplicate_of=counted.id))
-            continue
         key = (normalised(statement.text), statement.tag)
         near = first_of_report.setdefault((*key, statement.report), statement.id)
         far = first.setdefault(key, statement.id)
@@ -394,53 +372,61 @@ class _DocumentStatements:
         clean = cache(lambda place: self._clean(sentences[place].words))
         for place, sentence in enumerate(sentences):
             results = list(self._of_sentence(sentence, of_paragraph.get(place)))
-            # Parts are numbered with those that are not wanted, so that a statement has one id with and without them.
-            wanted = [part for part, one in enumerate(results) if one.tag is not None or self.options.untagged]
-            if not wanted:
+            if not results:
                 continue
             most = self.options.context
             before = tuple(islice(filter(None, map(clean, range(place - 1, -1, -1))), most))[::-1]
             after = tuple(islice(filter(None, map(clean, range(place + 1, len(sentences)))), most))
-            for part in wanted:
+            for part, one in enumerate(results):
                 name = f"{self.document.id}-{sentence.block}.{sentence.number}.{part}"
-                yield replace(results[part], id=name, part=part, parts=len(results), before=before, after=after)
+                yield replace(one, id=name, part=part, parts=len(results), before=before, after=after)
+
+    def divided(self, divider: "SentenceDivider") -> Iterator[Statement]:
+        """Yield the statements; if the divider found the words of each level of a sentence, their texts are these."""
+        groups = [list(group) for _, group in groupby(self, key=lambda one: one.sentence_id)]
+        undivided = [group for group in groups if len(group) > 1 and len({one.text for one in group}) == 1]
+        parts = divider.divide([
+            (group[0].sentence, [one.sentence[one.start : one.end] for one in group]) for group in undivided
+        ])  # fmt: skip
+        texts = {
+            one.id: self._clean(part)
+            for group, found in zip(undivided, parts, strict=True)
+            for one, part in zip(group, found or (), strict=found is not None)
+        }
+        for one in (one for group in groups for one in group):
+            yield replace(one, text=texts[one.id], divided=True) if texts.get(one.id) else one
 
     def _of_sentence(self, sentence: _Sentence, of_paragraph: TagMark | None) -> Iterator[Statement]:
-        """Statements of one sentence, without context and with all its parts; none where no part is wanted."""
+        """Yield the statements of a sentence without context: one for each level, or the untagged one if wanted."""
         words = sentence.words
         marks = [] if explains_terms(words) else find_tags(words)
-        levelled = any(mark.levels and not mark.attributive for mark in marks)
-        if not levelled and not self.options.untagged and of_paragraph is None:
-            return
+        levels = [mark for mark in marks if mark.levels and not mark.attributive]
         if of_paragraph is not None:
-            result = self._clean(words)
-            if _is_long_enough(result):
-                whole = self._statement(result, True, of_paragraph, Clause(0, len(words), ()), marks, sentence)
-                yield replace(whole, whole_paragraph=True)
+            text = self._clean(words)
+            if _is_long_enough(text):
+                yield replace(self._statement(text, of_paragraph, marks, sentence), whole_paragraph=True)
             return
-        parts = divided_parts(words, marks)
-        same_level = len(parts) > 1 and parts[-1].clause.end == len(words) and _have_one_level(parts)
-        for one in parts:
-            result = self._clean(one.text if one.sure or one.whole else words)
-            if result and (one.levelled or _is_long_enough(result)):
-                yield self._statement(result, one.sure or same_level, one.mark, one.clause, marks, sentence)
+        if not levels and not self.options.untagged:
+            return
+        text = self._clean(words)
+        same_brackets = len({mark.whole for mark in levels}) == 1
+        for mark in levels or (None,):
+            if text and (mark is not None or _is_long_enough(text)):
+                scoped = self._clean(_with_scope(text, mark)) if same_brackets else text
+                yield self._statement(scoped, mark, marks, sentence)
 
     def _clean(self, text: str) -> str:
         return clean_sentence(self.acronyms.expand(clean_sentence(text), self.options.acronyms))
 
-    def _statement(
-        self,
-        text: str,
-        sure: bool,
-        mark: TagMark | None,
-        clause: Clause,
-        marks: Sequence[TagMark],
-        sentence: _Sentence,
-    ) -> Statement:
-        """A statement without id and context; likelihood, evidence and agreement are those that its clause states."""
-        inside = [one for one in marks if clause.start <= one.start and one.end <= clause.end and not one.levels]
-        span = sentence.words[clause.start : clause.end]
-        start = clause.start + len(span) - len(span.lstrip())
+    def _statement(self, text: str, mark: TagMark | None, marks: Sequence[TagMark], sentence: _Sentence) -> Statement:
+        """Return a statement without id and context.
+
+        Its terms of likelihood are those of the sentence; so are evidence and agreement, unless the sentence has
+        several levels: then they are those of the level's own brackets.
+        """
+        several = sum(bool(one.levels) for one in marks) > 1
+        rated = [one for one in (mark, *(() if several else marks)) if one is not None]
+        span = (mark.start, mark.end) if mark is not None and mark in marks else (0, 0)
         document, block = self.document, self.document.blocks[sentence.block]
         return Statement(
             id="",
@@ -449,13 +435,12 @@ class _DocumentStatements:
             report=self.identity.name or document.report or document.title,
             document_id=document.id,
             document=document.title,
-            likelihood=tuple(term.term for term in find_likelihoods(span)),
-            evidence=next((one.evidence for one in (mark, *inside) if one and one.evidence), None),
-            agreement=next((one.agreement for one in (mark, *inside) if one and one.agreement), None),
+            likelihood=tuple(term.term for term in find_likelihoods(sentence.words)),
+            evidence=next((one.evidence for one in rated if one.evidence), None),
+            agreement=next((one.agreement for one in rated if one.agreement), None),
             sentence=sentence.words,
-            start=start,
-            end=start + len(span.strip()),
-            sure=sure,
+            start=span[0],
+            end=span[1],
             label=self.labels[sentence.block],
             references=references_in(block.text),
             page=block.page,
@@ -465,76 +450,6 @@ class _DocumentStatements:
             cycle=self.identity.cycle,
             working_group=self.identity.working_group,
         )
-
-
-class SentencePart(NamedTuple):
-    """What one mark of a sentence is about, and the words that it says it of."""
-
-    clause: Clause
-    mark: TagMark | None
-    text: str
-    """The clause made to stand alone, not cleaned."""
-    sure: bool
-    """Whether no rule refuses it, and the model of :mod:`sureness` takes it for right."""
-    ruled: bool
-    """Whether no rule refuses it."""
-    whole: bool
-    """Whether the sentence has no other clause."""
-    form: Part
-
-    @property
-    def levelled(self) -> bool:
-        """Whether a level is stated of it."""
-        return self.mark is not None and bool(self.mark.levels)
-
-
-def divided_parts(words: str, marks: Sequence[TagMark]) -> list[SentencePart]:
-    """The parts of a sentence in order: one for each mark, and those without a level of which rules are sure."""
-    divided = divide(words, marks)
-    levelled = any(mark.levels and not mark.attributive for mark in marks)
-    plain = [_plain(clause, words) for clause in divided.clauses]
-    tail = plain_words(words[divided.tail :])
-    has_rest = levelled and bool(tail) and not continues_clause(tail)
-    opened = [clause.opened for clause in divided.clauses]
-    completed = [
-        one._replace(sure=one.sure and ((len(plain) == 1 and not has_rest) or _is_clear(clause, words)))
-        for clause, one in zip(divided.clauses, complete_clauses(plain, tail, opened), strict=True)
-    ]
-    clauses = list(divided.clauses)
-    if has_rest and _is_long_enough(tail):
-        clauses.append(Clause(divided.tail, len(words), ()))
-        completed.append(complete_clauses([*plain, tail])[-1])
-    elif not has_rest:
-        clauses[-1] = replace(clauses[-1], end=len(words))
-    results = []
-    for place, (clause, (text, complete)) in enumerate(zip(clauses, completed, strict=True)):
-        for mark in clause.marks or (None,):
-            # "(high confidence in the sign; low confidence in the numbers)" is about parts of what the words say.
-            partial = len(clause.marks) > 1 and mark is not None and _PART_OF_IT.match(mark.scope) is not None
-            sure = complete and not partial
-            if not sure and levelled and not (mark is not None and mark.levels):
-                continue  # the sentence appears there once, with its level
-            form = Part(
-                clauses=plain if place < len(plain) else [*plain, tail],
-                place=place,
-                opened=clause.opened,
-                tail=tail,
-                text=text,
-                before=[one.text for one in completed[:place]],
-            )
-            results.append(SentencePart(clause, mark, _with_scope(text, mark), sure, sure, len(clauses) == 1, form))
-    if len(results) > 1:
-        results = [one._replace(sure=one.sure and (not one.levelled or is_sure(one.form))) for one in results]
-    return results
-
-
-def _have_one_level(parts: Sequence[SentencePart]) -> bool:
-    """Whether every clause has the same level in brackets, so that it is also that of the undivided sentence."""
-    return (
-        len({one.mark and one.mark.levels for one in parts}) == 1
-        and {one.form.place for one in parts} == set(range(len(parts[-1].form.clauses)))
-        and all(one.mark and one.mark.in_brackets and not _PART_OF_IT.match(one.mark.scope) for one in parts)
-    )
 
 
 def _tag_behind(words: str) -> TagMark | None:
@@ -563,39 +478,6 @@ def _tags_of_paragraphs(sentences: Sequence[_Sentence]) -> dict[int, TagMark]:
         if first < place:
             results |= dict.fromkeys(range(first, place + 1), mark)
     return results
-
-
-def _plain(clause: Clause, words: str) -> str:
-    """The words of a clause to be completed; of "(..., although with low confidence in A)" only A."""
-    if clause.opened and (begins := about_begins(words, clause)):
-        return plain_words(words[begins : clause.end])
-    return plain_words(_NOTE_BEHIND.sub("", words[clause.start : clause.end]))
-
-
-def _is_clear(clause: Clause, words: str) -> bool:
-    """Whether a mark tells what it is about: it opens its finding, or stands behind all words of its clause.
-
-    The rules of division are English: nothing is clear in French and Spanish.
-    """
-    if not clause.marks:
-        return True
-    if _TRANSLATION.search(words):
-        return False
-    for start, end in bracketed_spans(words):
-        words = f"{words[:start]}{' ' * (end - start)}{words[end:]}"
-    after = words[clause.marks[-1].whole[1] : clause.end]
-    if clause.opened:
-        return opens_finding(words, clause)
-    mark = clause.marks[0]
-    excepted = _EXCEPT.search(words, clause.start, mark.whole[0])
-    begins = excepted and (
-        _DESCRIBES.search(words, excepted.end(), mark.whole[0])
-        or len(_WORD.findall(words, clause.start, excepted.start())) < SHORTEST_UNTAGGED
-    )
-    if excepted and ((clause.start and begins) or _OTHER_MARK.search(words, clause.start, excepted.start())):
-        return False  # "A (...), except in B (...)": the level of B is for the contrary
-    qualifies = mark.in_brackets or _WITH.search(words, 0, mark.start) is not None
-    return qualifies and not _WORD.search(after)
 
 
 def _is_long_enough(text: str) -> bool:

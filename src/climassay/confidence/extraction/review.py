@@ -1,4 +1,4 @@
-"""What a reader checks of an extraction: other calibrated terms, counts by report, a page beside the report."""
+"""Review an extraction: other calibrated terms, counts by report, a page beside the report."""
 
 import re
 from collections import Counter
@@ -118,8 +118,8 @@ def summary_table(statements: Sequence[Statement]) -> Table:
         headings,
         rows,
         note=(
-            "Repeated: statements of the same words and level as an earlier one, and further levels of sentences whose "
-            "division is not sure; they are in no other column."
+            "Repeated: statements of the same words and level as an earlier one; they are in no other column. "
+            "A sentence with several levels counts once for each."
         ),
     )
 

@@ -150,18 +150,23 @@ def read_labelled(path: Path, paragraphs: Path | None = None) -> LabelledTable:
         ]
     else:
         statements = read_statements(path)
+        levels: dict[str, set[Tag | None]] = defaultdict(set)
+        for one in statements:
+            levels[bare_words(one.text)].add(one.tag)
         once = [one for one in statements if one.duplicate_of is None]
+        clear = [one for one in once if len(levels[bare_words(one.text)]) == 1]
         licence, items = OWN_LICENCE, tuple(
             LabelledItem(
                 TaggingItem.of(one), one.tag, one.report,
                 document := f"{one.document_id} {one.chapter or ''}".strip(),
                 f"{document}: {one.section or one.page}", bool(one.headings), one.id,
             )
-            for one in once if one.tag in LEVELS
+            for one in clear if one.tag in LEVELS
         )  # fmt: skip
         notes = [
-            f"{len(statements)} statements: {len(statements) - len(once)} repeat another, {len(once) - len(items)} "
-            "have no tag or very low confidence."
+            f"{len(statements)} statements: {len(statements) - len(once)} repeat another, {len(once) - len(clear)} "
+            "have the words of another but not its level (sentences with several levels), "
+            f"{len(clear) - len(items)} have no tag or very low confidence."
         ]
     if not items:
         raise InputError(f"{path} has no statements with a tag of {', '.join(LEVELS)} confidence.")

@@ -1,0 +1,137 @@
+"""Divide sentences of several levels among them with a language model, one request a sentence.
+
+A model's part is used only if it consists of words of the sentence in their order, so that no word and no figure can
+come from the model. Otherwise the whole sentence stays the text of all its levels, and is counted.
+"""
+
+import json
+import re
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from climassay.models.contract import Completion, GenerationRequest, Generator, Sampling, object_schema
+from climassay.prompts import Prompt, load_prompt
+from climassay.reporting import counted
+
+_MAX_CHARACTERS = 1_500
+_SCHEMA = object_schema({"parts": {"type": "array", "items": {"type": "string", "maxLength": _MAX_CHARACTERS}}})
+_NEGATION = re.compile(r"(?:not|no|never|nor|neither|without|hardly|\w+n[’']t)", re.IGNORECASE)
+_AROUND_WORD = "()[]{},;:.!?*_\"'“”‘’"
+
+
+class SentenceDivider:
+    """Ask a language model which words of a sentence each of its levels is about.
+
+    Args:
+        model: Answers under a JSON schema; one that is recorded keeps its answers.
+        prompt: Template with ``sentence`` and ``levels``; the built-in ``divide`` by default.
+        on_progress: Called with 1 for each sentence answered.
+    """
+
+    def __init__(
+        self, model: Generator, prompt: Prompt | None = None, on_progress: Callable[[int], None] | None = None
+    ) -> None:
+        self.name = model.name
+        self.sentences = 0
+        """Sentences of several levels that the model was asked about."""
+        self.misquoted = 0
+        """Sentences left whole because a part has words that the sentence does not have in this order."""
+        self.unreadable = 0
+        """Sentences left whole because the answer is missing, or is not one part for each level."""
+        self.error = ""
+        """Reason of the latest unreadable answer."""
+        self._model = model
+        self._prompt = prompt or load_prompt("divide")
+        self._on_progress = on_progress
+
+    @property
+    def summary(self) -> str:
+        """How many sentences were divided, and how many not and why."""
+        divided = self.sentences - self.misquoted - self.unreadable
+        text = f"{self.name} divided {divided:,} of {counted(self.sentences, 'sentence')} with several levels."
+        if self.misquoted:
+            text += f" {self.misquoted:,} stay whole: its parts are not words of the sentence."
+        if self.unreadable:
+            text += f" {self.unreadable:,} stay whole: no usable answer ({self.error})."
+        return text
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the counts as JSON-serialisable values."""
+        counts = {"sentences": self.sentences, "misquoted": self.misquoted, "unreadable": self.unreadable}
+        return {"model": self.name, **counts}
+
+    def divide(self, sentences: Sequence[tuple[str, Sequence[str]]]) -> list[tuple[str, ...] | None]:
+        """Ask for the words of each level.
+
+        Args:
+            sentences: Each with the words of its levels ("high confidence"), in order.
+
+        Returns:
+            For each sentence its parts in the order of the levels, or None if it stays whole.
+        """
+        requests = []
+        for sentence, levels in sentences:
+            rendered = self._prompt.render(sentence=sentence, levels=list(levels))
+            requests.append(
+                GenerationRequest(
+                    rendered.messages, Sampling(max_tokens=None), _SCHEMA, assistant_prefix=rendered.assistant_prefix
+                )
+            )
+        report = self._on_progress
+        on_result = None if report is None else (lambda _index, _answer: report(1))
+        answers = self._model.generate(requests, on_result=on_result) if requests else []
+        self.sentences += len(requests)
+        return [
+            self._checked(answer, sentence, len(levels))
+            for answer, (sentence, levels) in zip(answers, sentences, strict=True)
+        ]
+
+    def _checked(self, answer: Completion, sentence: str, n_levels: int) -> tuple[str, ...] | None:
+        parts = _parts(answer)
+        if parts is None or len(parts) != n_levels:
+            self.unreadable += 1
+            count = "" if parts is None else f"{counted(len(parts), 'part')} for {n_levels} levels"
+            self.error = answer.error or count or "the reply is not a list of parts"
+            return None
+        if not all(are_words_of(part, sentence) for part in parts):
+            self.misquoted += 1
+            return None
+        return parts
+
+
+def are_words_of(part: str, sentence: str) -> bool:
+    """Whether a part consists of words of a sentence in their order, without leaving out a negation between them.
+
+    Case and the punctuation around words do not count; figures and signs are compared as they are written.
+
+    Example:
+        >>> are_words_of("Seas fall in the north", "Seas rise (high confidence), but fall in the north.")
+        True
+        >>> are_words_of("Seas fall", "Seas do not fall (high confidence).")
+        False
+    """
+    words, tokens = (
+        [word for token in text.split() if (word := token.strip(_AROUND_WORD).lower())] for text in (part, sentence)
+    )
+    position = 0
+    for index, word in enumerate(words):
+        if word not in tokens[position:]:
+            return False
+        found = tokens.index(word, position)
+        # Of what comes before the first word, only a negation directly before it belongs to it.
+        omitted = tokens[position:found] if index else tokens[max(found - 1, 0) : found]
+        if any(_NEGATION.fullmatch(token) for token in omitted):
+            return False
+        position = found + 1
+    return bool(words)
+
+
+def _parts(answer: Completion) -> tuple[str, ...] | None:
+    """Return the parts of an answer, or None if it has none."""
+    if answer.error is not None:
+        return None
+    try:
+        parts = json.loads(answer.text)["parts"]
+    except (KeyError, TypeError, ValueError, RecursionError):
+        return None
+    return tuple(parts) if isinstance(parts, list) and all(isinstance(part, str) for part in parts) else None

@@ -1,0 +1,343 @@
+"""Nine rules that check the calibrated terms of one sentence mechanically.
+
+Mastrandrea et al. 2010 is the guidance note for lead authors; AR6 WG1, Box 1.1 explains the terms that reports use.
+"""
+
+import re
+from collections.abc import Iterator
+from difflib import SequenceMatcher
+from itertools import pairwise
+
+from climassay.confidence.linting.draft import Remark, Sentence, rule
+from climassay.confidence.marks import is_held_by_people, is_opinion
+from climassay.confidence.vocabulary import AGREEMENT, EVIDENCE, LIKELIHOOD_RANGES, LIKELIHOODS, TAGS
+
+_BOX = "AR6 WG1, Box 1.1"
+_LEVEL = "|".join(sorted(TAGS, key=len, reverse=True))
+_DEGREE = (
+    r"extremely|exceptionally|highly|really|overwhelmingly|very|fairly|quite|rather|relatively|reasonably|moderately|"
+    r"somewhat|pretty|virtually|almost|nearly|practically|absolutely|completely|totally"
+)
+_AMOUNT = (
+    r"strong|great|considerable|substantial|significant|solid|firm|good|full|complete|absolute|total|overwhelming|moderate|"
+    r"intermediate|average|fair|reasonable|modest|weak|poor|limited|little|slight|scant|minimal|robust|high|medium|low|broad|"
+    r"wide|widespread|unanimous|ample|clear|conclusive|insufficient"
+)
+_OTHER_AMOUNT = rf"(?!(?:high|medium|low)\b)(?:{_AMOUNT})"
+_BRACKETS = re.compile(r"[(\[]([^()\[\]]{1,300})[)\]]")
+_STATEMENT_ENDS = r"[*_\s]*[)\]](?=\s*(?:[.;,{]|$|and\b|but\b|while\b))"
+_OTHER_LEVEL = re.compile(
+    rf"(?<![\w-])(?:(?:{_DEGREE})[\s*_-]+)?(?:{_OTHER_AMOUNT}|likely|unlikely|certain)[\s*_-]+confidence\b"
+    r"(?!\s+(?:intervals?|levels?|bounds?|limits?|bands?|ranges?|statements?)\b)"
+    rf"|(?<![\w-])(?!very\s+(?:low|high)\b)(?:{_DEGREE})[\s*_-]+(?:{_LEVEL})[\s*_-]+confidence\b"
+    r"|[(\[][*_\s]*(?!\d|very\b)[a-z]+[\s*_]+(?<!low )(?<!medium )(?<!high )(?<!all )(?<!with )confidence"
+    + _STATEMENT_ENDS
+    + r"|\b(?:we|authors)\s+(?:are|remain)\s+(?:[\w%]+\s+)?confident(?=\s+(?:that|in)\b)"
+    rf"|[(\[][*_\s]*(?:(?:{_DEGREE})\s+)?(?:{_AMOUNT}|very\s+high|very\s+low)\s+(?:certainty|reliability)"
+    + _STATEMENT_ENDS
+    + rf"|[(\[][*_\s]*confidence\s*(?:level)?\s*(?:[:=]|is)?\s*(?:{_LEVEL})(?:\s+confidence)?" + _STATEMENT_ENDS,
+    re.IGNORECASE,
+)  # fmt: skip
+
+
+@rule(
+    "confidence-vocabulary",
+    "warning",
+    "no level of confidence",
+    f"A level of confidence is very low, low, medium, high or very high ({_BOX}).",
+    ("Rain will increase (moderate confidence).", "Rain will increase (medium confidence)."),
+    ("Rain will increase (extremely high confidence).", "Rain will increase (very high confidence)."),
+    ("We are very confident that rain will increase.", "Farmers report strong confidence in the forecasts."),
+)
+def _confidence_vocabulary(sentence: Sentence) -> Iterator[Remark]:
+    slips = [(start, end) for start, end, _ in _misspellings(sentence)]
+    for match in _OTHER_LEVEL.finditer(sentence.text):
+        start, end = match.start(), match.end()
+        if is_held_by_people(sentence.text, start, end) or any(one < end and start < other for one, other in slips):
+            continue
+        yield Remark(start, end, f'"{match.group().strip("([*_ ])")}" is no level of confidence: name one of the five.')
+
+
+_OTHER_LIKELIHOOD = re.compile(
+    rf"(?<![\w-])(?:{_DEGREE})[\s*_-]+(?:(?:un)?likely|(?:im)?probabl[ey]|certain(?:ly|(?=\s+(?:that|to)\b|\s*[,.;)])))\b"
+    rf"|[(\[][*_\s]*(?:(?:im)?probable|possible|plausible)" + _STATEMENT_ENDS
+    + rf"|[(\[][*_\s]*(?:very\s+)?(?:{_AMOUNT})\s+(?:likelihood|probability|chance)" + _STATEMENT_ENDS,
+    re.IGNORECASE,
+)  # fmt: skip
+
+
+@rule(
+    "likelihood-vocabulary",
+    "warning",
+    "no term of likelihood",
+    f"Terms of likelihood stand for ranges of probability ({_BOX}); everybody reads other words differently.",
+    ("Rain will fairly likely increase.", "Rain will very likely increase."),
+    ("Rain will increase (high likelihood).", "Plans consider low-likelihood, high-impact outcomes."),
+)
+def _likelihood_vocabulary(sentence: Sentence) -> Iterator[Remark]:
+    for match in _OTHER_LIKELIHOOD.finditer(sentence.text):
+        words = " ".join(re.split(r"[\s*_-]+", match.group().lower()))
+        if words not in LIKELIHOODS and not is_opinion(sentence.text, match.start()):
+            shown = match.group().strip("([*_ ])")
+            yield Remark(*match.span(), f'"{shown}" is no term of likelihood: name one of the scale.')
+
+
+_RATING = re.compile(
+    rf"(?P<word>(?:(?:{_DEGREE})\s+)?(?:{_AMOUNT}))[\s*_-]+(?P<noun>evidence|agreement)\b", re.IGNORECASE
+)
+
+
+@rule(
+    "evidence-vocabulary",
+    "warning",
+    "no rating of evidence or agreement",
+    f"Evidence is limited, medium or robust, agreement low, medium or high ({_BOX}). Checked in brackets.",
+    ("Yields fall (strong evidence, high agreement).", "Yields fall (robust evidence, high agreement)."),
+)
+def _evidence_vocabulary(sentence: Sentence) -> Iterator[Remark]:
+    for bracket in _BRACKETS.finditer(sentence.text):
+        for match in _RATING.finditer(sentence.text, bracket.start(), bracket.end()):
+            noun = match["noun"].lower()
+            scale = EVIDENCE if noun == "evidence" else AGREEMENT
+            if match["word"].lower() not in scale:
+                yield Remark(*match.span(), f'"{match.group()}" does not rate {noun}: say {", ".join(scale)}.')
+
+
+_TERMS = (
+    (("low", "medium", "high"), ("confidence", "agreement")),
+    (("limited", "medium", "robust"), ("evidence",)),
+    (("very", "extremely"), ("likely", "unlikely")),
+    (("virtually",), ("certain",)),
+    (("exceptionally",), ("unlikely",)),
+)
+_ENGLISH = frozenset(
+    {
+        *("argument", "arguments", "agreements", "certainly", "conference", "conferences", "confidences", "confidant"),
+        *(
+            "confident",
+            "confidently",
+            "confluence",
+            "contain",
+            "captain",
+            "curtain",
+            "eminence",
+            "evident",
+            "evidently",
+        ),
+        *("higher", "highest", "highs", "law", "likelier", "likeliest", "lively", "lower", "lowest", "media", "median"),
+        *("certainty", "robustly", "uncertain", "vary", "verb", "virtual"),
+    }
+)
+"""English words that differ from a word of a term by a letter or two."""
+_MIN_RATIO, _MIN_RATIO_SHORT, _SHORT = 0.75, 0.66, 4
+_WORD = re.compile(r"[^\W\d_]+")
+
+
+def _is_slip(word: str, term: str) -> bool:
+    """Whether a word is no other word and has most letters of a word of a term, in order from the same first one."""
+    least = _MIN_RATIO_SHORT if len(term) <= _SHORT else _MIN_RATIO
+    alike = (
+        word[0] == term[0] and abs(len(word) - len(term)) <= 2 and SequenceMatcher(None, word, term).ratio() >= least
+    )
+    return alike and word not in (term, *_ENGLISH)
+
+
+def _misspellings(sentence: Sentence) -> Iterator[tuple[int, int, str]]:
+    """Yield start, end and the meant term of each pair of neighbouring words that is a term with a slip."""
+    for left, right in pairwise(_WORD.finditer(sentence.text)):
+        first, second = left.group().lower(), right.group().lower()
+        if second[0] not in "caelu" or not re.fullmatch(r"[\s*_-]{1,4}", sentence.text[left.end() : right.start()]):
+            continue
+        for starts, heads in _TERMS:
+            for start, head in ((start, head) for start in starts for head in heads):
+                slips = _is_slip(first, start), _is_slip(second, head)
+                if not any(slips) or not (slips[0] or first == start) or not (slips[1] or second == head):
+                    continue
+                # Files made of pages leave words in two: "high confidenc e".
+                if not sentence.text[left.start() :].replace(" ", "").lower().startswith(start + head):
+                    yield left.start(), right.end(), f"{start} {head}"
+
+
+@rule(
+    "misspelt-term",
+    "warning",
+    "term misspelt",
+    "Readers and programs look for the exact terms: a finding whose term is misspelt is not found by it.",
+    ("Rain will increase (hgh confidence).", "Rain will increase (high confidence)."),
+    ("It is virtualy certain.", "The high-level conference was very lively."),
+)
+def _misspelt_term(sentence: Sentence) -> Iterator[Remark]:
+    for start, end, term in _misspellings(sentence):
+        yield Remark(start, end, f'"{sentence.text[start:end]}" is misspelt: a search does not find it.', term)
+
+
+_TOLERANCE = 0.015
+_FIGURE = r"\d{1,3}(?:\.\d+)?"
+_NOUN = r"(?:probability|chance|likelihood|odds)"
+_PROBABILITY = (
+    rf"(?:an?\s+)?(?P<named>{_NOUN}\s*(?:of|is|=|:)?\s*)?(?:(?:about|around|an?)\s+|~\s*)*"
+    r"(?:(?P<above>[>≥]|(?:more|greater)\s+than|over|at\s+least)|(?P<below>[<≤]|less\s+than|under|below|at\s+most))?\s*"
+    rf"(?:(?P<low>{_FIGURE})\s*%?\s*(?:[-–—]|to)\s*(?P<high>{_FIGURE})\s*(?:%|per\s?cent)"
+    rf"|(?P<value>{_FIGURE})\s*(?:%|per\s?cent)|(?P<decimal>0?\.\d+)|(?P<of>\d+)\s+(?:in|out\s+of)\s+(?P<all>\d+))"
+    rf"(?P<after>\s*{_NOUN})?"
+)
+_LEAD = r"(?:i\.\s?e\.,?|that\s+is,?|meaning|or|=|≈|with|corresponding\s+to)\s*"
+_BEHIND = re.compile(
+    rf"[\s*_]*(?P<range>ranges?\b)?\s*(?P<open>[(\[,:;]\s*)?(?P<lead>{_LEAD})?{_PROBABILITY}(?P<close>\s*[)\];,.]|\s*$)",
+    re.IGNORECASE,
+)
+_BEFORE = re.compile(rf"\b{_PROBABILITY}\s*[(\[][*_\s]*\Z", re.IGNORECASE)
+
+
+def _interval(match: re.Match[str]) -> tuple[float, float] | None:
+    """Return the probabilities that a text gives, from 0 to 1, lower and upper; None if they are no probabilities."""
+    if match["low"]:
+        low, high = float(match["low"]) / 100, float(match["high"]) / 100
+    elif match["of"]:
+        low = high = int(match["of"]) / max(int(match["all"]), 1)
+    else:
+        low = high = float(match["decimal"] or float(match["value"]) / 100)
+    low, high = (0.0 if match["below"] else low), (1.0 if match["above"] else high)
+    return (low, high) if 0 <= low <= high <= 1 else None
+
+
+def _is_probability(match: re.Match[str]) -> bool:
+    """Whether a figure is called a probability, or introduced as the meaning of the term before it."""
+    return bool(match["named"] or match["after"] or match["of"]) and not (match["decimal"] and not match["named"])
+
+
+@rule(
+    "likelihood-range",
+    "error",
+    "figures contradict the term of likelihood",
+    f"Every term of likelihood stands for one range of probability ({_BOX}).",
+    ("It is very likely (66–100%) that rain rises.", "It is very likely (90–100%) that rain rises."),
+    ("It is very likely (80%) that rain rises.", "It is likely (80% probability) that rain rises."),
+)
+def _likelihood_range(sentence: Sentence) -> Iterator[Remark]:
+    for term in sentence.likelihoods:
+        match = _BEHIND.match(sentence.text, term.end) or _BEFORE.search(sentence.text[: term.start])
+        figures = _interval(match) if match else None
+        if match is None or figures is None:
+            continue
+        behind = match.start() >= term.end
+        enclosed = behind and match["open"] and match["open"][0] in "([" and match["close"].strip() in (")", "]")
+        if not (_is_probability(match) or (enclosed and not match["decimal"])):
+            continue
+        low, high = LIKELIHOOD_RANGES[term.term]
+        if behind and (match["range"] or re.match(r"\s*(?:\w+\s+)?ranges?\b", sentence.text[match.end() :])):
+            # A very likely range is named by its quantiles, 5 to 95%: it holds nine tenths of the probability.
+            fits = match["low"] is None or abs(figures[1] - figures[0] - low) <= 2 * _TOLERANCE
+        elif match["low"] or match["above"] or match["below"]:
+            fits = abs(figures[0] - low) <= _TOLERANCE and abs(figures[1] - high) <= _TOLERANCE
+        else:
+            fits = low - _TOLERANCE <= figures[0] <= high + _TOLERANCE
+        if not fits:
+            start, end = (term.start, match.end()) if behind else (match.start(), term.end)
+            meaning = f'"{term.term}" stands for a probability of {100 * low:.0f} to {100 * high:.0f}%'
+            yield Remark(start, end, f"{meaning}; the figures beside it say something else.")
+
+
+_PERCENT_CONFIDENT = re.compile(r"\b(?:with|at|there\s+is)\s+\d{1,3}\s?%\s+confidence(?=\s+that\b)", re.IGNORECASE)
+
+
+@rule(
+    "level-as-probability",
+    "warning",
+    "level of confidence explained as a probability",
+    f"Confidence is qualitative and no probability (Mastrandrea et al. 2010, paragraph 9; {_BOX}).",
+    ("Ice melts (high confidence, about an 8 in 10 chance).", "Ice melts (high confidence; 5–10%)."),
+    ("There is 90% confidence that ice melts.", "The 90% confidence interval is 5 to 10."),
+)
+def _level_as_probability(sentence: Sentence) -> Iterator[Remark]:
+    spans = [match.span() for match in _PERCENT_CONFIDENT.finditer(sentence.text)]
+    for mark in sentence.marks:
+        match = _BEHIND.match(sentence.text, mark.end) if mark.levels else None
+        if match and _interval(match) and (_is_probability(match) or match["lead"]):
+            spans.append((mark.start, match.end()))
+    for start, end in spans:
+        message = "A level of confidence stands for no probability: give one as a term of likelihood, or leave it out."
+        yield Remark(start, end, message)
+
+
+_CLAUSE_ENDS = re.compile(r",|[;:]|\b(?:but|while|whereas|although|except|with)\b|[)\]]\s+(?:and|or)\b")
+_NO_WORDS = re.compile(r"(?:[\s,;.*_]|\{[^{}]*\})*")
+
+
+@rule(
+    "ambiguous-level",
+    "note",
+    "two levels for one statement",
+    f"A finding carries one of five levels ({_BOX}); two leave open which part of it is the surer one.",
+    ("Droughts last longer (medium to high confidence).", "Droughts last longer (high confidence)."),
+    ("Ice melts (high confidence, low confidence).", "Ice melts (NES: high confidence; WAF: low confidence)."),
+)
+def _ambiguous_level(sentence: Sentence) -> Iterator[Remark]:
+    explained = re.search(r"\brespectively\b|\bdepending\s+(?:up)?on\b", sentence.text)
+    for mark in sentence.marks:
+        if len(mark.levels) == 2 and mark.in_brackets and not mark.scope and not explained:
+            message = "Two levels are given: choose one, or say to which part of the statement each belongs."
+            yield Remark(mark.start, mark.end, message)
+    for left, right in pairwise(sentence.marks):
+        same = left.bracket is not None and left.bracket == right.bracket
+        if same and left.levels and right.levels and left.levels != right.levels and not (left.scope or right.scope):
+            yield Remark(left.start, right.end, "The brackets give two levels and do not say what each is about.")
+        elif not same and left.levels and right.levels and right.in_brackets and not (left.scope or right.scope):
+            between = sentence.text[left.whole[1] : right.whole[0]]
+            if _NO_WORDS.fullmatch(between) if left.in_brackets else not _CLAUSE_ENDS.search(between):
+                yield Remark(right.start, right.end, "The same statement has a level already.")
+
+
+@rule(
+    "mismatched-evidence",
+    "warning",
+    "evidence and agreement do not fit the level",
+    "More evidence and agreement go with more confidence (Mastrandrea et al. 2010, Figure 1). Only levels two steps or "
+    "more away are named, because the relation is flexible.",
+    (
+        "Yields fall (limited evidence, low agreement; high confidence).",
+        "Yields fall (limited evidence; low confidence).",
+    ),
+)
+def _mismatched_evidence(sentence: Sentence) -> Iterator[Remark]:
+    for mark in sentence.marks:
+        if mark.levels and mark.evidence and mark.agreement:
+            support = EVIDENCE.index(mark.evidence) + AGREEMENT.index(mark.agreement)
+            if abs(TAGS.index(mark.levels[-1]) - support) >= 2:
+                message = f"{mark.evidence} evidence and {mark.agreement} agreement do not fit this level."
+                yield Remark(mark.start, mark.end, message.capitalize())
+
+
+@rule(
+    "likelihood-low-confidence",
+    "warning",
+    "likelihood with low confidence",
+    "A likelihood is assigned if confidence is sufficient (Mastrandrea et al. 2010, paragraph 10).",
+    ("Rain will likely increase (low confidence).", "Rain will likely increase (medium confidence)."),
+)
+def _likelihood_low_confidence(sentence: Sentence) -> Iterator[Remark]:
+    previous = 0
+    for mark in sentence.marks:
+        if mark.in_brackets and mark.levels and TAGS.index(mark.levels[-1]) <= TAGS.index("low"):
+            before = sentence.text[previous : mark.whole[0]]
+            clause = max((match.end() for match in _CLAUSE_ENDS.finditer(before)), default=0) + previous
+            for term in sentence.likelihoods:
+                named = re.match(r"[\s*_]*(?:ranges?|intervals?|values?)\b", sentence.text[term.end :])
+                if clause <= term.start < mark.whole[1] and not named:
+                    message = f'"{term.term}" has a level of {mark.levels[-1]} confidence: give the level alone.'
+                    yield Remark(min(term.start, mark.start), max(term.end, mark.end), message)
+                    break
+        previous = mark.whole[1]
+
+
+GUIDANCE_RULES = (
+    _confidence_vocabulary,
+    _likelihood_vocabulary,
+    _evidence_vocabulary,
+    _misspelt_term,
+    _likelihood_range,
+    _level_as_probability,
+    _ambiguous_level,
+    _mismatched_evidence,
+    _likelihood_low_confidence,
+)
