@@ -120,7 +120,11 @@ def test_several_texts_are_named_their_fallacies_as_one_is():
 def test_a_string_stands_for_a_path(books, tmp_path):
     (tmp_path / "old.md").write_text("The sea rises (high confidence).\n", encoding="utf-8")
     (tmp_path / "new.md").write_text("The sea rises (very high confidence).\n", encoding="utf-8")
-    result = climassay.compare_confidence(str(tmp_path / "old.md"), str(tmp_path / "new.md"), workspace=str(books.root))
+    for name in ("old", "new"):
+        climassay.extract_confidence(str(tmp_path / f"{name}.md"), workspace=str(books.root)).save(
+            tmp_path / f"{name}.jsonl"
+        )
+    result = climassay.diff_confidence(str(tmp_path / "old.jsonl"), str(tmp_path / "new.jsonl"))
     assert [one["status"] for one in result.rows()] == ["level changed"]
 
 

@@ -77,7 +77,7 @@ VERBS: tuple[Callable[..., Result], ...] = (
     climassay.apply_masker, climassay.apply_validator, climassay.benchmark_judges,
     climassay.blind_answers, climassay.check_judge, climassay.check_model,
     climassay.check_text, climassay.check_with_evidence, climassay.collect_rubrics, climassay.compact_collection,
-    climassay.compare_benchmarks, climassay.compare_confidence, climassay.compare_texts,
+    climassay.compare_benchmarks, climassay.diff_confidence, climassay.compare_texts,
     climassay.dataset_statistics, climassay.estimate_debates, climassay.estimate_generation,
     climassay.evaluate_entailment, climassay.evaluate_fallacies, climassay.evaluate_inspect,
     climassay.evaluate_judge, climassay.evaluate_lm_eval, climassay.evaluate_tagger,

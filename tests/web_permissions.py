@@ -53,7 +53,6 @@ READER = {
     "GET /checks/{check}/page.html",
     "GET /confidence",
     "POST /confidence",
-    "POST /confidence/file",
     "POST /confidence/statement",
     "GET /library",
     "GET /library/search",

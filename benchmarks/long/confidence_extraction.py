@@ -4,23 +4,16 @@
    by a search for "LEVEL confidence"), by report; every difference is put into a class.
 2. ClimateX: how many of its statements of the three AR6 working groups are found (by shared words), with which level.
 3. The summaries for policymakers of SR15 and of WG1 in AR6: statements from the PDF beside those from the web's
-   paragraphs of the same text; and the hand-judged samples, 50 statements and 50 places of each PDF.
-4. Divided sentences: how many of their parts are shown as sure, and how many of those are right, by the readings in
-   ``confidence_divisions.tsv`` (a hash of each text that was read, and the verdict).
+   paragraphs of the same text.
+4. Levels that a predicate gives ("confidence in hail remains low"): how many, by report; ``--predicates`` prints them.
 
-    python benchmarks/long/confidence_extraction.py [--data ../shared/data] [--json] [--draw FOLDER]
-
-``--draw`` writes the samples that are to be judged by hand, with their words, to a folder; the judgements (ids, places
-and verdicts, without the reports' words) are ``tests/confidence/extraction/judged.tsv`` and
-``confidence_divisions.tsv``. Parts of divided sentences are drawn from reports' chapters of which none was read before.
+    python benchmarks/long/confidence_extraction.py [--data ../shared/data] [--json] [--predicates]
 """
 
 import argparse
 import csv
 import gzip
-import hashlib
 import json
-import random
 import re
 import sys
 from collections import Counter, defaultdict
@@ -37,16 +30,13 @@ from climassay.statistics import proportion
 PARAGRAPHS = "ipcc_ar6_paragraphs.jsonl.gz"
 CLIMATEX = "climatex_train.tsv"
 SUMMARIES = {"ipcc_sr15_spm.pdf": "sr15", "ipcc_ar6_wg1_spm.pdf": "wg1"}
-JUDGED = Path(__file__).parents[2] / "tests" / "confidence" / "extraction" / "judged.tsv"
-DIVISIONS = Path(__file__).with_name("confidence_divisions.tsv")
-SAMPLE = 50
-SEED = 9
-SAMPLE_OF_PARTS = 320
 OVERLAP = 0.8
 """Shared words, as a share of the shorter of two statements, from which on they are the same statement."""
 FEWEST_WORDS = 4
 _WORD = re.compile(r"[^\W\d_]{2,}")
-_LEVEL_ANYWHERE = re.compile(r"(?:very\s+)?(?:low|medium|high)\s+confidence", re.IGNORECASE)
+_LEVEL_WORDS = re.compile(
+    r"^.{0,16}(?:low|medium|h?igh|gh|ow|um|medi um)\W{0,6}\d{0,2}\W{0,6}con", re.IGNORECASE | re.DOTALL
+)
 
 
 def words_of(text: str) -> frozenset[str]:
@@ -277,134 +267,38 @@ def matched(left: Sequence[Statement], right: Sequence[Statement]) -> list[tuple
     return pairs
 
 
-def raw_places(path: Path) -> list[tuple[int, int, str]]:
-    """Every place in a PDF where a level is written: page, number on it, words around; read by another program."""
-    import pypdf
-
-    places = []
-    for page, content in enumerate(pypdf.PdfReader(path).pages, start=1):
-        text = " ".join(content.extract_text().split())
-        around = [text[max(0, match.start() - 220) : match.end() + 60] for match in _LEVEL_ANYWHERE.finditer(text)]
-        places += [(page, number, words) for number, words in enumerate(around)]
-    return places
-
-
-def draw(data: Path, folder: Path) -> None:
-    """Write what is to be judged: 50 statements (right?) and 50 places of levels (found?) of each PDF."""
-    folder.mkdir(parents=True, exist_ok=True)
-    for name in SUMMARIES:
-        generator = random.Random(SEED)
-        statements = extract(read(data / "pdf" / name).documents, ExtractOptions(paragraph_tags="never"))
-        drawn = sorted(generator.sample(statements, SAMPLE), key=lambda one: one.id)
-        lines = [f"{one.id}\tp{one.page}\t{one.tag}\t{one.text}\n    <<< {one.original}\n" for one in drawn]
-        (folder / f"{name}.statements.txt").write_text("\n".join(lines), encoding="utf-8")
-        places = raw_places(data / "pdf" / name)
-        lines = [f"{len(places)} places\n"]
-        for page, number, around in sorted(generator.sample(places, SAMPLE)):
-            here = [one for one in statements if one.page is not None and abs(one.page - page) <= 1]
-            near = Index(here).find(around)
-            lines.append(f"p{page}.{number}\t{around}\n")
-            lines += [f"    >>> {here[place].tag}: {here[place].text}\n" for place in near[:4]]
-        (folder / f"{name}.places.txt").write_text("\n".join(lines), encoding="utf-8")
-
-
-def judged() -> dict:
-    """Shares of the hand-judged samples."""
-    with JUDGED.open(encoding="utf-8") as file:
-        rows = list(csv.DictReader(file, delimiter="\t"))
-    result: dict[str, dict] = {}
-    for document in dict.fromkeys(row["document"] for row in rows):
-        for sample in dict.fromkeys(row["sample"] for row in rows if row["document"] == document):
-            # Places in legends and in words that explain the terms have no statement that could be found.
-            every = [row for row in rows if row["document"] == document and row["sample"] == sample]
-            here = [row for row in every if row["verdict"] != "no statement"]
-            right = sum(row["verdict"] == "right" for row in here)
-            level = sum(row["verdict"] in ("right", "words") for row in here)
-            result[f"{document} {sample}"] = {
-                "level": share(level, len(here)),
-                "level_and_words": share(right, len(here)),
-                "reasons": dict(Counter(row["reason"] for row in every if row["reason"])),
-            }
-    return result
-
-
 # 4. ---------------------------------------------------------------------------------------------------------------
 
 
-def divisions_agreement(statements: Sequence[Statement]) -> dict:
-    """Parts of divided sentences that are sure, and those of them that were read and are right, by report."""
-    with DIVISIONS.open(encoding="utf-8") as file:
-        verdicts = {row["text_sha256"]: row["verdict"] for row in csv.DictReader(file, delimiter="\t")}
-    counts: dict[str, Counter] = defaultdict(Counter)
-    for one in statements:
-        if one.parts > 1 and one.tag is not None:
-            verdict = verdicts.get(text_hash(one))
-            kind = one.chapter if one.chapter in ("SPM", "TS", "LongerReport") else "chapters"
-            counts[f"{one.report} {kind}"].update(
-                parts=1, sure=one.sure, read=one.sure and verdict in ("right", "wrong")
-            )
-            counts[f"{one.report} {kind}"]["right"] += one.sure and verdict == "right"
-    return {
-        name: {"sure": share(one["sure"], one["parts"]), "right": share(one["right"], one["read"])}
-        for name, one in sorted(counts.items())
-    }
-
-
-def draw_divisions(statements: Sequence[Statement], folder: Path) -> None:
-    """Write sure parts of divided sentences in paragraphs that nobody read, and how many of all parts are sure."""
-    with DIVISIONS.open(encoding="utf-8") as file:
-        rows = list(csv.DictReader(file, delimiter="\t"))
-    read_before = {(row["report"], row["chapter"], row["paragraph"]) for row in rows}
-    texts_before = {row["text_sha256"] for row in rows}
-    parts = [
-        one
-        for one in statements
-        if one.parts > 1
-        and one.tag is not None
-        and str(one.chapter).startswith("Chapter")
-        and (str(one.working_group), str(one.chapter), str(one.paragraph_id)) not in read_before
-    ]
-    sure = {text_hash(one): one for one in parts if one.sure and text_hash(one) not in texts_before}
-    drawn = random.Random(SEED).sample(sorted(sure), min(SAMPLE_OF_PARTS, len(sure)))
-    lines = [f"sure: {sum(one.sure for one in parts)} of {len(parts)}; {len(drawn)} of {len(sure)} texts drawn\n"]
-    for code in drawn:
-        one = sure[code]
-        place = f"{one.working_group}\t{one.chapter}\t{one.paragraph_id}\t{code}"
-        lines.append(f"{place}\n    {one.sentence}\n    >>> {one.tag}: {one.text}\n")
-    (folder / "divisions.txt").write_text("\n".join(lines), encoding="utf-8")
-
-
-def text_hash(statement: Statement) -> str:
-    return hashlib.sha256(normalised(statement.text).encode()).hexdigest()[:12]
+def predicates(statements: Sequence[Statement]) -> list[Statement]:
+    """Statements whose level is not written as "high confidence"."""
+    return [one for one in statements if one.end and not _LEVEL_WORDS.search(one.sentence[one.start : one.end])]
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, default=Path("../shared/data"))
-    parser.add_argument("--draw", type=Path)
     parser.add_argument("--json", action="store_true")
+    parser.add_argument("--predicates", action="store_true", help="Print the sentences of the fourth part.")
     given = parser.parse_args()
-    if given.draw:
-        draw(given.data, given.draw)
-        parts = extract(
-            read(given.data / PARAGRAPHS).documents, ExtractOptions(acronyms="none", paragraph_tags="never")
-        )
-        draw_divisions(parts, given.draw)
-        return
     with gzip.open(given.data / PARAGRAPHS, "rt", encoding="utf-8") as file:
         rows = [json.loads(line) for line in file]
     # Others leave acronyms as they are.
     statements = extract(
         read(given.data / PARAGRAPHS).documents, ExtractOptions(acronyms="none", paragraph_tags="never")
     )
+    said = predicates(statements)
+    if given.predicates:
+        for one in said:
+            print(one.report, one.chapter, one.tag, one.sentence, sep="\t")
+        return
     result = {
         "statements": len(statements),
         "repeated": sum(one.duplicate_of is not None for one in statements),
         "paragraphs": paragraphs_agreement(rows, statements),
         "climatex": climatex_agreement(given.data / CLIMATEX, rows, statements),
         "summaries": summaries_agreement(given.data, statements),
-        "divisions": divisions_agreement(statements),
-        "judged": judged() if JUDGED.exists() else {},
+        "predicates": dict(Counter(one.report for one in said)),
     }
     json.dump(result, sys.stdout, indent=None if given.json else 1, ensure_ascii=False)
     sys.stdout.write("\n")

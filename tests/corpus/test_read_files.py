@@ -284,7 +284,7 @@ def test_a_word_file_is_checked_by_its_paragraphs(tmp_path):
     (finding,) = [
         one for one in check(read_draft(tmp_path / "draft.docx")).findings if one.rule == "confidence-vocabulary"
     ]
-    assert (finding.location.line, finding.location.page) == (1, None)
+    assert (finding.location.paragraph, finding.location.page) == (1, None)
 
 
 TABLE = 'words,work\n"Ice melts.",Ice\n"Snow – “falls”.",Snow\n'

@@ -49,8 +49,8 @@ READS: Mapping[str, tuple[Arguments, ...]] = {
     "corpus add": (("books", BAD),),
     "corpus evaluate": (("books", BAD),),
     "confidence extract": ((BAD, "--output", "{out}"),),
-    "confidence compare": ((BAD, "{document}"), ("{document}", BAD)),
-    "confidence lint": ((BAD,), ("{document}", "--tagger", BAD), ("{document}", "-o", "out.docx")),
+    "confidence diff": ((BAD, "{statements}"), ("{statements}", BAD)),
+    "confidence lint": ((BAD,), ("{document}", "-o", "out.docx")),
     "confidence topics": ((BAD, "--words-only"),),
     "confidence report": ((BAD, BAD, "-o", "{out}"), ("{statements}", BAD, "-o", "{out}")),
     "confidence tag train": ((BAD, "--output", "{out}"),),
@@ -212,9 +212,6 @@ COMMANDS = {
     ),
     "generate mask": LongCommand("generate mask statistics {given}/unmasked.jsonl -o {out}/masked.jsonl --json"),
     "confidence extract": LongCommand("confidence extract {given}/report.md --untagged -o {out}/s.jsonl --json"),
-    "confidence compare": LongCommand(
-        "confidence compare {given}/report.md {given}/report.md -o {out}/changes.jsonl --json"
-    ),
     "confidence tag train": LongCommand(
         "confidence tag train {given}/climatex.tsv -o {out}/t.safetensors --method words --folds 3 --json"
     ),
@@ -246,7 +243,7 @@ COMMANDS = {
 SHORT = _named(
     ("", "ask check-text demo doctor"), ("models", "install list check"),
     ("corpus", "list search show compact remove rename evaluate"), ("factcheck", "init score"),
-    ("factcheck kept", "list show export"), ("factcheck fallacies", "find evaluate apply"), ("confidence", "lint"),
+    ("factcheck kept", "list show export"), ("factcheck fallacies", "find evaluate apply"), ("confidence", "lint diff"),
     ("confidence tag", "apply"), ("records", "runs show usage export import"),
     ("evaluate", "init table report plan contamination compare blind"), ("generate", "checks init stats list export"),
     ("judge", "compare"), ("metrics", "score faithfulness"),
@@ -318,10 +315,7 @@ WRITES: dict[str, WritingCommand] = {
         "confidence extract", "{given}/report.md --untagged --output {given}/extracted.jsonl", "--html", "--terms"
     ),
     **_saved("confidence lint", "{given}/report.md --exit-zero"),
-    **_options("confidence compare", "{given}/report.md {given}/report.md", "--output"),
-    "confidence lint --output .docx": WritingCommand(
-        f"confidence lint {{given}}/a.docx --exit-zero --output {TARGET}.docx"
-    ),
+    **_saved("confidence diff", "{given}/planted.jsonl {given}/planted.jsonl"),
     **_options("confidence topics", "{given}/planted.jsonl --topics 4 --words-only -w {w}", "--output"),
     **_options(
         "confidence topics",

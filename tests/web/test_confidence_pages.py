@@ -6,10 +6,9 @@ import re
 import pytest
 
 from browser import arriving, sideways
-from climassay.confidence.linting.checking import MeasuredAccuracy, OpenedTagger
+from climassay.confidence.tagging.opened import MeasuredAccuracy, OpenedTagger
 from climassay.errors import InputError, ModelError
 from climassay.web.confidence import LONGEST_STATEMENT, LONGEST_TEXT, TAGGER
-from faults.samples import docx
 from web_parts import HOSTILE_DRAFTS, post
 
 DRAFT = "Glaciers melt (moderate confidence).\n\nRain will very likely increase (low confidence)."
@@ -42,11 +41,11 @@ def no_tagger(place):
 
 
 def test_a_text_shows_its_findings_at_their_places(client_of, no_tagger):
-    page = post(client_of("annotator"), "/confidence", {"text": DRAFT, "kind": "markdown"}).text
+    page = post(client_of("annotator"), "/confidence", {"text": DRAFT}).text
     assert "2 findings in 11 words" in page
-    assert "Line 1, column 16" in page
-    assert "Line 3, column 11" in page
-    assert "<mark>moderate confidence</mark>" in page
+    assert "Paragraph 1, character 15" in page
+    assert "Paragraph 2, character 11" in page
+    assert "<mark>(moderate confidence)</mark>" in page
     assert "<mark>very likely" in page
     for number in range(2):
         assert f'href="#place-{number}"' in page
@@ -55,41 +54,15 @@ def test_a_text_shows_its_findings_at_their_places(client_of, no_tagger):
         assert f'id="finding-{number}"' in page
 
 
-def test_a_word_file_shows_its_findings_by_paragraph(client_of, no_tagger):
-    client = client_of("annotator")
-    body = docx("Glaciers melt (moderate confidence).", "Rain falls.")
-    page = post(client, "/confidence/file", files={"file": ("draft.docx", body)}).text
-    assert "Paragraph 1, column 16" in page
-    assert "<mark>moderate confidence</mark>" in page
-
-
-@pytest.mark.parametrize(
-    ("name", "content", "status", "words"),
-    [
-        ("draft.doc", b"x", 400, "Choose a Word file"),
-        ("draft.docx", b"no zip", 400, "not a readable Word file"),
-        ("draft.docx", b"", 400, "draft.docx"),
-        ("draft.docx", b"x" * (5 * 1024 * 1024 + 1), 413, "larger than 5 MB"),
-        ("draft.docx", docx("Rain falls. " * 20_000), 413, "send it in parts"),
-    ],
-    ids=["another kind", "damaged", "empty", "large", "long"],
-)
-def test_a_word_file_that_cannot_be_checked_is_told_in_a_sentence(client_of, no_tagger, name, content, status, words):
-    answer = post(client_of("annotator"), "/confidence/file", files={"file": (name, content)})
-    assert answer.status_code == status
-    assert words in html.unescape(answer.text)
-
-
 def test_a_text_without_an_assessment_gets_no_all_clear(client_of, no_tagger):
     page = post(client_of("annotator"), "/confidence", {"text": "Whisk the eggs. Bake the cake for an hour."}).text
     assert "nothing to check" in page
-    assert "Not checked: " in page
     assert "good-news" not in page
 
 
 def test_the_shown_text_is_the_sent_text(client_of, no_tagger):
-    sent = "A <b>bold</b> claim & *more* (moderate confidence).\nSecond line: 1 < 2."
-    page = post(client_of("annotator"), "/confidence", {"text": sent, "kind": "text"}).text
+    sent = "A < bold claim & more (moderate confidence).\n\nSecond paragraph: 1 < 2."
+    page = post(client_of("annotator"), "/confidence", {"text": sent}).text
     shown = re.search(r'<div class="card checked-text">(.*?)</div>', page, re.DOTALL).group(1)
     without_numbers = re.sub(r"<a class=\"place\".*?</a>", "", shown)
     assert html.unescape(re.sub(r"</?mark>", "", without_numbers)) == sent
@@ -155,12 +128,6 @@ def test_line_ends_of_browsers_do_not_count_against_the_limit(client_of, no_tagg
     assert post(client_of("annotator"), "/confidence", {"text": lines}).status_code == 200
 
 
-def test_a_kind_that_there_is_not_is_refused(client_of, no_tagger):
-    answer = post(client_of("annotator"), "/confidence", {"text": "x", "kind": "<script>"})
-    assert answer.status_code == 400
-    assert "<script>" not in answer.text.split("<main")[1]
-
-
 QUICKLY_CHECKED = ("script", "attribute", "controls", "brackets", "comments")
 
 
@@ -170,12 +137,11 @@ QUICKLY_CHECKED = ("script", "attribute", "controls", "brackets", "comments")
 def test_hostile_texts_are_answered_and_stay_text(client_of, no_tagger, name):
     client = client_of("annotator")
     sent = HOSTILE_DRAFTS[name].encode("utf-8", "replace").decode()
-    for kind in ("markdown", "text"):
-        answer = post(client, "/confidence", {"text": sent, "kind": kind})
-        assert answer.status_code == 200
-        body = answer.text.split("<main", 1)[1]
-        for harm in ("<script", '" onmouseover="', "\x00", "\x07"):
-            assert harm not in body
+    answer = post(client, "/confidence", {"text": sent})
+    assert answer.status_code == 200
+    body = answer.text.split("<main", 1)[1]
+    for harm in ("<script", '" onmouseover="', "\x00", "\x07"):
+        assert harm not in body
 
 
 SUMMARY = """# Sea level (high confidence)
@@ -195,14 +161,16 @@ def test_a_draft_is_checked_and_a_statement_estimated(running_server, visit):
     page = visit("annotator")
     page.goto("/")
     with arriving(page):
-        page.get_by_role("link", name="Confidence language").first.click()
+        page.get_by_role("link", name="Check a text").first.click()
+    with arriving(page):
+        page.get_by_role("link", name="Confidence language").click()
     page.get_by_label("The draft").fill(SUMMARY)
     with arriving(page):
         page.get_by_role("button", name="Check the text").click()
-    page.get_by_role("heading", name="7 findings").wait_for()
+    page.get_by_role("heading", name="5 findings").wait_for()
     assert page.locator("mark", has_text="moderate confidence").is_visible()
-    page.get_by_role("link", name="Line 3, column 96").click()
-    assert page.locator(".place:target").inner_text() == "3"
+    page.get_by_role("link", name="Paragraph 1, character 96").click()
+    assert page.locator(".place:target").inner_text() == "2"
     assert sideways(page) == 0
     page.get_by_label("How confident would an IPCC report sound about this statement?").fill("Glaciers lose mass.")
     with arriving(page):

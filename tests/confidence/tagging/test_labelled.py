@@ -1,10 +1,14 @@
 import gzip
 import json
+import re
 from pathlib import Path
 
 import pytest
 
-from climassay.confidence.tagging.labelled import Section, SectionIndex, read_climatex
+from climassay.confidence.extraction import extract
+from climassay.confidence.statement import write_statements
+from climassay.confidence.tagging.labelled import Section, SectionIndex, read_climatex, read_labelled
+from climassay.corpus.documents import Block, Document
 from climassay.errors import InputError
 
 DATA = Path(__file__).parents[4] / "shared" / "data"
@@ -64,6 +68,19 @@ def test_context_is_recovered_within_the_section_and_without_tags(tmp_path) -> N
     assert not second.recovered
     assert second.document == "c3"
     assert second.item.read() == (second.item.text, "")
+
+
+SEVERAL = "Ice melts (high confidence) and rain falls (low confidence)."
+
+
+def test_extracted_sentences_of_several_levels_are_left_out_and_counted(tmp_path) -> None:
+    texts = "Seas rise (high confidence). Reefs die (very low confidence).", SEVERAL
+    found = extract([Document("d", "R", "r", tuple(map(Block, texts)))])
+    write_statements(found, tmp_path / "s.jsonl")
+    read = read_labelled(tmp_path / "s.jsonl")
+    assert [(one.item.text, one.tag) for one in read.items] == [("Seas rise.", "high")]
+    (note,) = read.notes
+    assert [int(number) for number in re.findall(r"\d+", note)] == [4, 0, 2, 1]
 
 
 def test_a_like_sentence_is_not_taken_for_the_same() -> None:
