@@ -34,9 +34,7 @@ OVERLAP = 0.8
 """Shared words, as a share of the shorter of two statements, from which on they are the same statement."""
 FEWEST_WORDS = 4
 _WORD = re.compile(r"[^\W\d_]{2,}")
-_LEVEL_WORDS = re.compile(
-    r"^.{0,16}(?:low|medium|h?igh|gh|ow|um|medi um)\W{0,6}\d{0,2}\W{0,6}con", re.IGNORECASE | re.DOTALL
-)
+_PREDICATE = re.compile(r"confiden\w*\b.*(?:low|medium|high)\W*$|highly\s+confident", re.IGNORECASE | re.DOTALL)
 
 
 def words_of(text: str) -> frozenset[str]:
@@ -271,8 +269,8 @@ def matched(left: Sequence[Statement], right: Sequence[Statement]) -> list[tuple
 
 
 def predicates(statements: Sequence[Statement]) -> list[Statement]:
-    """Statements whose level is not written as "high confidence"."""
-    return [one for one in statements if one.end and not _LEVEL_WORDS.search(one.sentence[one.start : one.end])]
+    """Statements whose level stands behind the word "confidence"."""
+    return [one for one in statements if _PREDICATE.search(one.sentence[one.start : one.end])]
 
 
 def main() -> None:

@@ -169,7 +169,7 @@ def test_a_draft_is_checked_and_a_statement_estimated(running_server, visit):
         page.get_by_role("button", name="Check the text").click()
     page.get_by_role("heading", name="5 findings").wait_for()
     assert page.locator("mark", has_text="moderate confidence").is_visible()
-    page.get_by_role("link", name="Paragraph 1, character 96").click()
+    page.get_by_role("link", name="Paragraph 1, character 92").click()
     assert page.locator(".place:target").inner_text() == "2"
     assert sideways(page) == 0
     page.get_by_label("How confident would an IPCC report sound about this statement?").fill("Glaciers lose mass.")
