@@ -270,6 +270,7 @@ def find_tags(text: str) -> list[TagMark]:
         for pattern in (_TAGGED, *_IN_TRANSLATION)
         for phrase in pattern.finditer(text)
         if not _NEGATED.search(text[max(0, phrase.start() - _REACH) : phrase.start()])
+        and not _DENIED_BEHIND.match(text, phrase.end())
     ]
     marks: list[TagMark] = []
     by_bracket: dict[tuple[int, int], list[re.Match[str]]] = {}
@@ -356,6 +357,8 @@ _NEGATED = re.compile(
     re.IGNORECASE,
 )
 """Before a level that is denied: "not high confidence" names no level."""
+_DENIED_BEHIND = re.compile(r"[*_]*\s+(?:(?:is|was)\s+(?:not|never|no\s+longer)|cannot|could\s+not)\b", re.IGNORECASE)
+"""Behind a level in running words that is denied: "high confidence is not warranted"."""
 
 
 def _predicates(text: str) -> Iterator[TagMark]:

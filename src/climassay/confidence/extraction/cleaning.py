@@ -194,7 +194,7 @@ _MENDING = (
     ),
     (rf"{_ADVERBS}\s*{_MARK}{_LEVELS_WORD}\s+that\s+", " the assessment that "),
     (rf"{_ADVERBS}\s*{_MARK}{_LEVELS_WORD}\s+{_ABOUT}\s+", " the assessment of "),
-    (rf",?\s*\b(?:and|but|yet|although|though|while|whereas){_ADVERBS}\s*{_MARK}(?=\s*[;.]|\s*$)", ""),
+    (rf",?\s*\b(?:and|but|yet|although|though|while|whereas){_ADVERBS}\s*{_MARK}(?=\s*[,;.]|\s*$)", ""),
     (rf"\s*{_MARK}{_LEVELS_WORD}(?:\s+or\s+(?:higher|lower|more))?", ""),
 )
 _MENDING_RULES = tuple((re.compile(pattern, re.IGNORECASE), words) for pattern, words in _MENDING)

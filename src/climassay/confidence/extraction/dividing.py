@@ -111,7 +111,7 @@ def are_words_of(part: str, sentence: str) -> bool:
         False
     """
     words, tokens = (
-        [word for token in text.split() if (word := token.strip(_AROUND_WORD).lower())] for text in (part, sentence)
+        [token.strip(_AROUND_WORD).lower() or token for token in text.split()] for text in (part, sentence)
     )
     position = 0
     for index, word in enumerate(words):
