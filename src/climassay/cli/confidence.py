@@ -207,12 +207,7 @@ def _explain_rules(as_json: bool) -> None:
             typer.echo(f"    not:  {bad!r}\n    but:  {good!r}")
 
 
-app.add_verb(
-    "diff",
-    api.diff_confidence,
-    old=typer.Argument(metavar="A.jsonl"),
-    new=typer.Argument(metavar="B.jsonl"),
-)
+app.add_verb("diff", api.diff_confidence)
 
 
 def _topics(
