@@ -312,26 +312,36 @@ def find_likelihoods(text: str) -> list[LikelihoodTerm]:
 _LEVEL = "|".join(sorted(TAGS, key=len, reverse=True)).replace(" ", r"\s+")
 _RATED = (
     r"(?:(?:therefore|still|now|also|only|thus|hence|generally|overall|however|currently|mostly|assessed|rated|judged|"
-    r"considered|deemed|estimated|found|as|to\s+be|at)\s+)*"
+    r"considered|deemed|estimated|found|as|to\s+be|being|at)\s+)*"
 )
-_VERB = rf"(?:is|are|was|were|remains?|remained|stays?|stayed|becomes?|has\s+been|have\s+been)\s+{_RATED}"
+_IS = rf"(?:is|are|was|were|being|remains?|remained|stays?|stayed|becomes?|has\s+been|have\s+been)\s+{_RATED}"
 _CHANGED = (
-    r"(?:has|have)\s+(?:\w+\s+){0,2}?(?:increased|risen|grown|improved|decreased|fallen|upgraded|raised|lowered|changed)"
-    rf"\s+(?:from\s+(?:{_LEVEL})\s+)?to\s+"
+    r"(?:(?:has|have|been|since|now)\s+){0,3}(?:increased|risen|grown|improved|decreased|fallen|upgraded|downgraded|"
+    rf"raised|lowered|revised|changed)\s+(?:from\s+(?:{_LEVEL})\s+)?to\s+"
 )
-_VARIES = r"(?:ranging|ranges?|ranged|varies|varied|varying|vary)\s+(?:from|between)\s+"
+_VARIES = rf"(?:(?:ranging|ranges?|ranged|varies|varied|varying|vary)\s+(?:from|between)|(?:{_IS})between)\s+"
+_NOTE = r"(?:\s+\([^()]{0,80}\))?"
 _CLAUSE_BEGINS = "confidence|because|since|while|whereas|although|though|where|when|if|that|which|who"
+_ABOUT = rf"\s+(?:in|about|on|of|for|regarding)\s+(?P<about>(?:(?!\b(?:{_CLAUSE_BEGINS})\b)[^.;:()]){{1,200}}?)"
+_RANGE_OF_LEVELS = (
+    rf"(?P<first>{_LEVEL})\b(?:[*_]*(?:\s+confidence)?\s*[-–—]?(?:to|and|or|[-–—])[-–—]?\s*[*_]*(?P<last>{_LEVEL})\b)?"
+    r"[*_]*(?!-\w|\s+(?:to|or|than|confidence|evidence|agreement|enough|among)\b)"
+)
 _PREDICATE = re.compile(
     r"(?:\b(?:(?:the|our|overall|such|levels?\s+of|degrees?\s+of)\s+)+)?(?<![-\u2010%])\bconfidence"
-    r"(?:\s+(?:levels?|statements?))?"
-    rf"(?:\s+(?:in|about|on|of|for|regarding)\s+(?P<about>(?:(?!\b(?:{_CLAUSE_BEGINS})\b)[^.;:()]){{1,200}}?))?\s+"
-    rf"(?:(?:{_VERB}|{_CHANGED}|(?P<varies>{_VARIES}))[*_]*)"
-    rf"(?P<first>{_LEVEL})\b(?:[*_]*(?:\s+confidence)?\s*(?:to|and|or|[-–—])\s*[*_]*(?P<last>{_LEVEL})\b)?[*_]*"
-    r"(?!-\w|\s+(?:to|or|than|confidence|evidence|agreement|enough|among)\b)",
+    rf"(?:\s+(?:levels?|statements?))?{_NOTE}(?:{_ABOUT})?{_NOTE}\s+"
+    rf"(?:(?:{_IS}|{_CHANGED}|(?P<varies>{_VARIES}))[*_]*){_RANGE_OF_LEVELS}",
     re.IGNORECASE,
 )
+_PREDICATE_OF_CLAUSE = re.compile(
+    r"(?:^|(?<=[,;:]\s)|(?<=\band\s)|(?<=\bbut\s)|(?<=\bwhile\s)|(?<=\balthough\s))(?:(?:the|our|overall)\s+)*confidence\s+that"
+    rf"\s+(?P<about>(?:(?!\b(?:{_CLAUSE_BEGINS})\b)[^.;:()])+?\s[^.;:()\s]+)\s+(?P<varies>(?!))?{_IS}[*_]*{_RANGE_OF_LEVELS}"
+    r"(?=\s*(?:[.,;(]|$))",
+    re.IGNORECASE,
+)
+"""A predicate of "confidence that seas rise": it ends the clause, and the words before it are a clause themselves."""
 _CONFIDENT = re.compile(
-    r"\b(?:we|(?:the\s+)?authors|the\s+IPCC|this\s+(?:assessment|report|chapter))\s+(?:are|is|were|was|remains?)\s+"
+    r"\b(?:we|(?:the\s+)?authors|the\s+IPCC|AR\d|(?:the|this)\s+(?:assessment|report|chapter|panel))\s+(?:are|is|were|was|remains?)\s+"
     r"(?:(?:now|also|still|therefore)\s+)?highly\s+confident\b(?=\s+(?:that|in|of|about)\b)",
     re.IGNORECASE,
 )
@@ -366,7 +376,7 @@ def _predicates(text: str) -> Iterator[TagMark]:
 
     Conditions ("where confidence is low"), denials ("confidence is not high") and trust that people have give none.
     """
-    for match in _PREDICATE.finditer(text):
+    for match in (*_PREDICATE.finditer(text), *_PREDICATE_OF_CLAUSE.finditer(text)):
         start, end = match.span()
         noun = text.lower().index("confidence", start)
         if (
