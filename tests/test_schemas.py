@@ -4,6 +4,8 @@ import json
 
 import pytest
 
+from climassay.confidence.extraction import dividing
+from climassay.confidence.linting import model_rule
 from climassay.confidence.topics import naming
 from climassay.factcheck.debate import assessment, rounds
 from climassay.generation import writing as schemas
@@ -31,6 +33,8 @@ SCHEMAS = {
     "claim read": rounds._reading_schema(200, True, 3),
     "subclaims": rounds._reading_schema(200, False, 0),
     "topic": naming._SCHEMA,
+    "divided sentence": dividing._SCHEMA,
+    "problems of a draft": model_rule._SCHEMA,
 }
 
 
@@ -53,6 +57,11 @@ def instance(schema, length):
     if schema["type"] == "array":
         return [instance(schema["items"], length)] * 3
     return {"string": "x" * length, "integer": 1, "number": 0.5, "boolean": True}[schema["type"]]
+
+
+@pytest.mark.parametrize("schema", SCHEMAS.values(), ids=SCHEMAS)
+def test_every_list_is_bounded_so_that_answers_of_local_models_end(schema):
+    assert [path for path, node in nodes(schema) if node.get("type") == "array" and "maxItems" not in node] == []
 
 
 @pytest.mark.parametrize("schema", SCHEMAS.values(), ids=SCHEMAS)

@@ -13,8 +13,10 @@ from climassay.models.contract import Completion, GenerationRequest, Generator, 
 from climassay.prompts import Prompt, load_prompt
 from climassay.reporting import counted
 
-_MAX_CHARACTERS = 1_500
-_SCHEMA = object_schema({"parts": {"type": "array", "items": {"type": "string", "maxLength": _MAX_CHARACTERS}}})
+_MAX_CHARACTERS, _MAX_PARTS = 1_500, 20
+_SCHEMA = object_schema(
+    {"parts": {"type": "array", "maxItems": _MAX_PARTS, "items": {"type": "string", "maxLength": _MAX_CHARACTERS}}}
+)
 _NEGATION = re.compile(r"(?:not|no|never|nor|neither|without|hardly|\w+n[’']t)", re.IGNORECASE)
 _AROUND_WORD = "()[]{},;:.!?*_\"'“”‘’"
 
