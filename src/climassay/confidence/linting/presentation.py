@@ -45,12 +45,11 @@ def data(checked: Checked) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A part of a text, and the numbers of the findings that are about it."""
+    """A part of a text, with the numbers of the findings that are about it and of those that start with it."""
 
     text: str
     findings: tuple[int, ...] = ()
     starts: tuple[int, ...] = ()
-    """Those that begin here."""
 
 
 def pieces(checked: Checked) -> tuple[Piece, ...]:
