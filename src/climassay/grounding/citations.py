@@ -30,7 +30,8 @@ from typing import Literal, Protocol
 import numpy as np
 
 from climassay.corpus.documents import Passage, split_sentences
-from climassay.grounding.quantities import foreign_quantities, read_unit
+from climassay.grounding.quantities import foreign_quantities
+from climassay.grounding.units import read_unit
 from climassay.models.contract import Encoder
 from climassay.reporting.html import Piece, letters, mark_spans
 

@@ -1,0 +1,257 @@
+"""How numbers are written: with decimal points or commas, and in words, in English and four other languages.
+
+"1,250" is a thousand and more in English, and one and a quarter in German, French, Spanish and Portuguese; "1.250" is
+the reverse. What a text means follows from the shape of its figures ("1.234,5" and "0,20" leave no choice), otherwise
+from its language, told by its function words. Spaces of any width and apostrophes separate thousands everywhere.
+
+Numbers in words: counts, shares ("two-thirds", "half of"), multiples ("doubled", "three times"), months with the days
+before or behind them, and ranks ("the second warmest").
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
+from typing import NamedTuple
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+_FUNCTION_WORDS: Mapping[str, frozenset[str]] = {
+    "en": _words("the of and is are was were in to by for from with that this has have at on been which it"),
+    "de": _words(
+        "der das und ist sind wurde wurden nicht ein eine einer im mit von zum zur auf für bis rund um dem den des lag"
+        " sich auch wird bei nach über durch"
+    ),
+    "fr": _words("le la les des du et est sont une dans par pour sur depuis avec que qui au aux plus ce en"),
+    "es": _words("el la los las del y es son una en por para desde con que se su al más ha han"),
+    "pt": _words("o os as do da dos das e é são uma em por para desde com que se ao mais foi no na"),
+}
+_WORD = re.compile(r"[^\W\d_]+")
+_COMMA = re.compile(r"(?<![\d.,])(?:\d{1,3}(?:\.\d{3})+,\d+|0,\d+|\d+,\d{1,2})(?![.,]?\d)")
+_POINT = re.compile(r"(?<![\d.,])(?:\d{1,3}(?:,\d{3})+\.\d+|0\.\d+|\d+\.\d{1,2}|\d{1,3}(?:,\d{3}){2,})(?![.,]?\d)")
+_MIN_COMMAS_IN_ENGLISH = 2
+"""Minimum number of decimal commas, without a single decimal point, for an English text to be read with commas."""
+
+
+class NumberFormat(NamedTuple):
+    """What commas and points between digits mean in a text."""
+
+    decimal_comma: bool
+    """"1,250" is one and a quarter rather than a thousand and more."""
+    point_groups: bool
+    """"1.250" is a thousand and more rather than one and a quarter."""
+
+
+def language_of_figures(text: str) -> str | None:
+    """Return the language with most function words in a text, as a code; None if there are none, or as many of two."""
+    words = _WORD.findall(text.lower())
+    counts = sorted(
+        ((sum(word in known for word in words), code) for code, known in _FUNCTION_WORDS.items()), reverse=True
+    )
+    if not counts[0][0] or (counts[0][0] == counts[1][0] and "en" in (counts[0][1], counts[1][1])):
+        return None
+    return counts[0][1]
+
+
+@lru_cache(maxsize=512)
+def number_format(text: str, context: str = "") -> NumberFormat:
+    """Decide what commas and points between the digits of a text mean.
+
+    Args:
+        text: Its own language and figures count first.
+        context: A longer text that it is part of, which decides if its own words and figures do not.
+    """
+    commas, points = (len(shape.findall(text)) for shape in (_COMMA, _POINT))
+    language = language_of_figures(text)
+    if language is None and not commas and not points and context:
+        return number_format(context)
+    if language is None and context:
+        language = language_of_figures(context)
+    if language is None:
+        comma = commas > points
+    elif language == "en":
+        comma = commas >= _MIN_COMMAS_IN_ENGLISH and not points
+    else:
+        comma = commas > 0 or not points
+    return NumberFormat(comma, comma or language in ("de", "es", "pt"))
+
+
+_COUNTING = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
+_TEENS = ("thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen")
+_TENS = ("twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety")
+NUMBER_WORDS = {word: float(number) for number, word in enumerate((*_COUNTING, *_TEENS), start=1)}
+NUMBER_WORDS |= {ten: 10.0 * number for number, ten in enumerate(_TENS, start=2)}
+NUMBER_WORDS |= {f"{ten}-{unit}": NUMBER_WORDS[ten] + NUMBER_WORDS[unit] for ten in _TENS for unit in _COUNTING[:9]}
+for _words in (
+    "zwei drei vier fünf sechs sieben acht neun zehn elf zwölf",
+    "deux trois quatre cinq six sept huit neuf dix onze douze",
+    "dos tres cuatro cinco seis siete ocho nueve diez - doce",
+    "dois três quatro cinco seis sete oito nove dez onze doze",
+):
+    NUMBER_WORDS |= {word: float(number) for number, word in enumerate(_words.split(), start=2) if word != "-"}
+"""Counts by their words, which are quantities if a unit or magnitude follows."""
+
+NUMBER = re.compile(
+    r"\d{1,3}(?:\.\d{3})+,\d+|\d{1,3}(?:,\d{3})+\.\d+|\d{1,3}(?:\.\d{3}){2,}(?![.,]?\d)|\d{1,3}(?:,\d{3}){2,}(?![.,]?\d)"
+    r"|\d{1,3}(?:['’]\d{3})+(?!\d)(?:[.,]\d+)?|\d{1,3}(?: \d{3})+(?:[.,]\d+)?(?![.,]?\d)"
+    r"|\d+[.,]\d+(?![.,]?\d)|\d+(?:\.\d+)?|(?<![\w.])\.\d+"
+    rf"|\b(?:{'|'.join(sorted(NUMBER_WORDS, key=len, reverse=True))})\b",
+    re.IGNORECASE,
+)
+_GROUPED_BY_COMMA, _GROUPED_BY_POINT = (re.compile(rf"\d{{1,3}}(?:{mark}\d{{3}})+") for mark in (",", r"\."))
+
+
+class Numeral(NamedTuple):
+    """A number as it is written."""
+
+    value: float
+    decimals: int
+    end: int
+    """Position behind it in the text."""
+
+
+def read_numeral(match: re.Match[str], numbers: NumberFormat, *, measured: bool) -> Numeral:
+    """Read a number found by :data:`NUMBER`; of "2,3" in a text with decimal points, read the first number only.
+
+    Args:
+        match: The number.
+        numbers: What commas and points mean in its text.
+        measured: Whether a unit follows, so that "1,5 °C" is one number even in a text with decimal points.
+    """
+    written = match[0].lower()
+    if written in NUMBER_WORDS:
+        return Numeral(NUMBER_WORDS[written], 0, match.end())
+    digits = re.sub(r"[ '’]", "", written)
+    comma, point = digits.rfind(","), digits.rfind(".")
+    if comma >= 0 and point >= 0:
+        decimal = max(comma, point)
+    elif comma >= 0:
+        grouped = _GROUPED_BY_COMMA.fullmatch(digits) and not digits.startswith("0")
+        if digits.count(",") > 1 or (grouped and not numbers.decimal_comma):
+            decimal = -1
+        elif numbers.decimal_comma or digits.startswith("0,") or (measured and len(digits) - comma <= 3):
+            decimal = comma
+        else:
+            first = written.index(",")
+            return Numeral(float(digits[:comma]), 0, match.start() + first)
+    elif point >= 0:
+        grouped = _GROUPED_BY_POINT.fullmatch(digits) and not digits.startswith("0")
+        decimal = -1 if digits.count(".") > 1 or (grouped and numbers.point_groups) else point
+    else:
+        decimal = -1
+    if decimal < 0:
+        return Numeral(float(re.sub(r"[.,]", "", digits)), 0, match.end())
+    whole, fraction = re.sub(r"[.,]", "", digits[:decimal]), digits[decimal + 1 :]
+    return Numeral(float(f"{whole or 0}.{fraction}"), len(fraction), match.end())
+
+
+class WordedFigure(NamedTuple):
+    """A figure that words alone express."""
+
+    start: int
+    end: int
+    value: float
+    kind: str
+    """``share`` (per cent), ``times``, ``month`` (1 to 12), ``day`` (of the month) or ``rank:`` and the
+    superlative."""
+    step: float
+    """Width of the interval of values that the words may stand for."""
+
+
+_SHARE_STEP = 3.0
+"""Percentage points: "two-thirds" may be said of 65.2 to 68.1 per cent."""
+_EXACT = 1e-6
+_NOT_PART = r"(?<!first )(?<!second )(?<!latter )(?<!other )(?<!northern )(?<!southern )(?<!eastern )(?<!western )"
+_SHARES = tuple(
+    (re.compile(pattern, re.IGNORECASE), 100 * share)
+    for pattern, share in (
+        (r"\b(?:two|2)[\s-]thirds\b|\b(?:zwei|2)\s+drittel\b|\bdeux\s+tiers\b|\bdos\s+tercios\b"
+         r"|\bdois\s+terços\b", 2 / 3),
+        (r"\bthree[\s-]quarters\b|\bdrei\s*viertel\b|\btrois\s+quarts\b"
+         r"|\btres\s+cuart[oa]s\b|\btrês\s+quartos\b", 3 / 4),
+        (r"\b(?:a|one)[\s-]third\b(?=\s+(?:of|to|less|more|lower|higher|since|by|as)\b|[.,;)])|\bone\s+in\s+three\b"
+         r"|(?<!zwei )(?<!2 )\bdrittel\b|(?<!deux )\btiers\s+(?=d)|\bun\s+tercio\b|\bum\s+terço\b", 1 / 3),
+        (r"\b(?:a|one)[\s-]quarter\b(?=\s+of\b(?!\s+(?:a\s+)?(?:century|\d))|[.,;)])|\bone\s+in\s+four\b"
+         r"|\bein(?:em)?\s+viertel\b|\bun\s+quart\b|\bun\s+cuarto\s+de\b|\bum\s+quarto\s+d", 1 / 4),
+        (rf"{_NOT_PART}\bhalf\s+(?:of\b|the\b|all\b)|\bby\s+half\b|\bhälfte\b(?!\s+de[sr]\s+(?:\w*jahr|monat))"
+         r"|\bla\s+moitié\b|\bla\s+mitad\s+de|\bmetade\s+d", 1 / 2),
+        (r"\b(?:a|one)[\s-]fifth\s+of\b|\bein(?:em)?\s+fünftel\b|\bun\s+cinquième\b"
+         r"|\buna?\s+quint[oa]\s+(?:parte\s+)?d", 1 / 5),
+        (r"\b(?:a|one)[\s-]tenth\s+of\b|\bein(?:em)?\s+zehntel\b|\bun\s+dixième\b", 1 / 10),
+    )
+)  # fmt: skip
+_MULTIPLES = tuple(
+    (re.compile(pattern, re.IGNORECASE), factor)
+    for pattern, factor in (
+        (r"\bdoubl(?:ed|es|ing)\b|\btwice\b|\btwo-?fold\b|\b(?:two|2)\s+times\b|\ba\s+factor\s+of\s+(?:two|2)\b"
+         r"|\bverdoppel\w*|\bdoppelt\b|\bdoubl(?:é|ée|ent)\b|\b(?:se\s+)?duplic(?:ó|a|aron|ado|ou|aram)\b|\bdobr(?:ou|aram|ado)\b",
+         2.0),
+        (r"\btripl(?:ed|es|ing)\b|\bthree-?fold\b|\b(?:three|3)\s+times\b|\ba\s+factor\s+of\s+(?:three|3)\b"
+         r"|\bverdreifach\w*|\bdreimal\b|\btripl(?:é|ée|ent)\b|\btriplic(?:ó|a|aron|ado|ou|aram)\b", 3.0),
+        (r"\bquadrupl(?:ed|es|ing)\b|\bfour-?fold\b|\b(?:four|4)\s+times\b|\ba\s+factor\s+of\s+(?:four|4)\b"
+         r"|\bvervierfach\w*|\bquadruplé\w*|\bcuadruplic\w+", 4.0),
+        (r"\b(?:five|5)\s+times\b|\bfive-?fold\b|\bverfünffach\w*", 5.0),
+        (r"\b(?:ten|10)\s+times\b|\bten-?fold\b|\bverzehnfach\w*", 10.0),
+        (r"\bhalv(?:ed|es|ing)\b|\bhalbier\w*", 0.5),
+    )
+)  # fmt: skip
+_MONTHS = {
+    word: number
+    for words in (
+        "january february march april may june july august september october november december",
+        "januar februar märz april mai juni juli august september oktober november dezember",
+        "janvier février mars avril mai juin juillet août septembre octobre novembre décembre",
+        "enero febrero marzo abril mayo junio julio agosto septiembre octubre noviembre diciembre",
+        "janeiro fevereiro março abril maio junho julho agosto setembro outubro novembro dezembro",
+    )
+    for number, word in enumerate(words.split(), start=1)
+}
+_MONTH = re.compile(
+    rf"(?:(?P<before>\b[0-3]?\d)(?:st|nd|rd|th|er|\.|º)?\s+(?:of\s+|de\s+)?)?\b(?P<month>{'|'.join(_MONTHS)})\b"
+    r"(?:\s+(?P<behind>[0-3]?\d)(?:st|nd|rd|th)?\b(?!\s?%|[.,]?\d))?",
+    re.IGNORECASE,
+)
+_DATE_BEFORE = re.compile(
+    r"\b(?:in|since|until|by|of|from|to|and|between|early|late|mid|im|seit|bis|ab|en|de|depuis|desde|em|le|el)[\s-]+$",
+    re.IGNORECASE,
+)
+_YEAR_BEHIND = re.compile(r",?\s+(?:de\s+)?[12]\d{3}\b")
+_AMBIGUOUS_MONTHS = frozenset(["may", "march", "mars", "mai", "mayo", "maio", "august", "agosto"])
+_SUPERLATIVE = (
+    r"(?P<what>(?:warm|hott|cold|cool|wett|dri|larg|small|high|low|bigg|great|strong|weak|fast|slow|long|short|deep|thick"
+    r"|thinn|heavi|old|young|rich|poor)est|worst|wärmste\w*|heißeste\w*|kälteste\w*|größte\w*|höchste\w*|niedrigste\w*)"
+)
+_RANKS = {
+    "first": 1, "second": 2, "third": 3, "fourth": 4, "fifth": 5, "sixth": 6, "seventh": 7, "eighth": 8, "ninth": 9,
+    "tenth": 10, "zweit": 2, "dritt": 3, "viert": 4, "fünft": 5, "sechst": 6, "siebt": 7, "acht": 8, "neunt": 9,
+    "zehnt": 10,
+}  # fmt: skip
+_RANK = re.compile(
+    rf"\b(?:the|its|their|das|der|die|am)\s+(?:(?P<rank>{'|'.join(_RANKS)}|\d{{1,2}}(?=st|nd|rd|th))(?:st|nd|rd|th)?[\s-]*)?"
+    rf"{_SUPERLATIVE}\b",
+    re.IGNORECASE,
+)
+
+
+def worded_figures(text: str) -> Iterator[WordedFigure]:
+    """Yield the shares, multiples, months and ranks that a text has in words, without overlaps, in order of kind."""
+    for pattern, share in _SHARES:
+        for match in pattern.finditer(text):
+            yield WordedFigure(*match.span(), share, "share", _SHARE_STEP)
+    for pattern, factor in _MULTIPLES:
+        for match in pattern.finditer(text):
+            yield WordedFigure(*match.span(), factor, "times", _EXACT)
+    for match in _MONTH.finditer(text):
+        word = match["month"]
+        dated = match["before"] or match["behind"] or _YEAR_BEHIND.match(text, match.end())
+        if word.lower() in _AMBIGUOUS_MONTHS and not dated and not _DATE_BEFORE.search(text, 0, match.start("month")):
+            continue
+        for group in ("before", "behind"):
+            if match[group]:
+                yield WordedFigure(*match.span(group), float(match[group]), "day", _EXACT)
+        yield WordedFigure(*match.span("month"), float(_MONTHS[word.lower()]), "month", _EXACT)
+    for match in _RANK.finditer(text):
+        rank = (match["rank"] or "1").lower()
+        yield WordedFigure(*match.span(), float(_RANKS.get(rank) or rank), f"rank:{match['what'].lower()}", _EXACT)
