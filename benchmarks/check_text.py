@@ -1,34 +1,35 @@
-"""How many planted errors does check-text find, and how many untouched sentences does it mark?
+"""How many false sentences does check-text mark, how many right ones, and how many planted errors in answers?
 
-Sixty answers over the primer's books, each with two sentences that were spoilt one at a time: a number, the sign or
-direction, the region, the reference, or how sure it is. Odd ids were looked at while thresholds were chosen, even ones
-never. With ``--chatreport`` also: does the least supported sentence tell answers that people found unfaithful?
+``benchmarks/data/check_text_claims.jsonl`` has pairs of a right and a false sentence on eight short sources in four
+languages: contrary words, negations, other figures, names, times and places. Pairs with odd ids were looked at while
+rules were developed, even ones never. With ``--judge`` a model reads each sentence with its passages as well.
 
-With ``--swapped`` code replaces figures of untouched sentences with others of the same kind of unit from five passages
-found, so that the passages do have the figure, for something else.
+``--answers``: sixty answers over the primer's books, each with two sentences that were spoilt one at a time: a number,
+the sign or direction, the region, the reference, or how sure it is. ``--swapped``: code replaces figures of untouched
+sentences with others of the same kind of unit from five passages found, so that the passages do have the figure, for
+something else.
 
-    python benchmarks/check_text.py [--swapped] [--half seen|unseen] [--chatreport FILE]
+    python benchmarks/check_text.py [--answers] [--swapped] [--half seen|unseen] [--judge MODEL --base-url URL]
 """
 
 import argparse
 import json
-from collections import defaultdict
+from collections import Counter, defaultdict
 from pathlib import Path
 from tempfile import TemporaryDirectory
-
-import numpy as np
 
 from climassay.api.documents import add_documents
 from climassay.confidence.overstatement import overstatement
 from climassay.corpus.documents import Passage
 from climassay.grounding.answer import CollectionGroup, open_collections
 from climassay.grounding.quantities import backs, quantities
-from climassay.grounding.text_check import PASSAGES, CheckedSentence, Thresholds, check_sentences
-from climassay.learning import auroc_estimate
-from climassay.metrics.entailment_head import bundled_entailment
+from climassay.grounding.text_check import PASSAGES, STATUSES, CheckedSentence, SupportJudge, check_sentences
+from climassay.models.encoders import load_encoder
+from climassay.session import ModelOptions
 from climassay.statistics import proportion
 from climassay.workspace import Workspace
 
+CLAIMS = Path(__file__).parent / "data" / "check_text_claims.jsonl"
 ANSWERS = Path(__file__).parent / "data" / "check_text_answers.jsonl"
 BOOKS = ("physical_climate", "aerosols_clouds", "carbon_ice_past")
 SOURCES = """
@@ -40,26 +41,55 @@ Sources:
 KINDS = ("number", "sign", "region", "reference", "confidence")
 
 
-def check(text: str, group: CollectionGroup, thresholds: Thresholds) -> tuple[CheckedSentence, ...]:
-    return check_sentences(
-        text, group, scorer=bundled_entailment(), overstated=overstatement, thresholds=thresholds
-    )  # fmt: skip
+def check(text: str, group: CollectionGroup) -> tuple[CheckedSentence, ...]:
+    return check_sentences(text, group, overstated=overstatement)
 
 
-def planted(half: str, group: CollectionGroup, thresholds: Thresholds, *, show: bool) -> None:
+def pairs(half: str, judge: SupportJudge | None, *, show: bool, limit: int | None) -> None:
+    """Statuses and marks of the right and the false sentences of one half."""
+    rows = [json.loads(line) for line in CLAIMS.read_text(encoding="utf-8").splitlines()]
+    passages = {
+        number: Passage(row["source"], row["text"], row["source"], row["source"], row["source"], number)
+        for number, row in enumerate((row for row in rows if "text" in row), start=1)
+    }
+    encoder = load_encoder()
+    statuses: dict[str, Counter[str]] = {"false": Counter(), "true": Counter()}
+    marked: dict[str, list[bool]] = {"false": [], "true": []}
+    own = [row for row in rows if "id" in row and (row["id"] % 2 == 1) == (half == "seen")][:limit]
+    for row in own:
+        for truth in statuses:
+            # A model reads its source alone; without one, all eight are there to be confused.
+            near = passages if judge is None else {n: one for n, one in passages.items() if one.id == row["source"]}
+            found = check_sentences(
+                row[truth], None, encoder=encoder, passages=near, judge=judge, overstated=overstatement
+            )
+            status = max((one.status for one in found), key=("no claim", "similar", "supported").index
+                         if {one.status for one in found} <= {"no claim", "similar", "supported"} else str)  # fmt: skip
+            statuses[truth][status] += 1
+            marked[truth].append(any(one.marked for one in found))
+            if show and marked[truth][-1] != (truth == "false"):
+                tell(row["id"], f"{truth}, {row['kind']}", found[0])
+    print(f"\n| {half} half, {len(own)} pairs | marked (95% interval) | {' | '.join(STATUSES)} |")
+    print(f"|---|---:|{'---:|' * len(STATUSES)}")
+    for truth in statuses:
+        counts = " | ".join(str(statuses[truth][status]) for status in STATUSES)
+        print(f"| {truth} | {share(marked[truth])} | {counts} |")
+
+
+def planted(half: str, group: CollectionGroup, *, show: bool) -> None:
     """Marks on untouched and on spoilt sentences of one half, by kind."""
     marked: dict[str, list[bool]] = defaultdict(list)
     for line in ANSWERS.read_text(encoding="utf-8").splitlines():
         row = json.loads(line)
         if (row["id"] % 2 == 1) != (half == "seen"):
             continue
-        untouched = check(" ".join(row["sentences"]) + SOURCES, group, thresholds)
+        untouched = check(" ".join(row["sentences"]) + SOURCES, group)
         assert len(untouched) == len(row["sentences"]), row["id"]
         marked["untouched"] += [one.marked for one in untouched]
         for error in row["errors"]:
             sentences = list(row["sentences"])
             sentences[error["sentence"]] = error["text"]
-            found = check(" ".join(sentences) + SOURCES, group, thresholds)
+            found = check(" ".join(sentences) + SOURCES, group)
             marked[error["kind"]].append(found[error["sentence"]].marked)
             if show and not found[error["sentence"]].marked:
                 tell(row["id"], error["kind"], found[error["sentence"]])
@@ -77,7 +107,7 @@ def planted(half: str, group: CollectionGroup, thresholds: Thresholds, *, show: 
     print(f"| precision of a mark, {len(spoilt)} spoilt beside {len(marked['untouched'])} untouched | {share(told)} |")
 
 
-def swapped(half: str, group: CollectionGroup, thresholds: Thresholds) -> None:
+def swapped(half: str, group: CollectionGroup) -> None:
     """Marks on sentences one figure of which is that of something else in the passages, at most two for each figure."""
     marked = []
     for line in ANSWERS.read_text(encoding="utf-8").splitlines():
@@ -97,7 +127,7 @@ def swapped(half: str, group: CollectionGroup, thresholds: Thresholds) -> None:
                 for other in list(dict.fromkeys(others))[:2] if own.text in sentence else ():
                     sentences = list(row["sentences"])
                     sentences[place] = sentence.replace(own.text, other, 1)
-                    found = check(" ".join(sentences) + SOURCES, group, thresholds)
+                    found = check(" ".join(sentences) + SOURCES, group)
                     if len(found) == len(sentences):
                         marked.append(found[place].marked)
     print(f"\n| {half} half, a figure of something else | {share(marked)} |")
@@ -110,75 +140,37 @@ def share(values: list[bool]) -> str:
 
 
 def tell(number: int, kind: str, one: CheckedSentence) -> None:
-    print(f"\n{number} {kind}: {one.text}\n   {one.status} {one.support:.2f}: {one.reason} | {one.overstated}")
+    print(f"\n{number} {kind}: {one.text}\n   {one.status}: {one.reason} | {one.overstated}")
     if one.evidence:
-        near = one.evidence
-        print(f"   {near.similarity:.2f} {near.confirms:.2f} {near.contradicts:.2f} {near.quotation}")
-
-
-def chatreport(file: Path, thresholds: Thresholds) -> None:
-    """AUROC of the least support of an answer's sentences, within reports; and precision of marks."""
-    scorer = bundled_entailment()
-    rows = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
-    scores, marks = [], []
-    for row in rows:
-        given = {
-            number: Passage(f"{row['report']}-{name}", text, row["report"], row["report"], row["report"], number)
-            for number, (name, text) in enumerate(row["cited"].items(), start=1)
-        }
-        found = check_sentences(
-            row["answer"],
-            None,
-            scorer=scorer,
-            encoder=scorer.head.encoder,
-            passages=given,
-            thresholds=thresholds,
-        )
-        claims = [one for one in found if one.status != "no claim"]
-        scores.append(-min((one.support for one in claims), default=1.0))
-        marks.append(any(one.marked for one in claims))
-    _, groups = np.unique([row["report"] for row in rows], return_inverse=True)
-    print(
-        "\n| ChatReport, unfaithful in | AUROC, by least support | answers marked | precision of a mark | unfaithful |"
-    )
-    print("|---|---:|---:|---:|---:|")
-    for name in ("content_faithful", "sources_faithful"):
-        truth = np.array([1 - int(row[name]) for row in rows])
-        found = auroc_estimate(truth, np.array(scores), groups=groups, folds=groups)
-        right = [bool(one) for one, mark in zip(truth, marks, strict=True) if mark]
-        low, high = found.interval
-        cells = (
-            name.removesuffix("_faithful"),
-            f"{found.value:.3f} ({low:.3f} to {high:.3f})",
-            f"{sum(marks)} of {len(marks)}",
-            share(right),
-            f"{truth.mean():.0%}",
-        )
-        print(f"| {' | '.join(cells)} |")
+        print(f"   {one.evidence.similarity:.2f} {one.evidence.quotation}")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--half", choices=("seen", "unseen", "both"), default="both")
-    parser.add_argument("--chatreport", type=Path)
-    parser.add_argument("--swapped", action="store_true", help="figures of something else in place of planted errors")
+    parser.add_argument("--answers", action="store_true", help="errors planted in answers over the primer's books")
+    parser.add_argument("--swapped", action="store_true", help="figures of something else in the same answers")
+    parser.add_argument("--judge", help="model that reads each sentence with its passages")
+    parser.add_argument("--base-url")
+    parser.add_argument("--limit", type=int, help="pairs of each half")
     parser.add_argument("--show", action="store_true", help="print what was missed or marked wrongly: seen half only")
-    parser.add_argument("--supported", type=float, default=Thresholds().supported)
-    parser.add_argument("--contradicted", type=float, default=Thresholds().contradicted)
-    parser.add_argument("--about", type=float, default=Thresholds().about)
     given = parser.parse_args()
-    thresholds = Thresholds(given.supported, given.contradicted, given.about)
+    halves = ("seen", "unseen") if given.half == "both" else (given.half,)
     with TemporaryDirectory() as folder:
+        if not given.answers and not given.swapped:
+            model = ModelOptions(base_url=given.base_url).open_model(given.judge, Path(folder)) if given.judge else None
+            for half in halves:
+                judge = None if model is None else SupportJudge(model)
+                pairs(half, judge, show=given.show and half == "seen", limit=given.limit)
+            return
         for book in BOOKS:
             add_documents(book, f"primer:{book}", workspace=folder)
         group = open_collections(Workspace(Path(folder)), BOOKS)
-        for half in ("seen", "unseen") if given.half == "both" else (given.half,):
+        for half in halves:
+            if given.answers:
+                planted(half, group, show=given.show and half == "seen")
             if given.swapped:
-                swapped(half, group, thresholds)
-            else:
-                planted(half, group, thresholds, show=given.show and half == "seen")
-    if given.chatreport:
-        chatreport(given.chatreport, thresholds)
+                swapped(half, group)
 
 
 if __name__ == "__main__":

@@ -43,6 +43,11 @@ _ENUMERATOR = re.compile(
 _DOTTED = re.compile(r"(?:[A-Za-z]\.)+[A-Za-z]")
 _OPENING = re.compile(r"[\s\"'“‘«(\[{¿¡*_]*")
 _NEXT_WORD = re.compile(r"[A-Za-z’']+")
+_DAY = re.compile(r"(?<![\w.,])[0-3]?\d$")
+_GERMAN_MONTH = re.compile(
+    r"(?:Jänner|Januar|Februar|März|April|Mai|Juni|Juli|August|September|Oktober|November|Dezember|Jahrhundert)"
+)
+"""What an ordinal number goes on with in German: "am 4. November"."""
 
 
 def _words(text: str) -> frozenset[str]:
@@ -54,6 +59,7 @@ _NEVER = _words(
     """
     e.g i.e eg ie cf viz vs v fig figs eq eqs eqn eqns ref refs sect sects chap chaps suppl supp eds vols pp
     approx ca dr mr mrs prof incl excl esp spp subsp pers geophys meteorol oceanogr
+    mio mrd tsd bzw vgl abb evtl ggf inkl insb sog z.b d.h u.a
     """
 )
 # A sentence never ends after these when a number follows.
@@ -153,6 +159,8 @@ def _full_stop_ends(text: str, start: int, stop: int, following: int) -> bool:
     if len(before) <= 12 and _ENUMERATOR.fullmatch(before):
         return False
     low = last.lower()
+    if _DAY.search(before) and _GERMAN_MONTH.match(text, following):
+        return False
     if low in _NEVER:
         return False
     if low in _BEFORE_NUMBER and text[following].isdigit():

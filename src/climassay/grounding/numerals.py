@@ -21,13 +21,14 @@ def _words(text: str) -> frozenset[str]:
 _FUNCTION_WORDS: Mapping[str, frozenset[str]] = {
     "en": _words("the of and is are was were in to by for from with that this has have at on been which it"),
     "de": _words(
-        "der das und ist sind wurde wurden nicht ein eine einer im mit von zum zur auf für bis rund um dem den des lag"
-        " sich auch wird bei nach über durch"
+        "der die das und ist sind wurde wurden nicht ein eine einer im mit von zum zur auf für bis rund um dem den des lag"
+        " sich auch wird bei nach über durch hat haben werden beträgt"
     ),
     "fr": _words("le la les des du et est sont une dans par pour sur depuis avec que qui au aux plus ce en"),
     "es": _words("el la los las del y es son una en por para desde con que se su al más ha han"),
     "pt": _words("o os as do da dos das e é são uma em por para desde com que se ao mais foi no na"),
 }
+_GERMAN_LETTER = re.compile("[äöüß]")
 _WORD = re.compile(r"[^\W\d_]+")
 _COMMA = re.compile(r"(?<![\d.,])(?:\d{1,3}(?:\.\d{3})+,\d+|0,\d+|\d+,\d{1,2})(?![.,]?\d)")
 _POINT = re.compile(r"(?<![\d.,])(?:\d{1,3}(?:,\d{3})+\.\d+|0\.\d+|\d+\.\d{1,2}|\d{1,3}(?:,\d{3}){2,})(?![.,]?\d)")
@@ -47,9 +48,9 @@ class NumberFormat(NamedTuple):
 def language_of_figures(text: str) -> str | None:
     """Return the language with most function words in a text, as a code; None if there are none, or as many of two."""
     words = _WORD.findall(text.lower())
-    counts = sorted(
-        ((sum(word in known for word in words), code) for code, known in _FUNCTION_WORDS.items()), reverse=True
-    )
+    hits = {code: sum(word in known for word in words) for code, known in _FUNCTION_WORDS.items()}
+    hits["de"] += sum(bool(_GERMAN_LETTER.search(word)) for word in words)
+    counts = sorted(((count, code) for code, count in hits.items()), reverse=True)
     if not counts[0][0] or (counts[0][0] == counts[1][0] and "en" in (counts[0][1], counts[1][1])):
         return None
     return counts[0][1]
@@ -162,6 +163,13 @@ class WordedFigure(NamedTuple):
 
 _SHARE_STEP = 3.0
 """Percentage points: "two-thirds" may be said of 65.2 to 68.1 per cent."""
+_HEDGED_STEP = 10.0
+"""Percentage points, if the words say that the share is not exact: "nearly a third"."""
+_HEDGED = re.compile(
+    r"\b(?:nearly|almost|just|slightly|a\s+little|close\s+to|about|around|roughly|fast|knapp|rund|etwa|près|presque|casi"
+    r"|quase|environ)\b[^,;.]{0,12}$",
+    re.IGNORECASE,
+)
 _EXACT = 1e-6
 _NOT_PART = r"(?<!first )(?<!second )(?<!latter )(?<!other )(?<!northern )(?<!southern )(?<!eastern )(?<!western )"
 _SHARES = tuple(
@@ -185,16 +193,16 @@ _SHARES = tuple(
 _MULTIPLES = tuple(
     (re.compile(pattern, re.IGNORECASE), factor)
     for pattern, factor in (
-        (r"\bdoubl(?:ed|es|ing)\b|\btwice\b|\btwo-?fold\b|\b(?:two|2)\s+times\b|\ba\s+factor\s+of\s+(?:two|2)\b"
+        (r"\bdoubl(?:ed|es)\b(?!\s+(?:CO|carbon|atmospheric))|\btwice\b|\btwo-?fold\b|\b(?:two|2)\s+times\b|\ba\s+factor\s+of\s+(?:two|2)\b"
          r"|\bverdoppel\w*|\bdoppelt\b|\bdoubl(?:é|ée|ent)\b|\b(?:se\s+)?duplic(?:ó|a|aron|ado|ou|aram)\b|\bdobr(?:ou|aram|ado)\b",
          2.0),
-        (r"\btripl(?:ed|es|ing)\b|\bthree-?fold\b|\b(?:three|3)\s+times\b|\ba\s+factor\s+of\s+(?:three|3)\b"
+        (r"\btripl(?:ed|es)\b|\bthree-?fold\b|\b(?:three|3)\s+times\b|\ba\s+factor\s+of\s+(?:three|3)\b"
          r"|\bverdreifach\w*|\bdreimal\b|\btripl(?:é|ée|ent)\b|\btriplic(?:ó|a|aron|ado|ou|aram)\b", 3.0),
-        (r"\bquadrupl(?:ed|es|ing)\b|\bfour-?fold\b|\b(?:four|4)\s+times\b|\ba\s+factor\s+of\s+(?:four|4)\b"
+        (r"\bquadrupl(?:ed|es)\b|\bfour-?fold\b|\b(?:four|4)\s+times\b|\ba\s+factor\s+of\s+(?:four|4)\b"
          r"|\bvervierfach\w*|\bquadruplé\w*|\bcuadruplic\w+", 4.0),
         (r"\b(?:five|5)\s+times\b|\bfive-?fold\b|\bverfünffach\w*", 5.0),
         (r"\b(?:ten|10)\s+times\b|\bten-?fold\b|\bverzehnfach\w*", 10.0),
-        (r"\bhalv(?:ed|es|ing)\b|\bhalbier\w*", 0.5),
+        (r"\bhalv(?:ed|es)\b|\bhalbier\w*", 0.5),
     )
 )  # fmt: skip
 _MONTHS = {
@@ -239,7 +247,8 @@ def worded_figures(text: str) -> Iterator[WordedFigure]:
     """Yield the shares, multiples, months and ranks that a text has in words, without overlaps, in order of kind."""
     for pattern, share in _SHARES:
         for match in pattern.finditer(text):
-            yield WordedFigure(*match.span(), share, "share", _SHARE_STEP)
+            hedged = _HEDGED.search(text, max(0, match.start() - 30), match.start())
+            yield WordedFigure(*match.span(), share, "share", _HEDGED_STEP if hedged else _SHARE_STEP)
     for pattern, factor in _MULTIPLES:
         for match in pattern.finditer(text):
             yield WordedFigure(*match.span(), factor, "times", _EXACT)

@@ -222,8 +222,13 @@ def _is_change(multiple: Quantity, share: Quantity) -> bool:
 
 
 def _within(value: float, wanted: Quantity, side: int, inclusive: bool) -> bool:
-    """Whether a figure lies on the side of a bound, less than one unit of the bound's last digit that is no 0 away."""
+    """Whether a figure lies on the side of a bound, less than one unit of the bound's last digit that is no 0 away.
+
+    Beyond one in words ("more than half", "more than doubled"), any figure does.
+    """
     bound = wanted.value
+    if wanted.worded:
+        return side * (value - bound) > -0.5 * wanted.step
     if bound >= 0:
         value = abs(value)  # "fell by more than 3 K" may stand for -3.4 K
     step = wanted.step
@@ -268,7 +273,11 @@ def _located(text: str, context: str = "") -> tuple[str, tuple[_Place, ...]]:
             _from_the_left(plain, places[right - 1], places[right], passed_on=passed_on),
         )
         passed_on = places[right] is not before
-    return plain, tuple(replace(place, quantity=_without_extent(place)) for place in places)
+    ends = [0, *(place.end for place in places)]
+    return plain, tuple(
+        replace(place, quantity=_without_extent(place, plain[end : place.start]))
+        for place, end in zip(places, ends, strict=False)
+    )
 
 
 def _mended(text: str) -> str:
@@ -314,9 +323,14 @@ def _years(plain: str, places: Sequence[_Place]) -> set[int]:
     return results
 
 
-def _without_extent(place: _Place) -> Quantity:
-    """A place's quantity; one that something happens or extends over is not a bound."""
+def _without_extent(place: _Place, gap: str) -> Quantity:
+    """A place's quantity; one that something happens or extends over is not a bound.
+
+    Nor is a year that another figure is compared with: in "6% less than 2021", ``gap`` is all that is between the two.
+    """
     quantity = place.quantity
+    if place.year_like and quantity.bounded and gap.strip() and quantity.bounded.startswith(gap.strip()):
+        return replace(quantity, bound=None, bounded="")
     extent = place.year_like or (
         quantity.unit is not None and quantity.unit.kind in _EXTENTS and not quantity.unit.rate
     )
@@ -335,7 +349,7 @@ def _places(text: str, plain: str, masked: str, numbers: NumberFormat) -> Iterat
     while match := NUMBER.search(masked, position):
         while worded and worded[0].start <= match.start():
             figure = worded.pop(0)
-            yield _worded_place(text, figure)
+            yield _worded_place(text, plain, figure)
             position = figure.end
         if match.start() < position:
             continue
@@ -345,13 +359,16 @@ def _places(text: str, plain: str, masked: str, numbers: NumberFormat) -> Iterat
             place = replace(place, end=worded[0].start)
         yield place
         position = place.end
-    yield from (_worded_place(text, figure) for figure in worded)
+    yield from (_worded_place(text, plain, figure) for figure in worded)
 
 
-def _worded_place(text: str, figure: WordedFigure) -> _Place:
+def _worded_place(text: str, plain: str, figure: WordedFigure) -> _Place:
+    bound, first, last = (None, 0, 0)
+    if figure.kind in ("share", "times"):
+        bound, first, last = _bound(plain, figure.start, figure.end)
     quantity = Quantity(
         text=text[figure.start : figure.end].strip(), value=figure.value, step=figure.step, unit=Unit(figure.kind, 1.0),
-        whole=False, yearly=False, worded=True,
+        whole=False, yearly=False, worded=True, bound=bound, bounded=text[first:last].strip() if bound else "",
     )  # fmt: skip
     return _Place(figure.start, figure.end, quantity, 1.0, year_like=False)
 
