@@ -2,6 +2,7 @@
 
 import json
 import math
+from dataclasses import replace
 from functools import partial
 
 import pytest
@@ -16,9 +17,8 @@ from climassay.evaluation.runner import open_resources, read_benchmark
 from climassay.evaluation.settings import ExamplePool, Prepared
 from climassay.evaluation.tables import experiment_tables
 from climassay.grounding.references import CheckedReference
-from climassay.grounding.text_check import CheckedSentence
+from climassay.grounding.text_check import CheckedSentence, Judgement
 from climassay.metrics import Scorer
-from climassay.metrics.entailment_head import bundled_entailment
 from climassay.primer import book_path
 from climassay.questions import LONG_ANSWERS, Question, read_questions
 from climassay.records import Records
@@ -159,7 +159,14 @@ REFERENCES = tuple(
     for text, status in (("[1]", "exists"), ("[7]", "invented"), ("doi:x", "malformed"), ("Li 2020", "not checked"))
 )
 POINTS = (
-    CheckedSentence("The stratosphere cools.", 0, "supported", "It stands there.", references=REFERENCES[:2]),
+    CheckedSentence(
+        "The stratosphere cools.",
+        0,
+        "supported",
+        "It stands there.",
+        references=REFERENCES[:2],
+        judgement=Judgement("supports", "It stands there.", "it cools", quoted=True),
+    ),
     CheckedSentence("The troposphere warms.", 1, "contradicted", "The book says otherwise.", references=REFERENCES[2:]),
     CheckedSentence("I hope that helps.", 1, "no claim", "Talk."),
     CheckedSentence("Clouds thin.", 1, "unsupported", "Nothing bears it."),
@@ -169,6 +176,8 @@ POINTS = (
 def test_points_and_references_are_scored_by_hand():
     assert point_scores(POINTS) == {"points_supported": pytest.approx(1 / 3), "references_found": pytest.approx(1 / 3)}
     assert point_scores(POINTS[2:3]) == {}
+    unread = [replace(one, status="similar", judgement=None) for one in POINTS[:1]]
+    assert point_scores(unread) == {"references_found": pytest.approx(1 / 2)}
     assert point_scores(()) == {}
 
 
@@ -194,7 +203,7 @@ def test_points_are_kept_with_the_answer_and_shown_in_the_report(store, tmp_path
         column.label for one in experiment_tables(score_experiment(done)) for column in one.table.columns
     )
     shown = {one.name: one.table for one in experiment_tables(score_experiment(done))}
-    assert shown["points"].rows == (("scripted", "default", "2", "2", "0", "2", "2", "2", "2"),)
+    assert shown["points"].rows == (("scripted", "default", "2", "2", "0", "0", "2", "2", "2", "2"),)
     ratings = {row[3]: row[5] for row in shown["dimensions"].rows}
     assert (len(ratings), ratings["accuracy"], ratings["tone"]) == (8, "3.00", "5.00")
     assert "points supported" in headings
@@ -207,11 +216,11 @@ def test_sentences_are_looked_up_in_the_collections_that_the_experiment_names(tm
     entries = {"benchmarks": [LONG_ANSWERS], "model": [{"name": "local:x"}], "metrics": {"collections": ["books"]}}
     plan = parse_plan(entries, where="x.toml", folder=tmp_path)
     resources = open_resources(plan, workspace)
-    check = resources.checker(Scorer(entailment=bundled_entailment()))
+    check = resources.checker(Scorer())
     [point] = check(
         "Earth reflects about 29 per cent of incident sunlight [9].", Prepared(("Earth reflects.",), ("a",))
     )
-    assert point.status == "supported"
+    assert point.status == "similar"
     assert [one.status for one in point.references] == ["invented"]
 
 

@@ -283,3 +283,65 @@ def test_any_text_can_be_read(text):
     for quantity in quantities(text):
         assert quantity.text.strip() == quantity.text != ""
         assert quantity.step > 0
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Der Anstieg betrug 1,09 °C [0,95 bis 1,20 °C].", [(1.09, CELSIUS), (0.95, CELSIUS), (1.2, CELSIUS)]),
+        ("Es sind 1.234,5 m und 1.250.000 Euro.", [(1234.5, LENGTH), (1.25e6, "money:EUR")]),
+        ("Es waren 1.250 Euro.", [(1250, "money:EUR")]),
+        ("It was 1,250 m.", [(1250, LENGTH)]),
+        ("It was 1.250 m.", [(1.25, LENGTH)]),
+        ("It was 1,234.5 m or 1,250,000 m.", [(1234.5, LENGTH), (1.25e6, LENGTH)]),
+        ("Es waren 20,7 Mio. t und 1,5 Mrd. Euro.", [(20.7e6, "mass"), (1.5e9, "money:EUR")]),
+        ("Ce sont 1\u00a0234,5 m et 72\u202f000 hectares.", [(1234.5, LENGTH), (7.2e8, "area")]),
+        ("373 millions de tonnes d'équivalent CO2", [(373e6, "mass:CO2e")]),
+        ("Es sind 1'234 m und 1’234.5 m.", [(1234, LENGTH), (1234.5, LENGTH)]),
+        ("Las pérdidas son de 3,5 por ciento y 2 grados.", [(3.5, "share"), (2, "temperature")]),
+        ("O nível subiu 3,7 mm por ano.", [(0.0037, "length/yr")]),
+        ("La hausse est de 5 pour cent, ou 2 degrés Celsius.", [(5, "share"), (2, CELSIUS)]),
+        ("Um zwei Grad, um drei Prozent.", [(2, "temperature"), (3, "share")]),
+        ("Das 1,5-Grad-Ziel und 0,20 m.", [(1.5, "temperature"), (0.2, LENGTH)]),
+        # Two numbers of a list, not one with a decimal comma.
+        ("The values are 1,2 and 3 in the table.", [(1, None), (2, None), (3, None)]),
+        ("Of 1400,1777 only one is right.", [(1400, None), (1777, None)]),
+        # One figure with a comma does not turn an English text round.
+        ("The warming is 1,5 °C of 234,567 in the list.", [(1.5, CELSIUS), (234567, None)]),
+        ("1990\u20112020: 12\u201115 %", [(1990, None), (2020, None), (12, "share"), (15, "share")]),
+    ],
+)
+def test_numbers_mean_what_their_language_and_shape_say(text, expected):
+    assert read(text) == expected
+
+
+def test_a_sentence_without_words_of_its_own_is_read_as_the_text_around_it():
+    german = "Die Kosten lagen bei 1,5 Mio. Euro."
+    assert [one.value for one in quantities("Kosten: 1.250 Euro", german)] == [1250]
+    assert [one.value for one in quantities("Kosten: 1.250 Euro", "The costs of it were 1.5 million.")] == [1.25]
+
+
+@given(st.integers(1, 10**9), st.integers(0, 99))
+def test_every_way_of_writing_a_number_has_its_value(whole, cents):
+    groups = f"{whole:,}"
+    for thousands, decimal, text in (
+        (",", ".", "The cost of it is {} m."), (".", ",", "Die Kosten sind {} m."), (" ", ",", "Le prix est de {} m."),
+        ("\u202f", ",", "Le prix est de {} m."), ("'", ".", "Die Kosten sind {} m."), ("", ",", "El coste es {} m."),
+    ):  # fmt: skip
+        written = groups.replace(",", thousands) + decimal + f"{cents:02d}"
+        [found] = quantities(text.format(written))
+        assert (found.value, found.text) == (pytest.approx(whole + cents / 100), f"{written} m")
+
+
+@pytest.mark.parametrize(
+    ("sentence", "passage", "foreign"),
+    [
+        ("About 67% of them.", "Two-thirds of them.", ()),
+        ("About 60% of them.", "Two-thirds of them.", ("60%",)),
+        ("A quarter of them, or 25%.", "A quarter of them.", ()),
+        ("Un tiers des forêts, soit 33 %.", "33 % des forêts.", ()),
+        ("Um 6 % weniger als 2021.", "6 % unter dem Wert von 2021.", ()),
+    ],
+)
+def test_shares_in_words_bear_percentages(sentence, passage, foreign):
+    assert foreign_quantities(sentence, [passage]) == foreign

@@ -389,13 +389,16 @@ def remove_documents(name: str, document: str | None = None, *, workspace: Place
     return Shown({"collection": name, "removed": gone}, said=said)
 
 
-WORTH = (
-    "How reliable marks are: of 60 errors planted in answers that were set aside for testing, 48 are marked (80%, 95%"
-    " interval 68 to 88), and so are 7 of 90 correct sentences (8%, 4 to 15). In that mixture, 48 of 55 marks are right"
-    " (87%, 76 to 94). A sentence without a mark may still be wrong."
+UNREAD = (
+    "No model has read the text: without one, no sentence is called supported. “Similar” says that a passage speaks"
+    " about the same, and the sentence may still be false."
 )
-"""What marks are worth by default; see docs/results/check_text.md."""
-_STYLES = {"supported": "green", "contradicted": "bold red", "unsupported": "yellow", "no claim": "dim"}
+"""The note on checks without a judge."""
+WORTH = "How reliable marks are: PENDING"
+"""Measured accuracy of marks without a judge; see docs/results/check_text.md."""
+_STYLES = {
+    "supported": "green", "contradicted": "bold red", "similar": "default", "unsupported": "yellow", "no claim": "dim",
+}  # fmt: skip
 _PLAIN_SUFFIXES = (".txt", ".md", ".markdown", "")
 
 
@@ -409,10 +412,8 @@ class TextCheck(Result):
     """The file's name, or "text"."""
     collections: tuple[str, ...]
     sentences: "tuple[CheckedSentence, ...]"
-    scorer: str
-    """Who tells what a passage does to a sentence."""
     judge: str = ""
-    """Model that judged support; empty for none."""
+    """Model that read sentences and passages; empty for none."""
     usage: Usage = field(default_factory=Usage)
     """What the judge was asked for."""
 
@@ -423,7 +424,7 @@ class TextCheck(Result):
 
     @property
     def judge_failures(self) -> int:
-        """Sentences that the judge gave no usable answer on, so that the scorer decides."""
+        """Number of sentences that the judge gave no usable answer on, so that nothing has read them."""
         return sum(one.judgement is not None and one.judgement.relation is None for one in self.sentences)
 
     def to_dict(self) -> dict[str, Any]:
@@ -433,7 +434,6 @@ class TextCheck(Result):
         return {
             "name": self.name,
             "collections": list(self.collections),
-            "scorer": self.scorer,
             "judge": self.judge or None,
             "judge_failures": self.judge_failures,
             "counts": status_counts(self.sentences),
@@ -449,10 +449,10 @@ class TextCheck(Result):
                 "sentence": one.text,
                 "status": one.status,
                 "marked": one.marked,
-                "support": round(one.support, 3),
                 "reason": one.reason,
                 "passage": one.evidence.citation if one.evidence else "",
                 "quotation": one.evidence.quotation if one.evidence else "",
+                "similarity": round(one.evidence.similarity, 3) if one.evidence else "",
                 "differing": "; ".join(f"{each.said} / {each.source or 'not there'}" for each in one.differing),
                 "overstated": one.overstated or "",
                 "references": "; ".join(f"{each.text}: {each.status}" for each in one.references),
@@ -496,13 +496,15 @@ class TextCheck(Result):
         return f"{self.name}, sentence by sentence"
 
     def notes(self) -> Iterator[str]:
-        """What a mark is worth, and what the judge did not answer."""
-        yield (
-            WORTH if not self.judge and self.scorer == "bundled" else "How often these marks are right is not measured."
-        )
+        """What statuses and marks are worth, and what the judge did not answer."""
+        if not self.judge:
+            yield UNREAD
+            yield WORTH
+        else:
+            yield f"{self.judge} read each sentence with its passages. How often it is right is not measured here."
         if self.judge_failures:
             failed = counted(self.judge_failures, "sentence")
-            yield f"{self.judge} gave no usable answer on {failed}; the scorer decides there."
+            yield f"{self.judge} gave no usable answer on {failed}, which no model has read."
 
     def page(self) -> str:
         """The text with every sentence coloured by its support, and what was found about it."""
@@ -527,10 +529,13 @@ class TextCheck(Result):
 
 def problems(sentence: "CheckedSentence") -> list[str]:
     """Why a sentence is marked, each reason in a sentence of its own."""
-    results = [sentence.reason] if sentence.status in ("contradicted", "unsupported") else []
+    doubtful = sentence.status in ("contradicted", "unsupported") or (
+        sentence.status == "similar" and sentence.differing
+    )
+    results = [sentence.reason] if doubtful else []
     if sentence.status == "supported" and sentence.differing:
         told = ", ".join(one.said for one in sentence.differing)
-        results.append(f"The passage has something else than {told}.")
+        results.append(f"The judge finds it supported, but a passage has something else than {told}.")
     results += [sentence.overstated] if sentence.overstated else []
     return results + [f"{one.text}: {one.reason}" for one in sentence.wrong_references]
 
@@ -559,22 +564,21 @@ def check_text(
     text: str | Path,
     collections: str | Sequence[str],
     *,
-    entailment: str = "bundled",
     judge: Generator | str | None = None,
     passages: int = 5,
     network: bool = False,
     workspace: Place = None,
 ) -> TextCheck:
-    """Check a text sentence by sentence: what supports it, what contradicts it, and what nothing supports.
+    """Check a text sentence by sentence beside the passages that say something similar.
 
-    For each sentence, shows the passage that best supports or contradicts it, quantities and words that differ from it,
-    references that point to nothing, and words that are surer than the source.
+    For each sentence, shows the nearest passage, figures that contradict the sentence, words and names that differ,
+    references that point to nothing, and words that are surer than the source. A sentence is supported only if a judge
+    has read it and quotes the passage.
 
     Args:
         text: Text, Markdown, Word, HTML or PDF; - reads stdin.
         collections: Names of collections to compare it with.
-        entailment: Scorer: bundled, prompted:MODEL, supports:MODEL, nli:MODEL, or a trained head's file.
-        judge: Model that judges support; by default none is asked.
+        judge: Model that reads each sentence with its passages; without one, no sentence is supported.
         passages: Number of passages compared with each sentence.
         network: Look up whether DOIs and web addresses exist; otherwise the network is not used.
         workspace: Where collections and records lie.
@@ -586,7 +590,6 @@ def check_text(
     from climassay.confidence.overstatement import overstatement
     from climassay.grounding.references import address_answers
     from climassay.grounding.text_check import LONGEST_TEXT, SupportJudge, check_sentences, sentence_data
-    from climassay.metrics.entailment_head import load_entailment
 
     if passages < 1:
         raise InputError(f"Compare at least one passage with each sentence, not {passages}.")
@@ -600,23 +603,16 @@ def check_text(
         config = {
             "text": words,
             "collections": one_or_several(collections),
-            "entailment": entailment,
             "judge": asked.name if asked else None,
             "passages": passages,
             "network": network,
             "prompt_sha256": prompt.sha256,
         }
         with session.run("check-text", config) as run, session.progress.task("Sentences") as task:
-            scorer = load_entailment(
-                entailment,
-                encoder=session.encoder() if entailment == "bundled" else None,
-                load=lambda model: session.recorded(session.model(model), run),
-            )
             support = None if asked is None else SupportJudge(session.recorded(asked, run), prompt)
             result = check_sentences(
                 words,
                 group,
-                scorer=scorer,
                 judge=support,
                 overstated=overstatement,
                 ask=address_answers if network else None,
@@ -625,4 +621,4 @@ def check_text(
             )
             run.save_results("sentences", [sentence_data(one) for one in result])
         usage = Usage() if support is None else support.usage
-        return TextCheck(name, one_or_several(collections), result, scorer.name, asked.name if asked else "", usage)
+        return TextCheck(name, one_or_several(collections), result, asked.name if asked else "", usage)

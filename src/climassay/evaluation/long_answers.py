@@ -251,14 +251,20 @@ def side_by_side_table(found: SideBySide, benchmark: str, judge: str = "") -> Ta
     )
 
 
-TONES: Mapping[str, Tone] = {"supported": "right", "unsupported": "middle", "contradicted": "wrong"}
+TONES: Mapping[str, Tone] = {
+    "supported": "right",
+    "similar": "outside",
+    "unsupported": "middle",
+    "contradicted": "wrong",
+}
 
 
 def point_scores(points: Sequence[CheckedSentence]) -> dict[str, float]:
     """Scores of a looked-up answer from 0 to 1, 1 being best.
 
     ``points_supported``
-        Share of the sentences that claim something that the collections bear out.
+        Share of the sentences that claim something which a judge that has read both finds supported. Without a judge,
+        an answer has no such score.
     ``references_found``
         Share of the references that exist among those that exist, are invented or malformed. References that nobody
         could look up ("not checked") count in neither.
@@ -267,7 +273,8 @@ def point_scores(points: Sequence[CheckedSentence]) -> dict[str, float]:
     """
     claims = [one.status for one in points if one.status != "no claim"]
     statuses = [one.status for point in points for one in point.references if one.status != "not checked"]
-    result = {"points_supported": claims.count("supported") / len(claims)} if claims else {}
+    is_read = any(one.judgement is not None for one in points)
+    result = {"points_supported": claims.count("supported") / len(claims)} if claims and is_read else {}
     return result | ({"references_found": statuses.count("exists") / len(statuses)} if statuses else {})
 
 

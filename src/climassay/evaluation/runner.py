@@ -42,7 +42,6 @@ from climassay.evaluation.settings import (
 from climassay.evaluation.tasks import Prediction, ask_mcq, ask_written, orders_of
 from climassay.evaluation.tuned import Adapter, find_adapter
 from climassay.grounding.text_check import CheckedSentence
-from climassay.metrics.entailment import RelationScorer
 from climassay.metrics.factual_accuracy import judged_answers
 from climassay.metrics.long_answers import assessed_answers, assessment_scores
 from climassay.metrics.registry import METRICS, Answered, LongAnswer, Scorer
@@ -561,15 +560,12 @@ def open_resources(
         from climassay.grounding.text_check import SupportJudge, check_sentences
 
         group = cast("CollectionGroup", sources.retriever(plan.metrics.collections))
-        relations = scoring.entailment
-        if not isinstance(relations, RelationScorer):
-            raise InputError("Long answers need a scorer that recognises contradictions: change the entry entailment.")
         strong = scoring.judge is not None and not profile_of(scoring.judge).scored
         judge = SupportJudge(scoring.judge) if strong and scoring.judge is not None else None
 
         def check(text: str, given: Prepared) -> tuple[CheckedSentence, ...]:
             passages = given_passages(given.passage_ids, given.passages)
-            return check_sentences(text, group, scorer=relations, passages=passages, judge=judge)
+            return check_sentences(text, group, passages=passages, judge=judge)
 
         return check
 

@@ -360,7 +360,7 @@ def _dimensions(benchmark: str, dimensions: Iterable[DimensionScore]) -> Table:
 
 
 def _points(benchmark: str, points: Iterable[PointCounts]) -> Table:
-    sentences, references = STATUSES[:3], get_args(ReferenceStatus)
+    sentences, references = STATUSES[:-1], get_args(ReferenceStatus)
     rows = [
         [
             one.cell.model,
@@ -372,7 +372,10 @@ def _points(benchmark: str, points: Iterable[PointCounts]) -> Table:
     ]
     headings = ["model", "setting", *(f"sentences\n{one}" for one in sentences)]
     headings += [f"references\n{one}" for one in references]
-    note = "Sentences that claim something, by what the collections say; references by what could be looked up."
+    note = (
+        "Sentences that claim something, by what the collections say (supported: a judge has read both); "
+        "references by what could be looked up."
+    )
     return Table.of(f"Points and references, {benchmark}", headings, rows, left=2, grouped=1, note=note)
 
 

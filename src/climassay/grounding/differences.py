@@ -341,42 +341,56 @@ def opposed_words(sentence: str, source: str) -> tuple[Difference, ...]:
     return tuple(dict.fromkeys((*results, *_negated_words(own, other))))
 
 
+class _Negations(NamedTuple):
+    """The words of content of a text by their stems, without those of :data:`RIVALS` and their like."""
+
+    denied: dict[str, str]
+    """The first behind each negation."""
+    said: dict[str, str]
+    """Those that stand outside the reach of any negation."""
+    reached: frozenset[str]
+    """Stems of all that a negation may reach."""
+
+
 def _negated_words(own: Sequence[str], other: Sequence[str]) -> Iterator[Difference]:
     """Yield the words without a contrary that one of two texts negates and the other has without a negation."""
-    (denied, said), (source_denied, source_said) = _negated(own), _negated(other)
-    if len((denied.keys() | said.keys()) & (source_denied.keys() | source_said.keys())) < _NEAR:
+    here, there = _negations(own), _negations(other)
+    if here.reached & there.reached or len(content_words(" ".join(own)) & content_words(" ".join(other))) < 2:
         return
-    for stem, word in denied.items():
-        if stem in source_said and stem not in source_denied:
-            yield Difference(f"not {word}", source_said[stem])
-    for stem, word in source_denied.items():
-        if stem in said and stem not in denied:
-            yield Difference(said[stem], f"not {word}")
+    for stem, word in here.denied.items():
+        if stem in there.said:
+            yield Difference(f"not {word}", there.said[stem])
+    for stem, word in there.denied.items():
+        if stem in here.said:
+            yield Difference(here.said[stem], f"not {word}")
 
 
-def _negated(tokens: Sequence[str]) -> tuple[dict[str, str], dict[str, str]]:
-    """Return the words of content by their stems: those that a negation denies, and those that stand without one.
+def _negations(tokens: Sequence[str]) -> _Negations:
+    """Find what a text denies and what it says without a negation.
 
-    A negation denies the next word of content. The two words behind that one are in neither ("without causing
-    runaway"), nor is what a contrast leaves out ("and not at the equator").
+    A negation denies the next word of content, and may reach the two words behind it ("without causing runaway").
+    What a contrast leaves out ("and not at the equator") is neither denied nor said.
     """
-    denied, said = {}, {}
+    denied: dict[str, str] = {}
+    said: dict[str, str] = {}
+    reached: set[str] = set()
     reach, denies = 0, False
     for index, token in enumerate(tokens):
         reach -= 1
+        stems = content_words(token)
         if token in _NEGATIONS:
             reach, denies = _NEAR + 1, tokens[index - 1 : index] not in (["and"], ["but"])
         elif token == "only":
             reach = 0
-        elif (stems := content_words(token)) and token not in _ALTERNATIVES:
-            if reach <= 0:
+        elif stems:
+            if reach > 0:
+                reached |= stems
+            if token not in _ALTERNATIVES and reach <= 0:
                 said.update(dict.fromkeys(stems, token))
-            elif denies:
+            elif token not in _ALTERNATIVES and denies:
                 denied.update(dict.fromkeys(stems, token))
             denies = False
-        elif stems:
-            denies = False
-    return denied, said
+    return _Negations(denied, said, frozenset(reached))
 
 
 def other_places(sentence: str, source: str) -> tuple[Difference, ...]:

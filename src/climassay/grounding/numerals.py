@@ -21,14 +21,14 @@ def _words(text: str) -> frozenset[str]:
 _FUNCTION_WORDS: Mapping[str, frozenset[str]] = {
     "en": _words("the of and is are was were in to by for from with that this has have at on been which it"),
     "de": _words(
-        "der die das und ist sind wurde wurden nicht ein eine einer im mit von zum zur auf für bis rund um dem den des lag"
-        " sich auch wird bei nach über durch hat haben werden beträgt"
+        "der die das und ist sind wurde wurden nicht ein eine einer im mit von zum zur auf für bis rund um dem den des"
+        " lag sich auch wird bei nach über durch hat haben werden beträgt"
     ),
     "fr": _words("le la les des du et est sont une dans par pour sur depuis avec que qui au aux plus ce en"),
     "es": _words("el la los las del y es son una en por para desde con que se su al más ha han"),
     "pt": _words("o os as do da dos das e é são uma em por para desde com que se ao mais foi no na"),
 }
-_GERMAN_LETTER = re.compile("[äöüß]")
+_GERMAN_LETTER, _SPANISH_LETTER = re.compile("[äöüß]"), re.compile("[áíóúñ]")
 _WORD = re.compile(r"[^\W\d_]+")
 _COMMA = re.compile(r"(?<![\d.,])(?:\d{1,3}(?:\.\d{3})+,\d+|0,\d+|\d+,\d{1,2})(?![.,]?\d)")
 _POINT = re.compile(r"(?<![\d.,])(?:\d{1,3}(?:,\d{3})+\.\d+|0\.\d+|\d+\.\d{1,2}|\d{1,3}(?:,\d{3}){2,})(?![.,]?\d)")
@@ -49,7 +49,8 @@ def language_of_figures(text: str) -> str | None:
     """Return the language with most function words in a text, as a code; None if there are none, or as many of two."""
     words = _WORD.findall(text.lower())
     hits = {code: sum(word in known for word in words) for code, known in _FUNCTION_WORDS.items()}
-    hits["de"] += sum(bool(_GERMAN_LETTER.search(word)) for word in words)
+    for code, letter in (("de", _GERMAN_LETTER), ("es", _SPANISH_LETTER)):
+        hits[code] += sum(bool(letter.search(word)) for word in words)
     counts = sorted(((count, code) for code, count in hits.items()), reverse=True)
     if not counts[0][0] or (counts[0][0] == counts[1][0] and "en" in (counts[0][1], counts[1][1])):
         return None

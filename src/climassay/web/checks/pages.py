@@ -30,7 +30,6 @@ from climassay.factcheck.results.page import shared_values
 from climassay.factcheck.scales import load_scale
 from climassay.grounding.text_check import Evidence as SentenceEvidence
 from climassay.grounding.text_check import check_sentences
-from climassay.metrics.entailment_head import load_entailment
 from climassay.reporting.results import csv_lines, write_workbook
 from climassay.web.access import Annotator, Asker, Reader
 from climassay.web.accounts import User
@@ -389,12 +388,11 @@ def _text_answer(request: Request, app: AppState, text: str, names: Sequence[str
             raise InputError("Choose at least one collection to compare the text with.")
         for name in names:
             library_of(app).browse(name)
-        scorer = app.shared("entailment", lambda: load_entailment(encoder=app.encoder()))
-        sentences = check_sentences(text, app.collections(names), scorer=scorer, overstated=overstatement)
+        sentences = check_sentences(text, app.collections(names), overstated=overstatement)
     except ClimassayError as error:
         status = 400 if isinstance(error, InputError) else getattr(error, "status", 503)
         return _text_page(request, app, text, names, error=str(error), status=status)
-    found = TextCheck("the text", names, sentences, scorer.name)
+    found = TextCheck("the text", names, sentences)
     return as_file(found.page(), "checked-text.html") if download else _text_page(request, app, text, names, found)
 
 
