@@ -30,6 +30,7 @@ _UP = (
     " steigt steigen stieg stiegen gestiegen anstieg wächst wuchs wuchsen gewachsen zunahme zunahmen zugenommen erhöhte"
     " augmente augmentent augmenté augmentation hausse élevé progressé"
     " aumenta aumentan aumentó aumentaron aumentado aumento sube suben subió subieron subido creció crecieron crecido"
+    " subida incremento"
     " aumentou aumentaram subiu subiram cresceu cresceram"
 )
 _DOWN = (
@@ -40,6 +41,7 @@ _DOWN = (
     " sinkt sinken sank sanken gesunken fällt fallen fiel fielen gefallen rückgang abnahme abgenommen verringerte"
     " baisse baissent baissé diminue diminuent diminué diminution chuté"
     " baja bajan bajó bajaron bajado disminuye disminuyó disminuyeron disminuido cae cayó cayeron caído descendió"
+    " descenso disminución reducción caída bajada redujo"
     " diminuiu diminuíram caiu caíram baixou baixaram reduziu"
 )
 RIVALS = _groups(
@@ -243,6 +245,8 @@ def _figures(text: str, context: str) -> list[_Figure]:
     for number, quantity in enumerate(figures):
         weights: dict[str, float] = {}
         before = [piece[::-1] for piece in reversed(words[: number + 1])]
+        if before[0][:1] in (["("], ["["]):
+            before[0] = before[0][1:]  # the figure of what stands before the bracket: "methane (15%)"
         years = [f"{one.value:.0f}" if _is_year(one) else "" for one in figures]
         for side, beyond in ((before, years[:number][::-1]), (words[number + 1 :], years[number + 1 :])):
             away = 0
@@ -258,7 +262,9 @@ def _figures(text: str, context: str) -> list[_Figure]:
                     away += 1
                     for stem in content_words(word):
                         weights[stem] = max(weights.get(stem, 0.0), 1 / (1 + away / _HALF))
-        word, direction = _direction(before, words[number + 1]) if not _is_year(quantity) else ("", 0)
+        word, direction = ("", 0) if _is_year(quantity) else _direction(before, words[number + 1])
+        if not direction and quantity.value < 0:
+            direction = -1
         results.append(_Figure(quantity, weights, direction, f"{word} {_as_written(quantity)}".strip()))
     return results
 
@@ -296,7 +302,9 @@ def _same_kind(one: Quantity, other: Quantity) -> bool:
     """Whether two figures may be two values of one thing: of one kind of unit, both years, or both bare numbers."""
     if one.unit is None or other.unit is None:
         return one.unit is other.unit and _is_year(one) == _is_year(other)
-    return other.unit.is_kind_of(one.unit) and one.unit.rate == other.unit.rate
+    rates = {one.unit.rate, other.unit.rate}
+    same_rate = len(rates) == 1 or (rates == {"", "yr"} and one.yearly and other.yearly)
+    return other.unit.is_kind_of(one.unit) and same_rate
 
 
 def _rounded(one: Quantity, other: Quantity) -> bool:
@@ -358,10 +366,10 @@ def _negated_words(own: Sequence[str], other: Sequence[str]) -> Iterator[Differe
     if here.reached & there.reached or len(content_words(" ".join(own)) & content_words(" ".join(other))) < 2:
         return
     for stem, word in here.denied.items():
-        if stem in there.said:
+        if stem in there.said and stem not in here.said:
             yield Difference(f"not {word}", there.said[stem])
     for stem, word in there.denied.items():
-        if stem in here.said:
+        if stem in here.said and stem not in there.said:
             yield Difference(here.said[stem], f"not {word}")
 
 

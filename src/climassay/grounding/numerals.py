@@ -185,7 +185,7 @@ _SHARES = tuple(
         (r"\b(?:a|one)[\s-]quarter\b(?=\s+of\b(?!\s+(?:a\s+)?(?:century|\d))|[.,;)])|\bone\s+in\s+four\b"
          r"|\bein(?:em)?\s+viertel\b|\bun\s+quart\b|\bun\s+cuarto\s+de\b|\bum\s+quarto\s+d", 1 / 4),
         (rf"{_NOT_PART}\bhalf\s+(?:of\b|the\b|all\b)|\bby\s+half\b|\bhälfte\b(?!\s+de[sr]\s+(?:\w*jahr|monat))"
-         r"|\bla\s+moitié\b|\bla\s+mitad\s+de|\bmetade\s+d", 1 / 2),
+         r"|\b(?:la|à)\s+moitié\b|\bla\s+mitad\s+de|\bmetade\s+d", 1 / 2),
         (r"\b(?:a|one)[\s-]fifth\s+of\b|\bein(?:em)?\s+fünftel\b|\bun\s+cinquième\b"
          r"|\buna?\s+quint[oa]\s+(?:parte\s+)?d", 1 / 5),
         (r"\b(?:a|one)[\s-]tenth\s+of\b|\bein(?:em)?\s+zehntel\b|\bun\s+dixième\b", 1 / 10),
