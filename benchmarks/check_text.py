@@ -9,7 +9,11 @@ the sign or direction, the region, the reference, or how sure it is. ``--swapped
 sentences with others of the same kind of unit from five passages found, so that the passages do have the figure, for
 something else.
 
+``--fever FILE``: claims of Climate-FEVER, each beside a single sentence of Wikipedia that people found to support or to
+refute it.
+
     python benchmarks/check_text.py [--answers] [--swapped] [--half seen|unseen] [--judge MODEL --base-url URL]
+    python benchmarks/check_text.py --fever FILE
 """
 
 import argparse
@@ -63,9 +67,7 @@ def pairs(half: str, judge: SupportJudge | None, *, show: bool, limit: int | Non
             found = check_sentences(
                 row[truth], None, encoder=encoder, passages=near, judge=judge, overstated=overstatement
             )
-            status = max((one.status for one in found), key=("no claim", "similar", "supported").index
-                         if {one.status for one in found} <= {"no claim", "similar", "supported"} else str)  # fmt: skip
-            statuses[truth][status] += 1
+            statuses[truth][found[0].status] += 1
             marked[truth].append(any(one.marked for one in found))
             if show and marked[truth][-1] != (truth == "false"):
                 tell(row["id"], f"{truth}, {row['kind']}", found[0])
@@ -74,6 +76,28 @@ def pairs(half: str, judge: SupportJudge | None, *, show: bool, limit: int | Non
     for truth in statuses:
         counts = " | ".join(str(statuses[truth][status]) for status in STATUSES)
         print(f"| {truth} | {share(marked[truth])} | {counts} |")
+
+
+def fever(file: Path) -> None:
+    """Statuses and marks of claims beside evidence that supports or refutes them, at most one of each per claim."""
+    encoder = load_encoder()
+    statuses: dict[str, Counter[str]] = {"REFUTES": Counter(), "SUPPORTS": Counter()}
+    marked: dict[str, list[bool]] = {"REFUTES": [], "SUPPORTS": []}
+    for line in file.read_text(encoding="utf-8").splitlines():
+        row = json.loads(line)
+        for label in statuses:
+            evidence = next((one["evidence"] for one in row["evidences"] if one["evidence_label"] == label), None)
+            if evidence is None:
+                continue
+            passages = {1: Passage("p", evidence, "Wikipedia", "Wikipedia", "Wikipedia", 1)}
+            found = check_sentences(row["claim"], None, encoder=encoder, passages=passages)
+            statuses[label][max((one.status for one in found), key=STATUSES.index)] += 1
+            marked[label].append(any(one.marked for one in found))
+    print(f"\n| Climate-FEVER | marked (95% interval) | {' | '.join(STATUSES)} |")
+    print(f"|---|---:|{'---:|' * len(STATUSES)}")
+    for label in statuses:
+        counts = " | ".join(str(statuses[label][status]) for status in STATUSES)
+        print(f"| {label} | {share(marked[label])} | {counts} |")
 
 
 def planted(half: str, group: CollectionGroup, *, show: bool) -> None:
@@ -150,11 +174,15 @@ def main() -> None:
     parser.add_argument("--half", choices=("seen", "unseen", "both"), default="both")
     parser.add_argument("--answers", action="store_true", help="errors planted in answers over the primer's books")
     parser.add_argument("--swapped", action="store_true", help="figures of something else in the same answers")
+    parser.add_argument("--fever", type=Path, help="climate_fever.jsonl")
     parser.add_argument("--judge", help="model that reads each sentence with its passages")
     parser.add_argument("--base-url")
     parser.add_argument("--limit", type=int, help="pairs of each half")
     parser.add_argument("--show", action="store_true", help="print what was missed or marked wrongly: seen half only")
     given = parser.parse_args()
+    if given.fever:
+        fever(given.fever)
+        return
     halves = ("seen", "unseen") if given.half == "both" else (given.half,)
     with TemporaryDirectory() as folder:
         if not given.answers and not given.swapped:

@@ -474,7 +474,7 @@ def _compared(claim: _Claim, near: Sequence[_Near], text: str, overstated: Overs
         shown = replace(shown, evidence=replace(holder.evidence, quotation=source.text))
         return replace(shown, status="contradicted", reason=f"The passage says otherwise: {_told(shown.differing)}.")
     if lacking:
-        return replace(shown, status="unsupported", reason=f"The passages do not have {', '.join(lacking)}.")
+        return replace(shown, status="unsupported", reason=f"The passages do not say {', '.join(lacking)} of this.")
     if words:
         return replace(shown, reason=f"A passage says something similar, but {_told(words)}.")
     return shown
