@@ -394,7 +394,11 @@ UNREAD = (
     " about the same, and the sentence may still be false."
 )
 """The note on checks without a judge."""
-WORTH = "How reliable marks are: PENDING"
+WORTH = (
+    "How reliable marks are: of 38 false sentences that were set aside for testing (contrary words, negations, other"
+    " figures, dates and names), 34 are marked (89%, 95% interval 76 to 96), and so is 1 of 38 right ones (3%, 0 to"
+    " 13). All of them stay close to their sources; a sentence without a mark may still be false."
+)
 """Measured accuracy of marks without a judge; see docs/results/check_text.md."""
 _STYLES = {
     "supported": "green", "contradicted": "bold red", "similar": "default", "unsupported": "yellow", "no claim": "dim",
