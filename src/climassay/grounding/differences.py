@@ -162,7 +162,7 @@ class DifferingFigure(NamedTuple):
     said: str
     source: str
     """The nearest figure of its kind; empty if no source that says nearly the same has one."""
-    index: int | None
+    source_index: int | None
     """Index of the sentence that has this figure among the sources."""
 
 
@@ -228,8 +228,7 @@ def differing_figures(sentence: str, sources: Sequence[Source], context: str = "
         ):
             continue
         if nearest is not None and is_near(nearest[1]):
-            other = nearest[2].quantity
-            results.append(DifferingFigure(_as_written(quantity), _as_written(other), nearest[1]))
+            results.append(DifferingFigure(_as_written(quantity), _as_written(nearest[2].quantity), nearest[1]))
         elif not quantity.worded:
             results.append(DifferingFigure(_as_written(quantity), "", None))
     return tuple(dict.fromkeys(results))

@@ -86,13 +86,13 @@ _TENS = ("twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ni
 NUMBER_WORDS = {word: float(number) for number, word in enumerate((*_COUNTING, *_TEENS), start=1)}
 NUMBER_WORDS |= {ten: 10.0 * number for number, ten in enumerate(_TENS, start=2)}
 NUMBER_WORDS |= {f"{ten}-{unit}": NUMBER_WORDS[ten] + NUMBER_WORDS[unit] for ten in _TENS for unit in _COUNTING[:9]}
-for _words in (
+for _line in (
     "zwei drei vier fünf sechs sieben acht neun zehn elf zwölf",
     "deux trois quatre cinq six sept huit neuf dix onze douze",
     "dos tres cuatro cinco seis siete ocho nueve diez - doce",
     "dois três quatro cinco seis sete oito nove dez onze doze",
 ):
-    NUMBER_WORDS |= {word: float(number) for number, word in enumerate(_words.split(), start=2) if word != "-"}
+    NUMBER_WORDS |= {word: float(number) for number, word in enumerate(_line.split(), start=2) if word != "-"}
 """Counts by their words, which are quantities if a unit or magnitude follows."""
 
 NUMBER = re.compile(

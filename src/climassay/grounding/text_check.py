@@ -470,7 +470,7 @@ def _compared(claim: _Claim, near: Sequence[_Near], text: str, overstated: Overs
     )  # fmt: skip
     if against:
         # The sentence that has the other figure.
-        holder, source = sources[against[0].index or 0]
+        holder, source = sources[against[0].source_index or 0]
         shown = replace(shown, evidence=replace(holder.evidence, quotation=source.text))
         return replace(shown, status="contradicted", reason=f"The passage says otherwise: {_told(shown.differing)}.")
     if lacking:
