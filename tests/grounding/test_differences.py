@@ -41,7 +41,7 @@ def test_words_in_whose_place_a_source_has_the_contrary(sentence, source, oppose
 
 def test_names_and_places_that_the_source_does_not_have():
     assert foreign_names("Models of Greenland and Norway agree.", ["Greenland melts."]) == ("Norway",)
-    assert [one.said for one in other_places("The tropics dry.", "The subtropics dry.")] == ["tropics"]
+    assert [one.text for one in other_places("The tropics dry.", "The subtropics dry.")] == ["tropics"]
     assert not other_places("The tropics dry.", "Rainfall decreases.")
 
 
@@ -79,7 +79,7 @@ def test_figures_are_compared_with_those_of_the_same_thing(sentence, differing):
         ("The planet spreads it over a sphere, about 340 W m-2.", 0.5),
     ]
     assert [
-        (one.said, one.source) for one in differing_figures(sentence, [Source(*one) for one in sources])
+        (one.text, one.source) for one in differing_figures(sentence, [Source(*one) for one in sources])
     ] == differing
 
 
@@ -88,12 +88,12 @@ def test_a_sentence_with_all_figures_does_not_bear_a_quantity_of_another_thing()
     [found] = differing_figures(
         "Of the heat from 1971 to 2018, about 5 per cent went into the ocean.", [Source(source, 1.6)]
     )
-    assert (found.said, found.source) == ("5 per cent", "91 per cent")
+    assert (found.text, found.source) == ("5 per cent", "91 per cent")
 
 
 def differing(sentence, *sources, nearness=1.4):
     found = differing_figures(sentence, [Source(one, nearness, " ".join(sources)) for one in sources], sentence)
-    return [(one.said, one.source) for one in found]
+    return [(one.text, one.source) for one in found]
 
 
 GERMAN = (

@@ -457,7 +457,7 @@ class TextCheck(Result):
                 "passage": one.evidence.citation if one.evidence else "",
                 "quotation": one.evidence.quotation if one.evidence else "",
                 "similarity": round(one.evidence.similarity, 3) if one.evidence else "",
-                "differing": "; ".join(f"{each.said} / {each.source or 'not there'}" for each in one.differing),
+                "differing": "; ".join(f"{each.text} / {each.source or 'not there'}" for each in one.differing),
                 "overstated": one.overstated or "",
                 "references": "; ".join(f"{each.text}: {each.status}" for each in one.references),
             }
@@ -538,8 +538,8 @@ def problems(sentence: "CheckedSentence") -> list[str]:
     )
     results = [sentence.reason] if doubtful else []
     if sentence.status == "supported" and sentence.differing:
-        told = ", ".join(one.said for one in sentence.differing)
-        results.append(f"The judge finds it supported, but a passage has something else than {told}.")
+        differing = ", ".join(one.text for one in sentence.differing)
+        results.append(f"The judge finds it supported, but a passage has something else than {differing}.")
     results += [sentence.overstated] if sentence.overstated else []
     return results + [f"{one.text}: {one.reason}" for one in sentence.wrong_references]
 

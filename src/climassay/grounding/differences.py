@@ -141,7 +141,7 @@ _FIRST_YEAR, _LAST_YEAR = 1500, 2300
 class Difference(NamedTuple):
     """Words of a sentence and those that its source has instead."""
 
-    said: str
+    text: str
     source: str
     """Empty if the source has nothing of the kind."""
 
@@ -159,7 +159,7 @@ class Source(NamedTuple):
 class DifferingFigure(NamedTuple):
     """A figure that no source has for the same thing, or that another figure of the same thing speaks against."""
 
-    said: str
+    text: str
     source: str
     """The nearest figure of its kind; empty if no source that says nearly the same has one."""
     source_index: int | None
@@ -174,7 +174,7 @@ class _Figure(NamedTuple):
     """Words and years near it with their weights, 1 beside it."""
     direction: int
     """1 or -1 for a change upwards or downwards, 0 for none."""
-    told: str
+    wording: str
     """As written, with its word of direction."""
 
 
@@ -190,7 +190,7 @@ def differing_figures(sentence: str, sources: Sequence[Source], context: str = "
     """
     own = _figures(sentence, context)
     # Where one sentence says all of it, other years nearby are of something else.
-    whole = len(own) > 1 and any(_has_in_order(source, [one.quantity for one in own]) for source in sources)
+    whole = len(own) > 1 and any(_has_in_order(source, [figure.quantity for figure in own]) for source in sources)
     known = [(index, source, other) for index, source in enumerate(sources)
              for other in _figures(source.text, source.context)]  # fmt: skip
 
@@ -210,15 +210,15 @@ def differing_figures(sentence: str, sources: Sequence[Source], context: str = "
                 bearing.append((score, index, other))
             elif alike > _MIN_ALIKE * quantity.worded and _same_kind(quantity, other.quantity) and not any(
                 # It belongs to another figure of the sentence, such as the other end of a range.
-                backs(other.quantity, one.quantity) and _alike(one.around, other.around) >= alike
-                for at, one in enumerate(own)
-                if at != number
+                backs(other.quantity, neighbour.quantity) and _alike(neighbour.around, other.around) >= alike
+                for position, neighbour in enumerate(own)
+                if position != number
             ):  # fmt: skip
                 others.append((score, index, other))
-        nearest = max(others, key=lambda one: one[0], default=None)
-        best = max(bearing, key=lambda one: one[0], default=None)
+        nearest = max(others, key=lambda candidate: candidate[0], default=None)
+        best = max(bearing, key=lambda candidate: candidate[0], default=None)
         if best is not None and is_near(best[1]) and figure.direction * best[2].direction < 0:
-            results.append(DifferingFigure(figure.told, best[2].told, best[1]))
+            results.append(DifferingFigure(figure.wording, best[2].wording, best[1]))
             continue
         if best is not None and (
             _is_year(quantity)
@@ -253,7 +253,7 @@ def _figures(text: str, context: str) -> list[_Figure]:
         before = [piece[::-1] for piece in reversed(words[: number + 1])]
         if before[0][:1] in (["("], ["["]):
             before[0] = before[0][1:]  # the figure of what stands before the bracket: "methane (15%)"
-        years = [f"{one.value:.0f}" if _is_year(one) else "" for one in figures]
+        years = [f"{figure.value:.0f}" if _is_year(figure) else "" for figure in figures]
         for side, beyond in ((before, years[:number][::-1]), (words[number + 1 :], years[number + 1 :])):
             away = 0
             for index, piece in enumerate(side):
@@ -294,30 +294,30 @@ def _direction(before: Sequence[Sequence[str]], behind: Sequence[str]) -> tuple[
     return "", 0
 
 
-def _alike(one: Mapping[str, float], other: Mapping[str, float]) -> float:
+def _alike(first: Mapping[str, float], second: Mapping[str, float]) -> float:
     """Return how far the words around a figure stand around another one, 0 to 1."""
-    shared = sum(weight * other[word] for word, weight in one.items() if word in other)
-    return shared / max(sum(one.values()), 1e-9)
+    shared = sum(weight * second[word] for word, weight in first.items() if word in second)
+    return shared / max(sum(first.values()), 1e-9)
 
 
 def _is_year(quantity: Quantity) -> bool:
     return quantity.unit is None and quantity.whole and _FIRST_YEAR <= quantity.value <= _LAST_YEAR
 
 
-def _same_kind(one: Quantity, other: Quantity) -> bool:
+def _same_kind(first: Quantity, second: Quantity) -> bool:
     """Whether two figures may be two values of one thing: of one kind of unit, both years, or both bare numbers."""
-    if one.unit is None or other.unit is None:
-        return one.unit is other.unit and _is_year(one) == _is_year(other)
-    rates = {one.unit.rate, other.unit.rate}
-    same_rate = len(rates) == 1 or (rates == {"", "yr"} and one.yearly and other.yearly)
-    return other.unit.is_kind_of(one.unit) and same_rate
+    if first.unit is None or second.unit is None:
+        return first.unit is second.unit and _is_year(first) == _is_year(second)
+    rates = {first.unit.rate, second.unit.rate}
+    same_rate = len(rates) == 1 or (rates == {"", "yr"} and first.yearly and second.yearly)
+    return second.unit.is_kind_of(first.unit) and same_rate
 
 
-def _rounded(one: Quantity, other: Quantity) -> bool:
+def _rounded(figure: Quantity, other: Quantity) -> bool:
     """Whether two figures with units are so close that they may be one, rounded: 340 and 342."""
-    if one.unit is None or one.worded:
+    if figure.unit is None or figure.worded:
         return False
-    first, second = (figure.value * figure.unit.factor if figure.unit else 0.0 for figure in (one, other))
+    first, second = (each.value * each.unit.factor if each.unit else 0.0 for each in (figure, other))
     return abs(first - second) <= _ROUNDING * abs(second)
 
 
@@ -360,7 +360,7 @@ class _Negations(NamedTuple):
 
     denied: dict[str, str]
     """The first behind each negation."""
-    said: dict[str, str]
+    affirmed: dict[str, str]
     """Those that stand outside the reach of any negation."""
     reached: frozenset[str]
     """Stems of all that a negation may reach."""
@@ -372,21 +372,21 @@ def _negated_words(own: Sequence[str], other: Sequence[str]) -> Iterator[Differe
     if here.reached & there.reached or len(content_words(" ".join(own)) & content_words(" ".join(other))) < 2:
         return
     for stem, word in here.denied.items():
-        if stem in there.said and stem not in here.said:
-            yield Difference(f"not {word}", there.said[stem])
+        if stem in there.affirmed and stem not in here.affirmed:
+            yield Difference(f"not {word}", there.affirmed[stem])
     for stem, word in there.denied.items():
-        if stem in here.said and stem not in there.said:
-            yield Difference(here.said[stem], f"not {word}")
+        if stem in here.affirmed and stem not in there.affirmed:
+            yield Difference(here.affirmed[stem], f"not {word}")
 
 
 def _negations(tokens: Sequence[str]) -> _Negations:
-    """Find what a text denies and what it says without a negation.
+    """Find what a text denies and what it affirms.
 
     A negation denies the next word of content, and may reach the two words behind it ("without causing runaway").
-    What a contrast leaves out ("and not at the equator") is neither denied nor said.
+    What a contrast leaves out ("and not at the equator") is neither denied nor affirmed.
     """
     denied: dict[str, str] = {}
-    said: dict[str, str] = {}
+    affirmed: dict[str, str] = {}
     reached: set[str] = set()
     reach, denies = 0, False
     for index, token in enumerate(tokens):
@@ -400,25 +400,25 @@ def _negations(tokens: Sequence[str]) -> _Negations:
             if reach > 0:
                 reached |= stems
             if token not in _ALTERNATIVES and reach <= 0:
-                said.update(dict.fromkeys(stems, token))
+                affirmed.update(dict.fromkeys(stems, token))
             elif token not in _ALTERNATIVES and denies:
                 denied.update(dict.fromkeys(stems, token))
             denies = False
-    return _Negations(denied, said, frozenset(reached))
+    return _Negations(denied, affirmed, frozenset(reached))
 
 
 def other_places(sentence: str, source: str) -> tuple[Difference, ...]:
     """Return the places that a sentence names in whose stead the source, which does not name them, has others."""
     own, other = _tokens(sentence), _tokens(source)
     here, there = ({_PLACE[word]: word for word in words if word in _PLACE} for words in (own, other))
-    missing = ", ".join(word for place, word in there.items() if place not in here)
-    return tuple(Difference(word, missing) for place, word in here.items() if missing and place not in there)
+    missing = ", ".join(word for region, word in there.items() if region not in here)
+    return tuple(Difference(word, missing) for region, word in here.items() if missing and region not in there)
 
 
 def foreign_names(sentence: str, sources: Sequence[str]) -> tuple[str, ...]:
     """Return the names inside a sentence that none of the sources has: places, people, models, acronyms.
 
-    German writes all nouns with capitals, so that nothing is told of German sentences.
+    German writes all nouns with capitals, so that none is returned for German sentences.
     """
     if language_of_figures(sentence) == "de":
         return ()

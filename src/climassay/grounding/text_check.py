@@ -122,7 +122,7 @@ class Judgement:
     reason: str
     quotation: str = ""
     quoted: bool = False
-    """Whether the quotation appears in the passage that it names."""
+    """Whether the quotation has at least three words and appears in a passage."""
     error: str | None = None
 
 
@@ -178,16 +178,16 @@ class SupportJudge:
         self._sampling = Sampling(max_tokens)
 
     def judge(
-        self, asked: Sequence[tuple[str, str, Sequence[Passage]]], on_progress: Callable[[int], None] | None = None
+        self, questions: Sequence[tuple[str, str, Sequence[Passage]]], on_progress: Callable[[int], None] | None = None
     ) -> list[tuple[Judgement, Passage | None]]:
         """A judgement of each (sentence, sentence before it, passages), and the passage that it names."""
         requests = []
-        for sentence, before, passages in asked:
-            shown = [
-                {"number": number, "citation": one.citation, "text": one.text}
-                for number, one in enumerate(passages, start=1)
+        for sentence, before, passages in questions:
+            numbered = [
+                {"number": number, "citation": passage.citation, "text": passage.text}
+                for number, passage in enumerate(passages, start=1)
             ]
-            rendered = self._prompt.render(statement=sentence, before=before, passages=shown)
+            rendered = self._prompt.render(statement=sentence, before=before, passages=numbered)
             requests.append(
                 GenerationRequest(
                     rendered.messages,
@@ -203,13 +203,15 @@ class SupportJudge:
                     assistant_prefix=rendered.assistant_prefix,
                 )
             )
-        told = None if on_progress is None else (lambda _place, _answer: on_progress(1))
-        answers = self._model.generate(requests, on_result=told) if requests else []
+        on_result = None if on_progress is None else (lambda _place, _answer: on_progress(1))
+        answers = self._model.generate(requests, on_result=on_result) if requests else []
         for answer in answers:
             self.usage += answer.usage
-        return [_judgement(answer, passages) for answer, (_, _, passages) in zip(answers, asked, strict=True)]
+        return [_judgement(answer, passages) for answer, (_, _, passages) in zip(answers, questions, strict=True)]
 
 
+_FEWEST_QUOTED = 3
+"""Minimum number of words of a quotation that counts."""
 _RELATIONS = ("supports", "contradicts", "settles nothing")
 
 
@@ -225,8 +227,10 @@ def _judgement(answer: Completion, passages: Sequence[Passage]) -> tuple[Judgeme
     if relation not in _RELATIONS:
         return Judgement(None, reason, error="The reply is not what was asked for."), None
     named = passages[number - 1] if 0 < number <= len(passages) else None
-    # The number may be wrong where the words are right.
-    holder = next((one for one in (named, *passages) if one is not None and is_quoted(quotation, one.text)), None)
+    # The number may be wrong where the words are right. One or two words are in many passages and show nothing.
+    enough = len(quotation.split()) >= _FEWEST_QUOTED
+    candidates = (named, *passages) if enough else ()
+    holder = next((each for each in candidates if each is not None and is_quoted(quotation, each.text)), None)
     return Judgement(relation, reason, quotation, holder is not None), holder or named
 
 
@@ -311,19 +315,19 @@ def check_sentences(
 def _claims(
     text: str,
     group: "CollectionGroup | None",
-    given: Mapping[int, Passage],
+    passages: Mapping[int, Passage],
     ask: Callable[[str], bool | None] | None,
 ) -> list[_Claim]:
     listed = ReferenceList.split(text)
-    numbered = {number: passage.citation for number, passage in given.items()}
+    numbered = {number: passage.citation for number, passage in passages.items()}
     checker = ReferenceChecker(() if group is None else group.documents(), numbered, listed.numbered, ask)
     claims: list[_Claim] = []
     before = ""
     paragraphs = [line for line in listed.body.splitlines() if line.strip()]
     for paragraph, line in enumerate(paragraphs):
         heading = bool(_HEADING.match(line))
-        shown = re.sub(r"\*\*|__|`", "", _MARKUP.sub("", line))
-        for sentence in read_citations(open_links(shown), checker.known):
+        unmarked = re.sub(r"\*\*|__|`", "", _MARKUP.sub("", line))
+        for sentence in read_citations(open_links(unmarked), checker.known):
             if not re.search(r"\w", sentence.text):
                 continue
             plain = _YEAR_OF_A_WORK.sub("", without_addresses(sentence.plain))
@@ -349,11 +353,11 @@ def is_claim(sentence: CitingSentence, plain: str) -> bool:
 
 
 def _candidates(
-    claims: Sequence[_Claim], group: "CollectionGroup | None", given: Mapping[int, Passage], k: int
+    claims: Sequence[_Claim], group: "CollectionGroup | None", passages: Mapping[int, Passage], k: int
 ) -> list[list[Passage]]:
     """For each claim the passages that it is compared with, those that it cites first."""
-    wanted = [claim for claim in claims if claim.claims]
-    queries = [one.in_context for one in wanted]
+    searched = [claim for claim in claims if claim.claims]
+    queries = [claim.in_context for claim in searched]
     hits = iter(group.search_many(queries, k=k)) if group is not None and queries else iter(())
     results: list[list[Passage]] = []
     before: list[Passage] = []
@@ -361,10 +365,10 @@ def _candidates(
         if not claim.claims:
             results.append([])
             continue
-        cited = [given[number] for number in claim.numbers if number in given]
-        near = [hit.passage for hit in next(hits)] if group is not None else list(given.values())
+        cited = [passages[number] for number in claim.numbers if number in passages]
+        near = [hit.passage for hit in next(hits)] if group is not None else list(passages.values())
         # A text that dwells on a subject often dwells in the same passage.
-        results.append(list({one.id: one for one in (*cited, *near, *before)}.values()))
+        results.append(list({passage.id: passage for passage in (*cited, *near, *before)}.values()))
         before = near[:2]
     return results
 
@@ -390,32 +394,40 @@ class _Near:
 
 def _evidence(claims: Sequence[_Claim], found: Sequence[Sequence[Passage]], encoder: Encoder) -> list[list[_Near]]:
     """For each claim its passages with their nearest sentences, the best first."""
-    parts = {one.id: split_sentences(one.text) or [one.text] for near in found for one in near}
+    parts = {passage.id: split_sentences(passage.text) or [passage.text] for near in found for passage in near}
     texts = list(
         dict.fromkeys(
             text
             for claim, near in zip(claims, found, strict=True)
             if near
-            for text in (claim.plain, claim.in_context, *(sentence for one in near for sentence in parts[one.id]))
+            for text in (
+                claim.plain,
+                claim.in_context,
+                *(sentence for passage in near for sentence in parts[passage.id]),
+            )
         )
     )
     vectors = dict(zip(texts, encoder.encode(texts), strict=True)) if texts else {}
     ranked = []
     for claim, near in zip(claims, found, strict=True):
-        read = []
-        for one in near:
-            sentences = parts[one.id]
+        compared = []
+        for passage in near:
+            sentences = parts[passage.id]
             known = np.stack([vectors[sentence] for sentence in sentences])
             cosines = np.maximum(known @ vectors[claim.plain], known @ vectors[claim.in_context])
             quotation, covered = _nearest(claim.plain, sentences, cosines)
-            lacking = len(foreign_quantities(claim.plain, [one.text])) / max(1, len(quantities(claim.plain)))
+            lacking = len(foreign_quantities(claim.plain, [passage.text])) / max(1, len(quantities(claim.plain)))
             sources = tuple(
-                Source(text, float(cosine) + max(_share(claim.plain, text), _share(claim.in_context, text)), one.text)
+                Source(
+                    text, float(cosine) + max(_share(claim.plain, text), _share(claim.in_context, text)), passage.text
+                )
                 for text, cosine in zip(sentences, cosines, strict=True)
             )
-            evidence = Evidence(one.id, one.citation, quotation, float(cosines.max()))
-            read.append(_Near(evidence, one, covered, lacking, sources))
-        ranked.append(sorted(read, key=lambda one: one.covered + one.evidence.similarity - one.lacking, reverse=True))
+            evidence = Evidence(passage.id, passage.citation, quotation, float(cosines.max()))
+            compared.append(_Near(evidence, passage, covered, lacking, sources))
+        ranked.append(
+            sorted(compared, key=lambda read: read.covered + read.evidence.similarity - read.lacking, reverse=True)
+        )
     return ranked
 
 
@@ -445,77 +457,80 @@ def _compared(claim: _Claim, near: Sequence[_Near], text: str, overstated: Overs
                            references=claim.references)  # fmt: skip
     if not claim.claims:
         return bare
-    about = [one for one in near if one.is_similar]
+    about = [candidate for candidate in near if candidate.is_similar]
     if not about:
         closest = near[0].evidence if near else None
         return replace(bare, status="unsupported", reason="No passage says anything similar.", evidence=closest)
     best = about[0]
-    sources = [(one, source) for one in about for source in one.sentences]
+    sources = [(candidate, source) for candidate in about for source in candidate.sentences]
     figures = differing_figures(claim.plain, [source for _, source in sources], text)
     quotation = best.evidence.quotation
+    texts = [text, *(candidate.passage.text for candidate in about)]
     words = (*opposed_words(claim.plain, quotation), *other_places(claim.plain, quotation),
-             *swapped_names(claim.plain, quotation, [text, *(one.passage.text for one in about)]))  # fmt: skip
-    known = [f"{one.passage.text} {one.evidence.citation}" for one in about]
-    lacking = [one.said for one in figures if not one.source]
-    lacking += [name for name in foreign_names(claim.plain, known) if name not in {one.said for one in words}]
-    against = [one for one in figures if one.source]
-    shown = replace(
+             *swapped_names(claim.plain, quotation, texts))  # fmt: skip
+    known = [f"{candidate.passage.text} {candidate.evidence.citation}" for candidate in about]
+    lacking = [figure.text for figure in figures if not figure.source]
+    lacking += [name for name in foreign_names(claim.plain, known) if name not in {word.text for word in words}]
+    against = [figure for figure in figures if figure.source]
+    result = replace(
         bare,
         status="similar",
         reason="A passage says something similar: read whether it says the same.",
         evidence=best.evidence,
-        differing=(*(Difference(one.said, one.source) for one in against), *words,
-                   *(Difference(said, "") for said in lacking)),
+        differing=(*(Difference(figure.text, figure.source) for figure in against), *words,
+                   *(Difference(name, "") for name in lacking)),
         overstated=overstated(claim.plain, quotation) if overstated else None,
     )  # fmt: skip
     if against:
         # The sentence that has the other figure.
         holder, source = sources[against[0].source_index or 0]
-        shown = replace(shown, evidence=replace(holder.evidence, quotation=source.text))
-        return replace(shown, status="contradicted", reason=f"The passage says otherwise: {_told(shown.differing)}.")
+        result = replace(result, evidence=replace(holder.evidence, quotation=source.text))
+        return replace(
+            result, status="contradicted", reason=f"The passage says otherwise: {_describe(result.differing)}."
+        )
     if lacking:
-        return replace(shown, status="unsupported", reason=f"The passages do not say {', '.join(lacking)} of this.")
+        return replace(result, status="unsupported", reason=f"The passages do not say {', '.join(lacking)} of this.")
     if words:
-        return replace(shown, reason=f"A passage says something similar, but {_told(words)}.")
-    return shown
+        return replace(result, reason=f"A passage says something similar, but {_describe(words)}.")
+    return result
 
 
-def _told(differing: Sequence[Difference]) -> str:
-    return "; ".join(f"“{one.said}” in the text, “{one.source}” in the passage" for one in differing if one.source)
+def _describe(differing: Sequence[Difference]) -> str:
+    return "; ".join(f"“{each.text}” in the text, “{each.source}” in the passage" for each in differing if each.source)
 
 
 def _judged(
     checked: CheckedSentence, judgement: Judgement, passage: Passage | None, near: Sequence[_Near]
 ) -> CheckedSentence:
     """A sentence with the word of a model that has read it and its passages, unless figures speak against that."""
-    shown = replace(checked, judgement=judgement)
+    result = replace(checked, judgement=judgement)
     if judgement.relation is None:
-        return shown
+        return result
     if judgement.relation == "settles nothing":
         reason = judgement.reason or "The judge finds that no passage settles it."
-        return shown if checked.status == "contradicted" else replace(shown, status="unsupported", reason=reason)
+        return result if checked.status == "contradicted" else replace(result, status="unsupported", reason=reason)
     if not judgement.quoted:
         ignored = "The judge's quotation is in no passage, so its judgement is ignored."
-        return replace(shown, reason=f"{checked.reason} {ignored}")
-    evidence = next((one.evidence for one in near if passage is not None and one.passage.id == passage.id), None)
+        return replace(result, reason=f"{checked.reason} {ignored}")
+    evidence = next((each.evidence for each in near if passage is not None and each.passage.id == passage.id), None)
     if evidence is not None:
-        shown = replace(shown, evidence=replace(evidence, quotation=judgement.quotation))
+        result = replace(result, evidence=replace(evidence, quotation=judgement.quotation))
     if judgement.relation == "contradicts":
-        return replace(shown, status="contradicted", reason=judgement.reason or checked.reason)
+        return replace(result, status="contradicted", reason=judgement.reason or checked.reason)
     if checked.status == "contradicted":
-        doubt = f"The judge finds it supported, but {_told(checked.differing)}."
-        return replace(shown, status="similar", reason=doubt, evidence=checked.evidence)
-    return replace(shown, status="supported", reason=judgement.reason or "The judge finds it supported.")
+        doubt = f"The judge finds it supported, but {_describe(checked.differing)}."
+        return replace(result, status="similar", reason=doubt, evidence=checked.evidence)
+    return replace(result, status="supported", reason=judgement.reason or "The judge finds it supported.")
 
 
 def status_counts(sentences: Sequence[CheckedSentence]) -> dict[Status, int]:
     """How many sentences have each status, zeros included."""
-    counts = Counter(one.status for one in sentences)
+    counts = Counter(sentence.status for sentence in sentences)
     return {status: counts[status] for status in STATUSES}
 
 
 def sentence_data(sentence: CheckedSentence) -> dict[str, Any]:
     """A sentence as JSON can write it."""
     data = asdict(sentence)
-    data["differing"] = [one._asdict() for one in sentence.differing]
+    data["differing"] = [difference._asdict() for difference in sentence.differing]
     return {**data, "marked": sentence.marked}
