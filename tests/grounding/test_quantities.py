@@ -338,6 +338,10 @@ def test_every_way_of_writing_a_number_has_its_value(whole, cents):
     [
         ("About 67% of them.", "Two-thirds of them.", ()),
         ("About 60% of them.", "Two-thirds of them.", ("60%",)),
+        ("On 4 November 2016.", "On 3 November 2016.", ("4",)),
+        ("On 18 May 2017.", "On 2017-05-18.", ()),
+        ("It grew 3 times.", "It tripled.", ()),
+        ("It grew 3 times.", "It doubled.", ("3 times",)),
         ("A quarter of them, or 25%.", "A quarter of them.", ()),
         ("Un tiers des forêts, soit 33 %.", "33 % des forêts.", ()),
         ("Um 6 % weniger als 2021.", "6 % unter dem Wert von 2021.", ()),

@@ -4,8 +4,8 @@
 the reverse. What a text means follows from the shape of its figures ("1.234,5" and "0,20" leave no choice), otherwise
 from its language, told by its function words. Spaces of any width and apostrophes separate thousands everywhere.
 
-Numbers in words: counts, shares ("two-thirds", "half of"), multiples ("doubled", "three times"), months with the days
-before or behind them, and ranks ("the second warmest").
+Numbers in words: counts, shares ("two-thirds", "half of", "nine out of ten"), multiples ("doubled", "three times"),
+months with the days before or behind them, and ranks ("the second warmest").
 """
 
 import re
@@ -95,11 +95,12 @@ for _line in (
     NUMBER_WORDS |= {word: float(number) for number, word in enumerate(_line.split(), start=2) if word != "-"}
 """Counts by their words, which are quantities if a unit or magnitude follows."""
 
+_NUMBER_WORD = "|".join(sorted(NUMBER_WORDS, key=len, reverse=True))
 NUMBER = re.compile(
     r"\d{1,3}(?:\.\d{3})+,\d+|\d{1,3}(?:,\d{3})+\.\d+|\d{1,3}(?:\.\d{3}){2,}(?![.,]?\d)|\d{1,3}(?:,\d{3}){2,}(?![.,]?\d)"
     r"|\d{1,3}(?:['’]\d{3})+(?!\d)(?:[.,]\d+)?|\d{1,3}(?: \d{3})+(?:[.,]\d+)?(?![.,]?\d)"
     r"|\d+[.,]\d+(?![.,]?\d)|\d+(?:\.\d+)?|(?<![\w.])\.\d+"
-    rf"|\b(?:{'|'.join(sorted(NUMBER_WORDS, key=len, reverse=True))})\b",
+    rf"|\b(?:{_NUMBER_WORD})\b",
     re.IGNORECASE,
 )
 _GROUPED_BY_COMMA, _GROUPED_BY_POINT = (re.compile(rf"\d{{1,3}}(?:{mark}\d{{3}})+") for mark in (",", r"\."))
@@ -180,9 +181,9 @@ _SHARES = tuple(
          r"|\bdois\s+terços\b", 2 / 3),
         (r"\bthree[\s-]quarters\b|\bdrei\s*viertel\b|\btrois\s+quarts\b"
          r"|\btres\s+cuart[oa]s\b|\btrês\s+quartos\b", 3 / 4),
-        (r"\b(?:a|one)[\s-]third\b(?=\s+(?:of|to|less|more|lower|higher|since|by|as)\b|[.,;)])|\bone\s+in\s+three\b"
+        (r"\b(?:a|one)[\s-]third\b(?=\s+(?:of|to|less|more|lower|higher|since|by|as)\b|[.,;)])"
          r"|(?<!zwei )(?<!2 )\bdrittel\b|(?<!deux )\btiers\s+(?=d)|\bun\s+tercio\b|\bum\s+terço\b", 1 / 3),
-        (r"\b(?:a|one)[\s-]quarter\b(?=\s+of\b(?!\s+(?:a\s+)?(?:century|\d))|[.,;)])|\bone\s+in\s+four\b"
+        (r"\b(?:a|one)[\s-]quarter\b(?=\s+of\b(?!\s+(?:a\s+)?(?:century|\d))|[.,;)])"
          r"|\bein(?:em)?\s+viertel\b|\bun\s+quart\b|\bun\s+cuarto\s+de\b|\bum\s+quarto\s+d", 1 / 4),
         (rf"{_NOT_PART}\bhalf\s+(?:of\b|the\b|all\b)|\bby\s+half\b|\bhälfte\b(?!\s+de[sr]\s+(?:\w*jahr|monat))"
          r"|\b(?:la|à)\s+moitié\b|\bla\s+mitad\s+de|\bmetade\s+d", 1 / 2),
@@ -191,18 +192,23 @@ _SHARES = tuple(
         (r"\b(?:a|one)[\s-]tenth\s+of\b|\bein(?:em)?\s+zehntel\b|\bun\s+dixième\b", 1 / 10),
     )
 )  # fmt: skip
+_PART_OF = re.compile(
+    rf"\b(?P<part>{_NUMBER_WORD})\s+(?:(?:out\s+of|in|von|sur|em\s+cada|de\s+cada)\s+)(?P<all>{_NUMBER_WORD})\b"
+    r"(?!\s+(?:years?|days?|months?|decades?|weeks?|hours?|jahren?|ans|años|anos)\b)",
+    re.IGNORECASE,
+)
 _MULTIPLES = tuple(
     (re.compile(pattern, re.IGNORECASE), factor)
     for pattern, factor in (
-        (r"\bdoubl(?:ed|es)\b(?!\s+(?:CO|carbon|atmospheric))|\btwice\b|\btwo-?fold\b|\b(?:two|2)\s+times\b|\ba\s+factor\s+of\s+(?:two|2)\b"
+        (r"\bdoubl(?:ed|es)\b(?!\s+(?:CO|carbon|atmospheric))|\btwice\b|\b(?:two|2)-?fold\b|\b(?:two|2)\s+times\b|\ba\s+factor\s+of\s+(?:two|2)\b"
          r"|\bverdoppel\w*|\bdoppelt\b|\bdoubl(?:é|ée|ent)\b|\b(?:se\s+)?duplic(?:ó|a|aron|ado|ou|aram)\b|\bdobr(?:ou|aram|ado)\b",
          2.0),
-        (r"\btripl(?:ed|es)\b|\bthree-?fold\b|\b(?:three|3)\s+times\b|\ba\s+factor\s+of\s+(?:three|3)\b"
+        (r"\btripl(?:ed|es)\b|\b(?:three|3)-?fold\b|\b(?:three|3)\s+times\b|\ba\s+factor\s+of\s+(?:three|3)\b"
          r"|\bverdreifach\w*|\bdreimal\b|\btripl(?:é|ée|ent)\b|\btriplic(?:ó|a|aron|ado|ou|aram)\b", 3.0),
-        (r"\bquadrupl(?:ed|es)\b|\bfour-?fold\b|\b(?:four|4)\s+times\b|\ba\s+factor\s+of\s+(?:four|4)\b"
+        (r"\bquadrupl(?:ed|es)\b|\b(?:four|4)-?fold\b|\b(?:four|4)\s+times\b|\ba\s+factor\s+of\s+(?:four|4)\b"
          r"|\bvervierfach\w*|\bquadruplé\w*|\bcuadruplic\w+", 4.0),
-        (r"\b(?:five|5)\s+times\b|\bfive-?fold\b|\bverfünffach\w*", 5.0),
-        (r"\b(?:ten|10)\s+times\b|\bten-?fold\b|\bverzehnfach\w*", 10.0),
+        (r"\b(?:five|5)\s+times\b|\b(?:five|5)-?fold\b|\bverfünffach\w*", 5.0),
+        (r"\b(?:ten|10)\s+times\b|\b(?:ten|10)-?fold\b|\bverzehnfach\w*", 10.0),
         (r"\bhalv(?:ed|es)\b|\bhalbier\w*", 0.5),
     )
 )  # fmt: skip
@@ -250,6 +256,10 @@ def worded_figures(text: str) -> Iterator[WordedFigure]:
         for match in pattern.finditer(text):
             hedged = _HEDGED.search(text, max(0, match.start() - 30), match.start())
             yield WordedFigure(*match.span(), share, "share", _HEDGED_STEP if hedged else _SHARE_STEP)
+    for match in _PART_OF.finditer(text):
+        part, total = (NUMBER_WORDS[match[group].lower()] for group in ("part", "all"))
+        if part < total:
+            yield WordedFigure(*match.span(), 100 * part / total, "share", _SHARE_STEP)
     for pattern, factor in _MULTIPLES:
         for match in pattern.finditer(text):
             yield WordedFigure(*match.span(), factor, "times", _EXACT)

@@ -145,7 +145,7 @@ class Quantity:
     dated: bool = False
     """Whether it is a year for sure, as those of a period are."""
     worded: bool = False
-    """Whether words alone express it: a share, a multiple, a month or a rank."""
+    """Whether words alone express it, without a digit: a share, a multiple, a month or a rank."""
 
 
 def quantities(text: str, context: str = "") -> tuple[Quantity, ...]:
@@ -198,7 +198,7 @@ def backs(known: Quantity, wanted: Quantity) -> bool:
     value = known.value
     if wanted.unit is not None:
         if known.unit is None:
-            return False
+            return wanted.unit.kind == "day" and known.value == wanted.value
         if {known.unit.kind, wanted.unit.kind} == {"share", "times"}:
             return _is_change(*((known, wanted) if wanted.unit.kind == "share" else (wanted, known)))
         if not known.unit.is_kind_of(wanted.unit):
@@ -366,10 +366,18 @@ def _worded_place(text: str, plain: str, figure: WordedFigure) -> _Place:
     bound, first, last = (None, 0, 0)
     if figure.kind in ("share", "times"):
         bound, first, last = _bound(plain, figure.start, figure.end)
+    written = text[figure.start : figure.end].strip()
     quantity = Quantity(
-        text=text[figure.start : figure.end].strip(), value=figure.value, step=figure.step, unit=Unit(figure.kind, 1.0),
-        whole=False, yearly=False, worded=True, bound=bound, bounded=text[first:last].strip() if bound else "",
-    )  # fmt: skip
+        text=written,
+        value=figure.value,
+        step=figure.step,
+        unit=Unit(figure.kind, 1.0),
+        whole=False,
+        yearly=False,
+        worded=not any(map(str.isdigit, written)),
+        bound=bound,
+        bounded=text[first:last].strip() if bound else "",
+    )
     return _Place(figure.start, figure.end, quantity, 1.0, year_like=False)
 
 
