@@ -49,7 +49,7 @@ def check(text: str, group: CollectionGroup) -> tuple[CheckedSentence, ...]:
     return check_sentences(text, group, overstated=overstatement)
 
 
-def pairs(half: str, judge: SupportJudge | None, *, show: bool, limit: int | None) -> None:
+def pairs(half: str, judge: SupportJudge | None, *, show: bool, every: int) -> None:
     """Statuses and marks of the right and the false sentences of one half."""
     rows = [json.loads(line) for line in CLAIMS.read_text(encoding="utf-8").splitlines()]
     passages = {
@@ -59,7 +59,7 @@ def pairs(half: str, judge: SupportJudge | None, *, show: bool, limit: int | Non
     encoder = load_encoder()
     statuses: dict[str, Counter[str]] = {"false": Counter(), "true": Counter()}
     marked: dict[str, list[bool]] = {"false": [], "true": []}
-    own = [row for row in rows if "id" in row and (row["id"] % 2 == 1) == (half == "seen")][:limit]
+    own = [row for row in rows if "id" in row and (row["id"] % 2 == 1) == (half == "seen")][::every]
     for row in own:
         for truth in statuses:
             # A model reads its source alone; without one, all eight are there to be confused.
@@ -177,7 +177,7 @@ def main() -> None:
     parser.add_argument("--fever", type=Path, help="climate_fever.jsonl")
     parser.add_argument("--judge", help="model that reads each sentence with its passages")
     parser.add_argument("--base-url")
-    parser.add_argument("--limit", type=int, help="pairs of each half")
+    parser.add_argument("--every", type=int, default=1, help="take one in so many pairs, where a judge is slow")
     parser.add_argument("--show", action="store_true", help="print what was missed or marked wrongly: seen half only")
     given = parser.parse_args()
     if given.fever:
@@ -189,7 +189,7 @@ def main() -> None:
             model = ModelOptions(base_url=given.base_url).open_model(given.judge, Path(folder)) if given.judge else None
             for half in halves:
                 judge = None if model is None else SupportJudge(model)
-                pairs(half, judge, show=given.show and half == "seen", limit=given.limit)
+                pairs(half, judge, show=given.show and half == "seen", every=given.every)
             return
         for book in BOOKS:
             add_documents(book, f"primer:{book}", workspace=folder)
