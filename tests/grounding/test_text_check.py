@@ -177,6 +177,11 @@ def test_false_sentences_from_the_field_are_marked_and_right_ones_are_not(source
     assert not any(one.status == "supported" for one in found)
 
 
+def test_abbreviations_and_dates_end_no_german_sentence():
+    text = "Die Kosten lagen am 4. November 2016 bei 20,7 Mio. Euro bzw. 1,2 Mrd. Kronen. Sie sanken am 5. Dezember."
+    assert [one.text for one in checked(text)] == [text[:78].strip(), text[78:].strip()]
+
+
 def test_what_cannot_be_checked_is_said():
     with pytest.raises(InputError, match="empty"):
         checked(" ")

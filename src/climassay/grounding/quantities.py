@@ -20,6 +20,9 @@ When a passage has a quantity of a sentence:
   is a bound but for years, times, lengths and areas, over which something may happen or extend.
 - Years take no unit from what follows: "from 1.3 mm in 1901 to 1971 to 3.7 mm". A period may name its last year by two
   digits (2006–18). A century ("the 19th century") is also that of a period or decade within it.
+- Commas and points mean what the text's language and its other figures say (:mod:`climassay.grounding.numerals`).
+  Shares, multiples, months and ranks in words back figures ("two-thirds" for 67%), and only the text check
+  compares them.
 - Digits that the reader of a PDF has torn apart ("201 0–2019", "1. 5 °C") are joined first.
 """
 
