@@ -1,23 +1,35 @@
 """Reading which option a free answer chooses.
 
-An answer is normalised (characters, markup, special tokens), split into words of some classes (:data:`WORDS`, in about
-thirty languages), and each letter of an option gets a role from the words around it: stated as the answer, rejected, or
-only mentioned. The last statement counts. An answer that leaves several letters open, takes its statement back or
+An answer is normalised (``answer_text``), split into words of some classes (``answer_words.toml``, in about thirty
+languages), and each letter of an option gets a role from the words around it: stated as the answer, rejected, or only
+mentioned. The last statement counts. An answer that leaves several letters open, takes its statement back or
 contradicts itself chooses nothing: an unread answer can be asked about, a wrong letter is never noticed.
 """
 
-import ast
-import json
 import re
+import tomllib
 import unicodedata
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from enum import Flag, auto
 from functools import cache
-from typing import Any, NamedTuple
+from pathlib import Path
+from typing import NamedTuple
 
+from climassay.questions.types.multiple_choice.answer_text import (
+    bare_text,
+    is_variable,
+    normalise_answer,
+    repeated_option,
+    replace_boxes,
+    replace_json,
+)
+
+WORDS = Path(__file__).with_name("answer_words.toml")
+"""Words by the names of :class:`WordClass`."""
 MAX_RUN = 16
 """Maximum number of words between a letter and the word that makes it the answer."""
+MAX_WORDS_AROUND_LABEL = 40
+"""Maximum number of words of an answer whose only label, "(c)", is taken for its choice."""
 MAX_NESTING = 3
 """Maximum depth of answers within answers (a box in a tag in a JSON text)."""
 
@@ -62,116 +74,25 @@ class WordClass(Flag):
     """May follow a stated letter."""
     RETRACT = auto()
     """Takes back what was stated before."""
+    CLOSE = auto()
+    """Ends a sentence after its letter, for example Japanese "C です"."""
+    OBJECT = auto()
+    """A verb that says what is wrong with the option before it."""
 
 
 W = WordClass
-WORDS: dict[WordClass, str] = {
-    W.NOUN: """answer ans solution response conclusion key antwort antworten lösung réponse solution respuesta solución
-        resposta solução gabarito risposta soluzione antwoord oplossing svar svaret rätt-svar løsning vastaus odpowiedź
-        odpověď răspuns răspunsul válasz megoldás cevap yanıt ответ ответом відповідь απάντηση الإجابة الاجابة الجواب إجابة
-        جواب תשובה התשובה پاسخ جواب उत्तर जवाब উত্তর jawaban jawabannya đáp trả-lời
-        答案 正解 答え 答 解答 回答 解 정답 답 답은 คำตอบ""",
-    W.OPTION: """option choice letter alternative statement text item selection opción letra inciso literal alternativa
-        opção opcao escolha lettera opzione scelta auswahl wahl buchstabe auswahlmöglichkeit choix lettre proposition
-        optie keuze alternativ alternativet vaihtoehto opcja wariant možnost varianta litera opció lehetőség seçenek şık
-        şıkkı şıkkıdır seçeneği вариант варіант буква επιλογή الخيار خيار الحرف האפשרות אפשרות גזינה گزینه विकल्प বিকল্প
-        pilihan opsi phương lựa-chọn 选项 選項 選択肢 项 項 보기 선택지 번 ตัวเลือก ข้อ""",
-    W.GOOD: """correct right best better true accurate appropriate valid suitable proper richtig richtige richtigen korrekt
-        korrekte beste zutreffend wahr correcte bonne juste exacte vraie correcta correcto verdadera mejor correta correto
-        certa certo verdadeira melhor corretta corretto esatta giusta giusto migliore juist juiste goede correcte rätt
-        rätta riktig riktige riktigt rigtig rigtige korrekta oikea oikein poprawna prawidłowa právilná správná správně
-        corect corectă helyes doğru правильный правильная правильно верный верно верен правильна правильний вірна σωστή
-        σωστό الصحيحة الصحيح صحيحة صحيح הנכונה נכונה הנכון נכון صحیح درست सही সঠিক benar tepat đúng
-        正确 正確 正しい 正 最佳 맞습니다 옳습니다 맞는 옳은 ถูกต้อง ถูก""",
-    W.BAD: """wrong incorrect false inaccurate implausible out eliminated excluded ruled untrue unlikely falsch unzutreffend
-        fausse faux incorrecte incorrecta incorrecto falsa falso errada errado incorreta sbagliata sbagliato errata fout
-        onjuist fel galt forkert feil väärä błędna niepoprawna nesprávná greșit gresit hibás helytelen yanlış неверный
-        неправильный неверно неправильно хибна λάθος خاطئة خطأ خاطئ שגויה שגוי غلط نادرست गलत ভুল salah sai
-        错误 錯誤 错 錯 間違い 誤り 誤 틀렸습니다 틀린 ผิด""",
-    W.LINK: """is was are be being been it's that's seems appears would should must will has have 's ist lautet wäre sei heißt est
-        serait es sería seria é è sarebbe são sono zou zijn är er on to jest brzmi je este e jest це это είναι هي هو
-        היא הוא است हैं है হল হলো adalah ialah yaitu là คือ เป็น 是 为 為 应该是 應該是 应为 應為 は が 은 는 이 가
-        : = => → ⇒ -> ➡""",
-    W.IT: "it this that they it's that's es das ça c'est cela eso isso isto ciò het det dat",
-    W.CHOOSE: """choose chose pick picked select selected say go going with opt vote guess think believe wähle nehme entscheide choisis
-        opte sélectionne elijo escojo elegiría selecciono escolho seleciono scelgo seleziono kies väljer velger vælger
-        valitsen wybieram volím aleg választom seçiyorum выбираю обираю επιλέγω أختار בוחר memilih pilih chọn
-        选 选择 選 選択 選びます 選擇 选擇 선택 เลือก""",
-    W.MATCH: """leaves leaving remains matches match fits describes corresponds represents captures reflects states
-        consistent supported""",
-    W.SO: """therefore thus hence so consequently accordingly => → ⇒ -> ➡ ∴ daher also somit folglich donc ainsi luego
-        entonces portanto então logo quindi dunque perciò dus därför altså derfor siksi więc zatem tedy deci tehát
-        dolayısıyla поэтому следовательно отже άρα إذن لذلك לכן بنابراین इसलिए অতএব jadi vậy
-        因此 所以 故 因而 したがって よって 따라서 ดังนั้น""",
-    W.FILL: """the an my our your final most very likely probably clearly definitely certainly obviously surely simply just
-        only single here there one question questions of for among given following from option options choices answers both
-        all us me i'd i'll i we he she am can do does these those above list passage response
-        die der das den dem deine meine mein richtigste endgültige ich zur diese dieser frage le la les l' un une ma mon
-        finale l'option l'alternative à cette question de el lo los las una mi por tanto lo-tanto o os as um uma minha a il
-        lo gli mia finale al alla het de mijn dit op deze vraag det den mitt min mit slutliga endelige to moja ostateczna
-        az a końcowa final doğrusu bu sorunun мой на этот вопрос окончательный это η το الصحيح هذا ה של את یک सबसे सही
-        yang paling câu trả lời án phương lựa ที่ ของ 最终 最終 最 的 の に を と 我 我的 我们 我認為 我认为 都 应该 應該
-        は が って 은 는 이 가 을 를 다음""",
-    W.LEAD: """sure okay ok certainly yes well definitely probably likely alright great course absolutely here final
-        klar gut bien sûr oui claro sí sim certo ja jah да конечно 好的 好 はい 네""",
-    W.NOT: """not n't never no none neither nor cannot without except isn't wasn't can't don't doesn't won't aren't nicht
-        kein keine keiner weder pas ni aucune aucun ninguna ninguno não nem nenhuma non né nessuna niet geen inte ingen
-        ikke ei nie není ne nu nem değil не ни ні δεν όχι ليس ليست لا לא אין نیست نه नहीं নয় bukan tidak không
-        不 不是 并非 並非 非 没有 沒有 没 沒 ではない ではありません じゃない でない 아닙니다 아니 아닌 ไม่ ไม่ใช่""",
-    W.EXCLUDE: """exclude rule eliminate reject discard dismiss excludes rules eliminates rejects ruling eliminating
-        excluding rejecting ausschließen éliminer exclure descartar descarto eliminar elimino excluir escludere
-        排除 除外 제외""",
-    W.AND: """and or nor vs versus und oder et ou y o u e ed en of och eller og ja tai i lub albo nebo și sau és vagy ve veya
-        и или та або και ή و أو או یا और या ও বা dan atau và hoặc 和 或 与 與 及 と か や 과 와 또는 และ หรือ
-        / & + , 、 ، ; ~""",
-    W.BUT: """but however instead rather aber sondern jedoch mais pero sino mas ma però bensì maar men utan vaan ale lecz
-        dar hanem ama а но але αλλά بل لكن אלא אבל بلکه लेकिन tetapi melainkan nhưng mà 但 但是 而是 しかし 하지만 แต่""",
-    W.IF: """if unless suppose supposing assuming whether were wenn falls si sauf se als indien om hvis jos jeśli když dacă ha
-        eğer если якщо αν إذا אם اگر यदि jika nếu 如果 若 もし 만약 ถ้า""",
-    W.DOUBT: """could might may perhaps maybe possibly tempting tempted mistake mistakenly wrongly many some people students
-        often common commonly distractor trap thought considered initially first guess-that könnte vielleicht viele manche
-        dachte zuerst pourrait peut-être certains beaucoup podría quizás tal-vez muchos poderia talvez muitos potrebbe
-        forse molti misschien kanske kanskje może возможно может 可能 也许 也許 かも かもしれません 아마""",
-    W.BECAUSE: """because since as for which due given weil da denn parce car puisque porque pues ya pois perché poiché omdat
-        want eftersom fordi ponieważ protože deoarece mert çünkü потому так тому γιατί لأن כי زیرا क्योंकि কারণ karena vì
-        因为 因為 ので から 왜냐하면 because,""",
-    W.RETRACT: """wait reconsider correction scratch oops mistake error moment moment, korrektur attends espera 等等 等一下
-        待って 잠깐""",
-}
-_CLOSING_WORDS = frozenset(
-    "です である だ 입니다 이다 예요 이에요 है हैं है। است şıkkıdır şıkkı dır ครับ ค่ะ यह च bulur 的 吧 呢 項 项 번".split()
-)
-"""Words that end a sentence after its letter, for example ``D です``."""
 _UNSPACED = "\u0e00-\u0e7f\u1100-\u11ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af"
 _WORD_CHARACTER = rf"(?:(?![{_UNSPACED}\u0964\u0965])[\w\u0900-\u0dff\u064b-\u065f\u0591-\u05c7])"
 _OPENING = frozenset("\"'“‘«„([{<‹「『〈《【*_`$‚•▪●")
 _QUOTES = frozenset("\"'”’»)]}>›」』〉》】*_`$“‘")
 _MARKS = frozenset(".,:;!…。،।；")
 _SENTENCE_ENDS = frozenset(".!?。！？।;\n")
-_SENTENCE_MARKS = re.compile(r"[.!?。！？।]")
 _LATIN = {
     **dict(zip("АВСЕНІЈКМОРЅТХУасеіјорѕхуԁһ", "ABCEHIJKMOPSTXYaceijopsxydh", strict=True)),
     **dict(zip("ΑΒΕΖΗΙΚΜΝΟΡΤΥΧ", "ABEZHIKMNOPTYX", strict=True)),
     **dict(zip("ᴀʙᴄᴅᴇꜰɢʜɪᴊ", "abcdefghij", strict=True)),
 }
 """Cyrillic, Greek and small capital letters that look like a Latin one."""
-_SQUARED = {code: chr(65 + (code - base)) for base in (0x1F130, 0x1F150, 0x1F170) for code in range(base, base + 26)}
-_SPECIAL = re.compile(
-    r"<\|[^<>|\n]{1,40}\|>|</?s>|<(?:bos|eos|pad|unk|(?:start|end)_of_turn)>|\[/?INST\]|\[(?:BOS|EOS)\]", re.IGNORECASE
-)
-_ROLES = frozenset(("assistant", "model", "final", "ai", "bot", "assistantfinal"))
-_OTHER_ROLES = frozenset(("user", "system", "human", "tool"))
-_ROLE = re.compile(r"\A\s*(?:assistant|model|ai|bot)\s*[:\n]", re.IGNORECASE)
-_NEXT_QUESTION = re.compile(
-    r"\n\W{0,6}(?:question|q|user|human|frage|pregunta|pergunta|domanda|问题|問題|질문)\s*\d*\W{0,3}[:：]", re.IGNORECASE
-)
-_TAGS = re.compile(r"</?\s*(?:final[_ ]?)?(?:answer|final|choice|option|result|output)\s*>", re.IGNORECASE)
-_BOX = re.compile(r"\\(?:boxed|fbox)\s*\{")
-_LATEX = re.compile(r"\\(?:text|math)\w*\s*(?=\{)|\\[()\[\],;! ]|\\(?=[*_$])")
-_EMPHASISED = re.compile(r"(?<!\w)(\*{1,3}|_{1,3}|`)[\s(\[]*([^\W\d_])[)\].:]*\1(?!\w)")
-_ABBREVIATED = re.compile(r"\bans\.", re.IGNORECASE)
-_SECOND_THOUGHT = re.compile(r"\bon second thoughts?\b", re.IGNORECASE)
-_ANSWER_KEYS = re.compile(r"(?:final|correct|chosen|selected|my|the|best)?[_\s-]*(?:answer|choice|option|letter|response)s?\Z", re.IGNORECASE)
 _VOWELS = frozenset("aeiouy")
 """Letters that are words of their own in some language ("a", Italian "e" and "i", Portuguese "o", Spanish "y")."""
 
@@ -199,7 +120,7 @@ class Statement(NamedTuple):
 
     letter: int | None
     explicit: bool
-    """False if an option is only called correct ("C is correct")."""
+    """False if an option is only called correct ("C is correct") or is the last line, which overrules no letter."""
     position: int
     end: int
 
@@ -222,116 +143,23 @@ def chosen_option(text: str, options: int, texts: Sequence[str] = ()) -> int | N
 
 
 def _read(text: str, options: int, texts: Sequence[str], depth: int) -> int | None:
-    text = _normalise(text)
-    found, value = _json_answer(text)
-    if found:
-        return _read(value, options, texts, depth - 1) if isinstance(value, str) and depth else None
-    text = _without_boxes(text, options, depth)
-    reader = _Reader(text, options)
+    text = normalise_answer(replace_json(text))
+    text = replace_boxes(text, lambda content: _read(content, options, (), depth - 1) if depth else None)
+    reader = _Reader(text, options, texts)
     chosen = reader.choice()
-    if texts:
-        if chosen is not None and reader.contradicted(chosen, texts):
-            return None
-        if chosen is None and not reader.mentions:
-            return _repeated(text, texts)
-    return chosen
-
-
-def _normalise(text: str) -> str:
-    """Return an answer's text without thoughts, special tokens, invisible characters and markup."""
-    text = text.rpartition("</think>")[2]
-    if text.lstrip().startswith("<think>"):
-        return ""
-    text = unicodedata.normalize("NFKC", text).translate(_SQUARED)
-    text = "".join(
-        character
-        for character in text
-        if unicodedata.category(character) != "Cf" and not 0xFE00 <= ord(character) <= 0xFE0F
-    )
-    for segment in _SPECIAL.split(text):
-        bare = segment.strip().casefold()
-        if bare in _OTHER_ROLES:
-            return ""
-        if bare and bare not in _ROLES:
-            text = segment
-            break
-    for role in _OTHER_ROLES:
-        text = re.split(rf"\n{role}\n", text)[0]
-    text = _ROLE.sub("", text)
-    if (following := _NEXT_QUESTION.search(text)) and text[: following.start()].strip():
-        text = text[: following.start()]
-    text = _SECOND_THOUGHT.sub("wait", _ABBREVIATED.sub("ans:", text))
-    text = _TAGS.sub(lambda tag: "\n" if tag[0][1] == "/" else "\nanswer: ", text)
-    text = _LATEX.sub(" ", text)
-    return _EMPHASISED.sub(r" (\2) ", text).replace("**", "")
-
-
-def _json_answer(text: str) -> tuple[bool, Any]:
-    """Return whether a text has a JSON object with an answer, and the answer of the last such object."""
-    found, value = False, None
-    position = 0
-    for _ in range(20):
-        position = text.find("{", position)
-        if position < 0:
-            break
-        data: Any = None
-        end = position + 1
-        with suppress(ValueError, RecursionError):
-            data, end = json.JSONDecoder(strict=False).raw_decode(text, position)
-        if data is None and 0 < (closing := text.find("}", position)) < position + 2000:
-            with suppress(ValueError, SyntaxError, RecursionError, MemoryError, TypeError):
-                data, end = ast.literal_eval(text[position : closing + 1]), closing + 1
-        if isinstance(data, dict):
-            for key in data:
-                if isinstance(key, str) and _ANSWER_KEYS.fullmatch(key.strip()):
-                    found, value = True, data[key]
-        position = max(end, position + 1)
-    return found, value
-
-
-def _without_boxes(text: str, options: int, depth: int) -> str:
-    r"""Replace each ``\boxed{...}`` by the statement that it makes, or by a word if it holds something else."""
-    parts = []
-    position = 0
-    for box in _BOX.finditer(text):
-        if box.start() < position:
-            continue
-        level, end = 1, box.end()
-        while end < len(text) and level:
-            level += {"{": 1, "}": -1}.get(text[end], 0)
-            end += 1
-        content = text[box.end() : end - (level == 0)]
-        letter = _read(content, options, (), depth - 1) if depth and len(content) < 300 else None
-        several = letter is None and len(re.findall(r"(?<!\w)[A-Za-z](?!\w)", content)) > 1 and "\\" not in content
-        stated = "formula" if letter is None else f"answer: {chr(97 + letter)}"
-        parts += [text[position : box.start()], "\n", "answer: a or b" if several else stated, "\n"]
-        position = end
-    return "".join([*parts, text[position:]])
-
-
-def _repeated(text: str, texts: Sequence[str]) -> int | None:
-    """Return the index of the only option whose text is the whole answer."""
-    bare = _bare(re.sub(r"\A(?:\W*the)?(?:\W*(?:correct|final|best))?\W*answer\s*(?:is|:)\W*", "", text, flags=re.I))
-    matching = [index for index, option in enumerate(texts) if _bare(unicodedata.normalize("NFKC", option)) == bare]
-    if len(matching) != 1:
-        matching = [index for index in matching if _bare(texts[index], fold=False) == _bare(text, fold=False)]
-    return matching[0] if len(matching) == 1 else None
-
-
-def _bare(text: str, fold: bool = True) -> str:
-    words = " ".join(re.sub(r"[*_`]", "", text).split()).strip(" \t.\"'“”‘’«»()[]")
-    return words.casefold() if fold else words
+    if chosen is None:
+        return repeated_option(text, texts) if texts and not reader.mentions else None
+    return None if reader.contradicted(chosen, texts) else chosen
 
 
 @cache
 def _lexicon() -> tuple[dict[str, WordClass], re.Pattern[str]]:
     """Return the classes of each word, and a pattern that splits a text into words and marks."""
     classes: dict[str, WordClass] = {}
-    for word_class, words in WORDS.items():
-        for word in words.split():
-            folded = _folded(word)
-            classes[folded] = classes.get(folded, W(0)) | word_class
-    unspaced = sorted((word for word in {*classes, *_CLOSING_WORDS} if re.match(f"[{_UNSPACED}]", word)), key=len)
+    for name, words in tomllib.loads(WORDS.read_text(encoding="utf-8")).items():
+        for word in map(_folded, words.split()):
+            classes[word] = classes.get(word, W(0)) | W[name]
+    unspaced = sorted((word for word in classes if re.match(f"[{_UNSPACED}]", word)), key=len)
     phrases = "|".join(map(re.escape, reversed(unspaced)))
     pattern = rf"{phrases}|[{_UNSPACED}]|{_WORD_CHARACTER}+(?:['’–-]{_WORD_CHARACTER}+)*|=>|->|\n|[^\s\w]"
     return classes, re.compile(pattern)
@@ -348,8 +176,9 @@ def _folded(word: str) -> str:
 class _Reader:
     """One normalised answer with its words, its letters, and what is stated of them."""
 
-    def __init__(self, text: str, options: int) -> None:
+    def __init__(self, text: str, options: int, texts: Sequence[str] = ()) -> None:
         self.text = text
+        self.texts = texts
         self.tokens = tuple(self._tokenise(text, options))
         self.mentions = tuple(self._group())
         self.rejected: list[tuple[int, int]] = []
@@ -363,7 +192,11 @@ class _Reader:
         last = statements[-1]
         explicit = [statement for statement in statements if statement.explicit]
         if not last.explicit and explicit and explicit[-1].letter != last.letter:
-            between = self.tokens[explicit[-1].end : last.position]
+            stated, position = explicit[-1].end, last.position
+            between = (
+                *self.tokens[stated : min(stated + 8, position)],
+                *self.tokens[max(stated, position - 12) : position],
+            )
             if not any(token.classes & (W.NOT | W.RETRACT | W.BUT) or token.text == "?" for token in between):
                 return None
         if last.letter is None:
@@ -373,12 +206,14 @@ class _Reader:
         rest = self.tokens[last.end + 1 :]
         return None if any(token.classes & W.RETRACT for token in rest) or self._unsaid(rest) else last.letter
 
-    def contradicted(self, letter: int, texts: Sequence[str]) -> bool:
-        """Return whether the text of another option follows the letter's last mention as its wording."""
+    def contradicted(self, letter: int, texts: Sequence[str]) -> bool | None:
+        """Return whether another option's text follows the letter's last mention; None if no option's text does."""
         for mention in reversed(self.mentions):
             if mention.letters == (letter,):
-                following = _bare(self.text[self.tokens[mention.last].end :].lstrip(" \t)].:,-–—*\"'(").split("\n")[0])
-                wordings = [_bare(unicodedata.normalize("NFKC", option)) for option in texts]
+                following = bare_text(
+                    self.text[self.tokens[mention.last].end :].lstrip(" \t)].:,-–—*\"'(").split("\n")[0]
+                )
+                wordings = [bare_text(unicodedata.normalize("NFKC", option)) for option in texts]
                 begun = [
                     index
                     for index, wording in enumerate(wordings)
@@ -387,7 +222,8 @@ class _Reader:
                 if begun:
                     longest = max(begun, key=lambda index: len(wordings[index]))
                     return wordings[longest] != wordings[letter]
-        return False
+                return None
+        return None
 
     # Words and letters
 
@@ -401,13 +237,15 @@ class _Reader:
                 latin = _LATIN.get(word, word).casefold()
                 code = ord(latin) - 97
                 before = text[match.start() - 1] if match.start() else ""
-                if 0 <= code < options and before not in ("°", "º", "\\"):
+                if 0 <= code < options and before not in ("°", "º", "\\") and not is_variable(text, *match.span()):
                     letter = code
             known = classes.get(_folded(word), W(0))
             if "'" in word or "’" in word:
                 known |= W.NOT if _folded(word).endswith("n't") or _folded(word).startswith("n'") else W(0)
                 if not known and re.fullmatch(r"(?:it|that|here|what|answer|option|c|qu|d)'\w+", _folded(word)):
                     known = W.IT | W.LINK
+            if _folded(word) == "wait" and not re.search(r"(?:\A|[.!?,;:…—–\n(-])\s*\Z", text[: match.start()][-4:]):
+                known &= ~W.RETRACT
             if _folded(word) == "also" and text[: match.start()].rstrip(" ")[-1:] not in ("", ".", "\n", "!", "?", ";"):
                 known &= ~W.SO  # the English word, not the German one
             yield Token(word, known, letter, match.start(), match.end())
@@ -441,7 +279,9 @@ class _Reader:
             if token.classes & W.AND and token.text != ";":
                 joins += 1
                 commas += token.text in (",", "、", "،")
-            elif token.classes & W.NOT or not (token.classes & W.OPTION or token.text in _OPENING | {"the"}):
+            elif token.classes & W.NOT or not (
+                token.classes & (W.OPTION | W.DOUBT) or token.text in _OPENING | {"the"}
+            ):
                 return None
             following += 1
         return None
@@ -463,7 +303,7 @@ class _Reader:
                 return True
         if after in ("'", "’") and glued and self._text(following + 2) != after and not self._opened(position):
             return True
-        if letter == "I" and after == ",":
+        if letter == "I" and (after == "," or re.search(r"\bII[.):]", self.text)):
             return True
         before = self.tokens[position - 1] if position else None
         if before is not None and before.text == "." and before.end == token.start and letter.islower():
@@ -480,8 +320,13 @@ class _Reader:
             return True
         classes = self._class(following)
         return not (
-            classes & (W.LINK | W.NOT | W.BECAUSE | W.AND | W.BUT | W.GOOD | W.MATCH)
-            or _folded(after) in _CLOSING_WORDS
+            classes & (W.LINK | W.NOT | W.BECAUSE | W.AND | W.BUT)
+            or (classes & W.MATCH and letter.isupper())
+            or (
+                _folded(after) in ("best", "most", "only", "therefore")
+                and self._class(following + 1) & (W.MATCH | W.LINK)
+            )
+            or classes & W.CLOSE
             or (self._opened(position) and after in _QUOTES)
         ) or (classes & W.BECAUSE == W.BECAUSE and _folded(after) in ("given", "due", "which", "for"))
 
@@ -508,6 +353,8 @@ class _Reader:
         closed = self._closed(mention)
         clause = self._clause(start)
         letter = mention.letters[0] if len(mention.letters) == 1 else None
+        if self._heads_section(mention):
+            return None
         excluded = bool(clause & W.EXCLUDE) or bool(before & W.EXCLUDE)
         corrects = bool(before & W.BUT) and closed and any(position < mention.first for _, position in self.rejected)
         if not corrects and ((clause | before) & (W.NOT | W.BAD) or excluded or negated):
@@ -516,7 +363,6 @@ class _Reader:
             return None
         if (clause | before) & (W.IF | W.DOUBT) or self._asked(mention):
             return None
-        single_line = self._alone(mention)
         explicit = closed and (
             bool(before & W.NOUN)
             or bool(before & W.CHOOSE)
@@ -525,13 +371,25 @@ class _Reader:
             or bool(before & (W.IT | W.MATCH) and before & (W.LINK | W.MATCH))
             or bool(before & W.SO)
             or corrects
-            or single_line
             or self._leads(mention)
         )
-        called_correct = bool(after & (W.GOOD | W.NOUN) and after & W.LINK) or bool(after & W.MATCH)
-        if not (explicit or called_correct):
+        called_correct = (
+            bool(after & (W.GOOD | W.NOUN) and after & W.LINK)
+            or bool(after & W.MATCH)
+            or self._alone(mention)
+            or self._praised(mention)
+        )
+        if not (explicit or called_correct) or (self._labels(mention) and self._begins_list(mention)):
             return None
         return Statement(letter, explicit, mention.first, mention.last)
+
+    def _praised(self, mention: Mention) -> bool:
+        """Return whether a verb after a letter says that the option fits best ("C best describes")."""
+        adverb = self._skip(mention.last + 1, _QUOTES)
+        verb = self._text(adverb + 1)
+        return (
+            _folded(self._text(adverb)) in ("best", "correctly", "accurately") and verb.endswith("s") and len(verb) > 3
+        )
 
     def _before(self, position: int) -> tuple[WordClass, int]:
         """Return the classes of the words of a statement before a letter, and where these words begin."""
@@ -561,6 +419,8 @@ class _Reader:
                 break
             elif token.classes & run:
                 classes |= token.classes
+            elif _folded(token.text) in ("each", "every", "any"):
+                return classes & ~W.OPTION, index + 1
             elif token.letter is not None and _LATIN.get(token.text, token.text).casefold() in _VOWELS:
                 if not self._is_word(index):
                     break
@@ -582,16 +442,12 @@ class _Reader:
             if token.classes & (W.NOT | W.BAD):
                 return W(0), True
             if not (token.classes & run or token.text in (_OPENING | _QUOTES) - {"("}):
-                if index == self._skip(position + 1, _QUOTES) and _folded(token.text) in _REJECTING:
+                if index == self._skip(position + 1, _QUOTES) and token.classes & W.OBJECT:
                     return W(0), True
                 break
-            classes |= token.classes
+            # "C is correct", not "C correct is".
+            classes |= token.classes if classes & W.LINK else token.classes & ~(W.GOOD | W.NOUN)
             index += 1
-        if classes & W.GOOD and not classes & (W.LINK | W.MATCH):
-            classes &= ~W.GOOD
-        if classes & W.NOUN and classes & W.LINK and not classes & W.GOOD and not classes & W.FILL:
-            # "C is answer" in languages without articles.
-            return classes, False
         return classes, False
 
     def _closed(self, mention: Mention) -> bool:
@@ -607,7 +463,7 @@ class _Reader:
             return not (token.text in "-–" and token.end < len(self.text) and self.text[token.end].isalnum())
         if self._bracketed(mention):
             return not token.classes & W.LINK or bool(self._after(mention.last)[0] & W.GOOD)
-        if _folded(token.text) in _CLOSING_WORDS or token.classes & (W.BECAUSE | W.AND | W.BUT | W.NOT):
+        if token.classes & (W.CLOSE | W.BECAUSE | W.AND | W.BUT | W.NOT):
             return True
         after, _ = self._after(mention.last)
         return bool(after & (W.GOOD | W.NOUN) and after & (W.LINK | W.OPTION))
@@ -621,7 +477,12 @@ class _Reader:
         same_clause = True
         for index in range(start - 1, max(-1, start - 40), -1):
             token = self.tokens[index]
-            if token.text in _SENTENCE_ENDS or token.classes & W.BUT or self._answers_no(index) or (token.classes & W.SO and token.text.isalpha()):
+            if (
+                token.text in _SENTENCE_ENDS
+                or token.classes & W.BUT
+                or self._answers_no(index)
+                or (token.classes & W.SO and token.text.isalpha())
+            ):
                 break
             if token.text in (",", ":", "，") or token.letter is not None:
                 same_clause = same_clause and token.letter is not None
@@ -664,29 +525,48 @@ class _Reader:
             first -= 1
         while last + 1 < len(self.tokens) and not self._is_content(self.tokens[last + 1]):
             last += 1
-        return last + 1 == len(self.tokens) and self._text(first - 1) in ("", "\n")
+        is_long = len(self.tokens) > MAX_WORDS_AROUND_LABEL and self._text(mention.first).islower()
+        is_last = last + 1 == len(self.tokens) and self._text(first - 1) in ("", "\n")
+        return is_last and (not is_long or self._bracketed(mention))
 
     def _leads(self, mention: Mention) -> bool:
         """Return whether an answer begins with a letter, and is no list of the options."""
         opening = self.tokens[: mention.first]
         if any(self._is_content(token) and not token.classes & (W.LEAD | W.OPTION | W.SO) for token in opening):
             return False
-        if any(token.text in ("?",) for token in opening):
+        if any(token.text == "?" for token in opening):
             return False
+        line = self.text[self.tokens[mention.first].start :].split("\n")[0]
+        if self._text(mention.last + 1) in (")", ".") and len(line.split()) > MAX_WORDS_AROUND_LABEL:
+            # Rather part (a) of a solution, unless it is the option with its text.
+            return len(mention.letters) == 1 and self.contradicted(mention.letters[0], self.texts) is False
+        return not self._begins_list(mention) and not self._repeats(mention)
+
+    def _begins_list(self, mention: Mention) -> bool:
+        """Return whether a letter is the first label of a list of options."""
         line_end = self._text(self._skip(mention.last + 1, _QUOTES)) in ("\n", "")
         for other in self.mentions:
             if other.first <= mention.last or not self._labels(other):
                 continue
             if len(mention.letters) > 1:
-                return True
+                return False
             begins_list = mention.letters[0] == 0 or other.letters[0] == mention.letters[0] + 1
             explained = any(
-                token.classes & (W.BAD | W.BECAUSE) or _folded(token.text) in ("explanation", "reason", "reasoning", "why")
+                token.classes & (W.BAD | W.BECAUSE)
+                or _folded(token.text) in ("explanation", "reason", "reasoning", "why")
                 for token in self.tokens[mention.last : other.first]
             )
             if begins_list and not (explained or line_end):
-                return False
-        return not self._repeats(mention)
+                return True
+        return False
+
+    def _heads_section(self, mention: Mention) -> bool:
+        """Return whether "Option A:" begins a line within a longer answer."""
+        option = mention.first - 1
+        while option >= 0 and self._text(option) in _OPENING:
+            option -= 1
+        heading = self._class(option) & W.OPTION and self._text(self._skip(mention.last + 1, _QUOTES)) == ":"
+        return bool(heading) and option > 0 and self._text(option - 1) == "\n"
 
     def _labels(self, mention: Mention) -> bool:
         """Return whether a letter stands before something as its label, at the beginning of a line or clause."""
@@ -702,14 +582,24 @@ class _Reader:
         return following < len(self.tokens) and self.tokens[following].letter is not None
 
     def _unsaid(self, rest: Sequence[Token]) -> bool:
-        """Return whether what follows a statement begins with a denial, as "The answer is A? No." does."""
+        """Return whether what follows a statement denies it, as "A? No." and "A, but this is not right" do."""
         words = [token for token in rest if self._is_content(token)]
-        return len(words) == 1 and bool(words[0].classes & W.NOT)
+        if len(words) == 1:
+            return bool(words[0].classes & W.NOT)
+        objected = False
+        for token in rest:
+            if token.text in _SENTENCE_ENDS or (objected and token.letter is not None):
+                break
+            if objected and token.classes & (W.NOT | W.BAD):
+                return True
+            objected = objected or bool(token.classes & W.BUT)
+        return False
 
     def _only_label(self) -> int | None:
         """Return the only letter written as a label, if nothing in the answer is rejected or doubted."""
         unclear = W.NOT | W.BAD | W.EXCLUDE | W.DOUBT | W.IF | W.RETRACT
-        if any(token.classes & unclear for token in self.tokens):
+        words = sum(self._is_content(token) for token in self.tokens)
+        if words > MAX_WORDS_AROUND_LABEL or any(token.classes & unclear for token in self.tokens):
             return None
         letters = set()
         for mention in self.mentions:
@@ -721,6 +611,3 @@ class _Reader:
                 letters.update(mention.letters)
         others = {letter for mention in self.mentions for letter in mention.letters} - letters
         return letters.pop() if len(letters) == 1 and not others else None
-
-
-_REJECTING = frozenset("ignores fails confuses contradicts cannot describes-weather doesn't isn't can't lacks misses".split())
