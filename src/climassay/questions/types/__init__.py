@@ -132,8 +132,14 @@ class QuestionType:
         """What a perfect model writes."""
         return question.answer if question.correct is None else self.labels(question.options)[question.correct]
 
-    def choice(self, text: str, options: int) -> int | None:
-        """Which of so many options an answer names; None where it names none."""
+    def choice(self, text: str, options: int, texts: Sequence[str] = ()) -> int | None:
+        """Return the index of the option that an answer names, or None if it names none.
+
+        Args:
+            text: A model's answer.
+            options: Number of options.
+            texts: Their texts in the order shown, if they are known.
+        """
         raise NotImplementedError
 
     def answer(self, text: str) -> str:

@@ -2,14 +2,13 @@
 
 import random
 import re
-import unicodedata
 from collections import Counter
 from collections.abc import Sequence
-from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from climassay.errors import InputError
-from climassay.questions.types import LETTERS, Content, Lengths, QuestionType, option_letter
+from climassay.questions.types import LETTERS, Content, Lengths, QuestionType
+from climassay.questions.types.multiple_choice.answers import chosen_option
 
 if TYPE_CHECKING:
     from climassay.questions.types import Question
@@ -18,79 +17,6 @@ DISTRACTORS = 3
 OPTIONS = DISTRACTORS + 1
 OPTION_MARK = re.compile(r"^\s*\(?([A-Za-z])\s*[).:]\s*")
 _LABEL = re.compile(r"\(?([A-Da-d1-4])[.):]\s+(?=\S)")
-
-
-# What stands around a letter, and what is said of it; cases are ignored.
-_OPEN = r"[\s*_`\"'“‘«„(\[{<>$#•（［【「-]{0,20}"
-_CLOSE = r"[*_`\"'“”’»)\]}>$）］】」]"
-_MARK = r"\s*[.,:;!。，：；！]"
-_WHOLE = r"(?![^\W_]|_\w|['’–-]\w)"
-"""The letter is no beginning of a word, as in "C_4" or "c-axis"."""
-_NO_ARTICLE = (
-    r"(?!a[^\S\n]+(?!\([^()]*\)\W*\Z)[^\w\n.,;:–—-]*(?!(?:is|are|and|or|nor|but|because|since|as|would|seems)\b)\w)"
-)
-_IS = (
-    r"(?:is|was|(?:would|must|should|will|has\s+to)\s+be|est|es|ist)\b"
-    r"(?:\s+(?:most\s+)?(?:likely|probably|clearly|therefore)\b)?"
-)
-_RIGHT = (
-    r"\s+(?:is|are|would\s+be|seems)(?:\s+(?:both|all|the|an?|most|clearly|only|single|probably|likely|best|correct|right))*"
-    r"\s+(?:correct|right|best|better|true|answer)\b"
-)
-_OTHER_VERB = (
-    rf"(?!{_CLOSE}{{0,6}}(?!{_RIGHT})\s+(?:is|isn|are|was|can|cannot|could|does|doesn|would|seems|has|ignores|fails|confuses"
-    r"|describes|contradicts)\b)"
-)
-_REASON = r"\s+(?:because|since|as)\b"
-_END = rf"(?:{_CLOSE}|{_MARK}|\s*\n|\s*\Z|\s+[-–—](?:\s|\Z)|—|\s+\([^()]*\)\W*\Z|{_REASON}|{_RIGHT})"
-_NOUN = r"(?:the\s+)?(?:option|choice|answer|letter|text|statement|response)"
-_REJECTED = r"(?![\s\S]*(?:\b(?:not|never|wrong|incorrect|false|exclud\w*|eliminat\w*|rule\w*)\b|n['’]t\b))"
-"""Nothing in the text rejects an option."""
-_SAYING = (
-    r"(?<!wrong )(?<!incorrect )(?<!false )(?<!not )(?<![^\W_])(?:"
-    r"(?:answer|option|choice|letter|correct|solution)(?:\s+(?:here|(?:to|of|among)\s+(?:this|the|these)(?:\s+question)?))?"
-    rf"(?:[^\w\n]{{0,6}}[:=>\n–—]|\s+-\s|\s+{_IS})|it['’]s\b"
-    rf"|(?:it|réponse|respuesta|antwort)\s+{_IS}|答案\s*[是为為：:])"
-    rf"[\s:=–—-]{{0,9}}{_OPEN}(?:{_NOUN}\b[\s:]{{0,9}}{_OPEN})?"
-)
-"""Before a letter that is said to be the answer: "The answer would be", "**Answer:**", "<answer>"."""
-
-
-def letter_pattern(options: int) -> str:
-    """A regular expression that finds the letter that an answer chooses; ignore the case.
-
-    At most one of its groups takes part in a match; where none does, the answer leaves several letters open. The first
-    of these that is found counts: a letter in a box; one that the answer begins with ("c) ...", "Option **C**", "C is
-    correct"); one that is said to be the answer ("the answer would be", "Answer:"); one that is called correct; and,
-    where nothing is rejected, one that is chosen, named as an option, or the only one written as a label, "(c)". An
-    article "A" is no letter, and thoughts before ``</think>`` are passed over.
-    """
-    last = option_letter(options - 1)
-    letter = f"[a-{last}ａ-{chr(ord(last) + 0xFEE0)}]"
-    other = rf"{_OPEN}{_NO_ARTICLE}{letter}{_WHOLE}"
-    several = (
-        rf"{letter}{_WHOLE}{_CLOSE}{{0,6}}(?:\s*[/&+]|\s*,\s*(?:and\s|or\s)?(?!{other}{_CLOSE}{{0,6}}\s+is\b)"
-        rf"|\s+(?:and|or|nor)\s)\s*(?:{_NOUN}\s+)?{other}"
-    )
-    one = rf"(?:{several}|{_NO_ARTICLE}({letter}){_WHOLE}{_OTHER_VERB})"
-    label = r"(?<!\w){}(?:(?<=\(.)\)|(?<=[.,:;] .)\)|(?<=\*\*.)\.?\*\*)"
-    unlabelled = rf"(?:(?!{label.format(letter)})[\s\S])*"
-    ways = (
-        rf"[\s\S]*?\\boxed\s*\{{\s*(?:\\text\w*\{{)?{_OPEN}{one}",
-        rf"{_OPEN}(?:{_NOUN}[^\S\n]+{_OPEN})?(?:{several}|{_NO_ARTICLE}({letter}){_WHOLE}{_OTHER_VERB}{_END})",
-        rf"[\s\S]*?{_SAYING}{one}",
-        rf"[\s\S]*?(?<![^\W_])(?<!['’]){one}{_CLOSE}{{0,6}}{_RIGHT}",
-        rf"{_REJECTED}[\s\S]*?\b(?:choose|chose|pick|select|say|go\s+with)\s+(?:{_NOUN}\s+)?{_OPEN}{one}",
-        rf"{_REJECTED}[\s\S]*?\b(?:option|choice|answer)\s+{_OPEN}{one}{_CLOSE}{{0,6}}(?:{_MARK}|\s*\n|\s*\Z|{_REASON})",
-        rf"{_REJECTED}{unlabelled}{label.format(f'(?P<labelled>{letter})')}"
-        rf"(?![\s\S]*{label.format(f'(?!(?P=labelled)){letter}')})",
-    )
-    return rf"\A(?:[\s\S]*</think>)?(?![\s\S]*</think>)(?!\s*<think>)(?:{'|'.join(ways)})"
-
-
-@cache
-def _compiled(options: int) -> re.Pattern[str]:
-    return re.compile(letter_pattern(options), re.IGNORECASE)
 
 
 class MultipleChoice(QuestionType):
@@ -124,12 +50,9 @@ class MultipleChoice(QuestionType):
         correct = _named(answer, shown)
         return Content(question, shown[correct], shown, correct)
 
-    def choice(self, text: str, options: int) -> int | None:
-        """Place of the option whose letter an answer gives, or None; see :func:`letter_pattern` for how it is found."""
-        found = _compiled(options).match(text)
-        letter = next(filter(None, found.groups()), "") if found else ""
-        place = LETTERS.find(unicodedata.normalize("NFKC", letter).casefold()) if letter else -1
-        return place if place >= 0 else None
+    def choice(self, text: str, options: int, texts: Sequence[str] = ()) -> int | None:
+        """Return the index of the option that an answer states last; see :func:`.answers.chosen_option`."""
+        return chosen_option(text, options, texts)
 
     def texts(self, bounds: Lengths) -> dict[str, int]:
         """The question and the correct option: nobody can then mark a wrong letter."""

@@ -540,6 +540,8 @@ class _Reader:
         if self._text(mention.last + 1) in (")", ".") and len(line.split()) > MAX_WORDS_AROUND_LABEL:
             # Rather part (a) of a solution, unless it is the option with its text.
             return len(mention.letters) == 1 and self.contradicted(mention.letters[0], self.texts) is False
+        if self.texts and len(mention.letters) == 1 and self.contradicted(mention.letters[0], self.texts) is False:
+            return True
         return not self._begins_list(mention) and not self._repeats(mention)
 
     def _begins_list(self, mention: Mention) -> bool:
