@@ -104,8 +104,8 @@ class QuestionType:
 
     # Reading and asking
 
-    def read(self, question: str, answer: str, options: Sequence[str]) -> Content:
-        """The question of a file's row.
+    def read(self, question: str, answer: str, options: Sequence[str], correct: int | None = None) -> Content:
+        """Return the question of a file's row; ``correct`` is the index of the correct option, if the row has one.
 
         Raises:
             InputError: It is not one of this type; the sentence says why.

@@ -1,7 +1,6 @@
 """Questions with lettered options, one of which is correct."""
 
 import random
-import re
 from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -9,14 +8,13 @@ from typing import TYPE_CHECKING, Any
 from climassay.errors import InputError
 from climassay.questions.types import LETTERS, Content, Lengths, QuestionType
 from climassay.questions.types.multiple_choice.answers import chosen_option
+from climassay.questions.types.multiple_choice.keys import LabelledOptions, find_option, without_labels
 
 if TYPE_CHECKING:
     from climassay.questions.types import Question
 
 DISTRACTORS = 3
 OPTIONS = DISTRACTORS + 1
-OPTION_MARK = re.compile(r"^\s*\(?([A-Za-z])\s*[).:]\s*")
-_LABEL = re.compile(r"\(?([A-Da-d1-4])[.):]\s+(?=\S)")
 
 
 class MultipleChoice(QuestionType):
@@ -31,11 +29,11 @@ class MultipleChoice(QuestionType):
     tokens = 8
     """Room for ``The answer is (c)``."""
 
-    def read(self, question: str, answer: str, options: Sequence[str]) -> Content:
-        """The question with its options, and which of them the answer names by letter, ``letter) text`` or text.
+    def read(self, question: str, answer: str, options: Sequence[str], correct: int | None = None) -> Content:
+        """Return the question with its options and the correct one, which ``correct`` or else the answer names.
 
         Raises:
-            InputError: There are too few options or too many, two are the same, or the answer names none.
+            InputError: There are too few options or too many, two are the same, or the answer names none or several.
         """
         shown = tuple(options)
         if len(shown) < 2:
@@ -44,10 +42,11 @@ class MultipleChoice(QuestionType):
             raise InputError(f"at most {len(LETTERS)} options can be lettered, this question has {len(shown)}")
         if any(not option for option in shown):
             raise InputError("an option is empty")
-        doubled = [option for option, count in Counter(option.casefold() for option in shown).items() if count > 1]
+        doubled = [option for option, count in Counter(shown).items() if count > 1]
         if doubled:
             raise InputError(f"the option {doubled[0]!r} appears twice")
-        correct = _named(answer, shown)
+        if correct is None:
+            correct = find_option(answer, LabelledOptions(shown, tuple(LETTERS[: len(shown)])))
         return Content(question, shown[correct], shown, correct)
 
     def choice(self, text: str, options: int, texts: Sequence[str] = ()) -> int | None:
@@ -78,7 +77,7 @@ class MultipleChoice(QuestionType):
 
     def worded(self, given: dict[str, Any], position: int, draw: random.Random) -> Content:
         """The correct option at its place, the distractors around it in an order that is drawn."""
-        answer, *distractors = _without_labels([given["answer"], *given["distractors"]])
+        answer, *distractors = without_labels([given["answer"], *given["distractors"]], ordered=False).texts
         draw.shuffle(distractors)
         return Content(given["question"], answer, (*distractors[:position], answer, *distractors[position:]), position)
 
@@ -102,34 +101,11 @@ class MultipleChoice(QuestionType):
             raise InputError("The edited question is empty.")
         if len(options) < 2 or not all(options):
             raise InputError("A multiple-choice question needs at least two options, none of them empty.")
-        if len({" ".join(option.casefold().split()) for option in options}) < len(options):
+        if len({" ".join(option.split()) for option in options}) < len(options):
             raise InputError("Two options of the edited question are the same.")
         if correct is None or not 0 <= correct < len(options):
             raise InputError(f"Mark one of the {len(options)} options as correct.")
         return Content(content.question, options[correct], options, correct)
-
-
-def _named(answer: str, options: Sequence[str]) -> int:
-    """Index of the option that an answer names."""
-    texts = [option.casefold() for option in options]
-    if answer.casefold() in texts:
-        return texts.index(answer.casefold())
-    bare = answer.strip("()[]. ").lower()
-    if len(bare) == 1 and bare in LETTERS[: len(options)]:
-        return LETTERS.index(bare)
-    marked = OPTION_MARK.match(answer)
-    if marked and marked[1].lower() in LETTERS[: len(options)]:
-        return LETTERS.index(marked[1].lower())
-    raise InputError(f"the answer {answer!r} does not name any of the {len(options)} options")
-
-
-def _without_labels(options: list[str]) -> list[str]:
-    """The options without the letters or numbers before them, where all have one and no two the same."""
-    labels = [_LABEL.match(option) for option in options]
-    results = [label for label in labels if label is not None]
-    if len(results) < len(options) or len({label[1].lower() for label in results}) < len(options):
-        return options
-    return [option[label.end() :] for option, label in zip(options, results, strict=True)]
 
 
 TYPE = MultipleChoice()

@@ -50,7 +50,7 @@ class TrueFalse(QuestionType):
         ),
     )
 
-    def read(self, question: str, answer: str, options: Sequence[str]) -> Content:
+    def read(self, question: str, answer: str, options: Sequence[str], correct: int | None = None) -> Content:
         """The statement, and which of the two the answer says, also as SUPPORTS or REFUTES.
 
         Raises:
