@@ -2,6 +2,7 @@
 
 import gzip
 import json
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -424,3 +425,22 @@ def test_a_key_that_is_written_and_read_stays_where_it_is(tmp_path, options):
         for row in (question_row(question), climaqa_row(Entry(question))):
             (read,) = read_rows(tmp_path, row).questions
             assert (read.options, read.correct) == (options, correct)
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "cp1252", "utf-32"])
+@pytest.mark.parametrize("name", ["questions.txt", "questions.csv"])
+def test_text_that_is_not_utf8_is_read_rightly_or_refused(tmp_path, encoding, name):
+    file = tmp_path / name
+    lines = ["question", "Is the café warmer?"] if name.endswith("csv") else ["Is the café warmer?"]
+    file.write_bytes("\n".join(lines).encode(encoding))
+    read = None
+    with suppress(InputError):
+        read = [question.question for question in read_questions(file).questions]
+    assert read in (None, ["Is the café warmer?"])
+
+
+def test_text_that_is_not_utf8_is_told_what_to_do(tmp_path):
+    file = tmp_path / "questions.txt"
+    file.write_bytes("Is the café warmer?".encode("cp1252"))
+    with pytest.raises(InputError, match="UTF-8"):
+        read_questions(file)

@@ -579,8 +579,8 @@ class ItemRanking(Result):
             shown = ", ".join(self.undetermined[:SHOWN_ITEMS])
             more = len(self.undetermined) - SHOWN_ITEMS
             sentences.append(
-                f"The comparisons do not determine the order of {len(self.undetermined)} items, which they prefer to one "
-                f"another in a circle: {shown}{f' and {more} more' if more > 0 else ''}."
+                f"The comparisons do not determine the order of {len(self.undetermined)} items, which they prefer to "
+                f"one another in a circle: {shown}{f' and {more} more' if more > 0 else ''}."
             )
         return " ".join([*sentences, *([CERTAIN_ONLY] if self.certain else [])])
 

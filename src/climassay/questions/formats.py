@@ -107,9 +107,7 @@ def read_questions(path: str | Path) -> QuestionSet:
         return join_questions(file.resolve().name, [read_questions(table) for table in tables])
     data = read_bytes(file)
     if file.suffix.lower() == ".txt" and not data.lstrip().startswith((b"{", b"[")):
-        data = json.dumps(
-            [{"question": line} for line in data.decode("utf-8-sig", "replace").splitlines() if line.strip()]
-        ).encode()
+        data = json.dumps([{"question": line} for line in _lines(file, data)]).encode()
     rows = list(parse_rows(file, data))
     if not rows:
         raise InputError(f"{file} has no rows: a question file needs at least one.")
@@ -124,6 +122,21 @@ def read_questions(path: str | Path) -> QuestionSet:
     if not questions:
         raise InputError(f"{file} has no usable question; the first row fails because {skipped[0]}")
     return QuestionSet(file.name, _numbered(questions), tuple(skipped), hashlib.sha256(data).hexdigest())
+
+
+def _lines(file: Path, data: bytes) -> list[str]:
+    """Return the lines of a text file that are not blank.
+
+    Raises:
+        InputError: It is not UTF-8 text.
+    """
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        text = "\0"
+    if "\0" in text:
+        raise InputError(f"{file} is not UTF-8 text: save it as UTF-8.")
+    return [line for line in text.splitlines() if line.strip()]
 
 
 def question_row(question: Question) -> dict[str, Any]:
