@@ -296,12 +296,12 @@ def _read_options(name: str, value: Any) -> LabelledOptions:
     if isinstance(value, Mapping) and isinstance(value.get("text"), Sequence) and not isinstance(value["text"], str):
         value = [{"text": text, "label": label} for text, label in _paired(name, value)]
     if isinstance(value, Mapping):
-        labels = {str(label).strip().lower(): text for label, text in value.items()}
-        if not all((len(label) == 1 and label in LETTERS) or label.isdecimal() for label in labels):
+        by_label = {str(label).strip().lower(): text for label, text in value.items()}
+        if not all((len(label) == 1 and label in LETTERS) or label.isdecimal() for label in by_label):
             shown = ", ".join(map(str, list(value)[:5]))
             raise InputError(f"the field {name!r} has the entries {shown} instead of lettered options")
-        ordered = sorted(labels, key=lambda label: (len(label), label))
-        return LabelledOptions(tuple(_plain(name, labels[label]) for label in ordered), tuple(ordered))
+        ordered = sorted(by_label, key=lambda label: (len(label), label))
+        return LabelledOptions(tuple(_plain(name, by_label[label]) for label in ordered), tuple(ordered))
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return LabelledOptions((), ())
     if not isinstance(value, Sequence):

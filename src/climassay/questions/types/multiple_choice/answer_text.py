@@ -16,7 +16,8 @@ MAX_BOX = 300
 """Maximum length, in characters, of what a box holds if it is to name an option."""
 _SQUARED = {code: chr(65 + (code - base)) for base in (0x1F130, 0x1F150, 0x1F170) for code in range(base, base + 26)}
 _SPECIAL = re.compile(
-    r"<\|[^<>|\n]{1,40}\|>|</?s>|<(?:bos|eos|pad|unk|(?:start|end)_of_turn)>|\[/?INST\]|\[(?:BOS|EOS)\]", re.IGNORECASE
+    r"<\|[^<>|\n]{1,40}\|>|<0x[0-9A-Fa-f]{2}>|</?s>|<(?:bos|eos|pad|unk|(?:start|end)_of_turn)>|\[/?INST\]|\[(?:BOS|EOS)\]",
+    re.IGNORECASE,
 )
 _ROLES = frozenset(("assistant", "model", "final", "ai", "bot", "assistantfinal"))
 _OTHER_ROLES = frozenset(("user", "system", "human", "tool"))
@@ -27,24 +28,28 @@ _NEXT_QUESTION = re.compile(
 )
 _TAGS = re.compile(r"</?\s*(?:final[_ ]?)?(?:answer|final|choice|option|result|output)\s*>", re.IGNORECASE)
 _BOX = re.compile(r"\\(?:boxed|fbox)\s*\{")
-_LATEX = re.compile(r"\\(?:text|math)\w*\s*(?=\{)|\\[()\[\],;! ]|\\(?=[*_$])")
+_LATEX = re.compile(r"\\(?:rm|bf|it|sf|tt)\b|\\(?:text|math)\w*\s*(?=\{)|\\[()\[\],;! ]|\\(?=[*_$])")
 _MATHS = re.compile(r"\$\$(.{1,2000}?)\$\$|\$([^$\n]{1,400})\$|\\\((.{1,400}?)\\\)|\\\[(.{1,2000}?)\\\]", re.DOTALL)
 _MATHS_LETTER = re.compile(r"[\W_]*(?:\\(?:text|math)\w*\s*\{)?[\W_]*(?:option\s*)?([^\W\d_])[\W_]*", re.IGNORECASE)
 _MATHS_SIGNS = re.compile(r"[\\=^_{}<>+*/≈≤≥]")
 _EMPHASISED = re.compile(r"(?<!\w)(\*{1,3}|_{1,3}|`)[\s(\[]*([^\W\d_])[)\].:]*\1(?!\w)")
+_TURKISH_IS = re.compile(r"\b([A-Z])['’]d[ıiuü]r\b")
 _ABBREVIATED = re.compile(r"\bans\.", re.IGNORECASE)
 _SECOND_THOUGHT = re.compile(
     r"\bon second thoughts?\b|\blet me (?:reconsider|re-?think|correct)\b|\bscratch that\b"
     r"|\bI(?: have)? made an? (?:mistake|error)\b|\bcorrection\s*:|\bMoment(?:,| mal)",
     re.IGNORECASE,
 )
-_OPERATOR_AFTER = re.compile(r"\s*(?:[°=+*×÷^≈≤≥<·±∧∨⊃≡→]|\\|\{|[-−/]\s*\d|/[A-Za-z]{2}|\(\w\s*,|\(\s*[\d\w]\s*\)\s*=)")
+_OPERATOR_AFTER = re.compile(
+    r"\s*(?:[°=+*×÷^≈≤≥<·±∧∨⊃≡→]|\\|\{|[-−/]\s*\d|/[A-Za-z]{2}|\(\w\s*,|(?<=\w)\(\w{1,2}\)|\(\s*[\d\w]\s*\)\s*=)"
+)
 _OPERATOR_BEFORE = re.compile(
     r"(?:[+*×÷^≈≤≥·±∧∨⊃≡~¬\\]|\w\s*[<−]|(?:\b\w|\))\s+-|[\w)]\s*/|\d\s*[-=]|\d[ \t]+|(?P<equals>\w+)\s*=)\s*\Z"
 )
 _NAMES_ANSWER = re.compile(r"(?:answer|ans|choice|option|letter|solution|key|correct)\Z", re.IGNORECASE)
 _ANSWER_KEYS = re.compile(
-    r"(?:final|correct|chosen|selected|my|the|best)?[_\s-]*(?:answer|choice|option|letter|response)s?\Z", re.IGNORECASE
+    r"(?:final|correct|chosen|selected|my|the|best)?[_\s-]*(?:answer|choice|option|letter|response)(?:_letter)?s?\Z",
+    re.IGNORECASE,
 )
 
 
@@ -68,7 +73,7 @@ def normalise_answer(text: str) -> str:
             break
     for role in _OTHER_ROLES:
         text = re.split(rf"\n{role}\n", text)[0]
-    text = _ROLE.sub("", text)
+    text = _TURKISH_IS.sub(r"\1 ", _ROLE.sub("", text.lstrip("\u2581\u0120 ")))
     if (following := _NEXT_QUESTION.search(text)) and text[: following.start()].strip():
         text = text[: following.start()]
     text = _SECOND_THOUGHT.sub(" wait, ", _ABBREVIATED.sub("ans:", text))
@@ -96,11 +101,17 @@ def replace_json(text: str) -> str:
         data, end = _object_at(text, position)
         answers = [data[key] for key in data if isinstance(key, str) and _ANSWER_KEYS.fullmatch(key.strip())]
         if answers:
-            stated = answers[-1] if isinstance(answers[-1], str) else "none"
-            parts += [text[start:position], "\nanswer: ", stated, "\n"]
+            parts += [text[start:position], "\nanswer: ", _stated(answers[-1]), "\n"]
             start = end
         position = max(end, position + 1)
     return "".join([*parts, text[start:]])
+
+
+def _stated(answer: Any) -> str:
+    """Return the text of an answer field, also of one that holds a list or table with one text."""
+    if isinstance(answer, list | dict) and len(answer) == 1:
+        return _stated(next(iter(answer.values() if isinstance(answer, dict) else answer)))
+    return answer if isinstance(answer, str) else "none"
 
 
 def _object_at(text: str, position: int) -> tuple[dict[Any, Any], int]:

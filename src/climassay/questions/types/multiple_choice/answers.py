@@ -7,12 +7,8 @@ contradicts itself chooses nothing: an unread answer can be asked about, a wrong
 """
 
 import re
-import tomllib
 import unicodedata
 from collections.abc import Iterator, Sequence
-from enum import Flag, auto
-from functools import cache
-from pathlib import Path
 from typing import NamedTuple
 
 from climassay.questions.types.multiple_choice.answer_text import (
@@ -23,66 +19,19 @@ from climassay.questions.types.multiple_choice.answer_text import (
     replace_boxes,
     replace_json,
 )
+from climassay.questions.types.multiple_choice.answer_words import WORD_CHARACTER, WordClass, folded_word, lexicon
 
-WORDS = Path(__file__).with_name("answer_words.toml")
-"""Words by the names of :class:`WordClass`."""
 MAX_RUN = 16
 """Maximum number of words between a letter and the word that makes it the answer."""
 MAX_WORDS_AROUND_LABEL = 40
 """Maximum number of words of an answer whose only label, "(c)", is taken for its choice."""
+MIN_LINE = 3
+"""Minimum number of words and marks from one label of a list to the next."""
 MAX_NESTING = 3
 """Maximum depth of answers within answers (a box in a tag in a JSON text)."""
 
 
-class WordClass(Flag):
-    """Function of a word around the letter of an option."""
-
-    NOUN = auto()
-    """An answer or solution."""
-    OPTION = auto()
-    """An option, choice or letter."""
-    GOOD = auto()
-    """Correct, right, best."""
-    BAD = auto()
-    """Wrong, excluded."""
-    LINK = auto()
-    """A form of "to be" and what has its place, also the colon."""
-    IT = auto()
-    """A pronoun that stands for the answer."""
-    CHOOSE = auto()
-    """A verb of choosing in the first person."""
-    MATCH = auto()
-    """A verb that says that an option fits or remains."""
-    SO = auto()
-    """Introduces a conclusion."""
-    FILL = auto()
-    """May stand within a statement without changing it."""
-    LEAD = auto()
-    """May open an answer before its letter."""
-    NOT = auto()
-    EXCLUDE = auto()
-    """A verb of rejecting."""
-    AND = auto()
-    """Joins several letters."""
-    BUT = auto()
-    """Begins a clause that corrects the one before."""
-    IF = auto()
-    """Makes its clause hypothetical."""
-    DOUBT = auto()
-    """Makes its sentence somebody else's opinion, a possibility or the past."""
-    BECAUSE = auto()
-    """May follow a stated letter."""
-    RETRACT = auto()
-    """Takes back what was stated before."""
-    CLOSE = auto()
-    """Ends a sentence after its letter, for example Japanese "C です"."""
-    OBJECT = auto()
-    """A verb that says what is wrong with the option before it."""
-
-
 W = WordClass
-_UNSPACED = "\u0e00-\u0e7f\u1100-\u11ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af"
-_WORD_CHARACTER = rf"(?:(?![{_UNSPACED}\u0964\u0965])[\w\u0900-\u0dff\u064b-\u065f\u0591-\u05c7])"
 _OPENING = frozenset("\"'“‘«„([{<‹「『〈《【*_`$‚•▪●")
 _QUOTES = frozenset("\"'”’»)]}>›」』〉》】*_`$“‘")
 _MARKS = frozenset(".,:;!…。،।；")
@@ -152,27 +101,6 @@ def _read(text: str, options: int, texts: Sequence[str], depth: int) -> int | No
     return None if reader.contradicted(chosen, texts) else chosen
 
 
-@cache
-def _lexicon() -> tuple[dict[str, WordClass], re.Pattern[str]]:
-    """Return the classes of each word, and a pattern that splits a text into words and marks."""
-    classes: dict[str, WordClass] = {}
-    for name, words in tomllib.loads(WORDS.read_text(encoding="utf-8")).items():
-        for word in map(_folded, words.split()):
-            classes[word] = classes.get(word, W(0)) | W[name]
-    unspaced = sorted((word for word in classes if re.match(f"[{_UNSPACED}]", word)), key=len)
-    phrases = "|".join(map(re.escape, reversed(unspaced)))
-    pattern = rf"{phrases}|[{_UNSPACED}]|{_WORD_CHARACTER}+(?:['’–-]{_WORD_CHARACTER}+)*|=>|->|\n|[^\s\w]"
-    return classes, re.compile(pattern)
-
-
-@cache
-def _folded(word: str) -> str:
-    word = unicodedata.normalize("NFKC", word).casefold().replace("’", "'")
-    if len(word) == 1 or re.match(f"[{_UNSPACED}]", word):
-        return word
-    return unicodedata.normalize("NFC", re.sub("[\u0300-\u036f]", "", unicodedata.normalize("NFD", word)))
-
-
 class _Reader:
     """One normalised answer with its words, its letters, and what is stated of them."""
 
@@ -197,6 +125,8 @@ class _Reader:
                 *self.tokens[stated : min(stated + 8, position)],
                 *self.tokens[max(stated, position - 12) : position],
             )
+            if self._alone_last():
+                between = tuple(token for token in self.tokens[stated:position] if token.classes & W.RETRACT)
             if not any(token.classes & (W.NOT | W.RETRACT | W.BUT) or token.text == "?" for token in between):
                 return None
         if last.letter is None:
@@ -229,7 +159,7 @@ class _Reader:
 
     @staticmethod
     def _tokenise(text: str, options: int) -> Iterator[Token]:
-        classes, pattern = _lexicon()
+        classes, pattern = lexicon()
         for match in pattern.finditer(text):
             word = match[0]
             letter = None
@@ -239,14 +169,23 @@ class _Reader:
                 before = text[match.start() - 1] if match.start() else ""
                 if 0 <= code < options and before not in ("°", "º", "\\") and not is_variable(text, *match.span()):
                     letter = code
-            known = classes.get(_folded(word), W(0))
+            known = classes.get(folded_word(word), W(0))
             if "'" in word or "’" in word:
-                known |= W.NOT if _folded(word).endswith("n't") or _folded(word).startswith("n'") else W(0)
-                if not known and re.fullmatch(r"(?:it|that|here|what|answer|option|c|qu|d)'\w+", _folded(word)):
+                known |= W.NOT if folded_word(word).endswith("n't") or folded_word(word).startswith("n'") else W(0)
+                if not known and re.fullmatch(r"(?:it|that|here|what|answer|option|c|qu|d)'\w+", folded_word(word)):
                     known = W.IT | W.LINK
-            if _folded(word) == "wait" and not re.search(r"(?:\A|[.!?,;:…—–\n(-])\s*\Z", text[: match.start()][-4:]):
+            if folded_word(word) == "wait" and not re.search(
+                r"(?:\A|[.!?,;:…—–\n(-])\s*\Z", text[: match.start()][-4:]
+            ):
                 known &= ~W.RETRACT
-            if _folded(word) == "also" and text[: match.start()].rstrip(" ")[-1:] not in ("", ".", "\n", "!", "?", ";"):
+            if folded_word(word) == "also" and text[: match.start()].rstrip(" ")[-1:] not in (
+                "",
+                ".",
+                "\n",
+                "!",
+                "?",
+                ";",
+            ):
                 known &= ~W.SO  # the English word, not the German one
             yield Token(word, known, letter, match.start(), match.end())
 
@@ -297,9 +236,9 @@ class _Reader:
         if after == "." and glued and following + 1 < len(self.tokens):
             successor = self.tokens[following + 1]
             is_single = len(successor.text) == 1 and successor.text.isalpha()
+            if is_single and successor.text.isupper() == letter.isupper() and self._text(following + 2) == ".":
+                return True  # "B.A.", "a. m."
             if successor.start == self.tokens[following].end and successor.text[:1].isalpha() and letter.islower():
-                return True
-            if is_single and letter.islower() and successor.text.islower() and self._text(following + 2) == ".":
                 return True
         if after in ("'", "’") and glued and self._text(following + 2) != after and not self._opened(position):
             return True
@@ -310,7 +249,7 @@ class _Reader:
             return True
         if not is_vowel:
             return False
-        if following >= len(self.tokens) or not re.match(rf"{_WORD_CHARACTER}", after):
+        if following >= len(self.tokens) or not re.match(rf"{WORD_CHARACTER}", after):
             # "A (relatively) small share": what follows in brackets must be the end.
             if after == "(":
                 rest = self.text[self.tokens[following].start :]
@@ -323,12 +262,12 @@ class _Reader:
             classes & (W.LINK | W.NOT | W.BECAUSE | W.AND | W.BUT)
             or (classes & W.MATCH and letter.isupper())
             or (
-                _folded(after) in ("best", "most", "only", "therefore")
+                folded_word(after) in ("best", "most", "only", "therefore")
                 and self._class(following + 1) & (W.MATCH | W.LINK)
             )
             or classes & W.CLOSE
             or (self._opened(position) and after in _QUOTES)
-        ) or (classes & W.BECAUSE == W.BECAUSE and _folded(after) in ("given", "due", "which", "for"))
+        ) or (classes & W.BECAUSE == W.BECAUSE and folded_word(after) in ("given", "due", "which", "for"))
 
     def _opened(self, position: int) -> bool:
         return position > 0 and self.tokens[position - 1].text in _OPENING
@@ -353,7 +292,7 @@ class _Reader:
         closed = self._closed(mention)
         clause = self._clause(start)
         letter = mention.letters[0] if len(mention.letters) == 1 else None
-        if self._heads_section(mention):
+        if self._heads_section(mention) or self._heads_part(mention):
             return None
         excluded = bool(clause & W.EXCLUDE) or bool(before & W.EXCLUDE)
         corrects = bool(before & W.BUT) and closed and any(position < mention.first for _, position in self.rejected)
@@ -386,9 +325,14 @@ class _Reader:
     def _praised(self, mention: Mention) -> bool:
         """Return whether a verb after a letter says that the option fits best ("C best describes")."""
         adverb = self._skip(mention.last + 1, _QUOTES)
+        if self._class(adverb) & W.LINK:
+            following = [folded_word(self._text(adverb + offset)) for offset in (1, 2)]
+            return following in (["the", "most"], ["the", "best"])
         verb = self._text(adverb + 1)
         return (
-            _folded(self._text(adverb)) in ("best", "correctly", "accurately") and verb.endswith("s") and len(verb) > 3
+            folded_word(self._text(adverb)) in ("best", "correctly", "accurately")
+            and verb.endswith("s")
+            and len(verb) > 3
         )
 
     def _before(self, position: int) -> tuple[WordClass, int]:
@@ -409,6 +353,8 @@ class _Reader:
                 # A heading, as "Answer" or "Final answer:" is; a sentence before the letter is none.
                 index = previous
                 continue
+            if token.letter is not None and not self._is_word(index):
+                break
             if token.text == ",":
                 if not self._class(index - 1) & (W.SO | W.LEAD):
                     break
@@ -419,11 +365,10 @@ class _Reader:
                 break
             elif token.classes & run:
                 classes |= token.classes
-            elif _folded(token.text) in ("each", "every", "any"):
+            elif folded_word(token.text) in ("each", "every", "any"):
                 return classes & ~W.OPTION, index + 1
-            elif token.letter is not None and _LATIN.get(token.text, token.text).casefold() in _VOWELS:
-                if not self._is_word(index):
-                    break
+            elif token.letter is not None:
+                pass  # an article
             elif not (token.text in _OPENING | _QUOTES | {"-", "–", "—", "~", "#", "|"} or self._is_symbol(token)):
                 break
             index -= 1
@@ -446,9 +391,15 @@ class _Reader:
                     return W(0), True
                 break
             # "C is correct", not "C correct is".
-            classes |= token.classes if classes & W.LINK else token.classes & ~(W.GOOD | W.NOUN)
+            is_open = classes & (W.LINK | W.OPTION) or self._ends_clause(index)
+            classes |= token.classes if is_open else token.classes & ~(W.GOOD | W.NOUN)
             index += 1
         return classes, False
+
+    def _ends_clause(self, position: int) -> bool:
+        """Return whether an adjective and its verb end a clause, as in German "dass D richtig ist"."""
+        is_verb = self._class(position) & W.GOOD and self._class(position + 1) & W.LINK
+        return bool(is_verb) and self._text(position + 2) in ("", "\n", *_MARKS)
 
     def _closed(self, mention: Mention) -> bool:
         """Return whether a letter is followed by what may follow an answer, and by no other word."""
@@ -462,7 +413,8 @@ class _Reader:
         if token.text in ("\n", "(", "?", "-", "–", "—", "%", *_MARKS) or self._is_symbol(token):
             return not (token.text in "-–" and token.end < len(self.text) and self.text[token.end].isalnum())
         if self._bracketed(mention):
-            return not token.classes & W.LINK or bool(self._after(mention.last)[0] & W.GOOD)
+            is_verb = token.classes & W.LINK and not token.classes & W.CLOSE
+            return not is_verb or bool(self._after(mention.last)[0] & W.GOOD)
         if token.classes & (W.CLOSE | W.BECAUSE | W.AND | W.BUT | W.NOT):
             return True
         after, _ = self._after(mention.last)
@@ -494,7 +446,11 @@ class _Reader:
     def _answers_no(self, position: int) -> bool:
         """Return whether a word is a "No" that answers a question and negates nothing after it."""
         begins = position == 0 or self._text(position - 1) in _SENTENCE_ENDS
-        return begins and _folded(self._text(position)) in ("no", "nein", "non") and self._text(position + 1) in ",:-–—"
+        return (
+            begins
+            and folded_word(self._text(position)) in ("no", "nein", "non")
+            and self._text(position + 1) in ",:-–—"
+        )
 
     def _asked(self, mention: Mention) -> bool:
         """Return whether a letter is asked about; the last word of an answer ("B?") states it all the same."""
@@ -529,6 +485,9 @@ class _Reader:
         is_last = last + 1 == len(self.tokens) and self._text(first - 1) in ("", "\n")
         return is_last and (not is_long or self._bracketed(mention))
 
+    def _alone_last(self) -> bool:
+        return bool(self.mentions) and self._alone(self.mentions[-1])
+
     def _leads(self, mention: Mention) -> bool:
         """Return whether an answer begins with a letter, and is no list of the options."""
         opening = self.tokens[: mention.first]
@@ -552,10 +511,13 @@ class _Reader:
                 continue
             if len(mention.letters) > 1:
                 return False
+            next_line = self.tokens[mention.last : other.first]
+            if sum(token.text == "\n" for token in next_line) == 1 and len(next_line) > MIN_LINE and not line_end:
+                return True
             begins_list = mention.letters[0] == 0 or other.letters[0] == mention.letters[0] + 1
             explained = any(
                 token.classes & (W.BAD | W.BECAUSE)
-                or _folded(token.text) in ("explanation", "reason", "reasoning", "why")
+                or folded_word(token.text) in ("explanation", "reason", "reasoning", "why")
                 for token in self.tokens[mention.last : other.first]
             )
             if begins_list and not (explained or line_end):
@@ -569,6 +531,12 @@ class _Reader:
             option -= 1
         heading = self._class(option) & W.OPTION and self._text(self._skip(mention.last + 1, _QUOTES)) == ":"
         return bool(heading) and option > 0 and self._text(option - 1) == "\n"
+
+    def _heads_part(self, mention: Mention) -> bool:
+        """Return whether a small letter heads a part of a long solution ("a) Lap winding")."""
+        begins_line = self._text(mention.first - 1) == "\n" and self._text(mention.last + 1) == ")"
+        is_long = len(self.tokens) > MAX_WORDS_AROUND_LABEL and self._text(mention.first).islower()
+        return begins_line and is_long and self._text(mention.last + 2) not in ("", "\n")
 
     def _labels(self, mention: Mention) -> bool:
         """Return whether a letter stands before something as its label, at the beginning of a line or clause."""
@@ -597,17 +565,25 @@ class _Reader:
             objected = objected or bool(token.classes & W.BUT)
         return False
 
+    def _brackets_label(self, mention: Mention) -> bool:
+        """Return whether a letter is written as a label, "(c)" or "c)", that names no panel, figure or the like."""
+        before = self._text(mention.first - 1)
+        if self._text(mention.last + 1) != ")" or before not in ("(", "", "\n", ",", ":", ";", "."):
+            return False
+        if before == "(":
+            named = self._class(mention.first - 2) & W.LABELLED
+            return not named and self._text(mention.last + 2) in ("", "\n", *_MARKS)
+        return True
+
     def _only_label(self) -> int | None:
         """Return the only letter written as a label, if nothing in the answer is rejected or doubted."""
         unclear = W.NOT | W.BAD | W.EXCLUDE | W.DOUBT | W.IF | W.RETRACT
         words = sum(self._is_content(token) for token in self.tokens)
         if words > MAX_WORDS_AROUND_LABEL or any(token.classes & unclear for token in self.tokens):
             return None
-        letters = set()
+        letters: set[int] = set()
         for mention in self.mentions:
-            bracketed = self._text(mention.last + 1) == ")" and (
-                self._text(mention.first - 1) == "(" or self._text(mention.first - 1) in ("", "\n", ",", ":", ";", ".")
-            )
+            bracketed = self._brackets_label(mention)
             named = self._class(mention.first - 1) & W.OPTION and self._closed(mention)
             if bracketed or named:
                 letters.update(mention.letters)
