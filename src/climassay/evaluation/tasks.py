@@ -33,6 +33,7 @@ A failed request counts as wrong too; both are reported beside the accuracy.
 
 import json
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice, permutations
 from typing import Any, Literal, TypeGuard, get_args
@@ -289,7 +290,9 @@ def _read_letters(
         requests = [_which_option(askings[index], completions[index].text, which_option) for index in unread]
         for index, request, reply in zip(unread, requests, model.generate(requests), strict=True):
             labels = request.schema["properties"]["option"]["enum"] if request.schema else ()
-            option = "" if reply.error else json.loads(reply.text)["option"]
+            option = ""
+            with suppress(ValueError, KeyError, TypeError):
+                option = json.loads(reply.text)["option"]
             if option in labels and option != _NO_OPTION:
                 named[index] = labels.index(option)
     return [
