@@ -4,19 +4,23 @@ from dataclasses import replace
 
 import pytest
 
+from api_server import ApiServer, Reply
+from climassay.api import benchmarks
 from climassay.errors import InputError, ModelError
 from climassay.evaluation import (
     Prepared,
     Setting,
     TaskPrompts,
     ask_mcq,
+    draw_indices,
     mcq_report_sections,
     mcq_tables,
     option_orders,
     score_mcq,
 )
-from climassay.questions import Question
+from climassay.questions import Question, read_questions
 from climassay.reporting import DotPlot
+from climassay.session import ModelOptions, Session
 from scripted_model import ScriptedModel
 
 DEFAULT = Setting("default", lambda questions, _: [Prepared() for _ in questions])
@@ -262,3 +266,20 @@ def test_a_setting_whose_calls_all_failed_has_no_accuracy():
     assert (row[0], row[4:7], row[-1]) == ("other", ("-", "-", "-"), "6")
     [section] = mcq_report_sections(scores, "Choices")
     assert [len(block.dots) for block in section.blocks if isinstance(block, DotPlot)] == [1, 1]
+
+
+def test_a_limit_draws_by_the_seed_as_experiments_do(tmp_path, monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", "none")
+    given = read_questions("primer").of_kind("mcq")
+    drawn = {}
+    with ApiServer(rule=lambda request: Reply("a")) as server:
+        for seed in (0, 1):
+            with Session.opened(tmp_path / str(seed), ModelOptions(base_url=server.url)) as session:
+                benchmarks.evaluate_choices(
+                    "primer", models="openai:test", scorings=["letter"], limit=5, seed=seed, workspace=session
+                )
+            contents = [request.content for request in server.asked]
+            server.asked.clear()
+            drawn[seed] = [number for number, one in enumerate(given) if any(one.question in text for text in contents)]
+    assert {seed: draw_indices(len(given), 5, seed) for seed in drawn} == drawn
+    assert drawn[0] != drawn[1]
