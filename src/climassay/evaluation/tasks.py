@@ -277,9 +277,9 @@ def _read_letters(
     """Read which option each answer chooses; ask a strong model once about answers that name none."""
     positions: list[int | None] = []
     for asking, completion in zip(askings, completions, strict=True):
-        shown = asking.question.arranged(asking.order)
+        arranged = asking.question.arranged(asking.order)
         kind = asking.question.type
-        positions.append(None if completion.error else kind.choice(completion.text, len(shown), shown))
+        positions.append(None if completion.error else kind.choice(completion.text, len(arranged), arranged))
     unread = [
         index
         for index, (position, completion) in enumerate(zip(positions, completions, strict=True))
@@ -308,9 +308,9 @@ def _read_letters(
 
 
 def _which_option(asking: _PresentedQuestion, answer: str, prompt: Prompt) -> GenerationRequest:
-    shown = asking.question.arranged(asking.order)
-    labels = asking.question.type.labels(shown)
-    options = [{"letter": label, "text": text} for label, text in zip(labels, shown, strict=True)]
+    arranged = asking.question.arranged(asking.order)
+    labels = asking.question.type.labels(arranged)
+    options = [{"letter": label, "text": text} for label, text in zip(labels, arranged, strict=True)]
     rendered = prompt.render(question=asking.question.question, options=options, answer=answer)
     schema = object_schema({"option": {"enum": [*labels, _NO_OPTION]}})
     return GenerationRequest(rendered.messages, Sampling(max_tokens=WHICH_OPTION_TOKENS), schema)

@@ -576,11 +576,11 @@ class ItemRanking(Result):
         """Return what the order rests on, and for which items the comparisons do not determine it."""
         sentences = [f"{self.comparisons} of {self.possible} pairs compared, {self.failed} without an answer."]
         if self.undetermined:
-            shown = ", ".join(self.undetermined[:SHOWN_ITEMS])
+            names = ", ".join(self.undetermined[:SHOWN_ITEMS])
             more = len(self.undetermined) - SHOWN_ITEMS
             sentences.append(
                 f"The comparisons do not determine the order of {len(self.undetermined)} items, which they prefer to "
-                f"one another in a circle: {shown}{f' and {more} more' if more > 0 else ''}."
+                f"one another in a circle: {names}{f' and {more} more' if more > 0 else ''}."
             )
         return " ".join([*sentences, *([CERTAIN_ONLY] if self.certain else [])])
 

@@ -173,7 +173,7 @@ def _shown(value: Any) -> str:
 def _outermost_json(text: str, kind: Any) -> list[tuple[str, Any]]:
     """Return the complete JSON values of a type in a text, none within another: as written, and as read."""
     text = re.sub(r"<think>.*?</think>", "", text, flags=re.DOTALL)
-    wanted, brackets = (dict, r"\{") if kind == "object" else ((dict, list), r"[\[{]")
+    types, brackets = (dict, r"\{") if kind == "object" else ((dict, list), r"[\[{]")
     starts = [bracket.start() for bracket in re.finditer(brackets, text)]
     if len(starts) > _BRACKETS:
         starts = starts[: _BRACKETS // 4] + starts[-(_BRACKETS - _BRACKETS // 4) :]
@@ -184,7 +184,7 @@ def _outermost_json(text: str, kind: Any) -> list[tuple[str, Any]]:
             continue
         with suppress(ValueError, RecursionError):
             candidate, value, end = _decode(text, start)
-            if isinstance(value, wanted):
+            if isinstance(value, types):
                 results.append((candidate, value))
     return results
 

@@ -298,8 +298,8 @@ def _read_options(name: str, value: Any) -> LabelledOptions:
     if isinstance(value, Mapping):
         by_label = {str(label).strip().lower(): text for label, text in value.items()}
         if not all((len(label) == 1 and label in LETTERS) or label.isdecimal() for label in by_label):
-            shown = ", ".join(map(str, list(value)[:5]))
-            raise InputError(f"the field {name!r} has the entries {shown} instead of lettered options")
+            entries = ", ".join(map(str, list(value)[:5]))
+            raise InputError(f"the field {name!r} has the entries {entries} instead of lettered options")
         ordered = sorted(by_label, key=lambda label: (len(label), label))
         return LabelledOptions(tuple(_plain(name, by_label[label]) for label in ordered), tuple(ordered))
     if value is None or (isinstance(value, float) and math.isnan(value)):
