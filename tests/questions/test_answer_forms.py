@@ -68,6 +68,10 @@ def test_options_that_are_letters_are_chosen_by_their_labels():
          "the question.", None),
         ("The closest option is (E), but it is not correct.", None),
         ("The answer is:\nA. 0\nB. 30\nC. 3\nD. 10", None),
+        ("The correct options are A, ice; B, snow; and D, rain.", None),
+        ("A is false, B is false, C is true, D is false, and E is true.", None),
+        ("If the ice melted, then the answer would be (E).", None),
+        ("Among the options, the answer is (E).", 4),
         ('{"answer": "A"}\nWait, the answer is B.', 1),
     ],
 )  # fmt: skip

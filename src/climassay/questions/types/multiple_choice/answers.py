@@ -9,6 +9,7 @@ contradicts itself chooses nothing: an unread answer can be asked about, a wrong
 import re
 import unicodedata
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 from climassay.questions.types.multiple_choice.answer_text import (
@@ -42,6 +43,8 @@ _LATIN = {
     **dict(zip("ᴀʙᴄᴅᴇꜰɢʜɪᴊ", "abcdefghij", strict=True)),
 }
 """Cyrillic, Greek and small capital letters that look like a Latin one."""
+_PLURALS = frozenset((noun, verb) for noun in ("options", "answers", "choices") for verb in ("are", "were", "being"))
+"""Words after which a letter is one of several."""
 _VOWELS = frozenset("aeiouy")
 """Letters that are words of their own in some language ("a", Italian "e" and "i", Portuguese "o", Spanish "y")."""
 
@@ -129,7 +132,8 @@ class _Reader:
                 between = tuple(token for token in self.tokens[stated:position] if token.classes & W.RETRACT)
             if not any(token.classes & (W.NOT | W.RETRACT | W.BUT) or token.text == "?" for token in between):
                 return None
-        if last.letter is None:
+        called = {statement.letter for statement in statements if not statement.explicit}
+        if last.letter is None or (not explicit and len(called) > 1):
             return None
         if any(letter == last.letter and position > last.position for letter, position in self.rejected):
             return None
@@ -292,6 +296,9 @@ class _Reader:
         closed = self._closed(mention)
         clause = self._clause(start)
         letter = mention.letters[0] if len(mention.letters) == 1 else None
+        run = [folded_word(token.text) for token in self.tokens[start : mention.first]]
+        if any(pair in _PLURALS for pair in pairwise(run)):
+            letter = None
         if self._heads_section(mention) or self._heads_part(mention):
             return None
         excluded = bool(clause & W.EXCLUDE) or bool(before & W.EXCLUDE)
@@ -437,7 +444,8 @@ class _Reader:
             ):
                 break
             if token.text in (",", ":", "，") or token.letter is not None:
-                same_clause = same_clause and token.letter is not None
+                goes_on = token.letter is not None or folded_word(self._text(index + 1)) == "then"
+                same_clause = same_clause and goes_on
                 if token.text == ":":
                     same_clause = not classes
             classes |= token.classes & (W.DOUBT if not same_clause else W.DOUBT | W.IF | W.NOT | W.BAD | W.EXCLUDE)
