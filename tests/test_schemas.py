@@ -9,7 +9,8 @@ from climassay.confidence.linting import model_rule
 from climassay.confidence.topics import naming
 from climassay.factcheck.debate import assessment, rounds
 from climassay.generation import writing as schemas
-from climassay.models.openai.schema import response_format, satisfying_json
+from climassay.models.json_answers import satisfying_json
+from climassay.models.openai.schema import response_format
 from climassay.questions import KINDS
 
 BEYOND_STRICT = {

@@ -1,21 +1,26 @@
+import json
 import math
 from dataclasses import replace
 
 import pytest
 
+from api_server import ApiServer, Reply
+from climassay.api import benchmarks
 from climassay.errors import InputError, ModelError
 from climassay.evaluation import (
     Prepared,
     Setting,
     TaskPrompts,
     ask_mcq,
+    draw_indices,
     mcq_report_sections,
     mcq_tables,
     option_orders,
     score_mcq,
 )
-from climassay.questions import Question
+from climassay.questions import Question, read_questions
 from climassay.reporting import DotPlot
+from climassay.session import ModelOptions, Session
 from scripted_model import ScriptedModel
 
 DEFAULT = Setting("default", lambda questions, _: [Prepared() for _ in questions])
@@ -171,6 +176,33 @@ def test_likelihood_needs_log_probabilities():
         ask_mcq([question(1)], Talker(), [DEFAULT], TaskPrompts.load())
 
 
+@pytest.mark.parametrize(
+    ("option", "chosen", "method", "unparsed"),
+    [("c", 2, "asked again", 0), ("none", None, "", 1)],
+)
+def test_a_strong_model_is_asked_once_which_option_an_unread_answer_chose(option, chosen, method, unparsed):
+    asked = []
+
+    def write(prompt, schema):
+        asked.append(schema)
+        return json.dumps({"option": option}) if schema else "The third of them, on reflection"
+
+    model = ScriptedModel(lambda _prompt, options: [0.0 for _ in options], write)
+    (prediction,) = ask_mcq([question(1, correct=2)], model, [DEFAULT], TaskPrompts.load(), scorings=["letter"])
+    assert (prediction.chosen, prediction.method) == (chosen, method)
+    assert [schema is None for schema in asked] == [True, False]
+    scores = score_mcq([prediction])
+    assert [(row.unparsed, row.asked_again) for row in scores.accuracy] == [(unparsed, 1 - unparsed)] * 2
+
+
+def test_a_small_model_is_not_asked_again():
+    model = ScriptedModel(lambda _prompt, options: [0.0 for _ in options], lambda _prompt, _schema: "It is warm")
+    model.parameters = 135_000_000
+    (prediction,) = ask_mcq([question(1)], model, [DEFAULT], TaskPrompts.load(), scorings=["letter"])
+    assert prediction.chosen is None
+    assert prediction.error is None
+
+
 def texts(given, alone):
     """Gives each option log-probabilities from a table, with a question and without one."""
     return ScriptedModel(
@@ -234,3 +266,20 @@ def test_a_setting_whose_calls_all_failed_has_no_accuracy():
     assert (row[0], row[4:7], row[-1]) == ("other", ("-", "-", "-"), "6")
     [section] = mcq_report_sections(scores, "Choices")
     assert [len(block.dots) for block in section.blocks if isinstance(block, DotPlot)] == [1, 1]
+
+
+def test_a_limit_draws_by_the_seed_as_experiments_do(tmp_path, monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", "none")
+    given = read_questions("primer").of_kind("mcq")
+    drawn = {}
+    with ApiServer(rule=lambda request: Reply("a")) as server:
+        for seed in (0, 1):
+            with Session.opened(tmp_path / str(seed), ModelOptions(base_url=server.url)) as session:
+                benchmarks.evaluate_choices(
+                    "primer", models="openai:test", scorings=["letter"], limit=5, seed=seed, workspace=session
+                )
+            contents = [request.content for request in server.asked]
+            server.asked.clear()
+            drawn[seed] = [number for number, one in enumerate(given) if any(one.question in text for text in contents)]
+    assert {seed: draw_indices(len(given), 5, seed) for seed in drawn} == drawn
+    assert drawn[0] != drawn[1]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from api_server import ApiServer
+from api_server import ApiServer, Reply
 from climassay.errors import InputError, ModelError
 from climassay.integrations import publish_benchmark
 from climassay.records import Records
@@ -152,6 +152,23 @@ def ask_a_server(model):
     with pytest.raises(ModelError, match="gives no log-probabilities of texts"):
         model.loglikelihood(requests_of("loglikelihood", ("a", "b")), True)
     model.close()
+
+
+def test_repeated_requests_are_samples_with_seeds_of_their_own(tmp_path, monkeypatch):
+    from climassay.integrations.lm_eval_model import ClimassayLM
+
+    monkeypatch.setenv("OPENAI_API_KEY", "none")
+    drawn = {"until": ["\n"], "do_sample": True, "temperature": 0.7, "seed": 5}
+    greedy = {"until": ["\n"]}
+    with ApiServer(rule=lambda request: Reply(f"sample {request.body['seed']}")) as api:
+        model = ClimassayLM("openai:test", workspace=str(tmp_path / "w"), base_url=api.url)
+        [one] = requests_of("generate_until", ("Does it warm?", drawn))
+        [sure] = requests_of("generate_until", ("Does it cool?", greedy))
+        texts = model.generate_until([one, one, sure, one, sure], True)
+        assert texts == ["sample 5", "sample 6", "sample 0", "sample 7", "sample 0"]
+        assert model.generate_until([one, one, one], True) == ["sample 5", "sample 6", "sample 7"]
+        assert model.tally.asked == 4
+        model.close()
 
 
 @pytest.mark.parametrize(

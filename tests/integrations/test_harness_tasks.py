@@ -238,3 +238,29 @@ def test_a_killed_command_asks_only_what_is_missing(weights, tasks, tmp_path):
     assert done.returncode == 0, done.stderr
     assert {one["cell"]["benchmark"] for one in json.loads(done.stdout)["scores"]} == set(TASKS)
     assert asked() == [first, 3 * 9 + 9 + len(PLACES) - first]
+
+
+def test_a_limit_draws_samples_by_the_seed_and_keeps_what_became_of_each(tasks, tmp_path, monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", "none")
+
+    def rule(request):
+        text = request.content
+        return Reply("Impacts." if "number 5" in text else "I cannot tell." if "number 4" in text else "adaptation")
+
+    drawn = {}
+    with ApiServer(rule=rule) as server:
+        for seed in (0, 1, 2):
+            with Session.opened(tmp_path, ModelOptions(base_url=server.url)) as session:
+                file = str(tasks / "climate_topics.yaml")
+                done = benchmarks.evaluate_lm_eval(
+                    file, models="openai:test", limit=4, seed=seed, workspace=session
+                )  # fmt: skip
+            drawn[seed] = {one.question: one for one in done.experiment.outcomes}
+    rights = [1, 0, 0, 1, 0, 1, 1, 0, 0]
+    for outcomes in drawn.values():
+        assert len(outcomes) == 4
+        for question, outcome in outcomes.items():
+            number = int(question.rpartition("-")[2])
+            assert outcome.scores["acc,none"] == rights[number]
+            assert bool(outcome.violations) == (number == 4), "only the answer that names no choice is unparsed"
+    assert len({frozenset(outcomes) for outcomes in drawn.values()}) > 1

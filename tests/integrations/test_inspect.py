@@ -113,6 +113,29 @@ def test_tools_and_tool_results_are_refused():
         as_request([ChatMessageTool(content="42")], GenerateConfig())
 
 
+def test_what_is_no_text_is_refused():
+    from inspect_ai.model import (
+        ChatMessageAssistant,
+        ChatMessageUser,
+        ContentAudio,
+        ContentImage,
+        ContentReasoning,
+        ContentText,
+        GenerateConfig,
+    )
+
+    from climassay.integrations.inspect.provider import as_request
+
+    question = ContentText(text="What does the figure show?")
+    for media in (ContentImage(image="figure.png"), ContentAudio(audio="talk.wav", format="wav")):
+        with pytest.raises(InputError, match=media.type):
+            as_request([ChatMessageUser(content=[question, media])], GenerateConfig())
+    thought = ChatMessageAssistant(content=[ContentReasoning(reasoning="Hm."), ContentText(text="Ice.")])
+    request = as_request([ChatMessageUser(content=[question]), thought], GenerateConfig())
+    assert [message.content for message in request.messages] == [question.text]
+    assert request.assistant_prefix == "Ice."
+
+
 def test_an_unknown_argument_of_the_model_is_refused():
     from inspect_ai.model import get_model
 

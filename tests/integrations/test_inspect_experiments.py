@@ -232,3 +232,20 @@ def test_an_ended_command_asks_only_what_is_missing(sign, weights, tmp_path):
     assert again.returncode == 0, again.stderr
     assert {one["cell"]["benchmark"] for one in json.loads(again.stdout)["scores"]} == {"choices", "words"}
     assert sorted(asked_in(tmp_path)) == sorted([first, 18 - first])
+
+
+def test_a_limit_draws_samples_of_every_task_by_the_seed(server, tmp_path):
+    drawn = []
+    for seed in (0, 0, 1):
+        with Session.opened(tmp_path / "w", ModelOptions(base_url=server.url)) as session:
+            done = benchmarks.evaluate_inspect(
+                named("failing", "graded"), models="openai:test", grader="openai:other", limit=3, seed=seed,
+                workspace=session,
+            )  # fmt: skip
+        drawn.append([(one.cell.benchmark, one.question) for one in done.experiment.outcomes])
+    assert drawn[0] == drawn[1]
+    assert {name: sum(task == name for task, _ in drawn[0]) for name in ("failing", "graded")} == {
+        "failing": 3,
+        "graded": 3,
+    }
+    assert set(drawn[0]) != set(drawn[2]), "another seed draws other samples"

@@ -2,15 +2,15 @@ import json
 import re
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from climassay.errors import InputError
 from climassay.generation.publishing.entries import as_json_lines
 from climassay.integrations import open_benchmark, publish_benchmark
 from climassay.integrations.benchmark import read_prompt_rows
+from climassay.integrations.publishing import letter_pattern
 from climassay.questions import TYPES, question_row, read_questions
-from climassay.questions.types.multiple_choice import letter_pattern
 from published_sample import sample, write_sample
 
 
@@ -140,9 +140,20 @@ PIECES = ["answer", "Option", " is", "The", "(d)", *"abCe:*`' \n).[("]
 
 
 @given(st.lists(st.sampled_from(PIECES), max_size=9).map("".join))
-def test_the_pattern_for_the_hub_finds_the_letters_that_we_find(text):
+@example("The answer is (d)")
+@example("b) answer")
+def test_the_pattern_for_the_hub_finds_no_letter_that_we_do_not_find(text):
     found = re.search(letter_pattern(4), text, re.IGNORECASE)
     letters = [group for group in found.groups() if group] if found else []
-    ours = TYPES["mcq"].choice(text, 4)
-    assert letters == ([] if ours is None else [letters[0]])
-    assert ours is None or letters[0].lower() == "abcd"[ours]
+    if letters:
+        assert TYPES["mcq"].choice(text, 4) == "abcd".index(letters[0].lower())
+
+
+@pytest.mark.parametrize(
+    ("text", "letter"),
+    [("c", "c"), ("(C)", "C"), ("**c**", "c"), ("c) Ice melts", "c"), ("The answer is (c).", "c"), ("Answer: c", "c"),
+     ("a warmer ocean", None), ("b or c", None), ("b) or c)", None), ("The answer is not c", None)],
+)  # fmt: skip
+def test_the_pattern_for_the_hub_reads_plain_answers(text, letter):
+    found = re.search(letter_pattern(4), text, re.IGNORECASE)
+    assert next((group for group in found.groups() if group), None) == letter if found else letter is None

@@ -56,6 +56,37 @@ def test_levels_order_words_and_leave_other_rows_out(tmp_path) -> None:
     assert table.skipped == ("row 3: the label 'odd' is not one of the levels",)
 
 
+def test_levels_are_known_in_any_case_unless_case_tells_them_apart(tmp_path) -> None:
+    rows = [{"claim": f"claim {place}", "verdict": word} for place, word in enumerate(["Right", "WRONG", "right", "x"])]
+    columns = ItemColumns("claim", label="verdict", levels=parse_levels("wrong,right"))
+    table = read_items(write(tmp_path, "claims.jsonl", rows), columns)
+    assert [item.label for item in table.items] == [1.0, 0.0, 1.0]
+    units = ItemColumns("claim", label="verdict", levels=parse_levels("mW,MW"))
+    rows = [{"claim": f"claim {place}", "verdict": word} for place, word in enumerate(["MW", "mW", "Mw"])]
+    table = read_items(write(tmp_path, "units.jsonl", rows), units)
+    assert [item.label for item in table.items] == [1.0, 0.0]
+    assert len(table.skipped) == 1
+
+
+@pytest.mark.parametrize(
+    ("cells", "labels", "skipped"),
+    [
+        (["4/5", "3 / 5", "2.5/5"], [4.0, 3.0, 2.5], 0),
+        (["4,5", "3,25", "2"], [4.5, 3.25, 2.0], 0),
+        (["80%", "75 %"], [80.0, 75.0], 0),
+        (["\u22121", "\u22120,5", "+2"], [-1.0, -0.5, 2.0], 0),
+        (["4/5", "7/10", "3"], [4.0], 2),
+        (["1,000", "2"], [2.0], 1),
+        (["good", "2", "1.2.3"], [2.0], 2),
+    ],
+)
+def test_ratings_are_numbers_as_people_write_them(tmp_path, cells, labels, skipped) -> None:
+    rows = [{"text": f"text {place}", "rating": cell} for place, cell in enumerate(cells)]
+    table = read_items(write(tmp_path, "ratings.jsonl", rows), ItemColumns("text", label="rating"))
+    assert [item.label for item in table.items] == labels
+    assert len(table.skipped) == skipped
+
+
 @pytest.mark.parametrize("text", ["one", "a,,b", "a,b|a"])
 def test_levels_that_are_no_scale(text) -> None:
     with pytest.raises(InputError):

@@ -127,3 +127,35 @@ def test_known_labels_score_the_result():
 def test_what_cannot_be_inserted(new, known, sentence):
     with pytest.raises(InputError, match=sentence):
         insert_items(new, known, LEVELS, ByLabel())
+
+
+class Cycle:
+    """Prefers each item to the next of a circle, and all of them to what is outside of it."""
+
+    name = "cycle"
+
+    def __init__(self, size):
+        self.size = size
+
+    def compare(self, items, pairs, *, on_progress=None):
+        first, second = (np.array([int(items[index].id) for index in column]) for column in pairs.T)
+        inside = (first < self.size) & (second < self.size)
+        nearer = (second - first) % self.size <= self.size // 2
+        log_odds = np.where(np.where(inside, nearer, first < second), 2.0, -2.0)
+        return Judgements(log_odds, np.zeros(len(pairs), dtype=bool))
+
+
+@pytest.mark.parametrize("sort", ["fitted", "greedy", "exact", "strengths"])
+@pytest.mark.parametrize("seed", range(4))
+def test_preferences_in_a_circle_are_told_for_every_way_of_sorting(sort, seed):
+    items = [Item(str(number), f"text {number}") for number in range(3)]
+    ranking = rank_items(items, Cycle(3), sort=sort, seed=seed)
+    assert set(ranking.undetermined) == {"0", "1", "2"}
+    assert "circle" in ranking.note
+    assert set(ranking.to_dict()["undetermined"]) == {"0", "1", "2"}
+
+
+def test_an_order_without_a_circle_is_not_doubted_and_only_items_of_the_circle_are_named():
+    items = [Item(str(number), f"text {number}") for number in range(6)]
+    assert rank_items(items, Cycle(1)).undetermined == ()
+    assert set(rank_items(items, Cycle(3), sort="strengths").undetermined) == {"0", "1", "2"}

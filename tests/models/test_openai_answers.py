@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 
 from api_server import ApiServer, Behaviour, Reply
 from climassay.models.contract import GenerationRequest, Message, OptionRequest, Sampling
+from climassay.models.json_answers import satisfying_json
 from climassay.models.openai.client import OpenAIModel
 from climassay.models.openai.connection import RetryPolicy
 from climassay.models.openai.option_scores import named_option, score_options
 from climassay.models.openai.replies import BadReplyError, Position, TopLogprob, parse_error_reply, parse_reply
-from climassay.models.openai.schema import satisfying_json
 
 WORDS = st.sampled_from(
     [
@@ -375,6 +375,63 @@ def test_a_text_longer_than_the_schema_allows_is_kept(server_does):
 )
 def test_json_is_found_inside_of_what_models_write(text, found):
     assert satisfying_json(text, {"type": "object", "required": ["a"]}) == found
+
+
+LATEX = {"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"]}
+
+
+@pytest.mark.parametrize(
+    ("written", "read"),
+    [
+        (r"\\tau is \\alpha", r"\\tau is \\alpha"),
+        (r"\tau, \theta, \times, \text{CO}_2", r"\\tau, \\theta, \\times, \\text{CO}_2"),
+        (r"\rho, \rightarrow and \frac{1}{2}", r"\\rho, \\rightarrow and \\frac{1}{2}"),
+        (r"\beta, \bar{T}, \boldsymbol{x}", r"\\beta, \\bar{T}, \\boldsymbol{x}"),
+        (r"\nu \nabla T \neq 0", r"\\nu \\nabla T \\neq 0"),
+        (r"\alpha, \sigma T^4, \(x\), \upsilon", r"\\alpha, \\sigma T^4, \\(x\\), \\upsilon"),
+        (r"\tan(x) but\tan example", r"\\tan(x) but\tan example"),
+        (r"first\nthen\nnot this\n\nand\tb", r"first\nthen\nnot this\n\nand\tb"),
+        (r"a \u03b1 \"b\" c\/d \\frac", r"a \u03b1 \"b\" c\/d \\frac"),
+    ],
+)
+def test_backslashes_of_latex_are_repaired_and_those_of_json_are_kept(written, read):
+    text = satisfying_json('{"a": "' + written + '"}', LATEX)
+    assert json.loads(text)["a"] == json.loads('"' + read + '"')
+
+
+@pytest.mark.parametrize("written", [r"a \b c", r"\u0007", r"x\f"])
+def test_control_characters_that_mean_nothing_are_asked_again(written):
+    with pytest.raises(ValueError, match="control character"):
+        satisfying_json('{"a": "' + written + '"}', LATEX)
+
+
+VERDICT = {
+    "type": "object",
+    "properties": {"reason": {"type": "string"}, "verdict": {"enum": ["correct", "partly correct", "wrong"]}},
+    "required": ["reason", "verdict"],
+}
+
+
+@pytest.mark.parametrize(
+    ("text", "verdict"),
+    [
+        ('Draft: {"reason": "d", "verdict": "wrong"}\nFinal: {"reason": "r", "verdict": "correct"}', "correct"),
+        ('{"reason": "r", "verdict": "correct"}\nThe schema was {"type": "object"}', "correct"),
+        ('{"reason": "r", "verdict": "Correct"}', "correct"),
+        ('{"reason": "r", "verdict": "PARTLY_CORRECT."}', "partly correct"),
+        ('{"reason": "r", "verdict": "wrong",}', "wrong"),
+        ('{"reason": "a, b,", "verdict": "wrong",\n}', "wrong"),
+        ('{"reason": "a\nline", "verdict": "wrong"}', "wrong"),
+    ],
+)
+def test_the_last_object_that_satisfies_the_schema_counts(text, verdict):
+    assert json.loads(satisfying_json(text, VERDICT))["verdict"] == verdict
+
+
+@pytest.mark.parametrize("verdict", ["incorrect", "right", "correct or wrong", 1])
+def test_values_that_an_enumeration_lacks_are_refused(verdict):
+    with pytest.raises(ValueError, match="verdict"):
+        satisfying_json(json.dumps({"reason": "r", "verdict": verdict}), VERDICT)
 
 
 @pytest.mark.parametrize("text", ["", "none", '{"a": 1', '{"a": "b"}', "[" * 100_000, '{"a": NaN}'])

@@ -2,12 +2,14 @@
 
 import gzip
 import json
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from climassay.errors import InputError
-from climassay.questions import TYPES, read_questions
+from climassay.generation.publishing import Entry, climaqa_row
+from climassay.questions import TYPES, Question, question_row, read_questions
 from climassay.questions.types import FOLDER
 
 DASHES = "-" * 20
@@ -105,7 +107,7 @@ def test_own_format_checks_each_row(tmp_path):
     rows = [
         {"id": "a", "kind": "mcq", "question": "Q?", "options": ["x", "y"], "answer": "b", "level": "base"},
         {"id": "a", "kind": "mcq", "question": "Q2?", "options": {"a": "x", "b": "y"}, "answer": "x"},
-        {"id": "c", "kind": "mcq", "question": "Q?", "options": ["x", "X"], "answer": "a"},
+        {"id": "c", "kind": "mcq", "question": "Q?", "options": ["x", "x"], "answer": "a"},
         {"id": "d", "kind": "mcq", "question": "Q?", "options": ["x", "y"], "answer": "e"},
         {"id": "e", "kind": "mcq", "question": "Q?", "options": ["x"], "answer": "a"},
         {"id": "f", "kind": "essay", "question": "Q?", "answer": "a"},
@@ -329,3 +331,116 @@ def test_statements_are_read_with_the_words_that_files_have_for_true_and_false(s
 )  # fmt: skip
 def test_what_a_model_writes_is_read_as_one_of_the_two_or_as_neither(text, choice):
     assert TYPES["true_false"].choice(text, 2) == choice
+
+
+def read_rows(tmp_path, *rows):
+    file = tmp_path / "rows.jsonl"
+    file.write_text("\n".join(json.dumps(row) for row in rows), encoding="utf-8")
+    return read_questions(file)
+
+
+KOPPEN = ["E", "A", "C", "B", "D"]
+
+
+@pytest.mark.parametrize(
+    ("fields", "options", "correct"),
+    [
+        ({"choices": ["oxygen", "nitrogen"], "answer": 1}, ("oxygen", "nitrogen"), 1),
+        ({"choices": ["oxygen", "nitrogen"], "answer": "A"}, ("oxygen", "nitrogen"), 0),
+        ({"options": ["oxygen", "nitrogen"], "answer": "B", "answer_index": 1}, ("oxygen", "nitrogen"), 1),
+        ({"choices": {"text": ["x", "y"], "label": ["A", "B"]}, "answerKey": "B"}, ("x", "y"), 1),
+        ({"options": {"text": ["x", "y", "z"], "label": ["1", "2", "3"]}, "answer": "3"}, ("x", "y", "z"), 2),
+        ({"options": [{"label": "A", "text": "x"}, {"label": "B", "text": "y"}], "answer": "A"}, ("x", "y"), 0),
+        ({"options": {"A": "x", "B": "y"}, "answer": "B"}, ("x", "y"), 1),
+        ({"options": ["A. oxygen", "B. nitrogen"], "answer": "B"}, ("oxygen", "nitrogen"), 1),
+        ({"options": ["(1) oxygen", "(2) nitrogen"], "answer": "2"}, ("oxygen", "nitrogen"), 1),
+        ({"options": ["A. oxygen", "B. nitrogen"], "answer": "B. nitrogen"}, ("oxygen", "nitrogen"), 1),
+        ({"options": ["a. m. hours", "p. m. hours"], "answer": "b"}, ("a. m. hours", "p. m. hours"), 1),
+        ({"options": ["1.5 degrees", "2.5 degrees"], "answer": "a"}, ("1.5 degrees", "2.5 degrees"), 0),
+        ({"options": ["mW", "MW", "kW"], "answer": "MW"}, ("mW", "MW", "kW"), 1),
+        ({"options": ["Co", "CO"], "answer": "CO"}, ("Co", "CO"), 1),
+        ({"options": KOPPEN, "correct": "b", "answer": "A"}, tuple(KOPPEN), 1),
+        ({"options": KOPPEN, "correct": 1, "answer": "A"}, tuple(KOPPEN), 1),
+        ({"options": KOPPEN, "answer": "b) A"}, tuple(KOPPEN), 1),
+        ({"options": "a) oxygen\nb) nitrogen", "answer": "b"}, ("oxygen", "nitrogen"), 1),
+        ({"options": "oxygen\nnitrogen", "answer": "nitrogen"}, ("oxygen", "nitrogen"), 1),
+        ({"options": '["oxygen", "nitrogen"]', "answer": "b"}, ("oxygen", "nitrogen"), 1),
+        ({"options": [1, 2.5], "answer": "b"}, ("1", "2.5"), 1),
+    ],
+)  # fmt: skip
+def test_options_and_keys_of_many_shapes_are_read(tmp_path, fields, options, correct):
+    (question,) = read_rows(tmp_path, {"question": "Which?", **fields}).questions
+    assert (question.options, question.correct, question.answer) == (options, correct, options[correct])
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ({"options": KOPPEN, "answer": "A"}, ["'A'", "correct"]),
+        ({"options": KOPPEN, "correct": "a", "answer": "A"}, ["different options"]),
+        ({"options": ["x", "y"], "answer": 1}, ["number 1", "answer_index"]),
+        ({"choices": ["x", "y"], "answer": 2}, ["index 2", "0 to 1"]),
+        ({"options": ["x", "y"], "answer": "A", "answer_index": 1}, ["different options"]),
+        ({"options": ["mW", "MW"], "answer": "mw"}, ["'mw'"]),
+        ({"options": ["x", "y"], "answer": "a) y"}, ["label", "text"]),
+        ({"options": ["x", ["y"]], "answer": "a"}, ["'options'", "list"]),
+        ({"options": ["x", None], "answer": "a"}, ["option is empty"]),
+        ({"options": ["x", float("nan")], "answer": "a"}, ["option is empty"]),
+        ({"options": ["x", True], "answer": "a"}, ["'options'", "truth value"]),
+        ({"options": {"first": "x", "second": "y"}, "answer": "x"}, ["first, second"]),
+        ({"choices": {"text": ["x", "y"], "label": ["A"]}, "answerKey": "A"}, ["'choices'"]),
+        ({"options": ["x", "y"], "answer": ["a"]}, ["'answer'", "list"]),
+        ({"options": ["x", "y"], "answer": None, "level": "base"}, ["'answer'", "empty"]),
+        ({"answer": float("nan")}, ["'answer'", "empty"]),
+        ({"answer": {"value": "x"}}, ["'answer'", "table"]),
+        ({"answer": "x", "passage": ["p"]}, ["'passage'", "list"]),
+        ({"answer": False}, ["'answer'", "truth value"]),
+    ],
+)  # fmt: skip
+def test_what_is_ambiguous_or_no_text_is_refused_by_name(tmp_path, fields, words):
+    good = {"question": "Why?", "answer": "so"}
+    found = read_rows(tmp_path, good, {"question": "Which?", **fields})
+    assert len(found.questions) == 1
+    assert found.skipped[0].startswith("row 2: ")
+    for word in words:
+        assert word in found.skipped[0]
+
+
+def test_columns_in_place_of_rows_are_refused(tmp_path):
+    file = tmp_path / "columns.json"
+    file.write_text(json.dumps({"question": ["Q one?", "Q2?"], "answer": ["x", "y"]}))
+    with pytest.raises(InputError, match="list"):
+        read_questions(file)
+
+
+def test_levels_that_are_missing_are_no_levels(tmp_path):
+    (question,) = read_rows(tmp_path, {"question": "Q?", "answer": "x", "level": float("nan")}).questions
+    assert (question.level, question.answer) == (None, "x")
+
+
+@pytest.mark.parametrize("options", [tuple(KOPPEN), ("Co", "CO", "C"), ("a", "b", "c"), ("x) y", "z", "a) x")])
+def test_a_key_that_is_written_and_read_stays_where_it_is(tmp_path, options):
+    for correct in range(len(options)):
+        question = Question("q", "mcq", "Which?", options[correct], None, options, correct)
+        for row in (question_row(question), climaqa_row(Entry(question))):
+            (read,) = read_rows(tmp_path, row).questions
+            assert (read.options, read.correct) == (options, correct)
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "cp1252", "utf-32"])
+@pytest.mark.parametrize("name", ["questions.txt", "questions.csv"])
+def test_text_that_is_not_utf8_is_read_rightly_or_refused(tmp_path, encoding, name):
+    file = tmp_path / name
+    lines = ["question", "Is the café warmer?"] if name.endswith("csv") else ["Is the café warmer?"]
+    file.write_bytes("\n".join(lines).encode(encoding))
+    read = None
+    with suppress(InputError):
+        read = [question.question for question in read_questions(file).questions]
+    assert read in (None, ["Is the café warmer?"])
+
+
+def test_text_that_is_not_utf8_is_told_what_to_do(tmp_path):
+    file = tmp_path / "questions.txt"
+    file.write_bytes("Is the café warmer?".encode("cp1252"))
+    with pytest.raises(InputError, match="UTF-8"):
+        read_questions(file)

@@ -13,7 +13,7 @@ CHOSEN = {
         "The answer is A because CO2", "Option A", "Option A is correct", "The answer is a) x", "**Answer: A**",
         "**(A)** text", "A\n\nBecause", "A because it", "a, because", "A (x)", "A is correct.",
         "A is the correct answer", "a is correct", "**A** is correct", "A is right: option B ignores",
-        "I would say (a).", "A: no. B: yes.", "A, as the ocean warms", 'The answer is "a".', "A\xa0",
+        "I would say (a).", "A, as the ocean warms", 'The answer is "a".', "A\xa0",
         "The answer: **A) Warming**", "**a**", "a\nBecause",
     ),
     "b": (
@@ -66,7 +66,7 @@ CHOSEN = {
         "A is the hottest year", "C is half the story", "a, b, or c", "Both a and c", "Answer: A, B",
         "The answer is 'a greenhouse gas'", "Answer: b/c of warming", "B better", "The answer is not b.",
         "Answer is: none. b is not it", "", "e", "It depends.", "b or c", "Because it is warm", "Cooling dominates",
-        "I think a warmer ocean expands",
+        "I think a warmer ocean expands", "A: no. B: yes.",
     ),
 }  # fmt: skip
 

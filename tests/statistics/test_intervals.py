@@ -281,6 +281,27 @@ def test_krippendorff_published_example():
     assert krippendorff_alpha(ratings, measurement="interval") == pytest.approx(0.849, abs=5e-4)
 
 
+def test_nan_is_a_missing_rating():
+    nan = float("nan")
+    gaps = [[1, 1, 2, 3, None], [1, 2, None, 3, 1], [None, 1, 2, 3, 2]]
+    holes = [[nan if value is None else np.float64(value) for value in row] for row in gaps]
+    for measurement in ("nominal", "interval"):
+        expected = krippendorff_alpha(gaps, measurement=measurement)
+        assert krippendorff_alpha(holes, measurement=measurement) == pytest.approx(expected)
+    assert krippendorff_alpha([[1, 1, 2], [1, 1, nan], [nan, 1, 2]]) == 1.0
+    assert cohen_kappa([1, 2, nan, 1, 2], [1, 2, 1, nan, 1]) == pytest.approx(cohen_kappa([1, 2, 2], [1, 2, 1]))
+    first, second = [1.0, 2, 3, 4, nan, 6], [2.0, 1, 4, 3, 5, nan]
+    assert spearman(first, second).value == pytest.approx(spearman([1, 2, 3, 4], [2, 1, 4, 3]).value)
+    assert spearman(first, second).n == 4
+    assert kendall(first, second).n == 4
+    with pytest.raises(InputError):
+        krippendorff_alpha([[1, nan], [nan, 1]])
+    with pytest.raises(InputError):
+        cohen_kappa([nan, 1], [1, nan])
+    with pytest.raises(InputError):
+        fleiss_kappa([[1, nan]])
+
+
 def test_agreement_refuses_what_it_cannot_compare():
     with pytest.raises(InputError):
         cohen_kappa(["a"], ["a", "b"])

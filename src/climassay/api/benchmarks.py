@@ -378,7 +378,7 @@ def evaluate_lm_eval(
         include_path: Folder with further tasks; repeat. Their code is run.
         num_fewshot: Examples per prompt; repeat to compare. By default each task's own.
         chat_template: Put prompts into each model's chat template.
-        limit: Ask only the first so many samples of each task.
+        limit: Maximum number of samples of each task, drawn by the seed.
         seed: Seed of the choice of examples and of resampling.
         workspace: Where records lie.
 
@@ -434,7 +434,7 @@ def evaluate_inspect(
         grader: Model that grades answers where a task needs grading; by default the evaluated model itself.
         max_tokens: Maximum number of tokens of an answer, where a task sets none.
         log_dir: Folder for Inspect's own logs (inspect view --log-dir).
-        limit: Ask only the first so many samples of each task.
+        limit: Maximum number of samples of each task, drawn by the seed.
         seed: Seed of the resampling.
         workspace: Where records lie.
 
@@ -495,7 +495,7 @@ def evaluate_choices(
         permutations: Option orders per question; with more than 1, position bias is measured.
         passages: Passages per question in rag settings.
         examples: Examples per prompt in few-shot settings.
-        limit: Ask only the first so many questions.
+        limit: Maximum number of questions, drawn by the seed.
         seed: Seed of option orders and resampling.
         workspace: Where collections and records lie.
 
@@ -506,8 +506,7 @@ def evaluate_choices(
     from climassay.evaluation.experiment_file import check_plan
 
     given = read_questions(questions)
-    asked = replace(given, questions=given.of_kind("mcq")[:limit])
-    if not asked.questions:
+    if not given.of_kind("mcq"):
         raise InputError(f"{given.name} has no multiple-choice question.")
     specs = _setting_specs(settings, passages, examples, seed)
     with Session.opened(workspace) as session:
@@ -524,8 +523,10 @@ def evaluate_choices(
             scorings=tuple(scorings),
             permutations=permutations,
             seed=seed,
+            limit=limit,
         )
         check_plan(plan, "The command")
+        asked = evaluation.limited(replace(given, questions=given.of_kind("mcq")), plan)
         done = _run(plan, {given.name: asked}, loaded, session, command="evaluate mcq")
     rows = [one for ones in done.predictions.values() for one in ones]
     scores, tally = evaluation.score_mcq(rows, seed=seed), done.tally

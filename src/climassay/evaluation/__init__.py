@@ -52,6 +52,7 @@ if TYPE_CHECKING:
         HarnessCell as HarnessCell,
         HarnessCells as HarnessCells,
         Progress as Progress,
+        draw_indices as draw_indices,
         limited as limited,
         open_resources as open_resources,
         open_sources as open_sources,

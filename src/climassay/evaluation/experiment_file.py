@@ -229,9 +229,9 @@ class ExperimentPlan:
     ] = ""
     metrics: MetricSpec = field(default_factory=MetricSpec)
     lm_eval: HarnessSpec = field(default_factory=HarnessSpec)
-    """Tasks of lm-evaluation-harness that appear beside the benchmarks; the limit takes their first samples."""
+    """Tasks of lm-evaluation-harness that appear beside the benchmarks; the limit draws their samples by the seed."""
     inspect: InspectSpec = field(default_factory=InspectSpec)
-    """Tasks of Inspect that appear beside the benchmarks; the limit takes their first samples."""
+    """Tasks of Inspect that appear beside the benchmarks; the limit draws their samples by the seed."""
     folder: Path = Path()
     """Where relative files are looked for."""
 

@@ -8,7 +8,7 @@ from typing import Any, Literal
 from pydantic import TypeAdapter
 
 from climassay.errors import InputError
-from climassay.evaluation.tasks import Prediction
+from climassay.evaluation.tasks import ASKED_AGAIN, Prediction
 from climassay.grounding.text_check import CheckedSentence
 from climassay.metrics.factual_accuracy import Judgement
 from climassay.metrics.long_answers import Assessment
@@ -336,6 +336,9 @@ def choice_outcomes(cell: Cell, questions: Sequence[Question], predictions: Sequ
     for question in questions:
         first = asked[question.id][0]
         unparsed = "neither of the two words" if question.type.fixed else "no option letter"
+        broken = (unparsed,) if first.chosen is None and first.error is None else ()
+        if first.method == ASKED_AGAIN:
+            broken = ("asked again for the option",)
         shown = first.chosen is not None and first.chosen < len(question.options)
         results.append(
             Outcome(
@@ -346,7 +349,7 @@ def choice_outcomes(cell: Cell, questions: Sequence[Question], predictions: Sequ
                 scores={"accuracy": sum(one.correct for one in asked[question.id]) / len(asked[question.id])},
                 chosen=first.chosen,
                 probability=first.probability,
-                violations=(unparsed,) if first.chosen is None and first.error is None else (),
+                violations=broken,
                 passages=first.passages,
                 error=first.error,
             )

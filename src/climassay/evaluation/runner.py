@@ -175,6 +175,11 @@ def read_benchmark(spec: BenchmarkSpec, plan: ExperimentPlan) -> QuestionSet:
     return limited(joined, plan)
 
 
+def draw_indices(count: int, limit: int | None, seed: int) -> list[int]:
+    """Return the indices of a seeded draw of at most ``limit`` of ``count`` things, in their order; all without it."""
+    return sorted(np.random.default_rng(seed).permutation(count)[:limit].tolist())
+
+
 def limited(question_set: QuestionSet, plan: ExperimentPlan) -> QuestionSet:
     """A question set cut to the plan's limit, by a seeded draw for each task; whole where there is no limit."""
     if plan.limit is None:
@@ -182,8 +187,7 @@ def limited(question_set: QuestionSet, plan: ExperimentPlan) -> QuestionSet:
     kept: set[str] = set()
     for kind in plan.tasks:
         ids = [question.id for question in question_set.of_kind(kind)]
-        order = np.random.default_rng(plan.seed).permutation(len(ids))[: plan.limit]
-        kept |= {ids[int(place)] for place in order}
+        kept |= {ids[index] for index in draw_indices(len(ids), plan.limit, plan.seed)}
     return replace(question_set, questions=tuple(one for one in question_set.questions if one.id in kept))
 
 

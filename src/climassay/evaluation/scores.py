@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from climassay.errors import InputError
 from climassay.evaluation.long_answers import SideBySide, side_by_side
 from climassay.evaluation.results import Cell, ConstantScore, Experiment, Outcome, TaskGroup
-from climassay.evaluation.tasks import Prediction
+from climassay.evaluation.tasks import ASKED_AGAIN, Prediction
 from climassay.metrics.long_answers import HIGHEST, LOWEST
 from climassay.metrics.registry import METRICS, Metric
 from climassay.questions import LEVELS, TYPES, Kind, Question
@@ -460,6 +460,8 @@ class AccuracyRow:
     """Answers without an option letter; counted wrong."""
     failed: int
     """Requests that failed; counted wrong."""
+    asked_again: int = 0
+    """Answers that were not read, after which the model said which option it had chosen."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -527,6 +529,7 @@ def _accuracy_rows(key: _Variant, group: Sequence[Prediction], seed: int) -> Ite
             chance=float(np.mean([1 / sizes[question] for question in means])),
             unparsed=sum(row.chosen is None and row.error is None for row in rows),
             failed=sum(row.error is not None for row in rows),
+            asked_again=sum(row.method == ASKED_AGAIN for row in rows),
         )
 
 

@@ -58,11 +58,14 @@ class TaskPrompts:
     by_kind: Mapping[Kind, Prompt]
     mcq_text: Prompt
     """For lettered options that are scored by their texts and not shown."""
+    which_option: Prompt
+    """Asks a model which of the ``options`` its ``answer`` to a ``question`` chose."""
 
     @classmethod
     def load(cls, overrides: Path | None = None) -> "TaskPrompts":
         """The built-in templates, or the user's own of these names."""
-        return cls({kind: load_prompt(kind, overrides) for kind in KINDS}, load_prompt("mcq_text", overrides))
+        by_kind = {kind: load_prompt(kind, overrides) for kind in KINDS}
+        return cls(by_kind, load_prompt("mcq_text", overrides), load_prompt("which_option", overrides))
 
     @property
     def mcq(self) -> Prompt:

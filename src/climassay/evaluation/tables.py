@@ -451,6 +451,7 @@ def mcq_tables(scores: McqScores) -> list[Table]:
     """Accuracy by level, paired tests, position bias; the last two only where there is something to show."""
     several = len({row.model for row in scores.accuracy}) > 1
     named = ("model", "setting", "scoring") if several else ("setting", "scoring")
+    again = any(row.asked_again for row in scores.accuracy)
     accuracy = [
         (
             *[row.model] * several,
@@ -466,18 +467,23 @@ def mcq_tables(scores: McqScores) -> list[Table]:
             percent(row.chance),
             str(row.unparsed),
             str(row.failed),
+            *[str(row.asked_again)] * again,
         )
         for row in scores.accuracy
     ]
+    note = "const.: always the same letter. unparsed and failed answers count as wrong."
+    if again:
+        note += " asked again: answers that named no option, after which the model said which one it had chosen."
+    headings = ["level", "n", "accuracy", "95% interval", "const.", "chance", "unparsed", "failed"]
     tables = [
         Table.of(
             "Accuracy by level (%)",
-            [*named, "level", "n", "accuracy", "95% interval", "const.", "chance", "unparsed", "failed"],
+            [*named, *headings, *["asked again"] * again],
             accuracy,
             left=len(named) + 1,
             grouped=len(named),
             strong=[number for number, row in enumerate(scores.accuracy) if row.level == OVERALL],
-            note="const.: always the same letter. unparsed and failed answers count as wrong.",
+            note=note,
         )
     ]
     for family in dict.fromkeys(row.family for row in scores.paired):

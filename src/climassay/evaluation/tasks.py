@@ -6,8 +6,10 @@ Ways of scoring:
     The model sees the lettered options; the letter with the highest log-probability is its choice, so that there always
     is one. This is what the published benchmark does.
 ``letter``
-    The model sees the lettered options and writes; the letter it gives is its choice. Works with any chat API. An
-    answer without a letter is *unparsed* and counts as wrong.
+    The model sees the lettered options and writes; the letter it gives is its choice. Works with any chat API. If an
+    answer names no option, a model that is prompted as a strong one is asked once, under a schema, which option it
+    chose; such answers are counted as *asked again*. A small model would name any. An answer without a letter after
+    that is *unparsed* and counts as wrong.
 ``text``
     The model sees the question only; the option whose text has the highest log-probability a character is its choice
     (``acc_norm`` of lm-evaluation-harness 0.4). Small models that cannot yet handle letters show here what they know.
@@ -29,7 +31,9 @@ References:
 A failed request counts as wrong too; both are reported beside the accuracy.
 """
 
+import json
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice, permutations
 from typing import Any, Literal, TypeGuard, get_args
@@ -40,6 +44,7 @@ from climassay.corpus.documents import split_sentences
 from climassay.errors import InputError, ModelError
 from climassay.evaluation.settings import Prepared, Setting, TaskPrompts, after_prefix, example_values, lettered
 from climassay.models.contract import (
+    Completion,
     GenerationRequest,
     Generator,
     OptionRequest,
@@ -47,6 +52,7 @@ from climassay.models.contract import (
     OptionScores,
     Sampling,
     Windowed,
+    object_schema,
 )
 from climassay.prompts import Prompt, RenderedPrompt, profile_of
 from climassay.questions import Question, QuestionType
@@ -57,6 +63,13 @@ Scoring = Literal["likelihood", "letter"] | TextScoring
 
 def _by_text(scoring: Scoring) -> TypeGuard[TextScoring]:
     return scoring in get_args(TextScoring)
+
+
+ASKED_AGAIN = "asked again"
+"""Method of a prediction whose text was not read: the model said which option it chose."""
+WHICH_OPTION_TOKENS = 32
+"""Maximum number of tokens of the JSON that names the chosen option."""
+_NO_OPTION = "none"
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +96,8 @@ class Prediction:
     by position."""
     text: str = ""
     method: str = ""
-    """How log-probabilities were got, see :class:`~climassay.models.contract.OptionScores`."""
+    """How log-probabilities were got, see :class:`~climassay.models.contract.OptionScores`; :data:`ASKED_AGAIN` if the
+    model was asked which option its text chose."""
     passages: tuple[str, ...] = ()
     note: str = ""
     """What was done to the context so that it fits, see :class:`~climassay.evaluation.settings.Prepared`."""
@@ -233,9 +247,7 @@ def ask_mcq(
                     ],
                     on_result=counting,
                 )
-                for asking, answer in zip(askings, completions, strict=True):
-                    position = None if answer.error else asking.question.type.choice(answer.text, len(asking.order))
-                    predictions.append(asking.predict("letter", position, text=answer.text, error=answer.error))
+                predictions += _read_letters(askings, completions, model, prompts.which_option)
                 continue
             assert isinstance(model, OptionScorer)
             requests = [
@@ -257,6 +269,51 @@ def ask_mcq(
                 on_progress(len(askings))
             predictions += _from_texts(scoring, askings, requests, read, prompt, model)
     return predictions
+
+
+def _read_letters(
+    askings: Sequence[_PresentedQuestion], completions: Sequence[Completion], model: Generator, which_option: Prompt
+) -> list[Prediction]:
+    """Read which option each answer chooses; ask a strong model once about answers that name none."""
+    positions: list[int | None] = []
+    for asking, completion in zip(askings, completions, strict=True):
+        arranged = asking.question.arranged(asking.order)
+        kind = asking.question.type
+        positions.append(None if completion.error else kind.choice(completion.text, len(arranged), arranged))
+    unread = [
+        index
+        for index, (position, completion) in enumerate(zip(positions, completions, strict=True))
+        if position is None and completion.error is None and completion.text.strip()
+    ]
+    named: dict[int, int] = {}
+    if unread and profile_of(model).name == "strong":
+        requests = [_which_option(askings[index], completions[index].text, which_option) for index in unread]
+        for index, request, reply in zip(unread, requests, model.generate(requests), strict=True):
+            labels = request.schema["properties"]["option"]["enum"] if request.schema else ()
+            option = ""
+            with suppress(ValueError, KeyError, TypeError):
+                option = json.loads(reply.text)["option"]
+            if option in labels and option != _NO_OPTION:
+                named[index] = labels.index(option)
+    return [
+        asking.predict(
+            "letter",
+            named.get(index, position),
+            text=completion.text,
+            error=completion.error,
+            method=ASKED_AGAIN if index in named else "",
+        )
+        for index, (asking, completion, position) in enumerate(zip(askings, completions, positions, strict=True))
+    ]
+
+
+def _which_option(asking: _PresentedQuestion, answer: str, prompt: Prompt) -> GenerationRequest:
+    arranged = asking.question.arranged(asking.order)
+    labels = asking.question.type.labels(arranged)
+    options = [{"letter": label, "text": text} for label, text in zip(labels, arranged, strict=True)]
+    rendered = prompt.render(question=asking.question.question, options=options, answer=answer)
+    schema = object_schema({"option": {"enum": [*labels, _NO_OPTION]}})
+    return GenerationRequest(rendered.messages, Sampling(max_tokens=WHICH_OPTION_TOKENS), schema)
 
 
 def orders_of(kind: QuestionType, scoring: Scoring, wanted: int) -> int:

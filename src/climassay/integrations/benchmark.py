@@ -245,7 +245,7 @@ BUNDLED_JUDGE = "bundled"
 def answer_of(question: Question, text: str) -> str:
     """What of a model's text is its answer: the letter (empty where it names none), first paragraph, first line."""
     if question.type.options:
-        place = question.type.choice(text, len(question.options))
+        place = question.type.choice(text, len(question.options), question.options)
         return "" if place is None else question.type.labels(question.options)[place]
     return question.type.answer(text)
 

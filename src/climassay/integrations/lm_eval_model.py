@@ -8,6 +8,7 @@ The harness's own command with this model in it is::
 import atexit
 import json
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
@@ -263,11 +264,20 @@ class ClimassayLM(TemplateLM):  # type: ignore[misc]
             ModelError: One of the requests failed.
         """
         asked = []
-        for context, options in (one.args for one in requests):
+        samples: Counter[tuple[Place, str]] = Counter()
+        for one in requests:
+            context, options = one.args
             settings = normalize_gen_kwargs(options, self._max_gen_toks)
             if unknown := sorted(set(settings) - _SAMPLING):
                 raise InputError(f"The task asks for {', '.join(unknown)}, which climassay's models do not know.")
-            asked.append(self._generation(context, settings))
+            request = self._generation(context, settings)
+            # The harness repeats a request for each sample (``repeats``); each is drawn with a seed of its own.
+            repeated = samples[place_of(one), repr(request)]
+            samples[place_of(one), repr(request)] += 1
+            if request.sampling.temperature > 0:
+                sampling = replace(request.sampling, seed=request.sampling.seed + repeated)
+                request = replace(request, sampling=sampling)
+            asked.append(request)
         with self._counted(len(asked), "Generating", disable_tqdm) as count:
             answers: list[contract.Completion] = self._model.generate(asked, on_result=count)
         self._note_failures(requests, [one.error for one in answers])

@@ -66,12 +66,16 @@ def run_tasks(
             asked = ClimassayLM.of_model(recorded, max_gen_toks=spec.max_gen_toks, progress=progress)
             for name in tasks:
                 progress.on_cell(evaluation.Cell(name, model.shown, label, "mcq"), "asked")
+            drawn = {
+                name: evaluation.draw_indices(len(task.eval_docs), plan.limit, plan.seed)
+                for name, task in tasks.items()
+            }
             done: Any = evaluate(
-                asked, loaded, limit=plan.limit, bootstrap_iters=0, apply_chat_template=spec.chat_template
+                asked, loaded, samples=drawn, bootstrap_iters=0, apply_chat_template=spec.chat_template
             )
             left = recorded.tally
             for name, task in tasks.items():
-                result = _HarnessOutcomes(name, task, done["samples"][name], asked)
+                result = _HarnessOutcomes(name, task, done["samples"][name], asked, drawn[name])
                 notes = [f"{name} says itself how many examples it has."] if name in kept and shots else []
                 if asked.writes_choices and task.OUTPUT_TYPE == "multiple_choice":
                     notes.append(
@@ -176,12 +180,15 @@ class _HarnessOutcomes(TaskOutcomes[int]):
     The model that was asked knows which requests failed.
     """
 
-    def __init__(self, name: str, task: Any, samples: Sequence[Mapping[str, Any]], model: ClimassayLM) -> None:
+    def __init__(
+        self, name: str, task: Any, samples: Sequence[Mapping[str, Any]], model: ClimassayLM, drawn: Sequence[int]
+    ) -> None:
         self.task = task
         self.by_doc: dict[int, list[Mapping[str, Any]]] = defaultdict(list)
         for sample in samples:
             self.by_doc[sample["doc_id"]].append(sample)
-        places: dict[Place, int] = {(name, doc): doc for doc in self.by_doc}
+        # Requests count the drawn samples; the harness's log has their numbers in the whole task.
+        places: dict[Place, int] = {(name, number): doc for number, doc in enumerate(drawn) if doc in self.by_doc}
         errors = {doc: model.failures[place] for place, doc in places.items() if place in model.failures}
         self.unparsed = {doc for place, doc in places.items() if place in model.unparsed}
         choices: dict[int, tuple[str, ...]] = dict.fromkeys(self.by_doc, ())

@@ -21,7 +21,7 @@ from climassay.integrations.benchmark import (
 from climassay.integrations.lm_eval import harness_files, harness_tasks, rows_file
 from climassay.io import parse_json, read_text, remove_files, write_files
 from climassay.questions import PRIMER, TYPES, Kind, question_row
-from climassay.questions.types.multiple_choice import letter_pattern
+from climassay.questions.types import option_letter
 from climassay.reporting import counted
 
 Part = Literal["inspect", "lm-eval"]
@@ -271,6 +271,25 @@ _TITLES: dict[Kind, str] = {
     "freeform": "Freeform questions",
     "cloze": "Cloze statements",
 }
+
+
+def letter_pattern(options: int) -> str:
+    """Return a regular expression that finds the letter of plain answers; ignore the case.
+
+    It reads an answer that is a letter, one that begins with a label ("c) ..."), and one that ends with "answer is" or
+    "answer:" and a letter. Where it reads a letter, :func:`.multiple_choice.answers.chosen_option` reads the same one;
+    that function reads many more forms, which no regular expression could.
+
+    Args:
+        options: Number of options, lettered from ``a``.
+    """
+    letter = f"([a-{option_letter(options - 1)}])"
+    around = r"[\s*_`\"'()\[\]]{0,9}"
+    no_other = rf"(?![\s\S]*(?<!\w)[a-{option_letter(options - 1)}](?!\w))"
+    plain = rf"\A{around}{letter}{around}\.?{around}\Z"
+    labelled = rf"\A{around}{letter}[).:][*\s]{no_other}"
+    stated = rf"\A[^\n]{{0,40}}\banswer{around}(?:is|:){around}{letter}{around}\.?{around}\Z"
+    return f"{plain}|{labelled}|{stated}"
 
 
 def hub_eval(benchmark: Benchmark) -> str:

@@ -6,6 +6,7 @@ Every pair is asked for once, in whichever direction it comes.
 import html
 import math
 import re
+import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -112,13 +113,14 @@ def read_items(file: str | Path, columns: ItemColumns, *, context_words: int | N
     items: list[Item] = []
     skipped: list[str] = []
     contexts: dict[str, str] = {}
+    scales: dict[str, str] = {}
     for number, row in enumerate(rows, start=1):
         text = clean_text(_cell(row, columns.text))
         if not text:
             skipped.append(f"row {number}: the column {columns.text!r} is empty")
             continue
         try:
-            label = _label(row, columns)
+            label = _label(row, columns, scales)
         except ValueError as error:
             if not columns.label_optional:
                 skipped.append(f"row {number}: {error}")
@@ -170,31 +172,67 @@ def _cell(row: Mapping[str, Any], column: str | None) -> str:
     return "" if missing else str(value)
 
 
-def _label(row: Mapping[str, Any], columns: ItemColumns) -> float | None:
+def _label(row: Mapping[str, Any], columns: ItemColumns, scales: dict[str, str]) -> float | None:
+    """Return the label of a row: a number, or the index of its level.
+
+    Args:
+        row: A row of the table.
+        columns: Which columns to use.
+        scales: Filled with the scale of the column's first number, which all others must have.
+
+    Raises:
+        ValueError: The label is missing, no number, on another scale, or none of the levels; the message is a clause.
+    """
     if columns.label is None:
         return None
     cell = _cell(row, columns.label).strip()
     if not cell:
         raise ValueError(f"the column {columns.label!r} is empty")
-    value = _as_number(cell)
+    value, scale = parse_rating(cell)
     if columns.levels:
-        for place, words in enumerate(columns.levels):
-            # 1.0 and 1 are one label.
-            if cell in words or (value is not None and any(_as_number(word) == value for word in words)):
-                return float(place)
+        folded = cell.casefold()
+        for matches in (
+            lambda word: word == cell,
+            lambda word: word.casefold() == folded,
+            lambda word: value is not None and parse_rating(word) == (value, scale),  # 1.0 and 1 are one label
+        ):
+            places = [place for place, words in enumerate(columns.levels) if any(map(matches, words))]
+            if len(places) == 1:
+                return float(places[0])
         raise ValueError(f"the label {cell!r} is not one of the levels")
     if value is None:
         raise ValueError(f"the label {cell!r} is not a number (labels that are words: name them with --levels)")
     if not math.isfinite(value):
         raise ValueError(f"the label {cell!r} is not a finite number")
+    if scales.setdefault("scale", scale) != scale:
+        raise ValueError(f"the label {cell!r} is on another scale than the labels before it")
     return value
 
 
-def _as_number(word: str) -> float | None:
-    try:
-        return float(word)
-    except ValueError:
-        return None
+_RATING = re.compile(
+    r"(?P<number>[-+]?(?:\d+[.,]\d+|[.,]?\d+\.?)(?:e[-+]?\d+)?)\s*(?P<scale>%|(?:/|\bof\b)\s*\d+)?", re.I
+)
+_THOUSANDS = re.compile(r"[-+]?[1-9]\d{0,2},\d{3}")
+
+
+def parse_rating(text: str) -> tuple[float | None, str]:
+    """Return the number of a rating and its scale; None if it is no number.
+
+    A decimal comma, the sign U+2212, a per cent sign and a largest rating behind a slash are understood. ``1,000``
+    could be either of two numbers and is none.
+
+    Example:
+        ``"4/5"`` gives (4.0, "/5"), ``"80 %"`` gives (80.0, "%"), ``"4,5"`` gives (4.5, "").
+    """
+    plain = unicodedata.normalize("NFKC", text).replace("\u2212", "-").strip()
+    match = _RATING.fullmatch(plain)
+    if match is None or _THOUSANDS.fullmatch(match["number"]):
+        try:
+            return float(plain), ""  # inf and nan
+        except ValueError:
+            return None, ""
+    scale = re.sub(r"\s+|of", lambda part: "/" if part[0].lower() == "of" else "", match["scale"] or "", flags=re.I)
+    return float(match["number"].replace(",", ".")), scale
 
 
 FloatArray = NDArray[np.float64]

@@ -543,6 +543,10 @@ class Ranked:
     order."""
 
 
+SHOWN_ITEMS = 6
+"""Maximum number of items named in the note on an undetermined order."""
+MAX_CHECKED_ITEMS = 8
+"""Maximum size of a group in which items two places apart are compared too, to find preferences in a circle."""
 CERTAIN_ONLY = "No comparison has a probability, so that strengths tell the order and not how sure it is."
 
 
@@ -564,12 +568,21 @@ class ItemRanking(Result):
     told: tuple[str, ...] = ()
     certain: bool = False
     """Every comparison says better, worse or even, without a probability."""
+    undetermined: tuple[str, ...] = ()
+    """Ids of the items in cycles of preferences, such as A over B, B over C and C over A."""
 
     @property
     def note(self) -> str:
-        """What the order rests on."""
-        said = f"{self.comparisons} of {self.possible} pairs compared, {self.failed} without an answer."
-        return f"{said} {CERTAIN_ONLY}" if self.certain else said
+        """Return what the order rests on, and for which items the comparisons do not determine it."""
+        sentences = [f"{self.comparisons} of {self.possible} pairs compared, {self.failed} without an answer."]
+        if self.undetermined:
+            names = ", ".join(self.undetermined[:SHOWN_ITEMS])
+            more = len(self.undetermined) - SHOWN_ITEMS
+            sentences.append(
+                f"The comparisons do not determine the order of {len(self.undetermined)} items, which they prefer to "
+                f"one another in a circle: {names}{f' and {more} more' if more > 0 else ''}."
+            )
+        return " ".join([*sentences, *([CERTAIN_ONLY] if self.certain else [])])
 
     def rows(self) -> list[dict[str, Any]]:
         """A row per item, best first."""
@@ -587,7 +600,7 @@ class ItemRanking(Result):
 
     def to_dict(self) -> dict[str, Any]:
         """The rows, and how many comparisons they rest on."""
-        names = ("run", "quality", "method", "comparisons", "possible", "failed")
+        names = ("run", "quality", "method", "comparisons", "possible", "failed", "undetermined")
         return {**{name: getattr(self, name) for name in names}, "items": self.rows()}
 
     def notes(self) -> tuple[str, ...]:
@@ -678,6 +691,14 @@ def rank_items(
         return preferences.ask(pairs)
 
     rankings = sort_groups(list(groups.values()), ask, method=sort, seed=seed)
+    if not isinstance(method, PointwiseProbe):
+        # A sort of a few items may never make the comparison that contradicts it.
+        small = (ranking.order for ranking in rankings if len(ranking.order) <= MAX_CHECKED_ITEMS)
+        known = {frozenset(pair) for batch in compared for pair in batch.tolist()}
+        apart = (pair for order in small for pair in zip(order, order[2:], strict=False))
+        closing = [pair for pair in apart if frozenset(pair) not in known]
+        if closing:
+            ask(np.array(closing, dtype=np.int64))
     pairs = np.concatenate(compared) if compared else np.zeros((0, 2), dtype=np.int64)
     # Groups are not compared with each other, so that one fit is a fit of each of them, with mean 0.
     log_odds = preferences.ask(pairs) if len(pairs) else np.zeros(0)
@@ -692,7 +713,28 @@ def rank_items(
             rows.append(Ranked(name, rows[-1].place if equal else place, items[index], strength))
     possible = sum(len(members) * (len(members) - 1) // 2 for members in groups.values())
     certain = bool(log_odds.any() and np.isin(np.abs(log_odds), (0.0, CERTAIN)).all())
-    return ItemRanking(tuple(rows), preferences.asked, possible, preferences.failed, certain=certain)
+    undetermined = tuple(items[index].id for index in cyclic_items(len(items), pairs, log_odds))
+    return ItemRanking(
+        tuple(rows), preferences.asked, possible, preferences.failed, certain=certain, undetermined=undetermined
+    )
+
+
+def cyclic_items(n: int, pairs: NDArray[np.int64], log_odds: NDArray[np.float64]) -> list[int]:
+    """Return the items that are preferred to one another in a circle, in ascending order.
+
+    Args:
+        n: Number of items.
+        pairs: Item indices, shape [pairs, 2].
+        log_odds: Natural log-odds that the first is better, shape [pairs]; an even comparison prefers none.
+    """
+    from scipy.sparse import csr_matrix
+    from scipy.sparse.csgraph import connected_components
+
+    better = np.where((log_odds > 0)[:, None], pairs, pairs[:, ::-1])[log_odds != 0]
+    graph = csr_matrix((np.ones(len(better)), (better[:, 0], better[:, 1])), shape=(n, n))
+    _, components = connected_components(graph, directed=True, connection="strong")
+    sizes = np.bincount(components, minlength=1)
+    return np.flatnonzero(sizes[components] > 1).tolist()
 
 
 class _Scores:

@@ -6,8 +6,11 @@ of the hub.
 The format is recognised by the columns, not by the file name:
 
 ==========  =======================================================================================================
-climassay   ``id, kind, level, question, options, answer, passage, document, section`` (JSONL); long-form questions also
-            ``audience, rubric``, and their answer may be missing
+climassay   ``id, kind, level, question, options, correct, answer, passage, document, section`` (JSONL): ``correct`` is
+            the letter of the correct option and ``answer`` its text; without ``correct``, the answer may be either,
+            unless it could be both. Long-form questions also ``audience, rubric``; their answer may be missing
+MMLU, ARC   ``question, choices, answer`` with the correct option's index from 0; ``options`` with ``answer_index``;
+            ``{"text": [...], "label": [...]}`` with ``answerKey``
 rubrics     ``question`` and ``rubric`` or ``criteria`` (CLINB and others: a list, or one criterion per line of a cell),
             perhaps ``question_id``, ``audience``, ``reference_answer``
 plain       ``question`` alone, or a ``.txt`` file of one question per line: long-form questions without a rubric
@@ -22,26 +25,36 @@ Each can be CSV, TSV, JSONL, a JSON array or Parquet, gzip included.
 
 import hashlib
 import json
+import math
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from textwrap import shorten
 from typing import Any
 
 from climassay.errors import InputError, MissingExtraError
-from climassay.io import Row, parse_rows, read_bytes
-from climassay.questions.types import KINDS, LEVELS, TYPES, Kind, Level, Question, option_letter
+from climassay.io import Row, parse_json, parse_rows, read_bytes
+from climassay.questions.types import KINDS, LETTERS, LEVELS, TYPES, Kind, Level, Question, option_letter
 from climassay.questions.types.cloze import GAPS
-from climassay.questions.types.multiple_choice import OPTION_MARK
+from climassay.questions.types.multiple_choice.keys import (
+    LabelledOptions,
+    find_option,
+    named_options,
+    without_labels,
+)
 
 PRIMER = "primer"
 """Names the 120 bundled questions where a question file can be named."""
 LONG_ANSWERS = "primer:long_answers"
 """Names the 24 bundled long-form questions, which have rubrics, likewise."""
 _BUNDLED = {PRIMER: ("physical_climate", "aerosols_clouds"), LONG_ANSWERS: ("long_answers",)}
-_TELLING = {"answer", "rubric", "criteria", "kind"}
+_TELLING = {"answer", "answerKey", "answer_key", "rubric", "criteria", "kind"}
+_OPTION_FIELDS = ("options", "choices")
+_ANSWER_FIELDS = ("answer", "answerKey", "answer_key")
+_SHAPES = {bool: "a truth value", list: "a list", tuple: "a list", dict: "a table", bytes: "binary"}
 _PLAIN = {"question", "id", "audience", "reference_answer"}
 """Columns of climassay's format: one of the first tells it; these alone are questions that want long answers."""
 _SHOWN_CHARACTERS = 300
@@ -94,9 +107,7 @@ def read_questions(path: str | Path) -> QuestionSet:
         return join_questions(file.resolve().name, [read_questions(table) for table in tables])
     data = read_bytes(file)
     if file.suffix.lower() == ".txt" and not data.lstrip().startswith((b"{", b"[")):
-        data = json.dumps(
-            [{"question": line} for line in data.decode("utf-8-sig", "replace").splitlines() if line.strip()]
-        ).encode()
+        data = json.dumps([{"question": line} for line in _lines(file, data)]).encode()
     rows = list(parse_rows(file, data))
     if not rows:
         raise InputError(f"{file} has no rows: a question file needs at least one.")
@@ -113,15 +124,34 @@ def read_questions(path: str | Path) -> QuestionSet:
     return QuestionSet(file.name, _numbered(questions), tuple(skipped), hashlib.sha256(data).hexdigest())
 
 
+def _lines(file: Path, data: bytes) -> list[str]:
+    """Return the lines of a text file that are not blank.
+
+    Raises:
+        InputError: It is not UTF-8 text.
+    """
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        text = "\0"
+    if "\0" in text:
+        raise InputError(f"{file} is not UTF-8 text: save it as UTF-8.")
+    return [line for line in text.splitlines() if line.strip()]
+
+
 def question_row(question: Question) -> dict[str, Any]:
-    """A question in climassay's own format; fields that it does not have are left out."""
+    """Return a question in climassay's own format, without the fields that it does not have.
+
+    ``answer`` is always a text; for questions with options, ``correct`` is the letter of the correct one.
+    """
     fields = {
         "id": question.id,
         "kind": question.kind,
         "level": question.level,
         "question": question.question,
         "options": list(question.options) or None,
-        "answer": question.answer if question.correct is None else option_letter(question.correct),
+        "correct": None if question.correct is None else option_letter(question.correct),
+        "answer": question.answer,
         "passage": question.context,
         "document": question.document,
         "section": question.section,
@@ -185,8 +215,20 @@ def row_converter(file: Path, row: Row) -> Callable[[Row, int], Question]:
 
 
 def _text(row: Row, name: str) -> str:
-    value = row.get(name)
-    return "" if value is None else " ".join(str(value).split())
+    """Return a field as a text on one line; empty if it is missing, null or NaN.
+
+    Raises:
+        InputError: It is a list, a table, a truth value or another thing that is no text.
+    """
+    return _plain(name, row.get(name))
+
+
+def _plain(name: str, value: Any) -> str:
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return ""
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        raise InputError(f"the field {name!r} is {_SHAPES.get(type(value), 'no text')} instead of a text")
+    return " ".join(str(value).split())
 
 
 def _needed(row: Row, name: str) -> str:
@@ -209,16 +251,17 @@ def _from_climassay(row: Row, number: int) -> Question:
     kind = _text(row, "kind") or _text(row, "task") or _kind_by_content(row)
     if kind not in KINDS:
         raise InputError(f"the kind {kind!r} is not one of {', '.join(KINDS)}")
-    given = row.get("options") or ()
-    if isinstance(given, str):
-        given = _split_options(given)
-    if isinstance(given, Mapping):
-        given = [given[letter] for letter in sorted(given)]
-    if not isinstance(given, Sequence):
-        raise InputError(f"the options are {str(given)[:40]!r} instead of a list")
-    options = [" ".join(str(option).split()) for option in given]
-    answer = _needed(row, "answer") if TYPES[kind].answered else _text(row, "answer") or _text(row, "reference_answer")
-    content = TYPES[kind].read(_needed(row, "question"), answer, options)
+    name = next((name for name in _OPTION_FIELDS if row.get(name) not in (None, "", [], {})), "options")
+    options = _read_options(name, row.get(name))
+    key = next((name for name in _ANSWER_FIELDS if name in row), "answer")
+    correct = _read_correct(row, options, key, name) if options.texts else None
+    if correct is not None:
+        answer = options.texts[correct]
+    elif TYPES[kind].fixed and isinstance(row.get(key), bool):
+        answer = str(row[key])
+    else:
+        answer = _needed(row, key) if TYPES[kind].answered else _text(row, key) or _text(row, "reference_answer")
+    content = TYPES[kind].read(_needed(row, "question"), answer, options.texts, correct)
     return Question(
         id=_text(row, "id") or _text(row, "question_id") or f"q{number:05d}",
         kind=kind,
@@ -232,17 +275,97 @@ def _from_climassay(row: Row, number: int) -> Question:
 
 
 def _kind_by_content(row: Row) -> Kind:
-    if row.get("options"):
+    if any(row.get(name) for name in _OPTION_FIELDS):
         return "mcq"
-    if {"rubric", "criteria"} & set(row) or not {"answer", "Answer", "options"} & set(row):
+    if {"rubric", "criteria"} & set(row) or not {*_ANSWER_FIELDS, "Answer", "options"} & set(row):
         return "longform"
     return "cloze" if GAPS.search(_text(row, "question")) else "freeform"
 
 
+def _read_options(name: str, value: Any) -> LabelledOptions:
+    """Return the options of a field: a list, a text of labelled lines, ``{label: text}`` or ``{text: [], label: []}``.
+
+    Raises:
+        InputError: It is none of these, or an option is no text; the message names the field.
+    """
+    if isinstance(value, str) and value.lstrip().startswith(("[", "{")):
+        with suppress(ValueError):
+            value = parse_json(value)
+    if isinstance(value, str):
+        return without_labels(_split_options(value))
+    if isinstance(value, Mapping) and isinstance(value.get("text"), Sequence) and not isinstance(value["text"], str):
+        value = [{"text": text, "label": label} for text, label in _paired(name, value)]
+    if isinstance(value, Mapping):
+        by_label = {str(label).strip().lower(): text for label, text in value.items()}
+        if not all((len(label) == 1 and label in LETTERS) or label.isdecimal() for label in by_label):
+            entries = ", ".join(map(str, list(value)[:5]))
+            raise InputError(f"the field {name!r} has the entries {entries} instead of lettered options")
+        ordered = sorted(by_label, key=lambda label: (len(label), label))
+        return LabelledOptions(tuple(_plain(name, by_label[label]) for label in ordered), tuple(ordered))
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return LabelledOptions((), ())
+    if not isinstance(value, Sequence):
+        raise InputError(f"the options are {str(value)[:40]!r} instead of a list")
+    if value and all(isinstance(option, Mapping) and {"text", "label"} <= option.keys() for option in value):
+        labels = [_plain(name, option["label"]).lower() for option in value]
+        if len(set(labels)) < len(labels):
+            raise InputError(f"two options of the field {name!r} have the same label")
+        return LabelledOptions(tuple(_plain(name, option["text"]) for option in value), tuple(labels))
+    return without_labels([_plain(name, option) for option in value])
+
+
+def _paired(name: str, value: Mapping[str, Any]) -> list[tuple[Any, Any]]:
+    texts, labels = value["text"], value.get("label", value.get("labels"))
+    if labels is None:
+        labels = LETTERS[: len(texts)]
+    if not isinstance(labels, Sequence) or len(labels) != len(texts):
+        raise InputError(f"the field {name!r} has not one label for each text")
+    return list(zip(texts, labels, strict=True))
+
+
+def _read_correct(row: Row, options: LabelledOptions, key: str, name: str) -> int | None:
+    """Return the index of the correct option; None if the row has no key.
+
+    It is what ``answer_index`` (from 0) or ``correct`` (a label, or an index from 0) says, else what the answer names:
+    a label, a text, or with ``choices``, as in MMLU, an index from 0.
+
+    Raises:
+        InputError: The key names no option, could name several, or the fields contradict each other.
+    """
+    answer = row.get(key)
+    indices = [row[field] for field in ("answer_index", "correct") if type(row.get(field)) is int]
+    if type(answer) is int and name == "choices" and not indices:
+        indices, answer = [answer], None
+    if type(answer) is int and not indices:
+        raise InputError(
+            f"the field {key!r} is the number {answer}: write the option's letter, or 'answer_index' from 0"
+        )
+    for index in indices:
+        if not 0 <= index < len(options.texts):
+            raise InputError(f"the index {index} of the correct option is not one of 0 to {len(options.texts) - 1}")
+    answer_text = "" if type(answer) is int else _plain(key, answer)
+    if not indices and (label := _text(row, "correct")):
+        if label.lower() not in options.labels:
+            raise InputError(f"the field 'correct' is {label!r} instead of one of {', '.join(options.labels)}")
+        indices = [options.labels.index(label.lower())]
+    if not indices:
+        return find_option(answer_text, options) if answer_text else None
+    if "correct" in row and answer_text in options.texts:
+        # Beside 'correct', an answer is a text, though it may look like another option's letter.
+        indices.append(options.texts.index(answer_text))
+    if len(set(indices)) > 1 or (answer_text and indices[0] not in named_options(answer_text, options)):
+        raise InputError(f"the field {key!r} and the index or letter of the correct option name different options")
+    return int(indices[0])
+
+
 def _split_options(text: str) -> list[str]:
-    """Options of a ClimaQA cell: ``a) ...`` lines, joined by a line of dashes or by plain line breaks."""
-    parts = _DASHES.split(text) if _DASHES.search(text) else re.split(r"\n(?=\s*\(?[A-Za-z]\s*[).:])", text)
-    return [OPTION_MARK.sub("", " ".join(part.split())) for part in parts if part.strip()]
+    """Split a cell into options: lines joined by a line of dashes, lines with labels, or lines."""
+    if _DASHES.search(text):
+        parts = _DASHES.split(text)
+    else:
+        labelled = re.split(r"\n(?=\s*\(?(?:[A-Za-z]|\d{1,2})\s*[).:])", text)
+        parts = labelled if len(labelled) > 1 else text.split("\n")
+    return [" ".join(part.split()) for part in parts if part.strip()]
 
 
 def _from_climaqa(row: Row, number: int) -> Question:
@@ -250,9 +373,10 @@ def _from_climaqa(row: Row, number: int) -> Question:
     if validation in ("invalid", "false", "0", "no"):
         raise InputError("experts marked it invalid")
     question, answer = _needed(row, "Question"), _needed(row, "Answer")
-    options = _split_options(str(row["Options"])) if row.get("Options") else []
-    kind = _kind_by_content({"question": question, "answer": answer, "options": options})
-    content = TYPES[kind].read(question, answer, options)
+    options = _read_options("Options", row.get("Options"))
+    kind = _kind_by_content({"question": question, "answer": answer, "options": options.texts})
+    correct = find_option(answer, options) if options.texts else None
+    content = TYPES[kind].read(question, answer, options.texts, correct)
     return Question(
         id=f"{kind}-{number:05d}",
         kind=kind,
@@ -268,7 +392,7 @@ def _from_pira(row: Row, number: int) -> Question:
     marked = _needed(row, "alternative").upper()
     if marked not in letters:
         raise InputError(f"the alternative {marked!r} is not one of {', '.join(letters)}")
-    content = TYPES["mcq"].read(_needed(row, "question"), options[letters.index(marked)], options)
+    content = TYPES["mcq"].read(_needed(row, "question"), "", options, letters.index(marked))
     return Question(
         id=_text(row, "id") or f"pira-{number:05d}", kind="mcq", **content._asdict(), context=_text(row, "text") or None
     )

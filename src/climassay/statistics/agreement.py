@@ -14,6 +14,14 @@ from climassay.statistics.intervals import Interval
 Measurement = Literal["nominal", "ordinal", "interval"]
 
 
+def is_missing(value: Any) -> bool:
+    """Return whether a rating is None or NaN, as tables have it if somebody did not rate an item."""
+    try:
+        return value is None or bool(value != value)  # only NaN differs from itself
+    except (TypeError, ValueError):
+        return True  # pandas' NA compares to NA
+
+
 def cohen_kappa(
     first: Sequence[Hashable],
     second: Sequence[Hashable],
@@ -22,6 +30,8 @@ def cohen_kappa(
     order: Sequence[Hashable] | None = None,
 ) -> float:
     """Cohen's kappa of two annotators: 1 perfect, 0 chance, below 0 worse than chance.
+
+    Items that one of the two has not labelled (None or NaN) are left out.
 
     Args:
         first: One label an item.
@@ -33,13 +43,18 @@ def cohen_kappa(
         Kappa; 1.0 where both annotators use one and the same label throughout (agreement is full).
 
     Raises:
-        InputError: The lists are empty or of different lengths, weights come without an order, or a label is not in it.
+        InputError: The lists are of different lengths or share no labelled item, weights come without an order, or a
+            label is not in it.
 
     References:
         Cohen, J. (1960), Educ. Psychol. Meas. 20, 37-46; Cohen, J. (1968), Psychol. Bull. 70, 213-220.
     """
-    if len(first) != len(second) or not first:
+    if len(first) != len(second) or not len(first):
         raise InputError(f"Kappa needs two lists of equal length, got {len(first)} and {len(second)}.")
+    both = [pair for pair in zip(first, second, strict=True) if not any(map(is_missing, pair))]
+    if not both:
+        raise InputError("Kappa needs at least one item that both have labelled.")
+    first, second = zip(*both, strict=True)
     if weights and order is None:
         raise InputError("Weighted kappa needs the order of the labels.")
     labels = list(order) if order is not None else list(dict.fromkeys([*first, *second]))
@@ -69,7 +84,13 @@ def fleiss_kappa(counts: ArrayLike) -> float:
         Fleiss, J. L. (1971), Psychol. Bull. 76, 378-382.
     """
     table = np.asarray(counts, dtype=np.float64)
-    if table.ndim != 2 or table.size == 0 or len(set(table.sum(1))) != 1 or table[0].sum() < 2:
+    if (
+        table.ndim != 2
+        or table.size == 0
+        or not np.isfinite(table).all()
+        or len(set(table.sum(1))) != 1
+        or table[0].sum() < 2
+    ):
         raise InputError(
             "Fleiss' kappa needs a table of items by labels with the same number (>= 2) of labels per item."
         )
@@ -89,7 +110,7 @@ def krippendorff_alpha(
     """Krippendorff's alpha; annotators may miss items.
 
     Args:
-        ratings: One row per annotator, one column per item, None where not rated.
+        ratings: One row per annotator, one column per item, None or NaN if not rated.
         measurement: ``nominal``, ``ordinal`` (labels in ``order``) or ``interval`` (numbers).
         order: The ordered labels; needed for ordinal.
 
@@ -105,7 +126,7 @@ def krippendorff_alpha(
     """
     if len({len(row) for row in ratings}) != 1:
         raise InputError("Every annotator's row needs one entry per item.")
-    alike = Counter(tuple(value for value in unit if value is not None) for unit in zip(*ratings, strict=True))
+    alike = Counter(tuple(value for value in unit if not is_missing(value)) for unit in zip(*ratings, strict=True))
     units = {unit: times for unit, times in alike.items() if len(unit) >= 2}
     if not units:
         raise InputError("Alpha needs at least one item rated by two annotators.")
@@ -220,6 +241,10 @@ def _correlate(
     a, b = np.asarray(first, dtype=np.float64), np.asarray(second, dtype=np.float64)
     if a.shape != b.shape or a.ndim != 1 or a.size < 3:
         raise InputError(f"A rank correlation needs two lists of at least 3 numbers each, got {a.shape} and {b.shape}.")
+    rated = ~(np.isnan(a) | np.isnan(b))
+    a, b = a[rated], b[rated]
+    if a.size < 3:
+        raise InputError(f"A rank correlation needs at least 3 items with both numbers, got {a.size}.")
     if np.ptp(a) == 0 or np.ptp(b) == 0:
         raise InputError("A rank correlation is undefined where one list is constant.")
     result = measure(a, b)
@@ -232,7 +257,7 @@ def _correlate(
 def spearman(
     first: ArrayLike, second: ArrayLike, *, level: float = 0.95, resamples: int = 1000, seed: int = 0
 ) -> Correlation:
-    """Spearman's rho (ties get mean ranks).
+    """Spearman's rho (ties get mean ranks); items with NaN in one of the lists are left out, and not counted.
 
     Args:
         first: Shape [n], n >= 3, not constant.

@@ -14,6 +14,7 @@ from typing import Any, Literal, get_args
 from climassay.errors import InputError
 from climassay.generation.draft import Draft, SourcePassage
 from climassay.questions import KINDS, TYPES, Kind, Level, Question, QuestionSet, option_letter
+from climassay.questions.types import LETTERS
 
 _DASHES = "-" * 20
 _TEXT = ("id", "kind", "level", "question")
@@ -169,8 +170,8 @@ def climaqa_row(entry: Entry) -> dict[str, str]:
         lettered = [f"{option_letter(place)}) {text}" for place, text in enumerate(question.options)]
         row["Options"] = f"\n{_DASHES}\n".join(lettered)
         answer = option_letter(question.correct)
-        if any(option.strip().casefold() == answer for option in question.options):
-            answer = lettered[question.correct]  # the letter alone is also another option's text
+        if any(option.strip().casefold() in LETTERS for option in question.options):
+            answer = lettered[question.correct]  # a letter alone could also be an option's text
     row["Answer"] = answer
     if question.kind != "cloze":
         valid = draft and any(one.step in ("expert", "validate") and one.accepted for one in draft.decisions)

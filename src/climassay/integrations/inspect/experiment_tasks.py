@@ -63,7 +63,7 @@ def run_tasks(
     """Ask one model all tasks of Inspect that a plan names.
 
     Args:
-        plan: Its :attr:`~ExperimentPlan.inspect` names the tasks, its limit takes the first samples of each.
+        plan: Its :attr:`~ExperimentPlan.inspect` names the tasks, its limit draws samples of each.
         model: Who is asked.
         ask: Puts records around the loaded model.
         progress: Callbacks that follow the run.
@@ -131,6 +131,8 @@ class _Runner:
     def __init__(self, plan: evaluation.ExperimentPlan, folder: str) -> None:
         self._plan, self._spec, self._folder = plan, plan.inspect, folder
         self._places: dict[str, str] = {}
+        self._drawn: dict[str, list[int | str]] = {}
+        """Ids of the samples of each task that are asked."""
 
     def planned(self) -> dict[str, int]:
         """Number of answers wanted from each task, by its name, epochs counted; refuses what cannot be loaded."""
@@ -146,9 +148,11 @@ class _Runner:
                 taken |= set(log.eval.task_args)
                 own = log.eval.task_registry_name or task
                 self._places[task] = place if at or not Path(place).is_file() else f"{place}@{own}"
-                results[task] = len((log.eval.dataset.sample_ids or [])[: self._plan.limit]) * (
-                    log.eval.config.epochs or 1
-                )
+                ids = log.eval.dataset.sample_ids or []
+                self._drawn[task] = [
+                    ids[i] for i in evaluation.draw_indices(len(ids), self._plan.limit, self._plan.seed)
+                ]
+                results[task] = len(self._drawn[task]) * (log.eval.config.epochs or 1)
         if unknown := sorted(set(self._spec.task_args) - taken):
             raise InputError(f"{', '.join(self._spec.tasks)} of Inspect takes no argument {', '.join(unknown)}.")
         return results
@@ -160,7 +164,15 @@ class _Runner:
         both = [asked] if grader is None else [asked, grader]
         folder = str(self._plan.folder / self._spec.log_dir) if self._spec.log_dir else self._folder
         with _stopping(both):
-            logs = self._eval(list(self._places.values()), model, log_dir=folder, model_roles=roles)
+            options: dict[str, Any] = {"log_dir": folder, "model_roles": roles}
+            if self._plan.limit is None:
+                logs = self._eval(list(self._places.values()), model, **options)
+            else:
+                logs = [
+                    log
+                    for task, place in self._places.items()
+                    for log in self._eval([place], model, sample_id=self._drawn[task], **options)
+                ]
         for one in both:
             if one.refused is not None:
                 raise one.refused
@@ -175,7 +187,8 @@ class _Runner:
             return ()
         target = Counter(found.targets).most_common(1)[0][0]
         model = constant_model(f"ANSWER: {target}" if found.choices else target)
-        [log] = self._eval([self._places[found.name]], model)
+        drawn = None if self._plan.limit is None else self._drawn[found.name]
+        [log] = self._eval([self._places[found.name]], model, sample_id=drawn)
         shown = target if len(target) < 80 else f"{target[:79]}…"
         by_metric: dict[str, list[float]] = defaultdict(list)
         for scores in _InspectOutcomes(log).scores().values():
@@ -191,7 +204,6 @@ class _Runner:
     def _eval(self, places: list[str], model: Model, *, what: str = "", **more: Any) -> list[EvalLog]:
         options: dict[str, Any] = {
             "task_args": dict(self._spec.task_args),
-            "limit": self._plan.limit,
             "epochs": self._spec.epochs,
             "log_dir": self._folder,
             "fail_on_error": False,  # samples that fail are counted

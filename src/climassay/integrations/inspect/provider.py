@@ -85,6 +85,10 @@ class _RequestBatcher:
             self._thread = None
 
 
+_TEXTS = ("text", "reasoning")
+"""Types of content that a text model reads, or that another model has thought."""
+
+
 class ClimassayModel(ModelAPI):
     """A model of climassay as an Inspect provider; answers are recorded only where the model that it is made of is.
 
@@ -140,7 +144,7 @@ class ClimassayModel(ModelAPI):
         """Answer one chat.
 
         Raises:
-            InputError: Tools are offered, or several choices asked for.
+            InputError: Tools are offered, several choices asked for, or a turn has something else than text.
             ModelError: The model could not answer.
         """
         try:
@@ -197,12 +201,16 @@ def as_request(chat: list[ChatMessage], config: GenerateConfig) -> contract.Gene
     """The chat as a request; a last turn of the assistant becomes the start of the answer.
 
     Raises:
-        InputError: A turn that is neither the system's, the user's nor the assistant's.
+        InputError: A turn is neither the system's, the user's nor the assistant's, or has images, audio, video,
+            documents or other data.
     """
     messages = []
     for turn in chat:
         if turn.role == "tool":
             raise InputError("A climassay model reads no tool results in Inspect: run a task without tools.")
+        media = [] if isinstance(turn.content, str) else [part.type for part in turn.content if part.type not in _TEXTS]
+        if media:
+            raise InputError(f"A climassay model reads no {media[0]} content in Inspect: run a task of texts.")
         messages.append(contract.Message(turn.role, turn.text))
     prefix = messages.pop().content if messages and messages[-1].role == "assistant" else ""
     sampling = contract.Sampling(

@@ -28,6 +28,7 @@ from climassay.models.contract import (
     TextCallback,
     Usage,
 )
+from climassay.models.json_answers import repair_backslashes
 from climassay.models.local.loading import PromptFormat
 from climassay.models.local.network import Network, Reader, columns, same_distributions
 from climassay.models.local.prefix_tree import PrefixTree, RowCache, SharedRun, common_length
@@ -350,7 +351,10 @@ class Generation:
         for answer, reason in self._answers(deque(_in_order(answers)), on_text):
             text = self._text(answer)
             usage = Usage(len(answer.prompt), answer.drawn, requests=1)
-            keep(answer.index, Completion(text[: _first_stop(text, answer.stops)], reason, usage))
+            text = text[: _first_stop(text, answer.stops)]
+            if requests[answer.index].schema is not None:
+                text = repair_backslashes(text)
+            keep(answer.index, Completion(text, reason, usage))
         return [results[index] for index in range(len(requests))]
 
     def _prepare(self, index: int, request: GenerationRequest) -> _Answer:

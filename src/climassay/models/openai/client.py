@@ -25,11 +25,12 @@ from climassay.models.contract import (
     TextCallback,
     Usage,
 )
+from climassay.models.json_answers import NoJsonError, satisfying_json
 from climassay.models.openai.capabilities import Capabilities, LearnedCapabilities
 from climassay.models.openai.connection import Clock, Connection, Outcome, RetryPolicy, ShowText
 from climassay.models.openai.option_scores import generated_logprobs, named_option, score_options, tokens_to_distinguish
 from climassay.models.openai.replies import ErrorReply, parse_window
-from climassay.models.openai.schema import NoJsonError, response_format, satisfying_json, schema_instruction
+from climassay.models.openai.schema import response_format, schema_instruction
 from climassay.models.servers import OPENAI, Price, find_server
 
 DEFAULT_CONCURRENCY = 64
@@ -354,6 +355,8 @@ class Conversation:
                 continue
             if offered and not problem:
                 knowledge.note_schema("strict", schema)
+            if result not in reply.text:
+                knowledge.fallbacks["json repaired"] += 1
             return Completion(result, reply.finish_reason, usage)
         return Completion.failed(f"No answer in {SCHEMA_TRIES} satisfied the schema: {problem}", usage)
 

@@ -104,8 +104,8 @@ class QuestionType:
 
     # Reading and asking
 
-    def read(self, question: str, answer: str, options: Sequence[str]) -> Content:
-        """The question of a file's row.
+    def read(self, question: str, answer: str, options: Sequence[str], correct: int | None = None) -> Content:
+        """Return the question of a file's row; ``correct`` is the index of the correct option, if the row has one.
 
         Raises:
             InputError: It is not one of this type; the sentence says why.
@@ -132,8 +132,14 @@ class QuestionType:
         """What a perfect model writes."""
         return question.answer if question.correct is None else self.labels(question.options)[question.correct]
 
-    def choice(self, text: str, options: int) -> int | None:
-        """Which of so many options an answer names; None where it names none."""
+    def choice(self, text: str, options: int, texts: Sequence[str] = ()) -> int | None:
+        """Return the index of the option that an answer names, or None if it names none.
+
+        Args:
+            text: A model's answer.
+            options: Number of options.
+            texts: Their texts in the order shown, if they are known.
+        """
         raise NotImplementedError
 
     def answer(self, text: str) -> str:

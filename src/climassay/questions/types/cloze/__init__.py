@@ -40,7 +40,7 @@ class Cloze(QuestionType):
     tokens = 12
     """Room for one scientific word, and for seeing that it was not one."""
 
-    def read(self, question: str, answer: str, options: Sequence[str]) -> Content:
+    def read(self, question: str, answer: str, options: Sequence[str], correct: int | None = None) -> Content:
         """The statement with its gap in one form.
 
         Raises:

@@ -50,7 +50,7 @@ class TrueFalse(QuestionType):
         ),
     )
 
-    def read(self, question: str, answer: str, options: Sequence[str]) -> Content:
+    def read(self, question: str, answer: str, options: Sequence[str], correct: int | None = None) -> Content:
         """The statement, and which of the two the answer says, also as SUPPORTS or REFUTES.
 
         Raises:
@@ -62,7 +62,7 @@ class TrueFalse(QuestionType):
                 return Content(question, option, self.fixed, place)
         raise InputError(f"the answer {answer!r} is neither true nor false")
 
-    def choice(self, text: str, options: int) -> int | None:
+    def choice(self, text: str, options: int, texts: Sequence[str] = ()) -> int | None:
         """Which of the two words stands alone in an answer, or first where it begins with one; None for neither.
 
         A *not* speaks against either, but where the answer begins with one only in its first clause.

@@ -1,0 +1,186 @@
+"""Texts of answers before they are read: characters, markup, LaTeX, JSON and special tokens."""
+
+import ast
+import json
+import re
+import unicodedata
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import Any
+
+MAX_OBJECTS = 20
+"""Maximum number of places in an answer at which a JSON object is looked for."""
+MAX_DICTIONARY = 2000
+"""Maximum length, in characters, of a dictionary written as in Python."""
+MAX_BOX = 300
+"""Maximum length, in characters, of what a box holds if it is to name an option."""
+_SQUARED = {code: chr(65 + (code - base)) for base in (0x1F130, 0x1F150, 0x1F170) for code in range(base, base + 26)}
+_SPECIAL = re.compile(
+    r"<\|[^<>|\n]{1,40}\|>|<0x[0-9A-Fa-f]{2}>|</?s>|<(?:bos|eos|pad|unk|(?:start|end)_of_turn)>|\[/?INST\]|\[(?:BOS|EOS)\]",
+    re.IGNORECASE,
+)
+_ROLES = frozenset(("assistant", "model", "final", "ai", "bot", "assistantfinal"))
+_OTHER_ROLES = frozenset(("user", "system", "human", "tool"))
+_ROLE = re.compile(r"\A\s*(?:(?:assistant|model|ai|bot)\s*[:\n]|a\s*:(?=\W*[a-z]\W*\Z))", re.IGNORECASE)
+_NEXT_QUESTION = re.compile(
+    r"\n\W{0,6}(?:question|q|user|human|frage|pregunta|pergunta|domanda|问题|問題|질문)\s*\d*\W{0,3}[:：]",
+    re.IGNORECASE,
+)
+_TAGS = re.compile(r"</?\s*(?:final[_ ]?)?(?:answer|final|choice|option|result|output)\s*>", re.IGNORECASE)
+_BOX = re.compile(r"\\(?:boxed|fbox)\s*\{")
+_LATEX = re.compile(r"\\(?:rm|bf|it|sf|tt)\b|\\(?:text|math)\w*\s*(?=\{)|\\[()\[\],;! ]|\\(?=[*_$])")
+_MATHS = re.compile(r"\$\$(.{1,2000}?)\$\$|\$([^$\n]{1,400})\$|\\\((.{1,400}?)\\\)|\\\[(.{1,2000}?)\\\]", re.DOTALL)
+_MATHS_LETTER = re.compile(r"[\W_]*(?:\\(?:text|math)\w*\s*\{)?[\W_]*(?:option\s*)?([^\W\d_])[\W_]*", re.IGNORECASE)
+_MATHS_SIGNS = re.compile(r"[\\=^_{}<>+*/≈≤≥]")
+_EMPHASISED = re.compile(r"(?<!\w)(\*{1,3}|_{1,3}|`)[\s(\[]*([^\W\d_])[)\].:]*\1(?!\w)")
+_TURKISH_IS = re.compile(r"\b([A-Z])['’]d[ıiuü]r\b")
+_ABBREVIATED = re.compile(r"\bans\.", re.IGNORECASE)
+_SECOND_THOUGHT = re.compile(
+    r"\bon second thoughts?\b|\blet me (?:reconsider|re-?think|correct)\b|\bscratch that\b"
+    r"|\bI(?: have)? made an? (?:mistake|error)\b|\bcorrection\s*:|\bMoment(?:,| mal)",
+    re.IGNORECASE,
+)
+_OPERATOR_AFTER = re.compile(
+    r"\s*(?:[°=+*×÷^≈≤≥<·±∧∨⊃≡→]|\\|\{|[-−/]\s*\d|/[A-Za-z]{2}|\(\w\s*,|(?<=\w)\(\w{1,2}\)|\(\s*[\d\w]\s*\)\s*=)"
+)
+_OPERATOR_BEFORE = re.compile(
+    r"(?:[+*×÷^≈≤≥·±∧∨⊃≡~¬\\]|\w\s*[<−]|(?:\b\w|\))\s+-|[\w)]\s*/|\d\s*[-=]|\d[ \t]+|(?P<equals>\w+)\s*=)\s*\Z"
+)
+_NAMES_ANSWER = re.compile(r"(?:answer|ans|choice|option|letter|solution|key|correct)\Z", re.IGNORECASE)
+_ANSWER_KEYS = re.compile(
+    r"(?:final|correct|chosen|selected|my|the|best)?[_\s-]*(?:answer|choice|option|letter|response)(?:_letter)?s?\Z",
+    re.IGNORECASE,
+)
+
+
+def normalise_answer(text: str) -> str:
+    """Return an answer's text without thoughts, special tokens, invisible characters and markup."""
+    text = text.rpartition("</think>")[2]
+    if text.lstrip().startswith("<think>"):
+        return ""
+    text = unicodedata.normalize("NFKC", text).translate(_SQUARED)
+    text = "".join(
+        character
+        for character in text
+        if unicodedata.category(character) != "Cf" and not 0xFE00 <= ord(character) <= 0xFE0F
+    )
+    for segment in _SPECIAL.split(text):
+        bare = segment.strip().casefold()
+        if bare in _OTHER_ROLES:
+            return ""
+        if bare and bare not in _ROLES:
+            text = segment
+            break
+    for role in _OTHER_ROLES:
+        text = re.split(rf"\n{role}\n", text)[0]
+    text = _TURKISH_IS.sub(r"\1 ", _ROLE.sub("", text.lstrip("\u2581\u0120 ")))
+    if (following := _NEXT_QUESTION.search(text)) and text[: following.start()].strip():
+        text = text[: following.start()]
+    text = _SECOND_THOUGHT.sub(" wait, ", _ABBREVIATED.sub("ans:", text))
+    text = _TAGS.sub(lambda tag: "\n" if tag[0][1] == "/" else "\nanswer: ", text)
+    text = _LATEX.sub(" ", _MATHS.sub(_formula, text))
+    return _EMPHASISED.sub(r" (\2) ", text).replace("**", "")
+
+
+def _formula(maths: re.Match[str]) -> str:
+    """Return the letter that a formula consists of, the formula if it has a box or is none, and a word otherwise."""
+    content = next(filter(None, maths.groups()), "")
+    if letter := _MATHS_LETTER.fullmatch(content):
+        return f" {letter[1]} "
+    return maths[0] if _BOX.search(content) or not _MATHS_SIGNS.search(content) else " formula "
+
+
+def replace_json(text: str) -> str:
+    """Replace each JSON object with an answer by the statement that it makes; other fields are passed over."""
+    parts = []
+    position = start = 0
+    for _ in range(MAX_OBJECTS):
+        position = text.find("{", position)
+        if position < 0:
+            break
+        data, end = _object_at(text, position)
+        answers = [data[key] for key in data if isinstance(key, str) and _ANSWER_KEYS.fullmatch(key.strip())]
+        if answers:
+            parts += [text[start:position], "\nanswer: ", _stated(answers[-1]), "\n"]
+            start = end
+        position = max(end, position + 1)
+    return "".join([*parts, text[start:]])
+
+
+def _stated(answer: Any) -> str:
+    """Return the text of an answer field, also of one that holds a list or table with one text."""
+    if isinstance(answer, list | dict) and len(answer) == 1:
+        return _stated(next(iter(answer.values() if isinstance(answer, dict) else answer)))
+    return answer if isinstance(answer, str) else "none"
+
+
+def _object_at(text: str, position: int) -> tuple[dict[Any, Any], int]:
+    """Return the JSON object (or Python dictionary) that begins there, and its end; an empty one if there is none."""
+    with suppress(ValueError, RecursionError):
+        data, end = json.JSONDecoder(strict=False).raw_decode(text, position)
+        return (data, end) if isinstance(data, dict) else ({}, end)
+    closing = text.find("}", position, position + MAX_DICTIONARY)
+    if closing > 0:
+        with suppress(ValueError, SyntaxError, RecursionError, MemoryError, TypeError):
+            data = ast.literal_eval(text[position : closing + 1])
+            return (data, closing + 1) if isinstance(data, dict) else ({}, position + 1)
+    return {}, position + 1
+
+
+def replace_boxes(text: str, read: Callable[[str], int | None]) -> str:
+    r"""Replace each ``\boxed{...}`` by the statement that it makes, or by a word if it holds something else.
+
+    Args:
+        text: An answer.
+        read: From the content of a box to the option that it chooses, or None.
+    """
+    parts = []
+    position = 0
+    for box in _BOX.finditer(text):
+        if box.start() < position:
+            continue
+        level, end = 1, box.end()
+        while end < len(text) and level:
+            level += {"{": 1, "}": -1}.get(text[end], 0)
+            end += 1
+        content = text[box.end() : end - (level == 0)]
+        letter = read(content) if len(content) < MAX_BOX else None
+        several = letter is None and len(re.findall(r"(?<!\w)[A-Za-z](?!\w)", content)) > 1 and "\\" not in content
+        stated = "formula" if letter is None else f"answer: {chr(97 + letter)}"
+        parts += [text[position : box.start()], "\n", "answer: a or b" if several else stated, "\n"]
+        position = end
+    return "".join([*parts, text[position:]])
+
+
+def repeated_option(text: str, texts: Sequence[str]) -> int | None:
+    """Return the index of the only option whose text is the whole answer."""
+    bare = bare_text(
+        re.sub(r"\A(?:\W*the)?(?:\W*(?:correct|final|best))?\W*answer\s*(?:is|:)\W*", "", text, flags=re.I)
+    )
+    matching = [index for index, option in enumerate(texts) if bare_text(unicodedata.normalize("NFKC", option)) == bare]
+    if len(matching) != 1:
+        matching = [index for index in matching if bare_text(texts[index], fold=False) == bare_text(text, fold=False)]
+    return matching[0] if len(matching) == 1 else None
+
+
+def bare_text(text: str, fold: bool = True) -> str:
+    """Return a text without markup, quotes and marks around it, and without case unless ``fold`` is False."""
+    words = " ".join(re.sub(r"[*_`]", "", text).split()).strip(" \t.\"'“”‘’«»()[]")
+    return words.casefold() if fold else words
+
+
+def is_variable(text: str, start: int, end: int) -> bool:
+    """Return whether a letter belongs to a formula ("C = 3.7", "h * A")."""
+    if _OPERATOR_AFTER.match(text, end):
+        after = text[end:].lstrip()
+        return not (after[0] in "+*<" and re.match(r"(?:\*+|\+\s*[A-Za-z]\b|<[/|a-z])", after))
+    before = _OPERATOR_BEFORE.search(text[max(0, start - 24) : start])
+    if before is None:
+        return False
+    if before["equals"]:
+        return not (
+            _NAMES_ANSWER.search(before["equals"]) or (len(before["equals"]) > 1 and not before["equals"].isascii())
+        )
+    # "**B" is markup; "A/B" and "A + C" are several letters.
+    written = before[0].strip()
+    return not (re.search(r"[*~]\Z", written) or re.match(r"[A-Za-z]?\s*[/+]\Z", written))
