@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
-from climassay.corpus.documents import Block, Document, ReadOptions
+from climassay.corpus.documents import Block, Document, LeftOut, ReadOptions
 from climassay.corpus.readers.cleaning import clean, document_id
 from climassay.corpus.readers.file_types import reader
 from climassay.corpus.readers.text import decode
@@ -127,6 +127,26 @@ def check_depth(text: str, source: str) -> None:
             raise DocumentError(
                 f"{source} was not read: more than {DEEPEST:,} of its elements are nested in each other, as in attacks."
             )
+
+
+def read_html_text(markup: str, source: str, *, references: bool = False) -> tuple[list[Block], tuple[LeftOut, ...]]:
+    """Return the text blocks of an HTML or XHTML text in reading order, with what was left out.
+
+    Web pages, chapters of EPUB books and Word files (converted to HTML) are all read by this function.
+
+    Args:
+        markup: A whole page or a fragment.
+        source: Name of the file, for error messages.
+        references: Keep lists of references.
+
+    Returns:
+        Blocks with the headings above them, and the number of blocks left out by kind.
+
+    Raises:
+        DocumentError: The elements are nested more than :data:`DEEPEST` deep.
+    """
+    check_depth(markup, source)
+    return html_blocks(LexborHTMLParser(markup)), ()
 
 
 def html_blocks(page: LexborHTMLParser) -> list[Block]:
