@@ -63,8 +63,8 @@ class TestHtml:
             ("Warm air melts it; so does the warm ocean.", ("Causes",)),
             ("Albedo falls.", ("Causes",)),
             ("Heat is taken up.", ("Causes",)),
-            ("Year | Extent", ("Causes", "Trend")),
-            ("1980 mean | 7.5", ("Causes", "Trend")),
+            ("Year: 1980 mean; Extent: 7.5", ("Causes", "Trend")),
+            ("Year: 7; Extent: 8", ("Causes", "Trend")),
             ("It will go on.", ("Outlook",)),
         ]
         assert document.title == "Sea ice in decline"
@@ -82,7 +82,7 @@ class TestHtml:
             ("at the end.<sup>8</sup> Then", "at the end. Then"),
             ("warm<sup class='footnote-ref'>8</sup>, warm<sup role='doc-noteref'>8</sup>", "warm, warm"),
             ("in W m<sup>-2</sup>, km<sup>2</sup>, 10<sup>12</sup> m<sup>3</sup>", "in W m⁻², km², 10¹² m³"),
-            ("by <sup>14</sup>C, R<sup>2</sup>, (1 + r)<sup>10</sup>, Ca<sup>2+</sup>", "by ¹⁴C, R², (1 + r)¹⁰, Ca2+"),
+            ("by <sup>14</sup>C, R<sup>2</sup>, (1 + r)<sup>10</sup>, Ca<sup>2+</sup>", "by ¹⁴C, R², (1 + r)¹⁰, Ca²⁺"),
         ],
     )
     def test_note_marks_are_set_apart_and_powers_stay(self, tmp_path: Path, markup: str, text: str) -> None:

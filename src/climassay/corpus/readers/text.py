@@ -3,7 +3,10 @@
 import codecs
 import re
 from collections import Counter
+from contextlib import suppress
 from pathlib import PurePath
+
+import webencodings
 
 from climassay.corpus.documents import Block, Document, ReadOptions
 from climassay.corpus.readers.cleaning import (
@@ -24,6 +27,14 @@ _BOMS = (
     (codecs.BOM_UTF16_LE, "utf-16"),
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
+_STRAY = "climassay.stray-windows-1252"
+"""Name of the handler of decoding errors."""
+_PYTHON_NAMES = {"shift_jis": "cp932", "euc-kr": "cp949", "big5": "big5hkscs", "gbk": "gb18030"}
+"""Python's names of the encodings that the standard calls by the name of a smaller one."""
+MARKUP_START = 4096
+"""Bytes at the beginning of a page in which its encoding is declared."""
+_META_CHARSET = re.compile(rb"""<meta[^>]+charset\s*=\s*["']?\s*([\w.:-]+)""", re.IGNORECASE)
+_XML_ENCODING = re.compile(rb"""\s*<\?xml[^>]*?\sencoding\s*=\s*["']([\w.:-]+)""")
 SAMPLE = 1 << 16
 SHORTEST_BROKEN = 25
 """A shorter line without a full stop is a heading, not a sentence that a page break cut."""
@@ -42,8 +53,16 @@ _SENTENCE_END = re.compile(r"[.!?:;…][\"'”’»)\]}]*\d{0,2}$")
 _PAGE_NUMBER = re.compile(r"(?:page\s+)?[-–|\s]*(?:\d{1,4}|[ivxl]{1,6})[-–|\s]*(?:of\s+\d+)?", re.IGNORECASE)
 
 
-def decode(data: bytes, source: str) -> str:
-    """Decode text of unknown encoding: byte order mark, UTF-8, UTF-16 without mark, else Windows-1252 or Latin-1.
+def decode(data: bytes, source: str, label: str | None = None) -> str:
+    """Decode text: by its byte order mark, by the declared encoding, as UTF-8 or UTF-16, else as windows-1252.
+
+    Single bytes that are wrong in UTF-8 are read as windows-1252 where most other characters are right.
+
+    Args:
+        data: The text.
+        source: Name of the file, for error messages.
+        label: Name of the encoding that the file declares, read as the Encoding standard of the WHATWG defines it
+            (``iso-8859-1`` and ``latin1`` mean windows-1252).
 
     Raises:
         DocumentError: The bytes are not text.
@@ -57,7 +76,7 @@ def decode(data: bytes, source: str) -> str:
 
     for bom, encoding in _BOMS:
         if data.startswith(bom):
-            return decoded(encoding)
+            return _utf8_with_strays(data[len(bom) :]) if encoding == "utf-8-sig" else decoded(encoding)
     sample = data[:SAMPLE]
     if b"\0" in sample:
         even, odd = sample[::2].count(0), sample[1::2].count(0)
@@ -67,16 +86,59 @@ def decode(data: bytes, source: str) -> str:
         if even > 0.3 * half and odd < 0.05 * half:
             return decoded("utf-16-be")
         raise DocumentError(f"{source} is not a text file (it holds binary data).")
-    try:
-        text = data.decode("utf-8")
-    except UnicodeDecodeError:
-        try:
-            text = data.decode("cp1252")
-        except UnicodeDecodeError:
-            text = data.decode("latin-1")
+    text = _decode_labelled(data, label) if label else _utf8_with_strays(data)
     if len(_CONTROL.findall(text[:SAMPLE])) > MOST_CONTROL_CHARACTERS * len(text[:SAMPLE]):
         raise DocumentError(f"{source} is not a text file (it holds binary data).")
     return text
+
+
+def decode_markup(data: bytes, source: str) -> str:
+    """Decode a page by its byte order mark, its XML declaration or its ``<meta>``, else as :func:`decode` does.
+
+    Raises:
+        DocumentError: The bytes are not text.
+    """
+    start = data[:MARKUP_START]
+    declared = _XML_ENCODING.match(start) or _META_CHARSET.search(start)
+    return decode(data, source, declared[1].decode("ascii") if declared else None)
+
+
+def _decode_labelled(data: bytes, label: str) -> str:
+    known = webencodings.lookup(label)
+    name = _PYTHON_NAMES.get(known.name, known.codec_info.name) if known is not None else "utf-8"
+    if name.startswith("utf"):
+        return _utf8_with_strays(data)  # a label that ASCII bytes can spell is not UTF-16
+    with suppress(UnicodeDecodeError):
+        if name == "cp1252" or known is None:
+            return data.decode("utf-8")  # the label is older than the text
+        return data.decode(name)
+    return data.decode(name, "replace" if name != "cp1252" else _STRAY)
+
+
+def _utf8_with_strays(data: bytes) -> str:
+    """Decode UTF-8 with single bytes of windows-1252 in it, or windows-1252 if those are the greater part."""
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError:
+        text = data.decode("utf-8", _STRAY)
+    n_high_bytes = sum(data.count(byte) for byte in range(0x80, 0x100))
+    n_characters = sum(not char.isascii() for char in text)
+    # Each character of UTF-8 that is not ASCII has two to four such bytes, each stray is one.
+    return text if n_high_bytes > 1.5 * n_characters else data.decode("cp1252", _STRAY)
+
+
+def _read_stray(error: UnicodeError) -> tuple[str, int]:
+    """Read bytes that are wrong in an encoding as windows-1252; those that it does not define as control characters."""
+    if not isinstance(error, UnicodeDecodeError):
+        raise error
+    byte = error.object[error.start : error.start + 1]
+    try:
+        return byte.decode("cp1252"), error.start + 1
+    except UnicodeDecodeError:
+        return byte.decode("latin-1"), error.start + 1
+
+
+codecs.register_error(_STRAY, _read_stray)
 
 
 @reader("text", ".txt", ".text")
