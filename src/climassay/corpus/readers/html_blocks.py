@@ -74,6 +74,7 @@ _NOTE_NAME = re.compile(
     re.IGNORECASE,
 )
 _NOTE_ROLES = frozenset({"doc-noteref", "doc-biblioref", "noteref", "biblioref"})
+_HEADER_NAME = re.compile(r"(?:^|[\s_-])(?:col(?:umn)?)?head(?:er|ing)?s?(?:$|[\s_-])", re.IGNORECASE)
 _SHORT_MARK = re.compile(r"\W*\w{1,4}\W*")
 _SENTENCE_OR_FIGURE = re.compile(r"[.!?…。]['\"”’»)\]]*$|\d")
 _SPACE = re.compile(r"\s+")
@@ -90,6 +91,10 @@ SMALLEST_MAIN_SHARE = 0.3
 MAX_PROSE_OUTSIDE = 0.5
 """Prose outside of the content, as a share of the content, above which all of the page is read."""
 LONG_CELL = 300
+"""Characters; a cell of paragraphs that is longer places prose on the page."""
+FEWEST_ROWS_OF_DATA = 3
+FEWEST_COLUMNS_OF_DATA = 3
+"""A table of at least so many rows and columns shows data, however long its cells are."""
 _SCAN_FACTOR = 40
 """Times the length of the page that may be scanned for the size of furniture, against pages of nested furniture."""
 
@@ -421,14 +426,15 @@ def _is_layout(table: LexborNode, rows: list[LexborNode]) -> bool:
     cells = [_cells(row) for row in rows]
     if any(_tag(cell) == "th" for row in cells for cell in row) or any(_tag(row.parent) == "thead" for row in rows):
         return False
-    if (
-        table.css_first("table, h1, h2, h3, h4, h5, h6, article, main") is not None
-        or max(map(len, cells), default=0) <= 1
-    ):
+    n_columns = sorted(map(len, cells))[len(cells) // 2] if cells else 0
+    has_table = any(inner.mem_id != table.mem_id for inner in table.css("table"))
+    if n_columns <= 1 or has_table or table.css_first("article, main, h1, h2") is not None:
         return True
     if len(cells) == 1:
         return table.css_first("p, ul, ol, div") is not None or any(len(cell.text()) > LONG_CELL for cell in cells[0])
-    return any(len(cell.css("p")) > 1 and len(cell.text()) > LONG_CELL for row in cells for cell in row)
+    if len(cells) >= FEWEST_ROWS_OF_DATA and n_columns >= FEWEST_COLUMNS_OF_DATA:
+        return False
+    return any(len(cell.css("p, h3, h4, h5, h6")) > 1 and len(cell.text()) > LONG_CELL for row in cells for cell in row)
 
 
 def _count_title_rows(grid: list[list[str | None]]) -> int:
@@ -449,8 +455,20 @@ def _count_header_rows(rows: list[LexborNode]) -> int | None:
         count += 1
     if count or any(_tag(cell) == "th" for line in cells for cell in line):
         return count
+    count = 0
+    while count < len(rows) - 1 and _is_called_header(rows[count], cells[count]):
+        count += 1
+    if count:
+        return count
     is_bold = [bool(line) and all(map(_is_bold, line)) for line in cells[:2]]
     return 1 if is_bold == [True, False] else None
+
+
+def _is_called_header(row: LexborNode, cells: list[LexborNode]) -> bool:
+    """Return whether the names of a row or of each of its cells call it a header."""
+    if _HEADER_NAME.search(row.attributes.get("class") or ""):
+        return True
+    return bool(cells) and all(_HEADER_NAME.search(cell.attributes.get("class") or "") for cell in cells)
 
 
 def _is_bold(cell: LexborNode) -> bool:

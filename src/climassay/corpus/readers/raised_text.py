@@ -60,10 +60,15 @@ _CIRCLES = {"o": "º", "O": "º", "a": "ª", "°": "°", "º": "º", "ª": "ª"}
 _POWER_OF_TEN = re.compile(r"(?<![\d.,])10$")
 _SMALL_BASE = re.compile(r"(?<![\d.,])[2-9]$")
 _NUMBER_END = re.compile(r"\d$")
-_WORD_END = re.compile(r"([^\W\d_]+)(\d*)$")
+_LETTERS = "[^\\W\\d_⁰¹²³⁴-⁹⁺⁻ⁿⁱ₀-₉]"
+_WORD_END = re.compile(rf"({_LETTERS}+)([\d₀-₉]*)$")
 _BRACKET_END = re.compile(r"\(([^()]*)\)$|\[([^\[\]]*)\]$|\{[^{}]*\}$")
 _PROSE_WORD = re.compile(r"[^\W\d_]{3,}")
-_ELEMENT_START = re.compile(r"[A-Z][a-z]?(?![a-z])")
+_ISOTOPE = re.compile(
+    r"(?:[123] ?H|[34] ?He|[67] ?Li|(?:7|9|10) ?Be|(?:[89]|[1-9]\d|[12]\d\d) ?(?:B|C|N|O|F|Ne|Na|Mg|Al|Si|P|S|Cl|Ar|"
+    r"K|Ca|Fe|Co|Ni|Cu|Zn|Kr|Sr|Y|Zr|Tc|Ru|Ag|Sn|I|Xe|Cs|Ba|Nd|Sm|Os|Hg|Tl|Pb|Bi|Po|Rn|Ra|Ac|Th|Pa|U|Np|Pu|Am))"
+    r"(?![a-z])"
+)
 _UNITS = frozenset(
     [
         *("m", "km", "cm", "mm", "dm", "nm", "µm", "μm", "µ", "ft", "in", "mi", "yd", "ha", "a", "s", "h"),
@@ -72,6 +77,8 @@ _UNITS = frozenset(
         *("Hz", "mol", "L", "l", "rad", "sr", "bp", "px", "deg", "°"),
     ]
 )
+_WORDS = frozenset({"a", "in", "A", "min", "sec"})
+"""Units that are words, too."""
 _FUNCTIONS = frozenset(
     [
         *("sin", "cos", "tan", "cot", "sinh", "cosh", "tanh", "log", "ln", "exp", "det", "dx", "dy", "dz"),
@@ -223,8 +230,12 @@ class _Line:
 
     def _figure_is_note(self, text: str, before: str, following: str) -> bool | None:
         """Return whether a raised figure without sign is the mark of a note; None if neighbours do not tell."""
+        if _ISOTOPE.match(text + following):
+            return False
         if not before or before[-1].isspace():
-            return None if _ELEMENT_START.match(following) else True
+            return _figure_after_space_is_note(text, before.rstrip())
+        if following[:1].isalpha():
+            return False  # a note's mark ends a word
         if _NUMBER_END.search(before) and not self._is_lowered and not _letters_before_digits(before):
             return _figure_after_number_is_note(text, before)
         if match := _BRACKET_END.search(before):
@@ -242,6 +253,12 @@ def _letters_before_digits(before: str) -> bool:
     return match is not None and bool(match[2])
 
 
+def _figure_after_space_is_note(text: str, before: str) -> bool:
+    word = _WORD_END.search(before)
+    is_unit = word is not None and not word[2] and len(word[1]) > 1 and word[1] in _UNITS - _WORDS
+    return not (_POWER_OF_TEN.search(before) or (text in ("2", "3") and is_unit))
+
+
 def _figure_after_number_is_note(text: str, before: str) -> bool | None:
     if _POWER_OF_TEN.search(before):
         return False
@@ -256,9 +273,9 @@ def _figure_after_word_is_note(text: str, word: str, has_digits: bool, before: s
         return False
     if word in _UNITS and not before.endswith("°"):
         # "the area in m²", but "as shown in³".
-        return False if small and word not in ("a", "in", "d", "h", "A") else (None if small else True)
+        return False if small and word not in _WORDS else (None if small else True)
     if len(word) == 1:
-        return True if before.endswith("°") and text != "2" else None
+        return text != "2" if before.endswith("°") else (False if text in ("2", "3") else None)
     return None if len(word) <= _SHORT_WORD and text in ("2", "3") else True
 
 
