@@ -3,6 +3,7 @@
 import json
 import re
 from collections import Counter
+from functools import lru_cache
 from html import escape
 from pathlib import PurePath
 from typing import Any, NamedTuple
@@ -216,6 +217,7 @@ class _HtmlWriter:
             self.pieces.append(f"&{name};")
 
 
+@lru_cache(1024)
 def _local(name: str) -> str:
     """Return the name of an element or attribute without its namespace, as HTML writes it."""
     local = name.rpartition(" ")[2].lower()

@@ -151,14 +151,12 @@ def _content_root(body: LexborNode) -> LexborNode:
 class _Row(NamedTuple):
     """Nodes beside each other that are still to be taken in."""
 
-    first: LexborNode | None
+    nodes: Iterator[LexborNode]
     in_link: bool = False
     is_note_like: bool = False
     """Whether they are in a link to another part of the page or are called a note."""
     is_block: bool = False
     """Whether a block of text ends after the last of them."""
-    is_single: bool = False
-    """Whether only the first of them is to be taken in."""
 
 
 class _Walker:
@@ -177,21 +175,26 @@ class _Walker:
 
     def walk(self, node: LexborNode) -> None:
         """Take in all below a node; without recursion, so that no page is too deep for it."""
-        waiting = [_Row(node.child)]
+        waiting = [_Row(node.iter(include_text=True))]
         while waiting:
-            row = waiting.pop()
-            child = row.first
+            row = waiting[-1]
+            child = next(row.nodes, None)
             if child is not None:
-                if not row.is_single:
-                    waiting.append(row._replace(first=child.next))
                 waiting += self._visit(child, row)
-            elif row.is_block:
+                continue
+            waiting.pop()
+            if row.is_block:
                 self.flush()
         self.flush()
 
     def _visit(self, node: LexborNode, row: _Row) -> "list[_Row]":
         """Take in a node; return the nodes below it that are to be taken in one by one."""
         tag = _tag(node)
+        if tag == "-text":
+            text = node.text(deep=False) or ""
+            self._parts.append(Part(text))
+            self._linked += len(text.strip()) if row.in_link else 0
+            return []
         if not self._is_read(node, tag):
             return []
         if tag in _HEADINGS:
@@ -201,7 +204,7 @@ class _Walker:
             title, tables = self.line(node)
             if title:
                 self._headings.append((_HEADINGS[tag], title))
-            return [_Row(table, is_single=True) for table in reversed(tables)]
+            return [_Row(iter(tables))]
         if tag == "table":
             return self._table(node)
         if tag == "pre" and node.css_first("code") is not None:
@@ -212,7 +215,7 @@ class _Walker:
             self.flush()
             if tag == "figure" and node.css_first("img, svg, picture, object, iframe, video, canvas") is not None:
                 self.left_out[FIGURES] += 1
-            return [_Row(node.child, row.in_link, is_block=True)]
+            return [_Row(node.iter(include_text=True), row.in_link, is_block=True)]
         parts = self._inline(node, tag, row)
         if parts is None:
             return [_within(node, tag, row)]
@@ -225,15 +228,15 @@ class _Walker:
         """Return all text below a node as one line, and the tables in it, which are not part of the line."""
         parts: list[Part] = []
         tables: list[LexborNode] = []
-        waiting = [_Row(root.child)]
+        waiting = [_Row(root.iter(include_text=True))]
         while waiting:
-            row = waiting.pop()
-            child = row.first
+            row = waiting[-1]
+            child = next(row.nodes, None)
             if child is None:
+                waiting.pop()
                 if row.is_block:
                     parts.append(Part(" "))
                 continue
-            waiting.append(row._replace(first=child.next))
             tag = _tag(child)
             if not (tag == "button" or self._is_read(child, tag)):
                 continue
@@ -241,7 +244,7 @@ class _Walker:
                 tables.append(child)
             elif tag in _BLOCK_TAGS:
                 parts.append(Part(" "))
-                waiting.append(_Row(child.child, row.in_link, is_block=True))
+                waiting.append(_Row(child.iter(include_text=True), row.in_link, is_block=True))
             elif (inline := self._inline(child, tag, row)) is not None:
                 parts += inline
             else:
@@ -330,7 +333,7 @@ class _Walker:
         self.flush()
         rows = list(_table_rows(table))
         if _is_layout(table, rows):
-            return [_Row(table.child, is_block=True)]
+            return [_Row(table.iter(include_text=True), is_block=True)]
         nested: list[LexborNode] = []
         if (caption := next((child for child in table.iter() if _tag(child) == "caption"), None)) is not None:
             text, tables = self.line(caption)
@@ -348,7 +351,7 @@ class _Walker:
         n_titles = _count_title_rows(grid)
         for text in (*row_texts(grid[:n_titles], 0), *row_texts(grid[n_titles:], _count_header_rows(rows[n_titles:]))):
             self._append(text)
-        return [_Row(inner, is_single=True) for inner in reversed(nested)]
+        return [_Row(iter(nested))]
 
     def flush(self) -> None:
         """End the block."""
@@ -369,7 +372,8 @@ class _Walker:
 
 
 def _tag(node: LexborNode) -> str:
-    return (node.tag or "").rpartition(":")[2]
+    tag = node.tag or ""
+    return tag.rpartition(":")[2] if ":" in tag else tag
 
 
 def _role(node: LexborNode) -> str:
@@ -379,9 +383,10 @@ def _role(node: LexborNode) -> str:
 
 def _within(node: LexborNode, tag: str, row: _Row) -> _Row:
     """Return what is below an element within a line."""
+    nodes = node.iter(include_text=True)
     if tag != "a":
-        return _Row(node.child, row.in_link, row.is_note_like)
-    return _Row(node.child, row.in_link or "href" in node.attributes, row.is_note_like or _is_note_like(node))
+        return _Row(nodes, row.in_link, row.is_note_like)
+    return _Row(nodes, row.in_link or "href" in node.attributes, row.is_note_like or _is_note_like(node))
 
 
 def _is_note_like(node: LexborNode) -> bool:

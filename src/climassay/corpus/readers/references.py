@@ -64,10 +64,13 @@ def looks_like_entry(text: str) -> bool:
     """Return whether a paragraph looks like an entry of a list of references: authors, year, and where it appeared."""
     if len(text) > MAX_ENTRY or _PROSE_VERB.search(text[:200]):
         return False
+    has_author = _AUTHOR.match(text) is not None
+    if not has_author and not _CORPORATE_AUTHOR.match(text):
+        return False
     marks = sum(pattern.search(text) is not None for pattern in _PUBLICATION)
-    if _AUTHOR.match(text) and _ANY_YEAR.search(text):
-        return marks >= MIN_MARKS or (marks >= 1 and _YEAR_OF_ENTRY.search(text) is not None)
-    return _CORPORATE_AUTHOR.match(text) is not None and marks >= MIN_MARKS
+    if marks >= MIN_MARKS:
+        return _ANY_YEAR.search(text) is not None
+    return has_author and marks == 1 and _YEAR_OF_ENTRY.search(text) is not None
 
 
 def leave_out_references(blocks: Sequence[Block]) -> tuple[list[Block], tuple[LeftOut, ...]]:
