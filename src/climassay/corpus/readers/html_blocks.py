@@ -285,7 +285,7 @@ class _Walker:
         if (
             "hidden" in attributes
             or attributes.get("aria-hidden") == "true"
-            or _NOT_SHOWN.search(attributes.get("style") or "")
+            or ("style" in attributes and _NOT_SHOWN.search(attributes["style"] or ""))
         ):
             kind = HIDDEN
         elif self._is_furniture(node, tag, attributes):

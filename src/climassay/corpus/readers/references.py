@@ -23,6 +23,7 @@ _HEADING = re.compile(rf"{_NUMBERING}(?:{_NAMES})\s*[:.]?(?:\s*\[\w+\])?", re.IG
 _YEAR = r"(?:1[5-9]|20)\d\d[a-z]?"
 _ANY_YEAR = re.compile(rf"(?<![\d.,]){_YEAR}(?![\d.,]*\d)|\bn\.d\.|\bin press\b|\bforthcoming\b", re.IGNORECASE)
 _LABEL = r"(?:\[\d{1,4}\]|\(\d{1,4}\)|\d{1,4}\.?|\[[A-Z][\w+]{1,12}\]|[•*^↑‐–-]+)?\s*"
+_BRACKETED = re.compile(r"\[\d{1,4}\]\s")
 _PARTICLE = r"(?:(?:van|von|de|der|den|del|della|di|da|du|la|le|el|al|ter|ten|dos|bin)[\s-])*"
 _CAPITAL = r"[^\W\d_a-zà-ÿ]"
 _SURNAME = rf"{_PARTICLE}{_CAPITAL}[^\W\d_]*(?:[\s'’‐-][^\W\d_]+){{0,3}}"
@@ -71,6 +72,11 @@ def looks_like_entry(text: str) -> bool:
     if marks >= MIN_MARKS:
         return _ANY_YEAR.search(text) is not None
     return has_author and marks == 1 and _YEAR_OF_ENTRY.search(text) is not None
+
+
+def begins_like_entry(text: str) -> bool:
+    """Return whether a line begins as entries of a list of references do: with a number in brackets or an author."""
+    return _BRACKETED.match(text) is not None or _AUTHOR.match(text) is not None
 
 
 def leave_out_references(blocks: Sequence[Block]) -> tuple[list[Block], tuple[LeftOut, ...]]:

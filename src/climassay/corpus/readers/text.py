@@ -3,12 +3,14 @@
 import codecs
 import re
 from collections import Counter
+from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import PurePath
 
 import webencodings
 
-from climassay.corpus.documents import Block, Document, ReadOptions
+from climassay.corpus.documents import Block, Document, LeftOut, ReadOptions, merge_left_out
 from climassay.corpus.readers.cleaning import (
     LINE_END_HYPHEN,
     clean,
@@ -18,6 +20,7 @@ from climassay.corpus.readers.cleaning import (
     mask_digits,
 )
 from climassay.corpus.readers.file_types import reader
+from climassay.corpus.readers.references import begins_like_entry, is_references_heading, leave_out_references
 from climassay.errors import DocumentError
 
 _BOMS = (
@@ -46,9 +49,12 @@ LONGEST_WRAPPED_LINE = 130
 _CONTROL = re.compile("[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f]")
 # A number or a list mark alone is what is left of a table or a page; leaders are those of a table of contents.
 _WORD = re.compile(r"[^\W\d_]{2,}")
+_FIGURES = re.compile(r"\d\D+\d|\d{5}|[%°€$£±+−]")
+"""Two numbers, a long one, or one with a sign: figures and not the number of a page."""
+_PAGE_AT_END = re.compile(r"(?:\d{1,4}|\b[ivxlc]{1,7})$", re.IGNORECASE)
 _LEADERS = re.compile(r"\.{6,}|(?:\. ){6,}")
 _BLANK_LINES = re.compile(r"\n[ \t\u00a0]*(?:\n[ \t\u00a0]*)+")
-_ITEM = re.compile(r"\s*(?:[•◦▪‣·*–-]\s|\(?(?:\d{1,3}|[a-zA-Z]|[ivx]{1,4})[.)]\s)")
+_ITEM = re.compile(r"\s*(?:[•◦▪‣·*–-]\s|\[\d{1,4}\]\s|\(?(?:\d{1,3}|[a-zA-Z]|[ivx]{1,4})[.)]\s)")
 _SENTENCE_END = re.compile(r"[.!?:;…][\"'”’»)\]}]*\d{0,2}$")
 _PAGE_NUMBER = re.compile(r"(?:page\s+)?[-–|\s]*(?:\d{1,4}|[ivxl]{1,6})[-–|\s]*(?:of\s+\d+)?", re.IGNORECASE)
 
@@ -150,21 +156,55 @@ def read_text(data: bytes, source: str, options: ReadOptions) -> Document:
     """
     text = decode(data, source).replace("\r\n", "\n").replace("\r", "\n")
     pages = text.split("\f")
+    left_out: list[LeftOut] = []
     if len(pages) >= FEWEST_PAGES:
-        numbered: list[tuple[int | None, str]] = list(enumerate(_without_running_lines(pages), start=1))
+        pages, running = _without_running_lines(pages)
+        left_out += running
+        numbered: list[tuple[int | None, str]] = list(enumerate(pages, start=1))
     else:
         numbered = [(None, text.replace("\f", "\n\n"))]
-    parts = ((page, part) for page, content in numbered for part in paragraphs(content))
-    blocks = [Block(text=part, page=page) for page, part in parts if _WORD.search(part) and not _LEADERS.search(part)]
+    blocks: list[Block] = []
+    for page, content in numbered:
+        for part in paragraphs(content):
+            kind = _kind_left_out(part)
+            if kind is None:
+                blocks.append(Block(text=part, page=page))
+            else:
+                left_out.append(LeftOut(kind, 1, () if page is None else (page,)))
+    blocks = _joined(blocks)
+    if not options.references:
+        blocks, listed = leave_out_references(_under_headings_of_references(blocks))
+        blocks = [replace(block, headings=()) for block in blocks]
+        left_out += listed
     if not blocks:
         raise DocumentError(f"{source} is empty.")
     return Document(
         id=document_id(source, data),
         title=options.title or PurePath(source).stem,
         source=source,
-        blocks=tuple(_joined(blocks)),
+        blocks=tuple(blocks),
         media="text",
+        left_out=merge_left_out([left_out]),
     )
+
+
+def _kind_left_out(part: str) -> str | None:
+    """Return what a paragraph is that is no text: a line of contents, or a page number or list mark alone."""
+    if not (_WORD.search(part) or _FIGURES.search(part)):
+        return "stray marks"
+    return "contents lines" if _LEADERS.search(part) and _PAGE_AT_END.search(part) else None
+
+
+def _under_headings_of_references(blocks: Sequence[Block]) -> list[Block]:
+    """Return the blocks after a line such as "References" with that line as their heading, without the line itself."""
+    results: list[Block] = []
+    headings: tuple[str, ...] = ()
+    for block in blocks:
+        if is_references_heading(block.text):
+            headings = (block.text,)
+        else:
+            results.append(replace(block, headings=headings))
+    return results
 
 
 def paragraphs(text: str) -> list[str]:
@@ -175,20 +215,24 @@ def paragraphs(text: str) -> list[str]:
     results: list[str] = []
     marked = re.sub(r"(?<=[A-Za-z])[-‐]\n\s*(?=[a-z])", LINE_END_HYPHEN, text)
     vocabulary = count_words([marked]) if LINE_END_HYPHEN in marked else Counter()
+    in_references = False
     for chunk in _BLANK_LINES.split(marked):
         lines = [line for line in chunk.split("\n") if line.strip()]
-        results += (part for group in _groups(lines) if (part := clean(join_hyphens(" ".join(group), vocabulary))))
+        in_references = in_references or any(map(is_references_heading, lines))
+        groups = _groups(lines, in_references=in_references)
+        results += (part for group in groups if (part := clean(join_hyphens(" ".join(group), vocabulary))))
     return results
 
 
-def _groups(lines: list[str]) -> list[list[str]]:
-    """Lines without a blank one between them, put together as far as they are one wrapped paragraph."""
+def _groups(lines: list[str], *, in_references: bool) -> list[list[str]]:
+    """Return lines without a blank one between them, put together as far as they are one wrapped paragraph."""
     groups: list[list[str]] = []
     width = max((len(line.rstrip()) for line in lines), default=0)
     for line in lines:
         last = groups[-1][-1].rstrip() if groups else ""
         goes_on = (
             groups
+            and not (in_references and _begins_entry(line, last))
             and len(last) <= LONGEST_WRAPPED_LINE
             and not _ITEM.match(line)
             and not (_SENTENCE_END.search(last) and len(last) < 0.7 * width)
@@ -198,6 +242,13 @@ def _groups(lines: list[str]) -> list[list[str]]:
         else:
             groups.append([line])
     return groups
+
+
+def _begins_entry(line: str, last: str) -> bool:
+    """Return whether a line begins an entry of a list of references, or is the heading or follows it."""
+    if is_references_heading(line) or is_references_heading(last):
+        return True
+    return begins_like_entry(line.strip()) and last[-1:] not in ",;&-–" and not last.endswith(" and")
 
 
 def _joined(blocks: list[Block]) -> list[Block]:
@@ -218,20 +269,22 @@ def _joined(blocks: list[Block]) -> list[Block]:
     return joined
 
 
-def _without_running_lines(pages: list[str]) -> list[str]:
-    """Pages without the first and last lines that come again on other pages, and without page numbers."""
+def _without_running_lines(pages: list[str]) -> tuple[list[str], list[LeftOut]]:
+    """Return pages without the first and last lines that come again on other pages, and without page numbers."""
     split = [page.split("\n") for page in pages]
     edges = Counter(key for lines in split for key in {mask_digits(lines[i].strip()) for i in _edge_lines(lines)})
     repeated = {key for key, count in edges.items() if count >= FEWEST_PAGES}
     cleaned = []
-    for lines in split:
+    left_out = []
+    for page, lines in enumerate(split, start=1):
         drop = {
             i
             for i in _edge_lines(lines)
             if mask_digits(lines[i].strip()) in repeated or _PAGE_NUMBER.fullmatch(lines[i].strip())
         }
         cleaned.append("\n".join(line for i, line in enumerate(lines) if i not in drop))
-    return cleaned
+        left_out.append(LeftOut("running lines", len(drop), (page,) if drop else ()))
+    return cleaned, left_out
 
 
 def _edge_lines(lines: list[str]) -> list[int]:
