@@ -77,9 +77,10 @@ _NOTE_ROLES = frozenset({"doc-noteref", "doc-biblioref", "noteref", "biblioref"}
 _HEADER_NAME = re.compile(r"(?:^|[\s_-])(?:col(?:umn)?)?head(?:er|ing)?s?(?:$|[\s_-])", re.IGNORECASE)
 _SHORT_MARK = re.compile(r"\W*\w{1,4}\W*")
 _SENTENCE_OR_FIGURE = re.compile(r"[.!?…。]['\"”’»)\]]*$|\d")
+_SENTENCE_END = re.compile(r"[^.][.!?。]['\"”’»)\]]*$")
 _SPACE = re.compile(r"\s+")
 MAX_LINK_SHARE = 0.8
-"""A short block that is links for the greater part is navigation."""
+"""A short block that is no sentence and links for the greater part is navigation."""
 SHORT_BLOCK = 120
 MAX_FURNITURE = 600
 """Characters of text in an element for navigation; a longer one is left out only if it is mostly links."""
@@ -358,7 +359,8 @@ class _Walker:
         if not self._parts:
             return
         text = self._joined(self._parts)
-        is_navigation = len(text) < SHORT_BLOCK and self._linked > MAX_LINK_SHARE * len(text)
+        is_short = len(text) < SHORT_BLOCK and not _SENTENCE_END.search(text)
+        is_navigation = is_short and self._linked > MAX_LINK_SHARE * len(text)
         self._parts.clear()
         self._linked = 0
         if not is_navigation:

@@ -35,7 +35,16 @@ def _parts(node: LexborNode, depth: int) -> list[Part]:
     write = _WRITERS.get(tag)
     if write is not None and len(children) >= _N_CHILDREN.get(tag, 1):
         return write(children, depth + 1)
-    return [part for child in node.iter(include_text=True) for part in _parts(child, depth + 1)]
+    parts: list[Part] = []
+    last_tag = ""
+    for child in node.iter(include_text=True):
+        written = _parts(child, depth + 1)
+        if parts and written and parts[-1].text[-1:].isdigit() and written[0].text[:1].isdigit():
+            # Figures of two expressions beside each other are two numbers; those of two <mn> are one.
+            parts += [] if last_tag == child.tag == "mn" else [Part(" ")]
+        parts += written
+        last_tag = child.tag or ""
+    return parts
 
 
 def _grouped(node: LexborNode, depth: int) -> list[Part]:
@@ -63,7 +72,7 @@ def _index_and_power(children: list[LexborNode], depth: int) -> list[Part]:
 
 
 def _fraction(children: list[LexborNode], depth: int) -> list[Part]:
-    return [*_grouped(children[0], depth), Part("/"), *_grouped(children[1], depth)]
+    return [Part(" "), *_grouped(children[0], depth), Part("/"), *_grouped(children[1], depth), Part(" ")]
 
 
 def _root(children: list[LexborNode], depth: int) -> list[Part]:

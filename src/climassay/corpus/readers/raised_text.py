@@ -216,6 +216,7 @@ class _Line:
         """Return whether raised text is the mark of a note, from its content, then its neighbours, then its markup."""
         if _NOTE_MARK.fullmatch(text):
             return True
+        text = text.rstrip(",;")
         if _SIGNED.fullmatch(text) or _CHARGE.fullmatch(text) or _FRACTION.fullmatch(text):
             return False
         if _SEVERAL_FIGURES.fullmatch(text):

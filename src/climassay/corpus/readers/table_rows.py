@@ -72,12 +72,16 @@ def row_texts(rows: Sequence[Sequence[str | None]], n_header_rows: int | None = 
         n_header_rows = int(_first_row_names_columns(grid))
     header, body = grid[:n_header_rows], grid[n_header_rows:]
     if not header or not any(any(row) for row in body):
-        return [" | ".join(cell or "" for cell in row).strip() for row in grid if any(row)]
+        return [_with_bars(row) for row in grid if any(row)]
     names = [
         " ".join(dict.fromkeys(cell for cell in column if cell))
         for column in zip(*(_spread(row) for row in header), strict=True)
     ]
     return [_named_cells(names, row) for row in body if any(row)]
+
+
+def _with_bars(row: Sequence[str | None]) -> str:
+    return " ".join(" | ".join(cell for cell in row if cell is not None).rstrip(" |").split())
 
 
 def _first_row_names_columns(grid: Sequence[Sequence[str | None]]) -> bool:
