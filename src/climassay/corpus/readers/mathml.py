@@ -31,6 +31,10 @@ def _parts(node: LexborNode, depth: int) -> list[Part]:
         return [Part(f" {text} " if tag == "mtext" else text)]
     if tag == "mspace":
         return [Part(" ")]
+    if tag == "mfenced":
+        attributes = node.attributes
+        inside = [part for child in node.iter() for part in (Part(", "), *_parts(child, depth + 1))][1:]
+        return [Part(attributes.get("open", "(") or ""), *inside, Part(attributes.get("close", ")") or "")]
     children = [child for child in node.iter() if (child.tag or "") not in _SILENT]
     write = _WRITERS.get(tag)
     if write is not None and len(children) >= _N_CHILDREN.get(tag, 1):
@@ -38,8 +42,10 @@ def _parts(node: LexborNode, depth: int) -> list[Part]:
     parts: list[Part] = []
     last_tag = ""
     for child in node.iter(include_text=True):
-        written = _parts(child, depth + 1)
-        if parts and written and parts[-1].text[-1:].isdigit() and written[0].text[:1].isdigit():
+        written = [part for part in _parts(child, depth + 1) if part.text]
+        if not written:
+            continue
+        if parts and parts[-1].text[-1:].isdigit() and written[0].text[:1].isdigit():
             # Figures of two expressions beside each other are two numbers; those of two <mn> are one.
             parts += [] if last_tag == child.tag == "mn" else [Part(" ")]
         parts += written

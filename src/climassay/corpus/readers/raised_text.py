@@ -186,6 +186,8 @@ class _Line:
         before = self._tail
         if not text:
             self.add(part.text)
+        elif text in (",", ";"):
+            self._is_apart = True  # between the marks of two notes
         elif is_fraction and text.isdigit():
             self.add(f" {text}" if before[-1:].isalnum() else text)
         elif is_bound and _SIGNED.fullmatch(text) and before[-1:].isdigit() and not _POWER_OF_TEN.search(before):

@@ -85,7 +85,7 @@ def _with_bars(row: Sequence[str | None]) -> str:
 
 
 def _first_row_names_columns(grid: Sequence[Sequence[str | None]]) -> bool:
-    if len(grid) < 2 or not all(grid[0][1:]) or len(set(grid[0])) < len(grid[0]):
+    if len(grid) < 2 or not all(grid[0][1:]):
         return False
     n_columns_of_figures = 0
     for name, *cells in zip(*grid, strict=True):
