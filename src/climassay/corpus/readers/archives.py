@@ -23,7 +23,7 @@ from climassay.corpus.documents import (
 from climassay.corpus.readers.cleaning import clean, document_id
 from climassay.corpus.readers.file_types import reader
 from climassay.corpus.readers.html import read_html_text
-from climassay.corpus.readers.references import leave_out_references
+from climassay.corpus.readers.references import is_references_heading, leave_out_references
 from climassay.corpus.readers.text import decode_markup
 from climassay.errors import DocumentError
 
@@ -147,7 +147,8 @@ def _read_pages(
         left_out.append(left_out_of_page)
         for block in page:
             # A page without a heading of its own goes on with the chapter of the page before.
-            chapter = block.headings[:1] or chapter
+            if block.headings and not is_references_heading(block.headings[0]):
+                chapter = block.headings[:1]
             blocks.append(Block(text=block.text, headings=block.headings or chapter))
     return blocks, skipped, merge_left_out(left_out)
 

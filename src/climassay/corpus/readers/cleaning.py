@@ -21,7 +21,7 @@ _HALVES = "\ud800-\udfff"
 _WINDOWS = {chr(byte): bytes([byte]).decode("cp1252", "ignore") for byte in range(0x80, 0xA0) if byte != 0x85}
 """Characters of windows-1252 by the control characters that a text has for them which was taken for Latin-1."""
 _SOFT_HYPHEN = "\u00ad"
-_ODD = re.compile(f"[{''.join(_LIGATURES)}{_INVISIBLE}{_CONTROL}{_PRIVATE}{_HALVES}]")
+_ODD = re.compile(f"[{''.join(_LIGATURES)}{_INVISIBLE}{_CONTROL}{_PRIVATE}{_HALVES}]+")
 _REPLACEMENTS = _LIGATURES | _WINDOWS | dict.fromkeys("\uf0b7\uf0a7\uf0d8\uf076\uf0fc", "•")
 _WORD = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)*")
 _LETTERS_AT_END = re.compile(r"[^\W\d_]*\Z")
@@ -46,14 +46,13 @@ def clean(text: str) -> str:
 
 
 def _replacement(match: re.Match[str]) -> str:
-    """Return what stands for an odd character; figures around one that is taken out stay two figures."""
-    char = match.group()
-    if (replacement := _REPLACEMENTS.get(char)) or not char.strip():
-        return replacement or ""
+    """Return what stands for odd characters; figures around some that are taken out stay two figures."""
+    odd = match.group()
+    replacement = "".join(_REPLACEMENTS.get(char, "") for char in odd)
     before, after = match.string[match.start() - 1 : match.start()], match.string[match.end() : match.end() + 1]
-    if not (before.isdigit() and after.isdigit()):
-        return ""
-    return "-" if char == _SOFT_HYPHEN else " "
+    if replacement or not (before.isdigit() and after.isdigit()):
+        return replacement
+    return "-" if _SOFT_HYPHEN in odd else " "
 
 
 def count_words(texts: Iterable[str]) -> Counter[str]:

@@ -9,32 +9,42 @@ KIND = "references"
 MIN_ENTRIES = 3
 """Entries one after the other that make a list without a heading."""
 _NUMBERING = r"(?:(?:\d+|[A-Z])(?:\.\d+)*[.):]?\s+|[IVX]+\.\s+)?"
-_NAMES = (
-    "references?|bibliograph(?:y|ies)|works? cited|literature(?: cited)?|cited literature|reference list|list of "
-    "references|references (?:and|&) notes|notes (?:and|&) references|references cited|cited references|"
-    "references (?:and|&) further reading|further reading|selected (?:references|bibliography)|sources cited|"
-    "supplementary references|methods references|online references|citations|endnotes|"
-    "literatur(?:verzeichnis|angaben|hinweise)?|quellen(?:verzeichnis|angaben)?|einzelnachweise|referenzen|"
-    "références(?: bibliographiques)?|bibliographie|ouvrages cités|referencias(?: bibliográficas)?|bibliografía|"
-    "referências(?: bibliográficas)?|bibliografia|riferimenti(?: bibliografici)?|referenties|literatuur(?:lijst)?|"
-    "referenser|litteratur|referanser|список литературы|литература|参考文献|參考文獻|참고문헌"
+_SURE_NAMES = (
+    "references?|bibliograph(?:y|ies)|works? cited|literature cited|cited literature|reference list|list of references|"
+    "references (?:and|&) notes|notes (?:and|&) references|references cited|cited references|"
+    "references (?:and|&) further reading|selected (?:references|bibliography)|sources cited|supplementary references|"
+    "methods references|online references|literaturverzeichnis|literaturangaben|literaturhinweise|quellenverzeichnis|"
+    "quellenangaben|einzelnachweise|referenzen|références(?: bibliographiques)?|bibliographie|ouvrages cités|"
+    "referencias(?: bibliográficas)?|bibliografía|referências(?: bibliográficas)?|bibliografia|"
+    "riferimenti(?: bibliografici)?|referenties|literatuurlijst|referenser|referanser|"
+    "список литературы|参考文献|參考文獻|참고문헌"
 )
-_HEADING = re.compile(rf"{_NUMBERING}(?:{_NAMES})\s*[:.]?(?:\s*\[\w+\])?", re.IGNORECASE)
+_OTHER_NAMES = (
+    "literature|literatur|literatuur|litteratur|литература|citations|endnotes|further reading|sources|quellen"
+)
+"""Headings that other sections have, too."""
+_SURE_HEADING = re.compile(rf"{_NUMBERING}(?:{_SURE_NAMES})\s*[:.]?(?:\s*\[\w+\])?", re.IGNORECASE)
+_HEADING = re.compile(rf"{_NUMBERING}(?:{_SURE_NAMES}|{_OTHER_NAMES})\s*[:.]?(?:\s*\[\w+\])?", re.IGNORECASE)
 _YEAR = r"(?:1[5-9]|20)\d\d[a-z]?"
 _ANY_YEAR = re.compile(rf"(?<![\d.,]){_YEAR}(?![\d.,]*\d)|\bn\.d\.|\bin press\b|\bforthcoming\b", re.IGNORECASE)
 _LABEL = r"(?:\[\d{1,4}\]|\(\d{1,4}\)|\d{1,4}\.?|\[[A-Z][\w+]{1,12}\]|[•*^↑‐–-]+)?\s*"
 _BRACKETED = re.compile(r"\[\d{1,4}\]\s")
 _PARTICLE = r"(?:(?:van|von|de|der|den|del|della|di|da|du|la|le|el|al|ter|ten|dos|bin)[\s-])*"
 _CAPITAL = r"[^\W\d_a-zà-ÿ]"
-_SURNAME = rf"{_PARTICLE}{_CAPITAL}[^\W\d_]*(?:[\s'’‐-][^\W\d_]+){{0,3}}"
-_INITIALS = rf"(?:{_CAPITAL}(?:\.|(?=[\s,;:&(.‐-]|$))[\s‐-]?){{1,4}}"
+_SURNAME = rf"{_PARTICLE}{_CAPITAL}[^\W\d_]*(?:[\s'’‐-]{_CAPITAL}[^\W\d_]*){{0,3}}"
+_INITIALS = rf"(?:{_CAPITAL}(?:\.|(?=[\s,;:&(.‐-]|{_CAPITAL}|$))[\s‐-]?){{1,3}}(?![^\W\d_])"
+_AUTHOR_END = rf"(?:(?<=\.)|(?<=\.\s)|(?=\s*[,;:&])|(?=\s*\({_YEAR})|(?=\s*and\b))"
 _AUTHOR = re.compile(
-    rf"{_LABEL}(?:{_SURNAME},?\s+{_INITIALS}"  # Smith, J. A.; Smith J
+    rf"{_LABEL}(?:{_SURNAME},?\s+{_INITIALS}{_AUTHOR_END}"  # Smith, J. A.; Smith J,
     rf"|{_INITIALS}\s*{_SURNAME}\s*(?:,|and\b|&|et al|\(|:)"  # J. A. Smith and
-    rf"|{_SURNAME},\s+{_CAPITAL}[^\W\d_]+(?:\s+{_CAPITAL}\.?)?\s*[,;&(.]"  # Smith, John A.
-    rf"|{_SURNAME}\s*(?:,\s*{_SURNAME}\s*)?(?:and|&|et al)\b)"  # Smith et al
+    rf"|{_SURNAME},\s+{_CAPITAL}[^\W\d_]+(?:\s+{_CAPITAL}\.?)?\s*[,;&(.])"  # Smith, John A.
 )
-_CORPORATE_AUTHOR = re.compile(rf"{_LABEL}{_CAPITAL}[^.:;]{{1,90}}?[,.]?\s\(?{_YEAR}\)?\s*[:.,]")
+_AUTHORS_WITHOUT_INITIALS = re.compile(
+    rf"{_LABEL}{_SURNAME}\s*(?:,\s*{_SURNAME}\s*)?(?:(?:and|&)\s+{_CAPITAL}|et al\b)"
+)
+_CORPORATE_AUTHOR = re.compile(
+    rf"{_LABEL}{_CAPITAL}[\w&’'./-]*(?:\s(?:{_CAPITAL}[\w&’'./-]*|of|the|for|and|on|de|des|für)){{0,9}}(?:,|\s\()\s?{_YEAR}\)?\s*[:.]"
+)
 _YEAR_OF_ENTRY = re.compile(rf"\(\s*{_YEAR}(?:,[^()]{{1,20}})?\s*\)|(?:^|[\s,;.]){_YEAR}\s*(?:[.:;,)]|$|doi)")
 _PUBLICATION = (
     re.compile(r"\bdoi\b|10\.\d{4,9}/\S", re.IGNORECASE),
@@ -48,10 +58,17 @@ _PUBLICATION = (
         r"Zeitschrift|Verlag|Revue|Revista)\b"
     ),
 )
-_PROSE_VERB = re.compile(
-    r"\)\s+(?:found|showed?|shows|reported|estimated?|suggest\w*|argued?|concluded?|and\s+\w+\s+(?:et al\.?\s+)?\()"
-)
+_CAPTION = re.compile(r"(?:Figures?|Fig\.|Tables?|Box|FAQ|Section|Chapter|Panel|Appendix|Annex|Plate|Map)\b")
+_WORD = re.compile(r"[^\W\d_]+")
+_PROSE_START = re.compile(rf".{{0,140}}?\(?\b{_YEAR}\)?,?\s+(?!doi|and\b|available|online|accessed)[a-z]{{3}}")
+"""Author and year before a word in lower case, as in "Smith et al. (2012) found": a sentence about a work."""
+_CITATION = re.compile(rf"\([^()]*\b{_YEAR}[^()]*\)")
 MIN_MARKS = 2
+MAX_CITATIONS = 2
+"""References in brackets to other works; a paragraph with more is prose."""
+FEWEST_WORDS_OF_PROSE = 8
+LOWER_CASE_SHARE = 0.6
+"""Share of words in lower case from which on a paragraph under a heading of references may be prose."""
 MAX_ENTRY = 1500
 """Characters; a longer paragraph is no entry of a list."""
 
@@ -63,26 +80,30 @@ def is_references_heading(text: str) -> bool:
 
 def looks_like_entry(text: str) -> bool:
     """Return whether a paragraph looks like an entry of a list of references: authors, year, and where it appeared."""
-    if len(text) > MAX_ENTRY or _PROSE_VERB.search(text[:200]):
+    if len(text) > MAX_ENTRY or _PROSE_START.match(text) or len(_CITATION.findall(text)) > MAX_CITATIONS:
+        return False
+    if _CAPTION.match(text):
         return False
     has_author = _AUTHOR.match(text) is not None
-    if not has_author and not _CORPORATE_AUTHOR.match(text):
+    if not (has_author or _CORPORATE_AUTHOR.match(text) or _AUTHORS_WITHOUT_INITIALS.match(text)):
         return False
-    marks = sum(pattern.search(text) is not None for pattern in _PUBLICATION)
-    if marks >= MIN_MARKS:
+    marks = [pattern.search(text) is not None for pattern in _PUBLICATION]
+    if sum(marks) >= MIN_MARKS:
         return _ANY_YEAR.search(text) is not None
-    return has_author and marks == 1 and _YEAR_OF_ENTRY.search(text) is not None
+    if has_author:
+        return any(marks) and _YEAR_OF_ENTRY.search(text) is not None
+    return any(marks[:2]) and _CORPORATE_AUTHOR.match(text) is not None
 
 
 def begins_like_entry(text: str) -> bool:
     """Return whether a line begins as entries of a list of references do: with a number in brackets or an author."""
-    return _BRACKETED.match(text) is not None or _AUTHOR.match(text) is not None
+    return any(pattern.match(text) for pattern in (_BRACKETED, _AUTHOR, _AUTHORS_WITHOUT_INITIALS))
 
 
 def leave_out_references(blocks: Sequence[Block]) -> tuple[list[Block], tuple[LeftOut, ...]]:
     """Return the blocks that are no entries of lists of references, and the number of entries with their pages.
 
-    A list is what stands under a heading such as "References" up to its last entry (text after it is kept), or at
+    A list is what stands under a heading such as "References" (prose after the last entry is no part of it), or at
     least :data:`MIN_ENTRIES` entries one after the other.
 
     Args:
@@ -96,7 +117,7 @@ def leave_out_references(blocks: Sequence[Block]) -> tuple[list[Block], tuple[Le
         while end < len(blocks) and entries[end] == entries[start]:
             end += 1
         if entries[start]:
-            _keep_text_after_last_entry(blocks, looks, entries, start, end)
+            _keep_prose(blocks, looks, entries, start, end)
         else:
             _mark_runs(looks, entries, start, end)
         start = end
@@ -110,27 +131,21 @@ def _is_listed(block: Block) -> bool:
     return any(is_references_heading(heading) for heading in block.headings)
 
 
-def _keep_text_after_last_entry(
-    blocks: Sequence[Block], looks: Sequence[bool], entries: list[bool], start: int, end: int
-) -> None:
-    """Unmark the blocks under a heading after the last that can be an entry, and all if none can be."""
-    section = range(start, end)
-    if not any(looks[index] for index in section):
-        for index in section:
-            entries[index] = _may_be_entry(blocks[index].text)
-        return
-    last = max(index for index in section if looks[index])
-    for index in range(last + 1, end):
-        entries[index] = _may_be_entry(blocks[index].text)
+def _keep_prose(blocks: Sequence[Block], looks: Sequence[bool], entries: list[bool], start: int, end: int) -> None:
+    """Unmark the prose after the last entry under a heading, and all blocks of a section that may be another one."""
+    is_sure = any(_SURE_HEADING.fullmatch(heading.strip(" *_#")) for heading in blocks[start].headings)
+    positions = [index for index in range(start, end) if looks[index]]
+    for index in range(positions[-1] + 1 if positions else start, end):
+        entries[index] = (is_sure or bool(positions)) and not _reads_like_prose(blocks[index].text)
 
 
-def _may_be_entry(text: str) -> bool:
-    """Return whether a block under a heading of references has any mark of an entry and does not read like prose."""
-    marks = sum(pattern.search(text) is not None for pattern in _PUBLICATION)
-    return len(text) <= MAX_ENTRY and (
-        (marks >= 1 and (_ANY_YEAR.search(text) is not None or marks >= MIN_MARKS))
-        or (_AUTHOR.match(text) is not None and _ANY_YEAR.search(text) is not None)
-    )
+def _reads_like_prose(text: str) -> bool:
+    """Return whether a paragraph is sentences, mostly of words in lower case, that begin with no author."""
+    words = _WORD.findall(text)
+    n_lower = sum(word[0].islower() for word in words)
+    is_text = len(words) >= FEWEST_WORDS_OF_PROSE and n_lower >= LOWER_CASE_SHARE * len(words) and text[-1] in ".!?:)"
+    begins_apart = begins_like_entry(text) or not text[0].isalnum()
+    return len(text) > MAX_ENTRY or (is_text and not begins_apart and not any(p.search(text) for p in _PUBLICATION[:2]))
 
 
 def _mark_runs(looks: Sequence[bool], entries: list[bool], start: int, end: int) -> None:
