@@ -58,8 +58,8 @@ def read_epub(data: bytes, source: str, options: ReadOptions) -> ReadResult:
     if not blocks:
         raise DocumentError(f"{source} has no text in its pages.")
     if not options.references:
-        blocks, references = leave_out_references(blocks)
-        left_out = merge_left_out((references, left_out))
+        blocks, left_out_references = leave_out_references(blocks)
+        left_out = (*left_out_references, *left_out)
     document = Document(
         id=document_id(source, data),
         title=options.title or fields.get("title") or source.rsplit(".", 1)[0],

@@ -125,11 +125,11 @@ def html_blocks(page: LexborHTMLParser, *, references: bool = False) -> tuple[li
         else:
             walker.left_out += outside.left_out
             walker.left_out[OUTSIDE] += len(outside.blocks)
-    blocks, listed = walker.blocks, ()
-    if not references:
-        blocks, listed = leave_out_references(blocks)
-    counted = (LeftOut(kind, count) for kind, count in sorted(walker.left_out.items()) if count)
-    return blocks, (*listed, *counted)
+    counts = tuple(LeftOut(kind, count) for kind, count in sorted(walker.left_out.items()) if count)
+    if references:
+        return walker.blocks, counts
+    blocks, left_out = leave_out_references(walker.blocks)
+    return blocks, (*left_out, *counts)
 
 
 def heading_text(node: LexborNode) -> str:
@@ -373,8 +373,8 @@ class _Walker:
             self.blocks.append(Block(text=text, headings=tuple(title for _, title in self._headings)))
 
 
-def _tag(node: LexborNode) -> str:
-    tag = node.tag or ""
+def _tag(node: LexborNode | None) -> str:
+    tag = (node and node.tag) or ""
     return tag.rpartition(":")[2] if ":" in tag else tag
 
 

@@ -153,11 +153,12 @@ def read_markdown_text(text: str, source: str, *, references: bool = False) -> t
     """
     reader = _MarkdownReader(source)
     reader.read(text)
-    blocks, listed = reader.blocks, ()
-    if not references:
-        blocks, listed = leave_out_references(blocks)
-    counted = (LeftOut(kind, count) for kind, count in sorted(reader.left_out.items()) if count)
-    return blocks, merge_left_out((listed, counted, *reader.left_out_of_tables))
+    counts = tuple(LeftOut(kind, count) for kind, count in sorted(reader.left_out.items()) if count)
+    groups = (counts, *reader.left_out_of_tables)
+    if references:
+        return reader.blocks, merge_left_out(groups)
+    blocks, left_out = leave_out_references(reader.blocks)
+    return blocks, merge_left_out((left_out, *groups))
 
 
 class _MarkdownReader:

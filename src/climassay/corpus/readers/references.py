@@ -109,7 +109,7 @@ def leave_out_references(blocks: Sequence[Block]) -> tuple[list[Block], tuple[Le
     Args:
         blocks: Blocks of one document in reading order.
     """
-    entries = [_is_listed(block) for block in blocks]
+    entries = [any(map(is_references_heading, block.headings)) for block in blocks]
     looks = [looks_like_entry(block.text) for block in blocks]
     start = 0
     while start < len(blocks):
@@ -121,14 +121,10 @@ def leave_out_references(blocks: Sequence[Block]) -> tuple[list[Block], tuple[Le
         else:
             _mark_runs(looks, entries, start, end)
         start = end
-    kept = [block for block, is_entry in zip(blocks, entries, strict=True) if not is_entry]
-    left = [block for block, is_entry in zip(blocks, entries, strict=True) if is_entry]
-    pages = tuple(sorted({block.page for block in left if block.page is not None}))
-    return kept, (LeftOut(KIND, len(left), pages),) if left else ()
-
-
-def _is_listed(block: Block) -> bool:
-    return any(is_references_heading(heading) for heading in block.headings)
+    others = [block for block, is_entry in zip(blocks, entries, strict=True) if not is_entry]
+    pages = {block.page for block, is_entry in zip(blocks, entries, strict=True) if is_entry and block.page is not None}
+    n_entries = sum(entries)
+    return others, (LeftOut(KIND, n_entries, tuple(sorted(pages))),) if n_entries else ()
 
 
 def _keep_prose(blocks: Sequence[Block], looks: Sequence[bool], entries: list[bool], start: int, end: int) -> None:

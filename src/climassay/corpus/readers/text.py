@@ -175,10 +175,10 @@ def read_text(data: bytes, source: str, options: ReadOptions) -> Document:
                 left_out.append(LeftOut(kind, 1, () if page is None else (page,)))
     blocks = _joined(blocks)
     if not options.references:
-        others, listed = leave_out_references(_under_headings_of_references(blocks))
-        if listed:
+        others, references = leave_out_references(_under_headings_of_references(blocks))
+        if references:
             blocks = [replace(block, headings=()) for block in others]
-            left_out += listed
+            left_out += references
     if not blocks:
         raise DocumentError(f"{source} is empty.")
     return Document(
