@@ -51,6 +51,8 @@ class TestRaisedFigures:
             ("m<sup>1/2</sup>, x<sup>n+1</sup>, e<sup>−kt</sup>", "m^(1/2), xⁿ⁺¹, e^(−kt)"),
             ("10<sup>3<sup>2</sup></sup> ways", "10^(3²) ways"),
             ("km <sup>2</sup> and 10 <sup>6</sup>", "km ² and 10 ⁶"),
+            ("10<span style='vertical-align: super'>22</span> J, CO<span class='sub'>2</span>", "10²² J, CO2"),
+            ("15 км<sup>2</sup>, 5公里<sup>2</sup>, (kg m<sup>-3</sup>)<sup>2</sup>", "15 км², 5公里², (kg m⁻³)²"),
         ],
     )
     def test_exponents_and_fractions(self, markup: str, text: str) -> None:
@@ -69,6 +71,8 @@ class TestRaisedFigures:
             ("Beck,<sup>1,</sup><sup>2,</sup> and", "Beck, and", 2),
             ("warm<sup>[citation needed]</sup> ice<sup>[nb 2]</sup>", "warm ice", 2),
             ("<sup>1</sup> See the annex", "See the annex", 1),
+            ("500 hPa<sup>1</sup>, 410 ppm<sup>3</sup>, das Klima<sup>12</sup>", "500 hPa, 410 ppm, das Klima", 3),
+            ("rose<a href='#fn1' role='doc-noteref'><sup>1</sup></a> <a href='#r1'>↩︎</a>", "rose", 1),
             ('stieg<a epub:type="noteref" href="#n1">1</a> weiter', "stieg weiter", 1),
         ],
     )
@@ -323,6 +327,14 @@ class TestFurniture:
         assert counts(markup) == {
             "navigation blocks": 3, "code blocks": 1, "hidden parts": 2, "figures": 1, "blocks outside the article": 1,
         }  # fmt: skip
+
+    def test_struck_out_figures_do_not_join_others(self) -> None:
+        assert texts("<p>It rose by <del>2</del><ins>3</ins> mm.</p>") == ["It rose by 3 mm."]
+        assert counts("<p>It rose by <del>2</del><ins>3</ins> mm.</p>") == {"struck-out parts": 1}
+
+    def test_cells_that_are_no_table_in_the_markup_stay_apart(self) -> None:
+        cells = "".join(f"<span role=cell>{value}</span>" for value in (1990, 320))
+        assert texts(f"<div role=table><div role=row>{cells}</div></div>") == ["1990", "320"]
 
     def test_a_small_main_part_does_not_hide_the_sections_beside_it(self) -> None:
         other = LONG.replace("glaciers", "forests")

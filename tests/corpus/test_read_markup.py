@@ -207,6 +207,7 @@ class TestMarkdown:
             ("was $320<sup>1</sup> a head[^1]", ["was $320 a head"]),
             ("between ~5 and ~10, x^2 and y^2", ["between ~5 and ~10, x^2 and y^2"]),
             ("1990<br>2020 and <b>4</b>5", ["1990 2020 and 45"]),
+            ("It is ~~2~~3 mm", ["It is 2 3 mm"]),
             ("12\n\n1.5\n\n- 2020", ["12", "1.5", "2020"]),
             ("| Year | CO2 | CH4 |\n|--|--|--|\n| 1990 | | 41 |\n", ["Year: 1990; CH4: 41"]),
             ("| | |\n|--|--|\n| 1990 | 41 |\n", ["1990 | 41"]),

@@ -17,6 +17,7 @@ from climassay.corpus.readers.table_rows import Cell, row_texts, span_rows
 NAVIGATION = "navigation blocks"
 HIDDEN = "hidden parts"
 CODE = "code blocks"
+STRUCK_OUT = "struck-out parts"
 FIGURES = "figures"
 NOTE_MARKS = "note marks"
 OUTSIDE = "blocks outside the article"
@@ -41,6 +42,8 @@ _BLOCK_TAGS = frozenset(
 )
 _HEADINGS = {f"h{level}": level for level in range(1, 7)}
 _FURNITURE_TAGS = frozenset({"nav", "menu", "dialog", "footer", "aside", "form", "search", "header", "button"})
+_TAGS_TO_JUDGE = _FURNITURE_TAGS | {"del", "s", "strike"}
+"""Tags of elements that may be left out although they have no attributes."""
 _FURNITURE_ROLES = {
     **dict.fromkeys(
         ("navigation", "search", "dialog", "alert", "alertdialog", "contentinfo", "menu", "menubar"), "nav"
@@ -75,6 +78,11 @@ _NOTE_NAME = re.compile(
 )
 _NOTE_ROLES = frozenset({"doc-noteref", "doc-biblioref", "noteref", "biblioref"})
 _HEADER_NAME = re.compile(r"(?:^|[\s_-])(?:col(?:umn)?)?head(?:er|ing)?s?(?:$|[\s_-])", re.IGNORECASE)
+_BACK_LINK = re.compile(r"[↩↑⏎⬆^][\ufe0e\ufe0f]?")
+_SCRIPT_TAGS = {"sup": Script.RAISED, "sub": Script.LOWERED}
+_SCRIPT_STYLE = re.compile(r"vertical-align\s*:\s*(sup|sub)", re.IGNORECASE)
+_SCRIPT_CLASS = re.compile(r"(?:^|\s)(sup|sub)(?:er)?(?:script)?(?:\s|$)", re.IGNORECASE)
+_CELL_ROLES = frozenset({"cell", "gridcell", "columnheader", "rowheader"})
 _SHORT_MARK = re.compile(r"\W*\w{1,4}\W*")
 _SENTENCE_OR_FIGURE = re.compile(r"[.!?…。]['\"”’»)\]]*$|\d")
 _SENTENCE_END = re.compile(r"[^.][.!?。]['\"”’»)\]]*$")
@@ -173,9 +181,11 @@ class _Walker:
         self._scans_left = _SCAN_FACTOR * (page_length + 1000)
         self._is_whole_page = is_whole_page
         self._skipped = skipped
+        self._has_cell_roles = False
 
     def walk(self, node: LexborNode) -> None:
         """Take in all below a node; without recursion, so that no page is too deep for it."""
+        self._has_cell_roles = node.css_first("[role=cell], [role=gridcell]") is not None
         waiting = [_Row(node.iter(include_text=True))]
         while waiting:
             row = waiting[-1]
@@ -190,7 +200,7 @@ class _Walker:
 
     def _visit(self, node: LexborNode, row: _Row) -> "list[_Row]":
         """Take in a node; return the nodes below it that are to be taken in one by one."""
-        tag = _tag(node)
+        tag = self._tag(node)
         if tag == "-text":
             text = node.text(deep=False) or ""
             self._parts.append(Part(text))
@@ -225,6 +235,12 @@ class _Walker:
             self._linked += sum(len(part.text.strip()) for part in parts)
         return []
 
+    def _tag(self, node: LexborNode) -> str:
+        """Return the tag of a node, and ``td`` for other elements that stand for the cells of a table."""
+        tag = _tag(node)
+        is_cell = self._has_cell_roles and tag in ("div", "span") and node.attributes.get("role") in _CELL_ROLES
+        return "td" if is_cell else tag
+
     def line(self, root: LexborNode) -> tuple[str, list[LexborNode]]:
         """Return all text below a node as one line, and the tables in it, which are not part of the line."""
         parts: list[Part] = []
@@ -238,7 +254,7 @@ class _Walker:
                 if row.is_block:
                     parts.append(Part(" "))
                 continue
-            tag = _tag(child)
+            tag = self._tag(child)
             if not (tag == "button" or self._is_read(child, tag)):
                 continue
             if tag == "table":
@@ -265,12 +281,15 @@ class _Walker:
             return [Part(" ")]
         if tag == "math":
             return math_parts(node)
-        if tag in ("sup", "sub"):
-            script = Script.RAISED if tag == "sup" else Script.LOWERED
+        if (script := _SCRIPT_TAGS.get(tag) or (_styled_script(node) if tag == "span" else None)) is not None:
             is_note_like = row.is_note_like or _is_note_like(node) or any(map(_is_note_like, node.css("a")))
             return [Part(_script_text(node), script, is_note_like)]
-        if tag == "a" and _role(node) in _NOTE_ROLES and _SHORT_MARK.fullmatch(text := node.text().strip()):
-            return [Part(text, Script.NOTE)]
+        if tag == "a":
+            text = node.text().strip()
+            if _role(node) in _NOTE_ROLES and _SHORT_MARK.fullmatch(text):
+                return [Part(text, Script.NOTE)]
+            if _BACK_LINK.fullmatch(text):
+                return [Part(" ")]
         return None
 
     def _is_read(self, node: LexborNode, tag: str) -> bool:
@@ -280,7 +299,7 @@ class _Walker:
         if tag in _WORDLESS or tag.startswith(("-", "!", "_")) or node.mem_id == self._skipped:
             return False
         attributes = node.attributes
-        if not attributes and tag not in _FURNITURE_TAGS:
+        if not attributes and tag not in _TAGS_TO_JUDGE:
             return True
         kind = None
         if (
@@ -289,6 +308,8 @@ class _Walker:
             or ("style" in attributes and _NOT_SHOWN.search(attributes["style"] or ""))
         ):
             kind = HIDDEN
+        elif tag in ("del", "s", "strike"):
+            kind = STRUCK_OUT
         elif self._is_furniture(node, tag, attributes):
             kind = NAVIGATION
         if kind and any(char.isalnum() for char in node.text()):
@@ -376,6 +397,15 @@ class _Walker:
 def _tag(node: LexborNode | None) -> str:
     tag = (node and node.tag) or ""
     return tag.rpartition(":")[2] if ":" in tag else tag
+
+
+def _styled_script(node: LexborNode) -> Script | None:
+    """Return the position that the style or the class of a ``<span>`` gives its text, if it is not on the line."""
+    attributes = node.attributes
+    if not attributes:
+        return None
+    match = _SCRIPT_STYLE.search(attributes.get("style") or "") or _SCRIPT_CLASS.search(attributes.get("class") or "")
+    return _SCRIPT_TAGS[match[1].lower()] if match else None
 
 
 def _role(node: LexborNode) -> str:

@@ -248,6 +248,8 @@ class _MarkdownReader:
                 text = token.content or _SPACES[token.type]
                 is_plain = script is Script.NORMAL and token.type == "text"
                 parts += _scripts(text) if is_plain else [Part(text, script)]
+            elif token.type in ("s_open", "s_close"):
+                parts.append(Part(" "))  # figures before and after are not one
             elif token.type == "image":
                 self.left_out[FIGURES] += 1
             elif token.type == "html_inline" and (tag := _INLINE_TAG.match(token.content)):

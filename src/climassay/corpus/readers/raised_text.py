@@ -276,7 +276,7 @@ def _figure_after_word_is_note(text: str, word: str, has_digits: bool, before: s
         return False
     if word in _UNITS and not before.endswith("°"):
         # "the area in m²", but "as shown in³".
-        return False if small and word not in _WORDS else (None if small else True)
+        return True if text == "1" or not small else (None if word in _WORDS else False)
     if len(word) == 1:
         return text != "2" if before.endswith("°") else (False if text in ("2", "3") else None)
     return None if len(word) <= _SHORT_WORD and text in ("2", "3") else True
