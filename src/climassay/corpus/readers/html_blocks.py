@@ -464,7 +464,7 @@ def _is_layout(table: LexborNode, rows: list[LexborNode]) -> bool:
     if any(_tag(cell) == "th" for row in cells for cell in row) or any(_tag(row.parent) == "thead" for row in rows):
         return False
     n_columns = sorted(map(len, cells))[len(cells) // 2] if cells else 0
-    has_table = any(inner.mem_id != table.mem_id for inner in table.css("table"))
+    has_table = any(cell.css_first("table") is not None for row in cells for cell in row)
     if n_columns <= 1 or has_table or table.css_first("article, main, h1, h2") is not None:
         return True
     if len(cells) == 1:
