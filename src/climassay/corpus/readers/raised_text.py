@@ -46,7 +46,6 @@ _RAISED_ONLY = re.compile(r"[0-9+\-−–‑‐=()ni]+")
 _SIGN = "[+\\-−–‑‐±]"
 _SIGN_ALONE = re.compile(rf"\s*{_SIGN}\s*")
 _SIGNED = re.compile(rf"{_SIGN}\s?\d+(?:[.,]\d+)?")
-_DECIMAL = re.compile(rf"{_SIGN}?\d+[.,]\d+")
 _CHARGE = re.compile(rf"\d{{0,2}}{_SIGN}{{1,3}}")
 _FIGURES = re.compile(r"\d{1,4}")
 _SEVERAL_FIGURES = re.compile(r"\d{1,3}(?:\s*[,;–‑-]\s*\d{1,3})+")
@@ -86,6 +85,8 @@ _FUNCTIONS = frozenset(
     ]
 )
 MAX_UNIT_EXPONENT = 9
+MAX_FORMULA = 9
+"""Characters of a raised formula that is written as ``^(...)``; a longer text is no exponent."""
 _SHORT_WORD = 2
 """Longest word, in letters, after which a raised figure may be an exponent although it is no known unit."""
 
@@ -178,6 +179,7 @@ class _Line:
             self.add(text.translate(_LOWERED))
         else:
             self.add(text)
+            self._is_apart = text[-1].isdigit() and following[:1].isdigit()
         self._is_lowered = True
 
     def add_raised(self, part: Part, following: str, *, is_fraction: bool, is_bound: bool) -> None:
@@ -207,12 +209,12 @@ class _Line:
             self.add(_CIRCLES[text])
         elif _RAISED_ONLY.fullmatch(compact):
             self.add(compact.translate(_RAISED))
-        elif _DECIMAL.fullmatch(compact) or (len(compact) == 1 and compact.isalnum()):
+        elif len(compact) == 1 and compact.isalnum():
             self.add(f"^{compact}")
-        elif len(compact) <= MAX_UNIT_EXPONENT and any(char in "+-−–=/·×.,⁄" or char.isdigit() for char in compact):
+        elif len(compact) <= MAX_FORMULA and any(char in "+-−–=/·×.,⁄" or char.isdigit() for char in compact):
             self.add(f"^({compact})")
         else:
-            self.add(text)
+            self.add(f" {text}" if before[-1:].isdigit() and text[0].isdigit() else text)
 
     def _is_note(self, text: str, before: str, following: str, is_note_like: bool) -> bool:
         """Return whether raised text is the mark of a note, from its content, then its neighbours, then its markup."""
@@ -269,14 +271,14 @@ def _figure_after_number_is_note(text: str, before: str) -> bool | None:
 
 
 def _figure_after_word_is_note(text: str, word: str, has_digits: bool, before: str) -> bool | None:
-    small = int(text) <= MAX_UNIT_EXPONENT
+    is_small = int(text) <= MAX_UNIT_EXPONENT
     if has_digits:
         return not (len(word) == 1 and text in ("2", "3"))  # CO2 with a note, but x1²
     if word in _FUNCTIONS:
         return False
     if word in _UNITS and not before.endswith("°"):
         # "the area in m²", but "as shown in³".
-        return True if text == "1" or not small else (None if word in _WORDS else False)
+        return True if text == "1" or not is_small else (None if word in _WORDS else False)
     if len(word) == 1:
         return text != "2" if before.endswith("°") else (False if text in ("2", "3") else None)
     return None if len(word) <= _SHORT_WORD and text in ("2", "3") else True
