@@ -295,6 +295,10 @@ class TestFurniture:
             "Only 14 stations."
         ]
 
+    def test_a_sentence_in_a_sidebar_is_read(self) -> None:
+        assert texts('<div class="sidebar"><p>The air had 421 ppm of it.</p></div>') == ["The air had 421 ppm of it."]
+        assert texts('<div class="share">Share 12</div><p>Text 1.</p>') == ["Text 1."]
+
     def test_a_form_around_the_page_is_read(self) -> None:
         form = '<form id="aspnetForm"><input type="hidden" value="abc"><div>{}</div><button>Go</button></form>'
         assert texts(form.format("<h1>Sea level</h1><p>It rose by 2.4 mm per year.</p>")) == [

@@ -63,12 +63,12 @@ _SUFFIX = (
 )
 _SURE_NAME = re.compile(
     rf"{_PREFIX}(?:cookies?|consent|newsletter|subscribe|breadcrumbs?|skip[_-]?(?:links?|to|nav)\w*|pagination|pager|"
-    rf"masthead|site[_-]?(?:header|footer|nav)|advert\w*|sharing|share[_-](?:buttons?|links?|bar|icons?|block|tools?|this)|"
+    rf"ads?|promos?|banner|masthead|site[_-]?(?:header|footer|nav)|advert\w*|sharing|share[_-](?:buttons?|links?|bar|icons?|block|tools?|this)|"
     rf"social[_-](?:links?|media|icons?|share|bar|buttons?|nav)|mw-editsection|mw-jump-link|navbox|toc){_SUFFIX}",
     re.IGNORECASE,
 )
 _LIKELY_NAME = re.compile(
-    rf"{_PREFIX}(?:share|social|sidebar|related|comments?|ads?|promos?|banner|menu|noprint|teasers?){_SUFFIX}",
+    rf"{_PREFIX}(?:share|social|sidebar|related|comments?|menu|noprint|teasers?){_SUFFIX}",
     re.IGNORECASE,
 )
 _NOT_SHOWN = re.compile(r"display\s*:\s*none|visibility\s*:\s*hidden", re.IGNORECASE)
@@ -94,6 +94,8 @@ MAX_FURNITURE = 600
 """Characters of text in an element for navigation; a longer one is left out only if it is mostly links."""
 SHORT_FORM = 200
 SHORT_NAMED = 200
+FEWEST_SPACES = 3
+"""Spaces in a short sentence that is read although its element is called a sidebar or the like."""
 LINK_HEAVY = 0.5
 SMALLEST_MAIN_SHARE = 0.3
 """``<main>`` or ``<article>`` is taken for the content when it holds this part of the page's text."""
@@ -345,7 +347,8 @@ class _Walker:
         if is_sure:
             return is_link_heavy or length < MAX_FURNITURE
         if is_likely or kind == "header":
-            return is_link_heavy or (length < SHORT_NAMED and not has_heading)
+            is_sentence = kind != "header" and _SENTENCE_END.search(text) and text.count(" ") >= FEWEST_SPACES
+            return is_link_heavy or (length < SHORT_NAMED and not has_heading and not is_sentence)
         if kind == "aside":
             return is_link_heavy or (length < SHORT_BLOCK and _SENTENCE_OR_FIGURE.search(text) is None)
         return False
