@@ -250,6 +250,12 @@ class TestEncodings:
         data = mark + f'<meta charset="{label}"><p>1850–1900, 1 °C</p>'.encode()
         assert read_bytes(tmp_path, "x.html", data).blocks[0].text == "1850–1900, 1 °C"
 
+    def test_a_page_that_was_saved_anew_under_its_old_label(self, tmp_path: Path) -> None:
+        for text in ("人工智能迈上新台阶的电脑 5", "联通"):
+            codec = "utf-8" if len(text) > 2 else "gbk"
+            data = f'<meta charset="gb2312"><p>{text}</p>'.encode(codec)
+            assert read_bytes(tmp_path, "x.html", data).blocks[0].text == text
+
     @pytest.mark.parametrize("codec", ["utf-16", "utf-16-le", "utf-16-be"])
     def test_utf_16_with_an_xml_declaration(self, tmp_path: Path, codec: str) -> None:
         page = '<?xml version="1.0" encoding="utf-16"?><html><body><p>Der Rückgang beträgt 61 %.</p></body></html>'

@@ -34,6 +34,8 @@ _STRAY = "climassay.stray-windows-1252"
 """Name of the handler of decoding errors."""
 _PYTHON_NAMES = {"shift_jis": "cp932", "euc-kr": "cp949", "big5": "big5hkscs", "gbk": "gb18030"}
 """Python's names of the encodings that the standard calls by the name of a smaller one."""
+FEWEST_UTF8_CHARACTERS = 8
+"""Characters beyond ASCII from which on text that is valid UTF-8 is not in the other encoding that it declares."""
 MARKUP_START = 4096
 """Bytes at the beginning of a page in which its encoding is declared."""
 _META_CHARSET = re.compile(rb"""<meta[^>]+charset\s*=\s*["']?\s*([\w.:-]+)""", re.IGNORECASE)
@@ -117,8 +119,10 @@ def _decode_labelled(data: bytes, label: str) -> str:
     if name.startswith("utf"):
         return _utf8_with_strays(data)  # a label that ASCII bytes can spell is not UTF-16
     with suppress(UnicodeDecodeError):
-        if name == "cp1252" or known is None:
-            return data.decode("utf-8")  # the label is older than the text
+        text = data.decode("utf-8")  # a file may have been saved anew since it was labelled
+        if name == "cp1252" or sum(not char.isascii() for char in text) >= FEWEST_UTF8_CHARACTERS:
+            return text
+    with suppress(UnicodeDecodeError):
         return data.decode(name)
     return data.decode(name, "replace" if name != "cp1252" else _STRAY)
 
