@@ -63,14 +63,17 @@ _SUFFIX = (
 )
 _SURE_NAME = re.compile(
     rf"{_PREFIX}(?:cookies?|consent|newsletter|subscribe|breadcrumbs?|skip[_-]?(?:links?|to|nav)\w*|pagination|pager|"
-    rf"ads?|promos?|banner|masthead|site[_-]?(?:header|footer|nav)|advert\w*|sharing|share[_-](?:buttons?|links?|bar|icons?|block|tools?|this)|"
-    rf"social[_-](?:links?|media|icons?|share|bar|buttons?|nav)|mw-editsection|mw-jump-link|navbox|toc){_SUFFIX}",
+    r"masthead|site[_-]?(?:header|footer|nav)|ads?|advert\w*|sharing|"
+    r"share[_-](?:buttons?|links?|bar|icons?|block|tools?|this)|social[_-](?:links?|media|icons?|share|bar|buttons?|nav)|"
+    rf"mw-editsection|mw-jump-link|navbox|toc){_SUFFIX}",
     re.IGNORECASE,
 )
+"""Names that only page furniture has."""
 _LIKELY_NAME = re.compile(
-    rf"{_PREFIX}(?:share|social|sidebar|related|comments?|menu|noprint|teasers?){_SUFFIX}",
+    rf"{_PREFIX}(?:share|social|sidebar|related|comments?|promos?|banner|menu|noprint|teasers?){_SUFFIX}",
     re.IGNORECASE,
 )
+"""Names that sections of a text have, too."""
 _NOT_SHOWN = re.compile(r"display\s*:\s*none|visibility\s*:\s*hidden", re.IGNORECASE)
 _NOTE_NAME = re.compile(
     r"(?:^|[\s_-])(?:foot|end)?(?:notes?|noteref|fn|fnref|footnotes?|endnotes?|cite|citation|xref|bibr|reference)(?:$|[\s_-])",
