@@ -101,6 +101,18 @@ def blocks(*texts: str, heading: str = "", page: int | None = None) -> list[Bloc
     return [Block(text, headings=(heading,) if heading else (), page=page) for text in texts]
 
 
+def test_a_paragraph_that_is_a_title_begins_a_list() -> None:
+    listed = blocks(ABSTRACT, "References", ENTRIES[0], "^ Ministry of Ice.", ENTRIES[1], "Annex", AFTERWORD)
+    left, counted = leave_out_references(listed)
+    assert [block.text for block in left] == [ABSTRACT, "Annex", AFTERWORD]
+    assert counted == (LeftOut("references", 3),)
+
+
+def test_a_link_to_the_references_begins_no_list() -> None:
+    page = blocks("References", ABSTRACT, AFTERWORD, ABSTRACT, AFTERWORD, *ENTRIES[:2])
+    assert leave_out_references(page) == (page, ())
+
+
 def test_two_entries_without_a_heading_are_no_list() -> None:
     assert leave_out_references(blocks(ABSTRACT, *ENTRIES[:2]))[1] == ()
 

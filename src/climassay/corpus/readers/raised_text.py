@@ -128,13 +128,18 @@ def _merge_split_exponents(parts: Sequence[Part]) -> list[Part]:
     merged: list[Part] = []
     for part in parts:
         last = merged[-1] if merged else None
-        if last and last.script is part.script is Script.RAISED and _SIGN_ALONE.fullmatch(last.text):
+        if last and last.script is part.script is Script.RAISED and _is_continued(last.text, part.text):
             merged[-1] = last._replace(text=last.text.strip() + part.text.strip())
         elif last and last.script is part.script is Script.NORMAL:
             merged[-1] = last._replace(text=last.text + part.text)
         elif part.text:
             merged.append(part)
     return merged
+
+
+def _is_continued(text: str, following: str) -> bool:
+    """Return whether two raised texts are one: a sign and its figure, or the marks of several notes."""
+    return _SIGN_ALONE.fullmatch(text) is not None or text.strip()[-1:] in (",", ";") or following.strip() in (",", ";")
 
 
 class _Line:

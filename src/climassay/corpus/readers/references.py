@@ -69,6 +69,9 @@ MAX_CITATIONS = 2
 FEWEST_WORDS_OF_PROSE = 8
 LOWER_CASE_SHARE = 0.6
 """Share of words in lower case from which on a paragraph under a heading of references may be prose."""
+MAX_GAP = 2
+_TITLE = re.compile(r"[^\W\d_a-z][^\d.,;:]{2,60}")
+"""A short line without figures or punctuation, which may be the title of the section after a list of references."""
 MAX_ENTRY = 1500
 """Characters; a longer paragraph is no entry of a list."""
 
@@ -103,14 +106,15 @@ def begins_like_entry(text: str) -> bool:
 def leave_out_references(blocks: Sequence[Block]) -> tuple[list[Block], tuple[LeftOut, ...]]:
     """Return the blocks that are no entries of lists of references, and the number of entries with their pages.
 
-    A list is what stands under a heading such as "References" (prose after the last entry is no part of it), or at
-    least :data:`MIN_ENTRIES` entries one after the other.
+    A list is what stands under a heading such as "References" (prose after the last entry is no part of it), the
+    entries after a paragraph that is such a title, or at least :data:`MIN_ENTRIES` entries one after the other.
 
     Args:
         blocks: Blocks of one document in reading order.
     """
     entries = [any(map(is_references_heading, block.headings)) for block in blocks]
     looks = [looks_like_entry(block.text) for block in blocks]
+    titles = {index for index, block in enumerate(blocks) if not entries[index] and is_references_heading(block.text)}
     start = 0
     while start < len(blocks):
         end = start
@@ -121,7 +125,10 @@ def leave_out_references(blocks: Sequence[Block]) -> tuple[list[Block], tuple[Le
         else:
             _mark_runs(looks, entries, start, end)
         start = end
-    others = [block for block, is_entry in zip(blocks, entries, strict=True) if not is_entry]
+    for title in titles:
+        _mark_after_title(blocks, looks, entries, title)
+    left_out = {title for title in titles if title + 1 < len(blocks) and entries[title + 1]}
+    others = [block for index, block in enumerate(blocks) if not entries[index] and index not in left_out]
     pages = {block.page for block, is_entry in zip(blocks, entries, strict=True) if is_entry and block.page is not None}
     n_entries = sum(entries)
     return others, (LeftOut(KIND, n_entries, tuple(sorted(pages))),) if n_entries else ()
@@ -142,6 +149,17 @@ def _reads_like_prose(text: str) -> bool:
     is_text = len(words) >= FEWEST_WORDS_OF_PROSE and n_lower >= LOWER_CASE_SHARE * len(words) and text[-1] in ".!?:)"
     begins_apart = begins_like_entry(text) or not text[0].isalnum()
     return len(text) > MAX_ENTRY or (is_text and not begins_apart and not any(p.search(text) for p in _PUBLICATION[:2]))
+
+
+def _mark_after_title(blocks: Sequence[Block], looks: Sequence[bool], entries: list[bool], title: int) -> None:
+    """Mark the entries after a paragraph such as "References", with at most two other blocks between two of them."""
+    last = title
+    for index in range(title + 1, len(blocks)):
+        is_other_section = blocks[index].headings != blocks[title].headings or _TITLE.fullmatch(blocks[index].text)
+        if is_other_section or index - last > MAX_GAP + 1:
+            break
+        last = index if looks[index] else last
+    entries[title + 1 : last + 1] = [True] * (last - title)
 
 
 def _mark_runs(looks: Sequence[bool], entries: list[bool], start: int, end: int) -> None:

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Sequence
+from functools import partial
 from typing import NamedTuple
 
 _NUMBER = re.compile(r"\W*\d")
@@ -77,7 +78,8 @@ def row_texts(rows: Sequence[Sequence[str | None]], n_header_rows: int | None = 
         " ".join(dict.fromkeys(cell for cell in column if cell))
         for column in zip(*(_spread(row) for row in header), strict=True)
     ]
-    return [_named_cells(names, row) for row in body if any(row)]
+    write = partial(_named_cells, names) if any(names) else _with_bars
+    return [write(row) for row in body if any(row)]
 
 
 def _with_bars(row: Sequence[str | None]) -> str:
@@ -114,7 +116,7 @@ def _named_cells(names: Sequence[str], row: Sequence[str | None]) -> str:
             cells[-1][1].append(name)
         else:
             cells.append((cell or "", [name]))
-    if len(cells) == 1:
+    if len(cells) == 1 and len(names) > 1:
         return cells[0][0]  # the title of a part of the table
     named = ((", ".join(dict.fromkeys(name for name in spanned if name)), cell) for cell, spanned in cells if cell)
     return "; ".join(f"{name}: {cell}" if name else cell for name, cell in named)

@@ -3,9 +3,7 @@
 import codecs
 import re
 from collections import Counter
-from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import PurePath
 
 import webencodings
@@ -54,8 +52,6 @@ _WORD = re.compile(r"[^\W\d_]{2,}")
 _FIGURES = re.compile(r"\d\D+\d|\d{5}|[%°€$£±+−]")
 """Two numbers, a long one, or one with a sign: figures and not the number of a page."""
 _PAGE_AT_END = re.compile(r"(?:\.{3}|(?:\. ){3})[\s.]*(?:\d{1,4}|[ivxlc]{1,7})?$", re.IGNORECASE)
-_TITLE = re.compile(r"[^\W\d_a-z][^\d.,;:]{2,60}")
-"""A short line without figures or punctuation, which may be the title of the section after a list of references."""
 _LEADERS = re.compile(r"\.{6,}|(?:\. ){6,}")
 _BLANK_LINES = re.compile(r"\n[ \t\u00a0]*(?:\n[ \t\u00a0]*)+")
 _ITEM = re.compile(r"\s*(?:[•◦▪‣·*–-]\s|\[\d{1,4}\]\s|\(?(?:\d{1,3}|[a-zA-Z]|[ivx]{1,4})[.)]\s)")
@@ -179,10 +175,8 @@ def read_text(data: bytes, source: str, options: ReadOptions) -> Document:
                 left_out.append(LeftOut(kind, 1, () if page is None else (page,)))
     blocks = _joined(blocks)
     if not options.references:
-        others, references = leave_out_references(_under_headings_of_references(blocks))
-        if references:
-            blocks = [replace(block, headings=()) for block in others]
-            left_out += references
+        blocks, references = leave_out_references(blocks)
+        left_out += references
     if not blocks:
         raise DocumentError(f"{source} is empty.")
     return Document(
@@ -200,23 +194,6 @@ def _kind_left_out(part: str) -> str | None:
     if not (_WORD.search(part) or _FIGURES.search(part)):
         return "stray marks"
     return "contents lines" if _LEADERS.search(part) and _PAGE_AT_END.search(part) else None
-
-
-def _under_headings_of_references(blocks: Sequence[Block]) -> list[Block]:
-    """Return the blocks after a line such as "References" with that line as their heading, up to the next title.
-
-    The line itself is left out.
-    """
-    results: list[Block] = []
-    headings: tuple[str, ...] = ()
-    for block in blocks:
-        if is_references_heading(block.text):
-            headings = (block.text,)
-        else:
-            if _TITLE.fullmatch(block.text):
-                headings = ()
-            results.append(replace(block, headings=headings))
-    return results
 
 
 def paragraphs(text: str) -> list[str]:
