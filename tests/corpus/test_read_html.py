@@ -71,6 +71,7 @@ class TestRaisedFigures:
             ("the end.<sup>5</sup><sup>,</sup><sup>6</sup> Then", "the end. Then", 1),
             ("Beck,<sup>1,</sup><sup>2,</sup> and", "Beck, and", 1),
             ("warm<sup>[citation needed]</sup> ice<sup>[nb 2]</sup>", "warm ice", 2),
+            ("Beck,<sup>1,</sup><sup>2,</sup><sup>*</sup> Shorter<sup>1,†</sup>", "Beck, Shorter", 2),
             ("<sup>1</sup> See the annex", "See the annex", 1),
             ("500 hPa<sup>1</sup>, 410 ppm<sup>3</sup>, das Klima<sup>12</sup>", "500 hPa, 410 ppm, das Klima", 3),
             ("rose<a href='#fn1' role='doc-noteref'><sup>1</sup></a> <a href='#r1'>↩︎</a>", "rose", 1),

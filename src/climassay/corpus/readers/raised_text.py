@@ -53,6 +53,7 @@ _FRACTION = re.compile(r"\d+\s*[/⁄]\s*\d+")
 _NOTE_MARK = re.compile(
     r"[*†‡§¶#]+|\[[\w\s.,;–-]{1,30}\]|\(\w{1,3}\)|\d{1,3}\)|[a-z](?:\s*,\s*[a-z])+|note\s?\d+|\d{1,3}[a-z]?\*+"
 )
+_NOTE_LIST = re.compile(r"(?:(?:\d{1,3}|[a-z]|[*†‡§¶#]+)\s*[,;]\s*)+[*†‡§¶#]+")
 _NOTE_LETTER = re.compile(r"[a-hA-H]")
 _ORDINAL = re.compile(r"(?:st|nd|rd|th|er|re|ère|e|ème|eme|nde|ter|te|rs)", re.IGNORECASE)
 _CIRCLES = {"o": "º", "O": "º", "a": "ª", "°": "°", "º": "º", "ª": "ª"}
@@ -226,6 +227,8 @@ class _Line:
         if _NOTE_MARK.fullmatch(text):
             return True
         text = text.rstrip(",;")
+        if _NOTE_LIST.fullmatch(text):
+            return True
         if _SIGNED.fullmatch(text) or _CHARGE.fullmatch(text) or _FRACTION.fullmatch(text):
             return False
         if _SEVERAL_FIGURES.fullmatch(text):
