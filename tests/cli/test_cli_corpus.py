@@ -17,6 +17,17 @@ def corpus(tmp_path, monkeypatch, climassay):
     return lambda *arguments: climassay("corpus", *map(str, arguments), "--workspace", str(tmp_path / "w"))
 
 
+def test_what_was_left_out_is_said(corpus, tmp_path):
+    page = tmp_path / "ice.html"
+    page.write_text(
+        "<nav>Home</nav><p>Ice melts.<sup>1</sup></p><h2>References</h2><p>Li, X. Ice. Nature 3, 5 (2019).</p>"
+    )
+    out = done(corpus("add", "ice", page))
+    assert all(words in out for words in ("left out", "1 reference", "1 navigation block", "1 note mark"))
+    [parts] = json_of(corpus("add", "ice", page, "--json"))["left_out"].values()
+    assert {part["kind"]: part["count"] for part in parts} == {"references": 1, "navigation blocks": 1, "note marks": 1}
+
+
 def test_from_files_to_cited_passages(corpus, tmp_path):
     out = done(corpus("add", "books", "primer:physical_climate", "primer:aerosols_clouds"))
     assert "added     Principles of Physical Climate" in out

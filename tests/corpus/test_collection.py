@@ -8,7 +8,7 @@ import pytest
 from climassay.corpus import collection as collections
 from climassay.corpus.collection import Collection, list_collections, open_or_create, remove_collection
 from climassay.corpus.collection_storage import METADATA_KEY, CollectionStore, DamagedCollectionError
-from climassay.corpus.documents import Block, Document
+from climassay.corpus.documents import Block, Document, LeftOut
 from climassay.corpus.readers.file_types import read
 from climassay.errors import InputError
 from climassay.models.encoders import load_encoder
@@ -84,6 +84,18 @@ def test_adding_twice_changes_nothing(tmp_path, encoder, book):
     assert (second.added, second.passages, [item.id for item in second.already_there]) == ((), 0, [book.id])
     assert collection._table.to_arrow().sort_by("id").equals(before)
     assert len(counting.texts) == embedded == first.passages
+
+
+def test_what_was_left_out_of_documents_is_reported(collection):
+    references = (LeftOut("references", 12, (7, 8, 9)), LeftOut("tables", 1, (3,)))
+    listed, plain = document(1, "Sea level rose.", left_out=references), document(2, "Ice melts.")
+    report = collection.add([listed, plain])
+    assert report.left_out == {listed.id: references}
+    [line] = [line for line in report.lines() if line.startswith("left out")]
+    assert all(words in line for words in (listed.title, "12 references (pages 7 to 9)", "1 table (page 3)"))
+    assert report.to_dict()["left_out"][listed.id][0] == {"kind": "references", "count": 12, "pages": [7, 8, 9]}
+    assert {row["id"]: bool(row["left_out"]) for row in report.rows()} == {listed.id: True, plain.id: False}
+    assert collection.add([listed]).left_out == {listed.id: references}
 
 
 def test_a_changed_document_is_another_one_and_is_told(collection):

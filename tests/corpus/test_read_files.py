@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from climassay.confidence.linting import check, read_draft
-from climassay.corpus.documents import ReadOptions, TableColumns
+from climassay.corpus.documents import LeftOut, ReadOptions, TableColumns
 from climassay.corpus.readers.cleaning import LINE_END_HYPHEN, clean, join_hyphens
 from climassay.corpus.readers.file_types import find_files, read, read_all
 from climassay.corpus.readers.sandboxed_reader import read_sandboxed
@@ -69,11 +69,19 @@ class TestPlainText:
             ("Third page text.", 3, None),
             ("Fourth page text.", 4, None),
         ]
+        assert document.left_out == (LeftOut("running lines", 8, (1, 2, 3, 4)),)
 
     def test_numbers_alone_and_contents_go(self, tmp_path: Path) -> None:
         text = "Contents\n\nI. Ice ............... 4\n\n17\n\n(a)\n\nIce melts when it is warm.\n"
         (document,) = read(write(tmp_path, "t.txt", text.encode())).documents
         assert [block.text for block in document.blocks] == ["Contents", "Ice melts when it is warm."]
+        assert {entry.kind: entry.count for entry in document.left_out} == {"contents lines": 1, "stray marks": 2}
+
+    def test_rows_of_figures_and_leaders_before_figures_stay(self, tmp_path: Path) -> None:
+        text = "Methane\n\n1990 320 41\n\n−2.5\n\n45%\n\nCO2 ........ 410.5 ppm in air\n"
+        (document,) = read(write(tmp_path, "t.txt", text.encode())).documents
+        assert [block.text for block in document.blocks] == text.strip().split("\n\n")
+        assert document.left_out == ()
 
     @pytest.mark.parametrize(
         ("data", "reason"),
@@ -96,6 +104,9 @@ class TestCharacters:
             ("e\u0301", "é"), ("ﬁne eﬀect oﬃce", "fine effect office"),
             ("di\x0berent e\x0ecient", "different efficient"), ("W m⁻² CO₂ x²", "W m⁻² CO₂ x²"),
             ("bell\x07 and null\x00", "bell and null"), ("\uf0b7 item", "• item"), ("  two\n\tlines ", "two lines"),
+            ("1850\u00961900 \u0093so\u0094 \u0085", "1850–1900 “so”"),
+            ("1990\u00ad2020 1850\ufffd1900", "1990-2020 1850 1900"),
+            ("5\ue001\ufffd6 \ufffdword", "5 6 word"),
         ],
     )  # fmt: skip
     def test_clean(self, raw: str, cleaned: str) -> None:
@@ -302,6 +313,12 @@ def test_documents_come_back_as_they_were_read(tmp_path: Path) -> None:
     result = read_sandboxed(table, options, source="table.csv")
     assert [document.title for document in result.documents] == ["Ice", "Snow"]
     assert result == read(table, options, source="table.csv")
+
+
+def test_what_was_left_out_comes_back_with_the_documents(tmp_path: Path) -> None:
+    page = place(tmp_path, "p.html", b"<nav>Home</nav><p>Ice melts at 10<sup>2</sup> places.<sup>1</sup></p>")
+    [document] = read_sandboxed(page, ReadOptions(), source="p.html").documents
+    assert document.left_out == (LeftOut("navigation blocks", 1), LeftOut("note marks", 1))
 
 
 def test_pages_are_told_and_what_the_listener_raises_ends_the_reading(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from climassay.corpus.documents import Block, Document, ReadOptions, ReadResult
 from climassay.corpus.readers.file_types import read
-from climassay.corpus.readers.markdown import markdown_blocks
+from climassay.corpus.readers.markdown import markdown_blocks, read_markdown_text
 
 PAGE = """<!DOCTYPE html>
 <html><head>
@@ -63,8 +63,8 @@ class TestHtml:
             ("Warm air melts it; so does the warm ocean.", ("Causes",)),
             ("Albedo falls.", ("Causes",)),
             ("Heat is taken up.", ("Causes",)),
-            ("Year | Extent", ("Causes", "Trend")),
-            ("1980 mean | 7.5", ("Causes", "Trend")),
+            ("Year: 1980 mean; Extent: 7.5", ("Causes", "Trend")),
+            ("Year: 7; Extent: 8", ("Causes", "Trend")),
             ("It will go on.", ("Outlook",)),
         ]
         assert document.title == "Sea ice in decline"
@@ -82,7 +82,7 @@ class TestHtml:
             ("at the end.<sup>8</sup> Then", "at the end. Then"),
             ("warm<sup class='footnote-ref'>8</sup>, warm<sup role='doc-noteref'>8</sup>", "warm, warm"),
             ("in W m<sup>-2</sup>, km<sup>2</sup>, 10<sup>12</sup> m<sup>3</sup>", "in W m⁻², km², 10¹² m³"),
-            ("by <sup>14</sup>C, R<sup>2</sup>, (1 + r)<sup>10</sup>, Ca<sup>2+</sup>", "by ¹⁴C, R², (1 + r)¹⁰, Ca2+"),
+            ("by <sup>14</sup>C, R<sup>2</sup>, (1 + r)<sup>10</sup>, Ca<sup>2+</sup>", "by ¹⁴C, R², (1 + r)¹⁰, Ca²⁺"),
         ],
     )
     def test_note_marks_are_set_apart_and_powers_stay(self, tmp_path: Path, markup: str, text: str) -> None:
@@ -191,14 +191,40 @@ class TestMarkdown:
             ("first item goes on", (snow,)),
             ("second item", (snow,)),
             ("Quoted words of two lines.", (snow, "Deep")),
-            ("Gas | Share", (snow, "Deep")),
-            ("CO2 | most", (snow, "Deep")),
+            ("Gas: CO2; Share: most", (snow, "Deep")),
             (r"$$ E = \epsilon T $$", ("Setext part",)),
             ("A note.", ("Setext part",)),
             ("The footnote.", ("Setext part",)),
         ]
         assert (document.title, document.date, document.edition) == ("Ice: an introduction", "2024-05-01", "2")
         assert document.licence == "CC BY 4.0"
+
+    @pytest.mark.parametrize(
+        ("markdown", "texts"),
+        [
+            ("10<sup>22</sup> J in W m<sup>-2</sup>, H<sub>2</sub>O", ["10²² J in W m⁻², H2O"]),
+            ("10^22^ J in W m^-2^, H~2~O", ["10²² J in W m⁻², H2O"]),
+            ("was $320<sup>1</sup> a head[^1]", ["was $320 a head"]),
+            ("between ~5 and ~10, x^2 and y^2", ["between ~5 and ~10, x^2 and y^2"]),
+            ("1990<br>2020 and <b>4</b>5", ["1990 2020 and 45"]),
+            ("It is ~~2~~3 mm", ["It is 2 3 mm"]),
+            ("12\n\n1.5\n\n- 2020", ["12", "1.5", "2020"]),
+            ("| Year | CO2 | CH4 |\n|--|--|--|\n| 1990 | | 41 |\n", ["Year: 1990; CH4: 41"]),
+            ("| | |\n|--|--|\n| 1990 | 41 |\n", ["1990 | 41"]),
+            (
+                "Text\n<table><tr><th>Year<th>CO2<tr><td>1990<td>320<sup>a</sup></table>\nand more",
+                ["Text", "Year: 1990; CO2: 320", "and more"],
+            ),
+        ],
+    )  # fmt: skip
+    def test_figures(self, markdown: str, texts: list[str]) -> None:
+        assert [block.text for block in markdown_blocks(markdown)] == texts
+
+    def test_what_is_left_out_is_counted(self) -> None:
+        text = "A[^1] ![b](c.png)\n\n```\nx = 1\n```\n\n<table><tr><td>1<sup>a</sup><td>2</table>\n\n[^1]: Note."
+        blocks, left_out = read_markdown_text(text, "x.md")
+        assert [block.text for block in blocks] == ["A", "1 | 2", "Note."]
+        assert {entry.kind: entry.count for entry in left_out} == {"code blocks": 1, "figures": 1, "note marks": 2}
 
     @pytest.mark.parametrize(
         ("markdown", "text"),
@@ -250,7 +276,7 @@ ENCRYPTED = (
 )
 
 
-def build_epub(**extra: str) -> bytes:
+def build_epub(**extra: str | bytes) -> bytes:
     files = {
         "META-INF/container.xml": CONTAINER,
         "OEBPS/book.opf": PACKAGE,
@@ -279,6 +305,29 @@ class TestEpub:
         assert [skipped.reason for skipped in result.skipped] == [
             "ice.epub names a page OEBPS/gone.xhtml that is not in it."
         ]
+
+    @pytest.mark.parametrize(
+        "chapter",
+        [
+            "<html><head><title/><script src='x.js'/><style/></head><body><p>Öl: 5</p></body></html>".encode(),
+            '<?xml version="1.0" encoding="utf-16"?><html><body><p>Öl: 5</p></body></html>'.encode("utf-16"),
+            '<?xml version="1.0" encoding="iso-8859-1"?><html><body><p>Öl: 5</p></body></html>'.encode("latin-1"),
+            "\ufeff<html><body><p>Öl: 5</p></body></html>".encode(),
+            b"<html><body><p>\xc3\x96l: 5<br></body>",
+            b'<!DOCTYPE html [<!ENTITY a "b">]><html><body><p>\xc3\x96l: 5</p></body></html>',
+        ],
+    )
+    def test_no_chapter_is_lost(self, tmp_path: Path, chapter: bytes) -> None:
+        document = read_bytes(tmp_path, "x.epub", build_epub(**{"OEBPS/text/one page.xhtml": chapter})).documents[0]
+        assert document.blocks[0].text.endswith("Öl: 5")
+        assert len(document.blocks) == 3
+
+    def test_what_is_left_out_of_all_chapters_is_counted(self, tmp_path: Path) -> None:
+        listed = "<h2>References</h2><p>Li, X. Ice. Nature 3, 5–9 (2019).</p>"
+        notes = f"<html><body><p>Ice is old.<sup>1</sup></p>{listed}</body></html>"
+        data = build_epub(**dict.fromkeys(("OEBPS/text/one page.xhtml", "OEBPS/text/two.xhtml"), notes))
+        document = read_bytes(tmp_path, "x.epub", data).documents[0]
+        assert {entry.kind: entry.count for entry in document.left_out} == {"references": 2, "note marks": 2}
 
     def test_obfuscated_fonts_do_no_harm(self, tmp_path: Path) -> None:
         data = build_epub(**{"META-INF/encryption.xml": ENCRYPTED.format("OEBPS/font.otf")})

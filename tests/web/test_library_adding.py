@@ -89,6 +89,12 @@ def test_each_file_has_its_own_fate(place, client_of):
     assert not any("alert" in passage.text for passage in Collection.open(place.workspace, "seas").each_passage())
 
 
+def test_the_page_says_what_was_left_out(place, client_of):
+    page = f"<nav>Home</nav><p>{OCEAN}<sup>1</sup></p><h2>References</h2><p>Li, X. Ice. Nature 3, 5 (2019).</p>"
+    _, shown = added(place, client_of("adjudicator"), ("files", ("page.html", page.encode(), "text/html")))
+    assert all(words in shown for words in ("1 reference", "1 navigation block", "1 note mark"))
+
+
 def test_when_nothing_can_be_read_no_collection_is_made(place, client_of):
     job, page = added(place, client_of("adjudicator"), ("files", ("broken.pdf", b"%PDF-1.4 nothing", "")))
     assert job.state == "done"

@@ -558,7 +558,8 @@ def read_text_to_check(file: Path) -> str:
             raise InputError(f"{file} cannot be read: {reason}.") from None
     from climassay.corpus.readers.file_types import read
 
-    result = read(file)
+    # The checks of references look up the text's own list.
+    result = read(file, corpus.ReadOptions(references=file.suffix.lower() != ".pdf"))
     if not result.documents:
         raise InputError(result.skipped[0].reason if result.skipped else f"{file} has no text to check.")
     return "\n".join(block.text for document in result.documents for block in document.blocks)

@@ -51,7 +51,7 @@ class ReadingOptions:
     edition: Annotated[str | None, Option(help="Their edition.")] = None
     licence: Annotated[str | None, Option(help="Their licence.")] = None
     captions: Annotated[bool, Option("--captions", help="Keep captions of figures and tables in PDFs.")] = False
-    references: Annotated[bool, Option("--references", help="Keep lists of references in PDFs.")] = False
+    references: Annotated[bool, Option("--references", help="Keep lists of references.")] = False
 
     def made(self) -> ReadOptions:
         """How the files are read.

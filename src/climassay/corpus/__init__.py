@@ -19,6 +19,7 @@ if TYPE_CHECKING:
         Block as Block,
         Document as Document,
         Hit as Hit,
+        LeftOut as LeftOut,
         Passage as Passage,
         ReadOptions as ReadOptions,
         ReadResult as ReadResult,

@@ -31,7 +31,7 @@ from climassay.corpus.collection_storage import (
     to_table,
     write_lock,
 )
-from climassay.corpus.documents import Document, Hit, Passage, Skipped, split_passages
+from climassay.corpus.documents import Document, Hit, LeftOut, Passage, Skipped, split_passages
 from climassay.corpus.originals import Originals
 from climassay.corpus.search import DEFAULT_DENSE_WEIGHT, DENSE_WEIGHT, RELEVANCE_COSINE, Searcher, SearchMode
 from climassay.errors import InputError
@@ -98,6 +98,8 @@ class AddReport(Result):
     """Files of the documents added or there already that are kept beside the collection."""
     collection: CollectionSummary | None = None
     """The collection as it is now."""
+    left_out: dict[str, tuple[LeftOut, ...]] = field(default_factory=dict)
+    """Parts left out of each document added or there already, by its id; documents read whole are not in it."""
 
     def failure(self) -> InputError | None:
         """No document has any text."""
@@ -113,6 +115,11 @@ class AddReport(Result):
             yield f"added     {stored.title} ({stored.id}, {counted(stored.passages, 'passage')})"
         if len(self.added) > MOST_LISTED:
             yield f"added     and {len(self.added) - MOST_LISTED:,} more"
+        titles = {stored.id: stored.title for stored in (*self.added, *self.already_there)}
+        for document, left_out in list(self.left_out.items())[:MOST_LISTED]:
+            yield f"left out  of {titles.get(document, document)}: {', '.join(map(str, left_out))}"
+        if len(self.left_out) > MOST_LISTED:
+            yield f"left out  of {len(self.left_out) - MOST_LISTED:,} more (--json lists all)"
         for stored in self.replaced:
             yield f"replaced  {stored.title} ({stored.id})"
         for stored in self.other_versions:
@@ -133,7 +140,11 @@ class AddReport(Result):
     def rows(self) -> list[dict[str, Any]]:
         """The documents of the call, with what became of each."""
         kinds = {"added": self.added, "already there": self.already_there, "replaced": self.replaced}
-        return [{**asdict(one), "state": state} for state, documents in kinds.items() for one in documents]
+        return [
+            {**asdict(one), "state": state, "left_out": ", ".join(map(str, self.left_out.get(one.id, ())))}
+            for state, documents in kinds.items()
+            for one in documents
+        ]
 
 
 ProgressCallback = Callable[[AddProgress], None]
@@ -155,6 +166,7 @@ class _Addition:
     passages_known: int = 0
     read: list[Document] = field(default_factory=list)
     """Documents with a file, without their text."""
+    left_out: dict[str, tuple[LeftOut, ...]] = field(default_factory=dict)
 
     def progress(self, done: int = 0) -> None:
         self.passages_done += done
@@ -169,6 +181,8 @@ def _pending(intake: _Addition, documents: Iterable[Document]) -> Iterator[Pendi
     for document in documents:
         if document.id in intake.seen:
             continue
+        if document.left_out:
+            intake.left_out[document.id] = document.left_out
         if document.path is not None:
             intake.read.append(replace(document, blocks=()))
         known = intake.known.get(document.id)
@@ -363,6 +377,7 @@ class Collection:
             passages=intake.passages_done,
             skipped=tuple(intake.skipped),
             originals=kept,
+            left_out=intake.left_out,
         )
 
     def remove(self, document: str) -> tuple[StoredDocument, ...]:

@@ -7,7 +7,7 @@ belong to the sentence before. Passages are whole sentences, with what the sourc
 """
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import pairwise, takewhile
@@ -248,13 +248,40 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class LeftOut:
-    """Number of blocks of one kind that a reader left out of a document, with the pages they are on."""
+    """Number of parts of one kind that a reader left out of a document, with the pages they are on."""
 
     kind: str
     """Plural noun that follows the number in a sentence, for example ``references`` or ``navigation blocks``."""
     count: int
     pages: tuple[int, ...] = ()
     """Pages in ascending order, from 1; empty for formats without pages."""
+
+    def __str__(self) -> str:
+        """Return the count, the kind and the pages, for example ``2 references (pages 7 to 9)``."""
+        kind = re.sub("s$", "", re.sub("^(blocks|parts|rows|lines) ", lambda match: f"{match[1][:-1]} ", self.kind))
+        words = f"{self.count:,} {kind if self.count == 1 else self.kind}"
+        return f"{words} (page{'s' * (len(self.pages) > 1)} {_page_ranges(self.pages)})" if self.pages else words
+
+
+def _page_ranges(pages: Sequence[int]) -> str:
+    """Return ascending page numbers with neighbours joined, for example ``3, 7 to 9``."""
+    ranges: list[list[int]] = []
+    for page in pages:
+        if ranges and page == ranges[-1][-1] + 1:
+            ranges[-1][1:] = [page]
+        else:
+            ranges.append([page])
+    return ", ".join(" to ".join(map(str, ends)) for ends in ranges)
+
+
+def merge_left_out(groups: Iterable[Iterable[LeftOut]]) -> tuple[LeftOut, ...]:
+    """Return one entry for each kind, with the sum of the counts and all pages."""
+    counts: dict[str, int] = {}
+    pages: dict[str, set[int]] = {}
+    for entry in (entry for group in groups for entry in group):
+        counts[entry.kind] = counts.get(entry.kind, 0) + entry.count
+        pages.setdefault(entry.kind, set()).update(entry.pages)
+    return tuple(LeftOut(kind, count, tuple(sorted(pages[kind]))) for kind, count in counts.items() if count)
 
 
 @dataclass(frozen=True, slots=True)
@@ -394,7 +421,7 @@ class ReadOptions:
     captions: bool = False
     """Keep captions of figures and tables in PDF files."""
     references: bool = False
-    """Keep lists of references in PDF files."""
+    """Keep lists of references."""
     max_bytes: int = 512 * MEBIBYTE
     """Largest file, after unpacking, that is read into memory."""
 

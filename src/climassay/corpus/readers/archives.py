@@ -10,12 +10,21 @@ from collections.abc import Iterator
 from urllib.parse import unquote
 from xml.parsers import expat
 
-from selectolax.lexbor import LexborHTMLParser
-
-from climassay.corpus.documents import MEBIBYTE, Block, Document, ReadOptions, ReadResult, Skipped
+from climassay.corpus.documents import (
+    MEBIBYTE,
+    Block,
+    Document,
+    LeftOut,
+    ReadOptions,
+    ReadResult,
+    Skipped,
+    merge_left_out,
+)
 from climassay.corpus.readers.cleaning import clean, document_id
 from climassay.corpus.readers.file_types import reader
-from climassay.corpus.readers.html import check_depth, html_blocks
+from climassay.corpus.readers.html import read_html_text
+from climassay.corpus.readers.references import is_references_heading, leave_out_references
+from climassay.corpus.readers.text import decode_markup
 from climassay.errors import DocumentError
 
 _CONTAINER = "META-INF/container.xml"
@@ -43,11 +52,14 @@ def read_epub(data: bytes, source: str, options: ReadOptions) -> ReadResult:
                 references = read_xml(book, _ENCRYPTION, source).findall(".//{*}CipherReference")
                 if {unquote(reference.get("URI", "")) for reference in references} & set(pages):
                     raise DocumentError(f"{source} is copy-protected (its pages are encrypted) and cannot be read.")
-            blocks, skipped = _read_pages(book, pages, source)
+            blocks, skipped, left_out = _read_pages(book, pages, source)
     except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, OSError, RuntimeError, ValueError):
         raise DocumentError(f"{source} is not a readable EPUB file (damaged, truncated or encrypted).") from None
     if not blocks:
         raise DocumentError(f"{source} has no text in its pages.")
+    if not options.references:
+        blocks, left_out_references = leave_out_references(blocks)
+        left_out = (*left_out_references, *left_out)
     document = Document(
         id=document_id(source, data),
         title=options.title or fields.get("title") or source.rsplit(".", 1)[0],
@@ -56,6 +68,7 @@ def read_epub(data: bytes, source: str, options: ReadOptions) -> ReadResult:
         date=(fields.get("date") or "")[:10] or None,
         licence=fields.get("rights"),
         media="epub",
+        left_out=left_out,
     )
     return ReadResult(source, (document,), tuple(skipped))
 
@@ -116,9 +129,12 @@ def _package(book: zipfile.ZipFile, source: str) -> tuple[list[str], dict[str, s
     return list(dict.fromkeys(pages))[:MOST_PAGES], fields
 
 
-def _read_pages(book: zipfile.ZipFile, pages: list[str], source: str) -> tuple[list[Block], list[Skipped]]:
+def _read_pages(
+    book: zipfile.ZipFile, pages: list[str], source: str
+) -> tuple[list[Block], list[Skipped], tuple[LeftOut, ...]]:
     blocks: list[Block] = []
     skipped: list[Skipped] = []
+    left_out: list[tuple[LeftOut, ...]] = []
     chapter: tuple[str, ...] = ()
     for name in pages:
         try:
@@ -126,14 +142,15 @@ def _read_pages(book: zipfile.ZipFile, pages: list[str], source: str) -> tuple[l
         except KeyError:
             skipped.append(Skipped(source, f"{source} names a page {name} that is not in it."))
             continue
-        text = content.decode("utf-8", "replace")
-        check_depth(text, source)
-        result = html_blocks(LexborHTMLParser(text))
-        for block in result:
+        # References are recognised later: a list may go on in the next page.
+        page, left_out_of_page = read_html_text(decode_markup(content, source), source, references=True)
+        left_out.append(left_out_of_page)
+        for block in page:
             # A page without a heading of its own goes on with the chapter of the page before.
-            chapter = block.headings[:1] or chapter
+            if block.headings and not is_references_heading(block.headings[0]):
+                chapter = block.headings[:1]
             blocks.append(Block(text=block.text, headings=block.headings or chapter))
-    return blocks, skipped
+    return blocks, skipped, merge_left_out(left_out)
 
 
 _WORD = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"

@@ -18,8 +18,11 @@ _CONTROL = "\ufffd\ufff9-\ufffb\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f"
 _PRIVATE = "\ue000-\uf8ff"
 _HALVES = "\ud800-\udfff"
 """Halves of characters: JSON may name them alone, and nothing can store them."""
-_ODD = re.compile(f"[{''.join(_LIGATURES)}{_INVISIBLE}{_CONTROL}{_PRIVATE}{_HALVES}]")
-_REPLACEMENTS = _LIGATURES | dict.fromkeys("\uf0b7\uf0a7\uf0d8\uf076\uf0fc", "•")
+_WINDOWS = {chr(byte): bytes([byte]).decode("cp1252", "ignore") for byte in range(0x80, 0xA0) if byte != 0x85}
+"""Characters of windows-1252 by the control characters that a text has for them which was taken for Latin-1."""
+_SOFT_HYPHEN = "\u00ad"
+_ODD = re.compile(f"[{''.join(_LIGATURES)}{_INVISIBLE}{_CONTROL}{_PRIVATE}{_HALVES}]+")
+_REPLACEMENTS = _LIGATURES | _WINDOWS | dict.fromkeys("\uf0b7\uf0a7\uf0d8\uf076\uf0fc", "•")
 _WORD = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)*")
 _LETTERS_AT_END = re.compile(r"[^\W\d_]*\Z")
 _WORD_AT_START = re.compile(r"\s*((?:[^\W_]|-(?=[^\W_]))*)")
@@ -29,14 +32,27 @@ SHORTEST_COMPOUND_PART = 3
 
 
 def clean(text: str) -> str:
-    """One line of plain text: NFC, ordinary spaces, no control characters, no soft hyphens, ligatures spelled out.
+    """Return one line of plain text: NFC, ordinary spaces, ligatures spelled out, no control characters.
+
+    Control characters of Latin-1 become the signs of windows-1252 in their place (``1850–1900``). Other characters that
+    are taken out from between two figures leave a space, a soft hyphen leaves a hyphen.
 
     Superscripts, subscripts and mathematical signs stay as they are: ``W m⁻²`` is not ``W m-2`` (NFC, not NFKC).
     """
     if not (text.isascii() and text.isprintable()):
         text = _TEX_LIGATURE.sub(lambda match: _TEX_LIGATURES[match.group()], text)
-        text = _ODD.sub(lambda match: _REPLACEMENTS.get(match.group(), ""), unicodedata.normalize("NFC", text))
+        text = _ODD.sub(_replacement, unicodedata.normalize("NFC", text))
     return " ".join(text.split())
+
+
+def _replacement(match: re.Match[str]) -> str:
+    """Return what stands for odd characters; figures around some that are taken out stay two figures."""
+    odd = match.group()
+    replacement = "".join(_REPLACEMENTS.get(char, "") for char in odd)
+    before, after = match.string[match.start() - 1 : match.start()], match.string[match.end() : match.end() + 1]
+    if replacement or not (before.isdigit() and after.isdigit()):
+        return replacement
+    return "-" if _SOFT_HYPHEN in odd else " "
 
 
 def count_words(texts: Iterable[str]) -> Counter[str]:

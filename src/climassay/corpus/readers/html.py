@@ -3,44 +3,21 @@
 import json
 import re
 from collections import Counter
-from contextlib import suppress
+from functools import lru_cache
+from html import escape
 from pathlib import PurePath
 from typing import Any, NamedTuple
+from xml.parsers import expat
 
-from selectolax.lexbor import LexborHTMLParser, LexborNode
+from selectolax.lexbor import LexborHTMLParser
 
-from climassay.corpus.documents import Block, Document, ReadOptions
+from climassay.corpus.documents import Block, Document, LeftOut, ReadOptions
 from climassay.corpus.readers.cleaning import clean, document_id
 from climassay.corpus.readers.file_types import reader
-from climassay.corpus.readers.text import decode
+from climassay.corpus.readers.html_blocks import heading_text, html_blocks
+from climassay.corpus.readers.text import decode_markup
 from climassay.errors import DocumentError
 
-_UNWANTED = (
-    "script, style, noscript, template, nav, footer, aside, form, button, select, svg, canvas, iframe, object, video, "
-    "audio, dialog, menu, figure > img, [hidden], [aria-hidden=true], [role=navigation], [role=banner], "
-    "[role=contentinfo], [role=complementary], [role=search], [role=dialog], [role=alert], .noprint, .mw-editsection, "
-    ".navbox, .infobox, .toc, #toc, sup.reference, .reference-link"
-)
-_UNWANTED_NAME = re.compile(
-    r"(?:^|[\s_-])(?:cookies?|consent|breadcrumbs?|share|sharing|social|sidebar|newsletter|subscribe|related|comments?|"
-    r"advert\w*|ads?|promo|banner|masthead|site-?(?:header|footer|nav)|skip-?(?:link|to)|pagination|menu)(?:$|[\s_-])",
-    re.IGNORECASE,
-)
-_NAMED = "div, section, ul, ol, p, header, span[class], a[class], table"
-_BLOCK_TAGS = frozenset(
-    [
-        *("p", "div", "section", "article", "main", "header", "ul", "ol", "li", "dl", "dt", "dd", "blockquote", "pre"),
-        *("figure", "figcaption", "table", "thead", "tbody", "tfoot", "tr", "td", "th", "caption", "hr", "address"),
-        *("details", "summary", "body", "center", "fieldset", "h1", "h2", "h3", "h4", "h5", "h6"),
-    ]
-)
-_HEADINGS = {f"h{level}": level for level in range(1, 7)}
-_SUPERSCRIPTS = str.maketrans("0123456789+-−–n", "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁻⁻ⁿ")
-_NOTE_MARKS = re.compile(r"[*†‡§¶]+|[\[(]\w{1,3}[\])]|\d{1,3}(?:\s*[,;–-]\s*\d{1,3})+|\d{1,3}\)")
-_NOTE_NAME = re.compile(r"(?:^|[\s_-])(?:foot|end)?(?:note|notes|noteref|fn|fnref)(?:$|[\s_-])", re.IGNORECASE)
-_NO_POWER = (re.compile(r"[.,;:!?”’]$"), re.compile(r"[A-Za-z]{2}\d?$|[.,;:!?”’]$"))
-"""What comes before a raised figure, and before one of several digits, that is not a power: CO₂²⁶ has a note."""
-_EXPONENT = re.compile(r"[+\-−–]?[0-9n]{1,3}")
 _TAG = re.compile(r"<(/?)([a-zA-Z][^\s/>]*)")
 _NEVER_DEEP = frozenset(
     [
@@ -50,15 +27,22 @@ _NEVER_DEEP = frozenset(
     ]
 )
 """Tags that need no end, or end by themselves where the next one of them begins."""
-_CHARSET = re.compile(rb"""<meta[^>]+charset\s*=\s*["']?\s*([\w.:-]+)""", re.IGNORECASE)
+_VOID = frozenset(
+    [
+        *("area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "param", "source"),
+        *("track", "wbr"),
+    ]
+)
+_RAW_IN_HTML = frozenset({"xmp", "iframe", "noembed", "noframes", "plaintext", "listing", "noscript"})
+"""Elements whose content an HTML parser does not take for markup."""
+_LOOKS_LIKE_XML = re.compile(
+    r"\A\s*<\?xml\b|http://www\.w3\.org/1999/xhtml|<(?!(?:area|base|br|col|embed|hr|img|input|link|meta|param|source|track|wbr)\b)"
+    r"[a-zA-Z][\w:.-]*(?:\s[^<>]*)?/>"
+)
+_SELF_CLOSED_RAW = re.compile(r"<(script|style|title|iframe|textarea|noscript|template)\b([^<>]*)/>", re.IGNORECASE)
 _DATE = re.compile(r"\d{4}(?:-\d{2}(?:-\d{2})?)?")
-MOST_LINK_SHARE = 0.8
-"""A short block that is links for the greater part is navigation."""
-SHORT_BLOCK = 120
 DEEPEST = 10_000
 """Elements within each other: a parser's time grows with their square, and pages that people write have dozens."""
-SMALLEST_MAIN_SHARE = 0.3
-"""``<main>`` or ``<article>`` is taken for the content when it holds this part of the page's text."""
 
 
 @reader("html", ".html", ".htm", ".xhtml")
@@ -68,23 +52,17 @@ def read_html(data: bytes, source: str, options: ReadOptions) -> Document:
     Raises:
         DocumentError: Not HTML, no text in it, or nested as no page is.
     """
-    declared = _CHARSET.search(data[:4096])
-    text = None
-    if declared and not data.startswith((b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff")):
-        with suppress(LookupError, UnicodeDecodeError):  # the page may be wrong about itself
-            text = data.decode(declared.group(1).decode("ascii"))
-    text = decode(data, source) if text is None else text
+    text = decode_markup(data, source)
     if "<" not in text:
         raise DocumentError(f"{source} is not an HTML file (it has no tags).")
-    check_depth(text, source)
-    page = LexborHTMLParser(text)
+    page = parse_markup(text, source)
     meta = _metadata(page)
-    blocks = html_blocks(page)
+    first_heading = page.css_first("h1")
+    heading = heading_text(first_heading) if first_heading else ""
+    blocks, left_out = _blocks_of(page, text, source, references=options.references)
     if not blocks:
         raise DocumentError(f"{source} has no text (perhaps a script draws the page); save the page from a browser.")
     tops = {block.headings[:1] for block in blocks}
-    first_heading = page.css_first("h1")
-    heading = clean(first_heading.text()) if first_heading else ""
     title = options.title or meta.title or heading or PurePath(source).stem
     if len(tops) <= 2 and heading and (heading,) in tops:
         # One heading above everything is the title of the page, not a chapter.
@@ -101,6 +79,7 @@ def read_html(data: bytes, source: str, options: ReadOptions) -> Document:
         date=meta.date,
         licence=meta.licence,
         media="html",
+        left_out=left_out,
     )
 
 
@@ -129,133 +108,120 @@ def check_depth(text: str, source: str) -> None:
             )
 
 
-def html_blocks(page: LexborHTMLParser) -> list[Block]:
-    """The text blocks of a page in order, boilerplate left out. Changes the parsed page."""
-    for node in page.css(_UNWANTED):
-        node.decompose()
-    body = page.body
-    if body is None:
-        return []
-    root = _content_root(body)
-    for node in root.css(_NAMED):
-        name = f"{node.attributes.get('class') or ''} {node.attributes.get('id') or ''}"
-        if name.strip() and _UNWANTED_NAME.search(name) and node.css_first("h1, main, article") is None:
-            node.decompose()
-    walker = _Walker()
-    walker.walk(root)
-    walker.flush()
-    return walker.blocks
+def read_html_text(markup: str, source: str, *, references: bool = False) -> tuple[list[Block], tuple[LeftOut, ...]]:
+    """Return the text blocks of an HTML or XHTML text in reading order, with what was left out.
+
+    Web pages, chapters of EPUB books and Word files (converted to HTML) are all read by this function.
+
+    Args:
+        markup: A whole page or a fragment.
+        source: Name of the file, for error messages.
+        references: Keep lists of references.
+
+    Returns:
+        Blocks with the headings above them, and the number of blocks left out by kind.
+
+    Raises:
+        DocumentError: The elements are nested more than :data:`DEEPEST` deep.
+    """
+    return _blocks_of(parse_markup(markup, source), markup, source, references=references)
 
 
-def _content_root(body: LexborNode) -> LexborNode:
-    total = len(body.text(strip=True)) or 1
-    for selector in ("main", "[role=main]", "article"):
-        nodes = body.css(selector)
-        if nodes and (best := max(nodes, key=lambda node: len(node.text()))):
-            others = sum(len(node.text(strip=True)) for node in nodes) - len(best.text(strip=True))
-            size = len(best.text(strip=True))
-            if size >= SMALLEST_MAIN_SHARE * total and others < 0.5 * size:
-                return best
-    for header in body.css("header"):
-        if header.css_first("h1") is None:
-            header.decompose()
-    return body
+def _blocks_of(
+    page: LexborHTMLParser, markup: str, source: str, *, references: bool
+) -> tuple[list[Block], tuple[LeftOut, ...]]:
+    blocks, left_out = html_blocks(page, references=references)
+    if not blocks and (closed := _SELF_CLOSED_RAW.sub(r"<\1\2></\1>", markup)) != markup:
+        # An HTML parser takes the rest of the page for the content of <script/>.
+        blocks, left_out = html_blocks(parse_markup(closed, source), references=references)
+    return blocks, left_out
 
 
-class _Row(NamedTuple):
-    """Nodes beside each other that are still to be taken in."""
+def parse_markup(markup: str, source: str) -> LexborHTMLParser:
+    """Parse a page, as XML if it is well-formed XML and otherwise as HTML.
 
-    first: LexborNode | None
-    in_link: bool = False
-    is_block: bool = False
-    """Whether a block of text ends after the last of them."""
+    Raises:
+        DocumentError: The elements are nested more than :data:`DEEPEST` deep.
+    """
+    html = xml_to_html(markup) if _LOOKS_LIKE_XML.search(markup) else None
+    html = markup if html is None else html
+    check_depth(html, source)
+    return LexborHTMLParser(html)
 
 
-class _Walker:
-    """Goes through the tree and cuts its text into blocks."""
+def xml_to_html(markup: str) -> str | None:
+    """Return well-formed XML as HTML, in which elements without content have an end tag; None if it is no such XML.
+
+    Nothing outside of the text is read, and a text that defines entities is not taken for XML: an HTML parser reads
+    it without replacing them.
+    """
+    writer = _HtmlWriter()
+    parser = expat.ParserCreate(namespace_separator=" ")
+    parser.buffer_text = True
+    # Names such as &nbsp; are known to readers of XHTML without its definition, which is not fetched.
+    parser.SetParamEntityParsing(expat.XML_PARAM_ENTITY_PARSING_ALWAYS)
+    parser.UseForeignDTD(True)
+    parser.ExternalEntityRefHandler = lambda *_: 1
+    parser.EntityDeclHandler = _refuse_entity
+    parser.StartElementHandler = writer.start
+    parser.EndElementHandler = writer.end
+    parser.CharacterDataHandler = writer.text
+    parser.SkippedEntityHandler = writer.entity
+    try:
+        parser.Parse(markup.lstrip("\ufeff \t\r\n"), True)
+    except (expat.ExpatError, _EntityDefinedError, UnicodeEncodeError):
+        return None
+    return "".join(writer.pieces)
+
+
+class _EntityDefinedError(Exception):
+    """An XML text defines an entity."""
+
+
+def _refuse_entity(*_: object) -> None:
+    raise _EntityDefinedError
+
+
+class _HtmlWriter:
+    """Writes the elements and text that an XML parser reports as HTML."""
 
     def __init__(self) -> None:
-        self.blocks: list[Block] = []
-        self._headings: list[tuple[int, str]] = []
-        self._parts: list[str] = []
-        self._linked = 0
+        self.pieces: list[str] = []
+        self._raw = ""
+        """Name of the element with program text that is open."""
 
-    def walk(self, node: LexborNode) -> None:
-        """Take in all below a node; without recursion, so that no page is too deep for it."""
-        waiting = [_Row(node.child)]
-        while waiting:
-            row = waiting.pop()
-            child = row.first
-            if child is not None:
-                waiting.append(row._replace(first=child.next))
-                below = self._visit(child, row.in_link)
-                if below is not None:
-                    waiting.append(below)
-            elif row.is_block:
-                self.flush()
+    def start(self, name: str, attributes: dict[str, str]) -> None:
+        """Write a start tag."""
+        tag = _local(name)
+        self._raw = tag if tag in ("script", "style") else ""
+        written = "".join(
+            f' {"epub:type" if name.endswith("/ops type") else _local(name)}="{escape(value)}"'
+            for name, value in attributes.items()
+        )
+        self.pieces.append(f"<{tag}{written}>")
 
-    def _visit(self, node: LexborNode, in_link: bool) -> "_Row | None":
-        """Take in a node; gives the nodes below it where they are to be taken in one by one."""
-        tag = node.tag or ""
-        if tag == "-text":
-            text = node.text(deep=False) or ""
-            self._parts.append(text)
-            self._linked += len(text.strip()) if in_link else 0
-        elif tag in _HEADINGS:
-            self.flush()
-            while self._headings and self._headings[-1][0] >= _HEADINGS[tag]:
-                self._headings.pop()
-            if title := clean(node.text()):
-                self._headings.append((_HEADINGS[tag], title))
-        elif tag == "table":
-            return self._table(node)
-        elif tag == "br":
-            self._parts.append(" ")
-        elif tag == "sup":
-            self._superscript(node, in_link)
-        elif tag == "math":
-            self._parts.append(f" {node.attributes.get('alttext') or node.text()} ")
-        elif tag == "pre" and node.css_first("code") is not None:
-            self.flush()  # program text; other preformatted text may well be prose
-        elif tag in _BLOCK_TAGS:
-            self.flush()
-            return _Row(node.child, in_link, is_block=True)
-        elif not tag.startswith(("-", "!", "_")) and tag not in {"head", "title"}:
-            return _Row(node.child, in_link or tag == "a")
-        return None
+    def end(self, name: str) -> None:
+        """Write an end tag if HTML has one."""
+        tag = _local(name)
+        self._raw = ""
+        if tag not in _VOID:
+            self.pieces.append(f"</{tag}>")
 
-    def _superscript(self, node: LexborNode, in_link: bool) -> None:
-        """An exponent becomes superscript figures; the mark of a note (a link, or what is not a power) goes."""
-        text = node.text().strip()
-        if in_link or node.css_first("a, [role=doc-noteref]") is not None or _NOTE_MARKS.fullmatch(text):
-            return
-        role = node.attributes.get("role") or node.attributes.get("class") or ""
-        if _NOTE_NAME.search(role) or (text.isdigit() and _NO_POWER[len(text) > 1].search("".join(self._parts[-2:]))):
-            return
-        self._parts.append(text.translate(_SUPERSCRIPTS) if _EXPONENT.fullmatch(text) else text)
+    def text(self, data: str) -> None:
+        """Write text."""
+        self.pieces.append(data.replace("</", "<\\/") if self._raw else escape(data, quote=False))
 
-    def _table(self, table: LexborNode) -> "_Row | None":
-        """A table of data gives a block for each row with words; a table used for layout is walked through."""
-        self.flush()
-        if table.css_first("table, p, h1, h2, h3, h4, ul, ol") is not None and table.css_first("th") is None:
-            return _Row(table.child, is_block=True)
-        for row in table.css("tr"):
-            cells = [clean(cell.text()) for cell in row.css("td, th")]
-            self._append(" | ".join(cell for cell in cells if cell))
-        return None
+    def entity(self, name: str, is_parameter: bool) -> None:
+        """Write a reference to an entity of HTML."""
+        if not is_parameter:
+            self.pieces.append(f"&{name};")
 
-    def flush(self) -> None:
-        """End the block."""
-        text = clean("".join(self._parts))
-        navigation = len(text) < SHORT_BLOCK and self._linked > MOST_LINK_SHARE * len(text)
-        self._parts.clear()
-        self._linked = 0
-        if not navigation:
-            self._append(text)
 
-    def _append(self, text: str) -> None:
-        if any(char.isalpha() for char in text):
-            self.blocks.append(Block(text=text, headings=tuple(title for _, title in self._headings)))
+@lru_cache(1024)
+def _local(name: str) -> str:
+    """Return the name of an element or attribute without its namespace, as HTML writes it."""
+    local = name.rpartition(" ")[2].lower()
+    return "div" if local in _RAW_IN_HTML else local
 
 
 class _Metadata(NamedTuple):

@@ -2,23 +2,35 @@
 
 import datetime
 import re
+from collections import Counter
+from collections.abc import Sequence
 from functools import cache
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
-from climassay.corpus.documents import Block, Document, ReadOptions
+from climassay.corpus.documents import Block, Document, LeftOut, ReadOptions, merge_left_out
 from climassay.corpus.readers.cleaning import clean, document_id
 from climassay.corpus.readers.file_types import reader
+from climassay.corpus.readers.html import read_html_text
+from climassay.corpus.readers.html_blocks import CODE, FIGURES, NOTE_MARKS
+from climassay.corpus.readers.raised_text import Part, Script, join_parts
+from climassay.corpus.readers.references import leave_out_references
+from climassay.corpus.readers.table_rows import row_texts
 from climassay.corpus.readers.text import decode
 from climassay.errors import DocumentError
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
+    from markdown_it.token import Token
 
 _FRONT_MATTER = re.compile(r"\A---[ \t]*\n(.*?)\n(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL)
 # The bounds on lengths below keep a stray mark from costing more than linear time.
 _MATH = re.compile(r"\$\$[^$]+\$\$|\$(?=\S)[^$\n]{1,500}(?<=\S)\$(?!\d)")
-_KEPT = re.compile("\x01(\\d+)\x02")
+_MARKED = re.compile("\x01(\\d+)\x02")
+_TABLE_START = re.compile(r"<table(?=[\s>])", re.IGNORECASE)
+_TABLE_END = re.compile(r"</table\s*>", re.IGNORECASE)
+_SCRIPT_MARKS = re.compile(r"(?<=\S)\^([^\s^]{1,20})\^|(?<=[^\W\d_])~([^\s~]{1,10})~")
+_SCRIPT_OF_MARK = {"^": Script.RAISED, "~": Script.LOWERED}
 _QUOTED = re.compile(r"^(?: {0,3}> ?)+", re.MULTILINE)
 _LEFT_OUT = re.compile(r"^[ \t]*:{3,}.*$|^ {0,3}\[(?!\^)[^\]\n]+\]:\s+\S+.*$|\[\^[^\[\]]{1,100}\](?!:)", re.MULTILINE)
 """Directives, references of links, and marks of footnotes."""
@@ -39,7 +51,7 @@ def read_markdown(data: bytes, source: str, options: ReadOptions) -> Document:
     """
     text = decode(data, source).replace("\r\n", "\n").replace("\r", "\n")
     meta, body = _front_matter(text, source)
-    blocks = markdown_blocks(body)
+    blocks, left_out = read_markdown_text(body, source, references=options.references)
     title = meta.get("title")
     tops = {block.headings[0] for block in blocks if block.headings}
     if len(tops) == 1 and all(block.headings for block in blocks) and (title is None or tops == {title}):
@@ -59,6 +71,7 @@ def read_markdown(data: bytes, source: str, options: ReadOptions) -> Document:
         edition=meta.get("edition"),
         licence=meta.get("licence") or meta.get("license"),
         media="markdown",
+        left_out=left_out,
     )
 
 
@@ -99,7 +112,16 @@ def _check_front_matter(text: str, source: str) -> None:
 
 
 _SPACES = {"text": "", "code_inline": "", "softbreak": " ", "hardbreak": " "}
-"""Parts of a line that are text, or stand for a space; markup and images are not."""
+"""Parts of a line that are text, or stand for a space; other markup and images are not."""
+_SCRIPT_TAGS = {"sup": Script.RAISED, "sub": Script.LOWERED}
+_INLINE_TAG = re.compile(r"<(/?)([a-zA-Z][\w-]*)")
+_JOINED_TAGS = frozenset(
+    [
+        *("a", "abbr", "b", "bdi", "bdo", "big", "cite", "code", "data", "del", "dfn", "em", "font", "i", "ins", "kbd"),
+        *("mark", "q", "s", "samp", "small", "span", "strike", "strong", "sub", "sup", "time", "tt", "u", "var", "wbr"),
+    ]
+)
+"""Tags of HTML that stand within a word; others, such as ``<br>`` and ``<td>``, divide it."""
 
 
 @cache
@@ -111,55 +133,154 @@ def markdown_parser() -> "MarkdownIt":
 
 
 def markdown_blocks(text: str) -> list[Block]:
-    """Paragraphs, list items, table rows and displayed mathematics of Markdown text, each with the headings above it.
+    """Return the blocks of Markdown text, lists of references included; see :func:`read_markdown_text`."""
+    return read_markdown_text(text, "text", references=True)[0]
 
-    Fenced code, comments, images and directives are left out; mathematics stays as written.
+
+def read_markdown_text(text: str, source: str, *, references: bool = False) -> tuple[list[Block], tuple[LeftOut, ...]]:
+    """Return the blocks of Markdown text with the headings above them, and the number of blocks left out by kind.
+
+    Blocks are paragraphs, list items, rows of tables (of HTML, too) and displayed mathematics, which stays as written.
+    Fenced code, comments, images and directives are left out.
+
+    Args:
+        text: Without front matter.
+        source: Name of the file, for error messages.
+        references: Keep lists of references.
+
+    Raises:
+        DocumentError: A table in HTML is nested as no table is.
     """
-    kept: list[str] = []
+    reader = _MarkdownReader(source)
+    reader.read(text)
+    counts = tuple(LeftOut(kind, count) for kind, count in sorted(reader.left_out.items()) if count)
+    groups = (counts, *reader.left_out_of_tables)
+    if references:
+        return reader.blocks, merge_left_out(groups)
+    blocks, left_out = leave_out_references(reader.blocks)
+    return blocks, merge_left_out((left_out, *groups))
 
-    def keep(match: re.Match[str]) -> str:
-        kept.append(match.group().replace("\n", " "))
-        return f"\x01{len(kept) - 1}\x02"
 
-    parts: list[str] = []
-    place = 0
-    while (begin := text.find("<!--", place)) >= 0 and (end := text.find("-->", begin)) >= 0:
-        parts.append(text[place:begin])
-        place = end + len("-->")
-    # The characters 1 and 2 mark the places of mathematics, and belong into no text.
-    whole = "".join((*parts, text[place:])).replace("\x01", "").replace("\x02", "")
-    plain = _NOTE.sub("\n", _LEFT_OUT.sub("", _QUOTED.sub("", _MATH.sub(keep, whole))))
-    blocks: list[Block] = []
-    headings: list[tuple[int, str]] = []
-    row: list[str] | None = None
-    level = 0
+class _MarkdownReader:
+    """Cuts Markdown text into blocks."""
 
-    def add(words: str) -> None:
+    def __init__(self, source: str) -> None:
+        self.blocks: list[Block] = []
+        self.left_out: Counter[str] = Counter()
+        self.left_out_of_tables: list[tuple[LeftOut, ...]] = []
+        self._source = source
+        self._headings: list[tuple[int, str]] = []
+        self._verbatim: list[str] = []
+        """Mathematics, and tables in HTML, whose places are marked in the text."""
+
+    def read(self, text: str) -> None:
+        """Take in a text."""
+        # The characters 1 and 2 mark the places of what is not Markdown, and belong into no text.
+        whole = self._set_aside_tables(_without_comments(text).replace("\x01", "").replace("\x02", ""))
+        marked = _QUOTED.sub("", _MATH.sub(lambda match: self._set_aside(match.group().replace("\n", " ")), whole))
+        self.left_out[NOTE_MARKS] += sum(match.group().startswith("[^") for match in _LEFT_OUT.finditer(marked))
+        plain = _NOTE.sub("\n", _LEFT_OUT.sub("", marked))
+        level = 0
+        rows: list[list[str]] | None = None
+        n_header_rows = 0
+        for token in markdown_parser().parse(_LINK.sub(r"\1", plain)):
+            match token.type:
+                case "heading_open":
+                    level = int(token.tag[1])
+                case "heading_close":
+                    level = 0
+                case "fence":
+                    self.left_out[CODE] += 1
+                case "table_open":
+                    rows, n_header_rows = [], 0
+                case "thead_close" if rows is not None:
+                    n_header_rows = len(rows)
+                case "tr_open" if rows is not None:
+                    rows.append([])
+                case "table_close" if rows is not None:
+                    for row in row_texts(rows, n_header_rows if any(rows[0]) else 0):
+                        self._add(row)
+                    rows = None
+                case "inline":
+                    words = self._line(token.children or ())
+                    table = _MARKED.fullmatch(words)
+                    if table and self._verbatim[int(table[1])].startswith("<"):
+                        self._add_table(self._verbatim[int(table[1])])
+                        continue
+                    words = self._with_verbatim(words)
+                    if level:
+                        while self._headings and self._headings[-1][0] >= level:
+                            self._headings.pop()
+                        self._headings += [(level, words)] if words else []
+                    elif rows is not None:
+                        rows[-1].append(words)
+                    else:
+                        self._add(_TASK.sub("", words))
+
+    def _set_aside(self, part: str) -> str:
+        self._verbatim.append(part)
+        return f"\x01{len(self._verbatim) - 1}\x02"
+
+    def _with_verbatim(self, words: str) -> str:
+        return clean(_MARKED.sub(lambda match: self._verbatim[int(match[1])], words))
+
+    def _set_aside_tables(self, text: str) -> str:
+        """Return the text with a mark, in a paragraph of its own, for each table in HTML."""
+        parts: list[str] = []
+        position = 0
+        while (begin := _TABLE_START.search(text, position)) and (end := _TABLE_END.search(text, begin.end())):
+            parts += (text[position : begin.start()], "\n\n", self._set_aside(text[begin.start() : end.end()]), "\n\n")
+            position = end.end()
+        return "".join((*parts, text[position:]))
+
+    def _add_table(self, markup: str) -> None:
+        blocks, left_out = read_html_text(markup, self._source, references=True)
+        self.left_out_of_tables.append(left_out)
+        for block in blocks:
+            self._add(block.text)
+
+    def _line(self, tokens: "Sequence[Token]") -> str:
+        """Return the text of a line; raised and lowered figures in HTML or between ``^`` and ``~`` are told apart."""
+        parts: list[Part] = []
+        script = Script.NORMAL
+        for token in tokens:
+            if token.type in _SPACES:
+                text = token.content or _SPACES[token.type]
+                is_plain = script is Script.NORMAL and token.type == "text"
+                parts += _scripts(text) if is_plain else [Part(text, script)]
+            elif token.type in ("s_open", "s_close"):
+                parts.append(Part(" "))  # figures before and after are not one
+            elif token.type == "image":
+                self.left_out[FIGURES] += 1
+            elif token.type == "html_inline" and (tag := _INLINE_TAG.match(token.content)):
+                name = tag[2].lower()
+                if name in _SCRIPT_TAGS:
+                    script = Script.NORMAL if tag[1] else _SCRIPT_TAGS[name]
+                elif name not in _JOINED_TAGS:
+                    parts.append(Part(" "))
+        joined = join_parts(parts)
+        self.left_out[NOTE_MARKS] += joined.note_marks
+        return joined.text.strip()
+
+    def _add(self, words: str) -> None:
         if any(char.isalnum() for char in words):
-            blocks.append(Block(text=words, headings=tuple(title for _, title in headings)))
+            self.blocks.append(Block(text=words, headings=tuple(title for _, title in self._headings)))
 
-    for token in markdown_parser().parse(_LINK.sub(r"\1", plain)):
-        match token.type:
-            case "heading_open":
-                level = int(token.tag[1])
-            case "heading_close":
-                level = 0
-            case "tr_open":
-                row = []
-            case "tr_close" if row is not None:
-                # A row of a table is a block: its filled cells with a bar between them.
-                add(" | ".join(cell for cell in row if cell))
-                row = None
-            case "inline":
-                inline = (part for part in token.children or () if part.type in _SPACES)
-                shown = "".join(part.content or _SPACES[part.type] for part in inline)
-                words = clean(_KEPT.sub(lambda match: kept[int(match[1])], shown))
-                if level:
-                    while headings and headings[-1][0] >= level:
-                        headings.pop()
-                    headings += [(level, words)] if words else []
-                elif row is not None:
-                    row.append(words)
-                else:
-                    add(_TASK.sub("", words))
-    return blocks
+
+def _without_comments(text: str) -> str:
+    parts: list[str] = []
+    position = 0
+    while (begin := text.find("<!--", position)) >= 0 and (end := text.find("-->", begin)) >= 0:
+        parts.append(text[position:begin])
+        position = end + len("-->")
+    return "".join((*parts, text[position:]))
+
+
+def _scripts(text: str) -> list[Part]:
+    """Return text with what stands between ``^`` or ``~`` after a character raised or lowered, as pandoc reads it."""
+    parts: list[Part] = []
+    position = 0
+    for match in _SCRIPT_MARKS.finditer(text):
+        parts += (Part(text[position : match.start()]), Part(match[1] or match[2], _SCRIPT_OF_MARK[match.group()[0]]))
+        position = match.end()
+    return [*parts, Part(text[position:])]

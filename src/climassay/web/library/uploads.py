@@ -23,7 +23,7 @@ from starlette.datastructures import UploadFile
 
 from climassay.corpus.collection import AddProgress
 from climassay.corpus.collection_storage import check_name
-from climassay.corpus.documents import ReadOptions
+from climassay.corpus.documents import ReadOptions, merge_left_out
 from climassay.corpus.readers.file_types import file_endings
 from climassay.corpus.readers.sandboxed_reader import read_sandboxed
 from climassay.corpus.readers.text import decode
@@ -383,6 +383,9 @@ def _add_file(app: AppState, addition: Addition, file: KeptFile, where: str, rep
         skipped += added.skipped
         if documents:
             outcome, passages = "added" if added.added else "already there", added.passages
+    left_out = merge_left_out(document.left_out for document in read.documents)
     notes = tuple(item.reason for item in skipped[:MOST_NOTES])
     notes = notes if len(skipped) <= MOST_NOTES else (*notes, f"And {len(skipped) - MOST_NOTES:,} more.")
+    if left_out:
+        notes = (*notes, f"Left out: {', '.join(map(str, left_out))}.")
     return FileOutcome(file.shown, outcome, documents, passages, notes)

@@ -1,0 +1,519 @@
+"""Cut a parsed page into blocks of text: headings, tables, raised figures; page furniture is left out and counted."""
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from selectolax.lexbor import LexborHTMLParser, LexborNode
+
+from climassay.corpus.documents import Block, LeftOut
+from climassay.corpus.readers.cleaning import clean
+from climassay.corpus.readers.mathml import math_parts
+from climassay.corpus.readers.raised_text import Part, Script, join_parts
+from climassay.corpus.readers.references import leave_out_references
+from climassay.corpus.readers.table_rows import Cell, row_texts, span_rows
+
+NAVIGATION = "navigation blocks"
+HIDDEN = "hidden parts"
+CODE = "code blocks"
+STRUCK_OUT = "struck-out parts"
+FIGURES = "figures"
+NOTE_MARKS = "note marks"
+OUTSIDE = "blocks outside the article"
+
+_WORDLESS = frozenset(
+    [
+        *("head", "title", "script", "style", "template", "noscript", "svg", "canvas", "iframe", "object"),
+        *("video", "audio", "select", "textarea", "datalist", "input", "img", "picture", "source"),
+        *("track", "embed", "map", "area", "col", "colgroup", "wbr", "rt", "rp", "link", "meta", "base"),
+        *("param",),
+    ]
+)
+"""Tags without text that readers see in the flow of the page."""
+_BLOCK_TAGS = frozenset(
+    [
+        *("p", "div", "section", "article", "main", "header", "footer", "nav", "aside", "form", "menu"),
+        *("dialog", "ul", "ol", "li", "dl", "dt", "dd", "blockquote", "pre", "figure", "figcaption"),
+        *("thead", "tbody", "tfoot", "tr", "td", "th", "caption", "hr", "address", "details", "summary"),
+        *("body", "center", "fieldset", "legend", "search", "hgroup", "h1", "h2", "h3", "h4", "h5", "h6"),
+        *("table",),
+    ]
+)
+_HEADINGS = {f"h{level}": level for level in range(1, 7)}
+_FURNITURE_TAGS = frozenset({"nav", "menu", "dialog", "footer", "aside", "form", "search", "header", "button"})
+_TAGS_TO_JUDGE = _FURNITURE_TAGS | {"del", "s", "strike"}
+"""Tags of elements that may be left out although they have no attributes."""
+_FURNITURE_ROLES = {
+    **dict.fromkeys(
+        ("navigation", "search", "dialog", "alert", "alertdialog", "contentinfo", "menu", "menubar"), "nav"
+    ),
+    "complementary": "aside",
+    "banner": "header",
+}
+_NAMED_TAGS = frozenset({"div", "section", "ul", "ol", "li", "p", "header", "span", "a", "aside", "table", "nav"})
+_PREFIX = (
+    r"(?:(?:left|right|main|top|bottom|page|post|article|site|primary|secondary|global|header|footer|entry|"
+    r"js|c|m|o|u)[_-]+)*"
+)
+_SUFFIX = (
+    r"(?:[_-]+(?:banner|bar|box|notice|popup|wrapper|wrap|container|list|nav|menu|form|section|block|widget|links?|"
+    r"buttons?|btns?|icons?|area|text|inner|modal|dialog|overlay|posts?|articles?|stories|items?|news|pages|media|tools?|"
+    r"signup|toggle|content|panel|group|this|count|\d+))*"
+)
+_SURE_NAME = re.compile(
+    rf"{_PREFIX}(?:cookies?|consent|newsletter|subscribe|breadcrumbs?|skip[_-]?(?:links?|to|nav)\w*|pagination|pager|"
+    r"masthead|site[_-]?(?:header|footer|nav)|ads?|advert\w*|sharing|"
+    r"share[_-](?:buttons?|links?|bar|icons?|block|tools?|this)|social[_-](?:links?|media|icons?|share|bar|buttons?|nav)|"
+    rf"mw-editsection|mw-jump-link|navbox|toc){_SUFFIX}",
+    re.IGNORECASE,
+)
+"""Names that only page furniture has."""
+_LIKELY_NAME = re.compile(
+    rf"{_PREFIX}(?:share|social|sidebar|related|comments?|promos?|banner|menu|noprint|teasers?){_SUFFIX}",
+    re.IGNORECASE,
+)
+"""Names that sections of a text have, too."""
+_NOT_SHOWN = re.compile(r"display\s*:\s*none|visibility\s*:\s*hidden", re.IGNORECASE)
+_NOTE_NAME = re.compile(
+    r"(?:^|[\s_-])(?:foot|end)?(?:notes?|noteref|fn|fnref|footnotes?|endnotes?|cite|citation|xref|bibr|reference)(?:$|[\s_-])",
+    re.IGNORECASE,
+)
+_NOTE_ROLES = frozenset({"doc-noteref", "doc-biblioref", "noteref", "biblioref"})
+_HEADER_NAME = re.compile(r"(?:^|[\s_-])(?:col(?:umn)?)?head(?:er|ing)?s?(?:$|[\s_-])", re.IGNORECASE)
+_BACK_LINK = re.compile(r"[↩↑⏎⬆^][\ufe0e\ufe0f]?")
+_SCRIPT_TAGS = {"sup": Script.RAISED, "sub": Script.LOWERED}
+_SCRIPT_STYLE = re.compile(r"vertical-align\s*:\s*(sup|sub)", re.IGNORECASE)
+_SCRIPT_CLASS = re.compile(r"(?:^|\s)(sup|sub)(?:er)?(?:script)?(?:\s|$)", re.IGNORECASE)
+_CELL_ROLES = frozenset({"cell", "gridcell", "columnheader", "rowheader"})
+_SHORT_MARK = re.compile(r"\W*\w{1,4}\W*")
+_SENTENCE_OR_FIGURE = re.compile(r"[.!?…。]['\"”’»)\]]*$|\d")
+_SENTENCE_END = re.compile(r"[^.][.!?。]['\"”’»)\]]*$")
+_SPACE = re.compile(r"\s+")
+MAX_LINK_SHARE = 0.8
+"""A short block that is no sentence and links for the greater part is navigation."""
+SHORT_BLOCK = 120
+MAX_FURNITURE = 600
+"""Characters of text in an element for navigation; a longer one is left out only if it is mostly links."""
+SHORT_FORM = 200
+SHORT_NAMED = 200
+FEWEST_SPACES = 3
+"""Spaces in a short sentence that is read although its element is called a sidebar or the like."""
+LINK_HEAVY = 0.5
+SMALLEST_MAIN_SHARE = 0.3
+"""``<main>`` or ``<article>`` is taken for the content when it holds this part of the page's text."""
+MAX_PROSE_OUTSIDE = 0.5
+"""Prose outside of the content, as a share of the content, above which all of the page is read."""
+LONG_CELL = 300
+"""Characters; a cell of paragraphs that is longer places prose on the page."""
+FEWEST_ROWS_OF_DATA = 3
+FEWEST_COLUMNS_OF_DATA = 3
+"""A table of at least so many rows and columns shows data, however long its cells are."""
+_SCAN_FACTOR = 40
+"""Times the length of the page that may be scanned for the size of furniture, against pages of nested furniture."""
+
+
+def html_blocks(page: LexborHTMLParser, *, references: bool = False) -> tuple[list[Block], tuple[LeftOut, ...]]:
+    """Return the text blocks of a parsed page in reading order, and the number of blocks left out by kind.
+
+    Args:
+        page: The page; its scripts and styles are removed from it.
+        references: Keep lists of references.
+    """
+    for node in page.css("script, style"):
+        node.decompose()
+    body = page.body
+    if body is None:
+        return [], ()
+    root = _content_root(body)
+    walker = _Walker(len(body.text()), is_whole_page=root.mem_id == body.mem_id)
+    walker.walk(root)
+    if root.mem_id != body.mem_id:
+        outside = _Walker(len(body.text()), is_whole_page=True, skipped=root.mem_id)
+        outside.walk(body)
+        prose = sum(len(block.text) for block in outside.blocks if len(block.text) >= SHORT_BLOCK)
+        if prose > MAX_PROSE_OUTSIDE * sum(len(block.text) for block in walker.blocks):
+            walker = _Walker(len(body.text()), is_whole_page=True)
+            walker.walk(body)
+        else:
+            walker.left_out += outside.left_out
+            walker.left_out[OUTSIDE] += len(outside.blocks)
+    counts = tuple(LeftOut(kind, count) for kind, count in sorted(walker.left_out.items()) if count)
+    if references:
+        return walker.blocks, counts
+    blocks, left_out = leave_out_references(walker.blocks)
+    return blocks, (*left_out, *counts)
+
+
+def heading_text(node: LexborNode) -> str:
+    """Return the text of a heading as it stands in the headings of blocks."""
+    return _Walker(len(node.text()), is_whole_page=False).line(node)[0]
+
+
+def _content_root(body: LexborNode) -> LexborNode:
+    total = len(body.text(strip=True)) or 1
+    for selector in ("main", "[role=main]", "article"):
+        nodes = body.css(selector)
+        if nodes and (best := max(nodes, key=lambda node: len(node.text()))):
+            others = sum(len(node.text(strip=True)) for node in nodes) - len(best.text(strip=True))
+            size = len(best.text(strip=True))
+            if size >= SMALLEST_MAIN_SHARE * total and others < MAX_PROSE_OUTSIDE * size:
+                return best
+    return body
+
+
+class _Row(NamedTuple):
+    """Nodes beside each other that are still to be taken in."""
+
+    nodes: Iterator[LexborNode]
+    in_link: bool = False
+    is_note_like: bool = False
+    """Whether they are in a link to another part of the page or are called a note."""
+    is_block: bool = False
+    """Whether a block of text ends after the last of them."""
+
+
+class _Walker:
+    """Goes through the tree and cuts its text into blocks."""
+
+    def __init__(self, page_length: int, *, is_whole_page: bool, skipped: int | None = None) -> None:
+        self.blocks: list[Block] = []
+        self.left_out: Counter[str] = Counter()
+        self._headings: list[tuple[int, str]] = []
+        self._parts: list[Part] = []
+        self._linked = 0
+        self._page_length = page_length
+        self._scans_left = _SCAN_FACTOR * (page_length + 1000)
+        self._is_whole_page = is_whole_page
+        self._skipped = skipped
+        self._has_cell_roles = False
+
+    def walk(self, node: LexborNode) -> None:
+        """Take in all below a node; without recursion, so that no page is too deep for it."""
+        self._has_cell_roles = node.css_first("[role=cell], [role=gridcell]") is not None
+        waiting = [_Row(node.iter(include_text=True))]
+        while waiting:
+            row = waiting[-1]
+            child = next(row.nodes, None)
+            if child is not None:
+                waiting += self._visit(child, row)
+                continue
+            waiting.pop()
+            if row.is_block:
+                self.flush()
+        self.flush()
+
+    def _visit(self, node: LexborNode, row: _Row) -> "list[_Row]":
+        """Take in a node; return the nodes below it that are to be taken in one by one."""
+        tag = self._tag(node)
+        if tag == "-text":
+            text = node.text(deep=False) or ""
+            self._parts.append(Part(text))
+            self._linked += len(text.strip()) if row.in_link else 0
+            return []
+        if not self._is_read(node, tag):
+            return []
+        if tag in _HEADINGS:
+            self.flush()
+            while self._headings and self._headings[-1][0] >= _HEADINGS[tag]:
+                self._headings.pop()
+            title, tables = self.line(node)
+            if title:
+                self._headings.append((_HEADINGS[tag], title))
+            return [_Row(iter(tables))]
+        if tag == "table":
+            return self._table(node)
+        if tag == "pre" and node.css_first("code") is not None:
+            self.flush()
+            self.left_out[CODE] += 1  # other preformatted text may well be prose
+            return []
+        if tag in _BLOCK_TAGS:
+            self.flush()
+            if tag == "figure" and node.css_first("img, svg, picture, object, iframe, video, canvas") is not None:
+                self.left_out[FIGURES] += 1
+            return [_Row(node.iter(include_text=True), row.in_link, is_block=True)]
+        parts = self._inline(node, tag, row)
+        if parts is None:
+            return [_within(node, tag, row)]
+        self._parts += parts
+        if row.in_link:
+            self._linked += sum(len(part.text.strip()) for part in parts)
+        return []
+
+    def _tag(self, node: LexborNode) -> str:
+        """Return the tag of a node, and ``td`` for other elements that stand for the cells of a table."""
+        tag = _tag(node)
+        is_cell = self._has_cell_roles and tag in ("div", "span") and node.attributes.get("role") in _CELL_ROLES
+        return "td" if is_cell else tag
+
+    def line(self, root: LexborNode) -> tuple[str, list[LexborNode]]:
+        """Return all text below a node as one line, and the tables in it, which are not part of the line."""
+        parts: list[Part] = []
+        tables: list[LexborNode] = []
+        waiting = [_Row(root.iter(include_text=True))]
+        while waiting:
+            row = waiting[-1]
+            child = next(row.nodes, None)
+            if child is None:
+                waiting.pop()
+                if row.is_block:
+                    parts.append(Part(" "))
+                continue
+            tag = self._tag(child)
+            if not (tag == "button" or self._is_read(child, tag)):
+                continue
+            if tag == "table":
+                tables.append(child)
+            elif tag in _BLOCK_TAGS:
+                parts.append(Part(" "))
+                waiting.append(_Row(child.iter(include_text=True), row.in_link, is_block=True))
+            elif (inline := self._inline(child, tag, row)) is not None:
+                parts += inline
+            else:
+                waiting.append(_within(child, tag, row))
+        return self._joined(parts), tables
+
+    def _joined(self, parts: list[Part]) -> str:
+        joined = join_parts(parts)
+        self.left_out[NOTE_MARKS] += joined.note_marks
+        return clean(joined.text)
+
+    def _inline(self, node: LexborNode, tag: str, row: _Row) -> list[Part] | None:
+        """Return the parts that a node within a line consists of; None if the nodes below it tell."""
+        if tag == "-text":
+            return [Part(node.text(deep=False) or "")]
+        if tag == "br":
+            return [Part(" ")]
+        if tag == "math":
+            return math_parts(node)
+        if (script := _SCRIPT_TAGS.get(tag) or (_styled_script(node) if tag == "span" else None)) is not None:
+            is_note_like = row.is_note_like or _is_note_like(node) or any(map(_is_note_like, node.css("a")))
+            return [Part(_script_text(node), script, is_note_like)]
+        if tag == "a":
+            text = node.text().strip()
+            if _role(node) in _NOTE_ROLES and _SHORT_MARK.fullmatch(text):
+                return [Part(text, Script.NOTE)]
+            if _BACK_LINK.fullmatch(text):
+                return [Part(" ")]
+        return None
+
+    def _is_read(self, node: LexborNode, tag: str) -> bool:
+        """Return whether a node is part of the text; count it if it has text and is not."""
+        if tag == "-text":
+            return True
+        if tag in _WORDLESS or tag.startswith(("-", "!", "_")) or node.mem_id == self._skipped:
+            return False
+        attributes = node.attributes
+        if not attributes and tag not in _TAGS_TO_JUDGE:
+            return True
+        kind = None
+        if (
+            "hidden" in attributes
+            or attributes.get("aria-hidden") == "true"
+            or ("style" in attributes and _NOT_SHOWN.search(attributes["style"] or ""))
+        ):
+            kind = HIDDEN
+        elif tag in ("del", "s", "strike"):
+            kind = STRUCK_OUT
+        elif self._is_furniture(node, tag, attributes):
+            kind = NAVIGATION
+        if kind and any(char.isalnum() for char in node.text()):
+            self.left_out[kind] += 1
+        return kind is None
+
+    def _is_furniture(self, node: LexborNode, tag: str, attributes: dict[str, str | None]) -> bool:
+        """Return whether an element that may be page furniture is short or mostly links."""
+        kind = tag if tag in _FURNITURE_TAGS else _FURNITURE_ROLES.get(attributes.get("role") or "", "")
+        names = f"{attributes.get('class') or ''} {attributes.get('id') or ''}".split() if tag in _NAMED_TAGS else []
+        is_sure = any(map(_SURE_NAME.fullmatch, names))
+        is_likely = any(map(_LIKELY_NAME.fullmatch, names))
+        if not (kind or is_sure or is_likely) or self._scans_left < 0:
+            return False
+        if kind == "button":
+            return True
+        if kind == "header" and not (self._is_whole_page or is_sure or is_likely):
+            kind = ""
+        text = _SPACE.sub(" ", node.text(separator=" ")).strip()
+        self._scans_left -= len(text)
+        length = len(text) or 1
+        if (
+            node.css_first("h1, main, article, [role=main]") is not None
+            or 2 * length > self._page_length > MAX_FURNITURE
+        ):
+            return False
+        is_link_heavy = sum(len(link.text(strip=True)) for link in node.css("a")) > LINK_HEAVY * length
+        has_heading = node.css_first("h2, h3, h4, h5, h6") is not None
+        if kind in ("nav", "menu", "dialog", "footer"):
+            return is_link_heavy or length < MAX_FURNITURE
+        if kind == "form" or kind == "search":
+            return is_link_heavy or (length < SHORT_FORM and not has_heading and node.css_first("table") is None)
+        if is_sure:
+            return is_link_heavy or length < MAX_FURNITURE
+        if is_likely or kind == "header":
+            is_sentence = kind != "header" and _SENTENCE_END.search(text) and text.count(" ") >= FEWEST_SPACES
+            return is_link_heavy or (length < SHORT_NAMED and not has_heading and not is_sentence)
+        if kind == "aside":
+            return is_link_heavy or (length < SHORT_BLOCK and _SENTENCE_OR_FIGURE.search(text) is None)
+        return False
+
+    def _table(self, table: LexborNode) -> "list[_Row]":
+        """Add a block for each row of a table of data; return what is below a table used for layout."""
+        self.flush()
+        rows = list(_table_rows(table))
+        if _is_layout(table, rows):
+            return [_Row(table.iter(include_text=True), is_block=True)]
+        nested: list[LexborNode] = []
+        if (caption := next((child for child in table.iter() if _tag(child) == "caption"), None)) is not None:
+            text, tables = self.line(caption)
+            nested += tables
+            self._append(text)
+        lines: list[list[Cell]] = []
+        for row in rows:
+            line = []
+            for cell in (cell for cell in _cells(row) if self._is_read(cell, _tag(cell))):
+                text, tables = self.line(cell)
+                nested += tables
+                line.append(Cell(text, _span(cell, "rowspan"), _span(cell, "colspan")))
+            lines.append(line)
+        grid = span_rows(lines)
+        n_titles = _count_title_rows(grid)
+        for text in (*row_texts(grid[:n_titles], 0), *row_texts(grid[n_titles:], _count_header_rows(rows[n_titles:]))):
+            self._append(text)
+        return [_Row(iter(nested))]
+
+    def flush(self) -> None:
+        """End the block."""
+        if not self._parts:
+            return
+        text = self._joined(self._parts)
+        is_short = len(text) < SHORT_BLOCK and not _SENTENCE_END.search(text)
+        is_navigation = is_short and self._linked > MAX_LINK_SHARE * len(text)
+        self._parts.clear()
+        self._linked = 0
+        if not is_navigation:
+            self._append(text)
+        elif any(char.isalnum() for char in text):
+            self.left_out[NAVIGATION] += 1
+
+    def _append(self, text: str) -> None:
+        if any(char.isalnum() for char in text):
+            self.blocks.append(Block(text=text, headings=tuple(title for _, title in self._headings)))
+
+
+def _tag(node: LexborNode | None) -> str:
+    tag = (node and node.tag) or ""
+    return tag.rpartition(":")[2] if ":" in tag else tag
+
+
+def _styled_script(node: LexborNode) -> Script | None:
+    """Return the position that the style or the class of a ``<span>`` gives its text, if it is not on the line."""
+    attributes = node.attributes
+    if not attributes:
+        return None
+    match = _SCRIPT_STYLE.search(attributes.get("style") or "") or _SCRIPT_CLASS.search(attributes.get("class") or "")
+    return _SCRIPT_TAGS[match[1].lower()] if match else None
+
+
+def _role(node: LexborNode) -> str:
+    attributes = node.attributes
+    return attributes.get("role") or attributes.get("epub:type") or ""
+
+
+def _within(node: LexborNode, tag: str, row: _Row) -> _Row:
+    """Return what is below an element within a line."""
+    nodes = node.iter(include_text=True)
+    if tag != "a":
+        return _Row(nodes, row.in_link, row.is_note_like)
+    return _Row(nodes, row.in_link or "href" in node.attributes, row.is_note_like or _is_note_like(node))
+
+
+def _is_note_like(node: LexborNode) -> bool:
+    """Return whether an element is a link into a page, or has the name or role of a note."""
+    attributes = node.attributes
+    named = f"{attributes.get('class') or ''} {_role(node)}"
+    return "#" in (attributes.get("href") or "") or _NOTE_NAME.search(named) is not None
+
+
+def _script_text(node: LexborNode) -> str:
+    """Return the text of a raised or lowered element; what is raised within it is raised once more."""
+    if node.css_first("sup sup, sup sub, sub sup, sub sub") is None:
+        return node.text()
+    scripts = {"sup": Script.POWER, "sub": Script.LOWERED}
+    children = node.iter(include_text=True)
+    return join_parts([Part(child.text(), scripts.get(_tag(child), Script.NORMAL)) for child in children]).text
+
+
+def _table_rows(table: LexborNode) -> Iterator[LexborNode]:
+    """Yield the rows of a table, without those of tables in its cells."""
+    for child in table.iter():
+        tag = _tag(child)
+        if tag == "tr":
+            yield child
+        elif tag in ("thead", "tbody", "tfoot"):
+            yield from (row for row in child.iter() if _tag(row) == "tr")
+
+
+def _cells(row: LexborNode) -> list[LexborNode]:
+    return [cell for cell in row.iter() if _tag(cell) in ("td", "th")]
+
+
+def _span(cell: LexborNode, name: str) -> int:
+    value = (cell.attributes.get(name) or "").strip()
+    return int(value) if value.isascii() and value.isdigit() and len(value) < 6 else 1
+
+
+def _is_layout(table: LexborNode, rows: list[LexborNode]) -> bool:
+    """Return whether a table places parts of the page, with prose in its cells, instead of showing data."""
+    if table.attributes.get("role") in ("presentation", "none"):
+        return True
+    cells = [_cells(row) for row in rows]
+    if any(_tag(cell) == "th" for row in cells for cell in row) or any(_tag(row.parent) == "thead" for row in rows):
+        return False
+    n_columns = sorted(map(len, cells))[len(cells) // 2] if cells else 0
+    has_table = any(cell.css_first("table") is not None for row in cells for cell in row)
+    if n_columns <= 1 or has_table or table.css_first("article, main, h1, h2") is not None:
+        return True
+    if len(cells) == 1:
+        return table.css_first("p, ul, ol, div") is not None or any(len(cell.text()) > LONG_CELL for cell in cells[0])
+    if len(cells) >= FEWEST_ROWS_OF_DATA and n_columns >= FEWEST_COLUMNS_OF_DATA:
+        return False
+    return any(len(cell.css("p, h3, h4, h5, h6")) > 1 and len(cell.text()) > LONG_CELL for row in cells for cell in row)
+
+
+def _count_title_rows(grid: list[list[str | None]]) -> int:
+    """Return the number of rows at the top that consist of one cell over all columns."""
+    count = 0
+    while count < len(grid) - 1 and len(grid[count]) > 1 and all(cell is None for cell in grid[count][1:]):
+        count += 1
+    return count
+
+
+def _count_header_rows(rows: list[LexborNode]) -> int | None:
+    """Return the number of rows at the top that name the columns; None if the markup does not tell."""
+    cells = [_cells(row) for row in rows]
+    count = 0
+    for row, line in zip(rows, cells, strict=True):
+        if not (_tag(row.parent) == "thead" or (line and all(_tag(cell) == "th" for cell in line))):
+            break
+        count += 1
+    if count or any(_tag(cell) == "th" for line in cells for cell in line):
+        return count
+    count = 0
+    while count < len(rows) - 1 and _is_called_header(rows[count], cells[count]):
+        count += 1
+    if count:
+        return count
+    is_bold = [bool(line) and all(map(_is_bold, line)) for line in cells[:2]]
+    return 1 if is_bold == [True, False] else None
+
+
+def _is_called_header(row: LexborNode, cells: list[LexborNode]) -> bool:
+    """Return whether the names of a row or of each of its cells call it a header."""
+    if _HEADER_NAME.search(row.attributes.get("class") or ""):
+        return True
+    return bool(cells) and all(_HEADER_NAME.search(cell.attributes.get("class") or "") for cell in cells)
+
+
+def _is_bold(cell: LexborNode) -> bool:
+    text = cell.text(strip=True)
+    return not text or sum(len(node.text(strip=True)) for node in cell.css("b, strong")) >= len(text)

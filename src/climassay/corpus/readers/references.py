@@ -1,0 +1,177 @@
+"""Recognise lists of references, whose titles are evidence of nothing, by their heading and by the look of entries."""
+
+import re
+from collections.abc import Sequence
+
+from climassay.corpus.documents import Block, LeftOut
+
+KIND = "references"
+MIN_ENTRIES = 3
+"""Entries one after the other that make a list without a heading."""
+_NUMBERING = r"(?:(?:\d+|[A-Z])(?:\.\d+)*[.):]?\s+|[IVX]+\.\s+)?"
+_SURE_NAMES = (
+    "references?|bibliograph(?:y|ies)|works? cited|literature cited|cited literature|reference list|list of references|"
+    "references (?:and|&) notes|notes (?:and|&) references|references cited|cited references|"
+    "references (?:and|&) further reading|selected (?:references|bibliography)|sources cited|supplementary references|"
+    "methods references|online references|literaturverzeichnis|literaturangaben|literaturhinweise|quellenverzeichnis|"
+    "quellenangaben|einzelnachweise|referenzen|références(?: bibliographiques)?|bibliographie|ouvrages cités|"
+    "referencias(?: bibliográficas)?|bibliografía|referências(?: bibliográficas)?|bibliografia|"
+    "riferimenti(?: bibliografici)?|referenties|literatuurlijst|referenser|referanser|"
+    "список литературы|参考文献|參考文獻|참고문헌"
+)
+_OTHER_NAMES = (
+    "literature|literatur|literatuur|litteratur|литература|citations|endnotes|further reading|sources|quellen"
+)
+"""Headings that other sections have, too."""
+_SURE_HEADING = re.compile(rf"{_NUMBERING}(?:{_SURE_NAMES})\s*[:.]?(?:\s*\[\w+\])?", re.IGNORECASE)
+_HEADING = re.compile(rf"{_NUMBERING}(?:{_SURE_NAMES}|{_OTHER_NAMES})\s*[:.]?(?:\s*\[\w+\])?", re.IGNORECASE)
+_YEAR = r"(?:1[5-9]|20)\d\d[a-z]?"
+_ANY_YEAR = re.compile(rf"(?<![\d.,]){_YEAR}(?![\d.,]*\d)|\bn\.d\.|\bin press\b|\bforthcoming\b", re.IGNORECASE)
+_LABEL = r"(?:\[\d{1,4}\]|\(\d{1,4}\)|\d{1,4}\.?|\[[A-Z][\w+]{1,12}\]|[•*^↑‐–-]+)?\s*"
+_BRACKETED = re.compile(r"\[\d{1,4}\]\s")
+_PARTICLE = r"(?:(?:van|von|de|der|den|del|della|di|da|du|la|le|el|al|ter|ten|dos|bin)[\s-])*"
+_CAPITAL = r"[^\W\d_a-zà-ÿ]"
+_SURNAME = rf"{_PARTICLE}{_CAPITAL}[^\W\d_]*(?:[\s'’‐-]{_CAPITAL}[^\W\d_]*){{0,3}}"
+_INITIALS = rf"(?:{_CAPITAL}(?:\.|(?=[\s,;:&(.‐-]|{_CAPITAL}|$))[\s‐-]?){{1,3}}(?![^\W\d_])"
+_AUTHOR_END = rf"(?:(?<=\.)|(?<=\.\s)|(?=\s*[,;:&])|(?=\s*\({_YEAR})|(?=\s*and\b))"
+_AUTHOR = re.compile(
+    rf"{_LABEL}(?:{_SURNAME},?\s+{_INITIALS}{_AUTHOR_END}"  # Smith, J. A.; Smith J,
+    rf"|{_INITIALS}\s*{_SURNAME}\s*(?:,|and\b|&|et al|\(|:)"  # J. A. Smith and
+    rf"|{_SURNAME},\s+{_CAPITAL}[^\W\d_]+(?:\s+{_CAPITAL}\.?)?\s*[,;&(.])"  # Smith, John A.
+)
+_AUTHORS_WITHOUT_INITIALS = re.compile(
+    rf"{_LABEL}{_SURNAME}\s*(?:,\s*{_SURNAME}\s*)?(?:(?:and|&)\s+{_CAPITAL}|et al\b)"
+)
+_CORPORATE_AUTHOR = re.compile(
+    rf"{_LABEL}{_CAPITAL}[\w&’'./-]*(?:\s(?:{_CAPITAL}[\w&’'./-]*|of|the|for|and|on|de|des|für)){{0,9}}(?:,|\s\()\s?{_YEAR}\)?\s*[:.]"
+)
+_YEAR_OF_ENTRY = re.compile(rf"\(\s*{_YEAR}(?:,[^()]{{1,20}})?\s*\)|(?:^|[\s,;.]){_YEAR}\s*(?:[.:;,)]|$|doi)")
+_PUBLICATION = (
+    re.compile(r"\bdoi\b|10\.\d{4,9}/\S", re.IGNORECASE),
+    re.compile(r"https?://|\bwww\.|\barXiv\b|\bISBN\b|\bISSN\b|\bPMID\b|\bPMCID\b", re.IGNORECASE),
+    re.compile(r"\b\d{1,4}\s*\(\s*[\w–-]{1,9}\s*\)|\b\d{1,4}\s*[,:]\s*[A-Z]?\d+(?:\s*[–‐-]\s*[A-Z]?\d+)?"),
+    re.compile(r"\b[A-Z]?\d{1,6}\s?[–‐-]\s?[A-Z]?\d{1,6}\b|\bpp?\.\s?\d|\b\d+\s?pp\b"),
+    re.compile(r"\b(?:[Vv]ol|[Nn]o|[Ee]ds?)\.|\b[Ii]n:|\(eds?\.?\)|\bet al\b"),
+    re.compile(
+        r"\b(?:Journal|J\.|Nature|Science|Proc(?:eedings)?|Rev(?:iews?)?|Lett(?:ers)?|Geophys|Clim(?:ate|\.)?|Press|University|"
+        r"Publish\w*|Springer|Elsevier|Wiley|Routledge|Thesis|Dissertation|Report|Trans(?:actions|\.)|Bull(?:etin|\.)|"
+        r"Zeitschrift|Verlag|Revue|Revista)\b"
+    ),
+)
+_CAPTION = re.compile(r"(?:Figures?|Fig\.|Tables?|Box|FAQ|Section|Chapter|Panel|Appendix|Annex|Plate|Map)\b")
+_WORD = re.compile(r"[^\W\d_]+")
+_PROSE_START = re.compile(rf".{{0,140}}?\(?\b{_YEAR}\)?,?\s+(?!doi|and\b|available|online|accessed)[a-z]{{3}}")
+"""Author and year before a word in lower case, as in "Smith et al. (2012) found": a sentence about a work."""
+_CITATION = re.compile(rf"\([^()]*\b{_YEAR}[^()]*\)")
+MIN_MARKS = 2
+MAX_CITATIONS = 2
+"""References in brackets to other works; a paragraph with more is prose."""
+FEWEST_WORDS_OF_PROSE = 8
+LOWER_CASE_SHARE = 0.6
+"""Share of words in lower case from which on a paragraph under a heading of references may be prose."""
+MAX_GAP = 2
+_TITLE = re.compile(r"[^\W\d_a-z][^\d.,;:]{2,60}")
+"""A short line without figures or punctuation, which may be the title of the section after a list of references."""
+MAX_ENTRY = 1500
+"""Characters; a longer paragraph is no entry of a list."""
+
+
+def is_references_heading(text: str) -> bool:
+    """Return whether a heading or a line of its own announces a list of references."""
+    return len(text) < 60 and _HEADING.fullmatch(text.strip(" *_#")) is not None
+
+
+def looks_like_entry(text: str) -> bool:
+    """Return whether a paragraph looks like an entry of a list of references: authors, year, and where it appeared."""
+    if len(text) > MAX_ENTRY or _PROSE_START.match(text) or len(_CITATION.findall(text)) > MAX_CITATIONS:
+        return False
+    if _CAPTION.match(text):
+        return False
+    has_author = _AUTHOR.match(text) is not None
+    if not (has_author or _CORPORATE_AUTHOR.match(text) or _AUTHORS_WITHOUT_INITIALS.match(text)):
+        return False
+    marks = [pattern.search(text) is not None for pattern in _PUBLICATION]
+    if sum(marks) >= MIN_MARKS:
+        return _ANY_YEAR.search(text) is not None
+    if has_author:
+        return any(marks) and _YEAR_OF_ENTRY.search(text) is not None
+    return any(marks[:2]) and _CORPORATE_AUTHOR.match(text) is not None
+
+
+def begins_like_entry(text: str) -> bool:
+    """Return whether a line begins as entries of a list of references do: with a number in brackets or an author."""
+    return any(pattern.match(text) for pattern in (_BRACKETED, _AUTHOR, _AUTHORS_WITHOUT_INITIALS))
+
+
+def leave_out_references(blocks: Sequence[Block]) -> tuple[list[Block], tuple[LeftOut, ...]]:
+    """Return the blocks that are no entries of lists of references, and the number of entries with their pages.
+
+    A list is what stands under a heading such as "References" (prose after the last entry is no part of it), the
+    entries after a paragraph that is such a title, or at least :data:`MIN_ENTRIES` entries one after the other.
+
+    Args:
+        blocks: Blocks of one document in reading order.
+    """
+    entries = [any(map(is_references_heading, block.headings)) for block in blocks]
+    looks = [looks_like_entry(block.text) for block in blocks]
+    titles = {index for index, block in enumerate(blocks) if not entries[index] and is_references_heading(block.text)}
+    start = 0
+    while start < len(blocks):
+        end = start
+        while end < len(blocks) and entries[end] == entries[start]:
+            end += 1
+        if entries[start]:
+            _keep_prose(blocks, looks, entries, start, end)
+        else:
+            _mark_runs(looks, entries, start, end)
+        start = end
+    for title in titles:
+        _mark_after_title(blocks, looks, entries, title)
+    left_out = {title for title in titles if title + 1 < len(blocks) and entries[title + 1]}
+    others = [block for index, block in enumerate(blocks) if not entries[index] and index not in left_out]
+    pages = {block.page for block, is_entry in zip(blocks, entries, strict=True) if is_entry and block.page is not None}
+    n_entries = sum(entries)
+    return others, (LeftOut(KIND, n_entries, tuple(sorted(pages))),) if n_entries else ()
+
+
+def _keep_prose(blocks: Sequence[Block], looks: Sequence[bool], entries: list[bool], start: int, end: int) -> None:
+    """Unmark the prose after the last entry under a heading, and all blocks of a section that may be another one."""
+    is_sure = any(_SURE_HEADING.fullmatch(heading.strip(" *_#")) for heading in blocks[start].headings)
+    positions = [index for index in range(start, end) if looks[index]]
+    for index in range(positions[-1] + 1 if positions else start, end):
+        entries[index] = (is_sure or bool(positions)) and not _reads_like_prose(blocks[index].text)
+
+
+def _reads_like_prose(text: str) -> bool:
+    """Return whether a paragraph is sentences, mostly of words in lower case, that begin with no author."""
+    words = _WORD.findall(text)
+    n_lower = sum(word[0].islower() for word in words)
+    is_text = len(words) >= FEWEST_WORDS_OF_PROSE and n_lower >= LOWER_CASE_SHARE * len(words) and text[-1] in ".!?:)"
+    begins_apart = begins_like_entry(text) or not text[0].isalnum()
+    return len(text) > MAX_ENTRY or (is_text and not begins_apart and not any(p.search(text) for p in _PUBLICATION[:2]))
+
+
+def _mark_after_title(blocks: Sequence[Block], looks: Sequence[bool], entries: list[bool], title: int) -> None:
+    """Mark the entries after a paragraph such as "References", with at most two other blocks between two of them."""
+    last = title
+    for index in range(title + 1, len(blocks)):
+        is_other_section = blocks[index].headings != blocks[title].headings or _TITLE.fullmatch(blocks[index].text)
+        if is_other_section or index - last > MAX_GAP + 1:
+            break
+        last = index if looks[index] else last
+    entries[title + 1 : last + 1] = [True] * (last - title)
+
+
+def _mark_runs(looks: Sequence[bool], entries: list[bool], start: int, end: int) -> None:
+    """Mark entries that follow one another without a heading; a single block between two entries joins them."""
+    index = start
+    while index < end:
+        if not looks[index]:
+            index += 1
+            continue
+        stop = index + 1
+        while stop < end and (looks[stop] or (stop + 1 < end and looks[stop + 1] and looks[stop - 1])):
+            stop += 1
+        if sum(looks[index:stop]) >= MIN_ENTRIES:
+            entries[index:stop] = [True] * (stop - index)
+        index = stop
