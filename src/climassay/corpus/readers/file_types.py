@@ -34,7 +34,7 @@ class Reader:
 READERS: Registry[Reader] = Registry(
     "reader",
     "climassay.readers",
-    [f"climassay.corpus.readers.{name}" for name in ("pdf", "html", "markdown", "text", "archives", "tables")],
+    [f"climassay.corpus.readers.{name}" for name in ("pdf", "html", "markdown", "text", "archives", "word", "tables")],
 )
 """By kind of file."""
 

@@ -1,0 +1,567 @@
+"""Read Word files: reduce their XML to text, tables and headings, let mammoth make HTML of it, and read that as a page.
+
+Readers see the result of fields, insertions and the new place of moved text; they do not see deletions, hidden text,
+comments or field codes. The same holds here, and what is left out is counted.
+"""
+
+import io
+import posixpath
+import re
+import xml.etree.ElementTree as ET
+import zipfile
+import zlib
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import pairwise
+
+import mammoth
+from mammoth.docx.dingbats import dingbats
+from selectolax.lexbor import LexborHTMLParser
+
+from climassay.corpus.documents import Block, Document, LeftOut, ReadOptions
+from climassay.corpus.readers.archives import check_unpacked, read_xml
+from climassay.corpus.readers.cleaning import clean, document_id
+from climassay.corpus.readers.file_types import reader
+from climassay.corpus.readers.html import html_blocks
+from climassay.corpus.readers.word_equations import MATH, equation_text
+from climassay.errors import DocumentError
+
+_WORD = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
+_COMPATIBILITY = "{http://schemas.openxmlformats.org/markup-compatibility/2006}"
+_DRAWING = "{http://schemas.openxmlformats.org/drawingml/2006/"
+_OLE_OBJECT = "{urn:schemas-microsoft-com:office:office}OLEObject"
+_STRICT = re.compile(r"http://purl\.oclc\.org/ooxml/(\w+)/")
+_HEADING = re.compile(
+    r"(?:heading|überschrift|titre|título|titolo|kop|rubrik|overskrift|otsikko|nagłówek|заголовок|标题|見出し) ?(\d)",
+    re.IGNORECASE,
+)
+_CONTENTS = re.compile(r"(?:toc|inhaltsverzeichnis|verzeichnis|tm|tdc|目录) ?\d|table of figures", re.IGNORECASE)
+_EQUATION_FIELD = re.compile(r"\s*EQ\s", re.IGNORECASE)
+_PRIVATE = range(0xE000, 0xF900)
+_UNWRAPPED = frozenset(
+    _WORD + name
+    for name in (
+        *("hyperlink", "fldSimple", "smartTag", "customXml", "ins", "moveTo", "dir", "bdo", "sdt", "sdtContent"),
+        *("ruby", "rubyBase"),
+    )
+)
+_KEPT = frozenset(_WORD + name for name in ("t", "noBreakHyphen", "fldChar", "instrText"))
+_SPACES = {_WORD + name: tag for tag, names in {"br": ("br", "cr"), "tab": ("tab", "ptab")}.items() for name in names}
+_COUNTED = {
+    f"{_WORD}del": "tracked deletions",
+    f"{_WORD}commentReference": "comments",
+    f"{_WORD}altChunk": "embedded files",
+    f"{_WORD}subDoc": "embedded files",
+}
+_DRAWN = {
+    f"{_DRAWING}chart}}chart": "charts",
+    "{http://schemas.microsoft.com/office/drawing/2014/chartex}chart": "charts",
+    f"{_DRAWING}diagram}}relIds": "diagrams",
+    f"{_DRAWING}picture}}pic": "pictures",
+    "{urn:schemas-microsoft-com:vml}imagedata": "pictures",
+    f"{_DRAWING}main}}t": "texts in drawings",
+}
+_NOTE_MARK = "\ufdd0"
+"""Noncharacter before the text of a footnote on its way through HTML."""
+_CODE_POINT = re.compile(r"[0-9A-Fa-f]{1,4}")
+_IS_JOINED = "is-joined"
+_CELL_STYLE = "ClimassayCell"
+_STYLE_MAP = f"p.{_CELL_STYLE} =>"
+"""The only paragraph of a cell gets no element of its own, which would make the table look like a layout."""
+MAX_NESTING = 150
+"""Elements within each other; files that people make stay below 80."""
+MAX_COLUMNS = 1000
+"""Most columns that a cell may span, as in HTML."""
+MAX_HEADING_LENGTH = 250
+"""Longer paragraphs are text, even in the style of a heading."""
+_MAX_BASED_ON = 20
+
+
+@reader("docx", ".docx", ".docm")
+def read_docx(data: bytes, source: str, options: ReadOptions) -> Document:
+    """Read a Word file into paragraphs and rows of tables under their headings, footnotes after their paragraph.
+
+    Left out and counted: hidden text, tracked deletions, comments, headers and footers, the entries of a table of
+    contents, pictures, charts, embedded files, and equations that are stored as pictures.
+
+    Raises:
+        DocumentError: Not a Word file, damaged, encrypted, without text, nested too deeply, or larger than allowed when
+            unpacked.
+    """
+    try:
+        with zipfile.ZipFile(io.BytesIO(data)) as file:
+            check_unpacked(sum(entry.file_size for entry in file.infolist()), len(data), source, options)
+            package = _Package(file, source)
+            simplifier = _Simplifier(package)
+            body = simplifier.simplify()
+            left_out = simplifier.left_out
+            title = package.title or simplifier.title
+    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, OSError, RuntimeError, ValueError):
+        raise DocumentError(f"{source} is not a readable Word file (damaged, truncated or encrypted).") from None
+    blocks = _read_body(body, source)
+    if not blocks:
+        raise DocumentError(f"{source} has no text in its paragraphs.")
+    return Document(
+        id=document_id(source, data),
+        title=options.title or title or source.rsplit(".", 1)[0],
+        source=source,
+        blocks=tuple(blocks),
+        media="docx",
+        left_out=tuple(LeftOut(kind, count) for kind, count in left_out.items() if count),
+    )
+
+
+def _read_body(body: ET.Element, source: str) -> list[Block]:
+    document = ET.Element(f"{_WORD}document")
+    document.append(body)
+    reduced = io.BytesIO()
+    with zipfile.ZipFile(reduced, "w") as file:
+        file.writestr("word/document.xml", ET.tostring(document, "utf-8"))
+    try:
+        markup = mammoth.convert_to_html(reduced, style_map=_STYLE_MAP, include_embedded_style_map=False).value
+    except RecursionError:
+        raise DocumentError(f"{source} was not read: its tables are nested in each other, as in attacks.") from None
+    return [
+        replace(block, text=block.text.replace(_NOTE_MARK, "").strip(), footnote=True)
+        if block.text.startswith(_NOTE_MARK)
+        else block
+        for block in html_blocks(LexborHTMLParser(f"<html><body>{markup}</body></html>"))
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class _Style:
+    """Properties of a style of paragraphs or characters."""
+
+    name: str
+    based_on: str | None
+    outline_level: int | None
+    vertical: str | None
+    """``superscript``, ``subscript``, ``baseline``, or None."""
+    hidden: bool | None
+
+
+class _Package:
+    """The parts of a Word file, found by their relationships; Strict files are given the usual namespaces."""
+
+    def __init__(self, file: zipfile.ZipFile, source: str) -> None:
+        self.source = source
+        self._file = file
+        self._names = set(file.namelist())
+        self._document = self._targets("_rels/.rels", "").get("officeDocument", ["word/document.xml"])[0]
+        folder, name = posixpath.split(self._document)
+        self._related = self._targets(posixpath.join(folder, "_rels", f"{name}.rels"), folder)
+
+    def part(self, kind: str) -> ET.Element | None:
+        """Return a part that belongs to the document, such as ``footnotes``, or None if there is none."""
+        names = [*self._related.get(kind, []), posixpath.join(posixpath.dirname(self._document), f"{kind}.xml")]
+        found = next((name for name in names if name in self._names), None)
+        return None if found is None else self._read(found)
+
+    @cached_property
+    def body(self) -> ET.Element:
+        """The text of the document."""
+        found = self._read(self._document).find(f"{_WORD}body")
+        return ET.Element(f"{_WORD}body") if found is None else found
+
+    @cached_property
+    def title(self) -> str:
+        """The title among the file's properties."""
+        if "docProps/core.xml" not in self._names:
+            return ""
+        return clean(self._read("docProps/core.xml").findtext("{http://purl.org/dc/elements/1.1/}title") or "")
+
+    @cached_property
+    def styles(self) -> dict[str, _Style]:
+        """Styles by id. Ids are in the language of the program, the names of the usual styles in English."""
+        root = self.part("styles")
+        elements = [] if root is None else root.findall(f"{_WORD}style")
+        return {element.get(f"{_WORD}styleId", ""): _read_style(element) for element in elements}
+
+    @property
+    def n_running_texts(self) -> int:
+        """Number of headers and footers that have text."""
+        names = {name for kind in ("header", "footer") for name in self._related.get(kind, []) if name in self._names}
+        return sum(_has_text(self._read(name)) for name in names)
+
+    def _read(self, name: str) -> ET.Element:
+        root = read_xml(self._file, name, self.source, "a Word")
+        _check_nesting(root, self.source)
+        if _STRICT.search(root.tag):
+            for element in root.iter():
+                element.tag = _transitional(element.tag)
+                element.attrib = {_transitional(key): value for key, value in element.attrib.items()}
+        return root
+
+    def _targets(self, name: str, folder: str) -> dict[str, list[str]]:
+        """Return the names of parts by the last word of their relationship's type."""
+        targets: dict[str, list[str]] = {}
+        if name in self._names:
+            for element in read_xml(self._file, name, self.source, "a Word"):
+                target = posixpath.normpath(posixpath.join("/", folder, element.get("Target", ""))).lstrip("/")
+                if target in self._names:
+                    targets.setdefault(element.get("Type", "").rsplit("/", 1)[-1], []).append(target)
+        return targets
+
+
+def _transitional(name: str) -> str:
+    return _STRICT.sub(r"http://schemas.openxmlformats.org/\1/2006/", name)
+
+
+def _check_nesting(root: ET.Element, source: str) -> None:
+    """Refuse an element whose descendants lie deeper within each other than :data:`MAX_NESTING`.
+
+    Raises:
+        DocumentError: They do.
+    """
+    level, depth = [root], 0
+    while level:
+        level, depth = [child for element in level for child in element], depth + 1
+        if depth > MAX_NESTING:
+            raise DocumentError(
+                f"{source} was not read: more than {MAX_NESTING} of its elements are within each other, as in attacks."
+            )
+
+
+def _read_style(element: ET.Element) -> _Style:
+    level = _value(element, "pPr/outlineLvl")
+    return _Style(
+        name=_value(element, "name") or "",
+        based_on=_value(element, "basedOn"),
+        outline_level=int(level) if level and level.isdecimal() else None,
+        vertical=_vertical(element.find(f"{_WORD}rPr")),
+        hidden=_switch(element.find(f"{_WORD}rPr")),
+    )
+
+
+def _value(element: ET.Element, path: str) -> str | None:
+    found = element.find("/".join(_WORD + name for name in path.split("/")))
+    return None if found is None else found.get(f"{_WORD}val")
+
+
+def _vertical(properties: ET.Element | None) -> str | None:
+    """Return the vertical alignment of a run, also of one that is only set higher or lower."""
+    if properties is None:
+        return None
+    position = _value(properties, "position")
+    if (alignment := _value(properties, "vertAlign")) is not None or position is None:
+        return alignment
+    try:
+        half_points = int(position)
+    except ValueError:
+        return None
+    return "superscript" if half_points >= 4 else "subscript" if half_points <= -4 else None
+
+
+def _switch(properties: ET.Element | None) -> bool | None:
+    """Return whether the properties of a run hide it, or None if they do not say."""
+    hidden = None if properties is None else properties.find(f"{_WORD}vanish")
+    return None if hidden is None else hidden.get(f"{_WORD}val") not in ("0", "false", "off")
+
+
+def _has_text(element: ET.Element) -> bool:
+    texts = (f"{_WORD}t", f"{MATH}t")
+    return any((part.text or "").strip() for tag in texts for part in element.iter(tag))
+
+
+def _new(tag: str, children: Iterable[ET.Element] = (), **attributes: str) -> ET.Element:
+    element = ET.Element(_WORD + tag, {_WORD + name: value for name, value in attributes.items()})
+    element.extend(children)
+    return element
+
+
+def _text_run(text: str, vertical: str | None = None) -> ET.Element:
+    run = _new("r", [_new("rPr", [_new("vertAlign", val=vertical)])] if vertical else [])
+    ET.SubElement(run, f"{_WORD}t").text = text
+    return run
+
+
+def _set_before(paragraph: ET.Element, style: str) -> None:
+    paragraph.insert(0, _new("pPr", [_new("pStyle", val=style)]))
+
+
+class _Simplifier:
+    """Rewrites the body of a document with the few elements that carry text, and counts what it leaves out."""
+
+    def __init__(self, package: _Package) -> None:
+        self.left_out: Counter[str] = Counter()
+        self.title = ""
+        """Text of the first paragraph in the style of a title."""
+        self._package = package
+        self._styles = package.styles
+        self._notes = {
+            (kind, note.get(f"{_WORD}id")): note
+            for kind in ("footnote", "endnote")
+            for note in (package.part(f"{kind}s") or ())
+            if note.get(f"{_WORD}type") in (None, "normal")
+        }
+        self._table_depth = 0
+        self._paragraph_styles: list[_Style] = []
+        self._waiting_boxes: list[ET.Element] = []
+        self._waiting_notes: list[ET.Element] = []
+
+    def simplify(self) -> ET.Element:
+        """Return the body; its paragraphs have at most a style, its runs at most a vertical alignment."""
+        body = _new("body", self._rewrite_all(self._package.body))
+        self._drop_field_codes(body)
+        for container in (body, *body.iter(f"{_WORD}tc")):
+            _join_paragraphs(container)
+        for paragraph in body.findall(f"{_WORD}p"):
+            if paragraph.find(f"{_WORD}pPr") is not None and len(_plain(paragraph)) > MAX_HEADING_LENGTH:
+                del paragraph[0]
+        self.left_out["headers and footers"] += self._package.n_running_texts
+        return body
+
+    def _rewrite_all(self, elements: Iterable[ET.Element]) -> list[ET.Element]:
+        return [part for element in elements for part in self._rewrite(element)]
+
+    def _rewrite(self, element: ET.Element) -> list[ET.Element]:
+        tag = element.tag
+        if tag == f"{_WORD}r":
+            return self._run(element)
+        if tag in _KEPT:
+            return [element]
+        if tag == f"{_WORD}p":
+            return self._paragraph(element)
+        if tag in _UNWRAPPED:
+            return self._rewrite_all(element)
+        if tag in _SPACES:
+            return [_new(_SPACES[tag])]
+        if tag in (f"{MATH}oMath", f"{MATH}oMathPara"):
+            return [_text_run(f" {equation_text(element)} ")]
+        if tag == f"{_COMPATIBILITY}AlternateContent":
+            return self._rewrite_all(_choose_branch(element))
+        if tag == f"{_WORD}tbl":
+            return self._table(element)
+        if tag in (f"{_WORD}drawing", f"{_WORD}pict", f"{_WORD}object", f"{_WORD}txbxContent"):
+            self._draw(element)
+        elif tag in _COUNTED and (tag != f"{_WORD}del" or element.find(f".//{_WORD}delText") is not None):
+            self.left_out[_COUNTED[tag]] += 1
+        return []
+
+    def _style_chain(self, style_id: str | None) -> Iterator[_Style]:
+        for _ in range(_MAX_BASED_ON):
+            style = self._styles.get(style_id or "")
+            if style is None:
+                return
+            yield style
+            style_id = style.based_on
+
+    def _paragraph(self, element: ET.Element) -> list[ET.Element]:
+        chain = list(self._style_chain(_value(element, "pPr/pStyle")))
+        if any(_CONTENTS.fullmatch(style.name) for style in chain):
+            self.left_out["entries of the table of contents"] += 1
+            return []
+        n_hidden = self.left_out["paragraphs with hidden text"]
+        boxes, self._waiting_boxes = self._waiting_boxes, []
+        styles, self._paragraph_styles = self._paragraph_styles, chain
+        parts = self._rewrite_all(element)
+        # Runs are counted while they are read, paragraphs are what users see.
+        self.left_out["paragraphs with hidden text"] = min(self.left_out["paragraphs with hidden text"], n_hidden + 1)
+        paragraph = _new("p", parts)
+        if not self.title and chain and chain[0].name.lower() == "title":
+            self.title = clean(_plain(paragraph))
+        level = _heading_level(element, chain)
+        if level and not self._table_depth:
+            _set_before(paragraph, f"Heading{level}")
+        if element.find(f"{_WORD}pPr/{_WORD}rPr/{_WORD}del") is not None:
+            paragraph.set(_IS_JOINED, "1")
+        results = [paragraph, *self._waiting_boxes]
+        self._waiting_boxes, self._paragraph_styles = boxes, styles
+        return results + self._flush_notes()
+
+    def _flush_notes(self) -> list[ET.Element]:
+        """Return the notes of the paragraph or table that has just ended; those of a table's cells wait for its end."""
+        if self._table_depth:
+            return []
+        notes, self._waiting_notes = self._waiting_notes, []
+        return notes
+
+    def _run(self, element: ET.Element) -> list[ET.Element]:
+        properties = element.find(f"{_WORD}rPr")
+        style_id = None if properties is None else _value(properties, "rStyle")
+        chain = [*self._style_chain(style_id), *self._paragraph_styles]
+        hidden = _switch(properties)
+        if hidden is None:
+            hidden = next((style.hidden for style in chain if style.hidden is not None), False)
+        if hidden:
+            self.left_out["paragraphs with hidden text"] += _has_text(element)
+            return []
+        vertical = _vertical(properties) or next((style.vertical for style in chain if style.vertical), None)
+        fonts = None if properties is None else properties.find(f"{_WORD}rFonts")
+        font = None if fonts is None else fonts.get(f"{_WORD}ascii") or fonts.get(f"{_WORD}hAnsi")
+        run = _new("r", [_new("rPr", [_new("vertAlign", val=vertical)])] if vertical else [])
+        for child in element:
+            if child.tag == f"{_WORD}sym":
+                code = child.get(f"{_WORD}char", "")
+                character = chr(int(code, 16)) if _CODE_POINT.fullmatch(code) else ""
+                run.append(self._symbols(character, child.get(f"{_WORD}font")))
+            elif child.tag == f"{_WORD}t" and font in _SYMBOL_FONTS:
+                run.append(self._symbols(child.text or "", font))
+            elif child.tag in (f"{_WORD}footnoteReference", f"{_WORD}endnoteReference"):
+                self._note(child)
+                if child.get(f"{_WORD}customMarkFollows") in ("1", "true", "on"):
+                    break
+            else:
+                run.extend(self._rewrite(child))
+        return [run]
+
+    def _symbols(self, text: str, font: str | None) -> ET.Element:
+        """Return characters of a symbol font as the Unicode characters that look like them."""
+        written = ""
+        for character in text:
+            code = ord(character)
+            known = dingbats.get((font, code)) or (dingbats.get((font, code & 0xFF)) if code in _PRIVATE else None)
+            if known:
+                written += chr(known)
+            elif code in _PRIVATE:
+                self.left_out["symbols without a Unicode character"] += 1
+            else:
+                written += character
+        result = _new("t")
+        result.text = written
+        return result
+
+    def _note(self, reference: ET.Element) -> None:
+        kind = reference.tag.removeprefix(_WORD).removesuffix("Reference")
+        note = self._notes.pop((kind, reference.get(f"{_WORD}id")), None)
+        if note is None:
+            return
+        outer, self._waiting_notes = self._waiting_notes, []
+        depth, self._table_depth = self._table_depth, 0
+        parts = self._rewrite_all(note)
+        for part in parts:
+            if part.tag == f"{_WORD}p":
+                part.insert(0, _text_run(_NOTE_MARK))
+        self._table_depth = depth
+        self._waiting_notes = [*outer, *parts]
+
+    def _draw(self, element: ET.Element) -> None:
+        """Put the text boxes of a drawing after the paragraph that it belongs to, and count its other parts."""
+        if element.tag == f"{_WORD}txbxContent":
+            waiting, self._waiting_boxes = self._waiting_boxes, []
+            parts = self._rewrite_all(element)
+            self._waiting_boxes = waiting + parts
+            return
+        is_equation = any(ole.get("ProgID", "").startswith("Equation") for ole in element.iter(_OLE_OBJECT))
+        if is_equation:
+            self.left_out["equations stored as pictures"] += 1
+            return
+        for child in element:
+            if child.tag in _DRAWN:
+                self.left_out[_DRAWN[child.tag]] += 1
+            elif child.tag == f"{_COMPATIBILITY}AlternateContent":
+                for part in _choose_branch(child):
+                    self._draw(part)
+            else:
+                self._draw(child)
+
+    def _table(self, element: ET.Element) -> list[ET.Element]:
+        rows = list(_descend(element, f"{_WORD}tr"))
+        cells = [cell for row in rows for cell in _descend(row, f"{_WORD}tc")]
+        if len(cells) == 1:  # a box around text
+            return self._rewrite_all(cells[0])
+        present = [row for row in rows if row.find(f"{_WORD}trPr/{_WORD}del") is None]
+        self.left_out["tracked deletions"] += len(rows) - len(present)
+        self._table_depth += 1
+        table = _new("tbl", map(self._row, present))
+        self._table_depth -= 1
+        return [table, *self._flush_notes()]
+
+    def _row(self, element: ET.Element) -> ET.Element:
+        row = _new("tr")
+        if (header := element.find(f"{_WORD}trPr/{_WORD}tblHeader")) is not None:
+            row.append(_new("trPr", [header]))
+        if n_before := _count(_value(element, "trPr/gridBefore")):
+            row.append(_cell(n_before))
+        for source in _descend(element, f"{_WORD}tc"):
+            n_columns = _count(_value(source, "tcPr/gridSpan")) or 1
+            merge = source.find(f"{_WORD}tcPr/{_WORD}vMerge")
+            cell = _cell(n_columns, [] if merge is None else [merge])
+            parts = self._rewrite_all(source)
+            filled = [part for part in parts if part.tag != f"{_WORD}p" or len(part)]
+            if len(filled) == 1 and filled[0].tag == f"{_WORD}p":
+                _set_before(filled[0], _CELL_STYLE)
+            cell.extend(filled)
+            row.append(cell)
+        return row
+
+    def _drop_field_codes(self, body: ET.Element) -> None:
+        """Remove the codes of fields that begin and end, so that their results stay; others are left as they are."""
+        runs = list(body.iter(f"{_WORD}r"))
+        parts = [(run, child) for run in runs for child in run]
+        changes = [0] * (len(parts) + 1)
+        fields: list[tuple[int, int | None]] = []
+        for index, (_, child) in enumerate(parts):
+            kind = child.get(f"{_WORD}fldCharType") if child.tag == f"{_WORD}fldChar" else None
+            if kind == "begin":
+                fields.append((index, None))
+            elif kind == "separate" and fields:
+                fields[-1] = (fields[-1][0], index)
+            elif kind == "end" and fields:
+                begin, separate = fields.pop()
+                changes[begin] += 1
+                changes[(index if separate is None else separate) + 1] -= 1
+        level = 0
+        for (run, child), change in zip(parts, changes, strict=False):
+            level += change
+            is_code = child.tag == f"{_WORD}instrText"
+            if is_code and _EQUATION_FIELD.match(child.text or ""):
+                self.left_out["equations stored as fields"] += 1
+            if level > 0 or is_code or child.tag == f"{_WORD}fldChar":
+                run.remove(child)
+
+
+_SYMBOL_FONTS = frozenset(font for font, _ in dingbats)
+
+
+def _choose_branch(alternatives: ET.Element) -> ET.Element:
+    """Return the branch of a drawing for old programs if it has text, otherwise the first branch that has."""
+    branches = [*alternatives.findall(f"{_COMPATIBILITY}Fallback"), *alternatives.findall(f"{_COMPATIBILITY}Choice")]
+    empty = ET.Element(f"{_COMPATIBILITY}Fallback")
+    return next(filter(_has_text, branches), branches[-1] if branches else empty)
+
+
+def _descend(element: ET.Element, tag: str) -> Iterator[ET.Element]:
+    """Give the rows of a table or the cells of a row, also those within content controls and insertions."""
+    for child in element:
+        if child.tag == tag:
+            yield child
+        elif child.tag in _UNWRAPPED:
+            yield from _descend(child, tag)
+
+
+def _cell(n_columns: int, properties: Iterable[ET.Element] = ()) -> ET.Element:
+    return _new("tc", [_new("tcPr", [_new("gridSpan", val=str(min(n_columns, MAX_COLUMNS))), *properties])])
+
+
+def _count(value: str | None) -> int:
+    return int(value) if value and value.isdecimal() else 0
+
+
+def _heading_level(paragraph: ET.Element, chain: list[_Style]) -> int | None:
+    """Return the level from 1 to 6 of a heading, by its outline level, its style, or one that its style is based on."""
+    own = _value(paragraph, "pPr/outlineLvl")
+    outline = _count(own) if own else None
+    for style in chain:
+        if match := _HEADING.fullmatch(style.name):
+            return min(max(int(match[1]), 1), 6)
+        outline = style.outline_level if outline is None else outline
+    return min(outline + 1, 6) if outline is not None and outline < 9 else None
+
+
+def _plain(paragraph: ET.Element) -> str:
+    return "".join(text.text or "" for text in paragraph.iter(f"{_WORD}t"))
+
+
+def _join_paragraphs(container: ET.Element) -> None:
+    """Put the content of paragraphs whose end is a tracked deletion before that of the paragraph that follows."""
+    parts = list(container)
+    for part, following in pairwise(parts):
+        if part.tag == following.tag == f"{_WORD}p" and part.get(_IS_JOINED):
+            content = [child for child in part if child.tag != f"{_WORD}pPr"]
+            start = len(following.findall(f"{_WORD}pPr"))
+            following[start:start] = content
+            container.remove(part)
