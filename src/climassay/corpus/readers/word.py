@@ -18,13 +18,12 @@ from itertools import pairwise
 
 import mammoth
 from mammoth.docx.dingbats import dingbats
-from selectolax.lexbor import LexborHTMLParser
 
 from climassay.corpus.documents import Block, Document, LeftOut, ReadOptions
 from climassay.corpus.readers.archives import check_unpacked, read_xml
 from climassay.corpus.readers.cleaning import clean, document_id
 from climassay.corpus.readers.file_types import reader
-from climassay.corpus.readers.html import html_blocks
+from climassay.corpus.readers.html import read_html_text
 from climassay.corpus.readers.word_equations import MATH, equation_text
 from climassay.errors import DocumentError
 
@@ -100,7 +99,7 @@ def read_docx(data: bytes, source: str, options: ReadOptions) -> Document:
             title = package.title or simplifier.title
     except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, OSError, RuntimeError, ValueError):
         raise DocumentError(f"{source} is not a readable Word file (damaged, truncated or encrypted).") from None
-    blocks = _read_body(body, source)
+    blocks, left_out_of_html = _read_body(body, source, references=options.references)
     if not blocks:
         raise DocumentError(f"{source} has no text in its paragraphs.")
     return Document(
@@ -109,11 +108,12 @@ def read_docx(data: bytes, source: str, options: ReadOptions) -> Document:
         source=source,
         blocks=tuple(blocks),
         media="docx",
-        left_out=tuple(LeftOut(kind, count) for kind, count in left_out.items() if count),
+        left_out=(*left_out_of_html, *(LeftOut(kind, count) for kind, count in left_out.items() if count)),
     )
 
 
-def _read_body(body: ET.Element, source: str) -> list[Block]:
+def _read_body(body: ET.Element, source: str, *, references: bool) -> tuple[list[Block], tuple[LeftOut, ...]]:
+    """Return the blocks of a simplified body, notes marked as such, and what the reader of web pages left out."""
     document = ET.Element(f"{_WORD}document")
     document.append(body)
     reduced = io.BytesIO()
@@ -123,12 +123,13 @@ def _read_body(body: ET.Element, source: str) -> list[Block]:
         markup = mammoth.convert_to_html(reduced, style_map=_STYLE_MAP, include_embedded_style_map=False).value
     except RecursionError:
         raise DocumentError(f"{source} was not read: its tables are nested in each other, as in attacks.") from None
+    blocks, left_out = read_html_text(markup, source, references=references)
     return [
         replace(block, text=block.text.replace(_NOTE_MARK, "").strip(), footnote=True)
         if block.text.startswith(_NOTE_MARK)
         else block
-        for block in html_blocks(LexborHTMLParser(f"<html><body>{markup}</body></html>"))
-    ]
+        for block in blocks
+    ], left_out
 
 
 @dataclass(frozen=True, slots=True)
