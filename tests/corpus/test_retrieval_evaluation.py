@@ -315,7 +315,7 @@ def test_reading_labelled_questions(tmp_path, name, content):
         (b'{"question": "x", "passage": "too short"}', "fewer than 5 words"),
         (b'{"question": ', "line 1 is not valid JSON"),
         (b'{"question": "x", "passage": "the ice melts in the sun"}\n3', "entry 2 is not an object"),
-        (b"\xff\xfe", "not UTF-8"),
+        (b"\xff\xfe\x00", "save it as UTF-8"),
         (b"\x1f\x8bxx", "cannot be read"),
     ],
 )

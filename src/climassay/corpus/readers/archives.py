@@ -1,4 +1,4 @@
-"""Read EPUB books (web pages in a zip) and Word files (a zip whose main part is one XML document of paragraphs)."""
+"""Read EPUB books, which are web pages in a zip; bounds for whatever is read from a zip."""
 
 import io
 import posixpath

@@ -1,11 +1,8 @@
 """Read tables whose rows are paragraphs: CSV, TSV, JSON, JSON lines and Parquet."""
 
-import csv
-import io
 import json
 import math
 import re
-import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import PurePath
@@ -18,6 +15,7 @@ from climassay.corpus.readers.markdown import markdown_blocks
 from climassay.corpus.readers.text import decode, paragraphs
 from climassay.errors import DocumentError
 from climassay.io import parse_json, read_parquet
+from climassay.io.delimited import read_delimited
 
 # Usual names, best first; compared without case, spaces and punctuation.
 _USUAL_NAMES: dict[str, tuple[str, ...]] = {
@@ -71,6 +69,8 @@ def find_layout(names: Sequence[str], chosen: TableColumns, source: str) -> Tabl
 Row = Mapping[str, Any]
 LISTED_ROWS = 5
 """So many bad rows are named one by one, the rest counted."""
+MAX_QUOTED = 60
+"""Characters of a line that a message repeats."""
 _MARKDOWN = re.compile(r"\]\(\S+?\)|^#{1,6} |^```|\$\$", re.MULTILINE)
 _NAME_SUFFIXES = (".pdf", ".ipynb", ".html", ".htm", ".md", ".txt", ".docx")
 
@@ -180,19 +180,19 @@ def _blocks(row: Row, layout: TableColumns) -> Iterator[Block]:
 
 
 def _read_csv(data: bytes, source: str, delimiter: str | None = None) -> Table:
-    text = decode(data, source)
-    header = text.split("\n", 1)[0]
-    if delimiter is None:
-        delimiter = max(",;\t|", key=header.count)
-    limit = csv.field_size_limit(sys.maxsize)
     try:
-        reader = csv.DictReader(io.StringIO(text, newline=""), delimiter=delimiter, restkey="")
-        rows: list[Row] = list(reader)
-    except csv.Error as error:
+        table = read_delimited(decode(data, source), delimiter)
+    except ValueError as error:
         raise DocumentError(f"{source} is not a readable table ({error}).") from None
-    finally:
-        csv.field_size_limit(limit)
-    return Table([name for name in reader.fieldnames or [] if name], rows, [])
+    problems = []
+    if table.lines_above:
+        first = table.lines_above[0][:MAX_QUOTED]
+        problems.append(
+            f"{len(table.lines_above)} lines above the header of {source} were left out, the first is {first!r}."
+        )
+    if table.overlong:
+        problems.append(f"{source}: {table.overlong_sentence()} They were left out.")
+    return Table(table.names, table.rows, problems)
 
 
 def _read_jsonl(data: bytes, source: str) -> Table:

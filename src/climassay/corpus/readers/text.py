@@ -1,12 +1,8 @@
 """Read plain text: find its encoding, its pages, and the paragraphs behind hard-wrapped lines."""
 
-import codecs
 import re
 from collections import Counter
-from contextlib import suppress
 from pathlib import PurePath
-
-import webencodings
 
 from climassay.corpus.documents import Block, Document, LeftOut, ReadOptions, merge_left_out
 from climassay.corpus.readers.cleaning import (
@@ -20,33 +16,18 @@ from climassay.corpus.readers.cleaning import (
 from climassay.corpus.readers.file_types import reader
 from climassay.corpus.readers.references import begins_like_entry, is_references_heading, leave_out_references
 from climassay.errors import DocumentError
+from climassay.io.decoding import decode_text
 
-_BOMS = (
-    (codecs.BOM_UTF8, "utf-8-sig"),
-    (codecs.BOM_UTF32_LE, "utf-32"),
-    (codecs.BOM_UTF32_BE, "utf-32"),
-    (codecs.BOM_UTF16_LE, "utf-16"),
-    (codecs.BOM_UTF16_BE, "utf-16"),
-)
-_STRAY = "climassay.stray-windows-1252"
-"""Name of the handler of decoding errors."""
-_PYTHON_NAMES = {"shift_jis": "cp932", "euc-kr": "cp949", "big5": "big5hkscs", "gbk": "gb18030"}
-"""Python's names of the encodings that the standard calls by the name of a smaller one."""
-FEWEST_UTF8_CHARACTERS = 8
-"""Characters beyond ASCII from which on text that is valid UTF-8 is not in the other encoding that it declares."""
 MARKUP_START = 4096
 """Bytes at the beginning of a page in which its encoding is declared."""
 _META_CHARSET = re.compile(rb"""<meta[^>]+charset\s*=\s*["']?\s*([\w.:-]+)""", re.IGNORECASE)
 _XML_ENCODING = re.compile(rb"""\s*<\?xml[^>]*?\sencoding\s*=\s*["']([\w.:-]+)""")
-SAMPLE = 1 << 16
 SHORTEST_BROKEN = 25
 """A shorter line without a full stop is a heading, not a sentence that a page break cut."""
-MOST_CONTROL_CHARACTERS = 0.02
 FEWEST_PAGES = 3
 """Form feeds count as page breaks from this many pages on."""
 LONGEST_WRAPPED_LINE = 130
 """Lines longer than this are paragraphs of their own, not the lines of a wrapped one."""
-_CONTROL = re.compile("[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f]")
 # A number or a list mark alone is what is left of a table or a page; leaders are those of a table of contents.
 _WORD = re.compile(r"[^\W\d_]{2,}")
 _FIGURES = re.compile(r"\d\D+\d|\d{5}|[%°€$£±+−]")
@@ -60,42 +41,15 @@ _PAGE_NUMBER = re.compile(r"(?:page\s+)?[-–|\s]*(?:\d{1,4}|[ivxl]{1,6})[-–|\
 
 
 def decode(data: bytes, source: str, label: str | None = None) -> str:
-    """Decode text: by its byte order mark, by the declared encoding, as UTF-8 or UTF-16, else as windows-1252.
-
-    Single bytes that are wrong in UTF-8 are read as windows-1252 where most other characters are right.
-
-    Args:
-        data: The text.
-        source: Name of the file, for error messages.
-        label: Name of the encoding that the file declares, read as the Encoding standard of the WHATWG defines it
-            (``iso-8859-1`` and ``latin1`` mean windows-1252).
+    """Decode a document as :func:`climassay.io.decoding.decode_text` does.
 
     Raises:
         DocumentError: The bytes are not text.
     """
-
-    def decoded(encoding: str) -> str:
-        try:
-            return data.decode(encoding)
-        except UnicodeDecodeError:
-            raise DocumentError(f"{source} begins as {encoding} text but is damaged or truncated.") from None
-
-    for bom, encoding in _BOMS:
-        if data.startswith(bom):
-            return _utf8_with_strays(data[len(bom) :]) if encoding == "utf-8-sig" else decoded(encoding)
-    sample = data[:SAMPLE]
-    if b"\0" in sample:
-        even, odd = sample[::2].count(0), sample[1::2].count(0)
-        half = len(sample) / 2
-        if odd > 0.3 * half and even < 0.05 * half:
-            return decoded("utf-16-le")
-        if even > 0.3 * half and odd < 0.05 * half:
-            return decoded("utf-16-be")
-        raise DocumentError(f"{source} is not a text file (it holds binary data).")
-    text = _decode_labelled(data, label) if label else _utf8_with_strays(data)
-    if len(_CONTROL.findall(text[:SAMPLE])) > MOST_CONTROL_CHARACTERS * len(text[:SAMPLE]):
-        raise DocumentError(f"{source} is not a text file (it holds binary data).")
-    return text
+    try:
+        return decode_text(data, label)
+    except ValueError as error:
+        raise DocumentError(f"{source} {error}.") from None
 
 
 def decode_markup(data: bytes, source: str) -> str:
@@ -107,46 +61,6 @@ def decode_markup(data: bytes, source: str) -> str:
     start = data[:MARKUP_START]
     declared = _XML_ENCODING.match(start) or _META_CHARSET.search(start)
     return decode(data, source, declared[1].decode("ascii") if declared else None)
-
-
-def _decode_labelled(data: bytes, label: str) -> str:
-    known = webencodings.lookup(label)
-    name = _PYTHON_NAMES.get(known.name, known.codec_info.name) if known is not None else "utf-8"
-    if name.startswith("utf"):
-        return _utf8_with_strays(data)  # a label that ASCII bytes can spell is not UTF-16
-    with suppress(UnicodeDecodeError):
-        text = data.decode("utf-8")  # a file may have been saved anew since it was labelled
-        if name == "cp1252" or sum(not char.isascii() for char in text) >= FEWEST_UTF8_CHARACTERS:
-            return text
-    with suppress(UnicodeDecodeError):
-        return data.decode(name)
-    return data.decode(name, "replace" if name != "cp1252" else _STRAY)
-
-
-def _utf8_with_strays(data: bytes) -> str:
-    """Decode UTF-8 with single bytes of windows-1252 in it, or windows-1252 if those are the greater part."""
-    try:
-        return data.decode("utf-8")
-    except UnicodeDecodeError:
-        text = data.decode("utf-8", _STRAY)
-    n_high_bytes = sum(data.count(byte) for byte in range(0x80, 0x100))
-    n_characters = sum(not char.isascii() for char in text)
-    # Each character of UTF-8 that is not ASCII has two to four such bytes, each stray is one.
-    return text if n_high_bytes > 1.5 * n_characters else data.decode("cp1252", _STRAY)
-
-
-def _read_stray(error: UnicodeError) -> tuple[str, int]:
-    """Read bytes that are wrong in an encoding as windows-1252; those that it does not define as control characters."""
-    if not isinstance(error, UnicodeDecodeError):
-        raise error
-    byte = error.object[error.start : error.start + 1]
-    try:
-        return byte.decode("cp1252"), error.start + 1
-    except UnicodeDecodeError:
-        return byte.decode("latin-1"), error.start + 1
-
-
-codecs.register_error(_STRAY, _read_stray)
 
 
 @reader("text", ".txt", ".text")

@@ -5,7 +5,6 @@ memory; each reader says in its own words what it wanted of the file.
 """
 
 import contextlib
-import csv
 import errno
 import glob
 import gzip
@@ -22,6 +21,8 @@ from pathlib import Path
 from typing import IO, Any, NamedTuple
 
 from climassay.errors import InputError
+from climassay.io.decoding import decode_text
+from climassay.io.delimited import read_delimited
 from climassay.workspace import mask_at
 
 MOST_BYTES = 512 << 20
@@ -346,10 +347,10 @@ def read_bytes(file: Path) -> bytes:
 
 
 def parse_rows(file: Path, data: bytes) -> Iterator[Row]:
-    """Rows of a table, recognised by its content: Parquet, JSON array, JSON lines, or comma- or tab-separated values.
+    """Rows of a table, recognised by its content: Parquet, JSON array, JSON lines, or delimited text.
 
     Raises:
-        InputError: The content is not one of these, or not UTF-8.
+        InputError: The content is not one of these or not text, or a row has more cells than there are columns.
     """
     if data[:4] == b"PAR1":
         try:
@@ -358,21 +359,19 @@ def parse_rows(file: Path, data: bytes) -> Iterator[Row]:
             raise InputError(f"{file} is not a readable Parquet file: {error}.") from error
         return
     try:
-        text = data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise InputError(f"{file} is not UTF-8 text (byte {error.start}): save it as UTF-8.") from error
+        text = decode_text(data)
+    except ValueError as error:
+        raise InputError(f"{file} {error}: save it as UTF-8.") from error
     if text.lstrip()[:1] in ("{", "["):
         yield from _json_rows(file, text)
         return
-    csv.field_size_limit(2**31 - 1)
-    header = text.partition("\n")[0]
-    delimiter = "\t" if header.count("\t") > header.count(",") else ","
     try:
-        for row in csv.DictReader(io.StringIO(text, newline=""), delimiter=delimiter):
-            # What a row has beyond the header has no name.
-            yield {name: value for name, value in row.items() if name is not None}
-    except csv.Error as error:
+        table = read_delimited(text)
+    except ValueError as error:
         raise InputError(f"{file} is not a readable table: {error}.") from error
+    if table.overlong:
+        raise InputError(f"{file}, {table.overlong_sentence()}")
+    yield from table.rows
 
 
 def _json_rows(file: Path, text: str) -> Iterator[Row]:

@@ -1,0 +1,104 @@
+"""Decode text of unknown or wrongly declared encoding, as browsers do; used for documents and tables of every kind."""
+
+import codecs
+import re
+from contextlib import suppress
+
+import webencodings
+
+_BOMS = (
+    (codecs.BOM_UTF8, "utf-8-sig"),
+    (codecs.BOM_UTF32_LE, "utf-32"),
+    (codecs.BOM_UTF32_BE, "utf-32"),
+    (codecs.BOM_UTF16_LE, "utf-16"),
+    (codecs.BOM_UTF16_BE, "utf-16"),
+)
+_STRAY = "climassay.stray-windows-1252"
+"""Name of the handler of decoding errors."""
+_PYTHON_NAMES = {"shift_jis": "cp932", "euc-kr": "cp949", "big5": "big5hkscs", "gbk": "gb18030"}
+"""Python's names of the encodings that the standard calls by the name of a smaller one."""
+FEWEST_UTF8_CHARACTERS = 8
+"""Characters beyond ASCII from which on text that is valid UTF-8 is not in the other encoding that it declares."""
+SAMPLE = 1 << 16
+MAX_CONTROL_SHARE = 0.02
+"""Share of control characters above which bytes are no text."""
+_CONTROL = re.compile("[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f]")
+
+
+def decode_text(data: bytes, label: str | None = None) -> str:
+    """Decode text: by its byte order mark, by the declared encoding, as UTF-8 or UTF-16, else as windows-1252.
+
+    Single bytes that are wrong in UTF-8 are read as windows-1252 if most other characters are right.
+
+    Args:
+        data: The text.
+        label: Name of the encoding that the file declares, read as the Encoding standard of the WHATWG defines it
+            (``iso-8859-1`` and ``latin1`` mean windows-1252).
+
+    Raises:
+        ValueError: The bytes are not text; the message goes on after the file's name.
+    """
+    for mark, encoding in _BOMS:
+        if data.startswith(mark):
+            is_utf8 = encoding == "utf-8-sig"
+            return _utf8_with_strays(data[len(mark) :]) if is_utf8 else _decode_strictly(data, encoding)
+    sample = data[:SAMPLE]
+    if b"\0" in sample:
+        n_even, n_odd = sample[::2].count(0), sample[1::2].count(0)
+        half = len(sample) / 2
+        if n_odd > 0.3 * half and n_even < 0.05 * half:
+            return _decode_strictly(data, "utf-16-le")
+        if n_even > 0.3 * half and n_odd < 0.05 * half:
+            return _decode_strictly(data, "utf-16-be")
+        raise ValueError("is not a text file (it holds binary data)")
+    text = _decode_labelled(data, label) if label else _utf8_with_strays(data)
+    if len(_CONTROL.findall(text[:SAMPLE])) > MAX_CONTROL_SHARE * len(text[:SAMPLE]):
+        raise ValueError("is not a text file (it holds binary data)")
+    return text
+
+
+def _decode_strictly(data: bytes, encoding: str) -> str:
+    try:
+        return data.decode(encoding)
+    except UnicodeDecodeError:
+        raise ValueError(f"begins as {encoding} text but is damaged or truncated") from None
+
+
+def _decode_labelled(data: bytes, label: str) -> str:
+    known = webencodings.lookup(label)
+    name = _PYTHON_NAMES.get(known.name, known.codec_info.name) if known is not None else "utf-8"
+    if name.startswith("utf"):
+        return _utf8_with_strays(data)  # a label that ASCII bytes can spell is not UTF-16
+    with suppress(UnicodeDecodeError):
+        text = data.decode("utf-8")  # a file may have been saved anew since it was labelled
+        if name == "cp1252" or sum(not char.isascii() for char in text) >= FEWEST_UTF8_CHARACTERS:
+            return text
+    with suppress(UnicodeDecodeError):
+        return data.decode(name)
+    return data.decode(name, "replace" if name != "cp1252" else _STRAY)
+
+
+def _utf8_with_strays(data: bytes) -> str:
+    """Decode UTF-8 with single bytes of windows-1252 in it, or windows-1252 if those are the greater part."""
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError:
+        text = data.decode("utf-8", _STRAY)
+    n_high_bytes = sum(data.count(byte) for byte in range(0x80, 0x100))
+    n_characters = sum(not char.isascii() for char in text)
+    # Each character of UTF-8 that is not ASCII has two to four such bytes, each stray is one.
+    return text if n_high_bytes > 1.5 * n_characters else data.decode("cp1252", _STRAY)
+
+
+def _read_stray(error: UnicodeError) -> tuple[str, int]:
+    """Read bytes that are wrong in an encoding as windows-1252; those that it does not define as control characters."""
+    if not isinstance(error, UnicodeDecodeError):
+        raise error
+    byte = error.object[error.start : error.start + 1]
+    try:
+        return byte.decode("cp1252"), error.start + 1
+    except UnicodeDecodeError:
+        return byte.decode("latin-1"), error.start + 1
+
+
+codecs.register_error(_STRAY, _read_stray)
