@@ -147,7 +147,8 @@ def test_the_characters_of_a_run_are_those_that_readers_see(run: str, text: str)
         ("<m:rad><m:deg/><m:e>{16}</m:e></m:rad>", "√16"),
         ("<m:d><m:e>{3}</m:e><m:e>{4}</m:e></m:d>", "(3|4)"),
         (
-            "<m:nary><m:naryPr><m:chr m:val='∑'/></m:naryPr><m:sub>{1}</m:sub><m:sup>{9}</m:sup><m:e>{x}</m:e></m:nary>",
+            "<m:nary><m:naryPr><m:chr m:val='∑'/></m:naryPr><m:sub>{1}</m:sub><m:sup>{9}</m:sup><m:e>{x}</m:e>"
+            "</m:nary>",
             "∑₁⁹ x",
         ),
         ("<m:m><m:mr><m:e>{1}</m:e><m:e>{2}</m:e></m:mr><m:mr><m:e>{3}</m:e><m:e>{4}</m:e></m:mr></m:m>", "1 2; 3 4"),

@@ -5,6 +5,7 @@ import io
 import re
 from collections import Counter
 from collections.abc import Mapping
+from itertools import islice
 from typing import Any, NamedTuple
 
 _DELIMITERS = ",;\t|"
@@ -28,10 +29,10 @@ class DelimitedTable(NamedTuple):
     """Numbers, from 1, of the rows with more cells than the header has names. They are not among the rows."""
 
     def overlong_sentence(self) -> str:
-        """Return what is wrong with the overlong rows and what to do, as a clause that begins with their number."""
-        count = f"row {self.overlong[0]} has" if len(self.overlong) == 1 else f"{len(self.overlong)} rows have"
+        """Return what is wrong with the overlong rows and what to do, to go on after the file's name and a comma."""
+        more = "" if len(self.overlong) == 1 else f" and {len(self.overlong) - 1} others"
         return (
-            f"{count} more cells than the header names columns (first in row {self.overlong[0]}): put quotation marks "
+            f"row {self.overlong[0]}{more}: there are more cells than the header names columns; put quotation marks "
             "around texts that hold the separator."
         )
 
@@ -47,7 +48,7 @@ def read_delimited(text: str, delimiter: str | None = None) -> DelimitedTable:
         delimiter: The separator, if it is known.
 
     Raises:
-        ValueError: A quoted cell never ends; the message is a clause without the file's name.
+        ValueError: A quoted cell has no end; the message is a clause without the file's name.
     """
     text = text.removeprefix("\ufeff")
     if match := _SEPARATOR_LINE.match(text):
@@ -74,13 +75,21 @@ def _split_rows(text: str, delimiter: str) -> list[list[str]]:
     """Cut a text into rows of cells, without blank lines.
 
     Raises:
-        ValueError: It has NUL characters or a quoted cell without an end.
+        ValueError: A quoted cell has no end.
     """
     csv.field_size_limit(2**31 - 1)
+    rows: list[list[str]] = []
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
+    begin = 1
     try:
-        return [row for row in csv.reader(io.StringIO(text, newline=""), delimiter=delimiter) if row]
+        for row in reader:
+            rows.append(row)
+            begin = reader.line_num + 1
     except csv.Error as error:
-        raise ValueError(str(error)) from None
+        if "end of data" in str(error):
+            raise ValueError(f"the row in line {begin} opens a quotation mark that is never closed") from None
+        return list(filter(None, csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)))
+    return list(filter(None, rows))
 
 
 def _find_delimiter(text: str) -> tuple[str, int]:
@@ -91,8 +100,7 @@ def _find_delimiter(text: str) -> tuple[str, int]:
         return _NO_DELIMITER, 1  # a column alone, whose sentences may have commas
     best = (0, 0, "", 0)
     for order, delimiter in enumerate(_DELIMITERS):
-        rows = _split_rows(head, delimiter)
-        rows = rows[: HEAD_ROWS if len(head) == len(text) else max(1, min(HEAD_ROWS, len(rows) - 1))]
+        rows = list(islice(filter(None, csv.reader(io.StringIO(head, newline=""), delimiter=delimiter)), HEAD_ROWS))
         width, count = _usual_width(rows)
         best = max(best, (count, -order, delimiter, width))
     return (best[2], best[3]) if best[0] else (_NO_DELIMITER, 1)

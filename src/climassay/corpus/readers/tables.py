@@ -191,7 +191,7 @@ def _read_csv(data: bytes, source: str, delimiter: str | None = None) -> Table:
             f"{len(table.lines_above)} lines above the header of {source} were left out, the first is {first!r}."
         )
     if table.overlong:
-        problems.append(f"{source}: {table.overlong_sentence()} They were left out.")
+        problems.append(f"{source}, {table.overlong_sentence()} These rows were left out.")
     return Table(table.names, table.rows, problems)
 
 
