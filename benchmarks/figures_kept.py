@@ -7,8 +7,9 @@ one follows (``-1.5``, ``1,000``, ``10^22``, ``^-2`` of ``W m⁻²``). Tokens ar
 * kept: tokens of the reference's text and tables that climassay has;
 * missing: tokens of the reference's text and tables that climassay does not have;
 * invented: tokens that climassay has and the reference does not have anywhere;
-* apart: tokens of the reference in what readers leave out on purpose: blocks that are links for the most part, marks of
-  notes, program text, tables of contents, and in PDF files lines of few words (axes, running heads) and lists of references.
+* apart: tokens of the reference that are not compared: blocks that are links for the most part, marks of notes, program
+  text, tables of contents, mathematics (pandoc writes TeX), and in PDF files lines of few words (axes, running heads) and
+  what follows the heading of a list of references.
 
     python benchmarks/figures_kept.py FILES [--examples 5] [--json]
 """
@@ -36,7 +37,8 @@ _RAISED = dict(zip("⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁼⁽⁾ⁿ", "0123456789+
 _RAISED_RUN = re.compile(f"[{''.join(_RAISED)}]+")
 _EXPONENT = re.compile(r"[+\-−–‒]?\d{1,3}")
 _TOKEN = re.compile(r"(?:(?<![\w.,)\]}%°^-])[+-](?=\.?\d))?\d+(?:[.,]\d+)*(?:\^[+-]?\d+)?|\^[+-]?\d+")
-_MATHEMATICS = re.compile(r"\\[A-Za-z]+|[{}$&\\]")
+MATHEMATICS = "mathematics"
+_MATHEMATICS = re.compile(r"\\[A-Za-z]+|[{}$&\\^_]")
 _REFERENCES = re.compile(r"(?:\d+\.?\s+)?(?:references|bibliography|works cited|literature cited)", re.IGNORECASE)
 _DASHES = str.maketrans("−‐‑‒–—﹣－", "--------", "\u00ad\u200b\u2060\ufeff")
 
@@ -56,6 +58,7 @@ class Reference:
     apart: dict[str, list[str]] = field(default_factory=dict)
 
     def add(self, text: str, kind: str | None = None) -> None:
+        """Add a text to what is compared, or to what is left out as this kind."""
         (self.text if kind is None else self.apart.setdefault(kind, [])).append(text)
 
 
@@ -68,6 +71,7 @@ class PandocReader:
         self._kind: str | None = None
 
     def blocks(self, blocks: list[dict[str, Any]]) -> None:
+        """Add the text of blocks and of all within them."""
         for block in blocks:
             content = block.get("c")
             match block["t"]:
@@ -133,7 +137,10 @@ class PandocReader:
             case "Superscript":
                 return self._raised(content, before)
             case "Math":
-                return " " + _MATHEMATICS.sub(" ", re.sub(r"\^\{?\s*([-+]?\d+)\s*\}?", r"^\1 ", content[1])) + " "
+                self.reference.add(_MATHEMATICS.sub(" ", content[1]), MATHEMATICS)
+                return " "
+            case "Image" if content[2][1].startswith("fig:"):  # the caption of a figure, for pandoc before 3.0
+                return self._inlines(content[1])
             case "Code":
                 return f" {content[1]} "
             case "Note":
@@ -242,8 +249,13 @@ def compare_texts(name: str, text: str, reference: Reference) -> Comparison:
     expected = number_tokens("\n".join(reference.text))
     apart = {kind: number_tokens("\n".join(texts)) for kind, texts in reference.apart.items()}
     everywhere = sum(apart.values(), Counter(expected))
+    mathematics = apart.get(MATHEMATICS, Counter())
     # Tables repeat the names of their columns in each row: a number is invented if the reference has it nowhere.
-    invented = {token: count for token, count in found.items() if token not in everywhere}
+    unknown = {token: count for token, count in found.items() if token not in everywhere}
+    # Signs and exponents within formulas are written differently by TeX.
+    invented = {
+        token: n for token, n in unknown.items() if not set(re.findall(r"[\d.,]+", token)) <= mathematics.keys()
+    }
     missing = expected - found
     return Comparison(
         name,
@@ -272,7 +284,8 @@ def in_total(rows: list[Comparison]) -> Comparison:
 def lines(row: Comparison, n_examples: int) -> Iterator[str]:
     share = "" if row.share is None else f"{row.share:.4f}"
     n_missing, n_invented = sum(row.missing.values()), sum(row.invented.values())
-    yield f"{row.file[:60]:60} {row.in_reference:9} {row.kept:9} {share:>7} {n_missing:8} {n_invented:9} {sum(row.apart.values()):8}"
+    counts = f"{row.in_reference:9} {row.kept:9} {share:>7} {n_missing:8} {n_invented:9} {sum(row.apart.values()):8}"
+    yield f"{row.file[:60]:60} {counts}"
     for name, tokens in (("missing", row.missing), ("invented", row.invented), ("apart", row.apart)):
         if tokens and n_examples:
             yield f"    {name}: " + ", ".join(f"{token} ({n})" for token, n in [*tokens.items()][:n_examples])
