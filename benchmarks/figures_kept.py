@@ -1,15 +1,15 @@
 """Figures kept: the numbers of what climassay reads, against those that programs of others find in the same files.
 
-The reference is pandoc for web pages, EPUB books and Word files, and ``pdftotext -layout`` for PDF files. Both texts are
-cut into number tokens: digits with their decimal and thousands marks, a sign if one stands before, and the exponent if
-one follows (``-1.5``, ``1,000``, ``10^22``, ``^-2`` of ``W m⁻²``). Tokens are compared as multisets:
+The reference is pandoc for web pages, EPUB books and Word files, and ``pdftotext -layout`` for PDF files. Both texts
+are cut into number tokens: digits with their decimal and thousands marks, a sign if one stands before, and the
+exponent if one follows (``-1.5``, ``1,000``, ``10^22``, ``^-2`` of ``W m⁻²``). Tokens are compared as multisets:
 
 * kept: tokens of the reference's text and tables that climassay has;
 * missing: tokens of the reference's text and tables that climassay does not have;
 * invented: tokens that climassay has and the reference does not have anywhere;
-* apart: tokens of the reference that are not compared: blocks that are links for the most part, marks of notes, program
-  text, tables of contents, mathematics (pandoc writes TeX), and in PDF files lines of few words (axes, running heads) and
-  what follows the heading of a list of references.
+* apart: tokens of the reference that are not compared: blocks that are links for the most part, marks of notes,
+  program text, tables of contents, mathematics (pandoc writes TeX), and in PDF files lines of few words (axes, running
+  heads) and what follows the heading of a list of references.
 
     python benchmarks/figures_kept.py FILES [--examples 5] [--json]
 """

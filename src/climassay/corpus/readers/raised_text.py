@@ -64,6 +64,7 @@ _LETTERS = "[^\\W\\d_⁰¹²³⁴-⁹⁺⁻ⁿⁱ₀-₉]"
 _WORD_END = re.compile(rf"({_LETTERS}+)([\d₀-₉]*)$")
 _BRACKET_END = re.compile(r"\(([^()]*)\)$|\[([^\[\]]*)\]$|\{[^{}]*\}$")
 _PROSE_WORD = re.compile(r"[^\W\d_]{3,}")
+_PROSE_END = re.compile(r"[^\W\d_]{4,}$|(?<!\d)\d{4}$|\)$|[A-Z]{2}\d{1,2}$")
 _ISOTOPE = re.compile(
     r"(?:[123] ?H|[34] ?He|[67] ?Li|(?:7|9|10) ?Be|(?:[89]|[1-9]\d|[12]\d\d) ?(?:B|C|N|O|F|Ne|Na|Mg|Al|Si|P|S|Cl|Ar|"
     r"K|Ca|Fe|Co|Ni|Cu|Zn|Kr|Sr|Y|Zr|Tc|Ru|Ag|Sn|I|Xe|Cs|Ba|Nd|Sm|Os|Hg|Tl|Pb|Bi|Po|Rn|Ra|Ac|Th|Pa|U|Np|Pu|Am))"
@@ -247,8 +248,8 @@ class _Line:
             return False
         if not before or before[-1].isspace():
             return _figure_after_space_is_note(text, before.rstrip())
-        if following[:1].isalpha():
-            return False  # a note's mark ends a word
+        if following[:1].isalpha():  # a note's mark ends a word, but pages forget the space after it
+            return None if _PROSE_END.search(before) else False
         if _NUMBER_END.search(before) and not self._is_lowered and not _letters_before_digits(before):
             return _figure_after_number_is_note(text, before)
         if match := _BRACKET_END.search(before):
