@@ -8,8 +8,8 @@ exponent if one follows (``-1.5``, ``1,000``, ``10^22``, ``^-2`` of ``W m⁻²``
 * missing: tokens of the reference's text and tables that climassay does not have;
 * invented: tokens that climassay has and the reference does not have anywhere;
 * apart: tokens of the reference that are not compared: blocks that are links for the most part, marks of notes,
-  program text, tables of contents, mathematics (pandoc writes TeX), and in PDF files lines of few words (axes, running
-  heads) and what follows the heading of a list of references.
+  program text, tables of contents, mathematics (pandoc writes TeX), and in PDF files running lines, lines of few words
+  (axes, labels), and what follows the heading of a list of references.
 
     python benchmarks/figures_kept.py FILES [--examples 5] [--json]
 """
@@ -33,6 +33,8 @@ PANDOC_FORMATS = {".html": "html", ".htm": "html", ".xhtml": "html", ".epub": "e
 MIN_LINK_SHARE = 0.5
 MIN_WORDS = 4
 """Fewest words of a line of a PDF file that counts as running text."""
+MIN_REPEATED = 3
+"""Pages from which on a line that differs in its numbers only is a running line."""
 _RAISED = dict(zip("⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁼⁽⁾ⁿ", "0123456789+-=()n", strict=True))
 _RAISED_RUN = re.compile(f"[{''.join(_RAISED)}]+")
 _EXPONENT = re.compile(r"[+\-−–‒]?\d{1,3}")
@@ -43,11 +45,16 @@ _REFERENCES = re.compile(r"(?:\d+\.?\s+)?(?:references|bibliography|works cited|
 _DASHES = str.maketrans("−‐‑‒–—﹣－", "--------", "\u00ad\u200b\u2060\ufeff")
 
 
-def number_tokens(text: str) -> Counter[str]:
-    """Return the number tokens of a text as a multiset; characters are compared by NFKC, dashes as hyphens."""
+def number_tokens(text: str, *, signs: bool = True) -> Counter[str]:
+    """Return the number tokens of a text as a multiset; characters are compared by NFKC, dashes as hyphens.
+
+    Args:
+        text: The text.
+        signs: Whether signs and exponents belong to the numbers; ``pdftotext`` sets both apart.
+    """
     text = _RAISED_RUN.sub(lambda match: "^" + "".join(_RAISED[char] for char in match.group()), text)
     plain = unicodedata.normalize("NFKC", text).translate(_DASHES).replace("⁄", "/")
-    return Counter(_TOKEN.findall(plain))
+    return Counter(_TOKEN.findall(plain) if signs else re.findall(r"\d+(?:[.,]\d+)*", plain))
 
 
 @dataclass
@@ -188,24 +195,24 @@ def read_pandoc(path: Path) -> Reference:
 
 def read_pdftotext(path: Path) -> Reference:
     done = subprocess.run(["pdftotext", "-layout", str(path), "-"], capture_output=True, timeout=600, check=True)
+    pages = [page.splitlines() for page in done.stdout.decode("utf-8", "replace").split("\f")]
+    masks = Counter(mask for page in pages for mask in {re.sub(r"\d+", "#", line.strip()) for line in page})
     reference = Reference()
     in_references = False
-    for line in done.stdout.decode("utf-8", "replace").splitlines():
-        if _REFERENCES.fullmatch(line.strip()):
-            in_references = True
-        n_words = len(re.findall(r"[^\W\d_]{2,}", line))
-        short = None if n_words >= MIN_WORDS else "lines of few words"
-        reference.add(line, "references" if in_references else short)
+    for line in (line.strip() for page in pages for line in page):
+        in_references = in_references or _REFERENCES.fullmatch(line) is not None
+        if in_references:
+            kind: str | None = "references"
+        elif masks[re.sub(r"\d+", "#", line)] >= MIN_REPEATED:
+            kind = "running lines"
+        else:
+            kind = None if len(re.findall(r"[^\W\d_]{2,}", line)) >= MIN_WORDS else "lines of few words"
+        reference.add(line, kind)
     return reference
 
 
-def read_ours(path: Path, *, flat: bool) -> str:
-    """Return the text and headings that climassay reads.
-
-    Args:
-        path: The file.
-        flat: Whether exponents are written on the line, as ``pdftotext`` writes them.
-    """
+def read_ours(path: Path) -> str:
+    """Return the text and headings that climassay reads."""
     result = read(path, ReadOptions(references=True, captions=True))
     texts: list[str] = []
     for document in result.documents:
@@ -217,8 +224,7 @@ def read_ours(path: Path, *, flat: bool) -> str:
                     headings.add(block.headings[:depth])
                     texts.append(block.headings[depth - 1])
             texts.append(block.text)
-    joined = "\n".join(texts)
-    return unicodedata.normalize("NFKC", joined) if flat else joined
+    return "\n".join(texts)
 
 
 @dataclass(frozen=True)
@@ -241,13 +247,13 @@ class Comparison:
 def compare(path: Path) -> Comparison:
     is_pdf = path.suffix.lower() == ".pdf"
     reference = read_pdftotext(path) if is_pdf else read_pandoc(path)
-    return compare_texts(path.name, read_ours(path, flat=is_pdf), reference)
+    return compare_texts(path.name, read_ours(path), reference, signs=not is_pdf)
 
 
-def compare_texts(name: str, text: str, reference: Reference) -> Comparison:
-    found = number_tokens(text)
-    expected = number_tokens("\n".join(reference.text))
-    apart = {kind: number_tokens("\n".join(texts)) for kind, texts in reference.apart.items()}
+def compare_texts(name: str, text: str, reference: Reference, *, signs: bool = True) -> Comparison:
+    found = number_tokens(text, signs=signs)
+    expected = number_tokens("\n".join(reference.text), signs=signs)
+    apart = {kind: number_tokens("\n".join(texts), signs=signs) for kind, texts in reference.apart.items()}
     everywhere = sum(apart.values(), Counter(expected))
     mathematics = apart.get(MATHEMATICS, Counter())
     # Tables repeat the names of their columns in each row: a number is invented if the reference has it nowhere.
