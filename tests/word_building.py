@@ -48,7 +48,8 @@ def table(*rows: list[str], header: bool = False) -> str:
         mark = "<w:trPr><w:tblHeader/></w:trPr>" if header and not index else ""
         cells = "".join(cell if cell.startswith("<w:tc>") else f"<w:tc>{p(cell)}</w:tc>" for cell in row)
         written += f"<w:tr>{mark}{cells}</w:tr>"
-    return f"<w:tbl><w:tblPr/><w:tblGrid>{'<w:gridCol/>' * len(rows[0])}</w:tblGrid>{written}</w:tbl>"
+    grid = '<w:gridCol w:w="900"/>' * len(rows[0])
+    return f"<w:tbl><w:tblPr/><w:tblGrid>{grid}</w:tblGrid>{written}</w:tbl>"
 
 
 def word_file(*body: str, main: str = "word/document.xml", strict: bool = False, **parts: str) -> bytes:
