@@ -52,7 +52,7 @@ def number_tokens(text: str, *, signs: bool = True) -> Counter[str]:
         text: The text.
         signs: Whether signs and exponents belong to the numbers; ``pdftotext`` sets both apart.
     """
-    text = _RAISED_RUN.sub(lambda match: "^" + "".join(_RAISED[char] for char in match.group()), text)
+    text = _RAISED_RUN.sub(lambda match: "^" + "".join(_RAISED[char] for char in match.group()) + " ", text)
     plain = unicodedata.normalize("NFKC", text).translate(_DASHES).replace("⁄", "/")
     return Counter(_TOKEN.findall(plain) if signs else re.findall(r"\d+(?:[.,]\d+)*", plain))
 
