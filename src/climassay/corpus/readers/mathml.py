@@ -120,6 +120,9 @@ _WRITERS: dict[str, Callable[[list[LexborNode], int], list[Part]]] = {
     "munderover": _limits,
     "mtable": _rows,
     "mtr": _row,
+    "mstack": _rows,
+    "mlongdiv": _rows,
+    "msgroup": _rows,
     "mmultiscripts": _limits,
 }
 _N_CHILDREN = {"msup": 2, "msub": 2, "msubsup": 3, "mfrac": 2, "mroot": 2}
