@@ -37,7 +37,7 @@ MIN_REPEATED = 3
 """Pages from which on a line that differs in its numbers only is a running line."""
 _RAISED = dict(zip("⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁼⁽⁾ⁿ", "0123456789+-=()n", strict=True))
 _RAISED_RUN = re.compile(f"[{''.join(_RAISED)}]+")
-_EXPONENT = re.compile(r"[+\-−–‒]?\d{1,3}")
+_EXPONENT = re.compile(r"[+\-−–‒]?\d{1,3}|\d{1,2}[+\-−–‒]")
 _TOKEN = re.compile(r"(?:(?<![\w.,)\]}%°^-])[+-](?=\.?\d))?\d+(?:[.,]\d+)*(?:\^[+-]?\d+)?|\^[+-]?\d+")
 MATHEMATICS = "mathematics"
 _MATHEMATICS = re.compile(r"\\[A-Za-z]+|[{}$&\\^_]")

@@ -243,7 +243,7 @@ class Block:
     url: str | None = None
     """Address of this paragraph, where it has one of its own."""
     footnote: bool = False
-    """Whether it is a footnote, which comes after the paragraph it belongs to. Told of PDF files."""
+    """Whether it is a footnote, which comes after the paragraph it belongs to. Told of PDF and Word files."""
 
 
 @dataclass(frozen=True, slots=True)
