@@ -134,7 +134,7 @@ def test_own_format_checks_each_row(tmp_path):
         ("wide.csv", b'"many\nlines",' + b"x," * 2000 + b"y\n" + b"1," * 2001 + b"2\n", "many lines"),
         ("broken.jsonl", b'{"question": "Q?"\n', "not valid JSON"),
         ("list.json", b"[1, 2]", "not an object"),
-        ("latin.csv", "Question,Answer\nWärme?,ja\n".encode("latin-1"), "UTF-8"),
+        ("binary.csv", b"\x00\x01\x02" * 500, "UTF-8"),
         ("cut.parquet", b"PAR1 and nothing else", "Parquet"),
         ("cut.csv.gz", gzip.compress(b"Question,Answer\na,b\n" * 50, mtime=0)[:-20], "cannot be read"),
         ("bad.csv", b"Question,Options,Answer\nQ?,a) x,a\n", "no usable question"),

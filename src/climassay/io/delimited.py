@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 _DELIMITERS = ",;\t|"
 _SEPARATOR_LINE = re.compile(r"""["']?sep=(?P<delimiter>\\t|[^\r\n])["']?[,;\t|]*\s*(?:\n|\Z)""", re.IGNORECASE)
 """First line by which Excel is told the separator."""
-_ONE_NAME = re.compile(r"""\s*["']?[^\W\d]\w*["']?[ \t]*""")
+_ONE_NAME = re.compile(r"""\s*(["']?)[^\W\d]\w*\1[ \t]*""")
 _NO_DELIMITER = "\x1f"
 HEAD_ROWS = 200
 """Rows at the beginning from which the separator and the header are found."""
