@@ -75,6 +75,8 @@ MAX_COLUMNS = 1000
 """Most columns that a cell may span, as in HTML."""
 MAX_HEADING_LENGTH = 250
 """Longer paragraphs are text, even in the style of a heading."""
+PARTS_AT_ONCE = 1000
+"""Paragraphs and tables that mammoth gets at once, because it takes fifty times the memory of a text."""
 _MAX_BASED_ON = 20
 
 
@@ -114,13 +116,11 @@ def read_docx(data: bytes, source: str, options: ReadOptions) -> Document:
 
 def _read_body(body: ET.Element, source: str, *, references: bool) -> tuple[list[Block], tuple[LeftOut, ...]]:
     """Return the blocks of a simplified body, notes marked as such, and what the reader of web pages left out."""
-    document = ET.Element(f"{_WORD}document")
-    document.append(body)
-    reduced = io.BytesIO()
-    with zipfile.ZipFile(reduced, "w") as file:
-        file.writestr("word/document.xml", ET.tostring(document, "utf-8"))
+    parts = list(body)
     try:
-        markup = mammoth.convert_to_html(reduced, style_map=_STYLE_MAP, include_embedded_style_map=False).value
+        markup = "".join(
+            _convert(parts[start : start + PARTS_AT_ONCE]) for start in range(0, len(parts), PARTS_AT_ONCE)
+        )
     except RecursionError:
         raise DocumentError(f"{source} was not read: its tables are nested in each other, as in attacks.") from None
     blocks, left_out = read_html_text(markup, source, references=references)
@@ -130,6 +130,15 @@ def _read_body(body: ET.Element, source: str, *, references: bool) -> tuple[list
         else block
         for block in blocks
     ], left_out
+
+
+def _convert(parts: list[ET.Element]) -> str:
+    """Return paragraphs and tables as HTML."""
+    document = _new("document", [_new("body", parts)])
+    reduced = io.BytesIO()
+    with zipfile.ZipFile(reduced, "w") as file:
+        file.writestr("word/document.xml", ET.tostring(document, "utf-8"))
+    return str(mammoth.convert_to_html(reduced, style_map=_STYLE_MAP, include_embedded_style_map=False).value)
 
 
 @dataclass(frozen=True, slots=True)
