@@ -8,7 +8,7 @@ from enum import Enum
 
 from climassay.corpus.documents import Block, ReadOptions
 from climassay.corpus.readers.cleaning import LINE_END_HYPHEN, clean, count_words, join_hyphens
-from climassay.corpus.readers.pdf_layout import Line
+from climassay.corpus.readers.pdf_lines import Line, Omitted
 
 PARAGRAPH_GAP = 1.3
 """Lines further apart than this times the usual distance belong to different paragraphs."""
@@ -328,10 +328,11 @@ class _Heading:
 class BlockBuilder:
     """Takes the classified paragraphs of page after page and gives the blocks of the document."""
 
-    def __init__(self, title: str, style: Style, options: ReadOptions) -> None:
+    def __init__(self, title: str, style: Style, options: ReadOptions, omitted: Omitted) -> None:
         self._style = style
         self._title = title.casefold().split()
         self._options = options
+        self._omitted = omitted
         self._stack: list[_Heading] = []
         self._open: Paragraph | None = None
         self._notes: list[Paragraph] = []
@@ -345,15 +346,20 @@ class BlockBuilder:
             case Kind.HEADING:
                 self._close()
                 self._add_heading(paragraph)
-            case Kind.CAPTION if self._options.captions:
-                self._notes.append(paragraph)
-            case Kind.FOOTNOTE:
+            case Kind.CAPTION if not self._options.captions:
+                self._omit("captions", paragraph)
+            case Kind.CAPTION | Kind.FOOTNOTE:
                 self._notes.append(paragraph)
             case Kind.PROSE:
                 self._add_prose(paragraph)
 
     def _add_prose(self, paragraph: Paragraph) -> None:
-        if self._left_out is not None or not is_prose(paragraph, paragraph.text, self._style):
+        if self._left_out is not None:
+            is_contents = CONTENTS.fullmatch(self._left_out.text)
+            self._omit("lines of contents" if is_contents else "references", paragraph)
+            return
+        if not is_prose(paragraph, paragraph.text, self._style):
+            self._omit("labels and other short lines", paragraph)
             return
         self._fresh_heading = False
         before = self._continued_by(paragraph)
@@ -367,6 +373,8 @@ class BlockBuilder:
             # The rest of a caption that a page break cut.
             if self._options.captions:
                 self._draft(paragraph)
+            else:
+                self._omit("captions", paragraph)
             return
         self._open = paragraph
         if NUMBERED.match(paragraph.first.text):
@@ -374,6 +382,9 @@ class BlockBuilder:
             while self._stack and self._stack[-1].boxed:
                 self._stack.pop()
         self._draft(paragraph)
+
+    def _omit(self, kind: str, paragraph: Paragraph) -> None:
+        self._omitted[kind, paragraph.first.page] += 1
 
     def _continued_by(self, paragraph: Paragraph) -> Paragraph | None:
         """The paragraph that this one goes on: the one before it, or one left unfinished before a box or a heading."""
