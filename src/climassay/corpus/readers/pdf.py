@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from pathlib import PurePath
+from statistics import median
 
 import numpy as np
 import pypdfium2
@@ -46,7 +47,7 @@ _OPENING_PAGES = 4
 _TITLE_WORD = re.compile(r"[^\W\d_]{4,}")
 _CHAPTER_NUMBER = re.compile(r"^\d{1,2}\s+(?=[A-Z])")
 _NO_TITLE = re.compile(
-    r"(?:untitled|document\d*|microsoft word - .*|.*\.(?:docx?|pdf|indd|tex|dvi|rtf|pptx?|qxp|pmd))\s*", re.IGNORECASE
+    r"(?:untitled|document\d*|microsoft word - .*|.*\.(?:docx?|pdf|indd|exe|txt|html?|tex|dvi|rtf|pptx?|qxp|pmd))\s*", re.IGNORECASE
 )
 
 
@@ -78,7 +79,7 @@ def read_pdf(data: bytes, source: str, options: ReadOptions, on_page: PageCallba
     own_title = options.title or _title(metadata_title, pages) or stem
     blocks: tuple[Block, ...] = ()
     if ordered := [order_lines(page) for page in pages if page.lines]:
-        style = find_style(ordered)
+        style = find_style(ordered, median(page.height for page in pages))
         builder = BlockBuilder(own_title, style, options, omitted)
         for lines in ordered:
             paragraphs = build_paragraphs(lines, style)

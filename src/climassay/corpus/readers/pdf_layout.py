@@ -3,6 +3,7 @@
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
+from statistics import median
 
 from climassay.corpus.readers.cleaning import mask_digits
 from climassay.corpus.readers.pdf_lines import Line, Omitted, Page
@@ -12,6 +13,8 @@ MARGIN_ZONE = 0.13
 REPEATS = 3
 """A line that appears in the same place on so many pages is a running head, foot or tab."""
 LONGEST_HEAD = 150
+MAX_HEAD_SIZE = 1.4
+"""Larger type than this times the text's is that of titles, as those at the top of slides."""
 SHORTEST_COLUMN_LINE = 15
 """Shorter lines say nothing about columns."""
 FEWEST_COLUMN_LINES = 4
@@ -106,10 +109,12 @@ def _slot(line: Line, page: Page) -> tuple[bool, int, int]:
 def _head_slots(pages: Sequence[Page], edges: Sequence[list[Line]]) -> set[tuple[bool, int, int]]:
     """Baselines on which most pages have a short line set off from the text, whatever it says (section titles)."""
     counts: Counter[tuple[bool, int, int]] = Counter()
+    text_size = median(line.size for page in pages for line in page.lines)
     for page, edge in zip(pages, edges, strict=True):
         for line in edge:
             nearest = min((abs(line.y - other.y) for other in page.lines if abs(line.y - other.y) > 3), default=0.0)
-            if len(line.text) < LONGEST_HEAD / 2 and nearest > 2 * line.size:
+            is_large = line.size > MAX_HEAD_SIZE * text_size
+            if len(line.text) < LONGEST_HEAD / 2 and nearest > 2 * line.size and not is_large:
                 counts[_slot(line, page)] += 1
     return {slot for slot, count in counts.items() if count >= max(4, 0.5 * len(pages))}
 

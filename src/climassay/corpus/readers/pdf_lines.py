@@ -42,6 +42,8 @@ _SPACES = " \u00a0"
 _FIGURES = re.compile(r"\d+")
 _FIGURES_ONLY = re.compile(r"[+\-−–‐]?\d+(?:,\d+)*")
 _UNIT = re.compile(r"(?:^|[^A-Za-z])(?:[kcdmµμnMGTP]?(?:m|s|g|W|J|K|Hz|Pa|N|V|A|L|l|mol|t|ha)|yr|h|hr)$")
+_FRACTION_BARS = "⁄/∕"
+_VARIABLE = re.compile(r"(?:^|[\s(=+−×/|])[^\W\d_]$")
 _SUPERSCRIPTS = str.maketrans("0123456789+-−–‐", "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁻⁻⁻")
 _SIGNS = "+-−–‐"
 _BOLD_NAME = re.compile(r"bold|black|heavy|semib|demi|-medi|cmbx|sfbx|\bbd\b", re.IGNORECASE)
@@ -378,7 +380,10 @@ class LineReader:
                 line.mark = text[begin : match.end()]
                 continue
             after = text[match.end() : match.end() + 1]
-            parts += (text[done:begin], _raised(text[:begin], text[begin : match.end()], after))
+            raised = _raised(text[:begin], text[begin : match.end()], after)
+            # A note's mark is no other figure's beginning: "2" and a half are not 21/2.
+            joint = " " if after in _FRACTION_BARS and text[begin - 1].isdigit() else ""
+            parts += (text[done:begin], joint, raised)
             done = match.end()
         if parts:
             line.text = "".join((*parts, text[done:])).strip()
@@ -392,7 +397,14 @@ def _letter(text: str, place: int) -> int:
 
 
 def _raised(before: str, raised: str, after: str) -> str:
-    """What a raised figure stands for: an exponent, the mass of an isotope, or the mark of a note (nothing)."""
+    """Write what a raised figure stands for: an exponent, a numerator, an isotope's mass, or a note's mark (nothing).
+
+    A small number raised from a single letter is an exponent (``R²``).
+    """
+    if after and after in _FRACTION_BARS:
+        return raised
+    if raised in "23" and _VARIABLE.search(before):
+        return raised.translate(_SUPERSCRIPTS)
     if raised[0] in _SIGNS or re.search(r"(?:^|[^\d.,])10$", before):
         return raised.translate(_SUPERSCRIPTS)
     if _UNIT.search(before):

@@ -19,13 +19,17 @@ SHORT_LINE = 0.8
 """A line that fills less than this part of its column ends a paragraph, if it ends a sentence."""
 SIZE_STEP = 0.07
 """Relative difference between sizes of type that are not the same."""
-_BULLET = re.compile(r"[•◦▪■●○‣·–—*→✓✔]\s")
-_ITEM = re.compile(r"(?:[•◦▪■●○‣·*]|[–—-](?=\s[A-Z])|\(?(?:\d{1,2}|[a-z]|[ivx]{1,4})[.)])\s")
+_BULLETS = "•◦▪■●○‣·\uf0b7\uf0a7\uf0d8\uf076\uf0fc"
+_BULLET = re.compile(rf"[{_BULLETS}–—*→✓✔]\s")
+_ITEM = re.compile(rf"(?:[{_BULLETS}*]|[–—-](?=\s[A-Z])|" + r"\(?(?:\d{1,2}|[a-z]|[ivx]{1,4})[.)])\s")
 NUMBERED = re.compile(r"(?:[A-Z]\.\d+(?:\.\d+)*\.?|[A-Z]{1,4}\.\d+(?:\.\d+)*|\d{1,2}(?:\.\d{1,2}){1,4}\.?)\s+\S")
 PART = re.compile(r"(?:Chapter|CHAPTER|Part|PART|Appendix|APPENDIX|Annex|ANNEX)\s+(?:\d+|[A-Z]|[IVXL]+)[.:]?$")
 _NOTE = re.compile(r"(?:\d{1,3}|[*†‡§¶])\s*(?=[A-Z‘“(])")
-_SENTENCE_END = re.compile(r"[.!?:…}][\"'”’»)\]}]*(?:\d{1,2})?$|[.!?]\)?\s?\([^()]*\)$")
+_ENDS = ".!?:…}。！？؟۔।"
+_SENTENCE_END = re.compile(rf"[{_ENDS}]" + r"[\"'”’»)\]}]*(?:\d{1,2})?$|[.!?]\)?\s?\([^()]*\)$")
 _LAST_CHARACTERS = 120
+_UNSPACED = re.compile(r"[\u3000-\u30ff\u3400-\u9fff\uff00-\uffef]")
+"""Characters of Chinese and Japanese, which have no spaces between words."""
 
 
 class Kind(Enum):
@@ -76,7 +80,7 @@ class Paragraph:
 
 def ends_sentence(text: str) -> bool:
     """Whether a line ends as sentences do."""
-    return text[-1] in ".!?:…}" or _SENTENCE_END.search(text[-_LAST_CHARACTERS:]) is not None
+    return text[-1] in _ENDS or _SENTENCE_END.search(text[-_LAST_CHARACTERS:]) is not None
 
 
 def join_lines(lines: Sequence[Line]) -> str:
@@ -91,7 +95,9 @@ def join_lines(lines: Sequence[Line]) -> str:
         elif line.text[-1] in "-‐" and line.text[-2:-1].isalpha():
             parts[-1] = line.text[:-1]
             parts.append(LINE_END_HYPHEN)
-        elif not (line.text[-1] in "/–-" and line.text[-2:-1].strip()):
+        elif not (line.text[-1] in "/–-" and line.text[-2:-1].strip()) and not (
+            _UNSPACED.match(line.text[-1]) and _UNSPACED.match(after.text)
+        ):
             parts.append(" ")
     return "".join(parts)
 
@@ -105,6 +111,8 @@ class Style:
     """Typefaces of a good part of the text."""
     pitches: dict[int, float]
     """Usual distance of baselines by size of type (in half points)."""
+    is_slides: bool = False
+    """Whether the type is as large as on slides, on which few lines are whole sentences."""
 
     def pitch(self, size: float) -> float:
         """Usual distance between lines of this size."""
@@ -117,8 +125,17 @@ PROSE_LINE = 35
 """Lines of at least so many characters tell what a document's text looks like; shorter ones may be a figure's."""
 
 
-def find_style(columns: Sequence[Sequence[Line]]) -> Style:
-    """The usual size, typefaces and line distances of a document, weighed by characters."""
+SLIDE_SIZE = 0.025
+"""Size of the type, in heights of the page, from which on pages are slides; that of reports is .01 to .018."""
+
+
+def find_style(columns: Sequence[Sequence[Line]], page_height: float) -> Style:
+    """Find the usual size, typefaces and line distances of a document, weighed by characters.
+
+    Args:
+        columns: Lines of each page in reading order.
+        page_height: Usual height of the pages, in points.
+    """
     sizes: Counter[float] = Counter()
     families: Counter[str] = Counter()
     distances: Counter[tuple[int, float]] = Counter()
@@ -135,14 +152,17 @@ def find_style(columns: Sequence[Sequence[Line]]) -> Style:
                     distances[half_points, round(gap * 4) / 4] += 1
             before = line
     total = sum(families.values())
+    size = sizes.most_common(1)[0][0]
+    is_slides = size > SLIDE_SIZE * page_height
     pitches: dict[int, float] = {}
-    for (size, gap), count in distances.most_common():
+    for (half_points, gap), count in distances.most_common():
         if count >= FEWEST_DISTANCES:
-            pitches.setdefault(size, gap)
+            pitches.setdefault(half_points, gap)
     if not families:  # nothing but short lines: every typeface may be the text's
-        return Style(sizes.most_common(1)[0][0], frozenset(line.family for lines in columns for line in lines), pitches)
-    common = frozenset(family for family, count in families.items() if count >= FAMILY_SHARE * total)
-    return Style(sizes.most_common(1)[0][0], common, pitches)
+        common = frozenset(line.family for lines in columns for line in lines)
+    else:
+        common = frozenset(family for family, count in families.items() if count >= FAMILY_SHARE * total)
+    return Style(size, common, pitches, is_slides)
 
 
 def build_paragraphs(lines: Sequence[Line], style: Style) -> list[Paragraph]:
@@ -199,6 +219,11 @@ FEWEST_BODY_WORDS = 5
 FEWEST_SMALL_PRINT_WORDS = 12
 FEWEST_FOREIGN_WORDS = 30
 FEWEST_SMALL_WORDS = 3
+SHORTEST_SMALL_WORD = 3
+UNSPACED_WORD = 2
+"""Characters of a Chinese or Japanese word."""
+MIN_ITEM_SIZE = 0.7
+"""Size of the type of a list's or slide's items, relative to that of the text; that of labels in figures is smaller."""
 FEWEST_NOTE_WORDS = 2
 MANY_WORDS = 40
 SURELY_PROSE = 250
@@ -219,9 +244,8 @@ REFERENCES = re.compile(
 CONTENTS = re.compile(r"(?:table of )?contents|list of (?:figures|tables)", re.IGNORECASE)
 _NOTE_NUMBER = re.compile(r"(?:\d{1,3}(?=[\s‘“(A-Z])|[*†‡§¶])\s*(?=\S)")
 _LEGEND = re.compile(r"(?:Panels?|Notes?|Sources?)\s*[(:]|Source:|Note\b|[a-z]\s[A-Z]")
-_SMALL_WORD = re.compile(r"\b[a-zà-þ]{3,}")
 _BOXED = re.compile(r"(?:Cross-[\w-]+\s+)?(?:Box|FAQ)\b")
-_LOWER_START = re.compile(r"[\"'“‘(\[{]*[a-zà-þ]")
+_OPENING = "\"'“‘([{"
 
 
 def classify(paragraphs: Sequence[Paragraph], style: Style) -> None:
@@ -275,7 +299,7 @@ def _is_heading(paragraph: Paragraph, text: str, following: Sequence[Paragraph],
         return False
     if len(text) > LONGEST_HEADING or not _HEADING_WORD.search(text):
         return False
-    if text[-1] in ".;,}" or text[0] in "{[" or "=" in text or _LOWER_START.match(text):
+    if text[-1] in ".;,}" or text[0] in "{[" or "=" in text or _starts_lower(text):
         return False
     if numbered and paragraph.first.family in style.families:
         return True
@@ -292,24 +316,33 @@ def _leads_to(heading: Paragraph, after: Paragraph, style: Style) -> bool:
     return after.bold or after.size > heading.size or is_prose(after, after.text, style)
 
 
+def _starts_lower(text: str) -> bool:
+    """Whether the first letter, after opening quotation marks and brackets, is a small one."""
+    return text.lstrip(_OPENING)[:1].islower()
+
+
 def is_prose(paragraph: Paragraph, text: str, style: Style) -> bool:
     """Whether a paragraph is running text, not the label, axis or table cell it may also be."""
     plain_body = _is_body(paragraph.size, style) and paragraph.first.family in style.families
     if plain_body and len(text) > SURELY_PROSE and ends_sentence(text):
         return True
-    words = len(_LETTER_WORD.findall(text))
+    letter_words = _LETTER_WORD.findall(text)
+    words = len(letter_words) + len(_UNSPACED.findall(text)) // UNSPACED_WORD
+    in_text_family = paragraph.first.family in style.families
+    if in_text_family and (_BULLET.match(text) or style.is_slides) and paragraph.size > MIN_ITEM_SIZE * style.size:
+        return words >= 1 or (style.is_slides and any(char.isalnum() for char in text))
     tokens = text.count(" ") + 1
     if tokens - len(_TOKEN_WITH_LETTER.findall(text)) > MOST_NUMBERS * tokens:
         return False
     if words < MANY_WORDS and _CONTINUED.search(text[-40:]):
         return False
-    small = len(_SMALL_WORD.findall(text))
+    small = sum(len(word) >= SHORTEST_SMALL_WORD and word == word.lower() for word in letter_words)
     ended = ends_sentence(text) or (text[-1] in "),;" and small >= FEWEST_SMALL_WORDS)
-    if paragraph.first.family not in style.families:
+    if not in_text_family:
         return words >= FEWEST_FOREIGN_WORDS and ended
     if not _is_body(paragraph.size, style):
         return words >= FEWEST_SMALL_PRINT_WORDS and ended
-    if ended or _LOWER_START.match(text):
+    if ended or _starts_lower(text):
         return words >= 1
     return words >= MANY_WORDS or (words >= FEWEST_BODY_WORDS and small >= FEWEST_SMALL_WORDS)
 
@@ -323,6 +356,8 @@ class _Heading:
     """Title of a box, which appears in a section and is no part of the numbering."""
     depth: int | None
     """Parts of its number: 3 for 7.2.1."""
+    paragraph: Paragraph
+    has_text: bool = False
 
 
 class BlockBuilder:
@@ -355,8 +390,7 @@ class BlockBuilder:
 
     def _add_prose(self, paragraph: Paragraph) -> None:
         if self._left_out is not None:
-            is_contents = CONTENTS.fullmatch(self._left_out.text)
-            self._omit("lines of contents" if is_contents else "references", paragraph)
+            self._omit_section_line(paragraph)
             return
         if not is_prose(paragraph, paragraph.text, self._style):
             self._omit("labels and other short lines", paragraph)
@@ -369,7 +403,7 @@ class BlockBuilder:
                 before.last_page = paragraph.last.page
             return
         self._close()
-        if paragraph.size < (1 - SIZE_STEP) * self._style.size and _LOWER_START.match(paragraph.first.text):
+        if paragraph.size < (1 - SIZE_STEP) * self._style.size and _starts_lower(paragraph.first.text):
             # The rest of a caption that a page break cut.
             if self._options.captions:
                 self._draft(paragraph)
@@ -380,22 +414,40 @@ class BlockBuilder:
         if NUMBERED.match(paragraph.first.text):
             # A numbered statement is no longer part of the box before it.
             while self._stack and self._stack[-1].boxed:
-                self._stack.pop()
+                self._pop()
         self._draft(paragraph)
 
     def _omit(self, kind: str, paragraph: Paragraph) -> None:
         self._omitted[kind, paragraph.first.page] += 1
 
+    def _omit_section_line(self, paragraph: Paragraph) -> None:
+        """Count a paragraph of the list of references or contents."""
+        is_contents = self._left_out is not None and CONTENTS.fullmatch(self._left_out.text)
+        self._omit("lines of contents" if is_contents else "references", paragraph)
+
+    def _pop(self) -> None:
+        """End a section. A heading that has no text under it becomes text on a slide, and is counted elsewhere."""
+        heading = self._stack.pop()
+        if heading.has_text or REFERENCES.fullmatch(heading.text) or CONTENTS.fullmatch(heading.text):
+            return
+        if self._style.is_slides:
+            heading.paragraph.kind = Kind.PROSE
+            self._draft(heading.paragraph)
+        else:
+            self._omit("headings without text", heading.paragraph)
+
     def _continued_by(self, paragraph: Paragraph) -> Paragraph | None:
         """The paragraph that this one goes on: the one before it, or one left unfinished before a box or a heading."""
         if self._open is not None and _goes_on(self._open, paragraph):
             return self._open
-        if not _LOWER_START.match(paragraph.first.text):
+        if not _starts_lower(paragraph.first.text):
             return None
         recent = (draft for draft, _ in reversed(self._drafts[-UNFINISHED_WITHIN:]) if draft.kind is Kind.PROSE)
         return next((draft for draft in recent if _goes_on(draft, paragraph)), None)
 
     def _draft(self, paragraph: Paragraph) -> None:
+        for heading in self._stack:
+            heading.has_text = True
         self._drafts.append((paragraph, tuple(self._stack)))
 
     def _close(self) -> None:
@@ -410,28 +462,32 @@ class BlockBuilder:
         # The title, perhaps with the number or mark of the chapter beside it.
         words = text.casefold().split()
         if len(self._title) <= len(words) <= len(self._title) + 1 and set(self._title) <= set(words):
-            self._stack.clear()
+            while self._stack:
+                self._pop()
             return
         numbering = _NUMBERING.match(text)
         depth = numbering.group(1).count(".") + 1 if numbering else None
-        heading = _Heading(text, paragraph.size, paragraph.bold, _BOXED.match(text) is not None, depth)
+        heading = _Heading(text, paragraph.size, paragraph.bold, _BOXED.match(text) is not None, depth, paragraph)
         last = self._stack[-1] if self._stack else None
         if self._fresh_heading and last and abs(last.size - heading.size) < 0.5 and PART.match(last.text):
             last.text = f"{last.text.rstrip('.:')}: {text}"
             return
         if self._left_out and heading.size < self._left_out.size - 0.3:
+            self._omit_section_line(paragraph)
             return
         self._left_out = None
         if (REFERENCES.fullmatch(text) and not self._options.references) or CONTENTS.fullmatch(text):
             self._left_out = heading
         while self._stack and _closes(heading, self._stack[-1]):
-            self._stack.pop()
+            self._pop()
         self._stack.append(heading)
         self._fresh_heading = True
 
     def blocks(self) -> list[Block]:
         """The blocks of the document, words joined over line ends with the document's own vocabulary."""
         self._close()
+        while self._stack:
+            self._pop()
         texts = [paragraph.text for paragraph, _ in self._drafts]
         vocabulary = count_words(texts) if any("\ufffe" in text for text in texts) else Counter()
         return list(self._finished(texts, vocabulary))
@@ -458,7 +514,7 @@ def _goes_on(before: Paragraph, paragraph: Paragraph) -> bool:
     if ends_sentence(last.text):
         return False
     moved = last.page != first.page or first.y > last.y or first.x0 > last.x1
-    if _LOWER_START.match(first.text):
+    if _starts_lower(first.text):
         return moved or last.x1 > last.right - 3 * last.size
     full = last.x1 > last.right - 4 * last.size and len(last.text) > 25
     return moved and full and not last.bold and not first.bold and not first.text.startswith("•")
