@@ -16,7 +16,16 @@ import pypdfium2
 import pypdfium2.raw as pdfium
 from numpy.typing import NDArray
 
-from climassay.corpus.documents import Block, Document, LeftOut, PageCallback, ReadOptions, ReadResult, Skipped, full_title
+from climassay.corpus.documents import (
+    Block,
+    Document,
+    LeftOut,
+    PageCallback,
+    ReadOptions,
+    ReadResult,
+    Skipped,
+    full_title,
+)
 from climassay.corpus.readers.cleaning import LINE_END_HYPHEN, clean, document_id
 from climassay.corpus.readers.file_types import reader
 from climassay.corpus.readers.pdf_layout import drop_running_lines, order_lines
@@ -29,7 +38,9 @@ from climassay.corpus.readers.pdf_paragraphs import (
     build_paragraphs,
     classify,
     find_style,
+    with_tables,
 )
+from climassay.corpus.readers.pdf_tables import find_tables
 from climassay.errors import DocumentError
 from climassay.reporting.html import letters
 
@@ -47,7 +58,8 @@ _OPENING_PAGES = 4
 _TITLE_WORD = re.compile(r"[^\W\d_]{4,}")
 _CHAPTER_NUMBER = re.compile(r"^\d{1,2}\s+(?=[A-Z])")
 _NO_TITLE = re.compile(
-    r"(?:untitled|document\d*|microsoft word - .*|.*\.(?:docx?|pdf|indd|exe|txt|html?|tex|dvi|rtf|pptx?|qxp|pmd))\s*", re.IGNORECASE
+    r"(?:untitled|document\d*|microsoft word - .*|.*\.(?:docx?|pdf|indd|exe|txt|html?|tex|dvi|rtf|pptx?|qxp|pmd))\s*",
+    re.IGNORECASE,
 )
 
 
@@ -68,7 +80,7 @@ def read_pdf(data: bytes, source: str, options: ReadOptions, on_page: PageCallba
         metadata_title, *facts = (clean(pdf.get_metadata_value(name) or "") for name in ("Title", "Subject", "Author"))
     finally:
         pdf.close()
-    if not any(page.lines for page in pages):
+    if not any(page.lines or page.tables for page in pages):
         raise DocumentError(skipped[0].reason if skipped else f"{source} has no text on its pages.")
     if b"%%EOF" not in data[-TRAILER_WITHIN:]:
         skipped.append(Skipped(source, f"{source} seems truncated (its end is missing); {len(pages)} pages were read."))
@@ -78,13 +90,15 @@ def read_pdf(data: bytes, source: str, options: ReadOptions, on_page: PageCallba
     opening = " ".join(line.text for page in pages[:_OPENING_PAGES] for line in page.lines)
     own_title = options.title or _title(metadata_title, pages) or stem
     blocks: tuple[Block, ...] = ()
-    if ordered := [order_lines(page) for page in pages if page.lines]:
-        style = find_style(ordered, median(page.height for page in pages))
+    if ordered := [(page, order_lines(page)) for page in pages if page.lines or page.tables]:
+        # A document may be nothing but tables.
+        columns = [lines for _, lines in ordered if lines] or [page.tables[0].lines for page, _ in ordered]
+        style = find_style(columns, median(page.height for page in pages))
         builder = BlockBuilder(own_title, style, options, omitted)
-        for lines in ordered:
+        for page, lines in ordered:
             paragraphs = build_paragraphs(lines, style)
             classify(paragraphs, style)
-            for paragraph in paragraphs:
+            for paragraph in with_tables(paragraphs, page.tables):
                 builder.add(paragraph)
         blocks = tuple(builder.blocks())
     if not blocks:
@@ -151,14 +165,16 @@ def _read_pages(
         width, height = pdfium.FPDF_GetPageWidthF(page), pdfium.FPDF_GetPageHeightF(page)
         if pdfium.FPDFPage_GetRotation(page) % 2:
             width, height = height, width
-        turned = [Page(number, width, height, [])]
         if text_page and pdfium.FPDFText_CountChars(text_page) > MOST_CHARACTERS:
             crowded.append(number)
         elif text_page:
-            turned = reader.read(text_page, number, width, height)
-        if not turned[0].lines and number not in crowded and _IMAGES.intersection(_kinds(page)):
-            images.append(number)
-        pages += turned
+            for turned in reader.read(text_page, number, width, height):
+                turned.tables, turned.lines = find_tables(turned.lines, reader.split)
+                pages.append(turned)
+        if not pages or pages[-1].number != number:
+            pages.append(Page(number, width, height, []))
+            if number not in crowded and _IMAGES.intersection(_kinds(page)):
+                images.append(number)
         pdfium.FPDFText_ClosePage(text_page)
         pdfium.FPDF_ClosePage(page)
     return pages, list(_skipped(source, images, broken, crowded, len(pdf)))

@@ -8,6 +8,7 @@ and pages fail at least one of these conditions.
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from climassay.corpus.readers.pdf_lines import MAX_EDGE_DIGITS, EdgeNumber, Line, Omitted, Page
 
@@ -94,7 +95,9 @@ def _edge_numbers(page: Page) -> list[_Number]:
             numbers.append(_Number(int(line.text), line.x0, line.x1, line, None))
             continue
         numbers += [
-            _Number(int(edge.digits), edge.x0, edge.x1, line, edge) for edge in (line.lead, line.tail) if edge is not None
+            _Number(int(edge.digits), edge.x0, edge.x1, line, edge)
+            for edge in (line.lead, line.tail)
+            if edge is not None
         ]
     return sorted(numbers, key=lambda number: -number.y)
 
@@ -112,7 +115,7 @@ def _chains(numbers: Sequence[_Number]) -> list[_Chain]:
             both = [number for number in both if abs(_edge(number, right) - _edge(column[0], right)) <= ALIGNED]
             if len(both) < MIN_SPARSE_NUMBERS:
                 continue
-            steps = Counter(below.value - above.value for above, below in zip(both, both[1:], strict=False))
+            steps = Counter(below.value - above.value for above, below in pairwise(both))
             rising = [(count, step) for step, count in steps.items() if 0 < step <= MAX_STEP]
             if rising:
                 step = max(rising)[1]

@@ -9,6 +9,7 @@ import math
 import re
 import unicodedata
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -52,6 +53,9 @@ MIN_TURNED_CHARACTERS = 400
 """Fewer characters in another direction than most of the page's are labels, as the title of an axis."""
 _LEADING_NUMBER = re.compile(r"\d{1,4}(?!\d)")
 _TRAILING_NUMBER = re.compile(r"(?<!\d)\d{1,4}$")
+_SPACE = re.compile(r"\s+")
+MIN_CELL_GAP = 0.7
+"""Gap between two cells of a table's row, in units of the type size; spaces between words are half as wide."""
 MAX_EDGE_DIGITS = 4
 MIN_NUMBER_GAP = 0.4
 """Gap between a number in the margin and the text, in units of the type size; within a word there is none."""
@@ -107,6 +111,28 @@ class Line:
     """Right edge of the column the line appears in."""
     lead: EdgeNumber | None = None
     tail: EdgeNumber | None = None
+    pieces: list[tuple[int, str]] = field(default_factory=list)
+    """What the line was joined from: PDFium's number of the first character, and the characters."""
+
+
+@dataclass(slots=True)
+class Table:
+    """Cells of a table by row and column, header rows first."""
+
+    cells: list[list[list[Line]]]
+    """Lines of each cell: rows, columns, lines. Cells that span columns stand in each of them."""
+    n_header_rows: int
+    """0 if it is not sure which row names the columns."""
+
+    @property
+    def lines(self) -> list[Line]:
+        """All lines, row by row."""
+        return [line for row in self.cells for cell in row for line in cell]
+
+    @property
+    def texts(self) -> list[list[str]]:
+        """Text of each cell by row and column."""
+        return [[" ".join(line.text for line in cell) for cell in row] for row in self.cells]
 
 
 @dataclass(slots=True)
@@ -118,6 +144,7 @@ class Page:
     width: float
     height: float
     lines: list[Line]
+    tables: list[Table] = field(default_factory=list)
 
 
 class LineReader:
@@ -140,7 +167,7 @@ class LineReader:
         self._box_ref, self._matrix_ref = ctypes.byref(self._box), ctypes.byref(self._matrix)
         self._flags_ref = ctypes.byref(self._flags)
 
-    def read(self, text_page: Any, number: int, width: float, height: float) -> list[Page]:
+    def read(self, text_page: Any, number: int, width: float, height: float) -> Iterator[Page]:
         """Read the lines of a page in the order of its content stream.
 
         Args:
@@ -149,9 +176,9 @@ class LineReader:
             width: Width of the page in points before it is turned for display.
             height: Its height.
 
-        Returns:
+        Yields:
             A page for each direction in which a good part of the text is written, the main one first. Lines in
-            other directions are counted as left out.
+            other directions are counted as left out. :meth:`split` works for the lines of the page that came last.
         """
         self._handle, self._width, self._height = text_page, width, height
         text, identical = _page_text(text_page)
@@ -159,15 +186,14 @@ class LineReader:
         weights: Counter[int] = Counter()
         for line in lines:
             weights[line.angle] += len(line.text)
-        pages: list[Page] = []
+        main = max(weights, key=lambda turn: weights[turn], default=0)
         for turn, weight in weights.most_common():
-            if pages and weight < MIN_TURNED_CHARACTERS:
+            if turn != main and weight < MIN_TURNED_CHARACTERS:
                 self._omitted["lines written in another direction", number] += sum(1 for x in lines if x.angle == turn)
                 continue
             turned = self._read_turned(text, identical, number, turn) if turn else lines
             size = (height, width) if turn % 180 else (width, height)
-            pages.append(Page(number, *size, [line for line in turned if not line.angle]))
-        return pages or [Page(number, width, height, [])]
+            yield Page(number, *size, [line for line in turned if not line.angle])
 
     def _read_turned(self, text: str, identical: bool, page: int, turn: int) -> list[Line]:
         """Read all lines of a page in the coordinates in which a direction of writing is level."""
@@ -320,7 +346,7 @@ class LineReader:
         angle = (angle - self._turn) % 360
         left, right = self._edges(last)
         bold = starts_bold and self._font(last)[1]
-        line = Line(text, page, x0, right, y, size, bold, family, angle, starts_bold)
+        line = Line(text, page, x0, right, y, size, bold, family, angle, starts_bold, pieces=[(start, text)])
         if angle:
             return line
         if left < x0 and not text.isascii() and _is_right_to_left(text):
@@ -334,6 +360,33 @@ class LineReader:
         if _FIGURES.search(text) and _count_rects(self._handle, start, length) > 1:
             self._superscripts(line, start)
         return line
+
+    def split(self, line: Line) -> list[Line]:
+        """Cut a line at gaps that are wider than the spaces between words, as those between the columns of a table.
+
+        Returns:
+            The parts, with exponents and marks of notes as in lines; the line itself if it has no such gap.
+        """
+        limit = MIN_CELL_GAP * line.size
+        parts: list[tuple[int, str]] = []
+        for start, text in line.pieces:
+            spaces = [(match.start(), match.end()) for match in _SPACE.finditer(text)]
+            cuts = [
+                space
+                for space in spaces
+                if self._edges(start + space[1])[0] - self._edges(start + space[0] - 1)[1] > limit
+            ]
+            ends = [*(begin for begin, _ in cuts), len(text)]
+            begins = [0, *(end for _, end in cuts)]
+            parts += [(start + begin, text[begin:end]) for begin, end in zip(begins, ends, strict=True)]
+        if len(parts) < 2:
+            return [line]
+        cells: list[Line] = []
+        for start, text in parts:
+            cell = self._line(text, start, line.page)
+            if not cells or cell.x0 - cells[-1].x1 > limit or not _continues(cells[-1], cell, False):
+                cells.append(cell)
+        return cells if len(cells) > 1 else [line]
 
     def _leading_number(self, line: Line, start: int) -> EdgeNumber | None:
         match = _LEADING_NUMBER.match(line.text)
@@ -447,6 +500,7 @@ def _continues(line: Line, piece: Line, spaced: bool) -> bool:
         and -0.5 * size <= gap <= 0.15 * size
     ):
         line.text += _raised(line.text, piece.text, "")
+        line.pieces += piece.pieces
         line.x1, line.hyphen = piece.x1, piece.hyphen
         return True
     if abs(piece.y - line.y) > SAME_BASELINE * size or not -0.5 * size <= gap <= WIDEST_SPACE * size:
@@ -457,6 +511,7 @@ def _continues(line: Line, piece: Line, spaced: bool) -> bool:
     if line.text.isdigit() and len(line.text) <= MAX_EDGE_DIGITS and piece.lead is None:
         line.lead = EdgeNumber(line.text, line.x0, line.x1, piece.x0, piece.bold, piece.starts_bold)
     line.tail = piece.tail
+    line.pieces += piece.pieces
     if piece.text.isdigit() and len(piece.text) <= MAX_EDGE_DIGITS:
         line.tail = EdgeNumber(piece.text, piece.x0, piece.x1, line.x1, line.bold, line.starts_bold)
     before, rest = line.text + joint, piece.text.removeprefix(piece.mark)

@@ -6,9 +6,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
-from climassay.corpus.documents import Block, ReadOptions
+from climassay.corpus.documents import Block, ReadOptions, split_sentences
 from climassay.corpus.readers.cleaning import LINE_END_HYPHEN, clean, count_words, join_hyphens
-from climassay.corpus.readers.pdf_lines import Line, Omitted
+from climassay.corpus.readers.pdf_lines import Line, Omitted, Table
+from climassay.corpus.readers.table_rows import row_texts
 
 PARAGRAPH_GAP = 1.3
 """Lines further apart than this times the usual distance belong to different paragraphs."""
@@ -39,6 +40,7 @@ class Kind(Enum):
     HEADING = "heading"
     CAPTION = "caption"
     FOOTNOTE = "footnote"
+    TABLE = "table"
 
 
 @dataclass(slots=True)
@@ -48,6 +50,9 @@ class Paragraph:
     lines: list[Line]
     kind: Kind = Kind.PROSE
     last_page: int | None = None
+    table: Table | None = None
+    caption: str = ""
+    """Caption of the table."""
     _joined: tuple[int, str] = (0, "")
 
     @property
@@ -236,6 +241,7 @@ _CAPTION = re.compile(
     r"(?:Figure|FIGURE|Fig\.|FIG\.|Fig|Table|TABLE|Tab\.|Panel|Scheme|Plate)\s*\(?"
     r"(?:[A-Z]{1,5}[.\s]?)?\d*(?:[.\-–]\d+)*[a-z]?\)?(?P<stop>\s*[|:]|\.?\s+(?=[A-Z(\[])|\.?$|\s*[–—]\s)"
 )
+_TABLE_CAPTION = re.compile(r"(?:Table|TABLE|Tab\.|Tabelle|Tableau|Tabla)\s")
 _CONTINUED = re.compile(r"\(?continued(?:\s+\w+){0,4}\)?\W*$|\(cont(?:inued|\.|’d)?\)\W*$", re.IGNORECASE)
 _NUMBERING = re.compile(r"((?:[A-Z]|\d{1,2}|[A-Z]{2,4})(?:\.\d{1,2})*)\.?\s+\S")
 REFERENCES = re.compile(
@@ -260,6 +266,44 @@ def classify(paragraphs: Sequence[Paragraph], style: Style) -> None:
             paragraph.kind = Kind.FOOTNOTE
         elif _is_heading(paragraph, text, paragraphs[number + 1 : number + 3], style):
             paragraph.kind = Kind.HEADING
+
+
+MAX_CAPTION_GAP = 4.0
+"""Caption and table are at most so many lines apart."""
+
+
+def with_tables(paragraphs: Sequence[Paragraph], tables: Sequence[Table]) -> list[Paragraph]:
+    """Put the tables of a page where they stand among its paragraphs, each with its caption, which is taken away."""
+    placed = list(paragraphs)
+    for table in tables:
+        lines = table.lines
+        left, right = min(line.x0 for line in lines), max(line.x1 for line in lines)
+        top, bottom = max(line.y for line in lines), min(line.y for line in lines)
+        beside = [p for p in placed if p.table is None and any(line.x0 < right and line.x1 > left for line in p.lines)]
+        above = min((p for p in beside if p.last.y > top), key=lambda p: p.last.y - top, default=None)
+        below = min((p for p in beside if p.first.y < bottom), key=lambda p: bottom - p.first.y, default=None)
+        paragraph = Paragraph(lines, Kind.TABLE, table=table)
+        place = placed.index(above) + 1 if above else placed.index(below) if below else len(placed)
+        placed.insert(place, paragraph)
+        for caption in (above, below):
+            gap = 0.0 if caption is None else max(caption.last.y - top, bottom - caption.first.y)
+            if caption and _TABLE_CAPTION.match(caption.text) and gap < MAX_CAPTION_GAP * 1.2 * caption.size:
+                paragraph.caption = _shortened(clean(caption.text))
+                if paragraph.caption == clean(caption.text):
+                    placed.remove(caption)
+                break
+    return placed
+
+
+def _shortened(caption: str) -> str:
+    """Return the first sentences of a caption that fit into a heading."""
+    sentences = split_sentences(caption)
+    text = sentences[0]
+    for sentence in sentences[1:]:
+        if len(text) + len(sentence) > LONGEST_HEADING:
+            break
+        text += " " + sentence
+    return text if len(text) <= LONGEST_HEADING else text[:LONGEST_HEADING].rsplit(" ", 1)[0] + " …"
 
 
 def _is_body(size: float, style: Style) -> bool:
@@ -383,7 +427,7 @@ class BlockBuilder:
                 self._add_heading(paragraph)
             case Kind.CAPTION if not self._options.captions:
                 self._omit("captions", paragraph)
-            case Kind.CAPTION | Kind.FOOTNOTE:
+            case Kind.CAPTION | Kind.FOOTNOTE | Kind.TABLE:
                 self._notes.append(paragraph)
             case Kind.PROSE:
                 self._add_prose(paragraph)
@@ -495,6 +539,9 @@ class BlockBuilder:
     def _finished(self, texts: Sequence[str], vocabulary: Counter[str]) -> Iterator[Block]:
         for text, (paragraph, headings) in zip(texts, self._drafts, strict=True):
             text = clean(join_hyphens(text, vocabulary))
+            if paragraph.table is not None:
+                yield from self._rows(paragraph, headings)
+                continue
             footnote = paragraph.kind is Kind.FOOTNOTE
             if footnote:
                 text = _NOTE_NUMBER.sub("", text, count=1)
@@ -502,6 +549,15 @@ class BlockBuilder:
                 path = tuple(join_hyphens(heading.text, vocabulary) for heading in headings)
                 pages = paragraph.first.page, paragraph.last_page
                 yield Block(text, *pages, headings=path, footnote=footnote)
+
+    def _rows(self, paragraph: Paragraph, headings: Sequence[_Heading]) -> Iterator[Block]:
+        """Yield a block for each row of a table, under its caption."""
+        table = paragraph.table
+        assert table is not None
+        path = (*(heading.text for heading in headings), *([paragraph.caption] if paragraph.caption else []))
+        cells = [[clean(cell) for cell in row] for row in table.texts]
+        for text in row_texts(cells, table.n_header_rows):
+            yield Block(text, paragraph.first.page, paragraph.last_page, headings=path)
 
 
 def _goes_on(before: Paragraph, paragraph: Paragraph) -> bool:

@@ -1,0 +1,253 @@
+"""Find the tables of PDF pages by the place of their cells.
+
+A table is a run of rows with figures whose cells stand below each other in columns. Figures' axes are none: their
+numbers rise by equal steps in every column. A page of a document's contents is none: its only column of figures rises.
+"""
+
+import re
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+
+from climassay.corpus.readers.pdf_lines import Line, Table
+
+LONGEST_CELL = 60
+"""Longer texts are prose beside the table, in another column of the page."""
+MIN_ROWS = 3
+MAX_ROW_GAP = 3.5
+"""Rows further apart than this times the type size belong to different tables."""
+MAX_LABEL_ROWS = 2
+"""Rows without figures in a row, as the second line of a label."""
+MAX_HEADER_ROWS = 4
+MAX_CONFLICTS = 0.25
+"""Share of the rows that may have two cells in one column."""
+MIN_FILLED = 0.5
+"""Share of a table's cells that have text."""
+MIN_LABELLED = 0.5
+"""Share of the rows that begin with words, where no header says what the figures are."""
+SAME_ROW = 0.4
+"""Baselines of a row differ by at most this part of the type size."""
+_FIGURE = re.compile(r"[(\[<>≤≥~≈±+\-−–$€£]*\s?\d")
+_FILLER = re.compile(r"[-–—−.*…]+|n/?a|N/?A|n\.?d\.?")
+_WORD = re.compile(r"[^\W\d_]{2,}")
+_YEAR = re.compile(r"(?:1[5-9]|20|21)\d\d\W{0,2}\d?")
+_VALUE = re.compile(r"[-−–]?\d+(?:,\d{3})*(?:\.\d+)?")
+_CAPTION = re.compile(r"(?:Table|TABLE|Tab\.|Tabelle|Tableau|Tabla)\s")
+
+Row = list[Line]
+"""Cells from left to right."""
+Interval = tuple[float, float]
+
+
+def find_tables(lines: Sequence[Line], split: Callable[[Line], list[Line]]) -> tuple[list[Table], list[Line]]:
+    """Find the tables of a page.
+
+    Args:
+        lines: Lines of the page.
+        split: Cuts a line into lines at the gaps between columns.
+
+    Returns:
+        The tables from top to bottom, and the lines that are in none of them, in their order.
+    """
+    candidates = [line for line in lines if _has_figures(line.text)]
+    if len(candidates) < MIN_ROWS:
+        return [], list(lines)
+    rows = _rows(lines)
+    cells_of: dict[int, list[Line]] = {
+        id(line): split(line) for line in candidates if len(line.text) < 2 * LONGEST_CELL
+    }
+    grid = [[cell for line in row for cell in cells_of.get(id(line), [line])] for row in rows]
+    tables: list[Table] = []
+    taken: set[int] = set()
+    for first, last in _runs(grid):
+        # Cells of the rows above, whose words may name the columns, are not cut yet.
+        above = range(max(0, first - MAX_HEADER_ROWS), first)
+        headers = [[cell for line in rows[index] for cell in cells_of.get(id(line)) or split(line)] for index in above]
+        found = _table(headers, grid[first : last + 1])
+        if found is None:
+            continue
+        table, n_above = found
+        cells = {id(cell) for cell in table.lines}
+        for index in range(first - n_above, last + 1):
+            for line in rows[index]:
+                own = cells_of.get(id(line)) or (headers[index - first] if index < first else [line])
+                if id(line) in cells or any(id(cell) in cells for cell in own if line.x0 - 1 <= cell.x0 <= line.x1):
+                    taken.add(id(line))
+        tables.append(table)
+    return tables, [line for line in lines if id(line) not in taken]
+
+
+def _has_figures(text: str) -> bool:
+    """Whether a line may be cells with figures, not prose that mentions some."""
+    if not any(char.isdigit() for char in text) or ". . ." in text or "...." in text:
+        return False
+    tokens = text.split()
+    n_figures = sum(_FIGURE.match(token) is not None for token in tokens)
+    return n_figures >= 0.3 * len(tokens) or _FIGURE.match(tokens[-1]) is not None
+
+
+def _is_figure(text: str) -> bool:
+    """Whether a cell holds a figure, with a sign, unit or range perhaps."""
+    return _FIGURE.match(text) is not None and len(_WORD.findall(text)) <= 2
+
+
+def _rows(lines: Sequence[Line]) -> list[Row]:
+    """Group lines by baseline, from top to bottom."""
+    rows: list[Row] = []
+    for line in sorted(lines, key=lambda line: -line.y):
+        if rows and rows[-1][0].y - line.y <= SAME_ROW * min(line.size, rows[-1][0].size):
+            rows[-1].append(line)
+        else:
+            rows.append([line])
+    return [sorted(row, key=lambda line: line.x0) for row in rows]
+
+
+def _short(row: Row) -> Row:
+    return [cell for cell in row if len(cell.text) <= LONGEST_CELL]
+
+
+def _is_tabular(row: Row) -> bool:
+    cells = _short(row)
+    return len(cells) > 1 and any(_is_figure(cell.text) for cell in cells)
+
+
+def _runs(grid: Sequence[Row]) -> list[tuple[int, int]]:
+    """Return first and last row of each run of rows with figures, with rows of labels only between them."""
+    runs: list[tuple[int, int]] = []
+    first = last = -1
+    left = right = 0.0
+    n_between = 0
+
+    def close() -> None:
+        if first >= 0 and sum(map(_is_tabular, grid[first : last + 1])) >= MIN_ROWS:
+            runs.append((first, last))
+
+    for index, row in enumerate(grid):
+        if _is_tabular(row):
+            cells = _short(row)
+            gap = grid[last][0].y - row[0].y if first >= 0 else 0.0
+            if first < 0 or gap > MAX_ROW_GAP * max(cell.size for cell in cells):
+                close()
+                first, left, right = index, cells[0].x0, cells[-1].x1
+            last, n_between = index, 0
+            left, right = min(left, cells[0].x0), max(right, cells[-1].x1)
+        elif first >= 0:
+            beside = all(line.x0 > right or line.x1 < left for line in row)
+            n_between += not beside
+            if n_between > MAX_LABEL_ROWS or not (beside or len(_short(row)) == len(row)):
+                close()
+                first = last = -1
+                n_between = 0
+    close()
+    return runs
+
+
+def _table(headers: Sequence[Row], rows: Sequence[Row]) -> tuple[Table, int] | None:
+    """Arrange rows in columns.
+
+    Returns:
+        The table and the number of rows above that belong to it as its header; None if the rows are no table.
+    """
+    tabular = [_short(row) for row in rows if _is_tabular(row)]
+    figures = _merge([(cell.x0, cell.x1) for row in tabular for cell in row if _is_figure(cell.text)])
+    words = [cell for row in tabular for cell in row if not _is_figure(cell.text)]
+    apart = [(cell.x0, cell.x1) for cell in words if not _overlapped(cell, figures)]
+    columns = sorted([*figures, *_merge(apart)])
+    if len(columns) < 2:
+        return None
+    body = [_arrange(_short(row), columns) for row in rows]
+    body = [row for row in body if any(row)]
+    conflicts = sum(any(len(cell) > 1 for cell in _arrange(row, columns)) for row in tabular)
+    n_filled = sum(len(row) for row in tabular)
+    if conflicts > MAX_CONFLICTS * len(tabular) or n_filled < MIN_FILLED * len(tabular) * len(columns):
+        return None
+    header = _header(headers, columns)
+    is_captioned = any(_CAPTION.match(cell.text) for row in headers for cell in row[:1])
+    has_own_header = not header and _names_columns(body)
+    n_words_first = sum(bool(row[0]) and _WORD.search(row[0][0].text) is not None for row in body)
+    is_labelled = len(columns) > 2 and n_words_first >= MIN_LABELLED * len(tabular)
+    if not (header or has_own_header or is_captioned or is_labelled) or _is_axis_or_contents(body, bool(header)):
+        return None
+    return Table([*header, *body], len(header) or int(has_own_header)), len(header)
+
+
+def _merge(intervals: Sequence[Interval]) -> list[Interval]:
+    """Join intervals that overlap."""
+    merged: list[Interval] = []
+    for left, right in sorted(intervals):
+        if merged and left < merged[-1][1]:
+            merged[-1] = (merged[-1][0], max(right, merged[-1][1]))
+        else:
+            merged.append((left, right))
+    return merged
+
+
+def _overlapped(cell: Line, columns: Sequence[Interval]) -> list[int]:
+    return [index for index, (left, right) in enumerate(columns) if cell.x0 < right and cell.x1 > left]
+
+
+def _arrange(row: Row, columns: Sequence[Interval], spanning: bool = False) -> list[list[Line]]:
+    """Put the cells of a row into their columns; into all that they span, or into the first."""
+    arranged: list[list[Line]] = [[] for _ in columns]
+    for cell in row:
+        overlapped = _overlapped(cell, columns)
+        if not overlapped:
+            middle = (cell.x0 + cell.x1) / 2
+            nearest = min(range(len(columns)), key=lambda index: abs(sum(columns[index]) / 2 - middle))
+            overlapped = [nearest] if columns[0][0] - cell.size < middle < columns[-1][1] + cell.size else []
+        for index in overlapped if spanning else overlapped[:1]:
+            arranged[index].append(cell)
+    return arranged
+
+
+def _header(headers: Sequence[Row], columns: Sequence[Interval]) -> list[list[list[Line]]]:
+    """Return the rows above a table, from the nearest upwards, whose cells stand over its columns."""
+    found: list[list[list[Line]]] = []
+    below: float | None = None
+    for row in reversed(headers):
+        within = [cell for cell in row if cell.x1 > columns[0][0] - cell.size and cell.x0 < columns[-1][1] + cell.size]
+        if not within or (below is not None and within[0].y - below > MAX_ROW_GAP * within[0].size):
+            break
+        # One cell alone is the caption or a line of text, unless it stands over the figures only.
+        is_alone = len(within) == 1 and (not found or within[0].x0 < columns[0][1])
+        is_text = any(len(cell.text) > LONGEST_CELL or cell.text[-1] in ".;" for cell in within)
+        if is_alone or is_text or _CAPTION.match(within[0].text):
+            break
+        found.insert(0, _arrange(within, columns, spanning=True))
+        below = within[0].y
+    return found
+
+
+def _names_columns(body: Sequence[Sequence[Sequence[Line]]]) -> bool:
+    """Whether the first row names the columns: years over other figures, or bold type over plain type."""
+    first, *rest = ([cell for cells in row for cell in cells] for row in body)
+    if len(first) < 2 or not rest:
+        return False
+    if all(cell.bold for cell in first) and not any(cell.bold for row in rest for cell in row[1:]):
+        return True
+    figures = [cell.text for cell in first if _is_figure(cell.text)]
+    is_years = len(figures) > 1 and all(map(_YEAR.fullmatch, figures)) and figures == sorted(figures)
+    return is_years and not all(_YEAR.fullmatch(cell.text) for row in rest for cell in row[1:])
+
+
+def _is_axis_or_contents(body: Sequence[Sequence[Sequence[Line]]], has_header: bool) -> bool:
+    """Whether all columns of figures rise or fall by equal steps, or the only one rises beside titles of sections."""
+    columns = [[cell[0].text for cell in column if cell] for column in zip(*body, strict=True)]
+    figures = [[text for text in column if _is_figure(text)] for column in columns]
+    figures = [column for column in figures if len(column) >= MIN_ROWS]
+    values = [[_number(text) for text in column] for column in figures]
+    if all(_is_regular(column) for column in values):
+        return True
+    rises = len(values) == 1 and all(a <= b for a, b in pairwise(values[0]))
+    return rises and not has_header and all(text.isdigit() for text in figures[0])
+
+
+def _number(text: str) -> float:
+    match = _VALUE.search(text)
+    return float(match.group().replace(",", "").replace("−", "-").replace("–", "-")) if match else 0.0
+
+
+def _is_regular(values: Sequence[float]) -> bool:
+    """Whether numbers rise or fall by equal steps or factors, as those of an axis."""
+    steps = {round(b - a, 6) for a, b in pairwise(values)}
+    factors = {round(b / a, 6) for a, b in pairwise(values) if a}
+    return len(steps) == 1 or (len(factors) == 1 and 0 not in values)
