@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from statistics import median
 
 from climassay.corpus.readers.cleaning import mask_digits
-from climassay.corpus.readers.pdf_lines import Line, Omitted, Page
+from climassay.corpus.readers.pdf_lines import Line, Omitted, Page, has_leaders
 
 MARGIN_ZONE = 0.13
 """Running heads and feet appear in this part of the page at its top and bottom."""
@@ -24,9 +24,6 @@ MOST_NESTED_COLUMNS = 2
 WIDE_SHARE = 0.75
 """A chunk that takes up this part of the width of all text goes over the columns."""
 _NUMBER_ENDS = re.compile(r"^\W*(\d{1,4}|[ivxl]{1,7})\b|\b(\d{1,4}|[ivxl]{1,7})\W*$")
-_LEADERS = re.compile(r"(?:\.\s?){5,}|…{2,}|\ufffd{3,}|_{5,}")
-_DOTS = ("....", ". . .", "\ufffd\ufffd", "__", "……")
-"""One of them appears in every text with leaders, and is found faster."""
 CONTENTS_SHARE = 0.25
 FEWEST_LEADERS = 4
 _ROMAN = {"i": 1, "v": 5, "x": 10, "l": 50}
@@ -51,9 +48,7 @@ def drop_running_lines(pages: Sequence[Page], omitted: Omitted) -> None:
             if place not in repeated and id(line) not in heads
         ]
         # Dots lead from a title to a page number, as in a table of contents.
-        page.lines = [
-            line for line in kept if not (any(dots in line.text for dots in _DOTS) and _LEADERS.search(line.text))
-        ]
+        page.lines = [line for line in kept if not has_leaders(line)]
         leaders = len(kept) - len(page.lines)
         if leaders >= FEWEST_LEADERS and leaders > CONTENTS_SHARE * len(kept):
             leaders, page.lines = len(kept), []

@@ -62,6 +62,9 @@ MIN_NUMBER_GAP = 0.4
 _SWAPPED_BRACKETS = str.maketrans("()[]{}", ")(][}{")
 
 
+_LEADERS = re.compile(r"(?:\.\s?){5,}|…{2,}|\ufffd{3,}|_{5,}")
+_DOTS = ("....", ". . .", "\ufffd\ufffd", "__", "……")
+"""One of them appears in every text with leaders, and is found faster."""
 Span = tuple[int, int]
 
 
@@ -440,6 +443,11 @@ class LineReader:
             done = match.end()
         if parts:
             line.text = "".join((*parts, text[done:])).strip()
+
+
+def has_leaders(line: Line) -> bool:
+    """Whether dots lead from a title to a page number, as in a table of contents."""
+    return any(dots in line.text for dots in _DOTS) and _LEADERS.search(line.text) is not None
 
 
 def _letter(text: str, place: int) -> int:

@@ -8,26 +8,32 @@ import re
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 
-from climassay.corpus.readers.pdf_lines import Line, Table
+from climassay.corpus.readers.pdf_lines import Line, Table, has_leaders
 
 LONGEST_CELL = 60
 """Longer texts are prose beside the table, in another column of the page."""
 MIN_ROWS = 3
 MAX_ROW_GAP = 3.5
 """Rows further apart than this times the type size belong to different tables."""
-MAX_LABEL_ROWS = 2
-"""Rows without figures in a row, as the second line of a label."""
+MAX_LABEL_ROWS = 4
+"""Rows without figures in a row, as the lines of a label."""
 MAX_HEADER_ROWS = 4
 MAX_CONFLICTS = 0.25
 """Share of the rows that may have two cells in one column."""
 MIN_FILLED = 0.5
 """Share of a table's cells that have text."""
+MIN_COVERED = 0.5
+"""Share of a column's width from which on a cell spans the column."""
+MIN_ALIKE = 0.5
+"""Share of the rows whose figures are all alike, in panels of a figure beside each other."""
 MIN_LABELLED = 0.5
 """Share of the rows that begin with words, where no header says what the figures are."""
 SAME_ROW = 0.4
 """Baselines of a row differ by at most this part of the type size."""
 _FIGURE = re.compile(r"[(\[<>≤≥~≈±+\-−–$€£]*\s?\d")
-_FILLER = re.compile(r"[-–—−.*…]+|n/?a|N/?A|n\.?d\.?")
+_FIGURES_BESIDE = re.compile(r"(?:^|\s)[(\[<>≤≥~≈±+\-−–$€£]*\d\S*\s+[(\[<>≤≥~≈±+\-−–$€£]*\d")
+MIN_ADVANCE = 0.5
+"""Characters of a line with gaps take more room than this times the type size; those of prose less, in most fonts."""
 _WORD = re.compile(r"[^\W\d_]{2,}")
 _YEAR = re.compile(r"(?:1[5-9]|20|21)\d\d\W{0,2}\d?")
 _VALUE = re.compile(r"[-−–]?\d+(?:,\d{3})*(?:\.\d+)?")
@@ -48,13 +54,11 @@ def find_tables(lines: Sequence[Line], split: Callable[[Line], list[Line]]) -> t
     Returns:
         The tables from top to bottom, and the lines that are in none of them, in their order.
     """
-    candidates = [line for line in lines if _has_figures(line.text)]
-    if len(candidates) < MIN_ROWS:
+    candidates = [line for line in lines if _may_be_cells(line)]
+    if len(candidates) < MIN_ROWS or sum(map(has_leaders, lines)) >= MIN_ROWS:
         return [], list(lines)
     rows = _rows(lines)
-    cells_of: dict[int, list[Line]] = {
-        id(line): split(line) for line in candidates if len(line.text) < 2 * LONGEST_CELL
-    }
+    cells_of: dict[int, list[Line]] = {id(line): split(line) for line in candidates}
     grid = [[cell for line in row for cell in cells_of.get(id(line), [line])] for row in rows]
     tables: list[Table] = []
     taken: set[int] = set()
@@ -76,13 +80,16 @@ def find_tables(lines: Sequence[Line], split: Callable[[Line], list[Line]]) -> t
     return tables, [line for line in lines if id(line) not in taken]
 
 
-def _has_figures(text: str) -> bool:
+def _may_be_cells(line: Line) -> bool:
     """Whether a line may be cells with figures, not prose that mentions some."""
-    if not any(char.isdigit() for char in text) or ". . ." in text or "...." in text:
+    text = line.text
+    if len(text) > 2 * LONGEST_CELL or (
+        len(text) > LONGEST_CELL / 2 and line.x1 - line.x0 < MIN_ADVANCE * len(text) * line.size
+    ):
         return False
-    tokens = text.split()
-    n_figures = sum(_FIGURE.match(token) is not None for token in tokens)
-    return n_figures >= 0.3 * len(tokens) or _FIGURE.match(tokens[-1]) is not None
+    if len(text) <= LONGEST_CELL and (text[-1].isdigit() or text[-1] in ")%*"):
+        return _FIGURE.match(text, max(text.rfind(" "), text.rfind("(") - 1) + 1) is not None
+    return _FIGURES_BESIDE.search(text) is not None
 
 
 def _is_figure(text: str) -> bool:
@@ -160,7 +167,7 @@ def _table(headers: Sequence[Row], rows: Sequence[Row]) -> tuple[Table, int] | N
     n_filled = sum(len(row) for row in tabular)
     if conflicts > MAX_CONFLICTS * len(tabular) or n_filled < MIN_FILLED * len(tabular) * len(columns):
         return None
-    header = _header(headers, columns)
+    header = _header(headers, columns, figures)
     is_captioned = any(_CAPTION.match(cell.text) for row in headers for cell in row[:1])
     has_own_header = not header and _names_columns(body)
     n_words_first = sum(bool(row[0]) and _WORD.search(row[0][0].text) is not None for row in body)
@@ -182,7 +189,11 @@ def _merge(intervals: Sequence[Interval]) -> list[Interval]:
 
 
 def _overlapped(cell: Line, columns: Sequence[Interval]) -> list[int]:
-    return [index for index, (left, right) in enumerate(columns) if cell.x0 < right and cell.x1 > left]
+    """Return the columns that a cell is over or under: the one that it shares most with, and those it mostly covers."""
+    shared = [min(cell.x1, right) - max(cell.x0, left) for left, right in columns]
+    widest = max(shared)
+    covered = [part >= MIN_COVERED * (right - left) for part, (left, right) in zip(shared, columns, strict=True)]
+    return [index for index, part in enumerate(shared) if part > 0 and (covered[index] or part == widest)]
 
 
 def _arrange(row: Row, columns: Sequence[Interval], spanning: bool = False) -> list[list[Line]]:
@@ -199,8 +210,8 @@ def _arrange(row: Row, columns: Sequence[Interval], spanning: bool = False) -> l
     return arranged
 
 
-def _header(headers: Sequence[Row], columns: Sequence[Interval]) -> list[list[list[Line]]]:
-    """Return the rows above a table, from the nearest upwards, whose cells stand over its columns."""
+def _header(headers: Sequence[Row], columns: Sequence[Interval], figures: Sequence[Interval]) -> list[list[list[Line]]]:
+    """Return the rows above a table that name its columns of figures, each by another name; none if there are none."""
     found: list[list[list[Line]]] = []
     below: float | None = None
     for row in reversed(headers):
@@ -214,7 +225,9 @@ def _header(headers: Sequence[Row], columns: Sequence[Interval]) -> list[list[li
             break
         found.insert(0, _arrange(within, columns, spanning=True))
         below = within[0].y
-    return found
+    named = [index for index, column in enumerate(columns) if column in figures]
+    names = {" ".join(cell.text for row in found for cell in row[index]) for index in named}
+    return found if len(names) == len(named) and "" not in names else []
 
 
 def _names_columns(body: Sequence[Sequence[Sequence[Line]]]) -> bool:
@@ -230,15 +243,25 @@ def _names_columns(body: Sequence[Sequence[Sequence[Line]]]) -> bool:
 
 
 def _is_axis_or_contents(body: Sequence[Sequence[Sequence[Line]]], has_header: bool) -> bool:
-    """Whether all columns of figures rise or fall by equal steps, or the only one rises beside titles of sections."""
+    """Whether the columns are axes or contents.
+
+    Axes rise or fall by equal steps, or are alike beside each other. In contents, the only column of figures rises.
+    """
     columns = [[cell[0].text for cell in column if cell] for column in zip(*body, strict=True)]
     figures = [[text for text in column if _is_figure(text)] for column in columns]
     figures = [column for column in figures if len(column) >= MIN_ROWS]
     values = [[_number(text) for text in column] for column in figures]
     if all(_is_regular(column) for column in values):
         return True
+    alike = [len(set(texts)) == 1 for texts in map(_plain_figures, body) if len(texts) > 1]
+    if sum(alike) >= MIN_ALIKE * len(alike) > 0:
+        return True
     rises = len(values) == 1 and all(a <= b for a, b in pairwise(values[0]))
     return rises and not has_header and all(text.isdigit() for text in figures[0])
+
+
+def _plain_figures(row: Sequence[Sequence[Line]]) -> list[str]:
+    return [cell[0].text for cell in row if cell and _VALUE.fullmatch(cell[0].text)]
 
 
 def _number(text: str) -> float:
