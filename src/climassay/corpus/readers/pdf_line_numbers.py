@@ -15,6 +15,8 @@ from climassay.corpus.readers.pdf_lines import MAX_EDGE_DIGITS, EdgeNumber, Line
 ALIGNED = 3.0
 """Numbers of one column share an edge within so many points."""
 MAX_STEP = 10
+MAX_CHAINS = 20
+"""Columns of a page that are looked at; a page has one or two of line numbers."""
 MISSED_STEPS = 3
 """Numbers in a row that may be missing from a column, as beside a figure."""
 MIN_NUMBERS = {1: 5}
@@ -91,8 +93,11 @@ def _edge_numbers(page: Page) -> list[_Number]:
     """Return the numbers that begin, end or are lines of a page, downwards."""
     numbers: list[_Number] = []
     for line in page.lines:
-        if line.text.isdecimal() and len(line.text) <= MAX_EDGE_DIGITS:
-            numbers.append(_Number(int(line.text), line.x0, line.x1, line, None))
+        if len(line.text) <= MAX_EDGE_DIGITS:
+            if line.text.isdecimal():
+                numbers.append(_Number(int(line.text), line.x0, line.x1, line, None))
+            continue
+        if line.lead is None and line.tail is None:
             continue
         numbers += [
             _Number(int(edge.digits), edge.x0, edge.x1, line, edge)
@@ -103,8 +108,8 @@ def _edge_numbers(page: Page) -> list[_Number]:
 
 
 def _chains(numbers: Sequence[_Number]) -> list[_Chain]:
-    """Find columns of numbers that rise downwards by equal steps."""
-    chains = []
+    """Find the longest columns of numbers that rise downwards by equal steps."""
+    chains: list[_Chain] = []
     for right in (True, False):
         columns: dict[int, list[_Number]] = defaultdict(list)
         for number in numbers:
@@ -120,7 +125,7 @@ def _chains(numbers: Sequence[_Number]) -> list[_Chain]:
             if rising:
                 step = max(rising)[1]
                 chains.append(_Chain(step, right, _longest_chain(both, step)))
-    return chains
+    return sorted(chains, key=lambda chain: -len(chain.numbers))[:MAX_CHAINS]
 
 
 def _longest_chain(numbers: Sequence[_Number], step: int) -> list[_Number]:

@@ -63,8 +63,6 @@ _SWAPPED_BRACKETS = str.maketrans("()[]{}", ")(][}{")
 
 
 _LEADERS = re.compile(r"(?:\.\s?){5,}|…{2,}|\ufffd{3,}|_{5,}")
-_DOTS = ("....", ". . .", "\ufffd\ufffd", "__", "……")
-"""One of them appears in every text with leaders, and is found faster."""
 Span = tuple[int, int]
 
 
@@ -114,7 +112,7 @@ class Line:
     """Right edge of the column the line appears in."""
     lead: EdgeNumber | None = None
     tail: EdgeNumber | None = None
-    pieces: list[tuple[int, str]] = field(default_factory=list)
+    pieces: tuple[tuple[int, str], ...] = ()
     """What the line was joined from: PDFium's number of the first character, and the characters."""
 
 
@@ -331,13 +329,12 @@ class LineReader:
         if length > SHORTEST_TYPICAL:
             # A big initial or a raised figure at the start says little about the line: two of three places decide.
             # Figures say little as well, which may be raised or lowered themselves.
-            middle, third = (_letter(text, place) for place in (length // 2, length // 3))
-            typical = start + middle
+            typical = start + _letter(text, length // 2)
             middle_size = self._size(typical)
             if abs(middle_size - size) > 0.05 * size:
-                third_size = self._size(start + third)
-                if abs(third_size - middle_size) > 0.05 * middle_size:
-                    typical = start + third
+                third = start + _letter(text, length // 3)
+                if abs(self._size(third) - middle_size) > 0.05 * middle_size:
+                    typical = third
                 size = self._size(typical)
                 y = self._baseline(typical)
                 family = self._font(typical)[0]
@@ -349,7 +346,7 @@ class LineReader:
         angle = (angle - self._turn) % 360
         left, right = self._edges(last)
         bold = starts_bold and self._font(last)[1]
-        line = Line(text, page, x0, right, y, size, bold, family, angle, starts_bold, pieces=[(start, text)])
+        line = Line(text, page, x0, right, y, size, bold, family, angle, starts_bold, pieces=((start, text),))
         if angle:
             return line
         if left < x0 and not text.isascii() and _is_right_to_left(text):
@@ -357,7 +354,8 @@ class LineReader:
             line.text = _with_brackets_turned(text)
             return line
         if text[0].isdigit() or text[-1].isdigit():
-            line.lead, line.tail = self._leading_number(line, start), self._trailing_number(line, start)
+            line.lead = self._leading_number(line, start) if text[0].isdigit() else None
+            line.tail = self._trailing_number(line, start) if text[-1].isdigit() else None
             if line.tail and line.tail.x0 < x0:
                 line.x1 = line.tail.text_edge
         if _FIGURES.search(text) and _count_rects(self._handle, start, length) > 1:
@@ -447,7 +445,9 @@ class LineReader:
 
 def has_leaders(line: Line) -> bool:
     """Whether dots lead from a title to a page number, as in a table of contents."""
-    return any(dots in line.text for dots in _DOTS) and _LEADERS.search(line.text) is not None
+    text = line.text
+    has_dots = "...." in text or ". . ." in text or "……" in text or "__" in text or "\ufffd\ufffd" in text
+    return has_dots and _LEADERS.search(text) is not None
 
 
 def _letter(text: str, place: int) -> int:

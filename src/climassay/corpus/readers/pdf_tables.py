@@ -13,6 +13,9 @@ from climassay.corpus.readers.pdf_lines import Line, Table, has_leaders
 LONGEST_CELL = 60
 """Longer texts are prose beside the table, in another column of the page."""
 MIN_ROWS = 3
+MAX_COLUMNS = 60
+MAX_TABLES = 30
+"""Tables of a page; more would take long to place."""
 MAX_ROW_GAP = 3.5
 """Rows further apart than this times the type size belong to different tables."""
 MAX_LABEL_ROWS = 4
@@ -55,14 +58,16 @@ def find_tables(lines: Sequence[Line], split: Callable[[Line], list[Line]]) -> t
         The tables from top to bottom, and the lines that are in none of them, in their order.
     """
     candidates = [line for line in lines if _may_be_cells(line)]
-    if len(candidates) < MIN_ROWS or sum(map(has_leaders, lines)) >= MIN_ROWS:
+    if len(candidates) < MIN_ROWS or sum(map(has_leaders, candidates)) >= MIN_ROWS:
+        return [], list(lines)
+    cells_of: dict[int, list[Line]] = {id(line): split(line) for line in candidates}
+    if sum(len(cells_of[id(line)]) > 1 or _is_figure(line.text) for line in candidates) < MIN_ROWS:
         return [], list(lines)
     rows = _rows(lines)
-    cells_of: dict[int, list[Line]] = {id(line): split(line) for line in candidates}
     grid = [[cell for line in row for cell in cells_of.get(id(line), [line])] for row in rows]
     tables: list[Table] = []
     taken: set[int] = set()
-    for first, last in _runs(grid):
+    for first, last in _runs(grid)[:MAX_TABLES]:
         # Cells of the rows above, whose words may name the columns, are not cut yet.
         above = range(max(0, first - MAX_HEADER_ROWS), first)
         headers = [[cell for line in rows[index] for cell in cells_of.get(id(line)) or split(line)] for index in above]
@@ -159,7 +164,7 @@ def _table(headers: Sequence[Row], rows: Sequence[Row]) -> tuple[Table, int] | N
     words = [cell for row in tabular for cell in row if not _is_figure(cell.text)]
     apart = [(cell.x0, cell.x1) for cell in words if not _overlapped(cell, figures)]
     columns = sorted([*figures, *_merge(apart)])
-    if len(columns) < 2:
+    if not 2 <= len(columns) <= MAX_COLUMNS:
         return None
     body = [_arrange(_short(row), columns) for row in rows]
     body = [row for row in body if any(row)]
