@@ -427,6 +427,8 @@ class BlockBuilder:
                 self._add_heading(paragraph)
             case Kind.CAPTION if not self._options.captions:
                 self._omit("captions", paragraph)
+            case Kind.TABLE if not self._options.tables:
+                self._omit("tables", paragraph)
             case Kind.CAPTION | Kind.FOOTNOTE | Kind.TABLE:
                 self._notes.append(paragraph)
             case Kind.PROSE:
