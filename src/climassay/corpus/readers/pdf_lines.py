@@ -379,7 +379,7 @@ class LineReader:
             ]
             ends = [*(begin for begin, _ in cuts), len(text)]
             begins = [0, *(end for _, end in cuts)]
-            parts += [(start + begin, text[begin:end]) for begin, end in zip(begins, ends, strict=True)]
+            parts += [(start + begin, text[begin:end]) for begin, end in zip(begins, ends, strict=True) if begin < end]
         if len(parts) < 2:
             return [line]
         cells: list[Line] = []

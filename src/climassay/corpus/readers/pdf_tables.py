@@ -21,8 +21,14 @@ MAX_ROW_GAP = 3.5
 MAX_LABEL_ROWS = 4
 """Rows without figures in a row, as the lines of a label."""
 MAX_HEADER_ROWS = 4
+MAX_BRIDGES = 0.1
+"""Share of the rows in which figures of two columns may be too close to be told apart."""
 MAX_CONFLICTS = 0.25
 """Share of the rows that may have two cells in one column."""
+MIN_LOWER = 0.3
+"""Share of the lines of a text that begin in lower case; labels seldom do."""
+MIN_PROSE_LENGTH = 25
+"""Mean number of characters of a text's lines; labels are shorter."""
 MIN_FILLED = 0.5
 """Share of a table's cells that have text."""
 MIN_COVERED = 0.5
@@ -38,7 +44,7 @@ _FIGURES_BESIDE = re.compile(r"(?:^|\s)[(\[<>≤≥~≈±+\-−–$€£]*\d\S*\
 MIN_ADVANCE = 0.5
 """Characters of a line with gaps take more room than this times the type size; those of prose less, in most fonts."""
 _WORD = re.compile(r"[^\W\d_]{2,}")
-_YEAR = re.compile(r"(?:1[5-9]|20|21)\d\d\W{0,2}\d?")
+_YEAR = re.compile(r"(?:1[5-9]|20|21)\d\d(?:\s?[-–/]\s?\d{2,4})?\W{0,2}\d?")
 _VALUE = re.compile(r"[-−–]?\d+(?:,\d{3})*(?:\.\d+)?")
 _CAPTION = re.compile(r"(?:Table|TABLE|Tab\.|Tabelle|Tableau|Tabla)\s")
 
@@ -160,12 +166,16 @@ def _table(headers: Sequence[Row], rows: Sequence[Row]) -> tuple[Table, int] | N
         The table and the number of rows above that belong to it as its header; None if the rows are no table.
     """
     tabular = [_short(row) for row in rows if _is_tabular(row)]
-    figures = _merge([(cell.x0, cell.x1) for row in tabular for cell in row if _is_figure(cell.text)])
+    n_bridges = int(MAX_BRIDGES * len(tabular))
+    figures = _merge([(cell.x0, cell.x1) for row in tabular for cell in row if _is_figure(cell.text)], n_bridges)
     words = [cell for row in tabular for cell in row if not _is_figure(cell.text)]
     apart = [(cell.x0, cell.x1) for cell in words if not _overlapped(cell, figures)]
     columns = sorted([*figures, *_merge(apart)])
     if not 2 <= len(columns) <= MAX_COLUMNS:
         return None
+    if prose := [column for column in (columns[0], columns[-1]) if _is_prose_column(words, column)]:
+        beside = [[cell for cell in row if not _overlapped(cell, prose)] for row in rows]
+        return _table(headers, [row for row in beside if row])
     body = [_arrange(_short(row), columns) for row in rows]
     body = [row for row in body if any(row)]
     conflicts = sum(any(len(cell) > 1 for cell in _arrange(row, columns)) for row in tabular)
@@ -182,14 +192,24 @@ def _table(headers: Sequence[Row], rows: Sequence[Row]) -> tuple[Table, int] | N
     return Table([*header, *body], len(header) or int(has_own_header)), len(header)
 
 
-def _merge(intervals: Sequence[Interval]) -> list[Interval]:
-    """Join intervals that overlap."""
+def _is_prose_column(words: Sequence[Line], column: Interval) -> bool:
+    """Whether words in a column of a table are the lines of a text beside it."""
+    texts = [cell.text for cell in words if _overlapped(cell, [column])]
+    n_lower = sum(text[0].islower() for text in texts)
+    return n_lower > MIN_LOWER * len(texts) and sum(map(len, texts)) > MIN_PROSE_LENGTH * len(texts)
+
+
+def _merge(intervals: Sequence[Interval], n_bridges: int = 0) -> list[Interval]:
+    """Join intervals that overlap, except for a number of them that may reach over a gap between others."""
+    ends = sorted([(left, 1) for left, _ in intervals] + [(right, -1) for _, right in intervals])
     merged: list[Interval] = []
-    for left, right in sorted(intervals):
-        if merged and left < merged[-1][1]:
-            merged[-1] = (merged[-1][0], max(right, merged[-1][1]))
-        else:
-            merged.append((left, right))
+    depth, begin = 0, 0.0
+    for x, change in ends:
+        if depth == n_bridges and change > 0:
+            begin = x
+        depth += change
+        if depth == n_bridges and change < 0 and x > begin:
+            merged.append((begin, x))
     return merged
 
 
@@ -226,7 +246,8 @@ def _header(headers: Sequence[Row], columns: Sequence[Interval], figures: Sequen
         # One cell alone is the caption or a line of text, unless it stands over the figures only.
         is_alone = len(within) == 1 and (not found or within[0].x0 < columns[0][1])
         is_text = any(len(cell.text) > LONGEST_CELL or cell.text[-1] in ".;" for cell in within)
-        if is_alone or is_text or _CAPTION.match(within[0].text):
+        has_values = any(_is_figure(cell.text) and not _YEAR.fullmatch(cell.text) for cell in within)
+        if is_alone or is_text or has_values or _CAPTION.match(within[0].text):
             break
         found.insert(0, _arrange(within, columns, spanning=True))
         below = within[0].y
