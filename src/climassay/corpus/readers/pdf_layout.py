@@ -12,6 +12,8 @@ MARGIN_ZONE = 0.13
 """Running heads and feet appear in this part of the page at its top and bottom."""
 REPEATS = 3
 """A line that appears in the same place on so many pages is a running head, foot or tab."""
+MAX_REPEATED = 0.6
+"""Share of a page's lines that may be running heads, feet and tabs."""
 LONGEST_HEAD = 150
 MAX_HEAD_SIZE = 1.4
 """Larger type than this times the text's is that of titles, as those at the top of slides."""
@@ -42,10 +44,12 @@ def drop_running_lines(pages: Sequence[Page], omitted: Omitted) -> None:
     slots = _head_slots(pages, edges)
     for page, edge, where in zip(pages, edges, places, strict=True):
         heads = {id(line) for line in edge if _slot(line, page) in slots or _offsets(line) & offsets}
+        # A page that is nearly all repeated is a copy of others.
+        is_copy = sum(place in repeated for place in where) > MAX_REPEATED * len(where)
         kept = [
             line
             for line, place in zip(page.lines, where, strict=True)
-            if place not in repeated and id(line) not in heads
+            if (is_copy or place not in repeated) and id(line) not in heads
         ]
         # Dots lead from a title to a page number, as in a table of contents.
         page.lines = [line for line in kept if not has_leaders(line)]
