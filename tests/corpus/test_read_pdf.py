@@ -127,11 +127,6 @@ class TestLayout:
             document = only_document(read_bytes(tmp_path, build_pdf([page], title=useless)))
             assert document.title == "Ice and Light"
 
-    def test_a_page_written_sideways_is_read(self, tmp_path: Path) -> None:
-        page = [line._replace(turned=True) for line in column(OTHER, 50, 700, 480)]
-        page.append(Text(300, 100, "axis title", 8))
-        assert texts(only_document(read_bytes(tmp_path, build_pdf([page])))) == [OTHER]
-
 
 class TestCleaning:
     def test_running_heads_and_page_numbers_go(self, tmp_path: Path) -> None:

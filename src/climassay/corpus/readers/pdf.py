@@ -168,7 +168,7 @@ def _read_pages(
         if text_page and pdfium.FPDFText_CountChars(text_page) > MOST_CHARACTERS:
             crowded.append(number)
         elif text_page:
-            for turned in reader.read(text_page, number, width, height):
+            for turned in reader.read(page, text_page, number):
                 turned.tables, turned.lines = find_tables(turned.lines, reader.split)
                 pages.append(turned)
         if not pages or pages[-1].number != number:

@@ -15,7 +15,7 @@ REPEATS = 3
 MAX_REPEATED = 0.6
 """Share of a page's lines that may be running heads, feet and tabs."""
 LONGEST_HEAD = 150
-MAX_HEAD_SIZE = 1.4
+MAX_HEAD_SIZE = 1.2
 """Larger type than this times the text's is that of titles, as those at the top of slides."""
 SHORTEST_COLUMN_LINE = 15
 """Shorter lines say nothing about columns."""

@@ -30,6 +30,8 @@ MIN_COVERAGE = 0.4
 """Share of the pages' lines that the numbers stand beside."""
 MAX_CROSSED = 0.1
 """Share of the lines beside a column of numbers that may reach into the column."""
+MAX_CROSSED_PAGE = 0.2
+"""The same share for all the page, where a title may go over two columns and the numbers between them."""
 SAME_LINE = 0.5
 """A number stands beside text if their baselines differ by at most this part of the type size."""
 
@@ -66,7 +68,11 @@ def drop_line_numbers(pages: Sequence[Page], omitted: Omitted) -> None:
     """Take line numbers off the pages, in place, and count them by page."""
     numbers = [_edge_numbers(page) for page in pages]
     evidence = [(page, chain) for page, found in zip(pages, numbers, strict=True) for chain in _chains(found)]
-    evidence = [(page, chain) for page, chain in evidence if _is_long(chain) and not _is_crossed(chain, page)]
+    evidence = [
+        (page, chain)
+        for page, chain in evidence
+        if _is_long(chain) and not _is_crossed(chain, page) and not _is_crossed(chain, page, page.height)
+    ]
     if not evidence or not _stand_beside_prose(evidence):
         return
     columns = _columns(chain for _, chain in evidence)
@@ -152,20 +158,26 @@ def _is_long(chain: _Chain) -> bool:
     return len(chain.numbers) >= MIN_NUMBERS.get(chain.step, MIN_SPARSE_NUMBERS)
 
 
-def _is_crossed(chain: _Chain, page: Page) -> bool:
-    """Whether text beside the numbers reaches into their column, as the text around a numbered list does."""
+def _is_crossed(chain: _Chain, page: Page, beyond: float = 1.0) -> bool:
+    """Whether text reaches into the column of the numbers, as the text above and below a numbered list does.
+
+    Args:
+        chain: The numbers.
+        page: Their page.
+        beyond: Points above and below the numbers within which text is looked at.
+    """
     left, right = min(number.x0 for number in chain.numbers), max(number.x1 for number in chain.numbers)
     top, bottom = chain.numbers[0].y, chain.numbers[-1].y
     own = {id(number.line): number for number in chain.numbers}
     crossed = n_lines = 0
     for line in page.lines:
-        if not bottom - 1 <= line.y <= top + 1:
+        if not bottom - beyond <= line.y <= top + beyond or (beyond > 1 and len(line.text) < MIN_TEXT):
             continue
         n_lines += 1
         number = own.get(id(line))
         x0, x1 = (line.x0, line.x1) if number is None else _rest(number)
         crossed += x0 < right and x1 > left
-    return crossed > MAX_CROSSED * n_lines
+    return crossed > (MAX_CROSSED if beyond <= 1 else MAX_CROSSED_PAGE) * n_lines
 
 
 def _rest(number: _Number) -> tuple[float, float]:

@@ -9,7 +9,7 @@ import math
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -41,7 +41,7 @@ _count_rects = pdfium.FPDFText_CountRects
 _SEGMENT = re.compile(rf"[^\s{LINE_END_HYPHEN}](?:[^\r\n{LINE_END_HYPHEN}]*[^\s{LINE_END_HYPHEN}])?")
 _SPACES = " \u00a0"
 _FIGURES = re.compile(r"\d+")
-_FIGURES_ONLY = re.compile(r"[+\-−–‐]?\d+(?:,\d+)*")
+_RAISED_PIECE = re.compile(r"([+\-−–‐]?\d+(?:,\d+)*)([.,;:)\]]*)")
 _UNIT = re.compile(r"(?:^|[^A-Za-z])(?:[kcdmµμnMGTP]?(?:m|s|g|W|J|K|Hz|Pa|N|V|A|L|l|mol|t|ha)|yr|h|hr)$")
 _FRACTION_BARS = "⁄/∕"
 _VARIABLE = re.compile(r"(?:^|[\s(=+−×/|])[^\W\d_]$")
@@ -168,33 +168,43 @@ class LineReader:
         self._box_ref, self._matrix_ref = ctypes.byref(self._box), ctypes.byref(self._matrix)
         self._flags_ref = ctypes.byref(self._flags)
 
-    def read(self, text_page: Any, number: int, width: float, height: float) -> Iterator[Page]:
+    def read(self, page: Any, text_page: Any, number: int) -> Iterator[Page]:
         """Read the lines of a page in the order of its content stream.
 
+        PDFium divides lines well only on a page that is displayed with its text upright: any other is turned.
+
         Args:
-            text_page: PDFium's handle of the text.
+            page: PDFium's handle of the page.
+            text_page: PDFium's handle of its text.
             number: Page number, from 1.
-            width: Width of the page in points before it is turned for display.
-            height: Its height.
 
         Yields:
             A page for each direction in which a good part of the text is written, the main one first. Lines in
             other directions are counted as left out. :meth:`split` works for the lines of the page that came last.
         """
-        self._handle, self._width, self._height = text_page, width, height
+        displayed = pdfium.FPDFPage_GetRotation(page)
+        width, height = pdfium.FPDF_GetPageWidthF(page), pdfium.FPDF_GetPageHeightF(page)
+        self._width, self._height = (height, width) if displayed % 2 else (width, height)
+        self._handle = text_page
         text, identical = _page_text(text_page)
         lines = self._read_turned(text, identical, number, 0)
-        weights: Counter[int] = Counter()
-        for line in lines:
-            weights[line.angle] += len(line.text)
+        weights = _angles(lines)
         main = max(weights, key=lambda turn: weights[turn], default=0)
+        if main != 90 * displayed and weights:
+            pdfium.FPDFPage_SetRotation(page, main // 90)
+            self._handle = pdfium.FPDFText_LoadPage(page)
+            text, identical = _page_text(self._handle)
+            lines = self._read_turned(text, identical, number, 0)
+            weights = _angles(lines)
         for turn, weight in weights.most_common():
             if turn != main and weight < MIN_TURNED_CHARACTERS:
                 self._omitted["lines written in another direction", number] += sum(1 for x in lines if x.angle == turn)
                 continue
             turned = self._read_turned(text, identical, number, turn) if turn else lines
-            size = (height, width) if turn % 180 else (width, height)
+            size = (self._height, self._width) if turn % 180 else (self._width, self._height)
             yield Page(number, *size, [line for line in turned if not line.angle])
+        if self._handle is not text_page:
+            pdfium.FPDFText_ClosePage(self._handle)
 
     def _read_turned(self, text: str, identical: bool, page: int, turn: int) -> list[Line]:
         """Read all lines of a page in the coordinates in which a direction of writing is level."""
@@ -242,6 +252,9 @@ class LineReader:
         cut: list[Span] = []
         for number, (start, end) in enumerate(spans):
             offset = 0
+            line = lines[number]
+            if number not in results and line.x0 < 4 * place < line.x1 and not line.angle:
+                results[number] = starts_after_gap(number)  # the short last lines of two paragraphs
             if place in results.get(number, ()):
                 x, y = self._on_page(4.0 * place + 2, lines[number].y + 1)
                 offset = pdfium.FPDFText_GetCharIndexAtPos(self._handle, x, y, 6, 4) - self._index(start, identical)
@@ -450,6 +463,14 @@ def has_leaders(line: Line) -> bool:
     return has_dots and _LEADERS.search(text) is not None
 
 
+def _angles(lines: Iterable[Line]) -> Counter[int]:
+    """Return the number of characters by direction of writing."""
+    weights: Counter[int] = Counter()
+    for line in lines:
+        weights[line.angle] += len(line.text)
+    return weights
+
+
 def _letter(text: str, place: int) -> int:
     """A place of a text, or where a figure or space appears there, of the next letter, if there is one."""
     if not (text[place].isdigit() or text[place].isspace()):
@@ -500,14 +521,14 @@ def _continues(line: Line, piece: Line, spaced: bool) -> bool:
         return False
     size = max(line.size, piece.size)
     gap = piece.x0 - line.x1
+    figures = None if spaced else _RAISED_PIECE.fullmatch(piece.text)
     if (
-        _FIGURES_ONLY.fullmatch(piece.text)
-        and not spaced
+        figures
         and piece.size <= SUPERSCRIPT_SIZE * line.size
         and RAISED * line.size < piece.y - line.y <= HIGHEST * line.size
         and -0.5 * size <= gap <= 0.15 * size
     ):
-        line.text += _raised(line.text, piece.text, "")
+        line.text += _raised(line.text, figures[1], "") + figures[2]
         line.pieces += piece.pieces
         line.x1, line.hyphen = piece.x1, piece.hyphen
         return True

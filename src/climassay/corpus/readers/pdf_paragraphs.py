@@ -130,7 +130,7 @@ PROSE_LINE = 35
 """Lines of at least so many characters tell what a document's text looks like; shorter ones may be a figure's."""
 
 
-SLIDE_SIZE = 0.025
+SLIDE_SIZE = 0.02
 """Size of the type, in heights of the page, from which on pages are slides; that of reports is .01 to .018."""
 
 
@@ -337,6 +337,8 @@ def _is_footnote(paragraph: Paragraph, text: str, body_lines: Sequence[Line], st
 def _is_heading(paragraph: Paragraph, text: str, following: Sequence[Paragraph], style: Style) -> bool:
     large = paragraph.size > (1 + SIZE_STEP) * style.size
     if not (large or paragraph.bold or NUMBERED.match(text)) or paragraph.size < (1 - SIZE_STEP) * style.size:
+        return False
+    if style.is_slides and not large:
         return False
     numbered = NUMBERED.match(text) is not None
     if len(paragraph.lines) > (NUMBERED_HEADING_LINES if numbered else HEADING_LINES):

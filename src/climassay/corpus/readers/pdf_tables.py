@@ -12,7 +12,9 @@ from climassay.corpus.readers.pdf_lines import Line, Table, has_leaders
 
 LONGEST_CELL = 60
 """Longer texts are prose beside the table, in another column of the page."""
-MIN_ROWS = 3
+MIN_ROWS = 2
+MIN_SURE_ROWS = 3
+"""Fewer rows are a table only if their columns are named above them."""
 MAX_COLUMNS = 60
 MAX_TABLES = 30
 """Tables of a page; more would take long to place."""
@@ -64,7 +66,7 @@ def find_tables(lines: Sequence[Line], split: Callable[[Line], list[Line]]) -> t
         The tables from top to bottom, and the lines that are in none of them, in their order.
     """
     candidates = [line for line in lines if _may_be_cells(line)]
-    if len(candidates) < MIN_ROWS or sum(map(has_leaders, candidates)) >= MIN_ROWS:
+    if len(candidates) < MIN_ROWS or sum(map(has_leaders, candidates)) >= MIN_SURE_ROWS:
         return [], list(lines)
     cells_of: dict[int, list[Line]] = {id(line): split(line) for line in candidates}
     if sum(len(cells_of[id(line)]) > 1 or _is_figure(line.text) for line in candidates) < MIN_ROWS:
@@ -186,7 +188,7 @@ def _table(headers: Sequence[Row], rows: Sequence[Row]) -> tuple[Table, int] | N
     is_captioned = any(_CAPTION.match(cell.text) for row in headers for cell in row[:1])
     has_own_header = not header and _names_columns(body)
     n_words_first = sum(bool(row[0]) and _WORD.search(row[0][0].text) is not None for row in body)
-    is_labelled = len(columns) > 2 and n_words_first >= MIN_LABELLED * len(tabular)
+    is_labelled = min(len(columns), len(tabular)) >= MIN_SURE_ROWS and n_words_first >= MIN_LABELLED * len(tabular)
     if not (header or has_own_header or is_captioned or is_labelled) or _is_axis_or_contents(body, bool(header)):
         return None
     return Table([*header, *body], len(header) or int(has_own_header)), len(header)
@@ -275,9 +277,9 @@ def _is_axis_or_contents(body: Sequence[Sequence[Sequence[Line]]], has_header: b
     """
     columns = [[cell[0].text for cell in column if cell] for column in zip(*body, strict=True)]
     figures = [[text for text in column if _is_figure(text)] for column in columns]
-    figures = [column for column in figures if len(column) >= MIN_ROWS]
+    figures = [column for column in figures if len(column) >= MIN_SURE_ROWS]
     values = [[_number(text) for text in column] for column in figures]
-    if all(_is_regular(column) for column in values):
+    if values and all(_is_regular(column) for column in values):
         return True
     alike = [len(set(texts)) == 1 for texts in map(_plain_figures, body) if len(texts) > 1]
     if sum(alike) >= MIN_ALIKE * len(alike) > 0:
