@@ -5,9 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from climassay.corpus.documents import Document
+from climassay.corpus.documents import Document, ReadOptions
 from climassay.corpus.readers.pdf import read_pdf
-from climassay.corpus.documents import ReadOptions
 from pdf_building import Text, build_pdf, column
 
 PARAGRAPHS = (

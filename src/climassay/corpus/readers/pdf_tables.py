@@ -18,17 +18,27 @@ MIN_SURE_ROWS = 3
 MAX_COLUMNS = 60
 MAX_TABLES = 30
 """Tables of a page; more would take long to place."""
-MAX_ROW_GAP = 3.5
+MAX_ROW_GAP = 4.5
 """Rows further apart than this times the type size belong to different tables."""
 MAX_LABEL_ROWS = 4
 """Rows without figures in a row, as the lines of a label."""
 MAX_HEADER_ROWS = 4
+MAX_HEADER_CELLS = 2
+"""Cells of a row over one column; more are the labels of an axis."""
 MAX_BRIDGES = 0.1
 """Share of the rows in which figures of two columns may be too close to be told apart."""
+MAX_UNIT = 15
+"""Letters of the words that may follow a figure."""
+MIN_FIGURES = 0.3
+"""Share of the cells of a table's rows that are figures."""
 MAX_CONFLICTS = 0.25
 """Share of the rows that may have two cells in one column."""
 MIN_LOWER = 0.3
-"""Share of the lines of a text that begin in lower case; labels seldom do."""
+"""Share of the lines of a text that begin in lower case."""
+MIN_FULL = 0.5
+"""Share of the lines of a justified text that reach its right edge; few labels do."""
+JUSTIFIED = 2.0
+"""Distance from the edge, in points."""
 MIN_PROSE_LENGTH = 25
 """Mean number of characters of a text's lines; labels are shorter."""
 MIN_FILLED = 0.5
@@ -47,6 +57,7 @@ MIN_ADVANCE = 0.5
 """Characters of a line with gaps take more room than this times the type size; those of prose less, in most fonts."""
 _WORD = re.compile(r"[^\W\d_]{2,}")
 _YEAR = re.compile(r"(?:1[5-9]|20|21)\d\d(?:\s?[-–/]\s?\d{2,4})?\W{0,2}\d?")
+_EQUATION = re.compile(r"\(\d{1,3}[a-z]?\)")
 _VALUE = re.compile(r"[-−–]?\d+(?:,\d{3})*(?:\.\d+)?")
 _CAPTION = re.compile(r"(?:Table|TABLE|Tab\.|Tabelle|Tableau|Tabla)\s")
 
@@ -107,7 +118,12 @@ def _may_be_cells(line: Line) -> bool:
 
 def _is_figure(text: str) -> bool:
     """Whether a cell holds a figure, with a sign, unit or range perhaps."""
-    return _FIGURE.match(text) is not None and len(_WORD.findall(text)) <= 2
+    return _FIGURE.match(text) is not None and sum(map(len, _WORD.findall(text))) <= MAX_UNIT
+
+
+def _is_value(text: str) -> bool:
+    """Whether a cell holds a figure that is not the number of an equation."""
+    return _is_figure(text) and _EQUATION.fullmatch(text) is None
 
 
 def _rows(lines: Sequence[Line]) -> list[Row]:
@@ -134,7 +150,7 @@ def _runs(grid: Sequence[Row]) -> list[tuple[int, int]]:
     """Return first and last row of each run of rows with figures, with rows of labels only between them."""
     runs: list[tuple[int, int]] = []
     first = last = -1
-    left = right = 0.0
+    left = right = labels_end = bottom = 0.0
     n_between = 0
 
     def close() -> None:
@@ -144,16 +160,20 @@ def _runs(grid: Sequence[Row]) -> list[tuple[int, int]]:
     for index, row in enumerate(grid):
         if _is_tabular(row):
             cells = _short(row)
-            gap = grid[last][0].y - row[0].y if first >= 0 else 0.0
+            gap = bottom - row[0].y if first >= 0 else 0.0
             if first < 0 or gap > MAX_ROW_GAP * max(cell.size for cell in cells):
                 close()
-                first, left, right = index, cells[0].x0, cells[-1].x1
-            last, n_between = index, 0
+                first, left, right, labels_end = index, cells[0].x0, cells[-1].x1, cells[-1].x1
+            last, n_between, bottom = index, 0, row[0].y
             left, right = min(left, cells[0].x0), max(right, cells[-1].x1)
+            labels_end = min([labels_end, *(cell.x0 for cell in cells if _is_figure(cell.text))])
         elif first >= 0:
             beside = all(line.x0 > right or line.x1 < left for line in row)
-            n_between += not beside
-            if n_between > MAX_LABEL_ROWS or not (beside or len(_short(row)) == len(row)):
+            is_label = all(line.x1 < labels_end or len(line.text) <= LONGEST_CELL for line in row)
+            if not beside:
+                n_between += 1
+                bottom = row[0].y
+            if n_between > MAX_LABEL_ROWS or not (beside or is_label):
                 close()
                 first = last = -1
                 n_between = 0
@@ -175,16 +195,23 @@ def _table(headers: Sequence[Row], rows: Sequence[Row]) -> tuple[Table, int] | N
     columns = sorted([*figures, *_merge(apart)])
     if not 2 <= len(columns) <= MAX_COLUMNS:
         return None
-    if prose := [column for column in (columns[0], columns[-1]) if _is_prose_column(words, column)]:
+    if prose := [column for column in (columns[0], columns[-1]) if _is_prose_column(words, headers, column, figures)]:
         beside = [[cell for cell in row if not _overlapped(cell, prose)] for row in rows]
         return _table(headers, [row for row in beside if row])
-    body = [_arrange(_short(row), columns) for row in rows]
+    labels_end = min((left for left, _ in figures), default=0.0)
+    within = [[cell for cell in row if len(cell.text) <= LONGEST_CELL or cell.x1 < labels_end] for row in rows]
+    body = [_arrange(row, columns) for row in within]
     body = [row for row in body if any(row)]
     conflicts = sum(any(len(cell) > 1 for cell in _arrange(row, columns)) for row in tabular)
     n_filled = sum(len(row) for row in tabular)
     if conflicts > MAX_CONFLICTS * len(tabular) or n_filled < MIN_FILLED * len(tabular) * len(columns):
         return None
+    n_figures = sum(_is_value(cell.text) for row in tabular for cell in row)
+    if n_figures < MIN_FIGURES * n_filled:
+        return None
     header = _header(headers, columns, figures)
+    if len(tabular) < MIN_SURE_ROWS and not (header and len(columns) > 2 and _is_worded(header, columns, figures)):
+        return None
     is_captioned = any(_CAPTION.match(cell.text) for row in headers for cell in row[:1])
     has_own_header = not header and _names_columns(body)
     n_words_first = sum(bool(row[0]) and _WORD.search(row[0][0].text) is not None for row in body)
@@ -194,11 +221,18 @@ def _table(headers: Sequence[Row], rows: Sequence[Row]) -> tuple[Table, int] | N
     return Table([*header, *body], len(header) or int(has_own_header)), len(header)
 
 
-def _is_prose_column(words: Sequence[Line], column: Interval) -> bool:
-    """Whether words in a column of a table are the lines of a text beside it."""
-    texts = [cell.text for cell in words if _overlapped(cell, [column])]
-    n_lower = sum(text[0].islower() for text in texts)
-    return n_lower > MIN_LOWER * len(texts) and sum(map(len, texts)) > MIN_PROSE_LENGTH * len(texts)
+def _is_prose_column(
+    words: Sequence[Line], headers: Sequence[Row], column: Interval, figures: Sequence[Interval]
+) -> bool:
+    """Whether words in a column of a table are lines of a text beside it: justified, or going on from above it."""
+    lines = [cell for cell in words if _overlapped(cell, [column])]
+    if sum(len(cell.text) for cell in lines) < MIN_PROSE_LENGTH * len(lines):
+        return False
+    n_full = sum(cell.x1 > column[1] - JUSTIFIED for cell in lines)
+    n_lower = sum(cell.text[0].islower() for cell in lines)
+    above = [cell for row in headers for cell in row if _overlapped(cell, [column]) and not _overlapped(cell, figures)]
+    goes_on = sum(len(cell.text) >= MIN_PROSE_LENGTH for cell in above) > 1
+    return n_full > max(1, MIN_FULL * len(lines)) or (goes_on and n_lower > MIN_LOWER * len(lines))
 
 
 def _merge(intervals: Sequence[Interval], n_bridges: int = 0) -> list[Interval]:
@@ -248,14 +282,28 @@ def _header(headers: Sequence[Row], columns: Sequence[Interval], figures: Sequen
         # One cell alone is the caption or a line of text, unless it stands over the figures only.
         is_alone = len(within) == 1 and (not found or within[0].x0 < columns[0][1])
         is_text = any(len(cell.text) > LONGEST_CELL or cell.text[-1] in ".;" for cell in within)
-        has_values = any(_is_figure(cell.text) and not _YEAR.fullmatch(cell.text) for cell in within)
+        has_values = any(
+            (_is_figure(cell.text) and not _YEAR.fullmatch(cell.text)) or _FIGURES_BESIDE.search(cell.text)
+            for cell in within
+        )
         if is_alone or is_text or has_values or _CAPTION.match(within[0].text):
             break
-        found.insert(0, _arrange(within, columns, spanning=True))
+        arranged = _arrange(within, columns, spanning=True)
+        if any(len(cell) > MAX_HEADER_CELLS for cell in arranged):
+            break
+        found.insert(0, arranged)
         below = within[0].y
     named = [index for index, column in enumerate(columns) if column in figures]
     names = {" ".join(cell.text for row in found for cell in row[index]) for index in named}
     return found if len(names) == len(named) and "" not in names else []
+
+
+def _is_worded(
+    header: Sequence[Sequence[Sequence[Line]]], columns: Sequence[Interval], figures: Sequence[Interval]
+) -> bool:
+    """Whether a header names each column of figures by a word."""
+    named = [index for index, column in enumerate(columns) if column in figures]
+    return all(any(_WORD.search(cell.text) for row in header for cell in row[index]) for index in named)
 
 
 def _names_columns(body: Sequence[Sequence[Sequence[Line]]]) -> bool:
