@@ -199,7 +199,7 @@ def _stand_beside_prose(evidence: Iterable[tuple[Page, _Chain]]) -> bool:
                 rows[round(line.y / 4)].append(line)
         beside: set[int] = set()
         for number in chain.numbers:
-            line = number.line if number.edge else _nearest(number, rows)
+            line: Line | None = number.line if number.edge else _nearest(number, rows)
             if line is None or len(line.text) < MIN_TEXT:
                 continue
             text = line.text.removeprefix(number.edge.digits).lstrip() if number.edge else line.text

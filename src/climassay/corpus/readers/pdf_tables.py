@@ -22,6 +22,8 @@ MAX_ROW_GAP = 4.5
 """Rows further apart than this times the type size belong to different tables."""
 MAX_LABEL_ROWS = 4
 """Rows without figures in a row, as the lines of a label."""
+MAX_LONELY = 2
+"""Rows from the first row with figures to the next, and from the last to the one before it."""
 MAX_HEADER_ROWS = 4
 MAX_HEADER_CELLS = 2
 """Cells of a row over one column; more are the labels of an axis."""
@@ -47,6 +49,8 @@ MIN_COVERED = 0.5
 """Share of a column's width from which on a cell spans the column."""
 MIN_ALIKE = 0.5
 """Share of the rows whose figures are all alike, in panels of a figure beside each other."""
+MIN_DENSE = 4
+"""Columns of figures that make a table though nothing names its rows or columns."""
 MIN_LABELLED = 0.5
 """Share of the rows that begin with words, where no header says what the figures are."""
 SAME_ROW = 0.4
@@ -154,8 +158,16 @@ def _runs(grid: Sequence[Row]) -> list[tuple[int, int]]:
     n_between = 0
 
     def close() -> None:
-        if first >= 0 and sum(map(_is_tabular, grid[first : last + 1])) >= MIN_ROWS:
-            runs.append((first, last))
+        if first < 0:
+            return
+        tabular = [index for index in range(first, last + 1) if _is_tabular(grid[index])]
+        # A running head or foot with its page number is no row.
+        while len(tabular) > 1 and tabular[1] - tabular[0] > MAX_LONELY:
+            tabular.pop(0)
+        while len(tabular) > 1 and tabular[-1] - tabular[-2] > MAX_LONELY:
+            tabular.pop()
+        if len(tabular) >= MIN_ROWS:
+            runs.append((tabular[0], tabular[-1]))
 
     for index, row in enumerate(grid):
         if _is_tabular(row):
@@ -216,7 +228,10 @@ def _table(headers: Sequence[Row], rows: Sequence[Row]) -> tuple[Table, int] | N
     has_own_header = not header and _names_columns(body)
     n_words_first = sum(bool(row[0]) and _WORD.search(row[0][0].text) is not None for row in body)
     is_labelled = min(len(columns), len(tabular)) >= MIN_SURE_ROWS and n_words_first >= MIN_LABELLED * len(tabular)
-    if not (header or has_own_header or is_captioned or is_labelled) or _is_axis_or_contents(body, bool(header)):
+    is_dense = sum(not _is_regular(values) for values in _values(body)) >= MIN_DENSE
+    if not (header or has_own_header or is_captioned or is_labelled or is_dense) or _is_axis_or_contents(
+        body, bool(header)
+    ):
         return None
     return Table([*header, *body], len(header) or int(has_own_header)), len(header)
 
@@ -323,17 +338,21 @@ def _is_axis_or_contents(body: Sequence[Sequence[Sequence[Line]]], has_header: b
 
     Axes rise or fall by equal steps, or are alike beside each other. In contents, the only column of figures rises.
     """
-    columns = [[cell[0].text for cell in column if cell] for column in zip(*body, strict=True)]
-    figures = [[text for text in column if _is_figure(text)] for column in columns]
-    figures = [column for column in figures if len(column) >= MIN_SURE_ROWS]
-    values = [[_number(text) for text in column] for column in figures]
+    values = _values(body)
     if values and all(_is_regular(column) for column in values):
         return True
     alike = [len(set(texts)) == 1 for texts in map(_plain_figures, body) if len(texts) > 1]
     if sum(alike) >= MIN_ALIKE * len(alike) > 0:
         return True
     rises = len(values) == 1 and all(a <= b for a, b in pairwise(values[0]))
-    return rises and not has_header and all(text.isdigit() for text in figures[0])
+    return rises and not has_header and all(value.is_integer() for value in values[0])
+
+
+def _values(body: Sequence[Sequence[Sequence[Line]]]) -> list[list[float]]:
+    """Return the values of each column that has a figure in enough rows."""
+    columns = [[cell[0].text for cell in column if cell] for column in zip(*body, strict=True)]
+    figures = [[_number(text) for text in column if _is_figure(text)] for column in columns]
+    return [column for column in figures if len(column) >= MIN_SURE_ROWS]
 
 
 def _plain_figures(row: Sequence[Sequence[Line]]) -> list[str]:
