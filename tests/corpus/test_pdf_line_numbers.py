@@ -131,6 +131,25 @@ def test_the_numbered_lines_of_a_short_last_page_and_of_blank_lines_go() -> None
     assert n_left_out(found) == sum(map(len, pages)) + 2
 
 
+def test_a_table_in_a_draft_loses_its_line_numbers_only() -> None:
+    rows = [("Sector", "Mt", "Share"), ("Energy", "148", "12"), ("Transport", "92", "41"), ("Waste", "22", "7")]
+    cells = [
+        Text(x, 440 - 14 * n, cell) for n, row in enumerate(rows) for x, cell in zip((60, 200, 300), row, strict=True)
+    ]
+    pages = draft(1)
+    page = numbered(pages, 45)[0]
+    count = len(pages[0])
+    for n in range(len(rows)):
+        page += [Text(45 - 12, 440 - 14 * n, str(count + 1 + n)), *cells[3 * n : 3 * n + 3]]
+    found = document(build_pdf([page, numbered(draft(1), 45, first=count + 5)[0]]))
+    assert [block.text for block in found.blocks if block.text not in PARAGRAPHS] == [
+        "Sector: Energy; Mt: 148; Share: 12",
+        "Sector: Transport; Mt: 92; Share: 41",
+        "Sector: Waste; Mt: 22; Share: 7",
+    ]
+    assert n_left_out(found) == 2 * count + len(rows)
+
+
 def test_headings_of_a_draft_are_headings() -> None:
     page = [Text(60, 730, "2.1 Observed changes in the region", 12, "F2"), *draft(1)[0]]
     found = document(build_pdf(numbered([page, page], 45), title="The Region"))

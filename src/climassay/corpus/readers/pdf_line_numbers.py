@@ -6,11 +6,11 @@ and pages fail at least one of these conditions.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from climassay.corpus.readers.pdf_lines import MAX_EDGE_DIGITS, EdgeNumber, Line, Omitted, Page
+from climassay.corpus.readers.pdf_lines import MAX_EDGE_DIGITS, EdgeNumber, Line, Omitted, Page, Table
 
 ALIGNED = 3.0
 """Numbers of one column share an edge within so many points."""
@@ -87,6 +87,12 @@ def drop_line_numbers(pages: Sequence[Page], omitted: Omitted) -> None:
         for number in dropped.values():
             _cut(number)
         page.lines = [line for line in page.lines if id(line) not in dropped or dropped[id(line)].edge is not None]
+        for table in page.tables if dropped else ():
+            _drop_column(table, dropped)
+            if len(table.cells[0]) < 2:  # lines of text, which only their numbers made a table
+                page.lines += table.lines
+                table.cells = []
+        page.tables = [table for table in page.tables if table.cells]
         if dropped:
             omitted["line numbers", page.number] += len(dropped)
 
@@ -98,7 +104,8 @@ def _edge(number: _Number, right: bool) -> float:
 def _edge_numbers(page: Page) -> list[_Number]:
     """Return the numbers that begin, end or are lines of a page, downwards."""
     numbers: list[_Number] = []
-    for line in page.lines:
+    cells = [cell for table in page.tables for row in table.cells for cell in (*row[0], *row[-1])]
+    for line in [*page.lines, *cells] if cells else page.lines:
         if len(line.text) <= MAX_EDGE_DIGITS:
             if line.text.isdecimal():
                 numbers.append(_Number(int(line.text), line.x0, line.x1, line, None))
@@ -237,6 +244,16 @@ def _columns(chains: Iterable[_Chain]) -> set[tuple[bool, float, int, int]]:
         first = min(chain.numbers[0].value, columns[key][3]) if key in columns else chain.numbers[0].value
         columns[key] = (chain.by_right_edge, chain.edge, chain.step, first)
     return set(columns.values())
+
+
+def _drop_column(table: Table, dropped: Mapping[int, _Number]) -> None:
+    """Take line numbers out of a table, and the columns that are empty then."""
+    n_before = len(table.lines)
+    rows = [[[line for line in cell if id(line) not in dropped] for cell in row] for row in table.cells]
+    filled = [index for index in range(len(rows[0])) if any(row[index] for row in rows)]
+    table.cells = [[row[index] for index in filled] for row in rows]
+    if len(table.lines) < n_before and not table.n_header_rows:
+        table.n_header_rows = None  # the header's own number hid that it has words only
 
 
 def _cut(number: _Number) -> None:

@@ -106,6 +106,8 @@ class Line:
     starts_bold: bool = False
     hyphen: bool = False
     """The line ends in a hyphen that PDFium has taken for one of a broken word."""
+    n_marks: int = 0
+    """Number of the marks of notes that were taken out of the text."""
     mark: str = ""
     """The raised figure that the line begins with, as a footnote does; empty where there is none."""
     right: float = field(default=0.0)
@@ -122,8 +124,8 @@ class Table:
 
     cells: list[list[list[Line]]]
     """Lines of each cell: rows, columns, lines. Cells that span columns stand in each of them."""
-    n_header_rows: int
-    """0 if it is not sure which row names the columns."""
+    n_header_rows: int | None
+    """0 if it is not sure which row names the columns; None if the texts tell."""
 
     @property
     def lines(self) -> list[Line]:
@@ -201,6 +203,7 @@ class LineReader:
                 self._omitted["lines written in another direction", number] += sum(1 for x in lines if x.angle == turn)
                 continue
             turned = self._read_turned(text, identical, number, turn) if turn else lines
+            self._omitted["marks of notes", number] += sum(line.n_marks for line in turned if not line.angle)
             size = (self._height, self._width) if turn % 180 else (self._width, self._height)
             yield Page(number, *size, [line for line in turned if not line.angle])
         if self._handle is not text_page:
@@ -450,6 +453,7 @@ class LineReader:
             raised = _raised(text[:begin], text[begin : match.end()], after)
             # A note's mark is no other figure's beginning: "2" and a half are not 21/2.
             joint = " " if after in _FRACTION_BARS and text[begin - 1].isdigit() else ""
+            line.n_marks += not raised
             parts += (text[done:begin], joint, raised)
             done = match.end()
         if parts:
@@ -528,7 +532,9 @@ def _continues(line: Line, piece: Line, spaced: bool) -> bool:
         and RAISED * line.size < piece.y - line.y <= HIGHEST * line.size
         and -0.5 * size <= gap <= 0.15 * size
     ):
-        line.text += _raised(line.text, figures[1], "") + figures[2]
+        raised = _raised(line.text, figures[1], "")
+        line.text += raised + figures[2]
+        line.n_marks += not raised
         line.pieces += piece.pieces
         line.x1, line.hyphen = piece.x1, piece.hyphen
         return True
@@ -545,6 +551,7 @@ def _continues(line: Line, piece: Line, spaced: bool) -> bool:
         line.tail = EdgeNumber(piece.text, piece.x0, piece.x1, line.x1, line.bold, line.starts_bold)
     before, rest = line.text + joint, piece.text.removeprefix(piece.mark)
     raised = _raised(before, piece.mark, rest[:1]) if piece.mark else ""
+    line.n_marks += piece.n_marks + (bool(piece.mark) and not raised)
     line.text = f"{before}{raised}{rest.lstrip() if joint and not raised else rest}".rstrip()
     line.x1, line.hyphen, line.bold = piece.x1, piece.hyphen, line.bold and piece.bold
     return True

@@ -52,7 +52,7 @@ MIN_ALIKE = 0.5
 MIN_DENSE = 4
 """Columns of figures that make a table though nothing names its rows or columns."""
 MIN_LABELLED = 0.5
-"""Share of the rows that begin with words, where no header says what the figures are."""
+"""Share of the rows that begin with words, perhaps after a number, where no header says what the figures are."""
 SAME_ROW = 0.4
 """Baselines of a row differ by at most this part of the type size."""
 _FIGURE = re.compile(r"[(\[<>≤≥~≈±+\-−–$€£]*\s?\d")
@@ -150,6 +150,12 @@ def _is_tabular(row: Row) -> bool:
     return len(cells) > 1 and any(_is_figure(cell.text) for cell in cells)
 
 
+def _is_running(row: Row) -> bool:
+    """Whether a row may be a running head or foot: the only figure in it is a page number."""
+    figures = [cell.text for cell in row if _is_figure(cell.text)]
+    return len(figures) == 1 and figures[0].isdecimal()
+
+
 def _runs(grid: Sequence[Row]) -> list[tuple[int, int]]:
     """Return first and last row of each run of rows with figures, with rows of labels only between them."""
     runs: list[tuple[int, int]] = []
@@ -162,9 +168,9 @@ def _runs(grid: Sequence[Row]) -> list[tuple[int, int]]:
             return
         tabular = [index for index in range(first, last + 1) if _is_tabular(grid[index])]
         # A running head or foot with its page number is no row.
-        while len(tabular) > 1 and tabular[1] - tabular[0] > MAX_LONELY:
+        while len(tabular) > 1 and tabular[1] - tabular[0] > MAX_LONELY and _is_running(grid[tabular[0]]):
             tabular.pop(0)
-        while len(tabular) > 1 and tabular[-1] - tabular[-2] > MAX_LONELY:
+        while len(tabular) > 1 and tabular[-1] - tabular[-2] > MAX_LONELY and _is_running(grid[tabular[-1]]):
             tabular.pop()
         if len(tabular) >= MIN_ROWS:
             runs.append((tabular[0], tabular[-1]))
@@ -226,7 +232,7 @@ def _table(headers: Sequence[Row], rows: Sequence[Row]) -> tuple[Table, int] | N
         return None
     is_captioned = any(_CAPTION.match(cell.text) for row in headers for cell in row[:1])
     has_own_header = not header and _names_columns(body)
-    n_words_first = sum(bool(row[0]) and _WORD.search(row[0][0].text) is not None for row in body)
+    n_words_first = sum(any(_WORD.search(cell.text) for cell in (*row[0], *row[1])) for row in body)
     is_labelled = min(len(columns), len(tabular)) >= MIN_SURE_ROWS and n_words_first >= MIN_LABELLED * len(tabular)
     is_dense = sum(not _is_regular(values) for values in _values(body)) >= MIN_DENSE
     if not (header or has_own_header or is_captioned or is_labelled or is_dense) or _is_axis_or_contents(
@@ -297,9 +303,11 @@ def _header(headers: Sequence[Row], columns: Sequence[Interval], figures: Sequen
         # One cell alone is the caption or a line of text, unless it stands over the figures only.
         is_alone = len(within) == 1 and (not found or within[0].x0 < columns[0][1])
         is_text = any(len(cell.text) > LONGEST_CELL or cell.text[-1] in ".;" for cell in within)
+        # The first cell may be the number of the line in a draft.
+        may_name = within[1:] if len(within) > 2 and within[0].text.isdecimal() else within
         has_values = any(
             (_is_figure(cell.text) and not _YEAR.fullmatch(cell.text)) or _FIGURES_BESIDE.search(cell.text)
-            for cell in within
+            for cell in may_name
         )
         if is_alone or is_text or has_values or _CAPTION.match(within[0].text):
             break
