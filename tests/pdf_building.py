@@ -8,6 +8,9 @@ ADVANCE = 0.6
 """Every character of Courier is this part of the type size wide, so lines can be set to measure."""
 
 
+HEBREW = "".join(map(chr, range(0x5D0, 0x5EB)))
+
+
 class Text(NamedTuple):
     """One line of text with its baseline at (x, y)."""
 
@@ -41,13 +44,25 @@ def column(text: str, x: float, top: float, width: float, size: float = 10, lead
 def build_pdf(
     pages: Sequence[Sequence[Text]], title: str | None = None, image_pages: Sequence[int] = (), rotate: int = 0
 ) -> bytes:
-    """A PDF file, its pages shown turned clockwise by some degrees. F1 is Courier, F2 Courier-Bold, F3 Helvetica."""
+    """A PDF file, its pages shown turned clockwise by some degrees.
+
+    F1 is Courier, F2 Courier-Bold, F3 Helvetica, and F4 Courier whose letters from ``A`` on are those of Hebrew.
+    """
     objects: list[bytes] = [b"", b""]  # catalogue and page tree come last, when they are known
     fonts = []
     for name in ("Courier", "Courier-Bold", "Helvetica"):
         font = f"<< /Type /Font /Subtype /Type1 /BaseFont /{name} /Encoding /WinAnsiEncoding >>"
         objects.append(font.encode())
         fonts.append(len(objects))
+    first, last = ord("A"), ord("A") + len(HEBREW) - 1
+    cmap = (
+        "/CIDInit /ProcSet findresource begin 12 dict begin begincmap /CMapName /Hebrew def /CMapType 2 def "
+        f"1 begincodespacerange <00> <FF> endcodespacerange 1 beginbfrange <{first:02X}> <{last:02X}> "
+        f"<{ord(HEBREW[0]):04X}> endbfrange endcmap end end"
+    ).encode()
+    objects.append(b"<< /Length %d >>\nstream\n%s\nendstream" % (len(cmap), cmap))
+    objects.append(objects[fonts[0] - 1].removesuffix(b">>") + b"/ToUnicode %d 0 R >>" % len(objects))
+    fonts.append(len(objects))
     objects.append(
         b"<< /Type /XObject /Subtype /Image /Width 1 /Height 1 /ColorSpace /DeviceGray /BitsPerComponent 8 /Length 1 >>"
         b"\nstream\n\x80\nendstream"

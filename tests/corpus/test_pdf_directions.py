@@ -4,7 +4,7 @@ import pytest
 
 from climassay.corpus.documents import Document, ReadOptions
 from climassay.corpus.readers.pdf import read_pdf
-from pdf_building import Text, build_pdf, column
+from pdf_building import HEBREW, Text, build_pdf, column
 
 TEXT = (
     "Glaciers on land answer more slowly than sea ice. Their length today still reflects the climate of decades ago, "
@@ -74,6 +74,32 @@ def test_a_label_in_another_direction_is_counted_and_a_text_is_read() -> None:
     beside = [line._replace(angle=90) for line in column(f"{SECOND} {SECOND} {SECOND}", 50, 200, 600)]
     found = document(build_pdf([[*column(f"{TEXT} {TEXT} {TEXT} {TEXT}", 50, 700, 300), *beside]]))
     assert [block.text for block in found.blocks] == [f"{TEXT} {TEXT} {TEXT} {TEXT}", f"{SECOND} {SECOND} {SECOND}"]
+
+
+def hebrew(text: str, y: float) -> list[Text]:
+    """Set a line from right to left: the letters in the order of the page, figures in their own."""
+    parts = []
+    x = 540.0
+    for word in text.split():
+        is_figure = word[0].isdigit()
+        shown = (
+            word if is_figure else "".join(chr(ord("A") + HEBREW.index(c)) if c in HEBREW else c for c in word[::-1])
+        )
+        x -= 6.0 * len(word)
+        parts.append(Text(x, y, shown, 10, "F1" if is_figure else "F4"))
+        x -= 6.0
+    return parts
+
+
+def test_text_from_right_to_left_is_read_in_its_order_with_its_figures() -> None:
+    lines = [
+        "הטמפרטורה הממוצעת באזור עלתה ב 2.1 מעלות בין 1961 לבין 2020",
+        "והעלייה הייתה מהירה יותר בחורף בכל התחנות שנבדקו",
+        "פני הים עלו ב 24 סנטימטרים מאז 1993",
+    ]
+    words = [(line, 700 - 14 * n) for n, line in enumerate(lines)]
+    found = document(build_pdf([[part for line, y in words for part in hebrew(line, y)]]))
+    assert " ".join(block.text for block in found.blocks).split() == " ".join(lines).split()
 
 
 @pytest.mark.parametrize("size", [18, 22])

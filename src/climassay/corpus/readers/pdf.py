@@ -177,6 +177,8 @@ def _read_pages(
                 images.append(number)
         pdfium.FPDFText_ClosePage(text_page)
         pdfium.FPDF_ClosePage(page)
+    for kind, numbers in (("pages of images", images), ("damaged pages", broken), ("overfull pages", crowded)):
+        omitted.update((kind, number) for number in numbers)
     return pages, list(_skipped(source, images, broken, crowded, len(pdf)))
 
 
