@@ -206,11 +206,11 @@ def _stand_beside_prose(evidence: Iterable[tuple[Page, _Chain]]) -> bool:
                 rows[round(line.y / 4)].append(line)
         beside: set[int] = set()
         for number in chain.numbers:
-            line: Line | None = number.line if number.edge else _nearest(number, rows)
-            if line is None or len(line.text) < MIN_TEXT:
+            text_line = number.line if number.edge else _nearest(number, rows)
+            if text_line is None or len(text_line.text) < MIN_TEXT:
                 continue
-            text = line.text.removeprefix(number.edge.digits).lstrip() if number.edge else line.text
-            beside.add(id(line))
+            text = text_line.text.removeprefix(number.edge.digits).lstrip() if number.edge else text_line.text
+            beside.add(id(text_line))
             n_beside += 1
             n_prose += _goes_on(text)
         _, n_steps, before = pages.get(id(page), (page, 1, set()))
