@@ -5,6 +5,7 @@ numbers rise by equal steps in every column. A page of a document's contents is 
 """
 
 import re
+from collections import Counter
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 
@@ -13,6 +14,8 @@ from climassay.corpus.readers.pdf_lines import Line, Table, has_leaders
 LONGEST_CELL = 60
 """Longer texts are prose beside the table, in another column of the page."""
 MIN_ROWS = 2
+MIN_FIGURES_BESIDE = 3
+"""Fewest figures beside another line on a page with a table, if no line is cut into cells."""
 MIN_SURE_ROWS = 3
 """Fewer rows are a table only if their columns are named above them."""
 MAX_COLUMNS = 60
@@ -84,7 +87,8 @@ def find_tables(lines: Sequence[Line], split: Callable[[Line], list[Line]]) -> t
     if len(candidates) < MIN_ROWS or sum(map(has_leaders, candidates)) >= MIN_SURE_ROWS:
         return [], list(lines)
     cells_of: dict[int, list[Line]] = {id(line): split(line) for line in candidates}
-    if sum(len(cells_of[id(line)]) > 1 or _is_figure(line.text) for line in candidates) < MIN_ROWS:
+    n_cut = sum(len(cells) > 1 for cells in cells_of.values())
+    if n_cut < MIN_ROWS and _n_beside(candidates, lines) < MIN_FIGURES_BESIDE:
         return [], list(lines)
     rows = _rows(lines)
     grid = [[cell for line in row for cell in cells_of.get(id(line), [line])] for row in rows]
@@ -123,6 +127,13 @@ def _may_be_cells(line: Line) -> bool:
 def _is_figure(text: str) -> bool:
     """Whether a cell holds a figure, with a sign, unit or range perhaps."""
     return _FIGURE.match(text) is not None and sum(map(len, _WORD.findall(text))) <= MAX_UNIT
+
+
+def _n_beside(candidates: Sequence[Line], lines: Sequence[Line]) -> int:
+    """Count the lines that are no more than a figure beside another line."""
+    heights = Counter(round(line.y) for line in lines)
+    figures = [line for line in candidates if len(line.text) <= MAX_UNIT and _is_figure(line.text)]
+    return sum(heights[round(line.y)] > 1 for line in figures)
 
 
 def _is_value(text: str) -> bool:
