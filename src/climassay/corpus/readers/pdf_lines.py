@@ -198,7 +198,7 @@ class LineReader:
             text, identical = _page_text(self._handle)
             lines = self._read_turned(text, identical, number, 0)
             weights = _angles(lines)
-        for turn, weight in weights.most_common():
+        for turn, weight in sorted(weights.items(), key=lambda item: -item[1]):
             if turn != main and weight < MIN_TURNED_CHARACTERS:
                 self._omitted["lines written in another direction", number] += sum(1 for x in lines if x.angle == turn)
                 continue
@@ -360,7 +360,11 @@ class LineReader:
         elif matrix.a < 0:
             angle = 180
         angle = (angle - self._turn) % 360
-        left, right = self._edges(last)
+        if self._turn:
+            left, right = self._edges(last)
+        else:
+            _get_loose_box(self._handle, last, self._box_ref)
+            left, right = self._box.left, self._box.right
         bold = starts_bold and self._font(last)[1]
         line = Line(text, page, x0, right, y, size, bold, family, angle, starts_bold, pieces=((start, text),))
         if angle:
@@ -467,11 +471,11 @@ def has_leaders(line: Line) -> bool:
     return has_dots and _LEADERS.search(text) is not None
 
 
-def _angles(lines: Iterable[Line]) -> Counter[int]:
+def _angles(lines: Iterable[Line]) -> dict[int, int]:
     """Return the number of characters by direction of writing."""
-    weights: Counter[int] = Counter()
+    weights: dict[int, int] = {}
     for line in lines:
-        weights[line.angle] += len(line.text)
+        weights[line.angle] = weights.get(line.angle, 0) + len(line.text)
     return weights
 
 
