@@ -528,6 +528,8 @@ def _continues(line: Line, piece: Line, spaced: bool) -> bool:
     if piece.angle or line.angle or line.hyphen:
         return False
     size = max(line.size, piece.size)
+    if abs(piece.y - line.y) > HIGHEST * size:
+        return False
     gap = piece.x0 - line.x1
     figures = None if spaced else _RAISED_PIECE.fullmatch(piece.text)
     if (

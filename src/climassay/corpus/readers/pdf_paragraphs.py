@@ -373,7 +373,9 @@ def is_prose(paragraph: Paragraph, text: str, style: Style) -> bool:
     if plain_body and len(text) > SURELY_PROSE and ends_sentence(text):
         return True
     letter_words = _LETTER_WORD.findall(text)
-    words = len(letter_words) + len(_UNSPACED.findall(text)) // UNSPACED_WORD
+    words = len(letter_words)
+    if not text.isascii():
+        words += len(_UNSPACED.findall(text)) // UNSPACED_WORD
     in_text_family = paragraph.first.family in style.families
     if in_text_family and (_BULLET.match(text) or style.is_slides) and paragraph.size > MIN_ITEM_SIZE * style.size:
         return words >= 1 or (style.is_slides and any(char.isalnum() for char in text))
@@ -382,15 +384,19 @@ def is_prose(paragraph: Paragraph, text: str, style: Style) -> bool:
         return False
     if words < MANY_WORDS and _CONTINUED.search(text[-40:]):
         return False
-    small = sum(len(word) >= SHORTEST_SMALL_WORD and word == word.lower() for word in letter_words)
-    ended = ends_sentence(text) or (text[-1] in "),;" and small >= FEWEST_SMALL_WORDS)
+    ended = ends_sentence(text) or (text[-1] in "),;" and _has_small_words(letter_words))
     if not in_text_family:
         return words >= FEWEST_FOREIGN_WORDS and ended
     if not _is_body(paragraph.size, style):
         return words >= FEWEST_SMALL_PRINT_WORDS and ended
     if ended or _starts_lower(text):
         return words >= 1
-    return words >= MANY_WORDS or (words >= FEWEST_BODY_WORDS and small >= FEWEST_SMALL_WORDS)
+    return words >= MANY_WORDS or (words >= FEWEST_BODY_WORDS and _has_small_words(letter_words))
+
+
+def _has_small_words(words: Sequence[str]) -> bool:
+    """Whether some words are in lower case, or of a script that has no other."""
+    return sum(len(word) >= SHORTEST_SMALL_WORD and word == word.lower() for word in words) >= FEWEST_SMALL_WORDS
 
 
 @dataclass(slots=True)
