@@ -428,7 +428,7 @@ class LineReader:
             return None
         rest = match.start() - 1 - line.text[match.start() - 1].isspace()
         edge = self._edges(start + rest)[1]
-        left, right = self._edges(start + match.start())[0], self._edges(start + len(line.text) - 1)[1]
+        left, right = self._edges(start + match.start())[0], line.x1
         # A number in the left margin that the file has after the line's text.
         if not (left - edge > MIN_NUMBER_GAP * line.size or right < line.x0):
             return None

@@ -231,7 +231,7 @@ def _table(headers: Sequence[Row], rows: Sequence[Row]) -> tuple[Table, int] | N
     within = [[cell for cell in row if len(cell.text) <= LONGEST_CELL or cell.x1 < labels_end] for row in rows]
     body = [_arrange(row, columns) for row in within]
     body = [row for row in body if any(row)]
-    conflicts = sum(any(len(cell) > 1 for cell in _arrange(row, columns)) for row in tabular)
+    conflicts = sum(any(len(cell) > 1 for cell in row) for row in body)
     n_filled = sum(len(row) for row in tabular)
     if conflicts > MAX_CONFLICTS * len(tabular) or n_filled < MIN_FILLED * len(tabular) * len(columns):
         return None
