@@ -8,7 +8,7 @@ least two letters in lower case. Recall is the share of the reference's words (a
 precision the share of the text's words that the reference has. The same for runs of five words shows whether the
 reading order is right: a wrong column, a running head or a figure's label in a sentence breaks them. The
 reference has the body, the captions and the notes of a chapter, without its tables and list of references; so our
-reader keeps captions here.
+reader keeps captions here, and finds tables but leaves them out.
 
     python benchmarks/pdf_text.py [--data ../shared/data] [--rounds 3] [--json]
 """
@@ -70,7 +70,7 @@ class Agreement:
 
 
 def read_ours(path: Path) -> str:
-    result = read_pdf(path.read_bytes(), path.name, ReadOptions(captions=True))
+    result = read_pdf(path.read_bytes(), path.name, ReadOptions(captions=True, tables=False))
     return "\n".join(block.text for document in result.documents for block in document.blocks)
 
 

@@ -8,6 +8,9 @@ ADVANCE = 0.6
 """Every character of Courier is this part of the type size wide, so lines can be set to measure."""
 
 
+HEBREW = "".join(map(chr, range(0x5D0, 0x5EB)))
+
+
 class Text(NamedTuple):
     """One line of text with its baseline at (x, y)."""
 
@@ -17,8 +20,8 @@ class Text(NamedTuple):
     size: float = 10
     font: str = "F1"
     rise: float = 0
-    turned: bool = False
-    """Written upwards: the page is meant to be looked at from the right."""
+    angle: int = 0
+    """Direction of writing on a page that is looked at like this: 0, 90 (upwards), 180 or 270 degrees."""
 
 
 def wrap(text: str, width: float, size: float = 10) -> list[str]:
@@ -38,14 +41,28 @@ def column(text: str, x: float, top: float, width: float, size: float = 10, lead
     return [Text(x, top - leading * number, line, size) for number, line in enumerate(wrap(text, width, size))]
 
 
-def build_pdf(pages: Sequence[Sequence[Text]], title: str | None = None, image_pages: Sequence[int] = ()) -> bytes:
-    """A PDF file. F1 is Courier, F2 Courier-Bold, F3 Helvetica."""
+def build_pdf(
+    pages: Sequence[Sequence[Text]], title: str | None = None, image_pages: Sequence[int] = (), rotate: int = 0
+) -> bytes:
+    """A PDF file, its pages shown turned clockwise by some degrees.
+
+    F1 is Courier, F2 Courier-Bold, F3 Helvetica, and F4 Courier whose letters from ``A`` on are those of Hebrew.
+    """
     objects: list[bytes] = [b"", b""]  # catalogue and page tree come last, when they are known
     fonts = []
     for name in ("Courier", "Courier-Bold", "Helvetica"):
         font = f"<< /Type /Font /Subtype /Type1 /BaseFont /{name} /Encoding /WinAnsiEncoding >>"
         objects.append(font.encode())
         fonts.append(len(objects))
+    first, last = ord("A"), ord("A") + len(HEBREW) - 1
+    cmap = (
+        "/CIDInit /ProcSet findresource begin 12 dict begin begincmap /CMapName /Hebrew def /CMapType 2 def "
+        f"1 begincodespacerange <00> <FF> endcodespacerange 1 beginbfrange <{first:02X}> <{last:02X}> "
+        f"<{ord(HEBREW[0]):04X}> endbfrange endcmap end end"
+    ).encode()
+    objects.append(b"<< /Length %d >>\nstream\n%s\nendstream" % (len(cmap), cmap))
+    objects.append(objects[fonts[0] - 1].removesuffix(b">>") + b"/ToUnicode %d 0 R >>" % len(objects))
+    fonts.append(len(objects))
     objects.append(
         b"<< /Type /XObject /Subtype /Image /Width 1 /Height 1 /ColorSpace /DeviceGray /BitsPerComponent 8 /Length 1 >>"
         b"\nstream\n\x80\nendstream"
@@ -61,7 +78,7 @@ def build_pdf(pages: Sequence[Sequence[Text]], title: str | None = None, image_p
         content = len(objects)
         resources = " ".join(f"/F{i} {font} 0 R" for i, font in enumerate(fonts, start=1))
         page = (
-            f"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 {WIDTH} {HEIGHT}] /Contents {content} 0 R "
+            f"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 {WIDTH} {HEIGHT}] /Rotate {rotate} /Contents {content} 0 R "
             f"/Resources << /Font << {resources} >> /XObject << /Im {image} 0 R >> >> >>"
         )
         objects.append(page.encode())
@@ -77,7 +94,13 @@ def build_pdf(pages: Sequence[Sequence[Text]], title: str | None = None, image_p
 
 def _show(text: Text) -> bytes:
     escaped = text.text.encode("cp1252").replace(b"\\", rb"\\").replace(b"(", rb"\(").replace(b")", rb"\)")
-    matrix = f"0 1 -1 0 {HEIGHT - text.y} {text.x}" if text.turned else f"1 0 0 1 {text.x} {text.y}"
+    x, y = text.x, text.y
+    matrix = {
+        0: f"1 0 0 1 {x} {y}",
+        90: f"0 1 -1 0 {WIDTH - y} {x}",
+        180: f"-1 0 0 -1 {WIDTH - x} {HEIGHT - y}",
+        270: f"0 -1 1 0 {y} {HEIGHT - x}",
+    }[text.angle]
     place = f"BT /{text.font} {text.size} Tf {text.rise} Ts {matrix} Tm ".encode()
     return place + b"(" + escaped + b") Tj ET"
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pypdf
 import pytest
 
-from climassay.corpus.documents import Document, ReadOptions, ReadResult
+from climassay.corpus.documents import Document, LeftOut, ReadOptions, ReadResult
 from climassay.corpus.readers.file_types import read
 from pdf_building import Text, build_pdf, column
 
@@ -127,11 +127,6 @@ class TestLayout:
             document = only_document(read_bytes(tmp_path, build_pdf([page], title=useless)))
             assert document.title == "Ice and Light"
 
-    def test_a_page_written_sideways_is_read(self, tmp_path: Path) -> None:
-        page = [line._replace(turned=True) for line in column(OTHER, 50, 700, 480)]
-        page.append(Text(300, 100, "axis title", 8))
-        assert texts(only_document(read_bytes(tmp_path, build_pdf([page])))) == [OTHER]
-
 
 class TestCleaning:
     def test_running_heads_and_page_numbers_go(self, tmp_path: Path) -> None:
@@ -220,6 +215,51 @@ class TestCleaning:
         page = [*column(OTHER, 50, 700, 480), *rows, *column(RIGHT, 50, 400, 480)]
         assert texts(only_document(read_bytes(tmp_path, build_pdf([page])))) == [OTHER, RIGHT]
 
+    def test_all_that_is_left_out_is_counted_with_its_pages(self, tmp_path: Path) -> None:
+        contents = [Text(50, 700, "Contents", 14, "F2")]
+        contents += [Text(50, 670 - 14 * n, f"3.{n} Part {n} of it {'.' * 40} {n + 3}") for n in range(8)]
+        caption = "Figure 3.1 | Extent of sea ice in September since the satellite record began."
+        labels = [Text(80 + 60 * n, 300, str(1900 + 20 * n), 7, "F3") for n in range(6)]
+        figure = [*column(OTHER, 50, 700, 480), *labels, *column(caption, 50, 270, 480, size=8, leading=10)]
+        work = "Able, B. (2019) On the ice of the north. Journal of Cold 12, 3-14. doi 10.1/2."
+        references = [*column(RIGHT, 50, 700, 480), Text(50, 560, "References", 14, "F2")]
+        references += column(work, 50, 530, 480) + column(work, 50, 490, 480)
+        ending = [Text(50, 700, "4. Outlook for the century", 14, "F2")]
+        pages = [running(n) + page for n, page in enumerate([contents, figure, references, ending], start=11)]
+        document = only_document(read_bytes(tmp_path, build_pdf(pages)))
+        assert {left.kind: (left.count, left.pages) for left in document.left_out} == {
+            "running heads and page numbers": (8, (1, 2, 3, 4)),
+            "lines of contents": (9, (1,)),
+            "labels and other short lines": (1, (2,)),
+            "captions": (1, (2,)),
+            "references": (2, (3,)),
+            "headings without text": (1, (4,)),
+        }
+
+    def test_exponents_fractions_and_marks_change_no_figure(self, tmp_path: Path) -> None:
+        def line(y: float, *parts: str) -> list[Text]:
+            x, texts = 50.0, []
+            for part in parts:
+                size = 6 if part[0] in "^_" else 10
+                rise = {"^": 4, "_": -2}.get(part[0], 0)
+                text = part.lstrip("^_")
+                texts.append(Text(x, y, text, size, rise=rise))
+                x += 0.6 * size * len(text)
+            return texts
+
+        page = [
+            *column(OTHER, 50, 700, 480),
+            *line(600, "About ", "^1", "/", "_3", " of it, 2", "^1", "/", "_2", " years, and R", "^2", " of 0.84 were"),
+            *line(588, "found for 3 x 10", "^-12", " m", "^2", " s", "^-1", " in 1979", "^3", ", which"),
+            *line(576, "cost $320", "^1", " or 450", "^2,3", " euros in the year 2019", "^4", "."),
+        ]  # fmt: skip
+        document = only_document(read_bytes(tmp_path, build_pdf([page])))
+        assert texts(document)[1] == (
+            "About 1/3 of it, 2 1/2 years, and R² of 0.84 were found for 3 x 10⁻¹² m² s⁻¹ in 1979, which "
+            "cost $320 or 450 euros in the year 2019."
+        )
+        assert {left.kind: left.count for left in document.left_out} == {"marks of notes": 5}
+
     def test_contents_and_references_go(self, tmp_path: Path) -> None:
         contents = [Text(50, 700, "Contents", 14, "F2")]
         contents += [Text(50, 670 - 14 * n, f"3.{n} Part {n} of it {'.' * 40} {n + 3}") for n in range(8)]
@@ -268,6 +308,7 @@ class TestBadFiles:
         result = read_bytes(tmp_path, build_pdf([column(OTHER, 50, 700, 480), [], []], image_pages=[1, 2]))
         assert texts(result.documents[0]) == [OTHER]
         assert [skipped.reason for skipped in result.skipped] == ["There are only images on 2 of 3 pages: pages 2, 3."]
+        assert result.documents[0].left_out == (LeftOut("pages of images", 2, (2, 3)),)
 
     def test_another_kind_of_file(self, tmp_path: Path) -> None:
         assert "is not a PDF file; by its content it is a web page" in self.reason(

@@ -422,6 +422,8 @@ class ReadOptions:
     """Keep captions of figures and tables in PDF files."""
     references: bool = False
     """Keep lists of references."""
+    tables: bool = True
+    """Keep the rows of tables in PDF files."""
     max_bytes: int = 512 * MEBIBYTE
     """Largest file, after unpacking, that is read into memory."""
 

@@ -4,20 +4,33 @@ import ctypes
 import re
 import struct
 import zlib
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from pathlib import PurePath
+from statistics import median
 
 import numpy as np
 import pypdfium2
 import pypdfium2.raw as pdfium
 from numpy.typing import NDArray
 
-from climassay.corpus.documents import Block, Document, PageCallback, ReadOptions, ReadResult, Skipped, full_title
+from climassay.corpus.documents import (
+    Block,
+    Document,
+    LeftOut,
+    PageCallback,
+    ReadOptions,
+    ReadResult,
+    Skipped,
+    full_title,
+)
 from climassay.corpus.readers.cleaning import LINE_END_HYPHEN, clean, document_id
 from climassay.corpus.readers.file_types import reader
-from climassay.corpus.readers.pdf_layout import LineReader, Page, drop_running_lines, order_lines, upright
+from climassay.corpus.readers.pdf_layout import drop_running_lines, order_lines
+from climassay.corpus.readers.pdf_line_numbers import drop_line_numbers
+from climassay.corpus.readers.pdf_lines import LineReader, Omitted, Page
 from climassay.corpus.readers.pdf_paragraphs import (
     CONTENTS,
     REFERENCES,
@@ -25,7 +38,9 @@ from climassay.corpus.readers.pdf_paragraphs import (
     build_paragraphs,
     classify,
     find_style,
+    with_tables,
 )
+from climassay.corpus.readers.pdf_tables import find_tables
 from climassay.errors import DocumentError
 from climassay.reporting.html import letters
 
@@ -43,7 +58,8 @@ _OPENING_PAGES = 4
 _TITLE_WORD = re.compile(r"[^\W\d_]{4,}")
 _CHAPTER_NUMBER = re.compile(r"^\d{1,2}\s+(?=[A-Z])")
 _NO_TITLE = re.compile(
-    r"(?:untitled|document\d*|microsoft word - .*|.*\.(?:docx?|pdf|indd|tex|dvi|rtf|pptx?|qxp|pmd))\s*", re.IGNORECASE
+    r"(?:untitled|document\d*|microsoft word - .*|.*\.(?:docx?|pdf|indd|exe|txt|html?|tex|dvi|rtf|pptx?|qxp|pmd))\s*",
+    re.IGNORECASE,
 )
 
 
@@ -58,34 +74,50 @@ def read_pdf(data: bytes, source: str, options: ReadOptions, on_page: PageCallba
         DocumentError: Not a PDF, encrypted, damaged beyond reading, without pages, or made of images only.
     """
     pdf = _open(data, source)
+    omitted: Omitted = Counter()
     try:
-        pages, skipped = _read_pages(pdf, source, on_page)
+        pages, skipped = _read_pages(pdf, source, on_page, omitted)
         metadata_title, *facts = (clean(pdf.get_metadata_value(name) or "") for name in ("Title", "Subject", "Author"))
     finally:
         pdf.close()
-    if not any(page.lines for page in pages):
+    if not any(page.lines or page.tables for page in pages):
         raise DocumentError(skipped[0].reason if skipped else f"{source} has no text on its pages.")
     if b"%%EOF" not in data[-TRAILER_WITHIN:]:
         skipped.append(Skipped(source, f"{source} seems truncated (its end is missing); {len(pages)} pages were read."))
-    drop_running_lines(pages)
+    drop_line_numbers(pages, omitted)
+    drop_running_lines(pages, omitted)
     stem = PurePath(source).stem
     opening = " ".join(line.text for page in pages[:_OPENING_PAGES] for line in page.lines)
     own_title = options.title or _title(metadata_title, pages) or stem
     blocks: tuple[Block, ...] = ()
-    if ordered := [order_lines(page) for page in pages if page.lines]:
-        style = find_style(ordered)
-        builder = BlockBuilder(own_title, style, options)
-        for lines in ordered:
+    if ordered := [(page, order_lines(page)) for page in pages if page.lines or page.tables]:
+        # A document may be nothing but tables.
+        columns = [lines for _, lines in ordered if lines] or [page.tables[0].lines for page, _ in ordered]
+        style = find_style(columns, median(page.height for page in pages))
+        builder = BlockBuilder(own_title, style, options, omitted)
+        for page, lines in ordered:
             paragraphs = build_paragraphs(lines, style)
             classify(paragraphs, style)
-            for paragraph in paragraphs:
+            for paragraph in with_tables(paragraphs, page.tables):
                 builder.add(paragraph)
         blocks = tuple(builder.blocks())
     if not blocks:
         raise DocumentError(f"{source} has no running text on its pages (only fragments as in figures and tables).")
     title = options.title or full_title(own_title, (*facts, stem, opening))
-    document = Document(document_id(source, data), title, source, blocks, media="pdf")
+    document = Document(
+        document_id(source, data), title, source, blocks, media="pdf", left_out=tuple(_left_out(omitted))
+    )
     return ReadResult(source, (document,), tuple(skipped))
+
+
+def _left_out(omitted: Omitted) -> Iterator[LeftOut]:
+    """Yield one entry for each kind of block that was left out, the most frequent kind first."""
+    totals: Counter[str] = Counter()
+    for (kind, _), count in omitted.items():
+        totals[kind] += count
+    for kind, total in totals.most_common():
+        if total:
+            yield LeftOut(kind, total, tuple(sorted(page for (name, page), n in omitted.items() if n and name == kind)))
 
 
 def _open(data: bytes, source: str) -> pypdfium2.PdfDocument:
@@ -109,10 +141,10 @@ def _open(data: bytes, source: str) -> pypdfium2.PdfDocument:
 
 
 def _read_pages(
-    pdf: pypdfium2.PdfDocument, source: str, on_page: PageCallback | None
+    pdf: pypdfium2.PdfDocument, source: str, on_page: PageCallback | None, omitted: Omitted
 ) -> tuple[list[Page], list[Skipped]]:
     """The lines of every page, and which pages gave none although there is something on them."""
-    reader = LineReader()
+    reader = LineReader(omitted)
     pages: list[Page] = []
     images: list[int] = []
     broken: list[int] = []
@@ -135,14 +167,18 @@ def _read_pages(
             width, height = height, width
         if text_page and pdfium.FPDFText_CountChars(text_page) > MOST_CHARACTERS:
             crowded.append(number)
-            lines = []
-        else:
-            lines = upright(reader.read(text_page, number, width), height) if text_page else []
-        if not lines and number not in crowded and _IMAGES.intersection(_kinds(page)):
-            images.append(number)
-        pages.append(Page(number, width, height, lines))
+        elif text_page:
+            for turned in reader.read(page, text_page, number):
+                turned.tables, turned.lines = find_tables(turned.lines, reader.split)
+                pages.append(turned)
+        if not pages or pages[-1].number != number:
+            pages.append(Page(number, width, height, []))
+            if number not in crowded and _IMAGES.intersection(_kinds(page)):
+                images.append(number)
         pdfium.FPDFText_ClosePage(text_page)
         pdfium.FPDF_ClosePage(page)
+    for kind, numbers in (("pages of images", images), ("damaged pages", broken), ("overfull pages", crowded)):
+        omitted.update((kind, number) for number in numbers)
     return pages, list(_skipped(source, images, broken, crowded, len(pdf)))
 
 

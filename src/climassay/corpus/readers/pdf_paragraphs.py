@@ -6,9 +6,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
-from climassay.corpus.documents import Block, ReadOptions
+from climassay.corpus.documents import Block, ReadOptions, split_sentences
 from climassay.corpus.readers.cleaning import LINE_END_HYPHEN, clean, count_words, join_hyphens
-from climassay.corpus.readers.pdf_layout import Line
+from climassay.corpus.readers.pdf_lines import Line, Omitted, Table
+from climassay.corpus.readers.table_rows import row_texts
 
 PARAGRAPH_GAP = 1.3
 """Lines further apart than this times the usual distance belong to different paragraphs."""
@@ -19,13 +20,17 @@ SHORT_LINE = 0.8
 """A line that fills less than this part of its column ends a paragraph, if it ends a sentence."""
 SIZE_STEP = 0.07
 """Relative difference between sizes of type that are not the same."""
-_BULLET = re.compile(r"[•◦▪■●○‣·–—*→✓✔]\s")
-_ITEM = re.compile(r"(?:[•◦▪■●○‣·*]|[–—-](?=\s[A-Z])|\(?(?:\d{1,2}|[a-z]|[ivx]{1,4})[.)])\s")
+_BULLETS = "•◦▪■●○‣·\uf0b7\uf0a7\uf0d8\uf076\uf0fc"
+_BULLET = re.compile(rf"[{_BULLETS}–—*→✓✔]\s")
+_ITEM = re.compile(rf"(?:[{_BULLETS}*]|[–—-](?=\s[A-Z])|" + r"\(?(?:\d{1,2}|[a-z]|[ivx]{1,4})[.)])\s")
 NUMBERED = re.compile(r"(?:[A-Z]\.\d+(?:\.\d+)*\.?|[A-Z]{1,4}\.\d+(?:\.\d+)*|\d{1,2}(?:\.\d{1,2}){1,4}\.?)\s+\S")
 PART = re.compile(r"(?:Chapter|CHAPTER|Part|PART|Appendix|APPENDIX|Annex|ANNEX)\s+(?:\d+|[A-Z]|[IVXL]+)[.:]?$")
 _NOTE = re.compile(r"(?:\d{1,3}|[*†‡§¶])\s*(?=[A-Z‘“(])")
-_SENTENCE_END = re.compile(r"[.!?:…}][\"'”’»)\]}]*(?:\d{1,2})?$|[.!?]\)?\s?\([^()]*\)$")
+_ENDS = ".!?:…}。！？؟۔।"
+_SENTENCE_END = re.compile(rf"[{_ENDS}]" + r"[\"'”’»)\]}]*(?:\d{1,2})?$|[.!?]\)?\s?\([^()]*\)$")
 _LAST_CHARACTERS = 120
+_UNSPACED = re.compile(r"[\u3000-\u30ff\u3400-\u9fff\uff00-\uffef]")
+"""Characters of Chinese and Japanese, which have no spaces between words."""
 
 
 class Kind(Enum):
@@ -35,6 +40,7 @@ class Kind(Enum):
     HEADING = "heading"
     CAPTION = "caption"
     FOOTNOTE = "footnote"
+    TABLE = "table"
 
 
 @dataclass(slots=True)
@@ -44,6 +50,9 @@ class Paragraph:
     lines: list[Line]
     kind: Kind = Kind.PROSE
     last_page: int | None = None
+    table: Table | None = None
+    caption: str = ""
+    """Caption of the table."""
     _joined: tuple[int, str] = (0, "")
 
     @property
@@ -76,7 +85,7 @@ class Paragraph:
 
 def ends_sentence(text: str) -> bool:
     """Whether a line ends as sentences do."""
-    return text[-1] in ".!?:…}" or _SENTENCE_END.search(text[-_LAST_CHARACTERS:]) is not None
+    return text[-1] in _ENDS or _SENTENCE_END.search(text[-_LAST_CHARACTERS:]) is not None
 
 
 def join_lines(lines: Sequence[Line]) -> str:
@@ -91,7 +100,9 @@ def join_lines(lines: Sequence[Line]) -> str:
         elif line.text[-1] in "-‐" and line.text[-2:-1].isalpha():
             parts[-1] = line.text[:-1]
             parts.append(LINE_END_HYPHEN)
-        elif not (line.text[-1] in "/–-" and line.text[-2:-1].strip()):
+        elif not (line.text[-1] in "/–-" and line.text[-2:-1].strip()) and not (
+            _UNSPACED.match(line.text[-1]) and _UNSPACED.match(after.text)
+        ):
             parts.append(" ")
     return "".join(parts)
 
@@ -105,6 +116,8 @@ class Style:
     """Typefaces of a good part of the text."""
     pitches: dict[int, float]
     """Usual distance of baselines by size of type (in half points)."""
+    is_slides: bool = False
+    """Whether the type is as large as on slides, on which few lines are whole sentences."""
 
     def pitch(self, size: float) -> float:
         """Usual distance between lines of this size."""
@@ -117,8 +130,17 @@ PROSE_LINE = 35
 """Lines of at least so many characters tell what a document's text looks like; shorter ones may be a figure's."""
 
 
-def find_style(columns: Sequence[Sequence[Line]]) -> Style:
-    """The usual size, typefaces and line distances of a document, weighed by characters."""
+SLIDE_SIZE = 0.02
+"""Size of the type, in heights of the page, from which on pages are slides; that of reports is .01 to .018."""
+
+
+def find_style(columns: Sequence[Sequence[Line]], page_height: float) -> Style:
+    """Find the usual size, typefaces and line distances of a document, weighed by characters.
+
+    Args:
+        columns: Lines of each page in reading order.
+        page_height: Usual height of the pages, in points.
+    """
     sizes: Counter[float] = Counter()
     families: Counter[str] = Counter()
     distances: Counter[tuple[int, float]] = Counter()
@@ -135,14 +157,17 @@ def find_style(columns: Sequence[Sequence[Line]]) -> Style:
                     distances[half_points, round(gap * 4) / 4] += 1
             before = line
     total = sum(families.values())
+    size = sizes.most_common(1)[0][0]
+    is_slides = size > SLIDE_SIZE * page_height
     pitches: dict[int, float] = {}
-    for (size, gap), count in distances.most_common():
+    for (half_points, gap), count in distances.most_common():
         if count >= FEWEST_DISTANCES:
-            pitches.setdefault(size, gap)
+            pitches.setdefault(half_points, gap)
     if not families:  # nothing but short lines: every typeface may be the text's
-        return Style(sizes.most_common(1)[0][0], frozenset(line.family for lines in columns for line in lines), pitches)
-    common = frozenset(family for family, count in families.items() if count >= FAMILY_SHARE * total)
-    return Style(sizes.most_common(1)[0][0], common, pitches)
+        common = frozenset(line.family for lines in columns for line in lines)
+    else:
+        common = frozenset(family for family, count in families.items() if count >= FAMILY_SHARE * total)
+    return Style(size, common, pitches, is_slides)
 
 
 def build_paragraphs(lines: Sequence[Line], style: Style) -> list[Paragraph]:
@@ -199,6 +224,11 @@ FEWEST_BODY_WORDS = 5
 FEWEST_SMALL_PRINT_WORDS = 12
 FEWEST_FOREIGN_WORDS = 30
 FEWEST_SMALL_WORDS = 3
+SHORTEST_SMALL_WORD = 3
+UNSPACED_WORD = 2
+"""Characters of a Chinese or Japanese word."""
+MIN_ITEM_SIZE = 0.7
+"""Size of the type of a list's or slide's items, relative to that of the text; that of labels in figures is smaller."""
 FEWEST_NOTE_WORDS = 2
 MANY_WORDS = 40
 SURELY_PROSE = 250
@@ -211,6 +241,7 @@ _CAPTION = re.compile(
     r"(?:Figure|FIGURE|Fig\.|FIG\.|Fig|Table|TABLE|Tab\.|Panel|Scheme|Plate)\s*\(?"
     r"(?:[A-Z]{1,5}[.\s]?)?\d*(?:[.\-–]\d+)*[a-z]?\)?(?P<stop>\s*[|:]|\.?\s+(?=[A-Z(\[])|\.?$|\s*[–—]\s)"
 )
+_TABLE_CAPTION = re.compile(r"(?:Table|TABLE|Tab\.|Tabelle|Tableau|Tabla)\s")
 _CONTINUED = re.compile(r"\(?continued(?:\s+\w+){0,4}\)?\W*$|\(cont(?:inued|\.|’d)?\)\W*$", re.IGNORECASE)
 _NUMBERING = re.compile(r"((?:[A-Z]|\d{1,2}|[A-Z]{2,4})(?:\.\d{1,2})*)\.?\s+\S")
 REFERENCES = re.compile(
@@ -219,9 +250,8 @@ REFERENCES = re.compile(
 CONTENTS = re.compile(r"(?:table of )?contents|list of (?:figures|tables)", re.IGNORECASE)
 _NOTE_NUMBER = re.compile(r"(?:\d{1,3}(?=[\s‘“(A-Z])|[*†‡§¶])\s*(?=\S)")
 _LEGEND = re.compile(r"(?:Panels?|Notes?|Sources?)\s*[(:]|Source:|Note\b|[a-z]\s[A-Z]")
-_SMALL_WORD = re.compile(r"\b[a-zà-þ]{3,}")
 _BOXED = re.compile(r"(?:Cross-[\w-]+\s+)?(?:Box|FAQ)\b")
-_LOWER_START = re.compile(r"[\"'“‘(\[{]*[a-zà-þ]")
+_OPENING = "\"'“‘([{"
 
 
 def classify(paragraphs: Sequence[Paragraph], style: Style) -> None:
@@ -236,6 +266,44 @@ def classify(paragraphs: Sequence[Paragraph], style: Style) -> None:
             paragraph.kind = Kind.FOOTNOTE
         elif _is_heading(paragraph, text, paragraphs[number + 1 : number + 3], style):
             paragraph.kind = Kind.HEADING
+
+
+MAX_CAPTION_GAP = 4.0
+"""Caption and table are at most so many lines apart."""
+
+
+def with_tables(paragraphs: Sequence[Paragraph], tables: Sequence[Table]) -> list[Paragraph]:
+    """Put the tables of a page where they stand among its paragraphs, each with its caption, which is taken away."""
+    placed = list(paragraphs)
+    for table in tables:
+        lines = table.lines
+        left, right = min(line.x0 for line in lines), max(line.x1 for line in lines)
+        top, bottom = max(line.y for line in lines), min(line.y for line in lines)
+        beside = [p for p in placed if p.table is None and any(line.x0 < right and line.x1 > left for line in p.lines)]
+        above = min((p for p in beside if p.last.y > top), key=lambda p: p.last.y - top, default=None)
+        below = min((p for p in beside if p.first.y < bottom), key=lambda p: bottom - p.first.y, default=None)
+        paragraph = Paragraph(lines, Kind.TABLE, table=table)
+        place = placed.index(above) + 1 if above else placed.index(below) if below else len(placed)
+        placed.insert(place, paragraph)
+        for caption in (above, below):
+            gap = 0.0 if caption is None else max(caption.last.y - top, bottom - caption.first.y)
+            if caption and _TABLE_CAPTION.match(caption.text) and gap < MAX_CAPTION_GAP * 1.2 * caption.size:
+                paragraph.caption = _shortened(clean(caption.text))
+                if paragraph.caption == clean(caption.text):
+                    placed.remove(caption)
+                break
+    return placed
+
+
+def _shortened(caption: str) -> str:
+    """Return the first sentences of a caption that fit into a heading."""
+    sentences = split_sentences(caption)
+    text = sentences[0]
+    for sentence in sentences[1:]:
+        if len(text) + len(sentence) > LONGEST_HEADING:
+            break
+        text += " " + sentence
+    return text if len(text) <= LONGEST_HEADING else text[:LONGEST_HEADING].rsplit(" ", 1)[0] + " …"
 
 
 def _is_body(size: float, style: Style) -> bool:
@@ -270,12 +338,14 @@ def _is_heading(paragraph: Paragraph, text: str, following: Sequence[Paragraph],
     large = paragraph.size > (1 + SIZE_STEP) * style.size
     if not (large or paragraph.bold or NUMBERED.match(text)) or paragraph.size < (1 - SIZE_STEP) * style.size:
         return False
+    if style.is_slides and not large:
+        return False
     numbered = NUMBERED.match(text) is not None
     if len(paragraph.lines) > (NUMBERED_HEADING_LINES if numbered else HEADING_LINES):
         return False
     if len(text) > LONGEST_HEADING or not _HEADING_WORD.search(text):
         return False
-    if text[-1] in ".;,}" or text[0] in "{[" or "=" in text or _LOWER_START.match(text):
+    if text[-1] in ".;,}" or text[0] in "{[" or "=" in text or _starts_lower(text):
         return False
     if numbered and paragraph.first.family in style.families:
         return True
@@ -292,26 +362,41 @@ def _leads_to(heading: Paragraph, after: Paragraph, style: Style) -> bool:
     return after.bold or after.size > heading.size or is_prose(after, after.text, style)
 
 
+def _starts_lower(text: str) -> bool:
+    """Whether the first letter, after opening quotation marks and brackets, is a small one."""
+    return text.lstrip(_OPENING)[:1].islower()
+
+
 def is_prose(paragraph: Paragraph, text: str, style: Style) -> bool:
     """Whether a paragraph is running text, not the label, axis or table cell it may also be."""
     plain_body = _is_body(paragraph.size, style) and paragraph.first.family in style.families
     if plain_body and len(text) > SURELY_PROSE and ends_sentence(text):
         return True
-    words = len(_LETTER_WORD.findall(text))
+    letter_words = _LETTER_WORD.findall(text)
+    words = len(letter_words)
+    if not text.isascii():
+        words += len(_UNSPACED.findall(text)) // UNSPACED_WORD
+    in_text_family = paragraph.first.family in style.families
+    if in_text_family and (_BULLET.match(text) or style.is_slides) and paragraph.size > MIN_ITEM_SIZE * style.size:
+        return words >= 1 or (style.is_slides and any(char.isalnum() for char in text))
     tokens = text.count(" ") + 1
     if tokens - len(_TOKEN_WITH_LETTER.findall(text)) > MOST_NUMBERS * tokens:
         return False
     if words < MANY_WORDS and _CONTINUED.search(text[-40:]):
         return False
-    small = len(_SMALL_WORD.findall(text))
-    ended = ends_sentence(text) or (text[-1] in "),;" and small >= FEWEST_SMALL_WORDS)
-    if paragraph.first.family not in style.families:
+    ended = ends_sentence(text) or (text[-1] in "),;" and _has_small_words(letter_words))
+    if not in_text_family:
         return words >= FEWEST_FOREIGN_WORDS and ended
     if not _is_body(paragraph.size, style):
         return words >= FEWEST_SMALL_PRINT_WORDS and ended
-    if ended or _LOWER_START.match(text):
+    if ended or _starts_lower(text):
         return words >= 1
-    return words >= MANY_WORDS or (words >= FEWEST_BODY_WORDS and small >= FEWEST_SMALL_WORDS)
+    return words >= MANY_WORDS or (words >= FEWEST_BODY_WORDS and _has_small_words(letter_words))
+
+
+def _has_small_words(words: Sequence[str]) -> bool:
+    """Whether some words are in lower case, or of a script that has no other."""
+    return sum(len(word) >= SHORTEST_SMALL_WORD and word == word.lower() for word in words) >= FEWEST_SMALL_WORDS
 
 
 @dataclass(slots=True)
@@ -323,15 +408,18 @@ class _Heading:
     """Title of a box, which appears in a section and is no part of the numbering."""
     depth: int | None
     """Parts of its number: 3 for 7.2.1."""
+    paragraph: Paragraph
+    has_text: bool = False
 
 
 class BlockBuilder:
     """Takes the classified paragraphs of page after page and gives the blocks of the document."""
 
-    def __init__(self, title: str, style: Style, options: ReadOptions) -> None:
+    def __init__(self, title: str, style: Style, options: ReadOptions, omitted: Omitted) -> None:
         self._style = style
         self._title = title.casefold().split()
         self._options = options
+        self._omitted = omitted
         self._stack: list[_Heading] = []
         self._open: Paragraph | None = None
         self._notes: list[Paragraph] = []
@@ -345,15 +433,21 @@ class BlockBuilder:
             case Kind.HEADING:
                 self._close()
                 self._add_heading(paragraph)
-            case Kind.CAPTION if self._options.captions:
-                self._notes.append(paragraph)
-            case Kind.FOOTNOTE:
+            case Kind.CAPTION if not self._options.captions:
+                self._omit("captions", paragraph)
+            case Kind.TABLE if not self._options.tables:
+                self._omit("tables", paragraph)
+            case Kind.CAPTION | Kind.FOOTNOTE | Kind.TABLE:
                 self._notes.append(paragraph)
             case Kind.PROSE:
                 self._add_prose(paragraph)
 
     def _add_prose(self, paragraph: Paragraph) -> None:
-        if self._left_out is not None or not is_prose(paragraph, paragraph.text, self._style):
+        if self._left_out is not None:
+            self._omit_section_line(paragraph)
+            return
+        if not is_prose(paragraph, paragraph.text, self._style):
+            self._omit("labels and other short lines", paragraph)
             return
         self._fresh_heading = False
         before = self._continued_by(paragraph)
@@ -363,28 +457,51 @@ class BlockBuilder:
                 before.last_page = paragraph.last.page
             return
         self._close()
-        if paragraph.size < (1 - SIZE_STEP) * self._style.size and _LOWER_START.match(paragraph.first.text):
+        if paragraph.size < (1 - SIZE_STEP) * self._style.size and _starts_lower(paragraph.first.text):
             # The rest of a caption that a page break cut.
             if self._options.captions:
                 self._draft(paragraph)
+            else:
+                self._omit("captions", paragraph)
             return
         self._open = paragraph
         if NUMBERED.match(paragraph.first.text):
             # A numbered statement is no longer part of the box before it.
             while self._stack and self._stack[-1].boxed:
-                self._stack.pop()
+                self._pop()
         self._draft(paragraph)
+
+    def _omit(self, kind: str, paragraph: Paragraph) -> None:
+        self._omitted[kind, paragraph.first.page] += 1
+
+    def _omit_section_line(self, paragraph: Paragraph) -> None:
+        """Count a paragraph of the list of references or contents."""
+        is_contents = self._left_out is not None and CONTENTS.fullmatch(self._left_out.text)
+        self._omit("lines of contents" if is_contents else "references", paragraph)
+
+    def _pop(self) -> None:
+        """End a section. A heading that has no text under it becomes text on a slide, and is counted elsewhere."""
+        heading = self._stack.pop()
+        if heading.has_text or REFERENCES.fullmatch(heading.text) or CONTENTS.fullmatch(heading.text):
+            return
+        if self._style.is_slides:
+            heading.paragraph.kind = Kind.PROSE
+            self._draft(heading.paragraph)
+        else:
+            self._omit("headings without text", heading.paragraph)
 
     def _continued_by(self, paragraph: Paragraph) -> Paragraph | None:
         """The paragraph that this one goes on: the one before it, or one left unfinished before a box or a heading."""
         if self._open is not None and _goes_on(self._open, paragraph):
             return self._open
-        if not _LOWER_START.match(paragraph.first.text):
+        if not _starts_lower(paragraph.first.text):
             return None
         recent = (draft for draft, _ in reversed(self._drafts[-UNFINISHED_WITHIN:]) if draft.kind is Kind.PROSE)
         return next((draft for draft in recent if _goes_on(draft, paragraph)), None)
 
     def _draft(self, paragraph: Paragraph) -> None:
+        for heading in self._stack:
+            heading.has_text = True
         self._drafts.append((paragraph, tuple(self._stack)))
 
     def _close(self) -> None:
@@ -399,28 +516,32 @@ class BlockBuilder:
         # The title, perhaps with the number or mark of the chapter beside it.
         words = text.casefold().split()
         if len(self._title) <= len(words) <= len(self._title) + 1 and set(self._title) <= set(words):
-            self._stack.clear()
+            while self._stack:
+                self._pop()
             return
         numbering = _NUMBERING.match(text)
         depth = numbering.group(1).count(".") + 1 if numbering else None
-        heading = _Heading(text, paragraph.size, paragraph.bold, _BOXED.match(text) is not None, depth)
+        heading = _Heading(text, paragraph.size, paragraph.bold, _BOXED.match(text) is not None, depth, paragraph)
         last = self._stack[-1] if self._stack else None
         if self._fresh_heading and last and abs(last.size - heading.size) < 0.5 and PART.match(last.text):
             last.text = f"{last.text.rstrip('.:')}: {text}"
             return
         if self._left_out and heading.size < self._left_out.size - 0.3:
+            self._omit_section_line(paragraph)
             return
         self._left_out = None
         if (REFERENCES.fullmatch(text) and not self._options.references) or CONTENTS.fullmatch(text):
             self._left_out = heading
         while self._stack and _closes(heading, self._stack[-1]):
-            self._stack.pop()
+            self._pop()
         self._stack.append(heading)
         self._fresh_heading = True
 
     def blocks(self) -> list[Block]:
         """The blocks of the document, words joined over line ends with the document's own vocabulary."""
         self._close()
+        while self._stack:
+            self._pop()
         texts = [paragraph.text for paragraph, _ in self._drafts]
         vocabulary = count_words(texts) if any("\ufffe" in text for text in texts) else Counter()
         return list(self._finished(texts, vocabulary))
@@ -428,6 +549,9 @@ class BlockBuilder:
     def _finished(self, texts: Sequence[str], vocabulary: Counter[str]) -> Iterator[Block]:
         for text, (paragraph, headings) in zip(texts, self._drafts, strict=True):
             text = clean(join_hyphens(text, vocabulary))
+            if paragraph.table is not None:
+                yield from self._rows(paragraph, headings)
+                continue
             footnote = paragraph.kind is Kind.FOOTNOTE
             if footnote:
                 text = _NOTE_NUMBER.sub("", text, count=1)
@@ -435,6 +559,15 @@ class BlockBuilder:
                 path = tuple(join_hyphens(heading.text, vocabulary) for heading in headings)
                 pages = paragraph.first.page, paragraph.last_page
                 yield Block(text, *pages, headings=path, footnote=footnote)
+
+    def _rows(self, paragraph: Paragraph, headings: Sequence[_Heading]) -> Iterator[Block]:
+        """Yield a block for each row of a table, under its caption."""
+        table = paragraph.table
+        assert table is not None
+        path = (*(heading.text for heading in headings), *([paragraph.caption] if paragraph.caption else []))
+        cells = [[clean(cell) for cell in row] for row in table.texts]
+        for text in row_texts(cells, table.n_header_rows):
+            yield Block(text, paragraph.first.page, paragraph.last_page, headings=path)
 
 
 def _goes_on(before: Paragraph, paragraph: Paragraph) -> bool:
@@ -447,7 +580,7 @@ def _goes_on(before: Paragraph, paragraph: Paragraph) -> bool:
     if ends_sentence(last.text):
         return False
     moved = last.page != first.page or first.y > last.y or first.x0 > last.x1
-    if _LOWER_START.match(first.text):
+    if _starts_lower(first.text):
         return moved or last.x1 > last.right - 3 * last.size
     full = last.x1 > last.right - 4 * last.size and len(last.text) > 25
     return moved and full and not last.bold and not first.bold and not first.text.startswith("•")

@@ -1,0 +1,269 @@
+"""Leave line numbers out of the pages of drafts and preprints.
+
+Line numbers are told by their place: a column of integers that rise downwards by equal steps, with no text above or
+below it in the same column, beside lines that are running text. The numbers of lists, tables' first columns, equations
+and pages fail at least one of these conditions.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from climassay.corpus.readers.pdf_lines import MAX_EDGE_DIGITS, EdgeNumber, Line, Omitted, Page, Table
+
+ALIGNED = 3.0
+"""Numbers of one column share an edge within so many points."""
+MAX_STEP = 10
+MAX_CHAINS = 20
+"""Columns of a page that are looked at; a page has one or two of line numbers."""
+MISSED_STEPS = 3
+"""Numbers in a row that may be missing from a column, as beside a figure."""
+MIN_NUMBERS = {1: 5}
+"""Fewest numbers of a column that is evidence, by step; for larger steps, see ``MIN_SPARSE_NUMBERS``."""
+MIN_SPARSE_NUMBERS = 3
+MIN_TEXT = 25
+"""Fewest characters of a line that tells running text from cells and list items."""
+MIN_PROSE_SHARE = 0.25
+"""Share of the lines beside the numbers that go on in the middle of a sentence."""
+MIN_COVERAGE = 0.4
+"""Share of the pages' lines that the numbers stand beside."""
+MAX_CROSSED = 0.1
+"""Share of the lines beside a column of numbers that may reach into the column."""
+MAX_CROSSED_PAGE = 0.2
+"""The same share for all the page, where a title may go over two columns and the numbers between them."""
+SAME_LINE = 0.5
+"""A number stands beside text if their baselines differ by at most this part of the type size."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Number:
+    value: int
+    x0: float
+    x1: float
+    line: Line
+    edge: EdgeNumber | None
+    """None if the line is the number."""
+
+    @property
+    def y(self) -> float:
+        return self.line.y
+
+
+@dataclass(frozen=True, slots=True)
+class _Chain:
+    """Numbers of one column, downwards."""
+
+    step: int
+    by_right_edge: bool
+    numbers: list[_Number]
+
+    @property
+    def edge(self) -> float:
+        """The edge that the numbers share."""
+        return self.numbers[0].x1 if self.by_right_edge else self.numbers[0].x0
+
+
+def drop_line_numbers(pages: Sequence[Page], omitted: Omitted) -> None:
+    """Take line numbers off the pages, in place, and count them by page."""
+    numbers = [_edge_numbers(page) for page in pages]
+    evidence = [(page, chain) for page, found in zip(pages, numbers, strict=True) for chain in _chains(found)]
+    evidence = [
+        (page, chain)
+        for page, chain in evidence
+        if _is_long(chain) and not _is_crossed(chain, page) and not _is_crossed(chain, page, page.height)
+    ]
+    if not evidence or not _stand_beside_prose(evidence):
+        return
+    columns = _columns(chain for _, chain in evidence)
+    for page, found in zip(pages, numbers, strict=True):
+        dropped: dict[int, _Number] = {}
+        for by_right_edge, edge, step, first in columns:
+            aligned = [number for number in found if abs(_edge(number, by_right_edge) - edge) <= ALIGNED]
+            chain = _Chain(step, by_right_edge, _longest_chain(aligned, step))
+            is_sure = len(chain.numbers) > 1 or (chain.numbers and chain.numbers[0].value == first)
+            if is_sure and not _is_crossed(chain, page):
+                dropped.update((id(number.line), number) for number in chain.numbers)
+        for number in dropped.values():
+            _cut(number)
+        page.lines = [line for line in page.lines if id(line) not in dropped or dropped[id(line)].edge is not None]
+        for table in page.tables if dropped else ():
+            _drop_column(table, dropped)
+            if len(table.cells[0]) < 2:  # lines of text, which only their numbers made a table
+                page.lines += table.lines
+                table.cells = []
+        page.tables = [table for table in page.tables if table.cells]
+        if dropped:
+            omitted["line numbers", page.number] += len(dropped)
+
+
+def _edge(number: _Number, right: bool) -> float:
+    return number.x1 if right else number.x0
+
+
+def _edge_numbers(page: Page) -> list[_Number]:
+    """Return the numbers that begin, end or are lines of a page, downwards."""
+    numbers: list[_Number] = []
+    cells = [cell for table in page.tables for row in table.cells for cell in (*row[0], *row[-1])]
+    for line in [*page.lines, *cells] if cells else page.lines:
+        if len(line.text) <= MAX_EDGE_DIGITS:
+            if line.text.isdecimal():
+                numbers.append(_Number(int(line.text), line.x0, line.x1, line, None))
+            continue
+        if line.lead is None and line.tail is None:
+            continue
+        numbers += [
+            _Number(int(edge.digits), edge.x0, edge.x1, line, edge)
+            for edge in (line.lead, line.tail)
+            if edge is not None
+        ]
+    return sorted(numbers, key=lambda number: -number.y)
+
+
+def _chains(numbers: Sequence[_Number]) -> list[_Chain]:
+    """Find the longest columns of numbers that rise downwards by equal steps."""
+    chains: list[_Chain] = []
+    for right in (True, False):
+        columns: dict[int, list[_Number]] = defaultdict(list)
+        for number in numbers:
+            columns[round(_edge(number, right) / ALIGNED)].append(number)
+        for place, column in columns.items():
+            beside = columns.get(place + 1, [])
+            both = sorted([*column, *beside], key=lambda number: -number.y) if beside else column
+            both = [number for number in both if abs(_edge(number, right) - _edge(column[0], right)) <= ALIGNED]
+            if len(both) < MIN_SPARSE_NUMBERS:
+                continue
+            steps = Counter(below.value - above.value for above, below in pairwise(both))
+            rising = [(count, step) for step, count in steps.items() if 0 < step <= MAX_STEP]
+            if rising:
+                step = max(rising)[1]
+                chains.append(_Chain(step, right, _longest_chain(both, step)))
+    return sorted(chains, key=lambda chain: -len(chain.numbers))[:MAX_CHAINS]
+
+
+def _longest_chain(numbers: Sequence[_Number], step: int) -> list[_Number]:
+    """Return the longest run of numbers, downwards, that rise by a step or, over a gap, by some steps."""
+    lengths: dict[int, tuple[int, int]] = {}
+    before: list[int | None] = []
+    for place, number in enumerate(numbers):
+        reached = [lengths[value] for n in range(1, MISSED_STEPS + 2) if (value := number.value - n * step) in lengths]
+        length, last = max(reached, default=(0, -1))
+        before.append(last if length else None)
+        if length + 1 > lengths.get(number.value, (0, -1))[0]:
+            lengths[number.value] = (length + 1, place)
+    if not lengths:
+        return []
+    chain: list[_Number] = []
+    at: int | None = max(lengths.values())[1]
+    while at is not None:
+        chain.append(numbers[at])
+        at = before[at]
+    return chain[::-1]
+
+
+def _is_long(chain: _Chain) -> bool:
+    return len(chain.numbers) >= MIN_NUMBERS.get(chain.step, MIN_SPARSE_NUMBERS)
+
+
+def _is_crossed(chain: _Chain, page: Page, beyond: float = 1.0) -> bool:
+    """Whether text reaches into the column of the numbers, as the text above and below a numbered list does.
+
+    Args:
+        chain: The numbers.
+        page: Their page.
+        beyond: Points above and below the numbers within which text is looked at.
+    """
+    left, right = min(number.x0 for number in chain.numbers), max(number.x1 for number in chain.numbers)
+    top, bottom = chain.numbers[0].y, chain.numbers[-1].y
+    own = {id(number.line): number for number in chain.numbers}
+    crossed = n_lines = 0
+    for line in page.lines:
+        if not bottom - beyond <= line.y <= top + beyond or (beyond > 1 and len(line.text) < MIN_TEXT):
+            continue
+        n_lines += 1
+        number = own.get(id(line))
+        x0, x1 = (line.x0, line.x1) if number is None else _rest(number)
+        crossed += x0 < right and x1 > left
+    return crossed > (MAX_CROSSED if beyond <= 1 else MAX_CROSSED_PAGE) * n_lines
+
+
+def _rest(number: _Number) -> tuple[float, float]:
+    """Return left and right edges of what a line has beside its number; nothing if the line is the number."""
+    line, edge = number.line, number.edge
+    if edge is None:
+        return 0.0, 0.0
+    return (edge.text_edge, line.x1) if edge is line.lead else (line.x0, edge.text_edge)
+
+
+def _stand_beside_prose(evidence: Iterable[tuple[Page, _Chain]]) -> bool:
+    """Whether the numbers stand beside most lines of their pages, and beside lines that go on with a sentence."""
+    n_numbered = n_prose = n_beside = n_lines = 0
+    pages: dict[int, tuple[Page, int, set[int]]] = {}
+    for page, chain in evidence:
+        rows: dict[int, list[Line]] = defaultdict(list)
+        for line in page.lines:
+            if len(line.text) >= MIN_TEXT:
+                rows[round(line.y / 4)].append(line)
+        beside: set[int] = set()
+        for number in chain.numbers:
+            text_line = number.line if number.edge else _nearest(number, rows)
+            if text_line is None or len(text_line.text) < MIN_TEXT:
+                continue
+            text = text_line.text.removeprefix(number.edge.digits).lstrip() if number.edge else text_line.text
+            beside.add(id(text_line))
+            n_beside += 1
+            n_prose += _goes_on(text)
+        _, n_steps, before = pages.get(id(page), (page, 1, set()))
+        pages[id(page)] = (page, max(n_steps, chain.step), before | beside)
+    for page, step, beside in pages.values():
+        n_numbered += step * len(beside)
+        n_lines += sum(1 for line in page.lines if len(line.text) >= MIN_TEXT)
+    return n_prose >= MIN_PROSE_SHARE * max(1, n_beside) and n_numbered >= MIN_COVERAGE * n_lines
+
+
+def _nearest(number: _Number, rows: dict[int, list[Line]]) -> Line | None:
+    """Return the line on a number's baseline that is next to it."""
+    row = round(number.y / 4)
+    lines = [line for near in (row - 1, row, row + 1) for line in rows.get(near, ())]
+    level = [line for line in lines if abs(line.y - number.y) <= SAME_LINE * line.size]
+    return min(level, key=lambda line: min(abs(line.x0 - number.x1), abs(number.x0 - line.x1)), default=None)
+
+
+def _goes_on(text: str) -> bool:
+    """Whether a line is running text that begins in the middle of a sentence, as far as its script can tell."""
+    tokens = text.split()
+    n_figures = sum(token[0].isdigit() for token in tokens)
+    return text[:1].isalpha() and not text[0].isupper() and n_figures <= MIN_PROSE_SHARE * len(tokens)
+
+
+def _columns(chains: Iterable[_Chain]) -> set[tuple[bool, float, int, int]]:
+    """Return where columns of numbers stand: which edge, its place, their step and the first number."""
+    columns: dict[tuple[bool, int], tuple[bool, float, int, int]] = {}
+    for chain in chains:
+        key = chain.by_right_edge, round(chain.edge / ALIGNED)
+        first = min(chain.numbers[0].value, columns[key][3]) if key in columns else chain.numbers[0].value
+        columns[key] = (chain.by_right_edge, chain.edge, chain.step, first)
+    return set(columns.values())
+
+
+def _drop_column(table: Table, dropped: Mapping[int, _Number]) -> None:
+    """Take line numbers out of a table, and the columns that are empty then."""
+    n_before = len(table.lines)
+    rows = [[[line for line in cell if id(line) not in dropped] for cell in row] for row in table.cells]
+    filled = [index for index in range(len(rows[0])) if any(row[index] for row in rows)]
+    table.cells = [[row[index] for index in filled] for row in rows]
+    if len(table.lines) < n_before and not table.n_header_rows:
+        table.n_header_rows = None  # the header's own number hid that it has words only
+
+
+def _cut(number: _Number) -> None:
+    """Take a number off its line."""
+    line, edge = number.line, number.edge
+    if edge is None:
+        return
+    line.x0, line.x1 = _rest(number)
+    line.bold, line.starts_bold = edge.bold, edge.starts_bold
+    if edge is line.lead:
+        line.text, line.mark = line.text.removeprefix(edge.digits).lstrip(), ""
+    else:
+        line.text = line.text.removesuffix(edge.digits).rstrip()

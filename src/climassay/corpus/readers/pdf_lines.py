@@ -1,0 +1,587 @@
+"""Take the lines of text off PDF pages, with their place, size and style.
+
+PDFium gives the text of a whole page in one call, lines divided. Asking it for every character's box from Python would
+be slower than all the rest together; a line's geometry follows from three of its characters.
+"""
+
+import ctypes
+import math
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import pypdfium2.raw as pdfium
+
+from climassay.corpus.readers.cleaning import LINE_END_HYPHEN
+
+RAISED = 0.18
+"""A figure whose baseline is higher than the line's by this part of the size is a superscript."""
+SUPERSCRIPT_SIZE = 0.9
+HIGHEST = 0.7
+"""A superscript's baseline is not higher above the line's than this part of the size."""
+SAME_BASELINE = 0.35
+WIDEST_SPACE = 1.3
+"""Pieces on one baseline belong to one line when the gap between them is at most this many times the size."""
+SHORTEST_TYPICAL = 3
+WIDE_LINE = 0.6
+"""A line that takes up this part of the page's width may be two, side by side in two columns."""
+GUTTER = 1.2
+FEWEST_GUTTER_LINES = 4
+GUTTER_SAMPLE = 6
+BOLD_WEIGHT = 600
+_get_origin = pdfium.FPDFText_GetCharOrigin
+_get_matrix = pdfium.FPDFText_GetMatrix
+_get_font_size = pdfium.FPDFText_GetFontSize
+_get_font_info = pdfium.FPDFText_GetFontInfo
+_get_loose_box = pdfium.FPDFText_GetLooseCharBox
+_count_rects = pdfium.FPDFText_CountRects
+_SEGMENT = re.compile(rf"[^\s{LINE_END_HYPHEN}](?:[^\r\n{LINE_END_HYPHEN}]*[^\s{LINE_END_HYPHEN}])?")
+_SPACES = " \u00a0"
+_FIGURES = re.compile(r"\d+")
+_RAISED_PIECE = re.compile(r"([+\-−–‐]?\d+(?:,\d+)*)([.,;:)\]]*)")
+_UNIT = re.compile(r"(?:^|[^A-Za-z])(?:[kcdmµμnMGTP]?(?:m|s|g|W|J|K|Hz|Pa|N|V|A|L|l|mol|t|ha)|yr|h|hr)$")
+_FRACTION_BARS = "⁄/∕"
+_VARIABLE = re.compile(r"(?:^|[\s(=+−×/|])[^\W\d_]$")
+_SUPERSCRIPTS = str.maketrans("0123456789+-−–‐", "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁻⁻⁻")
+_SIGNS = "+-−–‐"
+_BOLD_NAME = re.compile(r"bold|black|heavy|semib|demi|-medi|cmbx|sfbx|\bbd\b", re.IGNORECASE)
+_FAMILY = re.compile(r"(?:[A-Z]{6}\+)?([A-Za-z]+)")
+MIN_TURNED_CHARACTERS = 400
+"""Fewer characters in another direction than most of the page's are labels, as the title of an axis."""
+_LEADING_NUMBER = re.compile(r"\d{1,4}(?!\d)")
+_TRAILING_NUMBER = re.compile(r"(?<!\d)\d{1,4}$")
+_SPACE = re.compile(r"\s+")
+MIN_CELL_GAP = 0.7
+"""Gap between two cells of a table's row, in units of the type size; spaces between words are half as wide."""
+MAX_EDGE_DIGITS = 4
+MIN_NUMBER_GAP = 0.4
+"""Gap between a number in the margin and the text, in units of the type size; within a word there is none."""
+_SWAPPED_BRACKETS = str.maketrans("()[]{}", ")(][}{")
+
+
+_LEADERS = re.compile(r"(?:\.\s?){5,}|…{2,}|\ufffd{3,}|_{5,}")
+Span = tuple[int, int]
+
+
+Omitted = Counter[tuple[str, int]]
+"""Number of blocks left out, by kind (a plural noun) and page."""
+
+
+@dataclass(frozen=True, slots=True)
+class EdgeNumber:
+    """A number at the beginning or end of a line that a gap separates from the rest: perhaps the line's own number."""
+
+    digits: str
+    x0: float
+    x1: float
+    text_edge: float
+    """Edge of the rest of the line that is next to the number."""
+    bold: bool
+    """All of the rest, as far as its first and last characters tell."""
+    starts_bold: bool
+
+
+@dataclass(slots=True)
+class Line:
+    """A line of text as it stands on the page. Lengths in points; y grows upwards."""
+
+    text: str
+    page: int
+    """From 1."""
+    x0: float
+    x1: float
+    y: float
+    """Baseline."""
+    size: float
+    """Height of the type."""
+    bold: bool
+    """All of it, as far as its first and last characters tell."""
+    family: str
+    """Name of the typeface without style."""
+    angle: int = 0
+    """Direction of writing, relative to that of the page's text: 0, 90, 180 or 270 degrees."""
+    starts_bold: bool = False
+    hyphen: bool = False
+    """The line ends in a hyphen that PDFium has taken for one of a broken word."""
+    n_marks: int = 0
+    """Number of the marks of notes that were taken out of the text."""
+    mark: str = ""
+    """The raised figure that the line begins with, as a footnote does; empty where there is none."""
+    right: float = field(default=0.0)
+    """Right edge of the column the line appears in."""
+    lead: EdgeNumber | None = None
+    tail: EdgeNumber | None = None
+    pieces: tuple[tuple[int, str], ...] = ()
+    """What the line was joined from: PDFium's number of the first character, and the characters."""
+
+
+@dataclass(slots=True)
+class Table:
+    """Cells of a table by row and column, header rows first."""
+
+    cells: list[list[list[Line]]]
+    """Lines of each cell: rows, columns, lines. Cells that span columns stand in each of them."""
+    n_header_rows: int | None
+    """0 if it is not sure which row names the columns; None if the texts tell."""
+
+    @property
+    def lines(self) -> list[Line]:
+        """All lines, row by row."""
+        return [line for row in self.cells for cell in row for line in cell]
+
+    @property
+    def texts(self) -> list[list[str]]:
+        """Text of each cell by row and column."""
+        return [[" ".join(line.text for line in cell) for cell in row] for row in self.cells]
+
+
+@dataclass(slots=True)
+class Page:
+    """The lines of a page in one direction of writing, seen upright; ``lines`` shrinks as the layout is worked out."""
+
+    number: int
+    """From 1."""
+    width: float
+    height: float
+    lines: list[Line]
+    tables: list[Table] = field(default_factory=list)
+
+
+class LineReader:
+    """Reads the lines of page after page of one file; keeps the buffers and the names of fonts seen."""
+
+    def __init__(self, omitted: Omitted) -> None:
+        self._omitted = omitted
+        self._turn = 0
+        """Direction of writing, in degrees, that is level in the coordinates of the lines that are read."""
+        self._width = self._height = 0.0
+        self._x = ctypes.c_double()
+        self._y = ctypes.c_double()
+        self._box = pdfium.FS_RECTF()
+        self._matrix = pdfium.FS_MATRIX()
+        self._name = ctypes.create_string_buffer(128)
+        self._flags = ctypes.c_int()
+        self._families: dict[bytes, tuple[str, bool]] = {}
+        # A reference made once saves ctypes making one at each of some hundred thousand calls.
+        self._x_ref, self._y_ref = ctypes.byref(self._x), ctypes.byref(self._y)
+        self._box_ref, self._matrix_ref = ctypes.byref(self._box), ctypes.byref(self._matrix)
+        self._flags_ref = ctypes.byref(self._flags)
+
+    def read(self, page: Any, text_page: Any, number: int) -> Iterator[Page]:
+        """Read the lines of a page in the order of its content stream.
+
+        PDFium divides lines well only on a page that is displayed with its text upright: any other is turned.
+
+        Args:
+            page: PDFium's handle of the page.
+            text_page: PDFium's handle of its text.
+            number: Page number, from 1.
+
+        Yields:
+            A page for each direction in which a good part of the text is written, the main one first. Lines in
+            other directions are counted as left out. :meth:`split` works for the lines of the page that came last.
+        """
+        displayed = pdfium.FPDFPage_GetRotation(page)
+        width, height = pdfium.FPDF_GetPageWidthF(page), pdfium.FPDF_GetPageHeightF(page)
+        self._width, self._height = (height, width) if displayed % 2 else (width, height)
+        self._handle = text_page
+        text, identical = _page_text(text_page)
+        lines = self._read_turned(text, identical, number, 0)
+        weights = _angles(lines)
+        main = max(weights, key=lambda turn: weights[turn], default=0)
+        if main != 90 * displayed and weights:
+            pdfium.FPDFPage_SetRotation(page, main // 90)
+            self._handle = pdfium.FPDFText_LoadPage(page)
+            text, identical = _page_text(self._handle)
+            lines = self._read_turned(text, identical, number, 0)
+            weights = _angles(lines)
+        for turn, weight in sorted(weights.items(), key=lambda item: -item[1]):
+            if turn != main and weight < MIN_TURNED_CHARACTERS:
+                self._omitted["lines written in another direction", number] += sum(1 for x in lines if x.angle == turn)
+                continue
+            turned = self._read_turned(text, identical, number, turn) if turn else lines
+            self._omitted["marks of notes", number] += sum(line.n_marks for line in turned if not line.angle)
+            size = (self._height, self._width) if turn % 180 else (self._width, self._height)
+            yield Page(number, *size, [line for line in turned if not line.angle])
+        if self._handle is not text_page:
+            pdfium.FPDFText_ClosePage(self._handle)
+
+    def _read_turned(self, text: str, identical: bool, page: int, turn: int) -> list[Line]:
+        """Read all lines of a page in the coordinates in which a direction of writing is level."""
+        self._turn = turn
+        width = self._height if turn % 180 else self._width
+        spans = [match.span() for match in _SEGMENT.finditer(text)]
+        lines = [self._line(text[start:end], self._index(start, identical), page) for start, end in spans]
+        cut = self._cut_at_gutter(spans, lines, identical, width)
+        if cut:
+            spans = cut
+            lines = [self._line(text[start:end].rstrip(), self._index(start, identical), page) for start, end in spans]
+        joined: list[Line] = []
+        for line, (start, end) in zip(lines, spans, strict=True):
+            line.hyphen = text.startswith(LINE_END_HYPHEN, end)
+            if not joined or not _continues(joined[-1], line, start > 0 and text[start - 1] in _SPACES):
+                joined.append(line)
+        return joined
+
+    def _index(self, position: int, identical: bool) -> int:
+        """PDFium's number of the character at a position of the page's text."""
+        return position if identical else pdfium.FPDFText_GetCharIndexFromTextIndex(self._handle, position)
+
+    def _cut_at_gutter(self, spans: list[Span], lines: list[Line], identical: bool, width: float) -> list[Span]:
+        """Cut the lines that PDFium has drawn together from two columns because the file gives them row by row.
+
+        Returns:
+            The new spans; none where the page is not of that kind.
+        """
+        wide = [n for n, line in enumerate(lines) if line.x1 - line.x0 > WIDE_LINE * width and not line.angle]
+        if len(wide) < FEWEST_GUTTER_LINES:
+            return []
+
+        def starts_after_gap(number: int) -> list[int]:
+            index = self._index(spans[number][0], identical)
+            return [round(x / 4) for x in self._gaps(lines[number], index) if 0.3 * width < x < 0.75 * width]
+
+        # Most pages are not; a few lines show it.
+        sample = wide[:: max(1, len(wide) // GUTTER_SAMPLE)]
+        if sum(1 for number in sample if starts_after_gap(number)) < 0.5 * len(sample):
+            return []
+        results = {number: starts_after_gap(number) for number in wide}
+        place, count = Counter(x for starts in results.values() for x in starts).most_common(1)[0]
+        if count < FEWEST_GUTTER_LINES or count < 0.5 * len(wide):
+            return []
+        cut: list[Span] = []
+        for number, (start, end) in enumerate(spans):
+            offset = 0
+            line = lines[number]
+            if number not in results and line.x0 < 4 * place < line.x1 and not line.angle:
+                results[number] = starts_after_gap(number)  # the short last lines of two paragraphs
+            if place in results.get(number, ()):
+                x, y = self._on_page(4.0 * place + 2, lines[number].y + 1)
+                offset = pdfium.FPDFText_GetCharIndexAtPos(self._handle, x, y, 6, 4) - self._index(start, identical)
+            cut += [(start, start + offset), (start + offset, end)] if 0 < offset < end - start else [(start, end)]
+        return cut
+
+    def _gaps(self, line: Line, index: int) -> list[float]:
+        """Where text begins again after a gap as wide as the one between columns."""
+        left, top, right, bottom = (ctypes.c_double() for _ in range(4))
+        starts: list[float] = []
+        end = line.x0
+        for number in range(_count_rects(self._handle, index, len(line.text))):
+            pdfium.FPDFText_GetRect(self._handle, number, left, top, right, bottom)
+            x0, x1 = self._level(left.value, bottom.value, right.value, top.value)
+            if x0 - end > GUTTER * line.size:
+                starts.append(x0)
+            end = max(end, x1)
+        return starts
+
+    def _upright(self, x: float, y: float) -> tuple[float, float]:
+        """Turn a point of the page into the coordinates of the lines."""
+        if self._turn == 90:
+            return y, self._width - x
+        if self._turn == 180:
+            return self._width - x, self._height - y
+        return (self._height - y, x) if self._turn else (x, y)
+
+    def _on_page(self, x: float, y: float) -> tuple[float, float]:
+        """Turn a point in the coordinates of the lines into one of the page."""
+        if self._turn == 90:
+            return self._width - y, x
+        if self._turn == 180:
+            return self._width - x, self._height - y
+        return (y, self._height - x) if self._turn else (x, y)
+
+    def _level(self, left: float, bottom: float, right: float, top: float) -> tuple[float, float]:
+        """Return the left and right edges, in the coordinates of the lines, of a rectangle of the page."""
+        if not self._turn:
+            return left, right
+        (one, _), (other, _) = self._upright(left, bottom), self._upright(right, top)
+        return min(one, other), max(one, other)
+
+    def _edges(self, index: int) -> tuple[float, float]:
+        """Left and right edges of a character."""
+        box = self._box
+        _get_loose_box(self._handle, index, self._box_ref)
+        return self._level(box.left, box.bottom, box.right, box.top)
+
+    def _baseline(self, index: int) -> float:
+        """Height of a character's baseline; leaves where the character begins in ``_x``."""
+        _get_origin(self._handle, index, self._x_ref, self._y_ref)
+        if self._turn:
+            self._x.value, self._y.value = self._upright(self._x.value, self._y.value)
+        return self._y.value
+
+    def _size(self, index: int) -> float:
+        """Size of the type of a character on the page; leaves its direction in the matrix."""
+        matrix = self._matrix
+        _get_matrix(self._handle, index, self._matrix_ref)
+        scale = matrix.d if matrix.c == 0 else math.hypot(matrix.c, matrix.d)
+        return float(abs(_get_font_size(self._handle, index) * scale))
+
+    def _font(self, index: int) -> tuple[str, bool]:
+        """Family of the typeface, and whether it is bold."""
+        _get_font_info(self._handle, index, self._name, 128, self._flags_ref)
+        name = self._name.value
+        known = self._families.get(name)
+        if known is None:
+            spelled = name.decode("utf-8", "replace")
+            match = _FAMILY.match(spelled)
+            family = match.group(1) if match else spelled
+            if re.match(r"(?:CM|SF|LM)[A-Z]{1,4}$", family):
+                family = family[:2]  # Computer Modern names every style as a family of its own
+            heavy = pdfium.FPDFText_GetFontWeight(self._handle, index) >= BOLD_WEIGHT
+            known = self._families[name] = (family, heavy or bool(_BOLD_NAME.search(spelled)))
+        return known
+
+    def _line(self, text: str, start: int, page: int) -> Line:
+        length = len(text)
+        last = start + length - 1
+        size = self._size(start)
+        y = self._baseline(start)
+        x0 = self._x.value
+        family, starts_bold = self._font(start)
+        if length > SHORTEST_TYPICAL:
+            # A big initial or a raised figure at the start says little about the line: two of three places decide.
+            # Figures say little as well, which may be raised or lowered themselves.
+            typical = start + _letter(text, length // 2)
+            middle_size = self._size(typical)
+            if abs(middle_size - size) > 0.05 * size:
+                third = start + _letter(text, length // 3)
+                if abs(self._size(third) - middle_size) > 0.05 * middle_size:
+                    typical = third
+                size = self._size(typical)
+                y = self._baseline(typical)
+                family = self._font(typical)[0]
+        matrix, angle = self._matrix, 0  # of the character last asked for its size
+        if abs(matrix.b) > 0.1 * abs(matrix.a):
+            angle = round(math.degrees(math.atan2(matrix.b, matrix.a)) / 90) % 4 * 90
+        elif matrix.a < 0:
+            angle = 180
+        angle = (angle - self._turn) % 360
+        if self._turn:
+            left, right = self._edges(last)
+        else:
+            _get_loose_box(self._handle, last, self._box_ref)
+            left, right = self._box.left, self._box.right
+        bold = starts_bold and self._font(last)[1]
+        line = Line(text, page, x0, right, y, size, bold, family, angle, starts_bold, pieces=((start, text),))
+        if angle:
+            return line
+        if left < x0 and not text.isascii() and _is_right_to_left(text):
+            line.x0, line.x1 = left, self._edges(start)[1]
+            line.text = _with_brackets_turned(text)
+            return line
+        if text[0].isdigit() or text[-1].isdigit():
+            line.lead = self._leading_number(line, start) if text[0].isdigit() else None
+            line.tail = self._trailing_number(line, start) if text[-1].isdigit() else None
+            if line.tail and line.tail.x0 < x0:
+                line.x1 = line.tail.text_edge
+        if _FIGURES.search(text) and _count_rects(self._handle, start, length) > 1:
+            self._superscripts(line, start)
+        return line
+
+    def split(self, line: Line) -> list[Line]:
+        """Cut a line at gaps that are wider than the spaces between words, as those between the columns of a table.
+
+        Returns:
+            The parts, with exponents and marks of notes as in lines; the line itself if it has no such gap.
+        """
+        limit = MIN_CELL_GAP * line.size
+        parts: list[tuple[int, str]] = []
+        for start, text in line.pieces:
+            spaces = [(match.start(), match.end()) for match in _SPACE.finditer(text)]
+            cuts = [
+                space
+                for space in spaces
+                if self._edges(start + space[1])[0] - self._edges(start + space[0] - 1)[1] > limit
+            ]
+            ends = [*(begin for begin, _ in cuts), len(text)]
+            begins = [0, *(end for _, end in cuts)]
+            parts += [(start + begin, text[begin:end]) for begin, end in zip(begins, ends, strict=True) if begin < end]
+        if len(parts) < 2:
+            return [line]
+        cells: list[Line] = []
+        for start, text in parts:
+            cell = self._line(text, start, line.page)
+            if not cells or cell.x0 - cells[-1].x1 > limit or not _continues(cells[-1], cell, False):
+                cells.append(cell)
+        return cells if len(cells) > 1 else [line]
+
+    def _leading_number(self, line: Line, start: int) -> EdgeNumber | None:
+        match = _LEADING_NUMBER.match(line.text)
+        if match is None or match.end() == len(line.text):
+            return None
+        rest = match.end() + line.text[match.end()].isspace()
+        left, right = line.x0, self._edges(start + match.end() - 1)[1]
+        edge = self._edges(start + rest)[0]
+        if not edge - right > MIN_NUMBER_GAP * line.size:
+            return None
+        starts_bold = self._font(start + rest)[1]
+        bold = starts_bold and self._font(start + len(line.text) - 1)[1]
+        return EdgeNumber(match.group(), left, right, edge, bold, starts_bold)
+
+    def _trailing_number(self, line: Line, start: int) -> EdgeNumber | None:
+        match = _TRAILING_NUMBER.search(line.text)
+        if match is None or match.start() == 0:
+            return None
+        rest = match.start() - 1 - line.text[match.start() - 1].isspace()
+        edge = self._edges(start + rest)[1]
+        left, right = self._edges(start + match.start())[0], line.x1
+        # A number in the left margin that the file has after the line's text.
+        if not (left - edge > MIN_NUMBER_GAP * line.size or right < line.x0):
+            return None
+        bold = line.starts_bold and self._font(start + rest)[1]
+        return EdgeNumber(match.group(), left, right, edge, bold, line.starts_bold)
+
+    def _superscripts(self, line: Line, start: int) -> None:
+        """Write raised figures as superscripts where they are exponents, and take out the marks of notes."""
+        text = line.text
+        limit = line.y + RAISED * line.size
+        parts: list[str] = []
+        done = 0
+        for match in _FIGURES.finditer(text):
+            last = start + match.end() - 1
+            if self._baseline(last) <= limit or self._size(last) > SUPERSCRIPT_SIZE * line.size:
+                continue
+            begin = match.end() - 1
+            while begin > done and (text[begin - 1].isdigit() or text[begin - 1] in _SIGNS + ","):
+                if self._baseline(start + begin - 1) <= limit:
+                    break
+                begin -= 1
+            if not text[:begin].strip():
+                line.mark = text[begin : match.end()]
+                continue
+            after = text[match.end() : match.end() + 1]
+            raised = _raised(text[:begin], text[begin : match.end()], after)
+            # A note's mark is no other figure's beginning: "2" and a half are not 21/2.
+            joint = " " if after in _FRACTION_BARS and text[begin - 1].isdigit() else ""
+            line.n_marks += not raised
+            parts += (text[done:begin], joint, raised)
+            done = match.end()
+        if parts:
+            line.text = "".join((*parts, text[done:])).strip()
+
+
+def has_leaders(line: Line) -> bool:
+    """Whether dots lead from a title to a page number, as in a table of contents."""
+    text = line.text
+    has_dots = "...." in text or ". . ." in text or "……" in text or "__" in text or "\ufffd\ufffd" in text
+    return has_dots and _LEADERS.search(text) is not None
+
+
+def _angles(lines: Iterable[Line]) -> dict[int, int]:
+    """Return the number of characters by direction of writing."""
+    weights: dict[int, int] = {}
+    for line in lines:
+        weights[line.angle] = weights.get(line.angle, 0) + len(line.text)
+    return weights
+
+
+def _letter(text: str, place: int) -> int:
+    """A place of a text, or where a figure or space appears there, of the next letter, if there is one."""
+    if not (text[place].isdigit() or text[place].isspace()):
+        return place
+    return next((number for number in range(place, len(text)) if text[number].isalpha()), place)
+
+
+def _raised(before: str, raised: str, after: str) -> str:
+    """Write what a raised figure stands for: an exponent, a numerator, an isotope's mass, or a note's mark (nothing).
+
+    A small number raised from a single letter is an exponent (``R²``).
+    """
+    if after and after in _FRACTION_BARS:
+        return raised
+    if raised in "23" and _VARIABLE.search(before):
+        return raised.translate(_SUPERSCRIPTS)
+    if raised[0] in _SIGNS or re.search(r"(?:^|[^\d.,])10$", before):
+        return raised.translate(_SUPERSCRIPTS)
+    if _UNIT.search(before):
+        return raised[0].translate(_SUPERSCRIPTS)  # what follows the 2 of km² is the mark of a note
+    if before[-1:] in " (" and after.isalpha():
+        return raised
+    return ""
+
+
+def _page_text(text_page: Any) -> tuple[str, bool]:
+    """The text of a page, one Python character for each of PDFium's code units; whether both count alike."""
+    count = pdfium.FPDFText_CountChars(text_page)
+    if count <= 0:
+        return "", True
+    # PDFium may put in characters of its own, so that the text is longer than the list of characters.
+    last = count - 1
+    while last > 0 and (text_index := pdfium.FPDFText_GetTextIndexFromCharIndex(text_page, last)) < 0:
+        last -= 1
+    room = max(count, text_index + 1 if last > 0 else count) + 1
+    buffer = (ctypes.c_ushort * room)()
+    written = pdfium.FPDFText_GetText(text_page, 0, count, buffer)
+    units = memoryview(buffer)[: max(0, written - 1)]
+    text = bytes(units).decode("utf-16-le", "surrogatepass")
+    if len(text) != len(units):
+        text = "".join(map(chr, units))
+    return text, text_index == count - 1 if last > 0 else True
+
+
+def _continues(line: Line, piece: Line, spaced: bool) -> bool:
+    """Append a piece to the line before it when it stands on the same baseline right after it, or is raised from it."""
+    if piece.angle or line.angle or line.hyphen:
+        return False
+    size = max(line.size, piece.size)
+    if abs(piece.y - line.y) > HIGHEST * size:
+        return False
+    gap = piece.x0 - line.x1
+    figures = None if spaced else _RAISED_PIECE.fullmatch(piece.text)
+    if (
+        figures
+        and piece.size <= SUPERSCRIPT_SIZE * line.size
+        and RAISED * line.size < piece.y - line.y <= HIGHEST * line.size
+        and -0.5 * size <= gap <= 0.15 * size
+    ):
+        raised = _raised(line.text, figures[1], "")
+        line.text += raised + figures[2]
+        line.n_marks += not raised
+        line.pieces += piece.pieces
+        line.x1, line.hyphen = piece.x1, piece.hyphen
+        return True
+    if abs(piece.y - line.y) > SAME_BASELINE * size or not -0.5 * size <= gap <= WIDEST_SPACE * size:
+        return False
+    joint = " " if spaced or gap > 0.15 * size else ""
+    if piece.size > 1.05 * line.size:
+        line.y, line.size, line.family = piece.y, piece.size, piece.family
+    if line.text.isdigit() and len(line.text) <= MAX_EDGE_DIGITS and piece.lead is None:
+        line.lead = EdgeNumber(line.text, line.x0, line.x1, piece.x0, piece.bold, piece.starts_bold)
+    line.tail = piece.tail
+    line.pieces += piece.pieces
+    if piece.text.isdigit() and len(piece.text) <= MAX_EDGE_DIGITS:
+        line.tail = EdgeNumber(piece.text, piece.x0, piece.x1, line.x1, line.bold, line.starts_bold)
+    before, rest = line.text + joint, piece.text.removeprefix(piece.mark)
+    raised = _raised(before, piece.mark, rest[:1]) if piece.mark else ""
+    line.n_marks += piece.n_marks + (bool(piece.mark) and not raised)
+    line.text = f"{before}{raised}{rest.lstrip() if joint and not raised else rest}".rstrip()
+    line.x1, line.hyphen, line.bold = piece.x1, piece.hyphen, line.bold and piece.bold
+    return True
+
+
+def _is_right_to_left(text: str) -> bool:
+    """Whether the first letter of a text is of a script that is written from right to left."""
+    first = next((char for char in text if char.isalpha()), " ")
+    return unicodedata.bidirectional(first) in {"R", "AL"}
+
+
+def _with_brackets_turned(text: str) -> str:
+    """Exchange opening and closing brackets where PDFium has mirrored them, so that each closes after it has opened."""
+    turned = text.translate(_SWAPPED_BRACKETS)
+    return turned if _unmatched(turned) < _unmatched(text) else text
+
+
+def _unmatched(text: str) -> int:
+    """Number of brackets without their counterpart."""
+    depth = unmatched = 0
+    for char in text:
+        if char in "([{":
+            depth += 1
+        elif char in ")]}":
+            unmatched += not depth
+            depth -= depth > 0
+    return unmatched + depth

@@ -1,0 +1,390 @@
+"""Find the tables of PDF pages by the place of their cells.
+
+A table is a run of rows with figures whose cells stand below each other in columns. Figures' axes are none: their
+numbers rise by equal steps in every column. A page of a document's contents is none: its only column of figures rises.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+
+from climassay.corpus.readers.pdf_lines import Line, Table, has_leaders
+
+LONGEST_CELL = 60
+"""Longer texts are prose beside the table, in another column of the page."""
+MIN_ROWS = 2
+MIN_FIGURES_BESIDE = 3
+"""Fewest figures beside another line on a page with a table, if no line is cut into cells."""
+MIN_SURE_ROWS = 3
+"""Fewer rows are a table only if their columns are named above them."""
+MAX_COLUMNS = 60
+MAX_TABLES = 30
+"""Tables of a page; more would take long to place."""
+MAX_ROW_GAP = 4.5
+"""Rows further apart than this times the type size belong to different tables."""
+MAX_LABEL_ROWS = 4
+"""Rows without figures in a row, as the lines of a label."""
+MAX_LONELY = 2
+"""Rows from the first row with figures to the next, and from the last to the one before it."""
+MAX_HEADER_ROWS = 4
+MAX_HEADER_CELLS = 2
+"""Cells of a row over one column; more are the labels of an axis."""
+MAX_BRIDGES = 0.1
+"""Share of the rows in which figures of two columns may be too close to be told apart."""
+MAX_UNIT = 15
+"""Letters of the words that may follow a figure."""
+MIN_FIGURES = 0.3
+"""Share of the cells of a table's rows that are figures."""
+MAX_CONFLICTS = 0.25
+"""Share of the rows that may have two cells in one column."""
+MIN_LOWER = 0.3
+"""Share of the lines of a text that begin in lower case."""
+MIN_FULL = 0.5
+"""Share of the lines of a justified text that reach its right edge; few labels do."""
+JUSTIFIED = 2.0
+"""Distance from the edge, in points."""
+MIN_PROSE_LENGTH = 25
+"""Mean number of characters of a text's lines; labels are shorter."""
+MIN_FILLED = 0.5
+"""Share of a table's cells that have text."""
+MIN_COVERED = 0.5
+"""Share of a column's width from which on a cell spans the column."""
+MIN_ALIKE = 0.5
+"""Share of the rows whose figures are all alike, in panels of a figure beside each other."""
+MIN_DENSE = 4
+"""Columns of figures that make a table though nothing names its rows or columns."""
+MIN_LABELLED = 0.5
+"""Share of the rows that begin with words, perhaps after a number, where no header says what the figures are."""
+SAME_ROW = 0.4
+"""Baselines of a row differ by at most this part of the type size."""
+_FIGURE = re.compile(r"[(\[<>≤≥~≈±+\-−–$€£]*\s?\d")
+_FIGURES_BESIDE = re.compile(r"(?:^|\s)[(\[<>≤≥~≈±+\-−–$€£]*\d\S*\s+[(\[<>≤≥~≈±+\-−–$€£]*\d")
+MIN_ADVANCE = 0.5
+"""Characters of a line with gaps take more room than this times the type size; those of prose less, in most fonts."""
+_WORD = re.compile(r"[^\W\d_]{2,}")
+_YEAR = re.compile(r"(?:1[5-9]|20|21)\d\d(?:\s?[-–/]\s?\d{2,4})?\W{0,2}\d?")
+_EQUATION = re.compile(r"\(\d{1,3}[a-z]?\)")
+_VALUE = re.compile(r"[-−–]?\d+(?:,\d{3})*(?:\.\d+)?")
+_CAPTION = re.compile(r"(?:Table|TABLE|Tab\.|Tabelle|Tableau|Tabla)\s")
+
+Row = list[Line]
+"""Cells from left to right."""
+Interval = tuple[float, float]
+
+
+def find_tables(lines: Sequence[Line], split: Callable[[Line], list[Line]]) -> tuple[list[Table], list[Line]]:
+    """Find the tables of a page.
+
+    Args:
+        lines: Lines of the page.
+        split: Cuts a line into lines at the gaps between columns.
+
+    Returns:
+        The tables from top to bottom, and the lines that are in none of them, in their order.
+    """
+    candidates = [line for line in lines if _may_be_cells(line)]
+    if len(candidates) < MIN_ROWS or sum(map(has_leaders, candidates)) >= MIN_SURE_ROWS:
+        return [], list(lines)
+    cells_of: dict[int, list[Line]] = {id(line): split(line) for line in candidates}
+    n_cut = sum(len(cells) > 1 for cells in cells_of.values())
+    if n_cut < MIN_ROWS and _n_beside(candidates, lines) < MIN_FIGURES_BESIDE:
+        return [], list(lines)
+    rows = _rows(lines)
+    grid = [[cell for line in row for cell in cells_of.get(id(line), [line])] for row in rows]
+    tables: list[Table] = []
+    taken: set[int] = set()
+    for first, last in _runs(grid)[:MAX_TABLES]:
+        # Cells of the rows above, whose words may name the columns, are not cut yet.
+        above = range(max(0, first - MAX_HEADER_ROWS), first)
+        headers = [[cell for line in rows[index] for cell in cells_of.get(id(line)) or split(line)] for index in above]
+        found = _table(headers, grid[first : last + 1])
+        if found is None:
+            continue
+        table, n_above = found
+        cells = {id(cell) for cell in table.lines}
+        for index in range(first - n_above, last + 1):
+            for line in rows[index]:
+                own = cells_of.get(id(line)) or (headers[index - first] if index < first else [line])
+                if id(line) in cells or any(id(cell) in cells for cell in own if line.x0 - 1 <= cell.x0 <= line.x1):
+                    taken.add(id(line))
+        tables.append(table)
+    return tables, [line for line in lines if id(line) not in taken]
+
+
+def _may_be_cells(line: Line) -> bool:
+    """Whether a line may be cells with figures, not prose that mentions some."""
+    text = line.text
+    if len(text) > 2 * LONGEST_CELL or (
+        len(text) > LONGEST_CELL / 2 and line.x1 - line.x0 < MIN_ADVANCE * len(text) * line.size
+    ):
+        return False
+    if len(text) <= LONGEST_CELL and (text[-1].isdigit() or text[-1] in ")%*"):
+        return _FIGURE.match(text, max(text.rfind(" "), text.rfind("(") - 1) + 1) is not None
+    return _FIGURES_BESIDE.search(text) is not None
+
+
+def _is_figure(text: str) -> bool:
+    """Whether a cell holds a figure, with a sign, unit or range perhaps."""
+    return _FIGURE.match(text) is not None and sum(map(len, _WORD.findall(text))) <= MAX_UNIT
+
+
+def _n_beside(candidates: Sequence[Line], lines: Sequence[Line]) -> int:
+    """Count the lines that are no more than a figure beside another line."""
+    heights = Counter(round(line.y) for line in lines)
+    figures = [line for line in candidates if len(line.text) <= MAX_UNIT and _is_figure(line.text)]
+    return sum(heights[round(line.y)] > 1 for line in figures)
+
+
+def _is_value(text: str) -> bool:
+    """Whether a cell holds a figure that is not the number of an equation."""
+    return _is_figure(text) and _EQUATION.fullmatch(text) is None
+
+
+def _rows(lines: Sequence[Line]) -> list[Row]:
+    """Group lines by baseline, from top to bottom."""
+    rows: list[Row] = []
+    for line in sorted(lines, key=lambda line: -line.y):
+        if rows and rows[-1][0].y - line.y <= SAME_ROW * min(line.size, rows[-1][0].size):
+            rows[-1].append(line)
+        else:
+            rows.append([line])
+    return [sorted(row, key=lambda line: line.x0) for row in rows]
+
+
+def _short(row: Row) -> Row:
+    return [cell for cell in row if len(cell.text) <= LONGEST_CELL]
+
+
+def _is_tabular(row: Row) -> bool:
+    cells = _short(row)
+    return len(cells) > 1 and any(_is_figure(cell.text) for cell in cells)
+
+
+def _is_running(row: Row) -> bool:
+    """Whether a row may be a running head or foot: the only figure in it is a page number."""
+    figures = [cell.text for cell in row if _is_figure(cell.text)]
+    return len(figures) == 1 and figures[0].isdecimal()
+
+
+def _runs(grid: Sequence[Row]) -> list[tuple[int, int]]:
+    """Return first and last row of each run of rows with figures, with rows of labels only between them."""
+    runs: list[tuple[int, int]] = []
+    first = last = -1
+    left = right = labels_end = bottom = 0.0
+    n_between = 0
+
+    def close() -> None:
+        if first < 0:
+            return
+        tabular = [index for index in range(first, last + 1) if _is_tabular(grid[index])]
+        # A running head or foot with its page number is no row.
+        while len(tabular) > 1 and tabular[1] - tabular[0] > MAX_LONELY and _is_running(grid[tabular[0]]):
+            tabular.pop(0)
+        while len(tabular) > 1 and tabular[-1] - tabular[-2] > MAX_LONELY and _is_running(grid[tabular[-1]]):
+            tabular.pop()
+        if len(tabular) >= MIN_ROWS:
+            runs.append((tabular[0], tabular[-1]))
+
+    for index, row in enumerate(grid):
+        if _is_tabular(row):
+            cells = _short(row)
+            gap = bottom - row[0].y if first >= 0 else 0.0
+            if first < 0 or gap > MAX_ROW_GAP * max(cell.size for cell in cells):
+                close()
+                first, left, right, labels_end = index, cells[0].x0, cells[-1].x1, cells[-1].x1
+            last, n_between, bottom = index, 0, row[0].y
+            left, right = min(left, cells[0].x0), max(right, cells[-1].x1)
+            labels_end = min([labels_end, *(cell.x0 for cell in cells if _is_figure(cell.text))])
+        elif first >= 0:
+            beside = all(line.x0 > right or line.x1 < left for line in row)
+            is_label = all(line.x1 < labels_end or len(line.text) <= LONGEST_CELL for line in row)
+            if not beside:
+                n_between += 1
+                bottom = row[0].y
+            if n_between > MAX_LABEL_ROWS or not (beside or is_label):
+                close()
+                first = last = -1
+                n_between = 0
+    close()
+    return runs
+
+
+def _table(headers: Sequence[Row], rows: Sequence[Row]) -> tuple[Table, int] | None:
+    """Arrange rows in columns.
+
+    Returns:
+        The table and the number of rows above that belong to it as its header; None if the rows are no table.
+    """
+    tabular = [_short(row) for row in rows if _is_tabular(row)]
+    n_bridges = int(MAX_BRIDGES * len(tabular))
+    figures = _merge([(cell.x0, cell.x1) for row in tabular for cell in row if _is_figure(cell.text)], n_bridges)
+    words = [cell for row in tabular for cell in row if not _is_figure(cell.text)]
+    apart = [(cell.x0, cell.x1) for cell in words if not _overlapped(cell, figures)]
+    columns = sorted([*figures, *_merge(apart)])
+    if not 2 <= len(columns) <= MAX_COLUMNS:
+        return None
+    if prose := [column for column in (columns[0], columns[-1]) if _is_prose_column(words, headers, column, figures)]:
+        beside = [[cell for cell in row if not _overlapped(cell, prose)] for row in rows]
+        return _table(headers, [row for row in beside if row])
+    labels_end = min((left for left, _ in figures), default=0.0)
+    within = [[cell for cell in row if len(cell.text) <= LONGEST_CELL or cell.x1 < labels_end] for row in rows]
+    body = [_arrange(row, columns) for row in within]
+    body = [row for row in body if any(row)]
+    conflicts = sum(any(len(cell) > 1 for cell in row) for row in body)
+    n_filled = sum(len(row) for row in tabular)
+    if conflicts > MAX_CONFLICTS * len(tabular) or n_filled < MIN_FILLED * len(tabular) * len(columns):
+        return None
+    n_figures = sum(_is_value(cell.text) for row in tabular for cell in row)
+    if n_figures < MIN_FIGURES * n_filled:
+        return None
+    header = _header(headers, columns, figures)
+    if len(tabular) < MIN_SURE_ROWS and not (header and len(columns) > 2 and _is_worded(header, columns, figures)):
+        return None
+    is_captioned = any(_CAPTION.match(cell.text) for row in headers for cell in row[:1])
+    has_own_header = not header and _names_columns(body)
+    n_words_first = sum(any(_WORD.search(cell.text) for cell in (*row[0], *row[1])) for row in body)
+    is_labelled = min(len(columns), len(tabular)) >= MIN_SURE_ROWS and n_words_first >= MIN_LABELLED * len(tabular)
+    is_dense = sum(not _is_regular(values) for values in _values(body)) >= MIN_DENSE
+    if not (header or has_own_header or is_captioned or is_labelled or is_dense) or _is_axis_or_contents(
+        body, bool(header)
+    ):
+        return None
+    return Table([*header, *body], len(header) or int(has_own_header)), len(header)
+
+
+def _is_prose_column(
+    words: Sequence[Line], headers: Sequence[Row], column: Interval, figures: Sequence[Interval]
+) -> bool:
+    """Whether words in a column of a table are lines of a text beside it: justified, or going on from above it."""
+    lines = [cell for cell in words if _overlapped(cell, [column])]
+    if sum(len(cell.text) for cell in lines) < MIN_PROSE_LENGTH * len(lines):
+        return False
+    n_full = sum(cell.x1 > column[1] - JUSTIFIED for cell in lines)
+    n_lower = sum(cell.text[0].islower() for cell in lines)
+    above = [cell for row in headers for cell in row if _overlapped(cell, [column]) and not _overlapped(cell, figures)]
+    goes_on = sum(len(cell.text) >= MIN_PROSE_LENGTH for cell in above) > 1
+    return n_full > max(1, MIN_FULL * len(lines)) or (goes_on and n_lower > MIN_LOWER * len(lines))
+
+
+def _merge(intervals: Sequence[Interval], n_bridges: int = 0) -> list[Interval]:
+    """Join intervals that overlap, except for a number of them that may reach over a gap between others."""
+    ends = sorted([(left, 1) for left, _ in intervals] + [(right, -1) for _, right in intervals])
+    merged: list[Interval] = []
+    depth, begin = 0, 0.0
+    for x, change in ends:
+        if depth == n_bridges and change > 0:
+            begin = x
+        depth += change
+        if depth == n_bridges and change < 0 and x > begin:
+            merged.append((begin, x))
+    return merged
+
+
+def _overlapped(cell: Line, columns: Sequence[Interval]) -> list[int]:
+    """Return the columns that a cell is over or under: the one that it shares most with, and those it mostly covers."""
+    shared = [min(cell.x1, right) - max(cell.x0, left) for left, right in columns]
+    widest = max(shared)
+    covered = [part >= MIN_COVERED * (right - left) for part, (left, right) in zip(shared, columns, strict=True)]
+    return [index for index, part in enumerate(shared) if part > 0 and (covered[index] or part == widest)]
+
+
+def _arrange(row: Row, columns: Sequence[Interval], spanning: bool = False) -> list[list[Line]]:
+    """Put the cells of a row into their columns; into all that they span, or into the first."""
+    arranged: list[list[Line]] = [[] for _ in columns]
+    for cell in row:
+        overlapped = _overlapped(cell, columns)
+        if not overlapped:
+            middle = (cell.x0 + cell.x1) / 2
+            nearest = min(range(len(columns)), key=lambda index: abs(sum(columns[index]) / 2 - middle))
+            overlapped = [nearest] if columns[0][0] - cell.size < middle < columns[-1][1] + cell.size else []
+        for index in overlapped if spanning else overlapped[:1]:
+            arranged[index].append(cell)
+    return arranged
+
+
+def _header(headers: Sequence[Row], columns: Sequence[Interval], figures: Sequence[Interval]) -> list[list[list[Line]]]:
+    """Return the rows above a table that name its columns of figures, each by another name; none if there are none."""
+    found: list[list[list[Line]]] = []
+    below: float | None = None
+    for row in reversed(headers):
+        within = [cell for cell in row if cell.x1 > columns[0][0] - cell.size and cell.x0 < columns[-1][1] + cell.size]
+        if not within or (below is not None and within[0].y - below > MAX_ROW_GAP * within[0].size):
+            break
+        # One cell alone is the caption or a line of text, unless it stands over the figures only.
+        is_alone = len(within) == 1 and (not found or within[0].x0 < columns[0][1])
+        is_text = any(len(cell.text) > LONGEST_CELL or cell.text[-1] in ".;" for cell in within)
+        # The first cell may be the number of the line in a draft.
+        may_name = within[1:] if len(within) > 2 and within[0].text.isdecimal() else within
+        has_values = any(
+            (_is_figure(cell.text) and not _YEAR.fullmatch(cell.text)) or _FIGURES_BESIDE.search(cell.text)
+            for cell in may_name
+        )
+        if is_alone or is_text or has_values or _CAPTION.match(within[0].text):
+            break
+        arranged = _arrange(within, columns, spanning=True)
+        if any(len(cell) > MAX_HEADER_CELLS for cell in arranged):
+            break
+        found.insert(0, arranged)
+        below = within[0].y
+    named = [index for index, column in enumerate(columns) if column in figures]
+    names = {" ".join(cell.text for row in found for cell in row[index]) for index in named}
+    return found if len(names) == len(named) and "" not in names else []
+
+
+def _is_worded(
+    header: Sequence[Sequence[Sequence[Line]]], columns: Sequence[Interval], figures: Sequence[Interval]
+) -> bool:
+    """Whether a header names each column of figures by a word."""
+    named = [index for index, column in enumerate(columns) if column in figures]
+    return all(any(_WORD.search(cell.text) for row in header for cell in row[index]) for index in named)
+
+
+def _names_columns(body: Sequence[Sequence[Sequence[Line]]]) -> bool:
+    """Whether the first row names the columns: years over other figures, or bold type over plain type."""
+    first, *rest = ([cell for cells in row for cell in cells] for row in body)
+    if len(first) < 2 or not rest:
+        return False
+    if all(cell.bold for cell in first) and not any(cell.bold for row in rest for cell in row[1:]):
+        return True
+    figures = [cell.text for cell in first if _is_figure(cell.text)]
+    is_years = len(figures) > 1 and all(map(_YEAR.fullmatch, figures)) and figures == sorted(figures)
+    return is_years and not all(_YEAR.fullmatch(cell.text) for row in rest for cell in row[1:])
+
+
+def _is_axis_or_contents(body: Sequence[Sequence[Sequence[Line]]], has_header: bool) -> bool:
+    """Whether the columns are axes or contents.
+
+    Axes rise or fall by equal steps, or are alike beside each other. In contents, the only column of figures rises.
+    """
+    values = _values(body)
+    if values and all(_is_regular(column) for column in values):
+        return True
+    alike = [len(set(texts)) == 1 for texts in map(_plain_figures, body) if len(texts) > 1]
+    if sum(alike) >= MIN_ALIKE * len(alike) > 0:
+        return True
+    rises = len(values) == 1 and all(a <= b for a, b in pairwise(values[0]))
+    return rises and not has_header and all(value.is_integer() for value in values[0])
+
+
+def _values(body: Sequence[Sequence[Sequence[Line]]]) -> list[list[float]]:
+    """Return the values of each column that has a figure in enough rows."""
+    columns = [[cell[0].text for cell in column if cell] for column in zip(*body, strict=True)]
+    figures = [[_number(text) for text in column if _is_figure(text)] for column in columns]
+    return [column for column in figures if len(column) >= MIN_SURE_ROWS]
+
+
+def _plain_figures(row: Sequence[Sequence[Line]]) -> list[str]:
+    return [cell[0].text for cell in row if cell and _VALUE.fullmatch(cell[0].text)]
+
+
+def _number(text: str) -> float:
+    match = _VALUE.search(text)
+    return float(match.group().replace(",", "").replace("−", "-").replace("–", "-")) if match else 0.0
+
+
+def _is_regular(values: Sequence[float]) -> bool:
+    """Whether numbers rise or fall by equal steps or factors, as those of an axis."""
+    steps = {round(b - a, 6) for a, b in pairwise(values)}
+    factors = {round(b / a, 6) for a, b in pairwise(values) if a}
+    return len(steps) == 1 or (len(factors) == 1 and 0 not in values)
