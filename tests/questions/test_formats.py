@@ -439,8 +439,14 @@ def test_text_that_is_not_utf8_is_read_rightly_or_refused(tmp_path, encoding, na
     assert read in (None, ["Is the café warmer?"])
 
 
-def test_text_that_is_not_utf8_is_told_what_to_do(tmp_path):
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "cp1252"])
+def test_lines_of_text_are_decoded_as_people_save_them(tmp_path, encoding):
     file = tmp_path / "questions.txt"
-    file.write_bytes("Is the café warmer?".encode("cp1252"))
-    with pytest.raises(InputError, match="UTF-8"):
+    file.write_bytes("Is the café warmer?\n\nWhy – and how – does CO2 rise?\n".encode(encoding))
+    assert [question.question for question in read_questions(file).questions] == [
+        "Is the café warmer?",
+        "Why – and how – does CO2 rise?",
+    ]
+    file.write_bytes(b"\x00\x01\xff" * 20)
+    with pytest.raises(InputError, match="save it as UTF-8"):
         read_questions(file)

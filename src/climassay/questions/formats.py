@@ -37,6 +37,7 @@ from typing import Any
 
 from climassay.errors import InputError, MissingExtraError
 from climassay.io import Row, parse_json, parse_rows, read_bytes
+from climassay.io.decoding import decode_text
 from climassay.questions.types import KINDS, LETTERS, LEVELS, TYPES, Kind, Level, Question, option_letter
 from climassay.questions.types.cloze import GAPS
 from climassay.questions.types.multiple_choice.keys import (
@@ -128,14 +129,12 @@ def _lines(file: Path, data: bytes) -> list[str]:
     """Return the lines of a text file that are not blank.
 
     Raises:
-        InputError: It is not UTF-8 text.
+        InputError: It is not text.
     """
     try:
-        text = data.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        text = "\0"
-    if "\0" in text:
-        raise InputError(f"{file} is not UTF-8 text: save it as UTF-8.")
+        text = decode_text(data)
+    except ValueError as error:
+        raise InputError(f"{file} {error}: save it as UTF-8.") from None
     return [line for line in text.splitlines() if line.strip()]
 
 
