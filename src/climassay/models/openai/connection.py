@@ -213,6 +213,8 @@ NO_SUCH_MODEL = re.compile(
 )
 KEY_REPEATED = "The server's answer repeats the API key, so it is not kept."
 REFUSED_ATTEMPTS = 3
+UNUSABLE_ATTEMPTS = 5
+"""Answers under status 200 that are none or not complete, after which a request is given up."""
 LONG_WAIT = 1.0
 """Seconds from which on a wait that an overloaded server states does not count as a failed attempt."""
 CANCEL_SECONDS = 10.0
@@ -267,6 +269,8 @@ class Attempt:
     """The account behind the key pays for no more requests."""
     refused: bool = False
     """There was not even a connection."""
+    is_unusable: bool = False
+    """An answer came under status 200 that is none or is not complete; it may have to be paid for all the same."""
     broke_off: bool = False
     """A stream began and did not become an answer."""
     refusal: ErrorReply | None = field(default=None, repr=False)
@@ -361,7 +365,7 @@ class Connection:
         show = show if "stream" in payload else None
         policy, clock = self._policy, self._clock
         started: float | None = None
-        attempts = failures = 0
+        attempts = failures = unusable = 0
         error = ""
         while True:
             slot = await self.limit.acquire(self._time_left(started))
@@ -397,7 +401,8 @@ class Connection:
             wait = attempt.retry_after or 0.0
             # A rate limit that says when it ends may have to be waited for again and again, until the deadline.
             failures += int(not attempt.overloaded or wait < LONG_WAIT)
-            if failures >= policy.max_attempts:
+            unusable += int(attempt.is_unusable)
+            if failures >= policy.max_attempts or unusable >= UNUSABLE_ATTEMPTS:
                 return Outcome(attempts, error=f"No answer after {_counted(attempts)}; the last one: {error}")
             backoff = policy.backoff(failures, clock)
             if wait:
@@ -541,10 +546,11 @@ class Connection:
         except BadReplyError as problem:
             error, refusal = self._server.without_key(str(problem)), problem.refusal
             if refusal is None:
-                return Attempt(error=error, retryable=True, broke_off=stream is not None)
+                return Attempt(error=error, retryable=True, is_unusable=True, broke_off=stream is not None)
             return Attempt(
                 error=error,
                 retryable=True,
+                is_unusable=refusal.status not in OVERLOADED,
                 overloaded=refusal.status in OVERLOADED,
                 retry_after=refusal.wait,
                 used_up=_is_used_up(refusal.status, refusal),

@@ -463,12 +463,15 @@ def _positions(logprobs: Any) -> tuple[Position, ...]:
     if not isinstance(content, list):
         return ()
     try:
-        return tuple(
-            Position(_likely(entry), tuple(_likely(other) for other in entry.get("top_logprobs") or ()))
-            for entry in content
-        )
+        return tuple(Position(_likely(entry), tuple(map(_likely, _listed(entry)))) for entry in content)
     except (KeyError, TypeError, ValueError, AttributeError):
         raise BadReplyError("The server's answer has log-probabilities that cannot be read.") from None
+
+
+def _listed(entry: Any) -> list[Any]:
+    """The likely tokens of a place; some servers map tokens to numbers, as in the older completions."""
+    top = entry.get("top_logprobs") or []
+    return [{"token": token, "logprob": logprob} for token, logprob in top.items()] if isinstance(top, dict) else top
 
 
 def _likely(entry: Any) -> TopLogprob:
