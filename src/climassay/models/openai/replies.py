@@ -247,7 +247,8 @@ def parse_error_reply(body: bytes) -> ErrorReply:
         data = json.loads(body)
     except (ValueError, RecursionError):
         text = body.decode("utf-8", "replace")
-        return ErrorReply(_one_line(_web_page(text) or text))
+        message = _one_line(_web_page(text) or text)
+        return ErrorReply(message, wait=parse_wait(message))
     codes: list[str] = []
     parameter, status, wait = "", None, None
     # The reason lies some levels down, as in {"error": {"message": {"detail": [{"loc": ["body", "seed"], ...}]}}}.
