@@ -13,6 +13,7 @@ from climassay.models.openai.connection import Clock, RetryPolicy
 from climassay.models.openai.prompt_length import is_shortened
 from climassay.models.openai.replies import BadReplyError, StreamedReply, parse_error_reply, parse_reply
 from climassay.records import RecordedModel, Records
+from command_line import json_of
 
 AT_ONCE = RetryPolicy(base=0.0, max_attempts=4)
 
@@ -351,3 +352,24 @@ def test_a_stream_without_a_reason_for_its_end_is_not_complete():
     stream.add(b'data: {"choices": [{"delta": {"content": "half"}, "finish_reason": null}]}\n\ndata: [DONE]\n\n')
     with pytest.raises(BadReplyError):
         stream.whole()
+
+
+def test_a_command_ends_with_one_sentence_and_goes_on_where_it_was_once_the_account_has_credit(climassay, tmp_path):
+    questions = [{"question": f"Which? {n}", "options": ["w", "x", "y", "z"], "answer": "b"} for n in range(12)]
+    file = tmp_path / "questions.jsonl"
+    file.write_text("".join(json.dumps(one) + "\n" for one in questions), encoding="utf-8")
+    with ApiServer(rule=lambda _: Reply("b")) as server:
+        server.error = lambda asked: (
+            None if len(server.asked) <= 5 else (429, openai_error("x", code="insufficient_quota"))
+        )
+        command = ["evaluate", "mcq", str(file), "--scoring", "letter", "--model", "openai:m", "--base-url", server.url]
+        code, out, err = climassay(*command, "--concurrency", "1", "--workspace", tmp_path / "w")
+        said = err.splitlines()[-1]
+        assert (code, out) == (2, ""), err
+        assert said.startswith("climassay: ")
+        assert "Traceback" not in err
+        assert len(server.asked) == 6
+        server.error = lambda asked: None
+        again = json_of(climassay(*command, "--workspace", tmp_path / "w", "--json"))
+    assert (again["tally"]["hits"], again["tally"]["asked"]) == (5, 7)
+    assert len(server.asked) == 13
