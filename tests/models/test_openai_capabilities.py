@@ -28,7 +28,7 @@ def request(text, schema=None, **sampling):
 
 
 def options(text):
-    return OptionRequest((Message("user", text),), ("a", "b"))
+    return OptionRequest((Message("user", text),), ("a", "b", "c", "d"))
 
 
 def model(server, **settings):
@@ -187,13 +187,14 @@ def once_odd(asked):
 def test_one_odd_answer_does_not_undo_what_earlier_ones_have_shown(odd, tmp_path):
     with ApiServer(rule=once_odd) as server:
         client = model(server, folder=tmp_path)
+        client.generate([request("first", SCHEMA)])
         for number in range(2 * CONTRADICTIONS):
             (before,) = client.option_logprobs([options(f"{number}")])
             (strange,) = client.option_logprobs([options(f"{odd} {number}")])
             (answer,) = client.generate([request(f"{number}", SCHEMA)])
             (other,) = client.generate([request(f"{odd} {number}", SCHEMA)])
             assert before.method == "top_logprobs"
-            assert strange.method == ("top_logprobs" if odd == "[[404 x1]]" else "generated")
+            assert strange.method == {"[[404 x1]]": "top_logprobs", "[[404 x2]]": "constrained"}.get(odd, "generated")
             assert not answer.error
             assert not other.error
             assert (client.capabilities.logprobs, client.capabilities.schema) == ("given", "strict")

@@ -169,11 +169,6 @@ def test_a_retry_after_beyond_the_deadline_ends_all_requests_without_sending_the
     assert time.slept == []
 
 
-def test_a_used_up_quota_is_not_waited_for(model):
-    failed = model.generate([request("[[429 insufficient_quota: check your plan]]")])[0]
-    assert failed.usage.requests == 1
-
-
 def test_no_more_than_the_concurrency_is_under_way():
     with ApiServer(Behaviour()) as patient:
         client = OpenAIModel("test", base_url=patient.url, concurrency=7)

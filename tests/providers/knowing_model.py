@@ -111,8 +111,19 @@ class Answer:
 
 def answer(content: str, schema: dict[str, Any] | None) -> Answer:
     """What it answers to the messages, as one text; under the schema where there is one."""
+    plain = _plain_answer(content)
+    if schema is not None and schema["properties"].keys() == {"answer"}:
+        # One of the options that the prompt has: chosen as without a schema.
+        options = {str(option).casefold(): option for option in schema["properties"]["answer"].get("enum", ())}
+        if plain.text.casefold() in options:
+            return Answer(json.dumps({"answer": options[plain.text.casefold()]}))
     if schema is not None:
         return Answer(json.dumps(_value(schema, "", _Subject.of(content), schema), ensure_ascii=False))
+    return plain
+
+
+def _plain_answer(content: str) -> Answer:
+    """What it answers without a schema."""
     for kind in (_letter, _preference, _rating, _word, _verdict, _gap):
         if (found := kind(content)) is not None:
             return found

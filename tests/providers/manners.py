@@ -136,6 +136,7 @@ class OpenAI(Manner):
     """
 
     name = "openai"
+    lessons = 1
 
     def refusal(self, body: Body, prompt_tokens: int) -> Refusal | None:
         if unknown := sorted(body.keys() - OPENAI_PARAMETERS):
@@ -483,7 +484,9 @@ class ProviderServer(ApiServer):
         finish = "stop"
         if room < len(pieces):
             finish = "length"
-            if not body.get("logprobs"):  # then what counts stands in the first place
+            # With log-probabilities what counts stands in the first place; a chat that the assistant has begun tries
+            # whether the server goes on.
+            if not body.get("logprobs") and body["messages"][-1]["role"] != "assistant":
                 (self.cut if room else self.emptied).append(body)
             pieces = pieces[:room]
         choice: Body = {"index": 0, "message": manner.message("".join(pieces)), "finish_reason": finish}

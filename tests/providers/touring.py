@@ -70,8 +70,8 @@ def _predictions(data: Any, file: Path) -> Any:
     rows = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
     assert all(row["error"] is None for row in rows)
     chosen = [(row["question"], row["permutation"], row["chosen"]) for row in rows]
-    # Servers call the model by names of their own.
-    return chosen, [{**row, "model": ""} for row in data["scores"]["accuracy"]]
+    # Servers call the model by names of their own, and give probabilities or not.
+    return chosen, [{**row, "model": "", "readings": []} for row in data["scores"]["accuracy"]]
 
 
 def _scores(data: Any, _: Path) -> Any:

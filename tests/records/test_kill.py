@@ -42,7 +42,8 @@ class Server:
         found: dict[str, list[Asked]] = defaultdict(list)
         for line in self.log.read_text(encoding="utf-8").splitlines():
             entry = json.loads(line)
-            if entry["event"] == event:
+            # A chat that the assistant has begun finds out whether the server goes on with it; its answer is not kept.
+            if entry["event"] == event and entry["messages"][-1]["role"] != "assistant":
                 asked = entry["kind"], json.dumps(entry["messages"], ensure_ascii=False)
                 found[entry["client"]].append(asked)
         return found
@@ -110,11 +111,16 @@ def stored(folder: Path) -> set[Asked]:
         return set()
     with Records(f"sqlite:///{path}") as store:
         return {
-            (answer.kind, json.dumps(json.loads(answer.prompt), ensure_ascii=False))
+            (answer.kind, json.dumps(without_beginning(json.loads(answer.prompt)), ensure_ascii=False))
             for bundle in iterate_answers(store.database)
             for answer in bundle
             if answer.error is None
         }
+
+
+def without_beginning(messages: list[dict[str, str]]) -> list[dict[str, str]]:
+    """The chat without the beginning of the answer, which this server does not go on with."""
+    return messages[:-1] if messages[-1]["role"] == "assistant" else messages
 
 
 def killed_lives(subject: Subject, folder: Path, needed: int) -> list[Life]:

@@ -143,7 +143,15 @@ def _capability_lines(known: "Capabilities") -> Iterator[tuple[str, str | None]]
     }
     thinks = {True: f"yes; {known.allowance:,} tokens on top of each limit", False: "none seen", None: None}
     taken = [name for name in known.taken if name not in ("max_tokens", "max_completion_tokens")]
+    continues = {
+        True: "yes: options are weighed where the model goes on with the beginning of its answer",
+        False: "no: options are weighed at the beginning of the answer",
+        None: None,
+    }
+    counts = {True: None, False: "of what it does not have in its cache; shortened prompts are not seen", None: None}
     yield "logprobs", logprobs[known.logprobs] if known.logprobs else "not known"
+    yield "continues", continues[known.continues]
+    yield "counts", counts[known.counts_cached]
     yield "JSON schema", schema[known.schema] if known.schema else "not known"
     yield "limit", known.token_limit
     yield "takes", ", ".join(taken) or None

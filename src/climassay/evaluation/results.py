@@ -8,7 +8,7 @@ from typing import Any, Literal
 from pydantic import TypeAdapter
 
 from climassay.errors import InputError
-from climassay.evaluation.tasks import ASKED_AGAIN, Prediction
+from climassay.evaluation.tasks import ASKED_AGAIN, Prediction, Reading
 from climassay.grounding.text_check import CheckedSentence
 from climassay.metrics.factual_accuracy import Judgement
 from climassay.metrics.long_answers import Assessment
@@ -90,6 +90,8 @@ class Outcome:
     """Index of the chosen option (mcq, options in the order of the file); None where the answer named none."""
     probability: float | None = None
     """Probability of the chosen option among the options (mcq with log-probabilities)."""
+    reading: Reading | None = None
+    """How the choice was read from the model (mcq)."""
     violations: tuple[str, ...] = ()
     """Answer constraints not kept, for example ``more than two sentences``."""
     passages: tuple[str, ...] = ()
@@ -349,6 +351,7 @@ def choice_outcomes(cell: Cell, questions: Sequence[Question], predictions: Sequ
                 scores={"accuracy": sum(one.correct for one in asked[question.id]) / len(asked[question.id])},
                 chosen=first.chosen,
                 probability=first.probability,
+                reading=first.reading,
                 violations=broken,
                 passages=first.passages,
                 error=first.error,

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from climassay.errors import InputError
 from climassay.evaluation.long_answers import SideBySide, side_by_side
 from climassay.evaluation.results import Cell, ConstantScore, Experiment, Outcome, TaskGroup
-from climassay.evaluation.tasks import ASKED_AGAIN, Prediction
+from climassay.evaluation.tasks import ASKED_AGAIN, Prediction, Reading
 from climassay.metrics.long_answers import HIGHEST, LOWEST
 from climassay.metrics.registry import METRICS, Metric
 from climassay.questions import LEVELS, TYPES, Kind, Question
@@ -72,6 +72,8 @@ class CellCounts:
     """Constraints broken, the most frequent first."""
     unscored: tuple[tuple[str, int], ...]
     """Metrics that could not be computed for some answers, with how many."""
+    readings: tuple[tuple[Reading, int], ...] = ()
+    """How choices were read from the model, with how many, the most frequent first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -392,7 +394,13 @@ def _counts(cell: Cell, outcomes: Sequence[Outcome]) -> CellCounts:
         violations=sum(bool(outcome.violations) for outcome in outcomes),
         kinds=tuple(broken.most_common()),
         unscored=tuple((name, count) for name, count in unscored.items() if count),
+        readings=count_readings(outcomes),
     )
+
+
+def count_readings(answers: Iterable[Outcome | Prediction]) -> tuple[tuple[Reading, int], ...]:
+    """Count how choices were read, the most frequent first; answers without a reading are left out."""
+    return tuple(Counter(answer.reading for answer in answers if answer.reading is not None).most_common())
 
 
 def _tests(
@@ -462,6 +470,8 @@ class AccuracyRow:
     """Requests that failed; counted wrong."""
     asked_again: int = 0
     """Answers that were not read, after which the model said which option it had chosen."""
+    readings: tuple[tuple[Reading, int], ...] = ()
+    """How choices were read from the model, with how many, the most frequent first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -530,6 +540,7 @@ def _accuracy_rows(key: _Variant, group: Sequence[Prediction], seed: int) -> Ite
             unparsed=sum(row.chosen is None and row.error is None for row in rows),
             failed=sum(row.error is not None for row in rows),
             asked_again=sum(row.method == ASKED_AGAIN for row in rows),
+            readings=count_readings(rows),
         )
 
 

@@ -388,6 +388,7 @@ def _counts(benchmark: str, counts: Iterable[CellCounts]) -> Table:
             str(count.n),
             str(count.failed),
             str(count.unparsed) if TYPES[count.cell.task].options else "-",
+            _shown_readings(count.readings),
             str(count.violations),
             "; ".join(f"{kind}: {number}" for kind, number in count.kinds) or "-",
             "; ".join(f"{METRICS[name].label}: {number}" for name, number in count.unscored) or "-",
@@ -395,16 +396,37 @@ def _counts(benchmark: str, counts: Iterable[CellCounts]) -> Table:
         for count in counts
         if count.cell.benchmark == benchmark
     ]
-    words = ("model", "setting", "task", "which", "unscored")
-    headings = ("model", "setting", "task", "n", "failed", "unparsed", "broken\nconstraints", "which", "unscored")
+    words = ("model", "setting", "task", "read by", "which", "unscored")
+    headings = (
+        "model",
+        "setting",
+        "task",
+        "n",
+        "failed",
+        "unparsed",
+        "read by",
+        "broken\nconstraints",
+        "which",
+        "unscored",
+    )
     return Table(
         f"Answers that are not plain answers, {benchmark}",
         tuple(Column(heading, "left" if heading in words else "right") for heading in headings),
         tuple(tuple(row) for row in rows),
         note="Failed and unparsed answers score 0. Answers that break a constraint are scored as they are. Unscored: "
-        "the metric itself failed; such answers are in no mean of it.",
+        f"the metric itself failed; such answers are in no mean of it. Read by: {READ_BY}.",
         grouped=1,
     )
+
+
+READ_BY = (
+    "probability: of the letters, which hold at least half of it; low mass: likewise, with less than half; "
+    "enumeration: the model could write nothing but a letter; text: what it wrote"
+)
+
+
+def _shown_readings(readings: Iterable[tuple[str, int]]) -> str:
+    return ", ".join(f"{reading} {count}" for reading, count in readings) or "-"
 
 
 def _tests(benchmark: str, family: str, tests: Iterable[PairedTest]) -> Table:
@@ -452,6 +474,8 @@ def mcq_tables(scores: McqScores) -> list[Table]:
     several = len({row.model for row in scores.accuracy}) > 1
     named = ("model", "setting", "scoring") if several else ("setting", "scoring")
     again = any(row.asked_again for row in scores.accuracy)
+    usual = {"likelihood": {"probability"}, "letter": {"text"}}
+    mixed = any({reading for reading, _ in row.readings} - usual.get(row.scoring, set()) for row in scores.accuracy)
     accuracy = [
         (
             *[row.model] * several,
@@ -468,17 +492,20 @@ def mcq_tables(scores: McqScores) -> list[Table]:
             str(row.unparsed),
             str(row.failed),
             *[str(row.asked_again)] * again,
+            *[_shown_readings(row.readings)] * mixed,
         )
         for row in scores.accuracy
     ]
     note = "const.: always the same letter. unparsed and failed answers count as wrong."
     if again:
         note += " asked again: answers that named no option, after which the model said which one it had chosen."
+    if mixed:
+        note += f" read by: {READ_BY}."
     headings = ["level", "n", "accuracy", "95% interval", "const.", "chance", "unparsed", "failed"]
     tables = [
         Table.of(
             "Accuracy by level (%)",
-            [*named, *headings, *["asked again"] * again],
+            [*named, *headings, *["asked again"] * again, *["read by"] * mixed],
             accuracy,
             left=len(named) + 1,
             grouped=len(named),

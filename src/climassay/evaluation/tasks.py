@@ -32,7 +32,8 @@ A failed request counts as wrong too; both are reported beside the accuracy.
 """
 
 import json
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice, permutations
@@ -44,6 +45,7 @@ from climassay.corpus.documents import split_sentences
 from climassay.errors import InputError, ModelError
 from climassay.evaluation.settings import Prepared, Setting, TaskPrompts, after_prefix, example_values, lettered
 from climassay.models.contract import (
+    MIN_OPTION_MASS,
     Completion,
     GenerationRequest,
     Generator,
@@ -59,6 +61,12 @@ from climassay.questions import Question, QuestionType
 
 TextScoring = Literal["text", "text-sum", "text-per-token", "text-per-byte", "text-pmi"]
 Scoring = Literal["likelihood", "letter"] | TextScoring
+Reading = Literal["probability", "low mass", "enumeration", "text"]
+"""How a choice was read from a model. ``probability``: the letters' probabilities, which are at least half of all.
+``low mass``: likewise with less than half, so that the model would rather have written something else; local models
+only. ``enumeration``: a server generated one of the letters under a schema that allows nothing else. ``text``: from
+what the model wrote."""
+_READINGS: Mapping[str, Reading] = {"constrained": "enumeration", "generated": "text"}
 
 
 def _by_text(scoring: Scoring) -> TypeGuard[TextScoring]:
@@ -106,12 +114,21 @@ class Prediction:
     """The model's label in an experiment; runs of earlier versions lack it."""
 
     @property
+    def reading(self) -> Reading | None:
+        """How the choice was read; None if the request failed or options were scored by their texts."""
+        if self.error is not None or _by_text(self.scoring):
+            return None
+        if self.scoring == "letter" or self.method in _READINGS:
+            return _READINGS.get(self.method, "text")
+        return "probability" if sum(map(math.exp, self.logprobs)) >= MIN_OPTION_MASS else "low mass"
+
+    @property
     def probability(self) -> float | None:
         """Probability of the chosen option among the options (``likelihood``), or None.
 
         The probabilities of letters are comparable as they are; those of texts of different lengths are not.
         """
-        if self.scoring != "likelihood" or self.position is None or not self.logprobs:
+        if self.reading not in ("probability", "low mass") or self.position is None or not self.logprobs:
             return None
         return float(np.exp(self.logprobs[self.position] - np.logaddexp.reduce(self.logprobs)))
 
@@ -251,7 +268,12 @@ def ask_mcq(
                 continue
             assert isinstance(model, OptionScorer)
             requests = [
-                OptionRequest(one.messages, asking.answers(scoring, one.assistant_prefix), one.assistant_prefix)
+                OptionRequest(
+                    one.messages,
+                    asking.answers(scoring, one.assistant_prefix),
+                    one.assistant_prefix,
+                    enumerable=not _by_text(scoring),
+                )
                 for asking, one in zip(askings, rendered, strict=True)
             ]
             if not _by_text(scoring):
@@ -335,7 +357,10 @@ def _from_texts(
         # The same options after the prompt with an empty question: the domain premise.
         bare = prompt.render(question="", options=[], passages=[], examples=[])
         premises = model.option_logprobs(
-            [OptionRequest(bare.messages, request.options, bare.assistant_prefix) for request in requests]
+            [
+                OptionRequest(bare.messages, request.options, bare.assistant_prefix, enumerable=False)
+                for request in requests
+            ]
         )
     predictions = []
     for asking, request, score, premise in zip(askings, requests, read, premises, strict=True):

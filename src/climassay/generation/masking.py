@@ -172,7 +172,7 @@ class PromptedMasker:
         chosen: list[Choice | None] = [None] * len(statements)
         for number, place in enumerate(places):
             given, plain = answers[number], answers[len(places) + number] if calibrated else None
-            if "generated" in (given.method, plain.method if plain is not None else ""):
+            if given.is_named or (plain is not None and plain.is_named):
                 plain = None  # A named answer is not a distribution that could be corrected.
             error = given.error or (plain.error if plain is not None else None)
             scores = np.array(given.logprobs) - (0.0 if plain is None or error else np.array(plain.logprobs))

@@ -131,8 +131,7 @@ def margins(answers: Sequence[OptionScores]) -> tuple[FloatArray, NDArray[np.boo
     """
     odds = [0.0 if one.error is not None else one.logprobs[0] - one.logprobs[1] for one in answers]
     odds = [
-        math.copysign(CERTAIN, odd) if one.method == "generated" and odd else odd
-        for one, odd in zip(answers, odds, strict=True)
+        math.copysign(CERTAIN, odd) if one.is_named and odd else odd for one, odd in zip(answers, odds, strict=True)
     ]
     return np.array(odds), np.array([one.error is not None for one in answers])
 

@@ -399,7 +399,7 @@ def prompted_shares(
     blank = answers[0] if calibrated else None
     # Without the content-free answer nothing can be calibrated: an uncalibrated score among the others would not be
     # comparable, so all of them are failures. Answers that were generated are not calibrated at all.
-    if blank is not None and blank.error is not None and blank.method != "generated":
+    if blank is not None and blank.error is not None and not blank.is_named:
         return [None] * len(pairs)
     asked = answers[1:] if calibrated else answers
     return [None if one.error is not None else option_probabilities(one, blank) for one in asked]

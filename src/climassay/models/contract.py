@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 Role = Literal["system", "user", "assistant"]
 FinishReason = Literal["stop", "length", "error"]
-ScoringMethod = Literal["exact", "greedy", "top_logprobs", "generated"]
+ScoringMethod = Literal["exact", "greedy", "top_logprobs", "constrained", "generated"]
 EncoderRole = Literal["passage", "query"]
 
 
@@ -126,6 +126,8 @@ class Completion:
     usage: Usage = field(default_factory=Usage)
     error: str | None = None
     """One sentence; None when the request succeeded."""
+    reasoning: str = ""
+    """What the model thought before it answered, as far as a server sends it; no part of ``text``."""
 
     @classmethod
     def failed(cls, error: str, usage: Usage | None = None) -> "Completion":
@@ -142,6 +144,9 @@ class OptionRequest:
     """Texts the assistant's answer could consist of, one token or many, for example ``("a", "b", "c", "d")``."""
     assistant_prefix: str = ""
     """Start of the assistant's answer, before the option, for example ``"Answer: "``."""
+    enumerable: bool = True
+    """Whether a model that cannot be weighed may be shown the options as its only answers; False for texts whose
+    likelihood is measured and that the prompt keeps back."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,8 +162,9 @@ class OptionScores:
     method: ScoringMethod = "exact"
     """``exact``: from the full distribution. ``greedy``: likewise, and each token of the only option is the most
     probable one, which only a :class:`~climassay.models.local.model.TextModel` tells. ``top_logprobs``: a server's
-    list of likely tokens, options missing from it at the list's floor. ``generated``: no log-probabilities at all, the
-    generated option has 0, the others -100."""
+    list of likely tokens, options missing from it at the list's floor. ``constrained``: no log-probabilities at all;
+    the server generated one of the options under an enumeration, which has 0, the others -100. ``generated``: likewise,
+    with the option that a freely generated answer names."""
     usage: Usage = field(default_factory=Usage)
     error: str | None = None
 
@@ -166,6 +172,22 @@ class OptionScores:
     def failed(cls, error: str, usage: Usage | None = None) -> "OptionScores":
         """Scores that record a failure."""
         return cls((), "exact", usage or Usage(), error)
+
+    @property
+    def is_named(self) -> bool:
+        """Whether the model named an option in an answer, so that the numbers are no probabilities."""
+        return self.method in ("constrained", "generated")
+
+    @property
+    def mass(self) -> float | None:
+        """Probability of all options together, 0 to 1; None if the request failed or an option was named.
+
+        For options of one token each it is the share of the next token's distribution that the options hold; for
+        longer ones it is a lower bound of that. Below a half, the model would rather have written something else.
+        """
+        if self.error is not None or self.is_named:
+            return None
+        return min(1.0, math.fsum(map(math.exp, self.logprobs)))
 
     @property
     def best(self) -> int | None:
@@ -209,6 +231,8 @@ class Work:
         return Work(self.passes - before.passes, self.tokens - before.tokens)
 
 
+MIN_OPTION_MASS = 0.5
+"""Share of the next token's probability that the options must hold for their probabilities to tell the choice."""
 CHARACTERS_PER_TOKEN = 3.5
 """What is assumed of models that do not count tokens; scientific English has 4 to 5: prompts rather end short."""
 DEFAULT_WINDOW = 8192
@@ -488,7 +512,7 @@ def correction_of(scores: Sequence[OptionScores]) -> tuple[float, ...] | None:
     Raises:
         ModelError: None of the requests succeeded.
     """
-    if any(score.method == "generated" for score in scores):
+    if any(score.is_named for score in scores):
         return None
     answered = [score.logprobs for score in scores if score.error is None]
     if not answered:
@@ -516,11 +540,11 @@ def option_probabilities(
     """
     if scores.error is not None:
         raise ModelError(scores.error)
-    if scores.method == "generated" or blank is None:
+    if scores.is_named or blank is None:
         return calibrate(scores.logprobs)
     if not isinstance(blank, OptionScores):
         return calibrate(scores.logprobs, blank)
-    if blank.method == "generated":
+    if blank.is_named:
         return calibrate(scores.logprobs)
     if blank.error is not None:
         raise ModelError(blank.error)

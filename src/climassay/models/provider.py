@@ -611,7 +611,7 @@ def _learn_capabilities(model: Any) -> "Capabilities":
     What these requests give is not needed, and neither is it a failure of the model where one of them fails.
     """
     question = (Message("user", "Is ice colder than steam? Answer with one word, yes or no."),)
-    model.option_logprobs([OptionRequest(question, ("yes", "no"))])
+    model.option_logprobs([OptionRequest(question, ("yes", "no"), "Answer:")])
     fields = {"answer": {"type": "string", "enum": ["yes", "no"]}, "reason": {"type": "string", "maxLength": 200}}
     asked = (Message("user", "Is ice colder than steam? Say yes or no, and why."),)
     sampling = Sampling(max_tokens=None, temperature=0.5, top_p=0.9, stop=("\n\n\n\n",))

@@ -138,6 +138,8 @@ class RecordedAnswer:
     """Completion tokens that were thought before the answer."""
     attempts: int
     cost: float | None
+    reasoning: str | None = None
+    """What the model thought before the answer, as far as the server sends it."""
 
 
 def list_runs(database: Database, run: str | None = None) -> list[RunSummary]:

@@ -148,7 +148,8 @@ def storable_answer(answer: Answer) -> Answer:
     """
     error = None if answer.error is None else storable_text(answer.error)
     if isinstance(answer, Completion):
-        return replace(answer, text=storable_text(answer.text), error=error)
+        text, reasoning = storable_text(answer.text), storable_text(answer.reasoning)
+        return replace(answer, text=text, error=error, reasoning=reasoning)
     if error is None and not all(map(math.isfinite, answer.logprobs)):
         return OptionScores.failed("The model returned a log-probability that is not a finite number.", answer.usage)
     return replace(answer, logprobs=tuple(map(float, answer.logprobs)), error=error)
@@ -159,6 +160,7 @@ def answer_columns(answer: Answer) -> dict[str, Any]:
     columns: dict[str, Any] = {
         "text": None,
         "logprobs": None,
+        "reasoning": None,
         "outcome": "error",
         "error": answer.error,
         "prompt_tokens": answer.usage.prompt_tokens,
@@ -170,7 +172,7 @@ def answer_columns(answer: Answer) -> dict[str, Any]:
     if answer.error is not None:
         return columns
     if isinstance(answer, Completion):
-        return columns | {"text": answer.text, "outcome": answer.finish_reason}
+        return columns | {"text": answer.text, "reasoning": answer.reasoning or None, "outcome": answer.finish_reason}
     return columns | {"logprobs": json.dumps(answer.logprobs, allow_nan=False), "outcome": answer.method}
 
 
@@ -178,7 +180,7 @@ def answer_from_row(kind: Kind, row: Mapping[str, Any]) -> Answer:
     """Rebuild an answer without error from its row."""
     usage = Usage(row["prompt_tokens"], row["completion_tokens"], row["attempts"], row["cost"], row["reasoning_tokens"])
     if kind == "generate":
-        return Completion(row["text"], cast(FinishReason, row["outcome"]), usage)
+        return Completion(row["text"], cast(FinishReason, row["outcome"]), usage, reasoning=row["reasoning"] or "")
     return OptionScores(tuple(json.loads(row["logprobs"])), cast(ScoringMethod, row["outcome"]), usage)
 
 

@@ -95,6 +95,7 @@ answers = Table(
     Column("prompt_tokens", BigInteger, nullable=False),
     Column("completion_tokens", BigInteger, nullable=False),
     Column("reasoning_tokens", BigInteger, nullable=False, server_default="0"),
+    Column("reasoning", Text),
     Column("attempts", Integer, nullable=False),
     Column("cost", Float),
     Index("answers_by_request", "request"),

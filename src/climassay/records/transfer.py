@@ -270,8 +270,8 @@ def _answers_there(
 
 
 def _row(answer: RecordedAnswer, number: int) -> dict[str, Any]:
-    names = ("run", "text", "outcome", "error", "prompt_tokens", "completion_tokens", "reasoning_tokens", "attempts")
-    return {name: getattr(answer, name) for name in (*names, "cost")} | {
+    names = ("run", "text", "reasoning", "outcome", "error", "prompt_tokens", "completion_tokens", "reasoning_tokens")
+    return {name: getattr(answer, name) for name in (*names, "attempts", "cost")} | {
         "id": number,
         "request": bytes.fromhex(answer.key),
         "answered_at": _moment(answer),

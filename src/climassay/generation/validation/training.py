@@ -49,7 +49,7 @@ from climassay.learning import (
 from climassay.learning.calibration import cross_fitted
 from climassay.learning.splits import FOLDS, held_out, split_groups, splits_of
 from climassay.models.contract import OptionScorer
-from climassay.models.openai.client import effective_messages
+from climassay.models.openai.client import chat_messages
 from climassay.models.openai.finetuning import FineTuningState, fine_tune, write_state
 from climassay.prompts import Prompt
 from climassay.tuning import ChatData, ChatExample, TuningConfig
@@ -220,7 +220,7 @@ def api_examples(labelled: Sequence[LabelledDraft], prompt: Prompt, subject: Sub
     """The same as JSON Lines for a fine-tuning job, messages as the client of that API sends them."""
     lines = []
     for example in chat_examples(labelled, prompt, subject):
-        messages = effective_messages(example.messages, example.assistant_prefix)
+        messages = chat_messages(example.messages)
         answer = {"role": "assistant", "content": example.answer.strip()}
         lines.append(json.dumps({"messages": [*messages, answer]}, ensure_ascii=False))
     return ("\n".join(lines) + "\n").encode()

@@ -50,9 +50,13 @@ SPELLINGS: Mapping[str, tuple[str, ...]] = {
     "reasoning_effort": ("reasoning_effort", "reasoning effort", "reasoning", "thinking"),
     "stream": ("stream", "streaming"),
     "stream_options": ("stream_options", "streamOptions", "include_usage"),
+    "continue_final_message": ("continue_final_message",),
+    "add_generation_prompt": ("add_generation_prompt",),
 }
 """How servers name the parameters that may be refused, in the fields and words of their errors."""
-_DROPPABLE = ("seed", "temperature", "top_p", "stop", "reasoning_effort", "stream", "stream_options")
+_TURN_FLAGS = ("continue_final_message", "add_generation_prompt")
+"""Parameters with which vLLM and SGLang continue the assistant's message; others do so without, or not at all."""
+_DROPPABLE = ("seed", "temperature", "top_p", "stop", "reasoning_effort", "stream", "stream_options", *_TURN_FLAGS)
 """Parameters without which a model answers in its own way, or all at once."""
 _REFUSAL = re.compile(
     r"unsupported|not support|unknown|unrecogni[sz]ed|unexpected|not permitted|not allowed|extra|only the default|"
@@ -98,6 +102,11 @@ class Capabilities:
     """HTTP status of the refusal of log-probabilities."""
     top_logprobs: int = MOST_TOP_LOGPROBS
     """How many likely tokens it lists at a place."""
+    continues: bool | None = None
+    """Whether it goes on with an assistant's message that ends the chat."""
+    counts_cached: bool | None = None
+    """Whether it counts the tokens of a prompt that it has in its cache; known only if a prompt was seen to come up
+    short."""
     schema: SchemaSupport | None = None
     refused_schemas: tuple[str, ...] = ()
     """Digests of schemas that were refused for themselves."""
@@ -225,6 +234,8 @@ class LearnedCapabilities:
                 self._learn(allowance=allowance)
                 return True
         new = (names & {*_DROPPABLE, limit_name} & sent.keys()) - tried
+        if not new.isdisjoint(_TURN_FLAGS):
+            new |= sent.keys() & set(_TURN_FLAGS)  # neither makes sense without the other
         tried |= new
         return bool(new)
 
@@ -248,7 +259,7 @@ class LearnedCapabilities:
             self._contradictions.pop(name, None)
         refused = set(tried) & set(_DROPPABLE) - set(known.dropped)
         if dropped := {name for name in refused if self._believed(name, name in known.taken)}:
-            for name in sorted(dropped):
+            for name in sorted(dropped - set(_TURN_FLAGS)):
                 self.fallbacks[name] += 1
                 log.warning("The server does not accept the parameter %s; it is left out from now on.", name)
             changes["dropped"] = tuple(sorted({*known.dropped, *dropped}))
@@ -305,6 +316,17 @@ class LearnedCapabilities:
             return
         if (self.known.logprobs, self.known.logprobs_status) != (status, http_status):
             self._learn(logprobs=status, logprobs_status=http_status)
+
+    def note_continuation(self, continues: bool) -> None:
+        """Remember whether the server goes on with an assistant's message; see :data:`CONTRADICTIONS` for a change."""
+        if continues == self.known.continues:
+            self._contradictions.pop("continues", None)
+        elif self._believed("continues", self.known.continues is not None):
+            self._learn(continues=continues)
+
+    def note_cached_count(self, counted: bool) -> None:
+        """Remember whether the server counts the tokens of a prompt that it has in its cache."""
+        self._learn(counts_cached=counted)
 
     def note_schema(self, status: SchemaSupport, schema: Mapping[str, Any]) -> None:
         """Remember what became of a schema; a server that was seen to be looser stays so.

@@ -3,7 +3,10 @@
 import asyncio
 import hashlib
 import json
+import logging
 import math
+import re
+import secrets
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
@@ -24,14 +27,18 @@ from climassay.models.contract import (
     ScoresCallback,
     TextCallback,
     Usage,
+    object_schema,
 )
 from climassay.models.json_answers import NoJsonError, satisfying_json
 from climassay.models.openai.capabilities import Capabilities, LearnedCapabilities
 from climassay.models.openai.connection import Clock, Connection, Outcome, RetryPolicy, ShowText
 from climassay.models.openai.option_scores import generated_logprobs, named_option, score_options, tokens_to_distinguish
-from climassay.models.openai.replies import ErrorReply, parse_window
+from climassay.models.openai.prompt_length import is_shortened, shortened_error
+from climassay.models.openai.replies import ErrorReply, Reply, parse_window
 from climassay.models.openai.schema import response_format, schema_instruction
 from climassay.models.servers import OPENAI, Price, find_server
+
+log = logging.getLogger("climassay.models")
 
 DEFAULT_CONCURRENCY = 64
 PROTOCOL = 2
@@ -55,8 +62,12 @@ class OpenAIModel:
     host or port, and by its base URL where it has no name there. If a server changes what it serves under a name, ask
     afresh (``--no-cache``).
 
-    An ``assistant_prefix`` cannot be continued over chat completions in general, so it becomes an instruction at the
-    end of the prompt, and a completion that repeats it is shortened by it.
+    An ``assistant_prefix`` is sent as the beginning of the assistant's message where options are weighed and the server
+    goes on with such a message, which is found out once. Elsewhere it is left out (counted in :attr:`fallbacks`), and a
+    completion that repeats it is shortened by it.
+
+    An answer to a prompt of which the server reports far fewer tokens than it must have is a failure: some servers
+    shorten prompts without an error (:func:`climassay.models.openai.prompt_length.is_shortened`).
 
     Args:
         name: Name of the model at the provider, with or without the provider's name and a colon.
@@ -168,7 +179,7 @@ class OpenAIModel:
 
     def render(self, messages: Sequence[Message], assistant_prefix: str = "") -> str:
         """The messages as they are sent, as JSON; the server's chat template is not ours to see."""
-        return json.dumps(effective_messages(messages, assistant_prefix), ensure_ascii=False)
+        return json.dumps(chat_messages(messages, continued=assistant_prefix), ensure_ascii=False)
 
     def generate(
         self, requests: Sequence[GenerationRequest], *, on_result: CompletionCallback | None = None
@@ -207,10 +218,11 @@ class OpenAIModel:
     ) -> list[OptionScores]:
         """Weigh options; see :class:`climassay.models.contract.OptionScorer`.
 
-        Method ``top_logprobs``, where the server lists likely tokens: see
-        :func:`climassay.models.openai.option_scores.score_options` for what the numbers mean. Method ``generated``,
-        where it does not, or where its lists do not decide: an answer is generated, the option it names gets 0 and the
-        others -100; that order is all there is in these numbers. An answer that names no option is a failure.
+        Method ``top_logprobs``, where the server lists likely tokens and the options hold at least half of their
+        probability: see :func:`climassay.models.openai.option_scores.score_options` for what the numbers mean. Method
+        ``constrained``, where they do not and the server decodes under an enumeration of the options; method
+        ``generated``, where neither is possible: the option that the answer names gets 0 and the others -100; that
+        order is all there is in these numbers. An answer that names no option is a failure.
 
         Raises:
             ModelError: No request can succeed: nothing listens there, or the key or the model's name is wrong.
@@ -231,6 +243,11 @@ HEAD_START = 5.0
 SCHEMA_TRIES = 3
 DEFAULT_MAX_TOKENS = 4096
 """Limit of an answer where the request sets none: a safeguard against endless text, not a means of style."""
+_CONTINUED = {"continue_final_message": True, "add_generation_prompt": False}
+"""Parameters with which vLLM and SGLang go on with an assistant's message; llama.cpp does so without."""
+_SEQUENCE = "Write the numbers from one to nine in words."
+_SEQUENCE_BEGUN, _SEQUENCE_NEXT = "one, two, three, four, five,", r"\s+six\b"
+"""An answer to that which is not complete, and a pattern of its next word. A new message has no space before it."""
 
 
 class Conversation:
@@ -258,7 +275,7 @@ class Conversation:
         if request.schema is not None:
             async with self._alone("schema", lambda: self._knowledge.known.schema is None):
                 return await self._complete_schema(request, request.schema)
-        messages = effective_messages(request.messages, request.assistant_prefix)
+        messages = self._unprefixed(request)
         async with self._alone("text", lambda: not self._knowledge.known.taken):
             payload = {"messages": messages, **self._parameters(request.sampling)}
             if show is None:
@@ -271,7 +288,8 @@ class Conversation:
         if outcome.reply.withheld is not None:
             return Completion.failed(outcome.reply.withheld, usage)
         text, stopped = answer_in(outcome.reply.text, request)
-        return Completion(text, "stop" if stopped else outcome.reply.finish_reason, usage)
+        reason = "stop" if stopped else outcome.reply.finish_reason
+        return Completion(text, reason, usage, reasoning=outcome.reply.thoughts)
 
     async def weigh(self, request: OptionRequest) -> OptionScores:
         """Weigh the options of a request."""
@@ -282,7 +300,7 @@ class Conversation:
             # The first token of a model that thinks is the first of its thoughts.
             if known.logprobs is None or (known.logprobs == "given" and not known.thinks):
                 return await self._weigh_by_logprobs(request)
-        return await self._weigh_by_generating(request, Usage())
+        return await self._weigh_by_naming(request, Usage())
 
     @asynccontextmanager
     async def _alone(self, kind: str, unknown: Callable[[], bool]) -> AsyncIterator[None]:
@@ -315,6 +333,7 @@ class Conversation:
         problem = ""
         refusal: ErrorReply | None = None
         tries = 0
+        knowledge.fallbacks.update(["assistant_prefix"] if request.assistant_prefix else [])
         while tries < SCHEMA_TRIES:
             offered = refusal is None and knowledge.known.offers_schema(schema)
             stated = not offered or knowledge.known.schema == "loose" or bool(problem)
@@ -322,7 +341,7 @@ class Conversation:
                 knowledge.fallbacks["json_schema"] += 1
             addition = schema_instruction(schema, problem or None) if stated else ""
             payload = {
-                "messages": effective_messages(request.messages, request.assistant_prefix, addition),
+                "messages": chat_messages(request.messages, addition),
                 **self._parameters(sampling),
                 **({"response_format": response_format(schema)} if offered else {}),
             }
@@ -357,26 +376,32 @@ class Conversation:
                 knowledge.note_schema("strict", schema)
             if result not in reply.text:
                 knowledge.fallbacks["json repaired"] += 1
-            return Completion(result, reply.finish_reason, usage)
+            return Completion(result, reply.finish_reason, usage, reasoning=reply.thoughts)
         return Completion.failed(f"No answer in {SCHEMA_TRIES} satisfied the schema: {problem}", usage)
 
     async def _weigh_by_logprobs(self, request: OptionRequest) -> OptionScores:
         """Scores from the likely tokens at the place of the answer, where they are to be had and decide."""
-        knowledge = self._knowledge
-        payload = {
-            "messages": effective_messages(request.messages, request.assistant_prefix),
-            "max_tokens": tokens_to_distinguish(request.options),
-            "temperature": 0.0,
-            "logprobs": True,
-            "top_logprobs": knowledge.known.top_logprobs,
-        }
-        outcome, usage = await self._ask(payload, thoughts=False)
+        knowledge, usage = self._knowledge, Usage()
+        is_known = knowledge.known.logprobs == "given"
+        continues = False
+        if is_known:
+            continues, usage = await self._learn_continuation(request)
+        outcome, spent = await self._ask_logprobs(request, continued=continues)
+        usage += spent
         reply = outcome.reply
         missing = outcome.refusal is not None if reply is None else not reply.positions and reply.withheld is None
-        if knowledge.known.logprobs == "given" and missing:
+        if is_known and missing:
             knowledge.fallbacks["logprobs asked again"] += 1
-            outcome, spent = await self._ask(payload, thoughts=False)
+            outcome, spent = await self._ask_logprobs(request, continued=False)
             usage += spent
+            if continues and outcome.reply is not None and outcome.reply.positions:
+                knowledge.note_continuation(False)
+        elif not is_known and reply is not None and reply.positions and not knowledge.known.thinks:
+            continues, spent = await self._learn_continuation(request)
+            usage += spent
+            if continues:
+                outcome, spent = await self._ask_logprobs(request, continued=True)
+                usage += spent
         if outcome.reply is not None:
             if outcome.reply.positions or outcome.reply.withheld is None:
                 knowledge.note_logprobs("given" if outcome.reply.positions else "ignored")
@@ -385,32 +410,90 @@ class Conversation:
                 return OptionScores(scores, "top_logprobs", usage)
         elif outcome.refusal is None:
             return OptionScores.failed(str(outcome.error), usage)
-        named = await self._weigh_by_generating(request, usage)
+        named = await self._weigh_by_naming(request, usage)
         if outcome.refusal is not None and named.error is None:
             # Only now is it certain that the log-probabilities were refused and not the prompt.
             knowledge.note_logprobs("refused", outcome.status)
         return named
 
-    async def _weigh_by_generating(self, request: OptionRequest, usage: Usage) -> OptionScores:
-        """The option that a generated answer names."""
-        self._knowledge.fallbacks["logprobs"] += 1
-        messages = effective_messages(request.messages, request.assistant_prefix)
-        outcome, spent = await self._ask({"messages": messages, **self._parameters(Sampling(max_tokens=None))})
-        usage += spent
+    async def _learn_continuation(self, request: OptionRequest) -> tuple[bool, Usage]:
+        """Find out whether the server goes on with an assistant's message, if the request begins one.
+
+        A message that ends in the middle of a sequence is sent. A server that goes on with it generates what comes
+        next, or sends the whole of it back, which is longer than the limit allows a new message to be.
+
+        Returns:
+            Whether the request's beginning of an answer is sent as such, and the usage of finding out.
+        """
+        knowledge, usage = self._knowledge, Usage()
+        if not request.assistant_prefix:
+            return False, usage
+        async with self._alone("continuation", lambda: knowledge.known.continues is None):
+            if knowledge.known.continues is None:
+                messages = chat_messages((Message("user", _SEQUENCE),), continued=_SEQUENCE_BEGUN)
+                payload = {"messages": messages, "max_tokens": 4, "temperature": 0.0, **_CONTINUED}
+                outcome, usage = await self._ask(payload, thoughts=False)
+                if outcome.reply is not None:
+                    text = outcome.reply.text
+                    knowledge.note_continuation(
+                        text.startswith(_SEQUENCE_BEGUN) or re.match(_SEQUENCE_NEXT, text) is not None
+                    )
+                elif outcome.refusal is not None:
+                    knowledge.note_continuation(False)
+        return bool(knowledge.known.continues), usage
+
+    async def _ask_logprobs(self, request: OptionRequest, *, continued: bool) -> tuple[Outcome, Usage]:
+        """Ask for the likely tokens at the place of the answer, after the request's beginning of it if continued."""
+        prefix = request.assistant_prefix if continued else ""
+        payload = {
+            "messages": chat_messages(request.messages, continued=prefix) if prefix else self._unprefixed(request),
+            **(_CONTINUED if prefix else {}),
+            "max_tokens": tokens_to_distinguish(request.options),
+            "temperature": 0.0,
+            "logprobs": True,
+            "top_logprobs": self._knowledge.known.top_logprobs,
+        }
+        return await self._ask(payload, thoughts=False)
+
+    async def _weigh_by_naming(self, request: OptionRequest, usage: Usage) -> OptionScores:
+        """The option that an answer names: one decoded under an enumeration of the options, else a free one."""
+        knowledge = self._knowledge
+        knowledge.fallbacks["logprobs"] += 1
+        labels = [option.strip() for option in request.options]
+        schema = object_schema({"answer": {"enum": labels}})
+        payload = {"messages": self._unprefixed(request), **self._parameters(Sampling(max_tokens=None))}
+        outcome, refusal = Outcome(0), None
+        if request.enumerable and len(set(labels)) == len(labels):
+            async with self._alone("schema", lambda: knowledge.known.schema is None):
+                if knowledge.known.schema in (None, "strict") and knowledge.known.offers_schema(schema):
+                    outcome, spent = await self._ask({**payload, "response_format": response_format(schema)})
+                    usage, refusal = usage + spent, outcome.refusal
+                    if outcome.reply is None and refusal is None:
+                        return OptionScores.failed(str(outcome.error), usage)
+                    if outcome.reply is not None and outcome.reply.withheld is None:
+                        try:
+                            answer = json.loads(satisfying_json(outcome.reply.text, schema))["answer"]
+                        except NoJsonError:
+                            if outcome.reply.finish_reason != "length":
+                                knowledge.note_schema("ignored", schema)  # and the text is a free answer
+                        except ValueError:
+                            knowledge.note_schema("loose", schema)
+                            outcome = Outcome(0)
+                        else:
+                            knowledge.note_schema("strict", schema)
+                            scores = generated_logprobs(labels.index(answer), request.options)
+                            return OptionScores(scores, "constrained", usage)
         if outcome.reply is None:
-            return OptionScores.failed(str(outcome.error), usage)
-        if outcome.reply.withheld is not None:
-            return OptionScores.failed(outcome.reply.withheld, usage)
-        text = without_prefix(outcome.reply.text, request.assistant_prefix)
-        chosen = named_option(text, request.options, request.assistant_prefix)
-        if chosen is None:
-            said = " ".join(text.split())
-            said = said if len(said) <= 120 else said[:120] + "…"
-            why = f"The generated answer names none of the options, or several: {said!r}."
-            if outcome.reply.finish_reason == "length":
-                why = f"The answer was cut off before it named an option (--max-output-tokens allows more): {said!r}."
-            return OptionScores((), "generated", usage, why)
-        return OptionScores(generated_logprobs(chosen, request.options), "generated", usage)
+            outcome, spent = await self._ask(payload)
+            usage += spent
+            if refusal is not None and outcome.reply is not None:
+                knowledge.note_refused_schema(schema, refusal)
+        return named_scores(outcome, request, usage)
+
+    def _unprefixed(self, request: OptionRequest | GenerationRequest) -> list[dict[str, str]]:
+        """The messages of a request without its beginning of the answer; that this is left out is counted."""
+        self._knowledge.fallbacks.update(["assistant_prefix"] if request.assistant_prefix else [])
+        return chat_messages(request.messages)
 
     def _parameters(self, sampling: Sampling) -> dict[str, Any]:
         """The parameters that decide how tokens are drawn; what equals every server's default is left out."""
@@ -426,6 +509,32 @@ class Conversation:
         if self._reasoning_effort is not None:
             parameters["reasoning_effort"] = self._reasoning_effort
         return parameters
+
+    async def _is_shortened(self, messages: Sequence[Mapping[str, str]], reply: Reply) -> bool:
+        """Check whether the server has left out a part of a prompt, which some do without an error.
+
+        A server that counts only what it does not have in its cache reports few tokens as well. The two are told apart
+        once, by sending the prompt with another beginning, which no cache has.
+        """
+        knowledge = self._knowledge
+        if not is_shortened(messages, reply.read_tokens):
+            return False
+        async with self._alone("prompt length", lambda: knowledge.known.counts_cached is None):
+            if knowledge.known.counts_cached is None:
+                first, *others = messages
+                marked = {**first, "content": f"[{secrets.token_hex(8)}]\n{first['content']}"}
+                payload = {"model": self._model, "messages": [marked, *others], "max_tokens": 1}
+                outcome = await self._connection.ask(knowledge.adapt(payload, thoughts=False))
+                if outcome.reply is None:
+                    return False
+                counted = is_shortened(messages, outcome.reply.read_tokens)
+                knowledge.note_cached_count(counted)
+                if counted:
+                    log.warning("%s", shortened_error(messages, reply))
+        if not knowledge.known.counts_cached:
+            return False
+        knowledge.fallbacks["shortened prompt"] += 1
+        return True
 
     async def _ask(
         self, payload: dict[str, Any], *, thoughts: bool = True, show: ShowText | None = None
@@ -463,6 +572,8 @@ class Conversation:
                     knowledge.note_uncounted_stream()
                 if again and show is not None:
                     show("")
+                if not again and await self._is_shortened(payload["messages"], reply):
+                    return Outcome(outcome.attempts, error=shortened_error(payload["messages"], reply)), usage
             elif refusal is None:
                 return outcome, usage
             else:
@@ -476,23 +587,38 @@ class Conversation:
                 return outcome, usage
 
 
-def effective_messages(messages: Sequence[Message], assistant_prefix: str, addition: str = "") -> list[dict[str, str]]:
-    """The messages as they are sent: the start of the answer becomes an instruction, and so does an ``addition``.
+def chat_messages(messages: Sequence[Message], addition: str = "", *, continued: str = "") -> list[dict[str, str]]:
+    """Build the messages as they are sent.
 
-    Instructions appear at the end of the last message where that is the user's, else in a message of their own.
+    Args:
+        messages: The chat.
+        addition: An instruction, put at the end of the last message if that is the user's, else in one of its own.
+        continued: The beginning of the assistant's answer, put into a message at the end.
     """
     sent = [{"role": message.role, "content": message.content} for message in messages]
-    instructions = [addition] if addition else []
-    if assistant_prefix:
-        start = f'Your answer already begins with "{assistant_prefix.strip()}"; write only what follows it.'
-        instructions.append(start)
-    if not instructions:
-        return sent
-    if sent and sent[-1]["role"] == "user":
-        sent[-1]["content"] = "\n\n".join([sent[-1]["content"], *instructions])
-    else:
-        sent.append({"role": "user", "content": "\n\n".join(instructions)})
-    return sent
+    if addition and sent and sent[-1]["role"] == "user":
+        sent[-1]["content"] = f"{sent[-1]['content']}\n\n{addition}"
+    elif addition:
+        sent.append({"role": "user", "content": addition})
+    return [*sent, {"role": "assistant", "content": continued}] if continued else sent
+
+
+def named_scores(outcome: Outcome, request: OptionRequest, usage: Usage) -> OptionScores:
+    """Read the option that a freely generated answer names; an answer that names none is a failure."""
+    if outcome.reply is None:
+        return OptionScores.failed(str(outcome.error), usage)
+    if outcome.reply.withheld is not None:
+        return OptionScores.failed(outcome.reply.withheld, usage)
+    text = without_prefix(outcome.reply.text, request.assistant_prefix)
+    chosen = named_option(text, request.options, request.assistant_prefix)
+    if chosen is not None:
+        return OptionScores(generated_logprobs(chosen, request.options), "generated", usage)
+    said = " ".join(text.split())
+    said = said if len(said) <= 120 else said[:120] + "…"
+    why = f"The generated answer names none of the options, or several: {said!r}."
+    if outcome.reply.finish_reason == "length":
+        why = f"The answer was cut off before it named an option (--max-output-tokens allows more): {said!r}."
+    return OptionScores((), "generated", usage, why)
 
 
 def answer_in(text: str, request: GenerationRequest) -> tuple[str, bool]:

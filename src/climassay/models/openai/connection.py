@@ -187,8 +187,19 @@ class AdaptiveLimit:
 
 OVERLOADED = frozenset({429, 503, 529})
 RETRYABLE = frozenset({408, 409, 425, 429})
-HOPELESS = ("insufficient_quota", "billing")
-"""Words in a 429 that no waiting cures."""
+PAYMENT_REQUIRED = 402
+USED_UP = frozenset(
+    # OpenAI, which also has them with the type insufficient_quota; Azure, DashScope and Perplexity take over the latter
+    {"insufficient_quota", "credit_balance_exhausted", "organization_spend_limit_exceeded", "billing_not_active"}
+    | {"project_spend_limit_exceeded", "organization_usage_limit_exceeded", "billing_hard_limit_reached"}
+    | {"account_deactivated", "access_terminated"}
+    # Anthropic, Groq, Moonshot, DashScope, Volcengine, LiteLLM's and One API's gateways, and others
+    | {"billing_error", "blocked_api_access", "exceeded_current_quota_error", "arrearage", "accountoverdueerror"}
+    | {"budget_exceeded", "insufficient_user_quota", "insufficient_credits", "insufficient_balance"}
+    | {"payment_required", "spend_limit_exceeded"}
+)
+"""Codes and types of errors that no waiting cures: the account has no credit left, or has reached its spend limit."""
+RESUME = "What has been answered is stored: once the account has credit, the same command asks for the rest."
 HOPELESS_STATUS = {
     401: "{key_note}",
     403: "{key_note} The model may not be open to it.",
@@ -202,6 +213,10 @@ NO_SUCH_MODEL = re.compile(
 )
 KEY_REPEATED = "The server's answer repeats the API key, so it is not kept."
 REFUSED_ATTEMPTS = 3
+UNUSABLE_ATTEMPTS = 5
+"""Answers under status 200 that are none or not complete, after which a request is given up."""
+LONG_WAIT = 1.0
+"""Seconds from which on a wait that an overloaded server states does not count as a failed attempt."""
 CANCEL_SECONDS = 10.0
 READ_SECONDS = 5.0
 WAKE_SECONDS = 0.5
@@ -249,8 +264,13 @@ class Attempt:
     retryable: bool = False
     overloaded: bool = False
     retry_after: float | None = None
+    """Seconds that the server asks to wait."""
+    used_up: bool = False
+    """The account behind the key pays for no more requests."""
     refused: bool = False
     """There was not even a connection."""
+    is_unusable: bool = False
+    """An answer came under status 200 that is none or is not complete; it may have to be paid for all the same."""
     broke_off: bool = False
     """A stream began and did not become an answer."""
     refusal: ErrorReply | None = field(default=None, repr=False)
@@ -345,7 +365,7 @@ class Connection:
         show = show if "stream" in payload else None
         policy, clock = self._policy, self._clock
         started: float | None = None
-        attempts = 0
+        attempts = failures = unusable = 0
         error = ""
         while True:
             slot = await self.limit.acquire(self._time_left(started))
@@ -378,12 +398,17 @@ class Connection:
             if not attempt.retryable:
                 refusal = attempt.refusal if attempt.status in REFUSAL_STATUSES else None
                 return Outcome(attempts, error=error, status=attempt.status, refusal=refusal)
-            if attempts >= policy.max_attempts:
+            wait = attempt.retry_after or 0.0
+            # A rate limit that says when it ends may have to be waited for again and again, until the deadline.
+            failures += int(not attempt.overloaded or wait < LONG_WAIT)
+            unusable += int(attempt.is_unusable)
+            if failures >= policy.max_attempts or unusable >= UNUSABLE_ATTEMPTS:
                 return Outcome(attempts, error=f"No answer after {_counted(attempts)}; the last one: {error}")
-            if attempt.retry_after:
-                self.limit.pause(attempt.retry_after)
+            backoff = policy.backoff(failures, clock)
+            if wait:
+                self.limit.pause(max(wait, backoff) if wait < LONG_WAIT else wait)
             else:
-                await clock.sleep(policy.backoff(attempts, clock))
+                await clock.sleep(backoff)
 
     async def read(self, address: str) -> bytes:
         """What lies at an address of the server; nothing where that cannot be read, for it is never needed."""
@@ -519,7 +544,18 @@ class Connection:
             error = self._server.without_key(f"The connection to {self._server.base_url} failed: {reason}.")
             return Attempt(error=error, retryable=True, refused=refused, broke_off=stream is not None)
         except BadReplyError as problem:
-            return Attempt(error=self._server.without_key(str(problem)), retryable=True, broke_off=stream is not None)
+            error, refusal = self._server.without_key(str(problem)), problem.refusal
+            if refusal is None:
+                return Attempt(error=error, retryable=True, is_unusable=True, broke_off=stream is not None)
+            return Attempt(
+                error=error,
+                retryable=True,
+                is_unusable=refusal.status not in OVERLOADED,
+                overloaded=refusal.status in OVERLOADED,
+                retry_after=refusal.wait,
+                used_up=_is_used_up(refusal.status, refusal),
+                broke_off=stream is not None,
+            )
         # A server may also spread it over the parts of its answer.
         repeated = shown != content or self._server.without_key(reply.text) != reply.text
         return Attempt(error=KEY_REPEATED, broke_off=stream is not None) if repeated else Attempt(reply)
@@ -554,19 +590,22 @@ class Connection:
             message = f"it sends requests on to {headers['location']}, which is not followed: name that address"
         error = self._server.without_key(f"The server answered {status}: {message}")
         error += "" if error.endswith((".", "!", "?")) else "."
+        refusal, overloaded = parse_error_reply(response.content), status in OVERLOADED
+        used_up = _is_used_up(status, refusal)
         should_retry = headers.get("x-should-retry")
-        hopeless = status == 429 and any(word in response.text for word in HOPELESS)
-        retryable = (status in RETRYABLE or (status >= 500 and status != NOT_IMPLEMENTED)) and not hopeless
+        retryable = (status in RETRYABLE or (status >= 500 and status != NOT_IMPLEMENTED)) and not used_up
         retryable = should_retry == "true" if should_retry in ("true", "false") else retryable
         after = parse_retry_after(headers.get("retry-after"), headers.get("retry-after-ms"), self._clock.wall())
-        refusal, overloaded = parse_error_reply(response.content), status in OVERLOADED
-        return Attempt(None, error, status, retryable, overloaded, after if retryable else None, refusal=refusal)
+        after = (refusal.wait if after is None else after) if retryable else None
+        return Attempt(None, error, status, retryable, overloaded, after, used_up, refusal=refusal)
 
     def _raise_if_hopeless(self, attempt: Attempt, attempts: int, payload: Mapping[str, Any]) -> None:
         """End everything where no request can succeed, instead of failing one after the other.
 
         A refusal of one parameter is not one of these cases: the request may do without it.
         """
+        if attempt.used_up:
+            raise ModelError(f"{attempt.error} {RESUME}")
         if self._proven:
             return
         if attempt.status in HOPELESS_STATUS and attempt.refusal is not None:
@@ -608,6 +647,11 @@ class Connection:
             ),
         )
         return self._client
+
+
+def _is_used_up(status: int | None, refusal: ErrorReply) -> bool:
+    """Check whether the server refuses because of the account's credit or spend limit, by its status and codes."""
+    return status == PAYMENT_REQUIRED or bool(refusal.codes & USED_UP)
 
 
 def _next(results: "queue.SimpleQueue[I]", work: "concurrent.futures.Future[None]") -> I | KeyboardInterrupt:

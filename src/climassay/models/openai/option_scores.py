@@ -10,6 +10,7 @@ from collections.abc import Collection, Sequence
 from itertools import pairwise, takewhile
 from typing import NamedTuple
 
+from climassay.models.contract import MIN_OPTION_MASS
 from climassay.models.openai.replies import Position, TopLogprob
 from climassay.questions import TYPES
 
@@ -51,8 +52,9 @@ def score_options(options: Sequence[str], positions: Sequence[Position]) -> tupl
         positions: The generated tokens with their lists, the first one at the place of the answer.
 
     Returns:
-        Natural logarithms, one for each option; None where the lists do not decide: no option is listed at all, or
-        options that share their beginning do not part on the generated text.
+        Natural logarithms, one for each option; None where the lists do not decide: the options hold less than half of
+        the probability (:data:`~climassay.models.contract.MIN_OPTION_MASS`), so that the model would rather write
+        something else, or options that share their beginning do not part on the generated text.
 
     Example:
         Listed are "b" 0.5, " b" 0.2, "a" 0.2, "The" 0.05. Options a, b, c get log 0.2, log 0.7 and log 0.05: what the
@@ -77,7 +79,8 @@ def score_options(options: Sequence[str], positions: Sequence[Position]) -> tupl
         if len(shared) < 2:
             break
         walk = Walk(following, walk.logprob + position.chosen.logprob, shared)
-    if len(floors) < len(options) or not any(shares.values()):
+    mass = math.fsum(math.exp(logprob) for listed in shares.values() for logprob in listed)
+    if len(floors) < len(options) or mass < MIN_OPTION_MASS:
         return None
     results = []
     for index in range(len(options)):
@@ -99,7 +102,6 @@ def named_option(text: str, options: Sequence[str], prefix: str = "") -> int | N
     for kind in TYPES.values():
         if kind.options and labels == tuple(map(str.casefold, kind.labels(options))):
             return kind.choice(text, len(options))
-    text = re.sub(r"<think>.*?</think>", "", text, flags=re.DOTALL)
     exact = [index for index, label in enumerate(labels) if _bare(text).casefold() == label]
     if len(exact) == 1:
         return exact[0]

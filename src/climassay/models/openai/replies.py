@@ -3,15 +3,28 @@
 import json
 import math
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from climassay.models.contract import FinishReason
+from climassay.models.openai.thoughts import separate_thoughts
 
 MOST_TOKENS = 2**53
 """A server that reports more tokens than this reports nonsense, which no database need hold."""
-REASONING_FIELDS = ("reasoning_content", "reasoning")
-"""Fields of a message in which servers (vLLM, DeepSeek, OpenRouter) send what was thought before the answer."""
+REASONING_FIELDS = ("reasoning_content", "reasoning", "thinking")
+"""Fields of a message in which servers (vLLM, DeepSeek, OpenRouter, Ollama) send what was thought before the answer."""
+FINISHED = frozenset(
+    {"stop", "eos", "eos_token", "end_turn", "stop_sequence", "complete", "tool_calls", "tool_use", "function_call"}
+)
+"""Finish reasons of answers that are complete, in the words of OpenAI, Together, TGI, Anthropic and Cohere."""
+CUT_OFF = frozenset({"length", "max_tokens", "model_length", "token_limit", "model_context_window_exceeded"})
+"""Finish reasons of answers that a limit has cut off (OpenAI, Gemini, Mistral, watsonx, Zhipu)."""
+WITHHELD = frozenset(
+    {"content_filter", "content_filtered", "safety", "sensitive", "refusal", "recitation", "prohibited_content"}
+    | {"blocklist", "spii", "guardrail_intervened", "error_toxic"}
+)
+"""Finish reasons of answers that a filter has withheld (OpenAI, Gemini, Zhipu, Anthropic, Bedrock, Cohere)."""
 WINDOW_FIELDS = ("max_model_len", "context_length", "context_window", "max_context_length")
 """Where entries in a server's list of models have the context window."""
 _UNSEEN = 16
@@ -20,7 +33,15 @@ _LEVELS = 6
 
 
 class BadReplyError(Exception):
-    """The server's answer is not a chat completion; the message is one sentence."""
+    """The server's answer is not a complete chat completion; the message is one sentence.
+
+    Attributes:
+        refusal: The error that the server states under status 200; None if it states none.
+    """
+
+    def __init__(self, message: str, refusal: "ErrorReply | None" = None) -> None:
+        super().__init__(message)
+        self.refusal = refusal
 
 
 class TopLogprob(NamedTuple):
@@ -43,6 +64,7 @@ class Reply:
     """One chat completion."""
 
     text: str
+    """The answer, without what the model thought aloud in it."""
     finish_reason: FinishReason
     prompt_tokens: int
     completion_tokens: int
@@ -53,6 +75,11 @@ class Reply:
     """Empty where the server gives no log-probabilities."""
     withheld: str | None = None
     """Why there is no text, in the server's words (content filter, refusal)."""
+    thoughts: str = ""
+    """What the model thought before it answered, as far as the server sends it."""
+    read_tokens: int = 0
+    """Maximum number of prompt tokens that the model can have read: those reported, and those that are reported beside
+    them as cached; 0 if the server reports none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +92,15 @@ class ErrorReply:
     """The parameter that the server names as its reason, as it writes it; empty where it names none."""
     code: str = ""
     """The server's words for the kind of error, for example ``unsupported_parameter``; empty where it has none."""
+    status: int | None = None
+    """The HTTP status that the body states, as gateways do under status 200."""
+    wait: float | None = None
+    """Seconds to wait before the next attempt, if the body states them."""
+
+    @property
+    def codes(self) -> frozenset[str]:
+        """The server's words for the kind of error, in lower case."""
+        return frozenset(self.code.lower().split())
 
 
 def parse_reply(body: bytes) -> Reply:
@@ -94,13 +130,14 @@ class StreamedReply:
         self._rest = b""
         self._message: dict[str, str] = {}
         self._finish: Any = None
+        self._error: Any = None
         self._usage: Any = None
         self.done = False
 
     @property
     def text(self) -> str:
         """The answer so far, without what was thought before it."""
-        return _without_thoughts(self._message.get("content", ""))[0]
+        return separate_thoughts(self._message.get("content", "")).answer
 
     def add(self, received: bytes) -> None:
         """Take in what has arrived, wherever it was cut.
@@ -124,7 +161,7 @@ class StreamedReply:
         self.add(b"\n")
         if not self.done and self._finish is None:
             raise BadReplyError("The server's answer broke off before it was complete.")
-        choice = {"message": self._message, "finish_reason": self._finish}
+        choice = {"message": self._message, "finish_reason": self._finish, "error": self._error}
         return _read_reply({"choices": [choice], "usage": self._usage})
 
     def _take(self, data: bytes) -> None:
@@ -141,35 +178,67 @@ class StreamedReply:
             delta, finish = choices[0].get("delta") or {}, choices[0].get("finish_reason")
             parts = {name: delta.get(name) for name in ("content", "refusal", *REASONING_FIELDS)}
         except (AttributeError, KeyError, TypeError):
-            raise BadReplyError(_shape_problem(event)) from None
+            raise _shape_problem(event) from None
         if event.get("error"):
-            raise BadReplyError(_shape_problem(event))
-        parts["content"] = _text_of(parts["content"])
+            raise _shape_problem(event)
+        parts["content"], thoughts = _texts_of(parts["content"])
+        parts[REASONING_FIELDS[0]] = f"{_flat_text(parts[REASONING_FIELDS[0]])}{thoughts}"
         for name, part in parts.items():
             if isinstance(part, str):
                 self._message[name] = self._message.get(name, "") + part
         self._finish = finish or self._finish
+        self._error = choices[0].get("error") or self._error
         self._usage = event.get("usage") or self._usage
 
 
 def _read_reply(data: Any) -> Reply:
     try:
         choice = data["choices"][0]
-        message = choice["message"]
+        finish = _finish_word(choice)
+        # A choice that thoughts have used up, or that a filter has withheld, may come without a message.
+        message = (choice.get("message") or {}) if finish in CUT_OFF | WITHHELD else choice["message"]
         content = message.get("content")
-        finish = choice.get("finish_reason")
     except (KeyError, IndexError, TypeError, AttributeError):
-        raise BadReplyError(_shape_problem(data)) from None
-    text, thoughts = _without_thoughts(_text_of(content))
-    thoughts += "".join(part for part in map(message.get, REASONING_FIELDS) if isinstance(part, str))
-    prompt, completion, reasoning = _token_counts(data.get("usage"), text, thoughts)
+        raise _shape_problem(data) from None
+    shown, hidden = _texts_of(content)
+    text, thoughts = separate_thoughts(shown)
+    fields = (_flat_text(message.get(name)) for name in (*REASONING_FIELDS, "reasoning_details"))
+    thoughts = "\n".join(part for part in (next(filter(None, fields), ""), hidden, thoughts) if part)
+    usage = data.get("usage")
+    prompt, completion, reasoning = _token_counts(usage, text, thoughts)
     refusal, withheld = message.get("refusal"), None
-    if finish == "content_filter":
+    if finish in WITHHELD:
         withheld = "The server's content filter withheld the answer."
     elif isinstance(refusal, str) and refusal and not content:
         withheld = f"The model refused: {refusal}"
-    reason: FinishReason = "length" if finish == "length" else "stop"
-    return Reply(text, reason, prompt, completion, reasoning, _positions(choice.get("logprobs")), withheld)
+    elif finish not in FINISHED | CUT_OFF:
+        raise _unfinished(finish, choice.get("error"))
+    return Reply(
+        text,
+        "length" if finish in CUT_OFF else "stop",
+        prompt,
+        completion,
+        reasoning,
+        _positions(choice.get("logprobs")),
+        withheld,
+        thoughts,
+        _read_tokens(usage),
+    )
+
+
+def _finish_word(choice: Any) -> str:
+    """Why the answer ended, in lower case and without details after a colon; ``stop`` for a server that never says."""
+    reason = choice.get("finish_reason", None if choice.get("error") else "stop")
+    reason = reason.get("type") if isinstance(reason, dict) else reason  # SGLang
+    return str(reason).partition(":")[0].strip().lower()
+
+
+def _unfinished(finish: str, error: Any) -> BadReplyError:
+    """Build the error of an answer that ended for a reason which is not known to be a success."""
+    refusal = parse_error_reply(json.dumps({"error": error}).encode()) if error else None
+    reason = "without a finish reason" if finish == "none" else f"with the finish reason {finish[:60]!r}"
+    why = f"The server's answer is not complete: it ended {reason}"
+    return BadReplyError(f"{why}, {refusal.message}" if refusal else f"{why}.", refusal)
 
 
 def parse_error_reply(body: bytes) -> ErrorReply:
@@ -178,9 +247,10 @@ def parse_error_reply(body: bytes) -> ErrorReply:
         data = json.loads(body)
     except (ValueError, RecursionError):
         text = body.decode("utf-8", "replace")
-        return ErrorReply(_one_line(_web_page(text) or text))
+        message = _one_line(_web_page(text) or text)
+        return ErrorReply(message, wait=parse_wait(message))
     codes: list[str] = []
-    parameter = ""
+    parameter, status, wait = "", None, None
     # The reason lies some levels down, as in {"error": {"message": {"detail": [{"loc": ["body", "seed"], ...}]}}}.
     for _ in range(_LEVELS):
         if isinstance(data, list):
@@ -196,14 +266,71 @@ def parse_error_reply(body: bytes) -> ErrorReply:
             data = data[0]
         if not isinstance(data, dict):
             break
-        codes += [data[name] for name in ("code", "type", "status") if isinstance(data.get(name), str)]
+        codes += [data[name] for name in ("code", "type", "status", "reason") if isinstance(data.get(name), str)]
+        numbers = [int(data[name]) for name in ("code", "status") if re.fullmatch("[45]\\d\\d", str(data.get(name)))]
+        status = status or next(iter(numbers), None)
+        wait = _field_wait(data) if wait is None else wait
         if isinstance(data.get("param"), str):
             parameter = data["param"]
         inner = next((data[key] for key in ("error", "message", "detail", "msg") if data.get(key)), None)
         if inner is None:
             break
+        if isinstance(inner, str) and isinstance(data.get("message"), str):
+            inner = data["message"]  # "error" is then a short name of the kind
         data = inner
-    return ErrorReply(_one_line(data if isinstance(data, str) else json.dumps(data)), parameter, " ".join(codes))
+    message = _one_line(data if isinstance(data, str) else json.dumps(data))
+    return ErrorReply(message, parameter, " ".join(codes), status, parse_wait(message) if wait is None else wait)
+
+
+_UNIT_SECONDS = {"ms": 0.001, "mil": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+_DURATION = re.compile(
+    r"(\d+(?:\.\d+)?)\s*(ms|milliseconds?|s|secs?|seconds?|m|mins?|minutes?|h|hrs?|hours?|d|days?)(?![a-z])",
+    re.IGNORECASE,
+)
+_WAIT = re.compile(
+    rf"\b(?:(?:try|retry|retrying)(?:\s+\w+){{0,3}}?\s+(?:in|after)|wait(?:\s+for)?|reset(?:s|ting)?\s+(?:in|after))\s+"
+    rf"(?:about\s+|at\s+least\s+)?((?:{_DURATION.pattern}[\s,]*(?:and\s+)?)+)",
+    re.IGNORECASE,
+)
+
+
+def parse_wait(text: str) -> float | None:
+    """Read the seconds that a sentence asks to wait.
+
+    Args:
+        text: For example ``Please try again in 1m2.5s.`` or ``Retry after 6 seconds.``
+
+    Returns:
+        Seconds; None if the text states no time with a unit.
+    """
+    stated = _WAIT.search(text)
+    return None if stated is None else parse_duration(stated[1])
+
+
+def parse_duration(text: str) -> float | None:
+    """Read a duration such as ``20s``, ``1m2.5s``, ``350ms`` or ``2 minutes`` in seconds; None if it has no unit."""
+    parts = _DURATION.findall(text)
+    if not parts:
+        return None
+    units = [unit.lower() for _, unit in parts]
+    scales = [_UNIT_SECONDS["ms" if unit.startswith(("ms", "mil")) else unit[0]] for unit in units]
+    return math.fsum(float(number) * scale for (number, _), scale in zip(parts, scales, strict=True))
+
+
+def _field_wait(data: dict[str, Any]) -> float | None:
+    """Read the seconds to wait from the fields of an error: Google's RetryInfo, and numbers named after Retry-After."""
+    details = data.get("details")
+    metadata = data.get("metadata")
+    for part in (*(details if isinstance(details, list) else ()), data, metadata):
+        if not isinstance(part, dict):
+            continue
+        if isinstance(part.get("retryDelay"), str):
+            return parse_duration(part["retryDelay"])
+        for name, scale in (("retry_after_ms", 0.001), ("retry_after", 1.0), ("retry_after_seconds", 1.0)):
+            value = part.get(name)
+            if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < MOST_TOKENS:
+                return value * scale
+    return None
 
 
 def parse_window(body: bytes, model: str) -> int | None:
@@ -243,16 +370,6 @@ def _one_line(text: str) -> str:
     return text if len(text) <= 500 else text[:500] + "…"
 
 
-def _without_thoughts(text: str) -> tuple[str, str]:
-    """An answer without what the model thought aloud before it, and that."""
-    thoughts, closed, answer = text.partition("</think>")
-    # Some templates open the thoughts in the prompt, so that only their end is in the answer.
-    if closed and "<think>" not in thoughts.lstrip().removeprefix("<think>"):
-        return answer.lstrip(), thoughts.lstrip().removeprefix("<think>")
-    opened = text.lstrip()
-    return ("", opened.removeprefix("<think>")) if not closed and opened.startswith("<think>") else (text, "")
-
-
 def _token_counts(usage: Any, text: str, thoughts: str) -> tuple[int, int, int]:
     """Tokens of prompt, of completion with thoughts, and of thoughts.
 
@@ -265,6 +382,8 @@ def _token_counts(usage: Any, text: str, thoughts: str) -> tuple[int, int, int]:
     beyond = total - prompt - completion
     if prompt and completion and beyond > 0:
         return prompt, completion + beyond, reasoning or beyond
+    if prompt and not completion:
+        completion = max(0, beyond)  # counted in the total alone
     if reasoning > completion:
         return prompt, completion + reasoning, reasoning
     if not reasoning and thoughts:
@@ -275,25 +394,64 @@ def _token_counts(usage: Any, text: str, thoughts: str) -> tuple[int, int, int]:
     return prompt, completion, reasoning
 
 
-def _shape_problem(data: Any) -> str:
+def _read_tokens(usage: Any) -> int:
+    """Count the prompt tokens reported, with those that may be reported beside them as cached.
+
+    OpenAI and vLLM include cached tokens in those of the prompt; Anthropic and gateways to it do not.
+    """
+    prompt = _count(usage, "prompt_tokens")
+    details = usage.get("prompt_tokens_details") if isinstance(usage, dict) else None
+    cached = max(_count(details, "cached_tokens"), _count(usage, "cache_read_input_tokens"))
+    written = max(_count(details, "cache_write_tokens"), _count(usage, "cache_creation_input_tokens"))
+    return prompt + cached + written if prompt else 0
+
+
+def _shape_problem(data: Any) -> BadReplyError:
+    """Build the error of an answer that is not a chat completion."""
     if isinstance(data, dict) and data.get("error"):
-        return (
-            f"The server's answer is an error under status 200: {parse_error_reply(json.dumps(data).encode()).message}"
-        )
+        refusal = parse_error_reply(json.dumps(data).encode())
+        return BadReplyError(f"The server's answer is an error under status 200: {refusal.message}", refusal)
     if isinstance(data, dict) and data.get("choices") == []:
-        return "The server's answer has no choices."
-    return "The server's answer is JSON, but not a chat completion."
+        return BadReplyError("The server's answer has no choices.")
+    return BadReplyError("The server's answer is JSON, but not a chat completion.")
 
 
-def _text_of(content: Any) -> str:
+class _Texts(NamedTuple):
+    """The texts of a message's content."""
+
+    shown: str
+    thought: str
+
+
+def _texts_of(content: Any) -> _Texts:
+    """Join the texts of a content, apart from its parts that hold thoughts (Mistral, Anthropic, Gemini)."""
     if content is None:
-        return ""
+        return _Texts("", "")
     if isinstance(content, str):
-        return content
-    if isinstance(content, list):
-        parts = [part.get("text") for part in content if isinstance(part, dict)]
-        return "".join(part for part in parts if isinstance(part, str))
-    raise BadReplyError("The server's answer has a message whose content is not a text.")
+        return _Texts(content, "")
+    if not isinstance(content, list):
+        raise BadReplyError("The server's answer has a message whose content is not a text.")
+    parts = [part for part in content if isinstance(part, dict)]
+    thinking = [bool(re.search("think|thought|reason", str(part.get("type")))) or part.get("thought") for part in parts]
+    shown = [part.get("text") for part, thought in zip(parts, thinking, strict=True) if not thought]
+    thoughts = [_flat_text(part) for part, thought in zip(parts, thinking, strict=True) if thought]
+    return _Texts("".join(text for text in shown if isinstance(text, str)), "\n".join(thoughts))
+
+
+def _flat_text(value: Any) -> str:
+    """Join the texts inside of a field or part that holds thoughts, however deep, without kinds, ids and signatures."""
+    return "".join(_texts_inside(value, _LEVELS))
+
+
+def _texts_inside(value: Any, levels: int) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif levels and isinstance(value, list):
+        for part in value:
+            yield from _texts_inside(part, levels - 1)
+    elif levels and isinstance(value, dict):
+        for name in ("text", "thinking", "reasoning", "summary", "content"):
+            yield from _texts_inside(value.get(name), levels - 1)
 
 
 def _count(usage: Any, name: str) -> int:
@@ -306,12 +464,15 @@ def _positions(logprobs: Any) -> tuple[Position, ...]:
     if not isinstance(content, list):
         return ()
     try:
-        return tuple(
-            Position(_likely(entry), tuple(_likely(other) for other in entry.get("top_logprobs") or ()))
-            for entry in content
-        )
+        return tuple(Position(_likely(entry), tuple(map(_likely, _listed(entry)))) for entry in content)
     except (KeyError, TypeError, ValueError, AttributeError):
         raise BadReplyError("The server's answer has log-probabilities that cannot be read.") from None
+
+
+def _listed(entry: Any) -> list[Any]:
+    """The likely tokens of a place; some servers map tokens to numbers, as in the older completions."""
+    top = entry.get("top_logprobs") or []
+    return [{"token": token, "logprob": logprob} for token, logprob in top.items()] if isinstance(top, dict) else top
 
 
 def _likely(entry: Any) -> TopLogprob:

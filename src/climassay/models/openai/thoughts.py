@@ -1,0 +1,173 @@
+"""Separating the thoughts that a model writes into its answer from the answer itself.
+
+Servers that know a model's format send thoughts in a field of their own; others leave them in the text, in whatever
+marks the model was trained with. The marks are recognised by their form, whatever their capitals: a pair of tags named
+after thinking, in angle or square brackets, bars or triangles (``<think>``, ``[THINK]``, ``<seed:think>``,
+``<|thinking|>``, ``<|START_THINKING|>``, ``<|begin_of_thought|>``, ``◁think▷``), Gemma's ``<|channel>thought`` and the
+channels of the harmony format. A mark that a text only mentions stays: one in quotes or in code, or in the middle of a
+sentence.
+
+References:
+    OpenAI (2025), harmony response format: messages with the channels ``analysis``, ``commentary`` and ``final``.
+"""
+
+import re
+from typing import NamedTuple
+
+_NAMES = (
+    r"(?:\w+:)?(?:think(?:ing)?|thoughts?|thought_process|reason(?:ing)?|reasoning_scratchpad|reflection|scratchpad"
+    r"|chain_of_thought|cot|analysis|inner_monologue)"
+)
+_BARRED = r"(?:thinking|think|thoughts?|reasoning)"
+_OPENERS = (
+    rf"<({_NAMES})>",
+    rf"\[({_NAMES})\]",
+    rf"◁({_NAMES})▷",
+    rf"<\|({_BARRED})\|>",
+    rf"<\|(?:start_|begin_of_)({_BARRED})\|>",
+    r"<\|channel>(thought)",
+    r"<unused94>(thought)",
+)
+_CLOSERS = (
+    r"</{}>",
+    r"\[/{}\]",
+    r"◁/{}▷",
+    r"<(?:\|/|/\|){}\|>",
+    r"<\|end_(?:of_)?{}\|>",
+    r"<channel\|>",
+    r"<unused95>",
+)
+_OPENER = re.compile("|".join(_OPENERS), re.IGNORECASE)
+_CLOSER = re.compile("|".join(closer.format(_NAMES) for closer in _CLOSERS[:5]), re.IGNORECASE)
+"""An end of thoughts whose beginning the chat template has put into the prompt."""
+_AROUND_ANSWER = re.compile(
+    r"\A\s*<\|(?:start_response|begin_of_solution)\|>|<\|(?:end_response|end_of_solution)\|>\s*\Z", re.IGNORECASE
+)
+_HARMONY = re.compile(
+    r"(?:<\|start\|>\w*)?<\|channel\|>\s*(\w+)[^<]*(?:<\|constrain\|>[^<]*)?<\|message\|>(.*?)"
+    r"(?=<\|(?:end|return|call|start|channel)\|>|\Z)(?:<\|(?:end|return|call)\|>)?",
+    re.DOTALL,
+)
+_BARE_HARMONY = re.compile(r"\A\s*analysis(?! )(.*?)assistantfinal(.*)\Z", re.DOTALL)
+"""The harmony format of a server that leaves out special tokens."""
+_FINAL = re.compile(r"<\|start\|>assistant<\|channel\|>\s*final\s*<\|message\|>")
+_SUBJECT = re.compile(r" (?:is|are|was|were|tags?|tokens?|marks?|means|begins?|opens?|starts?)\b")
+"""Words after a mark that is the subject of a sentence."""
+_WORD_BEFORE, _WORD_AFTER = re.compile(r"\w \Z"), re.compile(r" [^\W\d_A-Z]{2}")
+"""Both stand around a mark within a sentence."""
+_QUOTES = "`\"'“”‘’«»„"
+_FENCE = re.compile(r"^[ \t]*(?:```|~~~)", re.MULTILINE)
+
+
+class Separated(NamedTuple):
+    """A text in two."""
+
+    answer: str
+    thoughts: str
+
+
+def separate_thoughts(text: str) -> Separated:
+    """Separate an answer from what the model thought aloud in it.
+
+    Thoughts are: blocks at the beginning; blocks further on whose two marks each begin or fill a line, unless a colon
+    introduces them as an example; everything before an end of thoughts whose beginning was in the prompt; and
+    everything after a beginning that the text starts with and never ends. Of the harmony format, the answer is the
+    channel ``final``.
+
+    Args:
+        text: A message as a server sends it, or as much of it as has arrived.
+
+    Returns:
+        The answer without white space before it where thoughts were removed, else the text as it is; and the thoughts,
+        empty if there are none.
+    """
+    if not _may_hold_marks(text):
+        return Separated(text, "")
+    harmony = _separate_channels(text)
+    if harmony is not None:
+        return harmony
+    thoughts: list[str] = []
+    rest = text
+    while (block := _leading_block(rest)) is not None:
+        thoughts.append(block.thoughts)
+        rest = block.answer
+    if not thoughts and (end := _end_of_prompted(rest)) is not None:
+        thoughts.append(rest[: end.start()])
+        rest = rest[end.end() :]
+    rest, later = _without_later_blocks(rest)
+    thoughts += later
+    if not thoughts:
+        return Separated(text, "")
+    return Separated(_AROUND_ANSWER.sub("", rest).lstrip(), "\n".join(thought.strip() for thought in thoughts))
+
+
+def _may_hold_marks(text: str) -> bool:
+    return any(mark in text for mark in ("<", "[", "◁")) or text.lstrip().startswith("analysis")
+
+
+def _separate_channels(text: str) -> Separated | None:
+    """Separate the channels of the harmony format; None for a text in another format."""
+    if text.lstrip().startswith(("<|channel|>", "<|start|>")) and (messages := list(_HARMONY.finditer(text))):
+        final = "".join(message[2] for message in messages if message[1] == "final")
+        return Separated(final.strip(), "\n".join(message[2] for message in messages if message[1] != "final"))
+    # The template has put the beginning of the first message into the prompt.
+    if (final_mark := _FINAL.search(text)) is not None and not _is_mention(text, final_mark):
+        rest = re.split(r"<\|(?:end|return)\|>", text[final_mark.end() :])[0]
+        return Separated(rest.strip(), re.sub(r"<\|end\|>\s*\Z", "", text[: final_mark.start()]))
+    bare = _BARE_HARMONY.match(text)
+    return None if bare is None else Separated(bare[2].strip(), bare[1])
+
+
+def _leading_block(text: str) -> Separated | None:
+    """Take the block of thoughts that a text begins with; one that is never closed takes the whole text."""
+    start = text.lstrip()
+    opener = _OPENER.match(start)
+    if opener is None or _SUBJECT.match(start, opener.end()):
+        return None
+    for end in _closer_of(opener).finditer(start, opener.end()):
+        if not _is_mention(start, end):
+            return Separated(start[end.end() :], start[opener.end() : end.start()])
+    return Separated("", start[opener.end() :])
+
+
+def _closer_of(opener: re.Match[str]) -> re.Pattern[str]:
+    """The pattern of the mark that ends what an opener begins."""
+    form = next(index for index, name in enumerate(opener.groups()) if name is not None)
+    return re.compile(_CLOSERS[form].format(re.escape(opener.groups()[form])), re.IGNORECASE)
+
+
+def _end_of_prompted(text: str) -> re.Match[str] | None:
+    """Find the end of thoughts that were begun in the prompt: a mark that has no beginning in the text."""
+    ends = [end for end in _CLOSER.finditer(text) if not _is_mention(text, end)]
+    if not ends or (_WORD_BEFORE.search(text[: ends[0].start()]) and _WORD_AFTER.match(text, ends[0].end())):
+        return None
+    if any(opener.start() < ends[0].start() for opener in _OPENER.finditer(text)):
+        return None
+    return ends[0]
+
+
+def _without_later_blocks(text: str) -> tuple[str, list[str]]:
+    """Take out the blocks that begin on a line of their own after the answer has begun."""
+    thoughts: list[str] = []
+    position = 0
+    while (opener := _OPENER.search(text, position)) is not None:
+        position = opener.end()
+        before = text[: opener.start()]
+        begins_line = not before.rpartition("\n")[2].strip()
+        if not begins_line or before.rstrip().endswith(":") or _is_mention(text, opener):
+            continue
+        end = _closer_of(opener).search(text, opener.end())
+        if end is None or _is_mention(text, end) or text[end.end() :].partition("\n")[0].strip():
+            continue
+        thoughts.append(text[opener.end() : end.start()])
+        text, position = before + text[end.end() :].lstrip("\n"), opener.start()
+    return text, thoughts
+
+
+def _is_mention(text: str, mark: re.Match[str]) -> bool:
+    """Check whether a mark is quoted or part of code: the text is about it."""
+    before, after = text[: mark.start()], text[mark.end() :]
+    quoted = before[-1:] in _QUOTES and before[-1:] != "" and after[:1] in _QUOTES and after[:1] != ""
+    in_code_span = before.rpartition("\n")[2].count("`") % 2 == 1 and "`" in after.partition("\n")[0]
+    in_fence = len(_FENCE.findall(before)) % 2 == 1 and _FENCE.search(after) is not None
+    return quoted or in_code_span or in_fence
