@@ -122,7 +122,8 @@ def search(
         query: A question or statement.
         k: Maximum number of hits.
         mode: ``hybrid``, ``dense``, ``bm25`` or ``rrf``.
-        threshold: Cosine below which a passage is left out; by default the encoder's measured one, None for none.
+        threshold: Cosine below which a passage is left out; by default what was measured for the encoder and the kind
+            of query decides, None for no limit.
         full: Show whole passages.
         workspace: Where the collections lie.
 
@@ -139,14 +140,8 @@ def search(
     way, names = check_mode(mode), one_or_several(collections)
     with Session.opened(workspace) as session:
         group = session.collections(names)
-        if threshold == "measured":
-            hits = group.search(query, k=k, mode=way)
-            limits = {one.relevance_threshold for one in group.collections}
-            least = limits.pop() if len(limits) == 1 else None
-        else:
-            least = threshold
-            [hits] = group.search_many([query], k=k, mode=way, min_cosine=least)
-        return SearchResult(names, query, way, least, tuple(hits), full)
+        hits = group.search(query, k=k, mode=way, min_cosine=threshold)
+        return SearchResult(names, query, way, threshold, tuple(hits), full)
 
 
 def evaluate_search(

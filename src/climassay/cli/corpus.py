@@ -82,7 +82,8 @@ class ThresholdOptions:
     """How relevant a passage must be."""
 
     min_cosine: Annotated[
-        float | None, Option(help="Leave out passages of lower cosine [default: the encoder's measured threshold].")
+        float | None,
+        Option(help="Leave out passages of lower cosine [default: as measured for the encoder]."),
     ] = None
     everything: Annotated[bool, Option("--all", help="Apply no threshold.")] = False
 

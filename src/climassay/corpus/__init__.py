@@ -27,6 +27,11 @@ if TYPE_CHECKING:
     )
     from climassay.corpus.documents import split_passages as split_passages
     from climassay.corpus.readers.file_types import read as read, read_all as read_all
+    from climassay.corpus.relevance import (
+        RELEVANCE as RELEVANCE,
+        RelevanceRule as RelevanceRule,
+        Threshold as Threshold,
+    )
     from climassay.corpus.retrieval_evaluation import (
         LabelledQuestion as LabelledQuestion,
         QuestionColumns as QuestionColumns,
@@ -35,6 +40,6 @@ if TYPE_CHECKING:
         read_judged as read_judged,
         read_labelled as read_labelled,
     )
-    from climassay.corpus.search import RELEVANCE_COSINE as RELEVANCE_COSINE, SearchMode as SearchMode
+    from climassay.corpus.search import SearchMode as SearchMode
 
 export_lazily(__name__)

@@ -33,7 +33,8 @@ from climassay.corpus.collection_storage import (
 )
 from climassay.corpus.documents import Document, Hit, LeftOut, Passage, Skipped, split_passages
 from climassay.corpus.originals import Originals
-from climassay.corpus.search import DEFAULT_DENSE_WEIGHT, DENSE_WEIGHT, RELEVANCE_COSINE, Searcher, SearchMode
+from climassay.corpus.relevance import RELEVANCE, RelevanceRule, Threshold
+from climassay.corpus.search import DEFAULT_DENSE_WEIGHT, DENSE_WEIGHT, Searcher, SearchMode
 from climassay.errors import InputError
 from climassay.models.contract import Encoder, StreamingEncoder
 from climassay.models.encoders import BUNDLED_ENCODER, load_encoder
@@ -313,9 +314,9 @@ class Collection:
         return Originals(self._store.originals)
 
     @property
-    def relevance_threshold(self) -> float | None:
-        """Cosine below which a passage is not about the query; None where it was not measured for the encoder."""
-        return RELEVANCE_COSINE.get(self.settings.encoder)
+    def relevance(self) -> RelevanceRule | None:
+        """What ``min_cosine="measured"`` applies; None if the encoder was not measured: all passages are relevant."""
+        return RELEVANCE.get(self.settings.encoder)
 
     def add(
         self,
@@ -500,7 +501,7 @@ class Collection:
         *,
         k: int = 8,
         mode: SearchMode = "hybrid",
-        min_cosine: float | None = None,
+        min_cosine: Threshold = None,
         document: str | None = None,
     ) -> list[Hit]:
         """The passages that fit a query best; see :meth:`search_many`."""
@@ -512,7 +513,7 @@ class Collection:
         *,
         k: int = 8,
         mode: SearchMode = "hybrid",
-        min_cosine: float | None = None,
+        min_cosine: Threshold = None,
         document: str | None = None,
         report: str | None = None,
     ) -> list[list[Hit]]:
@@ -521,9 +522,12 @@ class Collection:
         Args:
             queries: Questions or statements; encoded together.
             k: Maximum number of hits per query.
-            mode: ``hybrid`` (weighted sum of cosine and BM25), ``dense`` (cosine), ``bm25`` (words), or ``rrf``
+            mode: ``hybrid`` (weighted sum of cosine and BM25; passages under a heading that has all words of the
+                query come first), ``dense`` (cosine), ``bm25`` (words), or ``rrf``
                 (reciprocal rank fusion of both).
-            min_cosine: Leave out passages whose cosine to the query is lower, whatever their rank; None keeps all.
+            min_cosine: Leave out passages whose cosine to the query is lower, whatever their rank; ``"measured"``
+                leaves out those that are not relevant (:mod:`climassay.corpus.relevance`), except in mode ``bm25``,
+                where words alone count; None keeps all.
             document: Id of the one document whose passages are looked at; None looks at all.
             report: The one report whose passages are looked at.
 
@@ -546,7 +550,13 @@ class Collection:
         def index_words() -> None:
             index_new_passages(self._table, self._store, self.name)
 
-        return Searcher(self._table, self.settings.width, dense_weight=weight, index_words=index_words)
+        return Searcher(
+            self._table,
+            self.settings.width,
+            dense_weight=weight,
+            index_words=index_words,
+            relevance=self.relevance,
+        )
 
     def _check_encoder(self, encoder: Encoder) -> None:
         made = self.settings

@@ -236,8 +236,8 @@ _PRIMARY_KEY = b"lance-schema:unenforced-primary-key:position"
 """Where LanceDB notes in a column that it is the key."""
 Location = Workspace | Path | str
 """A workspace, a folder, or an address that LanceDB understands, for example ``s3://bucket/collections``."""
-TEXT_INDEX = "text_idx"
-"""Name that LanceDB gives to the index of the column ``text``."""
+TEXT_INDEX, HEADING_INDEX = "text_idx", "headings_idx"
+"""Names that LanceDB gives to the indexes of the columns ``text`` and ``headings``, which are updated together."""
 SMALL = 512
 """Passages that may wait outside the index for the next search; more are taken in as soon as they have been added."""
 SHARE = 0.05
@@ -324,15 +324,28 @@ class GuardedTable:
             return lambda *arguments, **named: self._batches(lambda: value(*arguments, **named))
         return self._calling(value) if callable(value) else value
 
-    def search_words(self, words: str, where: str | None, most: int) -> Any:
-        """Ids and BM25 scores (``_score``) of the passages that share words with a query, as an Arrow table.
+    def search_words(self, words: str, where: str | None, most: int, *, headings: bool = False) -> Any:
+        """Search for words.
 
         The library's blocking search asks its thread five times for one query, this asks it once: half of the time.
+
+        Args:
+            words: The query.
+            where: Condition on the columns; None for none.
+            most: Maximum number of passages.
+            headings: Search the headings for passages that have all of the words, not the texts for any of them.
+
+        Returns:
+            Ids and BM25 scores (``_score``) of the passages, as an Arrow table.
         """
         from lancedb.background_loop import LOOP
+        from lancedb.query import FullTextOperator, MatchQuery
+
+        column, operator = ("headings", FullTextOperator.AND) if headings else ("text", FullTextOperator.OR)
 
         def search() -> Any:
-            query = self._inner._table.query().nearest_to_text(words, columns=["text"]).select(["id", "_score"])
+            match = MatchQuery(words, column, operator=operator)
+            query = self._inner._table.query().nearest_to_text(match).select(["id", "_score"])
             return LOOP.run((query if where is None else query.where(where)).limit(most).to_arrow())
 
         return self._calling(search)()
@@ -405,15 +418,18 @@ def raise_damage(error: BaseException, name: str, address: str) -> NoReturn:
 
 
 def has_text_index(table: Any) -> bool:
-    """Whether the table can be searched by words."""
-    return any(index.name == TEXT_INDEX for index in table.list_indices())
+    """Whether the texts and headings of the table can be searched by words."""
+    return {TEXT_INDEX, HEADING_INDEX} <= {index.name for index in table.list_indices()}
 
 
 def create_text_index(table: Any) -> None:
-    """Index the words of all passages: English stems, no stop words, accents folded."""
+    """Index the words of all passages and of their headings: English stems, no stop words, accents folded."""
     from lancedb.index import FTS
 
-    table.create_index("text", config=FTS(language="English", stem=True, remove_stop_words=True, ascii_folding=True))
+    for column in ("text", "headings"):
+        table.create_index(
+            column, config=FTS(language="English", stem=True, remove_stop_words=True, ascii_folding=True)
+        )
 
 
 def ensure_text_index(table: Any) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 from climassay.corpus.collection import AddProgress, CollectionSummary
 from climassay.corpus.collection_storage import CollectionSettings, StoredDocument, distinct_titles
 from climassay.corpus.documents import Hit, Passage
+from climassay.corpus.relevance import Threshold
 from climassay.progress import Task
 from climassay.reporting import counted
 from climassay.reporting.results import Result
@@ -79,8 +80,9 @@ class SearchResult(Result):
     collections: tuple[str, ...]
     query: str
     mode: str
-    min_cosine: float | None
-    """Cosine below which passages were left out; None for no limit, or for one of each encoder's own."""
+    min_cosine: Threshold
+    """Cosine below which passages were left out; ``"measured"`` if what was measured for the encoder decided
+    (:mod:`climassay.corpus.relevance`), None for no limit."""
     hits: tuple[Hit, ...]
     full: bool = False
     """Show whole passages."""
@@ -137,7 +139,9 @@ class SearchResult(Result):
         """What is said where nothing was found."""
         if not self.hits:
             limit = ""
-            if self.min_cosine is not None:
+            if self.min_cosine == "measured":
+                limit = " (no passage has these words together or is similar enough; --all shows what is nearest)"
+            elif self.min_cosine is not None:
                 limit = f" (nothing reaches a cosine of {self.min_cosine:g}; --all shows what is nearest)"
             yield f"Nothing relevant in {', '.join(self.collections)}{limit}."
 

@@ -1,4 +1,4 @@
-"""What was measured about encoders in retrieval: when nothing relevant was found, and how far to trust the cosine."""
+"""Search the passages of a collection by vectors, by words, and by both."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -12,17 +12,9 @@ from numpy.typing import NDArray
 
 from climassay.corpus.collection_storage import PASSAGE_COLUMNS, ensure_text_index, quoted, to_matrix, to_passage
 from climassay.corpus.documents import Hit, Passage
+from climassay.corpus.relevance import QueryWords, RelevanceRule, Threshold, heading_share
 from climassay.errors import InputError
 from climassay.models.contract import Encoder
-
-RELEVANCE_COSINE: Mapping[str, float] = MappingProxyType({"local:minilm": 0.40})
-"""Cosine below which a passage is not about the query, by name of the encoder.
-
-Measured for the bundled encoder (``benchmarks/relevance.py``): the best passage of the book that a question is about
-reaches 0.40 for 118 of the primer's 120 questions; for 60 questions on cooking, sport, history and the like no passage
-of these books does, and for 56 of them none of 12,500 passages of AR6, abstracts and books. A question about another
-part of climate science is not told apart in this way: in a book that does not answer them, six in ten reach 0.40.
-"""
 
 DENSE_WEIGHT: Mapping[str, float] = MappingProxyType({"local:minilm": 0.3})
 """Weight of the cosine in hybrid search, by name of the encoder.
@@ -47,6 +39,10 @@ MEMORY_BUDGET = 1 << 30
 KEPT_PASSAGES = 4096
 """Passages that were found and are kept, since many searches find the same ones."""
 LARGEST_K = 1000
+_READ_TOGETHER = 16
+"""Minimum number of passages whose words are looked at together."""
+MAX_COUNTED = 10_000
+"""Passages with a word up to which they are counted; all words that more have weigh next to nothing."""
 _DIGITS = 6
 """Scores are compared to so many digits, so that the last bits of a sum decide no order."""
 _ROUNDING = 1e-4
@@ -97,6 +93,20 @@ def weighted_sum(cosines: Mapping[str, float], words: Mapping[str, float], weigh
     )
 
 
+def add_headings(scores: Mapping[str, float], shares: Mapping[str, float]) -> Scores:
+    """Add to the score of each passage the share of its heading that the query is, so that titled passages come first.
+
+    Args:
+        scores: Scores from 0 to 1, by id.
+        shares: :func:`~climassay.corpus.relevance.heading_share` of the passages whose headings have all words of the
+            query, by id.
+
+    Returns:
+        Scores from 0 to 2; best first, equals by id.
+    """
+    return _ordered({item: round(score + shares.get(item, 0.0), _DIGITS) for item, score in scores.items()})
+
+
 def check_mode(mode: str) -> SearchMode:
     """Return a search mode when it is one.
 
@@ -138,12 +148,16 @@ class Searcher:
     """Bytes of vectors up to which they are kept in memory."""
     index_words: Callable[[], None] = lambda: None
     """Called before a search for words, to bring the index up to date."""
+    relevance: RelevanceRule | None = None
+    """The rule measured for the encoder; None if it was not measured, so that all passages are taken as relevant."""
     _vectors: _Vectors | None = None
     _indexed: int = 0
     """The version of the table that is known to be indexed."""
     _known: dict[str, Passage] = field(default_factory=dict)
     _passages_of: int = 0
-    """The version of the table that the known passages are of."""
+    """The version of the table that the known passages and counts are of."""
+    _counts: dict[str, int] = field(default_factory=dict)
+    """Number of passages that have a word, by the word."""
 
     def search(
         self,
@@ -152,7 +166,7 @@ class Searcher:
         *,
         k: int = 8,
         mode: SearchMode = "hybrid",
-        min_cosine: float | None = None,
+        min_cosine: Threshold = None,
         where: str | None = None,
     ) -> list[list[Hit]]:
         """Hits of every query; see :meth:`climassay.corpus.collection.Collection.search_many`.
@@ -169,13 +183,19 @@ class Searcher:
             ensure_text_index(self.table)
             self.index_words()
             version = self._indexed = self.table.version
+        if min_cosine == "measured" and (mode == "bm25" or self.relevance is None):
+            min_cosine = None
         vectors, loaded = None, None
         if mode != "bm25" or min_cosine is not None:
             vectors, loaded = encoder().encode(queries, role="query"), self._load_vectors(version)
         results: list[tuple[Scores, Scores]] = []
         for number, query in enumerate(queries):
             words = self._by_words(query, depth, where) if mode != "dense" else {}
-            near, cosines = ({}, {}) if vectors is None else self._compare(vectors[number], loaded, depth, words, where)
+            titled = self._by_headings(query, depth, where, version) if mode == "hybrid" else {}
+            compared = {**words, **titled}
+            near, cosines = (
+                ({}, {}) if vectors is None else self._compare(vectors[number], loaded, depth, compared, where)
+            )
             match mode:
                 case "dense":
                     scores = near
@@ -184,11 +204,38 @@ class Searcher:
                 case "rrf":
                     scores = fuse(near, words)
                 case "hybrid":
-                    scores = weighted_sum(cosines, words, self.dense_weight)
-            if min_cosine is not None:
+                    scores = add_headings(weighted_sum(cosines, words, self.dense_weight), titled)
+            if min_cosine == "measured":
+                scores = self._relevant(query, scores, cosines, k, version)
+            elif min_cosine is not None:
                 scores = {item: score for item, score in scores.items() if cosines.get(item, -1.0) >= min_cosine}
             results.append((_first(scores, k), cosines))
         return self._hits(results, version)
+
+    def _relevant(self, query: str, scores: Scores, cosines: Scores, k: int, version: int) -> Scores:
+        """The best ``k`` passages that are relevant to a query; see :mod:`climassay.corpus.relevance`."""
+        assert self.relevance is not None
+        words = QueryWords(query)
+        least = self.relevance.min_cosine_of(query)
+        if not words.decide:
+            return {item: score for item, score in scores.items() if cosines.get(item, -1.0) >= least}
+        words.weigh(lambda word: self._count(word, version), self.table.count_rows())
+        results: Scores = {}
+        items, size = list(scores), max(k, _READ_TOGETHER)
+        for start in range(0, len(items), size):
+            batch = items[start : start + size]
+            passages = self._passages({item for item in batch if cosines.get(item, -1.0) < least}, version)
+            results |= {item: scores[item] for item in batch if item not in passages or words.are_in(passages[item])}
+            if len(results) >= k:
+                break
+        return results
+
+    def _count(self, word: str, version: int) -> int:
+        """Number of passages that have a word, up to :data:`MAX_COUNTED`."""
+        self._forget(version)
+        if word not in self._counts:
+            self._counts[word] = self.table.search_words(word, None, MAX_COUNTED).num_rows
+        return self._counts[word]
 
     def _compare(
         self,
@@ -232,6 +279,16 @@ class Searcher:
         rows = self.table.search_words(query, where, 2 * depth).to_pylist()
         return _first(_ordered({row["id"]: round(row["_score"], _DIGITS) for row in rows}), depth)
 
+    def _by_headings(self, query: str, depth: int, where: str | None, version: int) -> Scores:
+        """Passages under a heading that has all words of a query, with :func:`heading_share`."""
+        words = " ".join(QueryWords(query).spelled.values())
+        if not words:
+            return {}
+        rows = self.table.search_words(words, where, 2 * depth, headings=True).to_pylist()
+        passages = self._passages({row["id"] for row in rows}, version)
+        shares = {item: heading_share(query, passage.headings) for item, passage in passages.items()}
+        return {item: share for item, share in shares.items() if share > 0}
+
     def _cosines_on_disk(self, query: NDArray[np.float32], ids: Sequence[str]) -> Scores:
         if not ids:
             return {}
@@ -252,9 +309,15 @@ class Searcher:
             )
         return results
 
+    def _forget(self, version: int) -> None:
+        """Drop passages and counts of another version of the table."""
+        if version != self._passages_of:
+            self._passages_of, self._known, self._counts = version, {}, {}
+
     def _passages(self, wanted: set[str], version: int) -> dict[str, Passage]:
-        if version != self._passages_of or len(self._known) + len(wanted) > KEPT_PASSAGES:
-            self._passages_of, self._known = version, {}
+        self._forget(version)
+        if len(self._known) + len(wanted) > KEPT_PASSAGES:
+            self._known = {}
         known = self._known
         missing = [item for item in sorted(wanted) if item not in known]
         if missing:
@@ -295,7 +358,7 @@ def one_thread() -> AbstractContextManager[Any]:
     return limit
 
 
-def _check(queries: Sequence[str], k: int, mode: str, min_cosine: float | None) -> None:
+def _check(queries: Sequence[str], k: int, mode: str, min_cosine: Threshold) -> None:
     if isinstance(queries, str):
         raise InputError("search_many takes several queries; use search for one.")
     if any(not query.strip() for query in queries):
@@ -303,8 +366,8 @@ def _check(queries: Sequence[str], k: int, mode: str, min_cosine: float | None) 
     if not 1 <= k <= LARGEST_K:
         raise InputError(f"{k} hits cannot be requested: use 1 to {LARGEST_K}.")
     check_mode(mode)
-    if min_cosine is not None and not -1 <= min_cosine <= 1:
-        raise InputError(f"A cosine cannot be {min_cosine}: use a threshold from -1 to 1.")
+    if min_cosine not in (None, "measured") and not (isinstance(min_cosine, (int, float)) and -1 <= min_cosine <= 1):
+        raise InputError(f"A cosine cannot be {min_cosine}: use a threshold from -1 to 1, or 'measured'.")
 
 
 def _cosines(vectors: NDArray[np.float32], query: NDArray[np.float32]) -> list[float]:

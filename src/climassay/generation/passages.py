@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
-from climassay.corpus import RELEVANCE_COSINE, Collection, Hit, Passage, SearchMode
+from climassay.corpus import Collection, Hit, Passage, SearchMode
 from climassay.errors import InputError
 from climassay.generation.draft import SourcePassage
 from climassay.grounding import CollectionGroup
@@ -144,8 +144,8 @@ class ContextFinder:
     most: int = 2
     """Retrieved passages of a seed passage, at most; 0 leaves it alone."""
     threshold: float | None = None
-    """Least cosine to the seed passage, whatever the mode. By default what was measured for the collections' encoder
-    (``climassay.corpus.RELEVANCE_COSINE``; of several encoders the greatest), or none where nothing was."""
+    """Minimum cosine to the seed passage, whatever the mode; by default what was measured for each collection's encoder
+    (:mod:`climassay.corpus.relevance`)."""
     mode: SearchMode = "dense"
     """What the search sorts by; see :meth:`climassay.corpus.Collection.search_many`."""
     other_documents: bool = False
@@ -157,12 +157,6 @@ class ContextFinder:
         if self.most < 0:
             raise InputError(f"{self.most} passages cannot be shown beside the main one: use 0 or more.")
 
-    @cached_property
-    def _least(self) -> float | None:
-        known = [RELEVANCE_COSINE.get(collection.settings.encoder) for collection in self.group.collections]
-        measured = max((cosine for cosine in known if cosine is not None), default=None)
-        return measured if self.threshold is None else self.threshold
-
     def find(self, seeds: Sequence[Passage]) -> list[tuple[SourcePassage, ...]]:
         """Each seed passage with those found for it, nearest first; all are searched for in one call.
 
@@ -172,7 +166,10 @@ class ContextFinder:
         if not seeds or self.most == 0:
             return [(SourcePassage.of(seed),) for seed in seeds]
         result = self.group.search_many(
-            [seed.text for seed in seeds], k=10 * self.most + _SPARE, min_cosine=self._least, mode=self.mode
+            [seed.text for seed in seeds],
+            k=10 * self.most + _SPARE,
+            min_cosine="measured" if self.threshold is None else self.threshold,
+            mode=self.mode,
         )
         return [
             (SourcePassage.of(seed), *(SourcePassage.of(hit.passage, hit.cosine) for hit in self._chosen(seed, hits)))

@@ -14,13 +14,14 @@ from typing import TYPE_CHECKING, Any
 from climassay.corpus.collection import Collection
 from climassay.corpus.collection_storage import StoredDocument
 from climassay.corpus.documents import Hit, Passage
+from climassay.corpus.relevance import RELEVANCE, Threshold, heading_share
 from climassay.corpus.search import (
     CANDIDATES,
     DEFAULT_DENSE_WEIGHT,
     DENSE_WEIGHT,
-    RELEVANCE_COSINE,
     RRF_CONSTANT,
     SearchMode,
+    add_headings,
     weighted_sum,
 )
 from climassay.errors import InputError, NoAnswerError
@@ -55,47 +56,40 @@ class CollectionGroup:
         """The first collection's encoder; what else has to be compared is compared with it."""
         return self.collections[0].encoder
 
-    def search(self, query: str, *, k: int, min_cosine: float | None = None, mode: SearchMode = "hybrid") -> list[Hit]:
-        """The passages that are relevant to one query, best first; none where nothing is.
+    def search(
+        self, query: str, *, k: int, min_cosine: Threshold = "measured", mode: SearchMode = "hybrid"
+    ) -> list[Hit]:
+        """Find the passages that are relevant to a query, best first; none if nothing is.
 
         Args:
-            query: A question or statement.
-            k: Passages, over all collections.
-            min_cosine: Similarity below which a passage is not relevant; None takes the threshold measured for each
-                collection's encoder (``climassay.corpus.RELEVANCE_COSINE``), or none where it was not measured.
+            query: A question, a statement or a few words.
+            k: Maximum number of passages, over all collections.
+            min_cosine: By default each collection decides by what was measured for its encoder
+                (:mod:`climassay.corpus.relevance`); a number leaves out passages less similar than that.
             mode: See :meth:`climassay.corpus.Collection.search_many`.
         """
-        limits = [
-            RELEVANCE_COSINE.get(collection.settings.encoder) if min_cosine is None else min_cosine
-            for collection in self.collections
-        ]
-        return self._ranked([query], k, limits, mode)[0]
+        return self.search_many([query], k=k, min_cosine=min_cosine, mode=mode)[0]
 
     def search_many(
-        self, queries: Sequence[str], *, k: int, min_cosine: float | None = None, mode: SearchMode = "hybrid"
+        self, queries: Sequence[str], *, k: int, min_cosine: Threshold = None, mode: SearchMode = "hybrid"
     ) -> list[list[Hit]]:
         """The best passages for many queries.
 
         Passages of several collections are ranked together, so that a collection has a place for each passage that is
         better than those of the others, and none for being asked. ``hybrid`` divides cosines and BM25 scores by their
         greatest ones over all collections; where encoders differ, what a cosine has beyond the threshold of its encoder
-        stands for it (:data:`~climassay.corpus.search.RELEVANCE_COSINE`). ``rrf`` fuses the ranks.
+        stands for it (:data:`~climassay.corpus.relevance.RELEVANCE`). ``rrf`` fuses the ranks.
 
         Args:
             queries: Texts to search for.
             k: Passages a query, over all collections.
-            min_cosine: Leave out passages less similar than this; None keeps all.
+            min_cosine: Leave out passages less similar than this, or those that are not relevant (``"measured"``); None
+                keeps all.
             mode: See :meth:`climassay.corpus.Collection.search_many`.
         """
-        return self._ranked(queries, k, [min_cosine] * len(self.collections), mode)
-
-    def _ranked(
-        self, queries: Sequence[str], k: int, limits: Sequence[float | None], mode: SearchMode
-    ) -> list[list[Hit]]:
         several = len(self.collections) > 1
-        pairs = list(zip(self.collections, limits, strict=True))
         depth = max(CANDIDATES, k) if several else k
-        results = [one.search_many(queries, k=depth, min_cosine=limit, mode=mode) for one, limit in pairs]
+        results = [one.search_many(queries, k=depth, min_cosine=min_cosine, mode=mode) for one in self.collections]
         if not several:
             return results[0]
         if mode == "rrf":
@@ -103,13 +97,13 @@ class CollectionGroup:
         by_words = [one.search_many(queries, k=depth, mode="bm25") for one in self.collections if mode == "hybrid"]
         return [
             self._together(
-                [hits[number] for hits in results], [hit for hits in by_words for hit in hits[number]], k, mode
+                query, [hits[number] for hits in results], [hit for hits in by_words for hit in hits[number]], k, mode
             )
-            for number in range(len(queries))
+            for number, query in enumerate(queries)
         ]
 
     def _together(
-        self, rankings: Sequence[Sequence[Hit]], by_words: Sequence[Hit], k: int, mode: SearchMode
+        self, query: str, rankings: Sequence[Sequence[Hit]], by_words: Sequence[Hit], k: int, mode: SearchMode
     ) -> list[Hit]:
         """The best hits of all collections for one query; a passage that several hold appears once."""
         hits = {hit.passage.id: hit for ranking in rankings for hit in ranking}
@@ -117,7 +111,8 @@ class CollectionGroup:
             scores = {item: hit.score for item, hit in hits.items()}
         else:
             encoders = [collection.settings.encoder for collection in self.collections]
-            floors = [RELEVANCE_COSINE.get(name, 0.0) if len(set(encoders)) > 1 else 0.0 for name in encoders]
+            rules = [RELEVANCE.get(name) if len(set(encoders)) > 1 else None for name in encoders]
+            floors = [0.0 if rule is None else rule.min_cosine for rule in rules]
             near = {
                 hit.passage.id: ((hit.cosine or 0.0) - floor) / (1 - floor)
                 for ranking, floor in zip(rankings, floors, strict=True)
@@ -125,7 +120,12 @@ class CollectionGroup:
             }
             words = {hit.passage.id: hit.score for hit in by_words if hit.passage.id in hits}
             weights = [DENSE_WEIGHT.get(name, DEFAULT_DENSE_WEIGHT) for name in encoders]
-            scores = near if mode == "dense" else weighted_sum(near, words, sum(weights) / len(weights))
+            shares = {item: heading_share(query, hit.passage.headings) for item, hit in hits.items()}
+            scores = (
+                near
+                if mode == "dense"
+                else add_headings(weighted_sum(near, words, sum(weights) / len(weights)), shares)
+            )
         best = sorted(scores, key=lambda item: (-scores[item], -(hits[item].cosine or 0.0), item))[:k]
         return [replace(hits[item], rank=rank, score=scores[item]) for rank, item in enumerate(best, start=1)]
 
@@ -317,8 +317,8 @@ def answer_question(
         collections: Where to look.
         model: Who writes.
         k: Number of passages shown to the model.
-        min_cosine: Similarity to the question below which a passage is not relevant; by default the measured threshold
-            of the collection's encoder.
+        min_cosine: Similarity to the question below which a passage is not relevant; by default decided by what was
+            measured for the collection's encoder (:mod:`climassay.corpus.relevance`).
         sentences: At most so many are asked for.
         prompt: Template with ``question``, ``sources`` (``number``, ``citation``, ``text``), ``sentences`` and
             ``brief`` (whether the model is a small one).
@@ -334,7 +334,7 @@ def answer_question(
     """
     if not question.strip():
         raise InputError("The question is empty.")
-    hits = collections.search(question, k=k, min_cosine=min_cosine)
+    hits = collections.search(question, k=k, min_cosine="measured" if min_cosine is None else min_cosine)
     sources = tuple(Source(number, hit.passage, hit.cosine) for number, hit in enumerate(hits, start=1))
     told = GroundedAnswer(
         question, bool(sources), (), sources, model.name, model.fingerprint, dtype=number_format(model)

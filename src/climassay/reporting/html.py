@@ -127,11 +127,11 @@ def _spans(text: str, wanted: Collection[str]) -> Iterator[tuple[int, int]]:
 
 
 def _folded(word: str) -> str:
-    """A word in lower case, without accents."""
+    """Fold a word as the index does: lower case, no accents, raised and lowered figures as plain ones (CO₂: co2)."""
     lowered = word.lower()
     if lowered.isascii():
         return lowered
-    decomposed = unicodedata.normalize("NFD", lowered)
+    decomposed = unicodedata.normalize("NFKD", lowered)
     return "".join(char for char in decomposed if not unicodedata.combining(char))
 
 

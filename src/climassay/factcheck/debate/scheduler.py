@@ -21,7 +21,6 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 
 from climassay.corpus.documents import Hit, Passage, excerpt, split_sentences
-from climassay.corpus.search import RELEVANCE_COSINE
 from climassay.errors import ModelError
 from climassay.factcheck.claims import latest_editions
 from climassay.grounding import CollectionGroup
@@ -74,7 +73,7 @@ class AskPassages:
     latest_only: bool = False
     """Leave out documents of which the collection has a later edition."""
     min_cosine: float | None = None
-    """Similarity below which a passage is not relevant; None takes the threshold measured for the encoder."""
+    """Similarity below which a passage is not relevant; None takes the rule measured for the encoder."""
 
 
 BEARS, ON_SUBJECT, ELSEWHERE = 2, 1, 0
@@ -192,8 +191,6 @@ def search_all(
     for name in dict.fromkeys(name for ask in asks for name in ask.collections):
         places = [place for place, ask in enumerate(asks) if name in ask.collections]
         group = collections[name]
-        [collection] = group.collections
-        measured = RELEVANCE_COSINE.get(collection.settings.encoder)
         alike: dict[tuple[Any, ...], list[int]] = {}
         for place in places:
             ask = asks[place]
@@ -201,7 +198,7 @@ def search_all(
         for (passages, limit, rerank, latest_only), together in alike.items():
             wanted = passages * (RERANK_FACTOR if rerank else 1) * (LATEST_FACTOR if latest_only else 1)
             queries = [asks[place].query for place in together]
-            hits = group.search_many(queries, k=wanted, min_cosine=measured if limit is None else limit)
+            hits = group.search_many(queries, k=wanted, min_cosine="measured" if limit is None else limit)
             if latest_only:
                 hits = [[hit for hit in some if hit.passage.document_id in latest_of(name)] for some in hits]
             chosen = cut_out([asks[place] for place in together], hits, group.encoder)

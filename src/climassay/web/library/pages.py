@@ -112,7 +112,7 @@ class SearchResults:
 
     found: tuple[SearchHit, ...]
     hidden: bool
-    """Whether there are passages below the threshold only."""
+    """Whether there may be passages, of which none is relevant."""
     more: bool
     """Whether there may be further hits."""
     failed: tuple[str, ...] = ()
@@ -139,11 +139,15 @@ def search_library(library: CollectionCache, wanted: SearchSpec, only: str = "")
     for name in [only] if only else [contents.name for contents in library.all_contents()]:
         try:
             collection = library.browse(name)
-            threshold = None if wanted.everything or wanted.mode == "bm25" else collection.relevance_threshold
+            applied = not (wanted.everything or wanted.mode == "bm25" or collection.relevance is None)
             # Words alone need no encoder, so that a collection can be read where its encoder is not.
             collection = collection if wanted.mode == "bm25" else library.search(name)
             hits = collection.search(
-                wanted.words, k=wanted.hits + 1, mode=wanted.mode, min_cosine=threshold, document=wanted.document
+                wanted.words,
+                k=wanted.hits + 1,
+                mode=wanted.mode,
+                min_cosine="measured" if applied else None,
+                document=wanted.document,
             )
         except ClimassayError as error:
             if only:
@@ -151,7 +155,7 @@ def search_library(library: CollectionCache, wanted: SearchSpec, only: str = "")
             failed.append(f"{name} was not searched: {error}")
             continue
         rankings.append([(name, hit) for hit in hits])
-        hidden = hidden or threshold is not None
+        hidden = hidden or applied
     fused = [one for ranking in rankings for one in ranking]
     if len(rankings) > 1:
         scored = [(1 / (RRF_CONSTANT + hit.rank), name, hit) for name, hit in fused]
