@@ -32,7 +32,8 @@ class Shelf:
 
     def _hits(self, cosines, k, min_cosine):
         order = sorted(range(len(cosines)), key=lambda place: (-cosines[place], place))
-        near = [place for place in order if min_cosine is None or cosines[place] >= min_cosine][:k]
+        limit = -1.0 if min_cosine in (None, "measured") else min_cosine
+        near = [place for place in order if cosines[place] >= limit][:k]
         return [
             Hit(self.passages[place], rank, float(cosines[place]), float(cosines[place]))
             for rank, place in enumerate(near, start=1)

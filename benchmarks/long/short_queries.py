@@ -37,13 +37,100 @@ TOO_MANY = 0.2
 """Share of the passages above which a term is left out."""
 DEPTH = 50
 VAGUE = frozenset(
-    "a an and of in the for to on from with by key new main summary executive executi ve introduction overview scope "
-    "chapter content remarks final box table figure faq footnotes frequently asked questions case studies study "
-    "framework synthesis method methods data methodology concepts observed projected current future changes change "
-    "impacts impact risks risk options adaptation mitigation projections trends regional global assessment assessing "
-    "evaluation findings knowledge gaps policymakers policy policies approaches responses costs potential other "
-    "context observations individual components drivers temporal dimension reference scenarios strong political "
-    "support arenas understanding enablers expand section".split()
+    [
+        "a",
+        "an",
+        "and",
+        "of",
+        "in",
+        "the",
+        "for",
+        "to",
+        "on",
+        "from",
+        "with",
+        "by",
+        "key",
+        "new",
+        "main",
+        "summary",
+        "executive",
+        "executi",
+        "ve",
+        "introduction",
+        "overview",
+        "scope",
+        "chapter",
+        "content",
+        "remarks",
+        "final",
+        "box",
+        "table",
+        "figure",
+        "faq",
+        "footnotes",
+        "frequently",
+        "asked",
+        "questions",
+        "case",
+        "studies",
+        "study",
+        "framework",
+        "synthesis",
+        "method",
+        "methods",
+        "data",
+        "methodology",
+        "concepts",
+        "observed",
+        "projected",
+        "current",
+        "future",
+        "changes",
+        "change",
+        "impacts",
+        "impact",
+        "risks",
+        "risk",
+        "options",
+        "adaptation",
+        "mitigation",
+        "projections",
+        "trends",
+        "regional",
+        "global",
+        "assessment",
+        "assessing",
+        "evaluation",
+        "findings",
+        "knowledge",
+        "gaps",
+        "policymakers",
+        "policy",
+        "policies",
+        "approaches",
+        "responses",
+        "costs",
+        "potential",
+        "other",
+        "context",
+        "observations",
+        "individual",
+        "components",
+        "drivers",
+        "temporal",
+        "dimension",
+        "reference",
+        "scenarios",
+        "strong",
+        "political",
+        "support",
+        "arenas",
+        "understanding",
+        "enablers",
+        "expand",
+        "section",
+    ]
 )
 """Words of headings that do not tell what they are about by themselves."""
 
@@ -121,9 +208,9 @@ def heading_queries(passages: Iterable[Passage]) -> list[str]:
         for heading in passage.headings:
             text = re.sub(r"^[A-Z]{0,3}\.?[\d.]+\s*", "", heading).strip()
             words = plain(text).split()
-            if 1 <= len(words) <= LONGEST_HEADING and re.fullmatch(r"[\w\u2019' -]{5,}", text):
-                if not VAGUE.issuperset(words):
-                    found.setdefault(plain(text), text)
+            is_heading = 1 <= len(words) <= LONGEST_HEADING and re.fullmatch(r"[\w\u2019' -]{5,}", text)
+            if is_heading and not VAGUE.issuperset(words):
+                found.setdefault(plain(text), text)
     order = sorted(found, key=lambda one: hashlib.sha256(one.encode()).hexdigest())
     return [found[one] for one in order[:N_HEADINGS]]
 

@@ -80,11 +80,10 @@ def test_several_collections_take_turns():
     assert fewer == some[:2]
 
 
-def test_the_threshold_of_the_encoder_holds_where_none_is_named():
+def test_what_was_measured_decides_where_no_threshold_is_named():
     shelf = Shelf("a", ICE)
-    shelf.encoder.name = shelf.collections[0].settings.encoder = "local:minilm"
     found_in([AskPassages(("a",), "ice", 1), AskPassages(("a",), "ice", 1, min_cosine=0.1)], shelf)
-    assert [limit for _, _, limit in shelf.searches] == [0.40, 0.1]
+    assert [limit for _, _, limit in shelf.searches] == ["measured", 0.1]
 
 
 @pytest.fixture(scope="module")

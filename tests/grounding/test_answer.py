@@ -41,7 +41,7 @@ class Shelf:
         vectors = self.encoder.encode([query, *[p.text for p in self.passages]])
         cosines = vectors[1:] @ vectors[0]
         found = sorted(zip(cosines, self.passages, strict=True), key=lambda pair: -pair[0])
-        limit = 0.05 if min_cosine is None else min_cosine
+        limit = 0.05 if min_cosine == "measured" else min_cosine
         kept = [(c, p) for c, p in found if c >= limit][:k]
         return [Hit(p, n, float(c), float(c)) for n, (c, p) in enumerate(kept, start=1)]
 

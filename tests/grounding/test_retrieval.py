@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from climassay.corpus import Block, Collection, Document
+from climassay.corpus import Block, Collection, Document, RelevanceRule
 from climassay.grounding import CollectionGroup, open_collections
 from climassay.workspace import Workspace
 
@@ -75,12 +75,16 @@ def test_a_passage_that_two_collections_hold_stands_once(workspace):
 
 def test_cosines_of_different_encoders_count_from_their_thresholds(workspace, monkeypatch):
     strict = WordEncoder("local:strict")
-    monkeypatch.setattr("climassay.grounding.answer.RELEVANCE_COSINE", {"local:minilm": 0.1, "local:strict": 0.9})
+    rules = {"local:minilm": RelevanceRule(0.1, 0.1), "local:strict": RelevanceRule(0.9, 0.9)}
+    monkeypatch.setattr("climassay.grounding.answer.RELEVANCE", rules)
+    monkeypatch.setattr("climassay.corpus.collection.RELEVANCE", rules)
     low = collection(workspace, "low", ("The ocean takes up heat.",), WordEncoder())
     high = collection(workspace, "high", ("The ocean takes up heat from bread.",), strict)
     group = CollectionGroup((high, low))
-    assert found(group, "ocean heat") == ["The ocean takes up heat."]
-    assert len(found(group, "ocean heat", min_cosine=0.0)) == 2
+    query = "warm ocean water stores heat below"  # too many words for words to decide
+    assert found(group, query) == ["The ocean takes up heat."]
+    assert len(found(group, query, min_cosine=0.0)) == 2
+    assert len(found(group, "ocean heat")) == 2
 
 
 def test_a_text_is_encoded_once_however_often_it_is_looked_for(workspace):

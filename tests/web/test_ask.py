@@ -9,6 +9,7 @@ import pytest
 from api_server import ApiServer, Behaviour, Reply
 from browser import arriving, barriers, sideways
 from check_parts import furnish, write_settings
+from climassay.corpus import RelevanceRule
 from climassay.errors import InputError
 from climassay.models.contract import Completion
 from climassay.models.openai.client import OpenAIModel
@@ -122,7 +123,7 @@ def test_only_the_collections_that_are_chosen_are_searched(client_of, place, ans
 def test_what_the_library_does_not_hold_is_said_with_what_was_found(client_of, place, answering, monkeypatch, found):
     model = answering("Not enough information.")
     if not found:
-        monkeypatch.setattr("climassay.grounding.answer.RELEVANCE_COSINE", {"words": 1.0})
+        monkeypatch.setattr("climassay.corpus.collection.RELEVANCE", {"words": RelevanceRule(1.0, 1.0)})
     _, seen = answered(place, client_of("annotator"))
     assert "Not enough information." in seen.text
     assert len(model.texts) == found

@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from climassay.corpus import Collection, list_collections, remove_collection
+from climassay.corpus import Collection, RelevanceRule, list_collections, remove_collection
 from climassay.corpus.collection_storage import CollectionStore
 from climassay.models.encoders import CachedEncoder
 from library_parts import CLOUD, GLACIER, OCEAN, TellingEncoder, add_book, teach
@@ -112,7 +112,7 @@ def test_more_is_shown_on_request_and_nothing_twice(place, reader):
 
 
 def test_what_is_not_relevant_is_hidden_until_asked_for(place, reader, monkeypatch):
-    monkeypatch.setattr("climassay.corpus.collection.RELEVANCE_COSINE", {"local:topics": 0.4})
+    monkeypatch.setattr("climassay.corpus.collection.RELEVANCE", {"local:topics": RelevanceRule(0.4, 0.4)})
     add_book(place, "oceans", texts=(CLOUD,))
     answer = reader.get("/library/oceans", params={"q": "glacier cloudless"})
     assert hits(answer) != []

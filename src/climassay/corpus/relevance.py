@@ -22,7 +22,7 @@ from climassay.reporting.html import stems
 Threshold = float | Literal["measured"] | None
 """Which hits of a search are kept: those of at least a cosine, the relevant ones (``"measured"``), or all (None)."""
 
-SHORT_QUERY = 4
+SHORT_QUERY = 3
 """Maximum number of words of a query that is not a sentence."""
 MAX_WORDS = 4
 """Maximum number of words of content of a query for which words decide as well; in longer ones, cosines do."""
