@@ -36,102 +36,16 @@ N_HEADINGS, LONGEST_HEADING = 150, 4
 TOO_MANY = 0.2
 """Share of the passages above which a term is left out."""
 DEPTH = 50
-VAGUE = frozenset(
-    [
-        "a",
-        "an",
-        "and",
-        "of",
-        "in",
-        "the",
-        "for",
-        "to",
-        "on",
-        "from",
-        "with",
-        "by",
-        "key",
-        "new",
-        "main",
-        "summary",
-        "executive",
-        "executi",
-        "ve",
-        "introduction",
-        "overview",
-        "scope",
-        "chapter",
-        "content",
-        "remarks",
-        "final",
-        "box",
-        "table",
-        "figure",
-        "faq",
-        "footnotes",
-        "frequently",
-        "asked",
-        "questions",
-        "case",
-        "studies",
-        "study",
-        "framework",
-        "synthesis",
-        "method",
-        "methods",
-        "data",
-        "methodology",
-        "concepts",
-        "observed",
-        "projected",
-        "current",
-        "future",
-        "changes",
-        "change",
-        "impacts",
-        "impact",
-        "risks",
-        "risk",
-        "options",
-        "adaptation",
-        "mitigation",
-        "projections",
-        "trends",
-        "regional",
-        "global",
-        "assessment",
-        "assessing",
-        "evaluation",
-        "findings",
-        "knowledge",
-        "gaps",
-        "policymakers",
-        "policy",
-        "policies",
-        "approaches",
-        "responses",
-        "costs",
-        "potential",
-        "other",
-        "context",
-        "observations",
-        "individual",
-        "components",
-        "drivers",
-        "temporal",
-        "dimension",
-        "reference",
-        "scenarios",
-        "strong",
-        "political",
-        "support",
-        "arenas",
-        "understanding",
-        "enablers",
-        "expand",
-        "section",
-    ]
-)
+_VAGUE = """
+a an and of in the for to on from with by key new main summary executive executi ve introduction overview
+scope chapter content remarks final box table figure faq footnotes frequently asked questions case studies
+study framework synthesis method methods data methodology concepts observed projected current future changes
+change impacts impact risks risk options adaptation mitigation projections trends regional global assessment
+assessing evaluation findings knowledge gaps policymakers policy policies approaches responses costs potential
+other context observations individual components drivers temporal dimension reference scenarios strong
+political support arenas understanding enablers expand section
+"""
+VAGUE = frozenset(_VAGUE.split())
 """Words of headings that do not tell what they are about by themselves."""
 
 
@@ -176,6 +90,7 @@ class Texts:
 
     @classmethod
     def of(cls, passages: Iterable[Passage]) -> "Texts":
+        """Fold the texts and headings of passages."""
         listed = list(passages)
         headings = {one.id: plain(" | ".join([*one.headings, one.chapter or ""])) for one in listed}
         return cls({one.id: plain(one.text) for one in listed}, headings)

@@ -140,3 +140,67 @@ def test_equal_titles_are_told_apart_by_their_files_and_equal_files_by_their_ids
     assert titles["aaaaaaaaaaaaaaaa"] == "Summary (wg1.pdf)"
     assert titles["bbbbbbbbbbbbbbbb"].startswith("Summary (wg2.pdf")
     assert titles["dddddddddddddddd"] == "Glossary"
+
+
+def test_the_same_file_under_another_name_is_the_same_document(workspace, seas, tmp_path):
+    collection, first = add(workspace, "seas", seas)
+    copy = tmp_path / "oceans (1).pdf"
+    shutil.copy(seas, copy)
+    _, again = add(workspace, "seas", copy)
+    assert (again.added, again.passages) == ((), 0)
+    assert [one.id for one in again.already_there] == [one.id for one in first.added]
+    assert [(one.source, one.document.source) for one in again.copies] == [("oceans (1).pdf", "seas.pdf")]
+    assert [one.source for one in collection.documents()] == ["seas.pdf"]
+    assert len(kept_files(workspace)) == 1
+    found = [hit.passage.id for hit in collection.search("ocean", k=9)]
+    assert sorted(found) == sorted(set(found))
+
+
+def test_two_names_in_one_addition_are_one_document_with_one_file(workspace, seas, tmp_path):
+    copy = tmp_path / "copy.pdf"
+    shutil.copy(seas, copy)
+    collection = Collection.create(workspace, "seas", TopicEncoder())
+    report = collection.add([*read(seas).documents, *read(copy).documents])
+    assert [one.source for one in report.added] == ["seas.pdf"]
+    assert [(one.source, one.document) for one in report.copies] == [("copy.pdf", report.added[0])]
+    assert report.originals == 1
+    lines = list(report.lines())
+    assert any("copy.pdf" in line and "seas.pdf" in line for line in lines)
+    assert "1 document added" in lines[-1]
+    assert "1 already there, 0 skipped" in lines[-1]
+
+
+def test_an_interrupted_addition_is_completed_under_the_name_that_it_was_begun_with(workspace, tmp_path):
+    first, copy = tmp_path / "seas.txt", tmp_path / "copy.txt"
+    first.write_text(
+        "\n\n".join(f"Gauge {number} tells how high the sea stands at its harbour." for number in range(9))
+    )
+    shutil.copy(first, copy)
+    collection, report = add(workspace, "seas", first)
+    [document] = report.added
+    collection._table.delete(f"id = '{document.id}-1'")
+    assert not collection.documents()[0].complete
+    add(workspace, "seas", copy)
+    assert [(one.source, one.passages) for one in collection.documents()] == [("seas.txt", document.passages)]
+
+
+@pytest.mark.parametrize(
+    ("ending", "content"),
+    [
+        ("md", f"# Seas\n\n{OCEAN}\n".encode()),
+        ("txt", f"{OCEAN}\n".encode()),
+        ("html", f"<html><body><main><h1>Seas</h1><p>{OCEAN}</p></main></body></html>".encode()),
+        ("csv", f"title,text\nIce,{GLACIER}\n".encode()),
+        ("jsonl", f'{{"text": "{OCEAN}"}}\n'.encode()),
+        ("pdf", pdf_of(OCEAN)),
+    ],
+)
+def test_the_id_of_a_document_follows_from_its_content_alone(tmp_path, ending, content):
+    ids = []
+    for name, data in (("one", content), ("two", content), ("three", content.replace(b"e", b"a"))):
+        file = tmp_path / f"{name}.{ending}"
+        file.write_bytes(data)
+        if name != "three" or ending in ("md", "txt", "html"):
+            ids.append([one.id for one in read(file).documents])
+    assert ids[0] == ids[1]
+    assert ids[0] not in ids[2:]

@@ -80,6 +80,16 @@ class AddProgress:
 
 
 @dataclass(frozen=True, slots=True)
+class Copy:
+    """A file that has the content of a document of another name."""
+
+    source: str
+    """Name of the file."""
+    document: StoredDocument
+    """The document that the collection has."""
+
+
+@dataclass(frozen=True, slots=True)
 class AddReport(Result):
     """What adding documents did."""
 
@@ -101,6 +111,8 @@ class AddReport(Result):
     """The collection as it is now."""
     left_out: dict[str, tuple[LeftOut, ...]] = field(default_factory=dict)
     """Parts left out of each document added or there already, by its id; documents read whole are not in it."""
+    copies: tuple[Copy, ...] = ()
+    """Files that were not added because the collection has their content under another name."""
 
     def failure(self) -> InputError | None:
         """No document has any text."""
@@ -128,14 +140,20 @@ class AddReport(Result):
                 f"note      {name} also keeps another version of {stored.title} ({stored.id}): "
                 f"`climassay corpus remove {name} {stored.id}` takes it out, adding with --replace does so at once"
             )
-        read = {stored.source for stored in (*self.added, *self.already_there)}
+        for copy in self.copies[:MOST_LISTED]:
+            document = copy.document
+            yield f"same      {copy.source}: already there as {document.source} ({document.title}, {document.id})"
+        if len(self.copies) > MOST_LISTED:
+            yield f"same      and {len(self.copies) - MOST_LISTED:,} more (--json lists all)"
+        read = {one.source for one in (*self.added, *self.already_there, *self.copies)}
+        there = len({one.id for one in self.already_there}) + sum(one.document in self.added for one in self.copies)
         for item in skipped[:MOST_LISTED]:
             yield f"{'in part' if item.source in read else 'skipped':<9} {item.source}: {item.reason}"
         if len(skipped) > MOST_LISTED:
             yield f"skipped   and {len(skipped) - MOST_LISTED:,} more (--json lists all)"
         yield (
             f"{name}: {counted(len(self.added), 'document')} added with {counted(self.passages, 'new passage')}, "
-            f"{len(self.already_there):,} already there, {sum(one.source not in read for one in skipped):,} skipped"
+            f"{there:,} already there, {sum(one.source not in read for one in skipped):,} skipped"
         )
 
     def rows(self) -> list[dict[str, Any]]:
@@ -162,6 +180,8 @@ class _Addition:
     on_progress: ProgressCallback | None
     seen: dict[str, StoredDocument] = field(default_factory=dict)
     already_there: list[StoredDocument] = field(default_factory=list)
+    copies: dict[str, Copy] = field(default_factory=dict)
+    """By name of the file."""
     skipped: list[Skipped] = field(default_factory=list)
     passages_done: int = 0
     passages_known: int = 0
@@ -179,14 +199,19 @@ class _Addition:
 def _pending(intake: _Addition, documents: Iterable[Document]) -> Iterator[PendingPassage]:
     """Passages that are not stored yet, document after document."""
     size, overlap = intake.settings.passage_size, intake.settings.passage_overlap
-    for document in documents:
+    for read in documents:
+        document = read
+        known = intake.seen.get(document.id) or intake.known.get(document.id)
+        if known is not None and known.source != document.source:
+            intake.copies[document.source] = Copy(document.source, known)
+            # An interrupted addition is completed under the name that it was begun with.
+            document = replace(document, source=known.source, title=known.title)
         if document.id in intake.seen:
             continue
         if document.left_out:
             intake.left_out[document.id] = document.left_out
         if document.path is not None:
-            intake.read.append(replace(document, blocks=()))
-        known = intake.known.get(document.id)
+            intake.read.append(replace(read, blocks=()))
         if known is not None and known.complete:
             if known not in intake.already_there:
                 intake.already_there.append(known)
@@ -326,7 +351,7 @@ class Collection:
         keep_originals: bool = True,
         on_progress: ProgressCallback | None = None,
     ) -> AddReport:
-        """Add documents; one that is there already changes nothing.
+        """Add documents; one that is there already changes nothing, whatever its file is called.
 
         Passages are embedded and stored in chunks. When the process dies in between, the same call goes on where it
         stopped and embeds only what is missing. Another process may add to the same collection meanwhile.
@@ -369,7 +394,7 @@ class Collection:
                 (compact_locked if replaced else compact_if_fragmented)(self._table, self._store, self.name)
         self.originals.remove((one.id for one in replaced), self._store.holds)
         # Last, so that no file is kept of what was not added; who is killed before adds once more.
-        kept = sum(self.originals.keep(one) for one in intake.read if keep_originals and one.id in current)
+        kept = {one.id for one in intake.read if keep_originals and one.id in current and self.originals.keep(one)}
         return AddReport(
             added=tuple(intake.seen.values()),
             already_there=tuple(intake.already_there),
@@ -377,7 +402,8 @@ class Collection:
             other_versions=() if replace else older,
             passages=intake.passages_done,
             skipped=tuple(intake.skipped),
-            originals=kept,
+            originals=len(kept),
+            copies=tuple(intake.copies.values()),
             left_out=intake.left_out,
         )
 

@@ -1,7 +1,8 @@
 """The files that documents were read from, kept beside the collections, so that a citation leads to the printed page.
 
-A document's id is a hash of its file's name and content, and its file is kept under it: once, however many collections
-hold the document. Tables are not kept: their rows are documents of their own, and stand whole in the passages.
+A document's id is a hash of its file's content, and its file is kept under it: once, however many collections hold the
+document, and whatever the file is called there. Tables are not kept: their rows are documents of their own, and stand
+whole in the passages.
 """
 
 import re
@@ -57,7 +58,7 @@ class Originals:
                 _, _, data = open_file(Path(document.path), ReadOptions().max_bytes, document.source)
             except DocumentError:
                 return False
-            if document_id(document.source, data) != document.id:
+            if document_id(data) != document.id:
                 return False
             write_file(self.folder / (f"{document.id}.pdf" if document.media == "pdf" else document.id), data)
             return True

@@ -157,9 +157,14 @@ class CollectionGroup:
 
 def _fuse(rankings: Sequence[Sequence[Hit]], k: int) -> list[Hit]:
     """Best hits of several rankings by reciprocal rank; equals by similarity, then by id."""
-    scored = [(1 / (RRF_CONSTANT + hit.rank), hit) for hits in rankings for hit in hits]
-    scored.sort(key=lambda pair: (-pair[0], -(pair[1].cosine or 0.0), pair[1].passage.id))
-    return [replace(hit, rank=rank, score=score) for rank, (score, hit) in enumerate(scored[:k], start=1)]
+    scores: dict[str, float] = {}
+    found: dict[str, Hit] = {}
+    for hit in (hit for hits in rankings for hit in hits):
+        score = 1 / (RRF_CONSTANT + hit.rank)
+        if score > scores.get(hit.passage.id, 0.0):  # several collections may hold a passage
+            scores[hit.passage.id], found[hit.passage.id] = score, hit
+    best = sorted(scores, key=lambda item: (-scores[item], -(found[item].cosine or 0.0), item))[:k]
+    return [replace(found[item], rank=rank, score=scores[item]) for rank, item in enumerate(best, start=1)]
 
 
 def open_collections(workspace: Workspace, names: Sequence[str], *, encoder: Encoder | None = None) -> CollectionGroup:

@@ -59,7 +59,7 @@ def read_epub(data: bytes, source: str, options: ReadOptions) -> ReadResult:
         blocks, left_out_references = leave_out_references(blocks)
         left_out = (*left_out_references, *left_out)
     document = Document(
-        id=document_id(source, data),
+        id=document_id(data),
         title=options.title or fields.get("title") or source.rsplit(".", 1)[0],
         source=source,
         blocks=tuple(blocks),

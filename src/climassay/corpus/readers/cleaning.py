@@ -110,11 +110,15 @@ def mask_digits(text: str) -> str:
     return _DIGITS.sub("#", text)
 
 
-def document_id(source: str, *contents: str | bytes) -> str:
-    """Stable id of 16 hexadecimal digits from a name and a content."""
-    digest = hashlib.sha256(source.encode("utf-8", "surrogateescape"))
+def document_id(*contents: str | bytes) -> str:
+    """Hash contents into a stable id of 16 hexadecimal digits; a file's name is no part of it.
+
+    Args:
+        contents: The bytes of a file; or several texts, if a document is only a part of a file.
+    """
+    digest = hashlib.sha256()
     for content in contents:
         data = content.encode("utf-8", "surrogatepass") if isinstance(content, str) else content
-        digest.update(b"\0" + str(len(data)).encode() + b"\0")
+        digest.update(str(len(data)).encode() + b"\0")
         digest.update(data)
     return digest.hexdigest()[:16]

@@ -45,7 +45,7 @@ def reader(kind: str, *endings: str, **more: Any) -> Callable[[Read], Read]:
     Example:
         >>> @reader("rst", ".rst")
         ... def read_rst(data, source, options):
-        ...     return Document(document_id(source, data), source, source, (Block(data.decode()),), media="rst")
+        ...     return Document(document_id(data), source, source, (Block(data.decode()),), media="rst")
     """
 
     def add(function: Read) -> Read:

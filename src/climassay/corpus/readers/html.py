@@ -71,7 +71,7 @@ def read_html(data: bytes, source: str, options: ReadOptions) -> Document:
             for block in blocks
         ]
     return Document(
-        id=document_id(source, data),
+        id=document_id(data),
         title=title,
         source=source,
         blocks=tuple(blocks),

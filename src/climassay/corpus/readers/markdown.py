@@ -61,7 +61,7 @@ def read_markdown(data: bytes, source: str, options: ReadOptions) -> Document:
     if not blocks:
         raise DocumentError(f"{source} is empty.")
     return Document(
-        id=document_id(source, data),
+        id=document_id(data),
         title=options.title or title or PurePath(source).stem,
         source=source,
         blocks=tuple(blocks),

@@ -135,7 +135,7 @@ def _document(
         title = PurePath(title).stem.replace("_", " ")
     urls = {cell(row, layout.url) for row in rows}
     return Document(
-        id=document_id(source, "\x1f".join(key), *(block.text for block in blocks)),
+        id=document_id("\x1f".join(key), *(block.text for block in blocks)),
         title=options.title or title or PurePath(source).stem,
         source=source,
         blocks=blocks,

@@ -94,7 +94,7 @@ def read_text(data: bytes, source: str, options: ReadOptions) -> Document:
     if not blocks:
         raise DocumentError(f"{source} is empty.")
     return Document(
-        id=document_id(source, data),
+        id=document_id(data),
         title=options.title or PurePath(source).stem,
         source=source,
         blocks=tuple(blocks),

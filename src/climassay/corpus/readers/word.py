@@ -105,7 +105,7 @@ def read_docx(data: bytes, source: str, options: ReadOptions) -> Document:
     if not blocks:
         raise DocumentError(f"{source} has no text in its paragraphs.")
     return Document(
-        id=document_id(source, data),
+        id=document_id(data),
         title=options.title or title or source.rsplit(".", 1)[0],
         source=source,
         blocks=tuple(blocks),

@@ -210,7 +210,8 @@ def search_all(
         lists = [results[place, name] for name in ask.collections]
         ranked = [(rank, number, one) for number, some in enumerate(lists) for rank, one in enumerate(some)]
         ranked.sort(key=lambda entry: entry[:2])
-        merged.append(tuple(one for _, _, one in ranked[: ask.passages]))
+        unique = {one.passage.id: one for _, _, one in reversed(ranked)}  # several collections may hold a passage
+        merged.append(tuple(one for _, _, one in ranked if unique[one.passage.id] is one)[: ask.passages])
     return merged
 
 

@@ -72,7 +72,7 @@ class SearchSpec:
     document: str | None = None
     """Id of the only document looked at."""
     everything: bool = False
-    """Show also what is less similar than the threshold measured for the encoder."""
+    """Show also what is not relevant by what was measured for the encoder."""
     hits: int = STEP
 
 
@@ -160,7 +160,9 @@ def search_library(library: CollectionCache, wanted: SearchSpec, only: str = "")
     if len(rankings) > 1:
         scored = [(1 / (RRF_CONSTANT + hit.rank), name, hit) for name, hit in fused]
         scored.sort(key=lambda row: (-row[0], -(row[2].cosine or 0.0), row[1], row[2].passage.id))
-        fused = [(name, replace(hit, rank=rank, score=score)) for rank, (score, name, hit) in enumerate(scored, 1)]
+        unique = {row[2].passage.id: row for row in reversed(scored)}  # several collections may hold a passage
+        first = [row for row in scored if unique[row[2].passage.id] is row]
+        fused = [(name, replace(hit, rank=rank, score=score)) for rank, (score, name, hit) in enumerate(first, 1)]
     stemmed = set(stems(wanted.words))
     results = []
     for name, hit in fused[: wanted.hits]:

@@ -23,7 +23,7 @@ from starlette.datastructures import UploadFile
 
 from climassay.corpus.collection import AddProgress
 from climassay.corpus.collection_storage import check_name
-from climassay.corpus.documents import ReadOptions, merge_left_out
+from climassay.corpus.documents import ReadOptions, Skipped, merge_left_out
 from climassay.corpus.readers.file_types import file_endings
 from climassay.corpus.readers.sandboxed_reader import read_sandboxed
 from climassay.corpus.readers.text import decode
@@ -381,6 +381,9 @@ def _add_file(app: AppState, addition: Addition, file: KeptFile, where: str, rep
             return FileOutcome(file.shown, "refused", notes=(str(error),))
         documents = tuple((stored.id, stored.title) for stored in (*added.added, *added.already_there))
         skipped += added.skipped
+        skipped += [
+            Skipped(one.source, f"The same file is already there as {one.document.source}.") for one in added.copies
+        ]
         if documents:
             outcome, passages = "added" if added.added else "already there", added.passages
     left_out = merge_left_out(document.left_out for document in read.documents)
