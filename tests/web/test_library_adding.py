@@ -95,6 +95,15 @@ def test_the_page_says_what_was_left_out(place, client_of):
     assert all(words in shown for words in ("1 reference", "1 navigation block", "1 note mark"))
 
 
+def test_the_same_file_under_another_name_is_not_added_twice_and_that_is_said(place, client_of):
+    client = client_of("adjudicator")
+    added(place, client)
+    job, page = added(place, client, ("files", ("oceans.pdf", BOOK[1][1], "application/pdf")))
+    assert [one.source for one in documents(place)] == ["seas.pdf"]
+    assert (job.result["documents"], job.result["passages"], job.result["refused"]) == (0, 0, 0)
+    assert "already there as seas.pdf" in page
+
+
 def test_when_nothing_can_be_read_no_collection_is_made(place, client_of):
     job, page = added(place, client_of("adjudicator"), ("files", ("broken.pdf", b"%PDF-1.4 nothing", "")))
     assert job.state == "done"

@@ -370,7 +370,7 @@ _EXAMPLES = """\
 # use = "rag:books"                     # climassay corpus add books *.pdf
 # label = "rag-source"
 # passages = 3
-# min_cosine = 0.3
+# min_cosine = 0.3                      # or "measured": relevant passages only
 # mode = "hybrid"                       # dense, bm25, rrf
 
 # [[setting]]

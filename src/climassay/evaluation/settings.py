@@ -26,6 +26,7 @@ import numpy as np
 
 from climassay.claim_identity import bare_words
 from climassay.corpus.documents import join_passages
+from climassay.corpus.relevance import Threshold
 from climassay.corpus.search import SearchMode
 from climassay.errors import InputError
 from climassay.models.contract import Generator, Windowed, token_count, window_of
@@ -181,7 +182,7 @@ class Retriever(Protocol):
     """What settings need of the corpus."""
 
     def search_many(
-        self, queries: Sequence[str], *, k: int, min_cosine: float | None = None, mode: SearchMode = "hybrid"
+        self, queries: Sequence[str], *, k: int, min_cosine: Threshold = None, mode: SearchMode = "hybrid"
     ) -> "list[list[Hit]]":
         """Hits of every query, best first."""
 
@@ -233,8 +234,9 @@ class SettingSpec:
     """Searched for passages or for the document."""
     passages: int = 3
     """Maximum number of passages per question (``rag``)."""
-    min_cosine: float | None = None
-    """Leave out passages less similar than this (``rag``); None keeps all."""
+    min_cosine: Threshold = None
+    """Leave out passages less similar than this, or with ``"measured"`` those that a search would not call relevant
+    (:mod:`climassay.corpus.relevance`; ``rag``); None keeps all."""
     mode: SearchMode = "hybrid"
     pool: str = PRIMER
     """Question file of the examples (``few-shot``), or ``primer``."""

@@ -72,7 +72,7 @@ class AdvocateSettings:
         Field(
             ge=-1,
             le=1,
-            description="Similarity below which a passage is not relevant; by default the encoder's threshold.",
+            description="Similarity below which a passage is not relevant; by default as measured for the encoder.",
             examples=[0.4],
         ),
     ] = None
