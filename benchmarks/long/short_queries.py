@@ -7,7 +7,8 @@ that stand under a heading with it; if there are none, those that have it once. 
 passages are right for are left out. Queries without an answer are those of whose spellings none occurs in the
 collection; of many of them, the words occur apart.
 
-Queries are divided into two halves by their hash; the rule was chosen on one of them (``tuned``). Compared are the rule
+Each term is also asked about, in one of seven questions. Queries are divided into two halves by their hash; the rule
+was chosen on one of them (``tuned``), and the questions of the other are different ones. Compared are the rule
 of ``climassay.corpus.relevance``, BM25 alone, and a cosine of 0.40 for all queries, without regard to headings.
 
     python benchmarks/long/short_queries.py [--data ../shared/data] [--workspace FOLDER] [--no-ar6] [--missed]
@@ -19,7 +20,7 @@ import json
 import re
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from climassay.corpus import Collection, Hit, Passage, read
@@ -36,6 +37,26 @@ N_HEADINGS, LONGEST_HEADING = 150, 4
 TOO_MANY = 0.2
 """Share of the passages above which a term is left out."""
 DEPTH = 50
+QUESTIONS = {
+    "tuned": (
+        "What is {}?",
+        "How does {} affect people?",
+        "What does the report say about {}?",
+        "Is {} getting worse?",
+        "What are the main causes of {}?",
+        "tell me about {}",
+        "impacts of {}",
+    ),
+    "unseen": (
+        "Explain {} to me.",
+        "Where is {} discussed?",
+        "How serious is {}?",
+        "Is there anything on {}?",
+        "What do we know about {}?",
+        "effects of {}",
+        "Which findings on {} are new?",
+    ),
+}
 _VAGUE = """
 a an and of in the for to on from with by key new main summary executive executi ve introduction overview
 scope chapter content remarks final box table figure faq footnotes frequently asked questions case studies
@@ -54,13 +75,28 @@ class Query:
     """A query, with the passages that are right for it; none if the collection has no answer."""
 
     kind: str
-    text: str
+    term: str
     right: frozenset[str]
+    template: str = "{}"
+
+    @property
+    def text(self) -> str:
+        """The words that are searched for."""
+        return self.template.format(self.term)
 
     @property
     def half(self) -> str:
         """The half of the set that a query belongs to."""
-        return ("tuned", "unseen")[int(hashlib.sha256(self.text.encode()).hexdigest(), 16) % 2]
+        return ("tuned", "unseen")[_number(self.term) % 2]
+
+    def asked(self) -> "Query":
+        """Put the term into a question; the halves have different ones."""
+        templates = QUESTIONS[self.half]
+        return replace(self, kind=f"{self.kind}, asked", template=templates[_number(self.term) // 2 % len(templates)])
+
+
+def _number(text: str) -> int:
+    return int(hashlib.sha256(text.encode()).hexdigest(), 16)
 
 
 def plain(text: str) -> str:
@@ -191,7 +227,7 @@ def measure(collection: Collection, listed: Sequence[Query], missed: bool) -> Ta
                 cells.append(f"{sum(found) / len(found):.3f} ({interval.low:.3f} to {interval.high:.3f})")
                 if missed and name == "measured rule" and half == "tuned":
                     print(kind, [listed[place].text for place, there in zip(chosen, found, strict=True) if not there])
-            measured = "nothing relevant" if kind == "no answer" else "right passage among five"
+            measured = "nothing relevant" if kind.startswith("no answer") else "right passage among five"
             rows.append([f"{kind}, {half}", measured, str(len(chosen)), *cells])
     headings = ["queries", "", "n", *WAYS]
     return Table.of(f"{collection.name}: {len(collection):,} passages", headings, rows, left=2)
@@ -211,6 +247,7 @@ def main() -> None:
             for path in paths:
                 collection.add(read(arguments.data / path).documents)
             listed = list(queries(collection, with_headings=name != "summaries"))
+            listed += [one.asked() for one in listed if one.kind != "heading"]
             print(as_markdown(measure(collection, listed, arguments.missed)))
 
 

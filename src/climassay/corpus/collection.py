@@ -145,7 +145,7 @@ class AddReport(Result):
             yield f"same      {copy.source}: already there as {document.source} ({document.title}, {document.id})"
         if len(self.copies) > MOST_LISTED:
             yield f"same      and {len(self.copies) - MOST_LISTED:,} more (--json lists all)"
-        read = {one.source for one in (*self.added, *self.already_there, *self.copies)}
+        read = {one.source for one in (*self.added, *self.already_there)} | {one.source for one in self.copies}
         there = len({one.id for one in self.already_there}) + sum(one.document in self.added for one in self.copies)
         for item in skipped[:MOST_LISTED]:
             yield f"{'in part' if item.source in read else 'skipped':<9} {item.source}: {item.reason}"

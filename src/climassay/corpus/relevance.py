@@ -32,15 +32,16 @@ MIN_WEIGHT = 0.95
 """Minimum share of the weight of a query's words that a stretch of text or a heading must have."""
 
 _ASKED = """
-affect affecting answer author bad become begin best better big cause caused chapter claim common compare
-consequence contribute contribution current currently deal decrease define definition describe detail difference
-different difficult discuss document effect evidence example explain explanation fact find future gets getting give
-good happen happening help idea impact implication important importance increase influence information involve ipcc
-issue keep kind know known large last likely long look main major make many matter me mean meaning mention need new now
-number overview part passage people please possible problem provide question reason recent recently relate
-related relation report result role say scientist serious show source start statement study summarise summarize
-summary take talk tell text thing think thought today topic toward true type us use used want way work worse worst
-wrong year
+actually affect affecting already also answer anybody anyone anything anywhere author bad become begin best better
+big cause caused chapter claim common compare consequence contribute contribution current currently deal decrease
+define definition describe detail difference different difficult discuss document effect even ever everybody
+everyone everything everywhere evidence exactly example explain explanation fact find future gets getting give good
+happen happening help here idea impact implication importance important increase influence information involve ipcc
+issue just keep kind know known large last likely long look main major make many matter me mean meaning mention need
+new nobody nothing now number overview part passage people please possible problem provide question quite rather
+really reason recent recently relate related relation report result role say scientist serious show somebody someone
+something somewhere source start statement still study summarise summarize summary take talk tell text thing think
+thought today topic toward true type us use used want way work worse worst wrong year yet
 """
 _ASKING = frozenset(stems(_ASKED))
 """Stems of words that ask or frame a question, whatever it is about; beside other words, they are not looked for."""
@@ -93,16 +94,26 @@ class QueryWords:
         """Whether the words decide: there are 1 to :data:`MAX_WORDS` of them."""
         return 0 < len(self.spelled) <= MAX_WORDS
 
-    def weigh(self, n_passages_with: Callable[[str], int], n_passages: int) -> None:
+    def weigh(self, n_passages_with: Callable[[str], int], n_passages: int) -> bool:
         """Weigh each word by ``log(1 + (N - n + 0.5) / (n + 0.5))``, as BM25 does; a word of no passage weighs most.
 
         Args:
             n_passages_with: Gives the number of passages that have a word, n.
             n_passages: Number of passages of the collection, N.
+
+        Returns:
+            Whether a passage can have the words: False if one that weighs too much is in none.
         """
+        found = 0.0
         for stem, word in self.spelled.items():
             n = min(n_passages_with(word), n_passages)
             self._weights[stem] = math.log(1 + (n_passages - n + 0.5) / (n + 0.5))
+            found += self._weights[stem] if n else 0.0
+        return found >= self._required
+
+    @property
+    def _required(self) -> float:
+        return MIN_WEIGHT * sum(self._weights.values())
 
     def are_in(self, passage: Passage) -> bool:
         """Return whether a stretch of the passage's text, or a heading, has the query's words.
@@ -111,7 +122,7 @@ class QueryWords:
 
         Needs the weights of :meth:`weigh`.
         """
-        required = MIN_WEIGHT * sum(self._weights.values())
+        required = self._required
         if any(self._weight(stems(heading)) >= required for heading in passage.headings):
             return True
         return self._densest(stems(passage.text)) >= required

@@ -206,26 +206,36 @@ class Searcher:
                 case "hybrid":
                     scores = add_headings(weighted_sum(cosines, words, self.dense_weight), titled)
             if min_cosine == "measured":
-                scores = self._relevant(query, scores, cosines, k, version)
+                sharing = set(words) if mode != "dense" else set(scores)
+                scores = self._relevant(query, scores, cosines, titled, sharing, k, version)
             elif min_cosine is not None:
                 scores = {item: score for item, score in scores.items() if cosines.get(item, -1.0) >= min_cosine}
             results.append((_first(scores, k), cosines))
         return self._hits(results, version)
 
-    def _relevant(self, query: str, scores: Scores, cosines: Scores, k: int, version: int) -> Scores:
-        """The best ``k`` passages that are relevant to a query; see :mod:`climassay.corpus.relevance`."""
+    def _relevant(
+        self, query: str, scores: Scores, cosines: Scores, titled: Scores, sharing: set[str], k: int, version: int
+    ) -> Scores:
+        """Return the best ``k`` passages that are relevant to a query; see :mod:`climassay.corpus.relevance`.
+
+        ``titled`` are those under a heading that has all its words, ``sharing`` those that may have some of them.
+        """
         assert self.relevance is not None
         words = QueryWords(query)
         least = self.relevance.min_cosine_of(query)
-        if not words.decide:
-            return {item: score for item, score in scores.items() if cosines.get(item, -1.0) >= least}
-        words.weigh(lambda word: self._count(word, version), self.table.count_rows())
+        near = {item for item in scores if cosines.get(item, -1.0) >= least or item in titled}
+        if not words.decide or not words.weigh(lambda word: self._count(word, version), self.table.count_rows()):
+            return {item: score for item, score in scores.items() if item in near}
         results: Scores = {}
         items, size = list(scores), max(k, _READ_TOGETHER)
         for start in range(0, len(items), size):
             batch = items[start : start + size]
-            passages = self._passages({item for item in batch if cosines.get(item, -1.0) < least}, version)
-            results |= {item: scores[item] for item in batch if item not in passages or words.are_in(passages[item])}
+            passages = self._passages(sharing.intersection(batch) - near, version)
+            results |= {
+                item: scores[item]
+                for item in batch
+                if item in near or (item in passages and words.are_in(passages[item]))
+            }
             if len(results) >= k:
                 break
         return results
