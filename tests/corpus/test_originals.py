@@ -1,5 +1,6 @@
 """The files that documents were read from: kept once, gone with the last collection; and documents under new titles."""
 
+import shutil
 from dataclasses import replace
 
 import pytest
