@@ -1,5 +1,7 @@
 """Searching for evidence: excerpts, reranking, several collections, and latest editions."""
 
+from dataclasses import replace
+
 import pytest
 
 from climassay.corpus.collection import Collection
@@ -78,6 +80,13 @@ def test_several_collections_take_turns():
     assert ids(turned) == ["b-1", "a-2", "b-0", "a-0"]
     [fewer] = found_in([AskPassages(("a", "b"), "arctic ice melts", 2)], first, second)
     assert fewer == some[:2]
+
+
+def test_a_passage_of_two_collections_takes_one_place():
+    first, second = Shelf("a", ICE, SEA), Shelf("b", COW, SEA)
+    second.passages[1] = replace(second.passages[1], id=first.passages[1].id)
+    [some] = found_in([AskPassages(("a", "b"), "arctic ice sea", 4)], first, second)
+    assert sorted(ids(some)) == ["a-0", "a-1", "b-0"]
 
 
 def test_what_was_measured_decides_where_no_threshold_is_named():

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from climassay.corpus import Block, Collection, Document, RelevanceRule
+from climassay.corpus.search import SEARCH_MODES
 from climassay.grounding import CollectionGroup, open_collections
 from climassay.workspace import Workspace
 
@@ -70,7 +71,10 @@ def test_a_passage_that_two_collections_hold_stands_once(workspace):
     made = [Collection.create(workspace, name, encoder) for name in ("one", "two")]
     for one in made:
         one.add([Document("same", "Same", "same.md", (Block(CLIMATE[0]),))])
-    assert found(CollectionGroup(tuple(made)), "ocean heat") == [CLIMATE[0]]
+    group = CollectionGroup(tuple(made))
+    assert found(group, "ocean heat") == [CLIMATE[0]]
+    for mode in SEARCH_MODES:
+        assert [hit.passage.text for hit in group.search_many(["ocean heat"], k=3, mode=mode)[0]] == [CLIMATE[0]]
 
 
 def test_cosines_of_different_encoders_count_from_their_thresholds(workspace, monkeypatch):
