@@ -56,7 +56,7 @@ class RelevanceRule:
     min_cosine: float
     """For sentences: queries of more than :data:`SHORT_QUERY` words."""
     min_cosine_short: float
-    """For shorter queries."""
+    """For shorter queries, and for those with a word of content that no passage has."""
 
     def min_cosine_of(self, query: str) -> float:
         """Return the minimum cosine for a query, if the passage does not have its words."""

@@ -222,9 +222,12 @@ class Searcher:
         """
         assert self.relevance is not None
         words = QueryWords(query)
-        least = self.relevance.min_cosine_of(query)
+        possible = words.decide and words.weigh(lambda word: self._count(word, version), self.table.count_rows())
+        # A word that no passage has tells more than a middling cosine.
+        missing = words.decide and not possible
+        least = self.relevance.min_cosine_short if missing else self.relevance.min_cosine_of(query)
         near = {item for item in scores if cosines.get(item, -1.0) >= least or item in titled}
-        if not words.decide or not words.weigh(lambda word: self._count(word, version), self.table.count_rows()):
+        if not possible:
             return {item: score for item, score in scores.items() if item in near}
         results: Scores = {}
         items, size = list(scores), max(k, _READ_TOGETHER)
