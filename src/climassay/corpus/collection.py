@@ -141,8 +141,8 @@ class AddReport(Result):
                 f"`climassay corpus remove {name} {stored.id}` takes it out, adding with --replace does so at once"
             )
         for copy in self.copies[:MOST_LISTED]:
-            document = copy.document
-            yield f"same      {copy.source}: already there as {document.source} ({document.title}, {document.id})"
+            there_as = copy.document
+            yield f"same      {copy.source}: already there as {there_as.source} ({there_as.title}, {there_as.id})"
         if len(self.copies) > MOST_LISTED:
             yield f"same      and {len(self.copies) - MOST_LISTED:,} more (--json lists all)"
         read = {one.source for one in (*self.added, *self.already_there)} | {one.source for one in self.copies}

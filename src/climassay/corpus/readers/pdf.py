@@ -104,9 +104,7 @@ def read_pdf(data: bytes, source: str, options: ReadOptions, on_page: PageCallba
     if not blocks:
         raise DocumentError(f"{source} has no running text on its pages (only fragments as in figures and tables).")
     title = options.title or full_title(own_title, (*facts, stem, opening))
-    document = Document(
-        document_id(data), title, source, blocks, media="pdf", left_out=tuple(_left_out(omitted))
-    )
+    document = Document(document_id(data), title, source, blocks, media="pdf", left_out=tuple(_left_out(omitted)))
     return ReadResult(source, (document,), tuple(skipped))
 
 
