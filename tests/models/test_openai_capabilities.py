@@ -2,7 +2,6 @@
 
 import json
 import threading
-from types import SimpleNamespace
 
 import pytest
 
@@ -363,26 +362,6 @@ def test_a_server_that_moved_is_asked_nothing_again(moving, tmp_path):
             tallies.append(tally_of("cluster", tmp_path))
         assert (len(first.asked), len(second.asked)) == (1, 0)
     assert [(tally.asked, tally.hits) for tally in tallies] == [(1, 0), (0, 1)]
-
-
-@pytest.mark.parametrize(
-    ("stored_as", "moved", "found"),
-    [("cluster:m", False, True), ("cluster:m", True, True), ("openai:m", False, True), ("openai:m", True, False)],
-)
-def test_answers_stored_with_the_address_in_their_identity_are_found(stored_as, moved, found, moving, tmp_path):
-    """Those of the address now, and those of another one that were asked by the server's name."""
-    with ApiServer() as server, ApiServer() as other:
-        earlier = OpenAIModel("m", base_url=server.url, folder=tmp_path)
-        LearnedCapabilities(server.url, "m", tmp_path).note_window(4096)
-        stored = SimpleNamespace(
-            name=stored_as, fingerprint=earlier.fingerprint, render=earlier.render, generate=earlier.generate
-        )
-        with Records(f"sqlite:///{tmp_path}/records.sqlite") as store, store.run("before", {}) as run:
-            RecordedModel(stored, store, run).generate([QUESTION])
-        earlier.close()
-        moving(other.url if moved else server.url)
-        assert tally_of("cluster", tmp_path).hits == int(found)
-        assert len(server.asked) + len(other.asked) == 1 + (not found)
 
 
 def tally_of(provider, folder):

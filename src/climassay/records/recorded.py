@@ -26,7 +26,6 @@ from climassay.models.contract import (
 )
 from climassay.records.store import (
     AnsweredRequest,
-    HasEarlierFingerprints,
     Identity,
     Records,
     Run,
@@ -83,7 +82,6 @@ class RecordedModel:
         self.tally = RequestCounts()
         """Hits, requests asked, failures and usage so far."""
         self._counting = threading.Lock()
-        self._earlier: Mapping[str, str | None] | None = None
 
     @property
     def name(self) -> str:
@@ -166,8 +164,6 @@ class RecordedModel:
     def _answer(self, call: "_Call[A]", requests: Sequence[R], ask: Callable[..., list[A]]) -> list[A]:
         if self._use_cache:
             call.serve_stored()
-            if call.missing():
-                call.serve_earlier(self._stored_earlier())
         asked: set[int] = set()
         while missing := [index for index in call.missing() if index not in asked]:
             mine = call.mark(missing) if self._use_cache else missing
@@ -188,14 +184,6 @@ class RecordedModel:
         except BaseException:
             call.unmark(places)
             raise
-
-    def _stored_earlier(self) -> Mapping[str, str | None]:
-        """The model's earlier fingerprints under which something is stored, looked up once."""
-        if self._earlier is None:
-            earlier = self.wrapped.earlier_fingerprints if isinstance(self.wrapped, HasEarlierFingerprints) else {}
-            among = self._store.fingerprints_among(earlier)
-            self._earlier = {fingerprint: earlier[fingerprint] for fingerprint in earlier if fingerprint in among}
-        return self._earlier
 
     def _count(self, hits: int = 0, asked: int = 0, failed: int = 0, usage: Usage | None = None) -> None:
         with self._counting:
@@ -232,13 +220,6 @@ class _Call(Generic[A]):
     def serve_stored(self) -> None:
         """Hand on what the records have."""
         self._serve(self._store.look_up(list(self._places)))
-
-    def serve_earlier(self, fingerprints: Mapping[str, str | None]) -> None:
-        """Hand on what the records have under earlier fingerprints of the model, each with the name that it needs."""
-        for fingerprint, name in fingerprints.items():
-            keys = {self._identities[index].key_under(fingerprint): index for index in self.missing()}
-            result = self._store.look_up(list(keys), name)
-            self._serve({self._identities[keys[key]].key: answer for key, answer in result.items()})
 
     def mark(self, missing: Sequence[int]) -> list[int]:
         """Those of the missing requests that are ours to ask: no other run is asking them or has just been answered."""

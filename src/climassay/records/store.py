@@ -21,7 +21,7 @@ from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Literal, Protocol, cast, runtime_checkable
+from typing import Any, Literal, Protocol, cast
 from weakref import WeakSet
 
 import sqlalchemy as sa
@@ -58,15 +58,6 @@ class Renderer(Protocol):
 
     def render(self, messages: Sequence[Message], assistant_prefix: str = "") -> str:
         """The prompt as the model receives it."""
-
-
-@runtime_checkable
-class HasEarlierFingerprints(Protocol):
-    """A model whose answers may be stored under fingerprints that earlier versions gave it."""
-
-    @property
-    def earlier_fingerprints(self) -> Mapping[str, str | None]:
-        """With each the name of the model that its requests must have; None for any."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -616,14 +607,6 @@ class Records:
                     answer = answer_from_row(cast(Kind, row["kind"]), cast(Mapping[str, Any], row))
                     results[bytes(row["key"])] = StoredAnswer(row["id"], answer)
         return results
-
-    def fingerprints_among(self, fingerprints: Collection[str]) -> set[str]:
-        """Those of some fingerprints under which there are requests."""
-        if not fingerprints:
-            return set()
-        result = sa.select(tables.requests.c.fingerprint).where(tables.requests.c.fingerprint.in_(fingerprints))
-        with self.database.read() as connection:
-            return set(connection.execute(result.distinct()).scalars())
 
     def close(self) -> None:
         """Give back the connections."""

@@ -148,7 +148,6 @@ class LearnedCapabilities:
     """
 
     def __init__(self, base_url: str, model: str, folder: Path | None = None, provider: str | None = None) -> None:
-        self._base_url = base_url
         self._server = base_url if provider is None else f"{provider}:"
         self._model = model
         self._file = None if folder is None else folder / FILE_NAME
@@ -356,20 +355,14 @@ class LearnedCapabilities:
         if window is not None and window != self.known.window:
             self._learn(window=window)
 
-    def addresses(self) -> tuple[str, ...]:
-        """Base URLs under which the workspace has known a model of this name, by whatever server."""
-        everything = {} if self._file is None else _read(self._file)
-        return tuple(server for server, models in everything.items() if "://" in server and self._model in models)
-
     def forget(self) -> None:
         """Know nothing of the model any more, here and in the workspace."""
         self.known = Capabilities()
         self._keep(None)
 
     def _entry(self, everything: Mapping[str, dict[str, Any]]) -> Any:
-        """What the workspace has of the model, under its server or, as earlier versions kept it, its address."""
-        places = (everything.get(server, {}) for server in (self._server, self._base_url))
-        return next((models[self._model] for models in places if self._model in models), None)
+        """Return what the workspace has of the model."""
+        return everything.get(self._server, {}).get(self._model)
 
     def _believed(self, name: str, shown: object) -> bool:
         """Whether a contradiction is taken as it is: at once, or the last of several where the contrary was shown."""
@@ -393,7 +386,7 @@ class LearnedCapabilities:
             kept = self._entry(everything)
             models = everything.setdefault(self._server, {})
             models[self._model] = {} if changes is None else {**(kept if isinstance(kept, dict) else {}), **changes}
-            if not models[self._model] and self._server == self._base_url:
+            if not models[self._model]:
                 del models[self._model]
             everything = {url: entries for url, entries in everything.items() if entries}
             write_file(self._file, json.dumps(everything, indent=1, sort_keys=True, ensure_ascii=False).encode())

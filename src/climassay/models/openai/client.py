@@ -125,23 +125,8 @@ class OpenAIModel:
     def fingerprint(self) -> str:
         """SHA-256 over server, model name, limits and protocol of this client; see the limits above."""
         if self._provider == OPENAI:
-            return self._fingerprint_at(self.base_url)
+            return self._hashed({"provider": OPENAI, "base_url": self.base_url})
         return self._hashed({"provider": self._provider})
-
-    @property
-    def earlier_fingerprints(self) -> Mapping[str, str | None]:
-        """Fingerprints under which earlier versions stored this model's answers: those with the server's address in it.
-
-        They come with the name that the request must have been stored under: the server's address now is enough by
-        itself (None); an address that the workspace knows from another day may have been another server's.
-        """
-        if self._provider == OPENAI:
-            return {}
-        earlier: dict[str, str | None] = {self._fingerprint_at(url): self.name for url in self._knowledge.addresses()}
-        return earlier | {self._fingerprint_at(self.base_url): None}
-
-    def _fingerprint_at(self, base_url: str) -> str:
-        return self._hashed({"provider": "openai", "base_url": base_url})
 
     def _hashed(self, server: Mapping[str, str]) -> str:
         identity: dict[str, Any] = {**server, "model": self._model, "protocol": PROTOCOL}
