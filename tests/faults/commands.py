@@ -406,7 +406,7 @@ def offered() -> set[str]:
             said = (getattr(option, "help", None) or "").lower()
             named = option.name in {"output", "html"} or "write" in said
             # The option that saves a result as the file's ending says has one writer: a few commands stand for all.
-            saves = {"--output", "--markdown"} <= set(option.opts)
+            saves = said.startswith("save the result too")
             if named and not saves and not getattr(option, "is_flag", False):
                 found.add(f"{command} {option.opts[0]}")
     return found
