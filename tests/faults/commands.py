@@ -196,11 +196,11 @@ COMMANDS = {
         f"factcheck evidence {{given}}/evidence.jsonl --predictions {{out}}/rows.jsonl {ASKING} -w {{w}} --json"
     ),
     "tune finetune": LongCommand(
-        "tune finetune {given}/sample.jsonl --validation-share 0.4 --model {model} --rank 2 --lr 1e-2 "
+        "tune finetune {given}/sample.jsonl --validation-share 0.4 --model {model} --rank 2 --learning-rate 1e-2 "
         "--dtype float32 --output tuned --max-length 512 --epochs 3 -w {w} --json"
     ),
     "tune pretrain": LongCommand(
-        "tune pretrain book --validation notes --model {model} --rank 2 --lr 1e-2 --dtype float32 --output read "
+        "tune pretrain book --validation notes --model {model} --rank 2 --learning-rate 1e-2 --dtype float32 --output read "
         "--max-length 64 --epochs 3 -w {w} --json"
     ),
     "generate validate train": LongCommand(

@@ -1,7 +1,7 @@
 """``climassay confidence``: the certainty that assessment reports state."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
 
 class _TagGroup(DefaultCommandGroup):
     default, first = "apply", ("bundled",)
-    old_names: ClassVar = {"statement": "apply bundled"}
 
 
 tag = CommandGroup(
@@ -140,7 +139,6 @@ def lint(
         typer.Option(
             "--output",
             "-o",
-            "--html",
             metavar="FILE",
             callback=lambda files: check_files(files or ()),
             help="Save the findings too, as the ending says: .html shows them in the text, .csv, .xlsx, .jsonl, .json "
@@ -215,7 +213,7 @@ def _topics(
     seed: Annotated[int, typer.Option(min=0, help="Seed of UMAP: the same data and seed give the same topics.")] = 0,
     min_cluster_size: Annotated[
         int,
-        typer.Option("--min-cluster-size", "--least", min=2, help="Minimum number of statements in a cluster."),
+        typer.Option("--min-cluster-size", min=2, help="Minimum number of statements in a cluster."),
     ] = 10,
     outliers: Annotated[
         Literal["assign", "leave"],
@@ -308,7 +306,7 @@ tag.add_verb(
     labels=None,
     tagger=None,
     methods=METHODS,
-    split_by=typer.Option("--split-by", "--apart"),
+    split_by=typer.Option("--split-by"),
 )
 tag.add_verb(
     "insert",

@@ -39,7 +39,7 @@ class TuningConfig:
     learning_rate: Annotated[
         float,
         Field(gt=0, lt=1, description="Highest learning rate, reached after the warm-up."),
-        Flag(("--learning-rate", "--lr")),
+        Flag(),
     ] = 5e-5
     warmup: Annotated[
         float, Field(ge=0, lt=1, description="Share of the steps in which the learning rate rises."), Flag()
