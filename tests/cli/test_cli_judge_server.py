@@ -17,6 +17,8 @@ COLUMNS = ("--group", "group", "--quality", "has a high number", "--label", "sco
 def preferring_high_numbers(asked):
     """A rates 8 to 0 against B where its number is higher, and has a liking for A that both orders must take out."""
     numbers = [int(number) for number in re.findall(r"number (\d)", asked.content)]
+    if not numbers:  # it is asked how it goes on with an answer that has begun
+        return Reply("As you like.")
     if "unanswerable" in asked.content:
         return Reply("I would rather not.", [[("I", -0.01)]])
     if len(numbers) == 1:
@@ -75,7 +77,7 @@ def test_a_server_judges_by_pairs_and_directly(judge, table, server):
     expected = [1 / (1 + math.exp(-4 * gap)) for gap in (1, 1, 2)]
     assert pairs["calibration"]["brier"] == pytest.approx(sum((1 - p) ** 2 for p in expected) / 3, rel=0.02)
     asked = len(server.asked)
-    assert asked == found["computed"]
+    assert asked == found["computed"] + 1  # once, how it goes on with an answer that has begun
     again = benchmark(judge, table, "--method", "all")
     assert [result["method"] for result in again["results"]] == ["direct", "direct-expected", "pairs"]
     assert (len(server.asked), again["computed"]) == (asked, 0)
