@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 
 from climassay.models.openai.replies import Reply
 
-MIN_COUNTED = 1000
-"""Estimated tokens below which a prompt fits into every server's window."""
+MIN_COUNTED = 2000
+"""Estimated tokens below which nothing is concluded: the smallest default window of a server has 2,048 tokens."""
 MAX_SHARE_READ = 0.75
 """Share of the estimate below which a prompt was shortened. The estimate is itself low: English text has 1.2 to 1.5
 tokens a word, and vocabularies with tokens of several words 0.9."""
