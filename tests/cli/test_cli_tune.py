@@ -50,7 +50,19 @@ def climassay(place: Path, monkeypatch: pytest.MonkeyPatch, climassay):
 
 def quick(place: Path, name: str) -> list[str]:
     model = f"local:{place / 'model'}"
-    return ["--model", model, "--rank", "2", "--learning-rate", "1e-2", "--dtype", "float32", "--output", name, "--max-length"]
+    return [
+        "--model",
+        model,
+        "--rank",
+        "2",
+        "--learning-rate",
+        "1e-2",
+        "--dtype",
+        "float32",
+        "--output",
+        name,
+        "--max-length",
+    ]
 
 
 @pytest.fixture

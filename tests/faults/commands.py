@@ -200,8 +200,8 @@ COMMANDS = {
         "--dtype float32 --output tuned --max-length 512 --epochs 3 -w {w} --json"
     ),
     "tune pretrain": LongCommand(
-        "tune pretrain book --validation notes --model {model} --rank 2 --learning-rate 1e-2 --dtype float32 --output read "
-        "--max-length 64 --epochs 3 -w {w} --json"
+        "tune pretrain book --validation notes --model {model} --rank 2 --learning-rate 1e-2 --dtype float32 "
+        "--output read --max-length 64 --epochs 3 -w {w} --json"
     ),
     "generate validate train": LongCommand(
         "generate validate train {given}/labels.jsonl -o {out}/validator.safetensors --json"

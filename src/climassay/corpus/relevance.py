@@ -13,6 +13,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from types import MappingProxyType
 from typing import Literal
 
@@ -36,17 +37,22 @@ actually affect affecting already also answer anybody anyone anything anywhere a
 big cause caused chapter claim common compare consequence contribute contribution current currently deal decrease
 define definition describe detail difference different difficult discuss document effect even ever everybody
 everyone everything everywhere evidence exactly example explain explanation fact find future gets getting give good
-happen happening help here idea impact implication importance important increase influence information involve ipcc
+go going gone come coming happen happening help here idea impact implication importance important increase influence
+information involve ipcc
 issue just keep kind know known large last likely long look main major make many matter me mean meaning mention need
 new nobody nothing now number overview part passage people please possible problem provide question quite rather
 really reason recent recently relate related relation report result role say scientist serious show somebody someone
 something somewhere source start statement still study summarise summarize summary take talk tell text thing think
 thought today topic toward true type us use used want way work worse worst wrong year yet
 """
-_ASKING = frozenset(stems(_ASKED))
-"""Stems of words that ask or frame a question, whatever it is about; beside other words, they are not looked for."""
 _PART = re.compile(r"[^\s\-\u2010-\u2015/]+")
 """A word of a query; hyphens divide words, as in the index."""
+
+
+@cache
+def _asking_stems() -> frozenset[str]:
+    """Return the stems of words that ask or frame a question; beside other words, they are not looked for."""
+    return frozenset(stems(_ASKED))
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +90,7 @@ class QueryWords:
     def __init__(self, query: str) -> None:
         spelled = {stem: part for part in _PART.findall(query) for stem in stems(part)}
         self.spelled: Mapping[str, str] = {
-            stem: word for stem, word in spelled.items() if stem not in _ASKING
+            stem: word for stem, word in spelled.items() if stem not in _asking_stems()
         } or spelled
         """Spelling in the query, by stem."""
         self._weights: dict[str, float] = {}

@@ -40,7 +40,7 @@ def test_what_cannot_be_said(said, sentence):
     [
         (Wording("Which?", "", ("a",), 0), "at least two options"),
         (Wording("Which?", "", ("a", " "), 0), "at least two options"),
-        (Wording("Which?", "", ("An answer", "an  Answer"), 0), "are the same"),
+        (Wording("Which?", "", ("An answer", "An  answer"), 0), "are the same"),
         (Wording("Which?", "", ("a", "b"), 2), "Mark one of the 2"),
         (Wording("Which?", "", ("a", "b"), None), "Mark one of the 2"),
         (Wording("", "", OPTIONS, 0), "question is empty"),

@@ -139,7 +139,7 @@ def test_deciding_leaves_alone_what_was_rejected_before(labels, encoder, make_dr
     last = [draft.decisions[-1] for draft in decided]
     assert [one.accepted for one in last] == [True, False, False, None]
     assert (last[2].reason, last[2].by, last[2].step) == ("invalid by the validator", "validator", "validate")
-    assert last[0].score == validator.judge([given[0]])[0]
+    assert last[0].score == pytest.approx(validator.judge([given[0]])[0], abs=1e-6)  # other batches, other last digits
     assert last[0].reason == ""
     assert [draft.id for draft in decided] == [draft.id for draft in given]
     with pytest.raises(InputError, match="give a probability"):
