@@ -258,7 +258,7 @@ class TestCleaning:
             "About 1/3 of it, 2 1/2 years, and R² of 0.84 were found for 3 x 10⁻¹² m² s⁻¹ in 1979, which "
             "cost $320 or 450 euros in the year 2019."
         )
-        assert {left.kind: left.count for left in document.left_out} == {"marks of notes": 5}
+        assert {left.kind: left.count for left in document.left_out} == {"note marks": 5}
 
     def test_contents_and_references_go(self, tmp_path: Path) -> None:
         contents = [Text(50, 700, "Contents", 14, "F2")]

@@ -151,7 +151,7 @@ def test_what_readers_do_not_see_is_left_out_and_counted() -> None:
     parts = {"styles": hidden + style("T", "toc 1"), "header1": p("Draft 9"), "comments": p("Comment 10")}
     assert texts(*body, **parts) == ["Seen 3.", "Seen 5.", "Seen 7."]
     assert left_out(*body, **parts) == {
-        "paragraphs with hidden text": 2,
+        "hidden paragraphs": 2,
         "tracked deletions": 1,
         "entries of the table of contents": 1,
         "comments": 1,

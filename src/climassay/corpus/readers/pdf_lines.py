@@ -203,7 +203,7 @@ class LineReader:
                 self._omitted["lines written in another direction", number] += sum(1 for x in lines if x.angle == turn)
                 continue
             turned = self._read_turned(text, identical, number, turn) if turn else lines
-            self._omitted["marks of notes", number] += sum(line.n_marks for line in turned if not line.angle)
+            self._omitted["note marks", number] += sum(line.n_marks for line in turned if not line.angle)
             size = (self._height, self._width) if turn % 180 else (self._width, self._height)
             yield Page(number, *size, [line for line in turned if not line.angle])
         if self._handle is not text_page:

@@ -364,12 +364,12 @@ class _Simplifier:
         if any(_CONTENTS.fullmatch(style.name) for style in chain):
             self.left_out["entries of the table of contents"] += 1
             return []
-        n_hidden = self.left_out["paragraphs with hidden text"]
+        n_hidden = self.left_out["hidden paragraphs"]
         boxes, self._waiting_boxes = self._waiting_boxes, []
         styles, self._paragraph_styles = self._paragraph_styles, chain
         parts = self._rewrite_all(element)
         # Runs are counted while they are read, paragraphs are what users see.
-        self.left_out["paragraphs with hidden text"] = min(self.left_out["paragraphs with hidden text"], n_hidden + 1)
+        self.left_out["hidden paragraphs"] = min(self.left_out["paragraphs with hidden text"], n_hidden + 1)
         paragraph = _new("p", parts)
         if not self.title and chain and chain[0].name.lower() == "title":
             self.title = clean(_plain(paragraph))
@@ -397,7 +397,7 @@ class _Simplifier:
         if hidden is None:
             hidden = next((style.hidden for style in chain if style.hidden is not None), False)
         if hidden:
-            self.left_out["paragraphs with hidden text"] += _has_text(element)
+            self.left_out["hidden paragraphs"] += _has_text(element)
             return []
         vertical = _vertical(properties) or next((style.vertical for style in chain if style.vertical), None)
         fonts = None if properties is None else properties.find(f"{_WORD}rFonts")
