@@ -369,7 +369,7 @@ class _Simplifier:
         styles, self._paragraph_styles = self._paragraph_styles, chain
         parts = self._rewrite_all(element)
         # Runs are counted while they are read, paragraphs are what users see.
-        self.left_out["hidden paragraphs"] = min(self.left_out["paragraphs with hidden text"], n_hidden + 1)
+        self.left_out["hidden paragraphs"] = min(self.left_out["hidden paragraphs"], n_hidden + 1)
         paragraph = _new("p", parts)
         if not self.title and chain and chain[0].name.lower() == "title":
             self.title = clean(_plain(paragraph))
