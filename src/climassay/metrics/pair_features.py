@@ -86,18 +86,6 @@ class PairFeatures(NamedTuple):
     vectors: FloatArray
     """Shape [pairs, 4 width]: u, v, |u - v| and u * v of the vectors of premise and statement."""
 
-    def blocks(self, *, vectors: bool, places: NDArray[np.int64] | None = None) -> list[FloatArray]:
-        """The named ones, behind those of the vectors where they are wanted.
-
-        Args:
-            vectors: Whether they are wanted.
-            places: Places of pairs, shape [chosen]; None: all.
-
-        Returns:
-            Each of shape [pairs, features].
-        """
-        return [block if places is None else block[places] for block in (self.vectors, self.named)[not vectors :]]
-
 
 def pair_features(pairs: Sequence[tuple[str, str]], encoder: Encoder) -> PairFeatures:
     """Features of pairs of (premise, statement); every different text is encoded once."""
