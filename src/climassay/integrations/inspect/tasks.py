@@ -1,6 +1,6 @@
 """The three tasks of ClimaQA for Inspect: ``inspect eval climassay/mcq -T file=questions.jsonl -T examples=5``."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -158,7 +158,7 @@ def published_task(kind: Kind, files: Sequence[str | Path], *, entailment: str |
         InputError: A file cannot be read, or is not a file of prompts.
     """
     rows = [row for file in files for row in read_prompt_rows(Path(file))]
-    scorers = {
+    scorers: dict[Kind, Callable[[], Scorer]] = {
         "mcq": answer_letter,
         "freeform": partial(freeform_scores, entailment),
         "cloze": cloze_scores,
