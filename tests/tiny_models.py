@@ -125,3 +125,21 @@ def save_tokenizer(folder: Path, chat_template: str | None = None, merges: int =
     (folder / "tokenizer_config.json").write_text(json.dumps(settings), encoding="utf-8")
     if chat_template is not None:
         (folder / "chat_template.jinja").write_text(chat_template, encoding="utf-8")
+
+
+def save_classifier(folder: Path) -> Path:
+    """Save a classifier of two texts with two layers of random weights, as classifiers of inference data are saved."""
+    from transformers import AutoTokenizer, BertConfig, BertForSequenceClassification
+
+    from climassay.models.bundled import bundled_path
+
+    tokenizer = AutoTokenizer.from_pretrained(bundled_path("minilm"), local_files_only=True)
+    _torch().manual_seed(0)
+    config = BertConfig(
+        vocab_size=len(tokenizer), hidden_size=16, num_hidden_layers=2, num_attention_heads=2, intermediate_size=32,
+        id2label={0: "contradiction", 1: "neutral", 2: "entailment"},
+        label2id={"contradiction": 0, "neutral": 1, "entailment": 2},
+    )  # fmt: skip
+    BertForSequenceClassification(config).save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return folder

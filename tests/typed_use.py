@@ -73,8 +73,8 @@ def use(folder: Path) -> None:
 
 
 VERBS: tuple[Callable[..., Result], ...] = (
-    climassay.annotation_status, climassay.annotator_agreement, climassay.apply_entailment,
-    climassay.apply_masker, climassay.apply_validator, climassay.benchmark_judges,
+    climassay.annotation_status, climassay.annotator_agreement, climassay.apply_masker,
+    climassay.apply_validator, climassay.benchmark_judges,
     climassay.blind_answers, climassay.check_judge, climassay.check_model,
     climassay.check_text, climassay.check_with_evidence, climassay.collect_rubrics, climassay.compact_collection,
     climassay.compare_benchmarks, climassay.diff_confidence, climassay.compare_texts,
@@ -86,12 +86,12 @@ VERBS: tuple[Callable[..., Result], ...] = (
     climassay.export_records, climassay.find_contamination, climassay.find_topics, climassay.import_labels,
     climassay.import_records, climassay.insert_statements, climassay.list_adapters, climassay.list_checks,
     climassay.list_collections, climassay.list_datasets, climassay.list_models, climassay.list_presets,
-    climassay.list_prompts, climassay.list_runs, climassay.list_screening_checks, climassay.measure_faithfulness,
+    climassay.list_prompts, climassay.list_runs, climassay.list_screening_checks,
     climassay.model_usage, climassay.name_fallacies, climassay.open_annotation,
     climassay.plan_questions, climassay.remove_documents, climassay.rename_document, climassay.report_experiment,
     climassay.report_topics, climassay.retrain_validator, climassay.run_experiment_file, climassay.show_adapter,
     climassay.show_check, climassay.show_collection, climassay.show_prompt, climassay.show_record,
-    climassay.show_validator, climassay.tag_statements, climassay.train_entailment,
-    climassay.train_fallacies, climassay.train_tagger, climassay.train_validator,
+    climassay.show_validator, climassay.tag_statements, climassay.train_fallacies,
+    climassay.train_tagger, climassay.train_validator,
 )  # fmt: skip
 """What is left of the commands, each with a result that has tables, rows and a report."""

@@ -24,7 +24,6 @@ from climassay.generation import Draft
 from climassay.generation.draft import question_draft
 from climassay.generation.screening import DuplicateFinder, SelfConsistency, check_names, passage_fault, screen
 from climassay.generation.screening.check import content_words
-from climassay.metrics import load_entailment
 from climassay.models import load_model
 from climassay.models.contract import Encoder
 from climassay.models.encoders import load_encoder
@@ -56,7 +55,6 @@ def examples_tables(encoder: Encoder) -> list[Table]:
     settings = {
         "rules": screen(drafts),
         "rules and encoder": screen(drafts, encoder=encoder),
-        "rules, encoder and bundled entailment": screen(drafts, encoder=encoder, entailment=load_entailment()),
     }
     rows = []
     for name, marked in settings.items():
@@ -66,7 +64,7 @@ def examples_tables(encoder: Encoder) -> list[Table]:
         alarms = sum(stopped) - both
         rows.append((name, share(both, sum(stopped)), share(both, sum(faulty)), share(alarms, faulty.count(False))))
     whole = Table.of("60 questions as a whole", ("checks", "precision", "recall", "good ones stopped"), rows)
-    marked = settings["rules, encoder and bundled entailment"]
+    marked = settings["rules and encoder"]
     rows = []
     for check in check_names():
         found = {draft.id for draft in marked if check in reasons(draft)}

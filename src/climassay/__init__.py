@@ -60,11 +60,6 @@ if TYPE_CHECKING:
         search as search,
         show_collection as show_collection,
     )
-    from climassay.api.scores import (
-        apply_entailment as apply_entailment,
-        evaluate_entailment as evaluate_entailment,
-        train_entailment as train_entailment,
-    )
     from climassay.api.experiments import (
         compare_benchmarks as compare_benchmarks,
         experiment_tables as experiment_tables,
@@ -111,7 +106,7 @@ if TYPE_CHECKING:
         show_record as show_record,
     )
     from climassay.api.scores import (
-        measure_faithfulness as measure_faithfulness,
+        evaluate_entailment as evaluate_entailment,
         score_answers as score_answers,
     )
     from climassay.api.tagging import (

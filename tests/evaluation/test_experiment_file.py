@@ -32,7 +32,7 @@ def test_a_small_file_is_an_experiment_with_defaults():
     assert [one.shown for one in plan.models] == ["smollm2"]
     assert [one.label for one in plan.settings] == ["default", "rag:books"]
     assert plan.tasks == KINDS
-    assert plan.metrics.entailment == "bundled"
+    assert plan.metrics.entailment == ""
 
 
 def test_the_commented_file_is_one_and_so_are_its_comments():
@@ -85,6 +85,8 @@ def test_a_judge_is_a_model_of_the_file_or_another_one(judge, expected):
         ("limit = 0\n" + SMALL, "limit must be at least 1"),
         ("benchmarks = 3\n" + SMALL.replace('benchmarks = ["primer"]', ""), "list of texts"),
         (SMALL + "[metrics]\nwindow = 1.5\n", "whole number"),
+        ('tasks = ["freeform"]\n' + SMALL + '[metrics]\nnames = ["factual_accuracy"]\n', "needs a scorer"),
+        ('tasks = ["freeform"]\n' + SMALL + '[metrics]\nnames = ["fact_f1"]\n', "needs a scorer"),
         ("metrics = 3\n" + SMALL, "begins with"),
         (SMALL + "[metrics]\njudge = 3\n", "the judge is a model"),
         (SMALL + "[metrics]\njudge = { name = 3 }\n", r"\[metrics.judge\] has name"),

@@ -345,3 +345,32 @@ def test_a_task_without_questions_is_named(store):
     assert sentence in Evaluation(done, score_experiment(done)).notes()
     assert sentence in experiment_report(done).to_html()
     assert run(Lab(), store, plan(), sets).empty_tasks() == [], "no task was named"
+
+
+@pytest.mark.parametrize(
+    ("metrics", "labels"),
+    [
+        ("", ("factual accuracy", "supported")),
+        ("facts = true", ("factual accuracy", "supported", "fact precision", "fact recall", "fact F1")),
+        ('entailment = "supports:openai:m"', ()),
+        ('names = ["accuracy", "bleu", "exact_match"]', ()),
+    ],
+    ids=["judged", "facts", "scorer", "named"],
+)
+def test_metrics_that_need_a_scorer_are_named_if_the_file_names_none(store, metrics, labels):
+    own = PLAN.replace("facts = false", metrics if "facts" in metrics else f"facts = false\n{metrics}")
+    more = 'tasks = ["mcq", "freeform", "cloze"]'
+    done = run(Lab(), store, parse_plan(tomllib.loads(own.format(more=more)), where="x.toml", folder=Path()))
+    sentences = done.omitted_metrics()
+    assert sentences == load_experiment(store, done.run).omitted_metrics()
+    assert len(sentences) == bool(labels)
+    for sentence in sentences:
+        assert all(label in sentence for label in labels)
+        assert ("fact F1" in sentence) == ("fact F1" in labels)
+        assert sentence in Evaluation(done, score_experiment(done)).notes()
+        assert sentence in experiment_report(done).to_html()
+
+
+def test_without_freeform_questions_no_metric_is_left_out(store):
+    sets = {"gold": replace(SETS["gold"], questions=QUESTIONS[:1])}
+    assert run(Lab(), store, plan(), sets).omitted_metrics() == []

@@ -80,10 +80,7 @@ READS: Mapping[str, tuple[Arguments, ...]] = {
     "judge rank": ((BAD, *SERVER), ("{items}", "--probe", BAD, *SERVER)),
     "judge insert": ((BAD, "--anchors", "{items}", *SERVER), ("{items}", "--anchors", BAD, *SERVER)),
     "metrics score": ((BAD, "--metric", "bleu"),),
-    "metrics entailment train": ((BAD, "--output", "{out}"),),
-    "metrics entailment evaluate": (("bundled", BAD), (BAD, "{claims}")),
-    "metrics entailment apply": (("bundled", BAD), (BAD, "{claims}")),
-    "metrics faithfulness": ((BAD, "--truth", "faithful"),),
+    "metrics entailment evaluate": ((f"supports:{SERVER[1]}", BAD), (BAD, "{claims}")),
     "generate mask": (("statistics", BAD, "--output", "{out}"), (BAD, "{drafts}", "--output", "{out}")),
     "records import": ((BAD,),),
     "tune pretrain": (("books", "--questions", BAD, "--output", "{out}"),),
@@ -232,9 +229,6 @@ COMMANDS = {
         before="confidence topics {given}/observed.jsonl --topics 6 --place-untagged --words-only "
         "-o {given}/topics.json --json",
     ),
-    "metrics entailment train": LongCommand(
-        "metrics entailment train {given}/pairs.jsonl -o {out}/head.safetensors --hold-out 3 --folds 3 --json"
-    ),
     "generate publish": LongCommand("generate publish {given}/sample.jsonl --name x -o {out}/published -w {w} --json"),
     "annotate retrain": LongCommand("annotate retrain silver --folds 2 --json -w {w}"),
 }
@@ -246,8 +240,8 @@ SHORT = _named(
     ("factcheck kept", "list show export"), ("factcheck fallacies", "find evaluate apply"), ("confidence", "lint diff"),
     ("confidence tag", "apply"), ("records", "runs show usage export import"),
     ("evaluate", "init table report plan contamination compare blind"), ("generate", "checks init stats list export"),
-    ("judge", "compare"), ("metrics", "score faithfulness"),
-    ("metrics entailment", "evaluate apply"), ("prompts", "list show export"), ("tune", "list show presets"),
+    ("judge", "compare"), ("metrics", "score"), ("metrics entailment", "evaluate"),
+    ("prompts", "list show export"), ("tune", "list show presets"),
     ("users", "add reset remove list"), ("generate validate", "evaluate show"),
     ("annotate", "open status agreement export import rubrics"),
 )  # fmt: skip
@@ -364,9 +358,7 @@ WRITES: dict[str, WritingCommand] = {
         f"--levels 0,1,2 --samples 2 {ASKING} -w {{w}}",
     ),
     **_saved("metrics score", "{given}/answers.jsonl --metric bleu_char"),
-    **_saved("metrics entailment evaluate", "bundled {given}/pairs.jsonl"),
-    **_options("metrics entailment apply", "bundled {given}/pairs.jsonl", "--output"),
-    **_options("metrics entailment train", "{given}/pairs.jsonl --hold-out 3 --folds 3", "--output"),
+    **_saved("metrics entailment evaluate", "supports:openai:test {given}/pairs.jsonl --base-url {url} -w {w}"),
     **_options("generate mask", "statistics {given}/unmasked.jsonl", "--output"),
     **_options("prompts export", "", "folder", folder=True),
     **_options("generate validate train", "{given}/labels.jsonl", "--output"),

@@ -113,7 +113,7 @@ _labelled = _called("corpus.retrieval_evaluation:read_labelled")
 
 def _tables() -> list[Reader]:
     questions, claims = _called("questions:read_questions"), samples.jsonl(CLAIMS)
-    read_claims, pairs = _called("factcheck.claims:read_claims"), _called("metrics.entailment_head:read_pairs")
+    read_claims, pairs = _called("factcheck.claims:read_claims"), _called("metrics.labelled_pairs:read_pairs")
     evidence = _called("factcheck.evidence_mode:read_evidence_claims")
     table = samples.csv_table
     return [
@@ -188,14 +188,12 @@ def _confidence() -> list[Reader]:
 
 def _trained() -> list[Reader]:
     kind = "safetensors"
-    head = samples.bundled("climassay.metrics", "entailment_head.safetensors")
     tagger = samples.bundled("climassay.confidence.tagging", "tagger.safetensors")
     return [
         Reader("probe", "p.safetensors", kind, samples.probe, _called("judging.probe:load_probe")),
         Reader(
             "validator", "v.safetensors", kind, samples.validator_head, _called("generation.validation:read_learned")
         ),
-        Reader("entailment head", "h.safetensors", kind, head, _called("metrics.entailment_head:EntailmentHead.load")),
         Reader("tagger", "t.safetensors", kind, tagger, _called("confidence.tagging.tagger:load_tagger")),
     ]
 

@@ -56,11 +56,17 @@ def test_scores_are_those_of_an_experiment(kind, form, judge):
     scorer = Scorer(sentence_encoder(), "local:minilm", judge)
     taken = question.type.answer(text)
     (expected,) = scorer.score(kind, [Answered(question.question, question.answer, taken)])
-    given = score_answer(question, text)
+    given = score_answer(question, text, entailment="shared words")
     assert given == pytest.approx(expected)
     assert answer_of(question, text) == taken
-    judged = not (kind == "freeform" and form == "not judged")
-    assert set(given) == set(SCORES[kind]) - (set() if judged else set(JUDGED))
+    judged = kind == "freeform" and form != "not judged"
+    assert set(given) == set(SCORES[kind]) | (set(JUDGED) if judged else set())
+
+
+def test_without_a_judge_its_scores_are_left_out():
+    question = first("freeform")
+    assert set(score_answer(question, f" {question.answer}")) == set(SCORES["freeform"])
+    assert set(JUDGED) == {"factual_accuracy", "supported"}
 
 
 pytest.importorskip("lm_eval")

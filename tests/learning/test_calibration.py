@@ -9,8 +9,8 @@ from sklearn.linear_model import LogisticRegression
 
 from climassay.errors import InputError
 from climassay.judging.probe import three_way
-from climassay.learning import fit_calibrator, group_folds, softmax, threshold_for
-from climassay.learning.calibration import cross_fitted, fit_scale, fit_tie_band, prior_shift, reweighted
+from climassay.learning import fit_calibrator, group_folds, threshold_for
+from climassay.learning.calibration import cross_fitted, fit_scale, fit_tie_band, reweighted
 from climassay.learning.evaluation import calibration
 
 
@@ -184,8 +184,5 @@ def test_what_cannot_be_calibrated_is_refused(asked, message):
         asked()
 
 
-def test_scores_that_never_vary_give_the_base_rate_and_logits_are_shifted_to_the_shares_wanted():
+def test_scores_that_never_vary_give_the_base_rate():
     assert fit_calibrator([0.3] * 40, [1, 0, 0, 0] * 10)(0.3) == pytest.approx(0.25, abs=0.02)
-    logits = np.random.default_rng(0).normal(size=(200, 3))
-    shifted = softmax(logits + prior_shift(logits, [0.2, 0.5, 0.3]))
-    assert shifted.mean(axis=0) == pytest.approx([0.2, 0.5, 0.3], abs=1e-6)

@@ -1,25 +1,14 @@
-"""Entailment: scores from relations, and the features and classifiers behind them."""
+"""Entailment: scores from relations, prompted and by classifiers."""
 
 import math
 
-import numpy as np
 import pytest
 
-from climassay.errors import ModelError
-from climassay.metrics import Entailment, PromptedEntailment, load_entailment
-from climassay.metrics.entailment import (
-    BLANK,
-    OPTIONS,
-    change_number,
-    cut_tail,
-    nearest_parts,
-    negate,
-    reverse_direction,
-)
-from climassay.metrics.entailment_head import label_places
-from climassay.models.bundled import bundled_path
+from climassay.errors import InputError, ModelError
+from climassay.metrics import Entailment, PromptedEntailment, PromptedSupport, load_entailment
+from climassay.metrics.entailment import BLANK, OPTIONS, label_places, nearest_parts
 from scripted_model import ScriptedModel
-from tiny_models import smollm2
+from tiny_models import save_classifier, smollm2
 
 
 def nearest_part(premise, statement, **options):
@@ -124,21 +113,7 @@ def test_an_encoder_decides_what_is_near():
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """A classifier of two layers with random weights, saved as such models are."""
-    import torch
-    from transformers import AutoTokenizer, BertConfig, BertForSequenceClassification
-
-    place = tmp_path_factory.mktemp("classifier")
-    tokenizer = AutoTokenizer.from_pretrained(bundled_path("minilm"), local_files_only=True)
-    torch.manual_seed(0)
-    config = BertConfig(
-        vocab_size=len(tokenizer), hidden_size=16, num_hidden_layers=2, num_attention_heads=2, intermediate_size=32,
-        id2label={0: "contradiction", 1: "neutral", 2: "entailment"},
-        label2id={"contradiction": 0, "neutral": 1, "entailment": 2},
-    )  # fmt: skip
-    BertForSequenceClassification(config).save_pretrained(place)
-    tokenizer.save_pretrained(place)
-    return place
+    return save_classifier(tmp_path_factory.mktemp("classifier"))
 
 
 @pytest.mark.model
@@ -176,39 +151,15 @@ def test_a_folder_without_a_classifier_is_one_sentence(tmp_path):
         load_entailment(f"nli:{tmp_path}").relations([("a", "b")])
 
 
-@pytest.fixture
-def generator():
-    return np.random.default_rng(0)
+def test_scorers_by_name():
+    class Model:
+        name = "local:model"
+
+    assert isinstance(load_entailment("supports:local:model", model=Model()), PromptedSupport)
+    assert load_entailment("prompted:local:model", model=Model()).name == "local:model, prompted"
 
 
-@pytest.mark.parametrize(
-    ("change", "sentence", "changed"),
-    [
-        (reverse_direction, "Sea level rises in warm years.", None),
-        (reverse_direction, "Rising seas threaten coasts.", "Falling seas threaten coasts."),
-        (reverse_direction, "The coast is sandy.", None), (negate, "Ice is melting.", "Ice is not melting."),
-        (negate, "Ice isn't melting.", "Ice is melting."), (negate, "Ice cannot melt here.", "Ice can melt here."),
-        (negate, "Ice did not melt.", "Ice did melt."), (negate, "Ice melts.", None),
-        (change_number, "Ice melts.", None), (change_number, "CO2 rises.", None),
-    ],
-    ids=lambda value: getattr(value, "__name__", str(value)),
-)  # fmt: skip
-def test_changes(change, sentence, changed, generator):
-    found = change(sentence, generator)
-    if sentence.startswith("Sea level"):
-        assert found in ("Sea level falls in warm years.", "Sea level rises in cool years.") or "falls" in found
-    else:
-        assert found == changed
-
-
-def test_numbers_change_and_nothing_else(generator):
-    found = change_number("It rose by 3.2 mm.", generator)
-    number = found.removeprefix("It rose by ").removesuffix(" mm.")
-    assert float(number) != 3.2
-    assert abs(int(change_number("Since 1990 it rose.", generator).split()[1]) - 1990) in (20, 50)
-
-
-def test_what_is_cut_off_leaves_a_sentence_that_the_whole_says():
-    assert cut_tail("The sea takes up much heat, which warms it.") == "The sea takes up much heat."
-    assert cut_tail("It rose, which matters.") is None
-    assert cut_tail("The sea takes up much heat.") is None
+@pytest.mark.parametrize("name", ["", "bundled", "prompted:", "nli:", "openai:model", "head.safetensors"])
+def test_a_scorer_is_never_guessed(name):
+    with pytest.raises(InputError, match="names no entailment scorer"):
+        load_entailment(name)

@@ -72,7 +72,7 @@ class Evaluation(Result):
         """What was left out, what a reader must know of single cells, and how many answers were asked now."""
         done = self.experiment
         notes = [f"{name}: {one}" for name, reasons in self.skipped.items() for one in skipped_note(reasons)]
-        notes += done.empty_tasks()
+        notes += [*done.empty_tasks(), *done.omitted_metrics()]
         said: dict[tuple[str, str, str], list[str]] = {}  # what holds for several models is said once
         for record in done.cells:
             for one in record.notes:

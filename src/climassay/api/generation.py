@@ -179,7 +179,7 @@ def screen(
         only: Run only this check; repeat.
         language: Language that the questions should be in: en, de, fr, es, pt, it or nl.
         encoder: Encoder for the check “off topic”, for example local:minilm.
-        entailment: Scorer for the check “not entailed”: bundled, prompted:MODEL, supports:MODEL, nli:MODEL, FILE.
+        entailment: Scorer for the check “not entailed”: prompted:MODEL, supports:MODEL or nli:MODEL.
         consistency: Model that answers the questions again from their passages (small models: multiple choice only).
         orders: Option orders per question, for --consistency.
         needed: Minimum share of orders answered as marked, for --consistency.

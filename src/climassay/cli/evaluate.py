@@ -242,7 +242,7 @@ app.add_verb(
 
 
 metrics = CommandGroup(no_args_is_help=True)
-entailment = CommandGroup(no_args_is_help=True, help="Train, evaluate and apply entailment scorers.")
+entailment = CommandGroup(no_args_is_help=True, help="Measure entailment scorers.")
 
 metrics.add_verb(
     "score",
@@ -255,8 +255,5 @@ metrics.add_verb(
 )
 
 
-metrics.add_verb("faithfulness", scores.measure_faithfulness, truth=Option())
-entailment.add_verb("train", scores.train_entailment, hold_out=typer.Option(min=0))
 entailment.add_verb("evaluate", scores.evaluate_entailment, reach=ReachOptions)
-entailment.add_verb("apply", scores.apply_entailment, reach=ReachOptions)
 metrics.add_typer(entailment, name="entailment", cls=WholeHelpGroup)

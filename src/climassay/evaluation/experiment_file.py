@@ -27,7 +27,6 @@ from climassay.questions import KINDS, Kind
 from climassay.settings import check_bounds, commented, filled, is_tables, load_toml
 
 T = TypeVar("T")
-DEFAULT_ENTAILMENT = "bundled"
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,10 +84,11 @@ class MetricSpec:
     entailment: Annotated[
         str,
         Field(
-            description="Scorer of factual accuracy and facts: bundled, prompted:MODEL, supports:MODEL, nli:MODEL or a "
-            "file."
+            description="Scorer of factual accuracy and facts: prompted:MODEL, supports:MODEL or nli:MODEL; without "
+            "one, these metrics are left out.",
+            examples=["supports:openai:NAME"],
         ),
-    ] = DEFAULT_ENTAILMENT
+    ] = ""
     facts: Annotated[bool, Field(description="Compare statement by statement as well.")] = True
     window: Annotated[int, Field(description="Words on each side of the gap, for phrase similarity.")] = 4
     temperature: Annotated[float, Field(description="Smoothing of factual accuracy.")] = 5.0
@@ -313,6 +313,11 @@ def check_plan(plan: ExperimentPlan, where: str) -> None:
     for one in wanted:
         if one.needs == "judge" and plan.metrics.judge is None:
             raise InputError(f"{where}: the metric {one.name} needs a judge: name a strong model.")
+        if one.needs in ("entailment", "facts") and not plan.metrics.entailment:
+            raise InputError(
+                f'{where}: the metric {one.name} needs a scorer, for example entailment = "supports:openai:NAME" in '
+                "[metrics]."
+            )
         if one.needs == "facts" and not plan.metrics.facts:
             raise InputError(f"{where}: the metric {one.name} needs facts = true.")
     for what, labels in (

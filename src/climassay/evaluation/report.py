@@ -387,7 +387,9 @@ def _summary(experiment: Experiment, scores: ExperimentScores) -> list[Block]:
     shared = {record.overlap for record in experiment.cells}
     notes = dict.fromkeys(note for record in experiment.cells for note in record.notes)
     blocks += [Prose(f"Note: {note}") for note in notes if note not in shared]
-    return blocks + [Prose(f"Note: {sentence}") for sentence in experiment.empty_tasks()]
+    return blocks + [
+        Prose(f"Note: {sentence}") for sentence in (*experiment.empty_tasks(), *experiment.omitted_metrics())
+    ]
 
 
 def _best_sentence(scores: ExperimentScores, benchmark: str, metric: str) -> str:

@@ -12,6 +12,7 @@ from climassay.evaluation.tasks import ASKED_AGAIN, Prediction, Reading
 from climassay.grounding.text_check import CheckedSentence
 from climassay.metrics.factual_accuracy import Judgement
 from climassay.metrics.long_answers import Assessment
+from climassay.metrics.registry import METRICS
 from climassay.questions import KINDS, Kind, Level, Question
 from climassay.records import Records, RequestCounts, Run
 from climassay.records.queries import RunDetails, run_details
@@ -188,6 +189,21 @@ class Experiment:
         asked = {one["name"]: {kept.kind for kept in self.questions[one["name"]]} for one in plan.get("benchmarks", ())}
         missing = {name: [task for task in tasks if task not in kinds] for name, kinds in asked.items()}
         return [f"{name} has no {' and no '.join(ones)} questions." for name, ones in missing.items() if ones]
+
+    def omitted_metrics(self) -> list[str]:
+        """Return a sentence on the metrics of freeform answers that need an entailment scorer, if the file names none.
+
+        Empty if there is a scorer, no freeform question, or if the file names its metrics.
+        """
+        plan: Mapping[str, Any] = self.config
+        settings = plan.get("metrics", {"entailment": "unknown"})
+        benchmarks = [benchmark["name"] for benchmark in plan.get("benchmarks", ())]
+        kinds = {question.kind for name in benchmarks for question in self.questions[name]}
+        if settings["entailment"] or settings["names"] or "freeform" not in kinds:
+            return []
+        needs = ("entailment", "facts") if settings["facts"] else ("entailment",)
+        labels = ", ".join(metric.label for metric in METRICS.values() if metric.needs in needs)
+        return [f"Left out, because [metrics] names no entailment scorer: {labels}."]
 
 
 _QUESTION, _PREDICTION, _OUTCOME = TypeAdapter(Question), TypeAdapter(Prediction), TypeAdapter(Outcome)

@@ -556,7 +556,7 @@ def open_resources(
     def scorer(ask: Ask) -> Scorer:
         spec = plan.metrics.judge
         judge = None if spec is None else ask(open_model(spec, None))
-        return make_scorer(plan.metrics, ask, judge, folder=plan.folder, workspace=workspace)
+        return make_scorer(plan.metrics, ask, judge, workspace=workspace)
 
     def checker(scoring: Scorer) -> CheckAnswer | None:
         if not plan.metrics.collections:
@@ -588,26 +588,23 @@ def open_sources(workspace: Workspace, folder: Path = Path()) -> Sources:
     return Sources(retriever, lambda name: open_pool(located(folder, name)))
 
 
-def make_scorer(
-    spec: MetricSpec, ask: Ask, judge: Generator | None = None, *, folder: Path, workspace: Workspace
-) -> Scorer:
+def make_scorer(spec: MetricSpec, ask: Ask, judge: Generator | None = None, *, workspace: Workspace) -> Scorer:
     """The scorer that a plan's metrics describe.
 
-    ``ask`` puts records around a model that tells entailment; ``judge`` is the loaded judge, behind records already;
-    ``folder`` is where a file of entailment is looked for.
+    ``ask`` puts records around a model that tells entailment; ``judge`` is the loaded judge, behind records already.
 
     Raises:
         InputError: The model that tells entailment gives no probabilities of answers.
     """
     from climassay.metrics import sentence_encoder
-    from climassay.metrics.entailment_head import load_entailment, model_name
+    from climassay.metrics.entailment import load_entailment, model_name
     from climassay.metrics.facts import FactMetric
     from climassay.models import load_model
 
     encoder = sentence_encoder(spec.encoder)
     entailment = None
-    if not spec.names or any(METRICS.find(name).needs in ("entailment", "facts") for name in spec.names):
-        beside = folder / spec.entailment
+    is_needed = not spec.names or any(METRICS.find(name).needs in ("entailment", "facts") for name in spec.names)
+    if spec.entailment and is_needed:
         named = model_name(spec.entailment)
         model = None
         if named is not None:
@@ -615,7 +612,7 @@ def make_scorer(
             if not isinstance(loaded, OptionScorer):
                 raise InputError(f"{named} gives no probabilities of answers: use another model as the judge.")
             model = cast(OptionScorer, ask(loaded))
-        entailment = load_entailment(str(beside) if beside.is_file() else spec.entailment, model=model)
+        entailment = load_entailment(spec.entailment, model=model)
     return Scorer(
         encoder=encoder,
         bert_model=spec.bert_model or spec.encoder,

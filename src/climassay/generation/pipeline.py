@@ -505,8 +505,7 @@ def open_pipeline(
 
 def _entailment(recipe: Recipe, recorded: Recording, load: LoadModel) -> Entailment:
     """The scorer that the recipe names; one that asks a model asks it behind records."""
-    from climassay.metrics import load_entailment
-    from climassay.metrics.entailment_head import model_name
+    from climassay.metrics.entailment import load_entailment, model_name
 
     spec = recipe.screening.entailment
     name, model = model_name(spec), None
@@ -515,7 +514,7 @@ def _entailment(recipe: Recipe, recorded: Recording, load: LoadModel) -> Entailm
         if not isinstance(loaded, OptionScorer):
             raise InputError(f"{name} gives no probabilities of answers: use another model as the judge.")
         model = recorded(loaded)
-    return load_entailment(located(recipe.folder, spec), model=model, profile=recipe.profile)
+    return load_entailment(spec, model=model, profile=recipe.profile)
 
 
 def _validation(recipe: Recipe, recorded: Recording, prompts: Path | None, load: LoadModel) -> Iterator[DecisionStep]:

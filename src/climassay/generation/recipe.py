@@ -118,8 +118,8 @@ class ScreenSpec:
     entailment: Annotated[
         str,
         Field(
-            description='Scorer of whether the passage supports the answer: bundled, nli:MODEL ...; "" goes by word '
-            "overlap only."
+            description="Scorer of whether the passage supports the answer: prompted:MODEL, supports:MODEL or "
+            'nli:MODEL; "" goes by word overlap only.'
         ),
     ] = ""
     consistency: Annotated[

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from climassay.grounding.numerals import language_of_figures
 from climassay.grounding.quantities import Quantity, backs, split_at_quantities
-from climassay.metrics.entailment import OPPOSITES, content_words
+from climassay.metrics.pair_features import OPPOSITES, content_words
 
 
 def _groups(*lines: str) -> tuple[tuple[frozenset[str], ...], ...]:

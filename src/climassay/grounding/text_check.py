@@ -43,7 +43,7 @@ from climassay.grounding.references import (
     open_links,
     without_addresses,
 )
-from climassay.metrics.entailment import content_words
+from climassay.metrics.pair_features import content_words
 from climassay.models.contract import (
     Completion,
     Encoder,

@@ -13,7 +13,7 @@ from climassay import evaluation
 from climassay.errors import InputError
 from climassay.io import parse_rows, read_bytes
 from climassay.metrics import sentence_encoder
-from climassay.metrics.registry import METRICS, Answered, Scorer, metrics_for
+from climassay.metrics.registry import Answered, Scorer, metrics_for
 from climassay.models.contract import Message
 from climassay.models.encoders import BUNDLED_ENCODER
 from climassay.questions import KINDS, PRIMER, TYPES, Kind, Level, Question, read_questions
@@ -233,13 +233,11 @@ def read_prompt_rows(file: Path) -> list[PosedQuestion]:
 
 
 SCORES: Mapping[Kind, tuple[str, ...]] = {
-    kind: tuple(one.name for one in metrics_for(kind) if one.needs in ("", "entailment")) for kind in KINDS
+    kind: tuple(metric.name for metric in metrics_for(kind) if not metric.needs) for kind in KINDS
 }
-"""Names of the scores of each kind, as in the tables of ``climassay evaluate``."""
-JUDGED = tuple(name for name in SCORES["freeform"] if METRICS[name].needs)
-"""Scores that an entailment scorer gives."""
-BUNDLED_JUDGE = "bundled"
-"""The entailment scorer that needs no download."""
+"""Names of the scores of each kind that need no judge, as in the tables of ``climassay evaluate``."""
+JUDGED = tuple(metric.name for metric in metrics_for("freeform") if metric.needs == "entailment")
+"""Scores of freeform answers that an entailment scorer gives."""
 
 
 def answer_of(question: Question, text: str) -> str:
@@ -251,7 +249,7 @@ def answer_of(question: Question, text: str) -> str:
 
 
 def score_answer(
-    question: Question, text: str, *, encoder: str | None = None, entailment: str | None = BUNDLED_JUDGE
+    question: Question, text: str, *, encoder: str | None = None, entailment: str | None = None
 ) -> dict[str, float]:
     """Scores of what a model wrote after the start of its answer.
 
@@ -259,11 +257,11 @@ def score_answer(
         question: A question of any kind.
         text: The model's text, as it came.
         encoder: For ``phrase_similarity``, as ``load_encoder`` takes it; the bundled one by default.
-        entailment: For ``factual_accuracy`` and ``supported``, as ``load_entailment`` takes it; None leaves them out.
+        entailment: For the scores of :data:`JUDGED`, as ``load_entailment`` takes it; None leaves them out.
 
     Returns:
-        By the names of :data:`SCORES`, each at most 1. An empty answer has 0 in all of them; a score whose own model
-        failed is missing.
+        By the names of :data:`SCORES` and :data:`JUDGED`, each at most 1. An empty answer has 0 in all of
+        them; a score whose own model failed is missing.
     """
     answer = answer_of(question, text)
     if question.type.options:
@@ -278,6 +276,6 @@ def score_answer(
 
 @cache
 def _judge(name: str) -> "Entailment":
-    from climassay.metrics.entailment_head import load_entailment
+    from climassay.metrics import load_entailment
 
     return load_entailment(name)

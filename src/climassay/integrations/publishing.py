@@ -257,14 +257,14 @@ HERE = Path(__file__).resolve().parent
 _TASK = '''
 
 @task
-def {kind}() -> Task:
+def {kind}({parameter}) -> Task:
     """{title} of the benchmark {name}."""
     return published_task(
         "{kind}",
         [
 {rows}
         ],
-    )
+{argument}    )
 '''
 _TITLES: dict[Kind, str] = {
     "mcq": "Multiple-choice questions",
@@ -323,5 +323,13 @@ def task_file(benchmark: Benchmark, rows: Mapping[Kind, Sequence[str]]) -> str:
     text = _TASK_FILE
     for kind in benchmark.kinds:
         paths = "\n".join(f'            HERE / "{file}",' for file in rows[kind])
-        text += _TASK.format(kind=kind, title=_TITLES[kind], name=benchmark.name, rows=paths)
+        is_judged = kind == "freeform"
+        text += _TASK.format(
+            kind=kind,
+            title=_TITLES[kind],
+            name=benchmark.name,
+            rows=paths,
+            parameter="entailment: str | None = None" if is_judged else "",
+            argument="        entailment=entailment,\n" if is_judged else "",
+        )
     return text

@@ -38,7 +38,6 @@ from climassay.learning.splits import (
     Split as Split,
     group_folds as group_folds,
     hold_out as hold_out,
-    near_duplicate_groups as near_duplicate_groups,
     sample as sample,
     splits_of as splits_of,
 )

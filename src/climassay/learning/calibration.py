@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from climassay.errors import InputError
-from climassay.learning.linear import softmax
 from climassay.learning.splits import held_out, splits_of
 from climassay.statistics import Estimate, proportion
 
@@ -202,19 +201,6 @@ def reweighted(
         raise InputError("Class shares must be positive, and those of a mix at least 0.")
     weighted = np.asarray(probabilities, dtype=np.float64) * (wanted / wanted.sum() / learned) ** balance
     return np.asarray(weighted / np.maximum(weighted.sum(axis=-1, keepdims=True), 1e-300))
-
-
-def prior_shift(logits: FloatArray, shares: ArrayLike) -> FloatArray:
-    """What to add to logits [items, classes], so that each class's mean probability is its share; shape [classes].
-
-    Training items made by rule are mostly of one class; without this their frequency would be taken for that of real
-    ones.
-    """
-    wanted = np.maximum(np.asarray(shares, dtype=np.float64), 1e-6)
-    shift = np.zeros(len(wanted))
-    for _ in range(200):
-        shift += np.log(wanted / softmax(logits + shift).mean(axis=0))
-    return np.asarray(shift - shift.mean(), dtype=np.float64)
 
 
 @dataclass(frozen=True, slots=True)

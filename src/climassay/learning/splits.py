@@ -7,8 +7,7 @@ by rows would test a model on what it has read.
 import random
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Generic, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -82,11 +81,6 @@ class NearDuplicates:
             leaders[leader(one)] = leader(other)
         results = [leader(place) for place in range(self._size)]
         return np.unique(results, return_inverse=True)[1].reshape(-1).astype(np.int64)
-
-
-def near_duplicate_groups(texts: Sequence[str], encoder: Encoder | None = None) -> IntArray:
-    """Group of each text, shape [texts] from 0; see :class:`NearDuplicates`."""
-    return NearDuplicates(texts, encoder).groups()
 
 
 def group_folds(
@@ -164,36 +158,6 @@ def held_out(
             results = np.full((items, *given.shape[1:]), np.nan)
         results[split.test] = given
     return results
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Tried(Generic[S]):
-    """A setting that was tried, and how it did on items that it was not fitted on."""
-
-    spec: S
-    probabilities: FloatArray
-    """Held out, shape [items, classes]."""
-    merit: float
-    """The choice is made by it; more is better. Chosen on the same folds, so that fresh items may come out worse."""
-
-
-def try_settings(
-    specs: Iterable[S],
-    held_out: Callable[[S], FloatArray],
-    merit: Callable[[FloatArray], float],
-    on_fit: Callable[[], None] | None = None,
-) -> list[Tried[S]]:
-    """Cross-validate settings by the merit of their predictions, shape [items, classes]; best first.
-
-    ``on_fit`` is called after each.
-    """
-    tried = []
-    for spec in specs:
-        result = held_out(spec)
-        tried.append(Tried(spec, result, merit(result)))
-        if on_fit is not None:
-            on_fit()
-    return sorted(tried, key=lambda one: one.merit, reverse=True)
 
 
 def sample(items: Sequence[Item], limit: int | None, seed: int = 0) -> tuple[Item, ...]:

@@ -40,7 +40,6 @@ from climassay.learning.splits import (
     IntArray,
     NearDuplicates,
     Split,
-    Tried,
     group_folds,
     held_out,
     splits_of,
@@ -330,9 +329,12 @@ C = TypeVar("C", bound=TextClassifier)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class TriedClassifier(Tried[ClassifierSpec]):
-    """A classifier that was tried; its merit is less its log loss."""
+class TriedClassifier:
+    """A classifier that was tried, and how it did on items that it was not fitted on."""
 
+    spec: ClassifierSpec
+    probabilities: FloatArray
+    """Held out, shape [items, classes]."""
     evaluation: Evaluation
 
 
@@ -381,7 +383,7 @@ def compare_classifiers(
         scores = evaluate(
             training.truth, result, training.classes, groups=training.groups, resamples=resamples, seed=seed
         )  # fmt: skip
-        tried.append(TriedClassifier(spec, result, -scores.log_loss.value, scores))
+        tried.append(TriedClassifier(spec, result, scores))
         if on_fit is not None:
             on_fit()
     return tried
@@ -396,7 +398,7 @@ def best_of(tried: Sequence[TriedClassifier]) -> TriedClassifier:
     readers = [one for one in tried if one.spec.parts]
     if not readers:
         raise InputError("There is nothing to choose from: try at least one classifier that reads texts.")
-    return max(readers, key=lambda one: one.merit)
+    return min(readers, key=lambda classifier: classifier.evaluation.log_loss.value)
 
 
 def train_text_classifier(

@@ -35,24 +35,24 @@ if TYPE_CHECKING:
     from climassay.metrics.entailment import (
         Entailment as Entailment,
         PromptedEntailment as PromptedEntailment,
+        PromptedSupport as PromptedSupport,
         Relations as Relations,
         RelationScorer as RelationScorer,
+        load_entailment as load_entailment,
         supports as supports,
     )
-    from climassay.metrics.entailment_head import (
+    from climassay.metrics.labelled_pairs import (
         EVIDENCE_COLUMNS as EVIDENCE_COLUMNS,
         Evidence as Evidence,
         plain_text as plain_text,
         read_passages as read_passages,
     )
-    from climassay.metrics.entailment_head import load_entailment as load_entailment
     from climassay.metrics.facts import (
         FactMetric as FactMetric,
         fact_scores as fact_scores,
         split_facts as split_facts,
     )
     from climassay.metrics.factual_accuracy import (
-        PromptedSupport as PromptedSupport,
         factual_accuracies as factual_accuracies,
         judge_answers as judge_answers,
     )

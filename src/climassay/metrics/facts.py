@@ -389,13 +389,16 @@ def _fact_scores(stated: Sequence[Fact | None], wanted: Sequence[Fact | None]) -
 
 
 def fact_scores(
-    items: Sequence[Answered], scorer: RelationScorer | None = None, encoder: Encoder | None = None
+    items: Sequence[Answered], scorer: RelationScorer, encoder: Encoder | None = None
 ) -> list[FactScores | None]:
-    """:class:`FactMetric` of many items, with the bundled scorer and encoder where none is given."""
-    from climassay.metrics.entailment_head import bundled_entailment
+    """Return the :class:`FactMetric` scores of each item, with the bundled encoder if none is given.
+
+    Raises:
+        InputError: A reference answer without words, or a scorer that gives no relations.
+    """
     from climassay.models.encoders import load_encoder
 
-    return FactMetric(scorer or bundled_entailment(), encoder or load_encoder()).score(items)
+    return FactMetric(scorer, encoder or load_encoder()).score(items)
 
 
 def _add(name: str, label: str, field: str, **more: bool) -> None:

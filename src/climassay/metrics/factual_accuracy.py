@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from climassay.errors import InputError
-from climassay.metrics.entailment import Entailment, Relations, prompted_shares, supports
+from climassay.metrics.entailment import Entailment, supports
 from climassay.metrics.registry import METRICS, Answered, Batch, Metric, Scorer, metric
-from climassay.models.contract import GenerationRequest, Generator, OptionScorer, Sampling
+from climassay.models.contract import GenerationRequest, Generator, Sampling
 from climassay.prompts import Prompt, RenderedPrompt, load_prompt, profile_of
 
 T = TypeVar("T")
@@ -191,9 +191,6 @@ TEMPERATURE = 5.0
 """The paper's T."""
 CLIP = 1e-15
 """Probabilities are kept between this and 1 minus this: the logit of what a float can tell from 1 stays finite."""
-ANSWERS = ("SUPPORTS", "REFUTES")
-_PREMISE_WORDS = 400
-"""Maximum number of words of an evidence put into the prompt; reference answers are far shorter."""
 
 
 @overload
@@ -256,41 +253,6 @@ def factual_accuracies(
     for place, share in zip(asked, shares, strict=True):
         result[place] = None if share is None else factual_accuracy(share, temperature)
     return result
-
-
-class PromptedSupport:
-    """The paper's judge: a model that answers SUPPORTS or REFUTES to an evidence and a claim.
-
-    There is no third answer, so that a claim the evidence says nothing about goes to either side. The paper's judge
-    (GPT-4o-mini) is right on 81% of Climate-FEVER's pairs; ``climassay metrics entailment evaluate`` measures any.
-
-    Notes:
-        The model's probabilities are those of the whole words, which differ from those of their first tokens only where
-        a model goes on otherwise after the first one. A server that lists likely tokens only, and not one of the two,
-        counts it at the list's floor (:mod:`climassay.models.openai.option_scores`) instead of the paper's -100; of a
-        server without log-probabilities the word that was not said has -100.
-    """
-
-    def __init__(self, model: OptionScorer, *, calibrated: bool = False) -> None:
-        """Prepare; no model is asked yet.
-
-        ``calibrated`` divides by what the model answers to a prompt without content (Zhao et al. 2021); the paper does
-        not.
-        """
-        self.name = f"{model.name}, SUPPORTS or REFUTES"
-        self._model = model
-        self._prompt = load_prompt("factual_accuracy")
-        self._calibrated = calibrated
-
-    def score(self, pairs: Sequence[tuple[str, str]]) -> list[float | None]:
-        """P(SUPPORTS) for each pair of (evidence, claim); None where the call failed."""
-        return [None if result is None else result[0] for result in self.relations(pairs)]
-
-    def relations(self, pairs: Sequence[tuple[str, str]]) -> list[Relations | None]:
-        """Probabilities of the three relations; the third is 0, for this judge always decides."""
-        result = prompted_shares(self._model, self._prompt, ("evidence", "claim"), ANSWERS, pairs,
-                                calibrated=self._calibrated, words=_PREMISE_WORDS, encoder=None)  # fmt: skip
-        return [None if shares is None else Relations(shares[0], shares[1], 0.0) for shares in result]
 
 
 def scorer_name(scorer: Scorer) -> str:

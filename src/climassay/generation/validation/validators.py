@@ -35,7 +35,7 @@ from climassay.learning import (
     checked_array,
     harvest,
 )
-from climassay.metrics.entailment import NAMES, content_words, pair_features
+from climassay.metrics.pair_features import NAMES, content_words, pair_features
 from climassay.models import load_model
 from climassay.models.contract import (
     PLACEHOLDERS,

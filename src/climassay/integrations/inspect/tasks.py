@@ -1,7 +1,8 @@
 """The three tasks of ClimaQA for Inspect: ``inspect eval climassay/mcq -T file=questions.jsonl -T examples=5``."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 
 from inspect_ai import Task, task
@@ -12,7 +13,6 @@ from inspect_ai.solver import TaskState, generate
 
 from climassay.errors import InputError
 from climassay.integrations.benchmark import (
-    BUNDLED_JUDGE,
     MAX_TOKENS,
     PosedQuestion,
     answer_of,
@@ -79,14 +79,14 @@ def cloze_scores(encoder: str | None = None) -> Scorer:
 
 
 @scorer(metrics={"*": [grouped(mean(), LEVEL), stderr()]})
-def freeform_scores(entailment: str | None = BUNDLED_JUDGE) -> Scorer:
-    """BLEU over characters and words, BERTScore and factual accuracy of an answer in one or two sentences.
+def freeform_scores(entailment: str | None = None) -> Scorer:
+    """BLEU over characters and words and BERTScore of an answer in one or two sentences, and its factual accuracy.
 
     Args:
-        entailment: Judge of factual accuracy, as ``climassay metrics entailment evaluate`` names it; ``none`` leaves
-            its scores out.
+        entailment: Judge of factual accuracy: ``prompted:MODEL``, ``supports:MODEL`` or ``nli:MODEL``. Without one,
+            factual accuracy is left out.
     """
-    return _scores(judge=None if entailment == "none" else entailment)
+    return _scores(judge=entailment)
 
 
 @task
@@ -122,9 +122,12 @@ def freeform(
     seed: int = 0,
     prompts: str | None = None,
     prefix: bool = True,
-    entailment: str = BUNDLED_JUDGE,
+    entailment: str | None = None,
 ) -> Task:
-    """Freeform questions, answered in at most two sentences; see :func:`mcq` for the parameters."""
+    """Freeform questions, answered in at most two sentences.
+
+    See :func:`mcq` for the other parameters and :func:`freeform_scores` for ``entailment``.
+    """
     return _task("freeform", file, level, examples, pool, seed, prompts, prefix, freeform_scores(entailment))
 
 
@@ -143,15 +146,24 @@ def cloze(
     return _task("cloze", file, level, examples, pool, seed, prompts, prefix, cloze_scores(encoder))
 
 
-def published_task(kind: Kind, files: Sequence[str | Path]) -> Task:
-    """A task of a benchmark that ``climassay generate publish`` wrote, with the very prompts that it wrote.
+def published_task(kind: Kind, files: Sequence[str | Path], *, entailment: str | None = None) -> Task:
+    """Build a task of a benchmark that ``climassay generate publish`` wrote, with the very prompts that it wrote.
+
+    Args:
+        kind: Kind of the questions.
+        files: Files of prompts.
+        entailment: Judge of freeform answers; see :func:`freeform_scores`.
 
     Raises:
         InputError: A file cannot be read, or is not a file of prompts.
     """
     rows = [row for file in files for row in read_prompt_rows(Path(file))]
-    scorer = {"mcq": answer_letter, "freeform": freeform_scores, "cloze": cloze_scores}[kind]
-    return _as_task(kind, rows, True, scorer(), {})
+    scorers: dict[Kind, Callable[[], Scorer]] = {
+        "mcq": answer_letter,
+        "freeform": partial(freeform_scores, entailment),
+        "cloze": cloze_scores,
+    }
+    return _as_task(kind, rows, True, scorers[kind](), {})
 
 
 def _task(
