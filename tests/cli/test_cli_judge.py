@@ -106,7 +106,9 @@ def test_benchmark_gives_the_figures_with_intervals_and_baselines_flat(climassay
 def test_all_methods_of_two_aspects_with_every_output(climassay, table, tmp_path):
     endings = {"csv": "csv", "markdown": "md", "html": "html", "predictions": "jsonl"}
     files = {name: tmp_path / f"out.{ending}" for name, ending in endings.items()}
-    outputs = [part for name, file in files.items() for part in (f"--{name}", file)]
+    outputs = [
+        part for name, file in files.items() for part in ("--predictions" if name == "predictions" else "-o", file)
+    ]
     found = benchmark(climassay, table, "--aspect", "relevance", "--aspect", "coherence", "--method", "all", *outputs)
     methods = [row["method"] for row in found["results"][:9]]
     assert methods == [
