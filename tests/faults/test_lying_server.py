@@ -77,10 +77,13 @@ def test_a_megabyte_for_a_letter_is_an_answer_like_any_other(tmp_path, climassay
     write_questions(questions, ["", "", "[[long-answer]]"])
     with ApiServer() as server:
         command = ("evaluate", "mcq", questions, "--model", "openai:test", "--base-url", server.url)
-        options = ("--scoring", "letter", "-w", tmp_path, "--json", "--predictions", tmp_path / "p")
+        options = ("--scoring", "letter", "-w", tmp_path, "--json", "--predictions", tmp_path / "p.jsonl")
         code, out, err = climassay(*command, *options)
     assert code == 0, err
-    assert json.loads(out)["tally"]["failed"] == 0
+    predictions = [json.loads(line) for line in (tmp_path / "p.jsonl").read_text(encoding="utf-8").splitlines()]
+    assert [one["error"] for one in predictions] == [None] * 3
+    # The question which option it chose, to which the server gives the same megabyte, is the call that failed.
+    assert json.loads(out)["tally"]["failed"] == 1
 
 
 @pytest.mark.parametrize("lie", ["error-200", "malformed", "404 there is no such model", "other-type"])

@@ -16,7 +16,7 @@ from climassay.corpus.collection import Collection
 from climassay.corpus.documents import Hit, Passage
 from climassay.corpus.search import LARGEST_K, SEARCH_MODES, SearchMode, check_mode
 from climassay.errors import InputError
-from climassay.io import parse_rows, read_bytes
+from climassay.io import listed_names, parse_rows, read_bytes
 from climassay.reporting.results import Result
 from climassay.reporting.tables import Table, counted
 from climassay.statistics import (
@@ -238,7 +238,7 @@ def read_judged(path: str | Path, columns: QuestionColumns = QuestionColumns()) 
         for field in fields(columns):
             name = getattr(columns, field.name)
             if name is not None and name not in row:
-                raise InputError(f"{file.name}, row {number} has no column {name!r}: it has {', '.join(row)}.")
+                raise InputError(f"{file.name}, row {number} has no column {name!r}: it has {listed_names(row)}.")
         question, passage = _first(row, question_names), _first(row, passage_names)
         relevance = 1.0
         if columns.relevance:

@@ -37,7 +37,7 @@ from climassay.corpus.collection_storage import StoredDocument
 from climassay.corpus.documents import Passage, split_sentences
 from climassay.errors import ClimassayError, InputError
 from climassay.factcheck.transcript import Claim
-from climassay.io import Row, parse_rows, read_bytes
+from climassay.io import Row, listed_names, parse_rows, read_bytes
 from climassay.learning.evaluation import Evaluation, evaluate
 from climassay.learning.linear import LinearModel, fit_linear
 from climassay.learning.model_file import ModelFormat, SavedModel
@@ -107,7 +107,7 @@ def read_claims(file: Path, columns: ClaimColumns | None = None) -> ClaimTable:
     names = [name for name in dict.fromkeys(name for row in rows for name in row) if name is not None]
     text = _column(wanted.claim, _CLAIM_COLUMNS, names, "--claim", file)
     if text is None:
-        raise InputError(f"{file} has no column of claims: name one of {', '.join(names)} with --claim.")
+        raise InputError(f"{file} has no column of claims: name one of {listed_names(names)} with --claim.")
     verdict = _column(wanted.verdict, (), names, "--truth", file)
     source = _column(wanted.source, ("source",), names, "--source", file)
     date = _column(wanted.date, ("date",), names, "--date", file)
@@ -127,7 +127,7 @@ def read_claims(file: Path, columns: ClaimColumns | None = None) -> ClaimTable:
 def _column(given: str | None, usual: Sequence[str], names: Sequence[str], option: str, file: Path) -> str | None:
     if given is not None:
         if given not in names:
-            raise InputError(f"{file} has no column {given!r} ({option}): it has {', '.join(names)}.")
+            raise InputError(f"{file} has no column {given!r} ({option}): it has {listed_names(names)}.")
         return given
     lower: Mapping[str, str] = {name.strip().lower(): name for name in reversed(names)}
     return next((lower[name] for name in usual if name in lower), None)

@@ -12,7 +12,7 @@ from pathlib import Path
 from climassay.claim_identity import claim_id
 from climassay.errors import InputError
 from climassay.factcheck.scales import Scale
-from climassay.io import parse_rows, read_bytes
+from climassay.io import listed_names, parse_rows, read_bytes
 from climassay.metrics import EVIDENCE_COLUMNS, Evidence, plain_text, read_passages
 from climassay.models.contract import PLACEHOLDERS, OptionRequest, OptionScorer, correction_of, option_probabilities
 from climassay.prompts import Prompt, load_prompt
@@ -88,7 +88,7 @@ def read_evidence_claims(file: Path, *, claim: str = "claim", label: str | None 
     names = list(dict.fromkeys(name for row in rows for name in row))
     for wanted in (claim, label):
         if wanted is not None and wanted not in names:
-            raise InputError(f"{file} has no column {wanted!r}: it has {', '.join(map(str, names)) or 'none'}.")
+            raise InputError(f"{file} has no column {wanted!r}: it has {listed_names(names)}.")
     numbered = [name for name in names if name.startswith("evidence_") and name.removeprefix("evidence_").isdigit()]
     places = [name for name in EVIDENCE_COLUMNS if name in names][:1]
     places = places or sorted(numbered, key=lambda name: int(name.removeprefix("evidence_")))

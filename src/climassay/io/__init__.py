@@ -461,3 +461,10 @@ def _written_out(column: Any) -> int:
         return int(column.nbytes)
     lengths = pyarrow.compute.binary_length(column.dictionary).cast(pyarrow.int64())
     return int(pyarrow.compute.sum(lengths.take(column.indices)).as_py() or 0)
+
+
+def listed_names(names: Iterable[Any]) -> str:
+    """Return the names of columns for a sentence: the first twenty, each on one line and at most forty characters."""
+    words = [" ".join(str(name).split()) for name in names]
+    shown = [f"{word[:40]}…" if len(word) > 40 else word for word in words[:20]]
+    return ", ".join([*shown, *([f"and {len(words) - 20:,} more"] if len(words) > 20 else [])]) or "none"

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from climassay.errors import InputError
-from climassay.io import parse_rows, read_bytes
+from climassay.io import listed_names, parse_rows, read_bytes
 from climassay.models.contract import OptionRequest
 from climassay.prompts import Prompt, load_prompt
 
@@ -108,7 +108,7 @@ def read_items(file: str | Path, columns: ItemColumns, *, context_words: int | N
     known = list(dict.fromkeys(name for row in rows[:50] for name in row))
     for name in (columns.text, columns.id, columns.context, columns.group, columns.label):
         if name is not None and name not in known:
-            raise InputError(f"{path} has no column {name!r}: it has {', '.join(map(str, known))}.")
+            raise InputError(f"{path} has no column {name!r}: it has {listed_names(known)}.")
     names = [level[0] for level in columns.levels]
     items: list[Item] = []
     skipped: list[str] = []

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from climassay.errors import InputError, ModelError
-from climassay.io import parse_rows, read_bytes
+from climassay.io import listed_names, parse_rows, read_bytes
 from climassay.metrics.cloze import WINDOW, phrases
 from climassay.metrics.factual_accuracy import Judgement, judge_answers
 from climassay.metrics.registry import METRICS, Answered, Batch, Scorer
@@ -78,8 +78,7 @@ def read_answers(path: str | Path) -> AnswerTable:
         raise InputError(f"{file} has no rows: there is nothing to score.")
     lacking = [name for name in ("reference", "answer") if not any(name in row for row in rows)]
     if lacking:
-        columns = ", ".join(map(str, rows[0]))
-        raise InputError(f"{file} has no column {lacking[0]!r}; its columns are {columns}.")
+        raise InputError(f"{file} has no column {lacking[0]!r}; its columns are {listed_names(rows[0])}.")
     kept: list[AnswerRow] = []
     skipped: list[str] = []
     for number, row in enumerate(rows, start=1):
