@@ -10,6 +10,7 @@ from climassay.records import RecordedModel, Records
 from climassay.records.queries import list_runs
 from climassay.records.transfer import MergedAnswers, export_answers, import_answers
 from climassay.workspace import Workspace
+from command_line import done, refused
 from writing_process import Shout, ask
 
 
@@ -90,3 +91,11 @@ def test_a_file_that_is_no_export_changes_nothing(pair, tmp_path, spoilt):
         with pytest.raises(InputError, match=r"answer 3: this is not a record written by records export"):
             import_answers(store.database, tmp_path / "all.jsonl")
         assert len(list_runs(store.database)) == 1
+
+
+def test_the_command_says_what_was_imported(pair, tmp_path, climassay):
+    here, there = pair
+    done(climassay("records export", tmp_path / "all.jsonl", "-w", there.root))
+    imported = json.loads(done(climassay("records import", tmp_path / "all.jsonl", "-w", here.root, "--json")))
+    assert (imported["added"], imported["conflicts"]) == (3, 1)
+    assert "none.jsonl" in refused(climassay("records import", tmp_path / "none.jsonl", "-w", here.root), alone=False)
