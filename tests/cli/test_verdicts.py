@@ -77,7 +77,7 @@ def test_predictions_that_are_not_of_the_scale(score, tmp_path):
     [
         (
             ("--truth", "judge", "--predicted", "model"),
-            "no column 'judge' (--truth): it has 'claim', 'expert', 'model'",
+            "no column 'judge' (--truth): it has claim, expert, model",
         ),
         ((*COLUMNS, "--scale", "stars.toml"), "There is no file at stars.toml"),
         ((*COLUMNS, "--classes", "6"), "cannot be shown in 6 classes: it can be shown in 12, 7, 5, 2"),

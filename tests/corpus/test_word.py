@@ -12,7 +12,7 @@ from climassay.corpus.documents import Document
 from climassay.corpus.readers.word import MAX_NESTING, read_docx
 from word_building import field, lowered, merged, note, p, r, raised, style, t, table, word_file
 
-CASES = Path("/work/shared/data/cases/documents")
+CASES = Path(__file__).parents[2] / ".." / "shared" / "data" / "cases" / "documents"
 
 
 def document(*body: str, **parts) -> Document:
