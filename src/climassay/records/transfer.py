@@ -158,7 +158,10 @@ def import_answers(database: Database, path: Path, on_progress: Callable[[int], 
                 bundle = []
         yield bundle
 
-    total = sum(1 for _ in rows())
+    try:
+        total = sum(1 for _ in rows())
+    except (UnicodeDecodeError, ValueError) as error:
+        raise InputError(f"{path} is not a file written by records export ({error}).") from None
     if not total:
         raise InputError(f"There are no answers in {path}: it is empty.")
 
