@@ -54,7 +54,7 @@ NO_PAGE = re.compile(r"/api/v1/.*|.*\.\w+|.*\.\{\w+\}|.*/(events|debate|original
 
 @pytest.fixture
 def server_settings(tmp_path):
-    return {"debates": (write_settings(tmp_path),), "publisher": "Example Observatory", "public": "check"}
+    return {"debates": (write_settings(tmp_path),), "publisher": "Example Observatory", "public": "read"}
 
 
 @pytest.fixture
@@ -120,7 +120,7 @@ def test_every_entry_of_the_navigation_is_on_a_phone(visit, role):
         page.set_viewport_size({"width": width, "height": 640})
         page.goto("/" if role is None else "/account")
         links = page.locator("header nav a, header nav button")
-        assert links.count() == (6 if role is None else 9)
+        assert links.count() == (4 if role is None else 9)
         for link in links.all():
             box = link.bounding_box()
             assert 0 <= box["x"] <= box["x"] + box["width"] <= width, link.inner_text()
