@@ -4,6 +4,7 @@ import asyncio
 from collections import Counter
 
 import pytest
+
 from check_parts import Gate, ask, furnish, scripted, write_settings
 from climassay.web.checks.store import checks_of
 from climassay.web.limits import PAGES_AT_ONCE, PAGES_AT_ONCE_FOR_ONE, WAITING_OF_ONE, visitor_address
