@@ -176,9 +176,10 @@ def test_a_checked_text(visit, running_server, look):
     place = running_server.place
     made = Collection.create(place.workspace, "clouds", place.encoder())
     made.add([Document("clouds", "Clouds and Climate", "clouds.md", (Block(FREEZING), Block(BRIGHTNESS)))])
-    page = visit()
-    page.goto("/check-text")
-    look(page)
+    stranger, page = visit(), visit("annotator")
+    for one in (stranger, page):
+        one.goto("/check-text")
+        look(one)
     page.get_by_label("The text").fill(f"{BRIGHTNESS} Mozart wrote many operas for the court of Vienna.")
     with arriving(page):
         page.get_by_role("button", name="Check the text").click()
@@ -200,8 +201,9 @@ def test_questions(visit, running_server, look):
 
 
 def test_confidence(visit, running_server, look):
-    page = visit()
-    look.all(page, "confidence")
+    page = visit("annotator")
+    for one in (visit(), page):
+        look.all(one, "confidence")
     page.get_by_label("The draft").fill("Sea level will *very likely* rise (low confidence, high agreement).")
     with arriving(page):
         page.get_by_role("button", name="Check the text").click()
