@@ -130,7 +130,7 @@ def pages(known: dict[str, str], chance: random.Random) -> dict[str, str]:
         "account": "/account",
         "users": "/users",
         "jobs": "/jobs",
-        "API": "/api/docs",
+        "API": "/api/openapi.json",
         "check": "/check",
         "checks": "/checks",
         "check a text": "/check-text",

@@ -211,7 +211,7 @@ def pages_of(workspace, **settings) -> dict[str, str]:
     """All pages that an admin finds from the entrances on."""
     site = Site(workspace, model="openai:test", **settings)
     try:
-        found = crawl(site.visitor("admin"), [*STARTS, "/api/v1/openapi.json"], MOST_PAGES)
+        found = crawl(site.visitor("admin"), [*STARTS, "/api/openapi.json"], MOST_PAGES)
         return {address: answer.text for address, answer in found}
     finally:
         site.close()

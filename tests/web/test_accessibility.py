@@ -19,7 +19,7 @@ from stored_runs import store_experiment, store_factchecks, store_mcq
 from web_permissions import LISTED
 
 PAGES = {
-    "nobody": ("/", "/sign-in", "/enter/{token}", "/api/docs", "/nothing"),
+    "nobody": ("/", "/sign-in", "/enter/{token}", "/nothing"),
     "people": ("/", "/account", "/users", "/jobs", "/jobs/{job_id}"),
     "library": (
         "/library", "/library/search", "/library/search?q=glaciers", "/library/search?q=volcano",

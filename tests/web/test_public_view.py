@@ -114,7 +114,7 @@ def test_no_page_and_no_data_tell_strangers_more_than_is_theirs(client_of, publi
     (mine, other), job, run = published
     paths = [
         f"/checks/{mine}", f"/checks/{mine}/check.json", f"/checks/{other}", "/checks", f"/jobs/{job}",
-        f"/api/v1/jobs/{job}", f"/api/v1/checks/{mine}", "/api/v1/checks", f"/results/{run}", f"/api/v1/runs/{run}",
+        f"/api/v1/checks/{mine}", "/api/v1/checks", f"/results/{run}", f"/api/v1/runs/{run}",
         f"/results/{run}/results", "/results", "/checks.csv", "/checks.jsonl",
     ]  # fmt: skip
     stranger, member = client_of(), client_of("annotator")
