@@ -6,6 +6,7 @@ import pytest
 
 from annotated_dataset import DATASET, fill
 from api_parts import API, bearer, operations, settings_of
+from climassay.generation.annotation import Label
 from web_parts import application_over
 from web_permissions import LISTED, OPEN_TO_NOBODY
 from web_routes import ROLES
@@ -66,7 +67,7 @@ def test_an_annotator_sees_neither_the_labels_of_others_nor_the_validator_s_conf
     store = fill(place, overlap=2)
     store.reorder(DATASET, {f"q{number}": number / 10 for number in range(1, 7)})
     first = store.next(DATASET, "somebody").draft.id
-    store.label(DATASET, first, "somebody", accepted=True, key="k", wording=_words(store, first))
+    store.label(DATASET, Label(first, "somebody", accepted=True, key="k", wording=_words(store, first)))
     path = f"{API}/annotate/datasets/{DATASET}"
     seen = client_of("annotator").get(f"{path}/next").json()["item"]
     assert (seen["draft"], seen["labels"], seen["p_valid"]) == (first, [], None)

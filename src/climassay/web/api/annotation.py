@@ -15,15 +15,14 @@ from climassay.generation.annotation import (
     Agreement,
     AnnotationSettings,
     Comment,
-    ImportedLabel,
-    ImportedSkip,
     ImportReport,
     Item,
     ItemFilter,
     Label,
 )
+from climassay.generation.annotation import Skip as DraftSkip
 from climassay.generation.annotation.agreement import AnnotatorStatistics, PairAgreement
-from climassay.generation.annotation.labels import FoundItem, ItemFilterState, Progress, QueueSummary
+from climassay.generation.annotation.labels import AnnotationProgress, FoundItem, ItemFilterState, QueueSummary
 from climassay.generation.annotation.long_answers import finished_rubrics
 from climassay.generation.draft import Reason
 from climassay.questions import Kind, Level, Question
@@ -119,7 +118,7 @@ UndoneData = answer(
 CountData = answer("Count", "How many.", items=int)
 ProgressData = answer(
     "Progress",
-    Progress,
+    AnnotationProgress,
     "items left_out settled conflicts mine adjudicated skipped left_for_me seconds",
     labelled_by=said(dict[str, int] | None, "Labels by annotator, for adjudicators; else null."),
 )
@@ -158,11 +157,19 @@ class Judgement(Data):
     """The whole wording after an edit; of a cloze statement with the chosen term. Only where accepted."""
     seconds: FiniteFloat | None = field(24.5, "Time spent on the item.", default=None, ge=0, le=LONGEST_TIME)
 
-    def for_store(self, draft: Draft) -> dict[str, Any]:
-        """What the store is given about a draft."""
+    def label(self, draft: Draft, annotator: str) -> Label:
+        """Return the label of a draft; its wording is None if the draft's is unchanged."""
         wording = _words(self.wording)
-        plain = self.model_dump(include={"key", "accepted", "reasons", "remark"})
-        return plain | {"wording": None if wording == draft.wording else wording}
+        return Label(
+            draft.id,
+            annotator,
+            self.accepted,
+            tuple(self.reasons),
+            self.remark,
+            None if wording == draft.wording else wording,
+            self.seconds,
+            key=self.key,
+        )
 
 
 MOST_LABELS = 100_000
@@ -231,12 +238,12 @@ class LabelToImport(Data):
     withdrawn_at: Time | None = field(None, default=None)
     adjudicates: bool = field(False, default=False)
 
-    def given(self) -> ImportedLabel:
-        """The label as the store takes it."""
-        when = {"made_at": self.made_at, "withdrawn_at": self.withdrawn_at}
-        moments = {name: None if one is None else one.timestamp() for name, one in when.items()}
-        plain = self.model_dump(exclude={"wording"}) | {"reasons": tuple(self.reasons)} | moments
-        return ImportedLabel(**plain, wording=_words(self.wording))
+    def label(self) -> Label:
+        """Return the label as the store takes it."""
+        fields = self.model_dump() | {"reasons": tuple(self.reasons), "wording": _words(self.wording)}
+        fields["made_at"] = 0.0 if self.made_at is None else self.made_at.timestamp()
+        fields["withdrawn_at"] = None if self.withdrawn_at is None else self.withdrawn_at.timestamp()
+        return Label(**fields)
 
 
 class Import(Data):
@@ -309,7 +316,7 @@ def list_items(
 ) -> Any:
     """Items that fit, in the order in which they were generated, numbered from 0."""
     wanted = ItemFilter(q, kind or "", state)
-    result, total = asked.store.find(asked.dataset, asked.user.name, wanted, limit, start=after + 1)
+    result, total = asked.store.find(asked.dataset, asked.user.name, wanted, limit, offset=after + 1)
     end = after + len(result)
     return {"items": result, "next": end if result and end + 1 < total else None}
 
@@ -332,8 +339,7 @@ def label_item(asked: ByAnnotator, draft: DraftId, judgement: Judgement) -> Any:
     """
     known = _stored(asked, draft, judgement.key)
     if known is None:
-        said_of_it = judgement.for_store(asked.own_item(draft).draft)
-        asked.store.label(asked.dataset, draft, asked.user.name, **said_of_it, seconds=judgement.seconds)
+        asked.store.label(asked.dataset, judgement.label(asked.own_item(draft).draft, asked.user.name))
         known = _stored(asked, draft, judgement.key)
     return _still_there(known)
 
@@ -349,8 +355,8 @@ def skip_item(asked: ByAnnotator, draft: DraftId) -> Any:
 @router.post(ITEMS + "/adjudicate", response_model=LabelData)
 def adjudicate_item(asked: ByAdjudicator, draft: DraftId, judgement: Judgement) -> Any:
     """Decide an item over its labels: a conflict, or one that is settled wrongly. The time spent is not kept."""
-    decided = judgement.for_store(asked.item(draft).draft)
-    asked.store.adjudicate(asked.dataset, draft, asked.user.name, **decided)
+    label = judgement.label(asked.item(draft).draft, asked.user.name)
+    asked.store.label(asked.dataset, replace(label, adjudicates=True, seconds=None))
     return _still_there(_stored(asked, draft, judgement.key))
 
 
@@ -454,9 +460,9 @@ def export_labels(asked: ByAdjudicator) -> Any:
 @router.post(DATASETS + "/import", response_model=ImportedData)
 def import_labels(asked: ByAdmin, given: Import) -> Any:
     """Take in labels and comments, all in one transaction; doing it again changes nothing."""
-    skips = [ImportedSkip(one.draft, one.annotator, one.made_at.timestamp()) for one in given.skips]
+    skips = [DraftSkip(skip.draft, skip.annotator, skip.made_at.timestamp()) for skip in given.skips]
     comments = [Comment(**one.model_dump() | {"made_at": one.made_at.timestamp()}) for one in given.comments]
-    return asked.store.import_labels(asked.dataset, [one.given() for one in given.labels], skips, comments)
+    return asked.store.import_labels(asked.dataset, [label.label() for label in given.labels], skips, comments)
 
 
 def _item(asked: DatasetRequest, item: Item) -> Extended:
