@@ -16,6 +16,9 @@ ANYBODY = {
     "POST /sign-out",
 }
 READER = {
+    "GET /ask",
+    "GET /check",
+    "GET /check-text",
     "GET /api/v1/jobs/{job}/events",
     "GET /api/v1/jobs/{job}",
     "GET /jobs/{job_id}/events",
@@ -52,8 +55,6 @@ READER = {
     "GET /checks/{check}/debate",
     "GET /checks/{check}/page.html",
     "GET /confidence",
-    "POST /confidence",
-    "POST /confidence/statement",
     "GET /library",
     "GET /library/search",
     "GET /library/search.{ending}",
@@ -88,21 +89,17 @@ READER = {
     "GET /results/{run}/tables/{number}.{form}",
 }
 """Anybody where the server is open for reading, else who is signed in."""
-ASKER = {
+ANNOTATOR = {
     "POST /api/v1/checks",
     "GET /api/v1/checks/set-ups",
     "POST /api/v1/checks/{check}/again",
-    "GET /ask",
     "POST /ask",
-    "GET /check",
     "POST /check",
-    "GET /check-text",
     "POST /check-text",
     "POST /check-text/report",
     "POST /checks/{check}/again",
-}
-"""Anybody where claims of anybody are checked, else who is signed in."""
-ANNOTATOR = {
+    "POST /confidence",
+    "POST /confidence/statement",
     "GET /api/v1/usage",
     "GET /usage",
     "GET /usage/tables/{number}.{form}",
@@ -194,7 +191,6 @@ LISTED = {
     for least, names in (
         ("nobody", ANYBODY),
         ("reader", READER),
-        ("asker", ASKER),
         ("annotator", ANNOTATOR),
         ("adjudicator", ADJUDICATOR),
         ("admin", ADMIN),
@@ -202,5 +198,5 @@ LISTED = {
     for name in names
 }
 """The least that a visitor must be for each route."""
-OPEN_TO_NOBODY = {"nothing": ("nobody",), "read": ("nobody", "reader"), "check": ("nobody", "reader", "asker")}
+OPEN_TO_NOBODY = {"nothing": ("nobody",), "read": ("nobody", "reader")}
 """What is there for people without an account, by the server's setting."""

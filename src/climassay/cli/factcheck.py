@@ -271,7 +271,7 @@ SubjectOption = Annotated[Literal["fallacies", "claims"], _SUBJECT]
 fallacies.add_verb(
     _FallaciesGroup.default,
     api_fallacies.name_fallacies,
-    given=Annotated[str, typer.Argument(metavar="TEXT|FILE", help="A text in quotes, or a table of them.")],
+    texts=Annotated[str, typer.Argument(metavar="TEXT|FILE", help="A text in quotes, or a table of them.")],
     classifier=SubjectOption,
     column=typer.Option("--text"),
 )
@@ -279,7 +279,7 @@ fallacies.add_verb(
     "apply",
     api_fallacies.name_fallacies,
     classifier=Annotated[str, MODEL],
-    given=Annotated[Path, typer.Argument(metavar="ITEMS", help="Table of texts.")],
+    texts=Annotated[Path, typer.Argument(metavar="ITEMS", help="Table of texts.")],
     column=Annotated[str | None, typer.Option("--text", help="Column of the texts; by default text.")],
     truth=None,
     seed=None,
@@ -288,13 +288,11 @@ fallacies.add_verb(
     "evaluate",
     api_fallacies.evaluate_fallacies,
     classifier=MODEL,
-    apart=typer.Option("--exclude"),
 )
 fallacies.add_verb(
     "train",
     api_fallacies.train_fallacies,
     subject=SubjectOption,
-    layers=typer.Option("--layer"),
     precision=typer.Option(min=0.01, max=1),
 )
 app.add_typer(kept, name="kept", cls=WholeHelpGroup)

@@ -485,10 +485,9 @@ class CheckStore:
         query = sa.select(checks.c.run, checks.c.id).where(checks.c.run.in_(runs))
         return {row.run: row.id for row in self._database.rows(query)}
 
-    def under_way(self, claim: Claim, by: str | None, set_up: str) -> str | None:
+    def under_way(self, claim: Claim, by: str, set_up: str) -> str | None:
         """A check of the same claim and set-up that the same person asked for and that has not ended; the oldest."""
-        mine = checks.c.by.is_(None) if by is None else checks.c.by == by
-        waiting = sa.and_(checks.c.set_up == set_up, checks.c.state == "waiting", mine)
+        waiting = sa.and_(checks.c.set_up == set_up, checks.c.state == "waiting", checks.c.by == by)
         query = sa.select(checks.c.id, checks.c.claim).where(waiting).order_by(checks.c.asked_at)
         # By the text: ids that an earlier climassay stored are the same for claims that differ in a sign.
         wanted = claim_id(storable_text(claim.text))

@@ -4,7 +4,6 @@ The job is the record: its payload holds the question and its result the answer,
 answers when it starts again, and the address of an answer stays.
 """
 
-import time
 from dataclasses import asdict, replace
 from typing import Annotated, Any
 from urllib.parse import quote, urlsplit
@@ -22,7 +21,7 @@ from climassay.grounding.answer import GroundedAnswer, cut_note, removed_note, u
 from climassay.grounding.citations import AnswerSentence, mark_quotations
 from climassay.prompts import profile_of
 from climassay.reporting import counted
-from climassay.web.access import Asker, Reader, may_stop
+from climassay.web.access import Annotator, Reader, may_stop
 from climassay.web.app_state import App, AppState
 from climassay.web.checks.store import ASK, chosen, job_title, plain, refuse_crowds
 from climassay.web.failures import Failure, Missing
@@ -48,7 +47,7 @@ def register(app: AppState) -> None:
 
 
 class QuestionForm(BaseModel):
-    """What a visitor wrote into the form."""
+    """The fields of the form as they were sent."""
 
     question: str = ""
     collections: list[str] = []
@@ -57,25 +56,25 @@ class QuestionForm(BaseModel):
 
 
 @router.get("/ask")
-def show_form(request: Request, app: App, _user: Asker, question: Annotated[str, Query()] = "") -> Response:
-    """The form; what a link asks is filled in."""
+def show_form(request: Request, app: App, _user: Reader, question: Annotated[str, Query()] = "") -> Response:
+    """Show the form with the question of a link filled in; without an account, a link to sign in."""
     return _page(request, app, QuestionForm(question=question[:LONGEST_QUESTION]))
 
 
 @router.post("/ask")
-def submit_question(request: Request, app: App, user: Asker, asked: Annotated[QuestionForm, Form()]) -> Response:
+def submit_question(request: Request, app: App, user: Annotator, asked: Annotated[QuestionForm, Form()]) -> Response:
     """Have a question answered; the same one of the same person that still waits is shown instead."""
     try:
         payload = _cleaned(app, asked)
     except InputError as error:
         status = error.status if isinstance(error, Failure) else 400
         return _page(request, app, asked, error=str(error), status=status)
-    by = user.name if user else None
-    for job in app.jobs.unended_or_since((ASK,), time.time()):
-        if by is not None and job.by == by and payload.items() <= job.payload.items():
+    for job in app.jobs.unended((ASK,)):
+        if job.by == user.name and payload.items() <= job.payload.items():
             return back_to(f"/ask/{job.id}")
-    payload["asker"] = refuse_crowds(app, request, user)
-    return back_to(f"/ask/{app.jobs.submit(ASK, job_title('Question', payload['question']), payload, by)}")
+    refuse_crowds(app, user)
+    payload["asker"] = user.name
+    return back_to(f"/ask/{app.jobs.submit(ASK, job_title('Question', payload['question']), payload, user.name)}")
 
 
 def _cleaned(app: AppState, asked: QuestionForm) -> dict[str, Any]:

@@ -26,7 +26,6 @@ from climassay.web.access import (
     SESSION_COOKIE,
     VISITOR_COOKIE,
     csrf_token,
-    may_ask,
     may_read,
     visitor,
 )
@@ -74,7 +73,7 @@ def page(request: Request, template: str, *, status: int = 200, **values: Any) -
             path=request.url.path,
             user=user,
             readable=may_read(user, app),
-            askable=may_ask(user, app),
+            after_sign_in=request.url.path + (f"?{request.url.query}" if request.url.query else ""),
             csrf_token=token,
             csrf_field=field,
             version=__version__,

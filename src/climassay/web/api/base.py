@@ -13,7 +13,7 @@ from typing import Annotated, Any, Generic, TypeVar
 from fastapi import APIRouter, Depends, Path, Query, Request
 from pydantic import AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer
 
-from climassay.web.access import Adjudicator, Admin, Annotator, Asker, Reader, bearer, visitor
+from climassay.web.access import Adjudicator, Admin, Annotator, Reader, bearer, visitor
 from climassay.web.accounts import User
 from climassay.web.app_state import App
 from climassay.web.failures import SignInNeeded
@@ -152,13 +152,11 @@ WHY = {
 }
 """What failures mean."""
 READERS = "readers"
-ASKERS = "askers"
 ROLE_OF: tuple[tuple[Any, str], ...] = (
     (Annotator, "annotator"),
     (Adjudicator, "adjudicator"),
     (Admin, "admin"),
     (Reader, READERS),
-    (Asker, ASKERS),
 )
 """Types of the parameter ``user`` of an operation, and for whom it then is."""
 

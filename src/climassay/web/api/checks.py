@@ -2,14 +2,13 @@
 
 from typing import Annotated, Any
 
-from fastapi import Request
 from pydantic import BeforeValidator, JsonValue
 from starlette.responses import JSONResponse, Response
 
 from climassay.factcheck.check_store import CheckReview, CheckSummary, Opinion
 from climassay.factcheck.configuration import Reviewed, settings_tables
 from climassay.factcheck.transcript import as_data
-from climassay.web.access import Annotator, Asker, Reader
+from climassay.web.access import Annotator, Reader
 from climassay.web.accounts import User
 from climassay.web.api.answers import Share, answer, at, page_at, said
 from climassay.web.api.base import (
@@ -144,7 +143,7 @@ def list_checks(
 
 
 @router.post("", status_code=202, response_model=BegunCheck, responses=failing(429))
-def check_claim(request: Request, app: App, user: Asker, asked: ClaimToCheck) -> Any:
+def check_claim(app: App, user: Annotator, asked: ClaimToCheck) -> Any:
     """Have a claim checked.
 
     The debate goes on after the answer: watch its job, and read the verdict from the check when it has ended. A claim
@@ -152,14 +151,14 @@ def check_claim(request: Request, app: App, user: Asker, asked: ClaimToCheck) ->
     """
     typed = ClaimForm(**asked.model_dump())
     try:
-        check = begin_check(app, request, user, typed.cleaned(), chosen(app, typed.set_up))
+        check = begin_check(app, user, typed.cleaned(), chosen(app, typed.set_up))
     except Busy as error:
         raise TooMuchWaits(str(error)) from None
     return _begun(app, user, check)
 
 
 @router.get("/set-ups", response_model=listed(SetUpData))
-def list_set_ups(app: App, user: Asker) -> Any:
+def list_set_ups(app: App, user: Annotator) -> Any:
     """The ways to debate that can be chosen; the first is taken where none is."""
     return whole(set_ups(app))
 
@@ -238,13 +237,13 @@ def stop_check(app: App, user: Annotator, check: CheckId) -> Any:
 
 
 @router.post("/{check}/again", status_code=202, response_model=BegunCheck, responses=failing(429))
-def ask_again(request: Request, app: App, user: Asker, check: CheckId) -> Any:
+def ask_again(app: App, user: Annotator, check: CheckId) -> Any:
     """Go on with a check that broke or was stopped; what was answered is not asked again. Others stay as they are.
 
     One that was stopped goes on for who asked for it, and for adjudicators.
     """
     try:
-        begin_again(app, request, user, check)
+        begin_again(app, user, check)
     except Busy as error:
         raise TooMuchWaits(str(error)) from None
     return _begun(app, user, check)

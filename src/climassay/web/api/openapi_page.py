@@ -22,7 +22,7 @@ from starlette.responses import JSONResponse, Response
 from climassay import __version__
 from climassay.web.access import CSRF_HEADER, SAFE_METHODS, SESSION_COOKIE
 from climassay.web.api import annotation, checks, library, results, server
-from climassay.web.api.base import ASKERS, READERS, ROLE_OF, WHY
+from climassay.web.api.base import READERS, ROLE_OF, WHY
 from climassay.web.app_state import App, AppState
 from climassay.web.pages import page
 
@@ -48,7 +48,7 @@ The data of the web application for programs. All answers are JSON; all times ar
 
 **Who asks.** Send `Authorization: Bearer TOKEN`; tokens are made on the page `/account`, and a token may do what its
 user may do. A browser that is signed in may use its session instead: it reads freely, and sends the header
-`X-CSRF-Token` with everything else. What is for *readers* or *askers* needs no account where the server is set up so
+`X-CSRF-Token` with everything else. What is for *readers* needs no account where the server is set up so
 (`climassay serve --public read`, or `check`).
 
 **Failures** are answered as `{"error": "One sentence."}`, with the fields that do not fit in `details` (status 422).
@@ -78,7 +78,6 @@ _FOR = {
     "adjudicator": "For adjudicators and admins.",
     "admin": "For admins.",
     READERS: "For readers: whoever is signed in, and anybody where the server is open to read.",
-    ASKERS: "For askers: whoever is signed in, and anybody where the server is open to check claims.",
 }
 
 
@@ -145,7 +144,7 @@ def api_document(operations: APIRouter, address: str) -> dict[str, Any]:
             known = _SIGNED_IN if method in SAFE_METHODS else _SIGNED_IN_TO_CHANGE
             operation["operationId"] = route.endpoint.__name__
             operation["description"] = f"{operation.get('description', '')}\n\n{_FOR[role]}".strip()
-            operation["security"] = [*known, {}] if role in (READERS, ASKERS) else known
+            operation["security"] = [*known, {}] if role == READERS else known
             operation["x-role"] = role
             answers = operation["responses"]
             if "requestBody" in operation:

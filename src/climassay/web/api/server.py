@@ -39,7 +39,7 @@ CallerData = answer(
     "Who a token or session belongs to, and what this server offers.",
     user=UserData,
     version=said(str, "Version of climassay."),
-    public=said(Public, "What people without an account may do: `nothing`, `read`, or `check` claims too."),
+    public=said(Public, "What people without an account may do: `nothing`, or `read`."),
     publisher=said(str, "Named in published verdicts; empty where verdicts are not published."),
 )
 LinkData = answer(

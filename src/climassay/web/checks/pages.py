@@ -31,7 +31,7 @@ from climassay.factcheck.scales import load_scale
 from climassay.grounding.text_check import Evidence as SentenceEvidence
 from climassay.grounding.text_check import check_sentences
 from climassay.reporting.results import csv_lines, write_workbook
-from climassay.web.access import Annotator, Asker, Reader
+from climassay.web.access import Annotator, Reader
 from climassay.web.accounts import User
 from climassay.web.app_state import App, AppState
 from climassay.web.checks.debate import DebateProgress, LiveDebate, check_claim, live_debate, seconds_left
@@ -91,28 +91,28 @@ def register(app: AppState) -> None:
 
 
 @router.get("/check")
-def ask(request: Request, app: App, _user: Asker, claim: str = "", source: str = "", date: str = "") -> Response:
-    """The form; what a link names is filled in."""
+def ask(request: Request, app: App, _user: Reader, claim: str = "", source: str = "", date: str = "") -> Response:
+    """Show the form with the claim of a link filled in; without an account, a link to sign in."""
     asked = ClaimForm(claim=claim[: 2 * LONGEST_CLAIM], source=source[: 2 * LONGEST_SOURCE], date=date[:LONGEST_DATE])
     return _form(request, app, asked)
 
 
 @router.post("/check")
-def submit_claim(request: Request, app: App, user: Asker, asked: Annotated[ClaimForm, Form()]) -> Response:
+def submit_claim(request: Request, app: App, user: Annotator, asked: Annotated[ClaimForm, Form()]) -> Response:
     """Begin a check; where the claim was checked before, show that first."""
     try:
         made, wanted = asked.cleaned(), chosen(app, asked.set_up)
     except InputError as error:
         return _form(request, app, asked, error=str(error), status=400)
     checks = checks_of(app)
-    under_way = checks.under_way(made, user.name if user else None, wanted.name)
+    under_way = checks.under_way(made, user.name, wanted.name)
     if under_way is not None:
         return back_to(f"/checks/{under_way}")
     past = [] if asked.anyway else similar_checks(app, made.text)
     if past:
         known = checks.of_runs([one.run for one in past])
         return page(request, "checks/past.html.j2", asked=asked, claim=made, past=past, known=known)
-    return back_to(f"/checks/{begin_check(app, request, user, made, wanted)}")
+    return back_to(f"/checks/{begin_check(app, user, made, wanted)}")
 
 
 def _form(request: Request, app: AppState, asked: ClaimForm, *, error: str = "", status: int = 200) -> Response:
@@ -173,9 +173,9 @@ def stop(app: App, user: Annotator, check: str) -> Response:
 
 
 @router.post("/checks/{check}/again")
-def ask_again(request: Request, app: App, user: Asker, check: str) -> Response:
+def ask_again(app: App, user: Annotator, check: str) -> Response:
     """Go on with a check that broke or was stopped; what was answered is not asked again."""
-    begin_again(app, request, user, check)
+    begin_again(app, user, check)
     return back_to(f"/checks/{check}")
 
 
@@ -362,19 +362,19 @@ def names_for(app: AppState, viewer: User | None) -> Callable[[str | None], str]
 
 
 @router.get("/check-text")
-def ask_text(request: Request, app: App, _user: Asker) -> Response:
-    """The empty form, with all collections chosen."""
+def ask_text(request: Request, app: App, _user: Reader) -> Response:
+    """Show the empty form with all collections chosen; without an account, a link to sign in."""
     return _text_page(request, app)
 
 
 @router.post("/check-text")
-def show_text(request: Request, app: App, _user: Asker, text: Text = "", collection: Names = ()) -> Response:
+def show_text(request: Request, app: App, _user: Annotator, text: Text = "", collection: Names = ()) -> Response:
     """What the collections say about each sentence."""
     return _text_answer(request, app, text, collection, download=False)
 
 
 @router.post("/check-text/report")
-def download_text(request: Request, app: App, _user: Asker, text: Text = "", collection: Names = ()) -> Response:
+def download_text(request: Request, app: App, _user: Annotator, text: Text = "", collection: Names = ()) -> Response:
     """The same as one HTML file."""
     return _text_answer(request, app, text, collection, download=True)
 

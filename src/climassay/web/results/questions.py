@@ -1,6 +1,6 @@
 """The questions of a run, one by one: what each model was given, what it said, and how that was scored.
 
-A page reads the rows of its questions only, which it finds by :mod:`climassay.evaluation.question_index`.
+A page reads the rows of its questions only, which it finds by :mod:`climassay.web.results.question_index`.
 """
 
 import json
@@ -15,16 +15,6 @@ from fastapi import APIRouter, Depends, Query, Request
 from pydantic import BeforeValidator, Field
 from starlette.responses import Response
 
-from climassay.evaluation.question_index import (
-    answer_choices,
-    answers,
-    count_rows,
-    indexes,
-    metadata,
-    questions,
-    scores,
-    write_index,
-)
 from climassay.evaluation.report import answer_row, is_wrong
 from climassay.evaluation.results import COMMANDS, Outcome
 from climassay.evaluation.scores import metrics_of
@@ -45,6 +35,16 @@ from climassay.web.app_state import App, AppState
 from climassay.web.failures import Missing
 from climassay.web.pages import PageNumber, Search, page, part_of, within
 from climassay.web.results.pages import block_assets
+from climassay.web.results.question_index import (
+    answer_choices,
+    answers,
+    count_rows,
+    indexes,
+    metadata,
+    questions,
+    scores,
+    write_index,
+)
 from climassay.web.results.stored_run import StoredRun, found_summary
 
 router = APIRouter(include_in_schema=False)
@@ -214,7 +214,7 @@ class QuestionIndex:
         return None if result is None else (str(result.benchmark), str(result.question))
 
     def choices(self) -> dict[str, list[Any]]:
-        """See :func:`~climassay.evaluation.question_index.answer_choices`."""
+        """See :func:`~climassay.web.results.question_index.answer_choices`."""
         key = ("choices", self.run, self._rows)
         return self._app.computed.get(key, lambda: answer_choices(self._database, self.run, self._rows))
 
