@@ -34,7 +34,7 @@ from random_passages import RandomEncoder
 from climassay import primer
 from climassay.corpus import Block, Collection, Document, open_or_create, read
 from climassay.corpus.documents import split_sentences
-from climassay.generation.annotation import AnnotationStore
+from climassay.generation.annotation import AnnotationStore, Label
 from climassay.models.contract import Encoder
 from climassay.records import Records
 from climassay.web.access import SESSION_COOKIE
@@ -107,7 +107,7 @@ def filled(folder: Path, passages: int) -> tuple[Place, str, dict[str, str]]:
                 right = chance.random() < 0.7
                 reasons = () if right else ("wrong answer",)
                 key = f"{item.draft.id} {annotator}"
-                store.label(DATASET, item.draft.id, annotator, accepted=right, reasons=reasons, key=key)
+                store.label(DATASET, Label(item.draft.id, annotator, accepted=right, reasons=reasons, key=key))
         known = {
             "run": store_experiment(records, asked=("What about mcq?",)),
             "other": store_experiment(records),

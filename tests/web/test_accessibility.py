@@ -10,6 +10,7 @@ from browser import arriving, barriers, sideways
 from check_parts import SUN, Gate, ended, furnish, scripted, write_settings
 from climassay.corpus import Block, Collection, Document
 from climassay.generation import Wording
+from climassay.generation.annotation import Label
 from climassay.generation.annotation.long_answers import rubric_drafts
 from climassay.questions import Question
 from library_parts import GLACIER, OCEAN, add_book, pdf_of, teach
@@ -215,8 +216,8 @@ def test_annotation(visit, running_server, look):
     for annotator, accepted in (("annotator", True), ("adjudicator", False)):
         for name in ("q1", "q2"):
             reasons = () if accepted else ("wrong answer",)
-            queue.label(DATASET, name, annotator, accepted=accepted, reasons=reasons, key=f"{annotator}-{name}")
-    queue.label(DATASET, "q5", "admin", accepted=True, key="admin-q5")
+            queue.label(DATASET, Label(name, annotator, accepted=accepted, reasons=reasons, key=f"{annotator}-{name}"))
+    queue.label(DATASET, Label("q5", "admin", accepted=True, key="admin-q5"))
     page = visit("admin")
     look.all(page, "annotate", dataset=DATASET, draft="q1")
     page.goto(f"/annotate/{DATASET}/q3")
@@ -233,7 +234,7 @@ def test_rubrics(visit, running_server, look):
         rubric = Wording(
             "", f"[must] Names {annotator} (weight 2)\n- [should] Says why, {'x' * 90}", item.wording.options
         )
-        queue.label("rubrics", item.id, annotator, accepted=True, wording=rubric, key=annotator)
+        queue.label("rubrics", Label(item.id, annotator, accepted=True, wording=rubric, key=annotator))
     page = visit("admin")
     look.all(page, "annotate", dataset="rubrics", draft=item.id)
     page.goto(f"/annotate/rubrics/conflicts/{item.id}")

@@ -9,6 +9,7 @@ import pytest
 
 from annotated_dataset import DATASET, draft, fill, source
 from climassay.generation import Wording
+from climassay.generation.annotation import Label
 from climassay.web.annotate import views as retraining
 from patience import job_at_its_end
 from topic_encoder import TopicEncoder
@@ -21,9 +22,9 @@ HOME = f"/annotate/{DATASET}"
 def queue(place):
     """Three labels, one of them withdrawn."""
     store = fill(place)
-    store.label(DATASET, "q1", "ann", accepted=False, reasons=["other"], remark="=cmd()", seconds=4, key="k1")
-    store.label(DATASET, "q2", "ann", accepted=True, wording=Wording("Why so?", "So."), key="k2")
-    store.label(DATASET, "q3", "ann", accepted=True, key="k3")
+    store.label(DATASET, Label("q1", "ann", accepted=False, reasons=["other"], remark="=cmd()", seconds=4, key="k1"))
+    store.label(DATASET, Label("q2", "ann", accepted=True, wording=Wording("Why so?", "So."), key="k2"))
+    store.label(DATASET, Label("q3", "ann", accepted=True, key="k3"))
     store.undo(DATASET, "ann")
     return store
 
@@ -113,7 +114,7 @@ def test_a_training_reads_the_labels_and_judges_what_waits(place, client_of, mon
     assert "Train the validator again" not in admin.get("/annotate").text
     for number in range(12):
         said = {"accepted": True} if number % 4 < 2 else {"accepted": False, "reasons": ["bad context"]}
-        queue.label(DATASET, f"n{number}", "ann", **said, key=f"k{number}")
+        queue.label(DATASET, Label(f"n{number}", "ann", **said, key=f"k{number}"))
     assert "Train the validator again" in admin.get("/annotate").text
     assert "Enough new labels to train again" in admin.get(f"{HOME}/settings").text
     job = train(admin, place)

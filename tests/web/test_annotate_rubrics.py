@@ -8,7 +8,7 @@ import pytest
 from api_server import ApiServer, Reply, schema_of
 from climassay.api.annotation import annotator_agreement, collect_rubrics, export_labels
 from climassay.errors import InputError
-from climassay.generation.annotation import AnnotationStore
+from climassay.generation.annotation import AnnotationStore, Label
 from climassay.questions import Criterion, read_questions
 from command_line import done
 from web_parts import post
@@ -212,7 +212,7 @@ def test_a_rubric_that_came_with_a_question_may_stay_as_it_is(store, place, clie
     assert rows_of(page) == [("Names ice", "3", "should", "")]
     send(first, page, rows_of(page))
     [item] = kept.items("written")
-    kept.label("written", item.draft.id, "bob", accepted=True, key="b")
+    kept.label("written", Label(item.draft.id, "bob", accepted=True, key="b"))
     assert kept.item("written", item.draft.id).state == "settled"
     export_labels("written", tmp_path / "long.jsonl", "rubrics", workspace=place)
     [question] = read_questions(tmp_path / "long.jsonl").questions
@@ -224,7 +224,7 @@ def test_a_label_without_a_rubric_is_refused(store):
     kept = store()
     [item] = kept.items("written")
     with pytest.raises(InputError, match="at least one criterion"):
-        kept.label("written", item.draft.id, "bob", accepted=True, key="b")
+        kept.label("written", Label(item.draft.id, "bob", accepted=True, key="b"))
 
 
 def test_other_files_and_datasets_are_refused(store, place, tmp_path):

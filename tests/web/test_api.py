@@ -17,6 +17,7 @@ from browser import serving
 from check_parts import SUN
 from climassay.corpus import Collection
 from climassay.factcheck import from_data
+from climassay.generation.annotation import Label
 from climassay.records.queries import list_runs, run_details
 from climassay.web import AppState, ServerSettings
 from climassay.web.checks.store import checks_of
@@ -185,8 +186,8 @@ def test_tables_of_a_run_are_those_of_its_page(server):
 
 def test_labels_are_exported_and_imported_as_files(server):
     source, _ = (fill(server.place, dataset=name, overlap=2) for name in ("source", "target"))
-    source.label("source", "q2", "ada", accepted=True, key="k1")
-    source.label("source", "q5", "bob", accepted=False, reasons=("wrong answer",), key="k2")
+    source.label("source", Label("q2", "ada", accepted=True, key="k1"))
+    source.label("source", Label("q5", "bob", accepted=False, reasons=("wrong answer",), key="k2"))
     source.comment("source", "q2", "ada", "Why?", key="c1")
     names = [entry["dataset"] for entry in server.get("/annotate/datasets")["items"]]
     assert names == sorted(names)

@@ -22,8 +22,9 @@ from climassay.generation.annotation import (
     Item,
     ItemFilter,
     Label,
+    is_rubric,
 )
-from climassay.generation.annotation.labels import ItemFilterState, Order, is_rubric
+from climassay.generation.annotation.labels import ItemFilterState, Order
 from climassay.generation.annotation.long_answers import rating_agreement, rubric_agreement
 from climassay.questions import TYPES
 from climassay.settings import entries
@@ -167,7 +168,7 @@ class DatasetRequest:
         if (
             self.user.may("adjudicator")
             or self.store.labels(self.dataset, draft=draft, annotator=name, current=False)
-            or self.store.take(self.dataset, draft, name)
+            or self.store.claim(self.dataset, draft, name)
         ):
             return item
         raise Refused("This question has all the labels it needs, or is open at other annotators.")
@@ -188,7 +189,7 @@ class DatasetRequest:
         """How far an annotator is, and the key of their newest label."""
         progress = self.store.progress(self.dataset, self.user.name)
         total = total_of(progress)
-        last = self.store.history(self.dataset, self.user.name, most=1)
+        last = self.store.history(self.dataset, self.user.name, limit=1)
         said = " ".join(filter(None, (DONE.get(done, ""), f"{progress.mine} of {total}.")))
         return {"progress": progress, "total": total, "said": said, "last": last[0].key if last else ""}
 
@@ -309,7 +310,7 @@ def conflicts(asked: ByAdjudicator, done: str = "", number: PageNumber = 1) -> R
     store, dataset = asked.store, asked.dataset
     total = store.progress(dataset).conflicts
     number = within(number, total, MOST_FOUND)
-    items = store.conflicts(dataset, MOST_FOUND, start=(number - 1) * MOST_FOUND)
+    items = store.conflicts(dataset, MOST_FOUND, offset=(number - 1) * MOST_FOUND)
     results = [(item, asked.address("conflicts", item.draft.id), _votes(item, (), asked)) for item in items]
     part = part_of(results, number, total, MOST_FOUND, asked.address("conflicts"), {})
     return asked.show("conflicts", part=part, done=done)
@@ -338,14 +339,13 @@ def decide(asked: ByAdjudicator, draft: str, form: Annotated[DecisionForm, Form(
             return _conflict_page(asked, item, form=form)
     try:
         if not form.like:
-            told = read_form(form, item.draft)._asdict()
-            del told["seconds"]  # The time that a decision takes is not kept.
-        elif label := next((label for label in item.labels if label.key == form.like), None):
-            told = {name: getattr(label, name) for name in ("accepted", "reasons", "remark", "wording")}
-            told["key"] = form.key
+            label = read_form(form, item.draft, asked.user.name)
+        elif same := next((label for label in item.labels if label.key == form.like), None):
+            label = replace(same, annotator=asked.user.name, key=form.key)
         else:
             raise Missing("This label was withdrawn in the meantime.")
-        asked.store.adjudicate(asked.dataset, draft, asked.user.name, **told)
+        # The time that a decision takes is not stored.
+        asked.store.label(asked.dataset, replace(label, adjudicates=True, seconds=None))
     except InputError as error:
         return _conflict_page(asked, item, form=form, error=str(error))
     following = asked.store.next_conflict(asked.dataset, draft)
@@ -462,7 +462,7 @@ def questions(
     """The questions of a dataset that fit, a part of them on each page."""
     store, dataset, user = asked.store, asked.dataset, asked.user
     wanted, start = ItemFilter(q, kind, state), (number - 1) * MOST_FOUND
-    result, total = store.find(dataset, user.name, wanted, MOST_FOUND, start=start)
+    result, total = store.find(dataset, user.name, wanted, MOST_FOUND, offset=start)
     listed, given = [(one, _place(one, dataset, user)) for one in result], {"q": q, "kind": kind, "state": state}
     return asked.show(
         "questions",
@@ -512,7 +512,7 @@ def undo(asked: ByAnnotator, last: Annotated[str, Form()] = "") -> Response:
 
     ``last`` is the key of the newest label when the page was shown: a second click takes nothing more back.
     """
-    newest = asked.store.history(asked.dataset, asked.user.name, most=1)
+    newest = asked.store.history(asked.dataset, asked.user.name, limit=1)
     shown = last == (newest[0].key if newest else "")
     taken = asked.store.undo(asked.dataset, asked.user.name) if shown else None
     if taken is None:
@@ -545,7 +545,7 @@ def label(asked: ByAnnotator, draft: str, form: Annotated[LabelForm, Form()]) ->
     if form.act and is_rubric(item.draft.wording):
         return _item_page(asked, asked.own_item(draft), form=form)
     try:
-        asked.store.label(asked.dataset, draft, asked.user.name, **read_form(form, item.draft)._asdict())
+        asked.store.label(asked.dataset, read_form(form, item.draft, asked.user.name))
     except InputError as error:
         asked.own_item(draft)
         return _item_page(asked, item, form=form, error=str(error))
