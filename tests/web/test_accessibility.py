@@ -39,7 +39,8 @@ PAGES = {
     "results": (
         "/results", "/results/{run}", "/results/{run}?show=tables", "/results/{run}?show=figures",
         "/results/{run}/questions", "/results/{run}/requests?question=mcq-1",
-        "/results/compare?runs={run}&runs={other}", "/results/{claims}", "/results/{claims}/claims", "/results/{claims}/claims/1", "/results/datasets",
+        "/results/compare?runs={run}&runs={other}",
+        "/results/{claims}", "/results/{claims}/claims", "/results/{claims}/claims/1", "/results/datasets",
         "/results/datasets/{name}", "/usage",
     ),
 }  # fmt: skip
