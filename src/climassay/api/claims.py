@@ -388,7 +388,7 @@ def show_check(check: str, *, workspace: Place = None) -> Shown:
     return Shown(lambda: factcheck.check_data(result, reviews), said=lines)
 
 
-def export_checks(file: Path, wanted: "factcheck.CheckFilter | None" = None, *, workspace: Place = None) -> Shown:
+def export_checks(file: Path | str, wanted: "factcheck.CheckFilter | None" = None, *, workspace: Place = None) -> Shown:
     """Write all checks, or those that match, oldest first, with their debates and reviews.
 
     Args:
@@ -399,6 +399,7 @@ def export_checks(file: Path, wanted: "factcheck.CheckFilter | None" = None, *, 
     Raises:
         InputError: The file cannot be written, or there is no such opinion or day.
     """
+    file = Path(file)
     if file.suffix != ".jsonl":
         raise InputError(f"{file} must end in .jsonl: write one check per line.")
     if file.is_dir():
