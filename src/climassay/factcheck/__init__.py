@@ -60,11 +60,11 @@ if TYPE_CHECKING:
     from climassay.factcheck.results.report import factcheck_report as factcheck_report
     from climassay.factcheck.results.scoring import VerdictScores as VerdictScores, score_verdicts as score_verdicts
     from climassay.factcheck.scales import SCALES as SCALES, Scale as Scale, load_scale as load_scale
+    from climassay.factcheck.certainty import Levels as Levels
     from climassay.factcheck.transcript import (
         AdvocateOpinion as AdvocateOpinion,
         Claim as Claim,
         FollowUp as FollowUp,
-        Levels as Levels,
         MediatorDecision as MediatorDecision,
         PassageCitation as PassageCitation,
         Round as Round,
