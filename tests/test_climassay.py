@@ -6,7 +6,6 @@ import inspect
 import subprocess
 import sys
 from collections.abc import Sequence
-from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from importlib import resources
@@ -26,7 +25,6 @@ from climassay.evaluation import BenchmarkSpec, ExperimentPlan, ModelSpec, parse
 from climassay.generation import CountSpec, Recipe, WriterSpec
 from climassay.generation.recipe import StopSpec
 from climassay.primer import gold_questions
-from climassay.progress import Progress, Task
 from climassay.questions import QuestionSet
 from climassay.records import Records
 from climassay.records.queries import list_runs
@@ -265,28 +263,6 @@ def test_questions_are_asked_in_every_setting(books):
     assert result.tables()
     assert "rag:heat" in result.page()
     assert closed == []
-
-
-def test_who_looks_sees_what_the_end_of_a_large_run_is_busy_with(books, monkeypatch):
-    monkeypatch.setattr("climassay.evaluation.question_index.MANY_ROWS", 2)
-    shown = []
-
-    class Line(Task):
-        def update(self, *, description=None, **_):
-            shown.append(description)
-
-    class Told(Progress):
-        @contextmanager
-        def task(self, description, _total=None):
-            shown.append(description)
-            yield Line()
-
-    with Session.opened(books.root, progress=Told()) as session:
-        climassay.evaluate("primer", models=ScriptedModel(), metrics=["accuracy"], limit=1, workspace=session)
-    after = shown[shown.index("Keeping the answers") :]
-    assert list(dict.fromkeys(after)) == [
-        "Keeping the answers", "Indexing the questions", "Computing tables and figures"
-    ]  # fmt: skip
 
 
 def test_models_and_metrics_are_compared_in_one_call(books):

@@ -6,9 +6,7 @@ from itertools import product
 import pytest
 import sqlalchemy as sa
 
-from climassay.evaluation.question_index import prepare_pages
 from climassay.evaluation.report import is_wrong
-from climassay.evaluation.results import load_experiment
 from climassay.evaluation.tasks import Prediction
 from climassay.records import tables
 from climassay.records.queries import require_run, run_details
@@ -197,13 +195,13 @@ def test_what_was_chosen_in_each_option_order_is_shown(place, client_of):
     assert "right in 0 of 4 option orders: none, none, none, none" in none
 
 
-def test_a_large_experiment_is_ready_when_it_ends(place, client_of, monkeypatch):
-    monkeypatch.setattr("climassay.evaluation.question_index.MANY_ROWS", 10)
+def test_pages_of_a_large_experiment_are_computed_once(place, client_of, monkeypatch):
+    monkeypatch.setattr("climassay.web.results.question_index.MANY_ROWS", 10)
     monkeypatch.setattr("climassay.web.results.stored_run.MANY_ROWS", 10)
     runs = [store_experiment(place.records, experiment(seed=seed)) for seed in (1, 2)]
-    for run in runs:
-        prepare_pages(place.database, load_experiment(place.records, run))
     reader = client_of("annotator")
+    for path in ("questions", "results"):
+        assert reader.get(f"/results/{runs[0]}/{path}").status_code == 200
     first = reader.get(f"/results/compare?runs={','.join(runs)}").text
 
     def refuse(*_):

@@ -14,7 +14,6 @@ from climassay.errors import InputError, ModelError
 from climassay.evaluation.contamination import contamination, question_text
 from climassay.evaluation.experiment_file import BenchmarkSpec, ExperimentPlan, MetricSpec, ModelSpec
 from climassay.evaluation.long_answers import Comparer, compare_answers, given_passages, point_scores, prefer
-from climassay.evaluation.question_index import prepare_pages
 from climassay.evaluation.results import (
     COMMANDS,
     RUN_LENGTH,
@@ -281,7 +280,6 @@ def run_experiment(
         )
         work.progress.on_end("Keeping the answers")
         save_experiment(run, experiment)
-    prepare_pages(store.database, experiment, work.progress.on_end)
     return experiment
 
 

@@ -20,7 +20,6 @@ from climassay.evaluation.comparing import (
     comparison_table,
     comparison_test_table,
 )
-from climassay.evaluation.question_index import count_rows
 from climassay.evaluation.results import COMMANDS
 from climassay.factcheck import Transcript, factcheck_page, load_scale, stored_truths
 from climassay.factcheck.results.page import OUTCOME
@@ -57,6 +56,7 @@ from climassay.web.failures import Missing
 from climassay.web.library.cache import library_of
 from climassay.web.library.evidence import CitationLinks, check_values
 from climassay.web.pages import PageNumber, Search, as_file, cut, page, part_of, within
+from climassay.web.results.question_index import count_rows
 from climassay.web.results.stored_run import (
     StoredRun,
     experiment_page,

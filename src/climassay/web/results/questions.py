@@ -1,6 +1,6 @@
 """The questions of a run, one by one: what each model was given, what it said, and how that was scored.
 
-A page reads the rows of its questions only, which it finds by :mod:`climassay.evaluation.question_index`.
+A page reads the rows of its questions only, which it finds by :mod:`climassay.web.results.question_index`.
 """
 
 import json
@@ -15,16 +15,6 @@ from fastapi import APIRouter, Depends, Query, Request
 from pydantic import BeforeValidator, Field
 from starlette.responses import Response
 
-from climassay.evaluation.question_index import (
-    answer_choices,
-    answers,
-    count_rows,
-    indexes,
-    metadata,
-    questions,
-    scores,
-    write_index,
-)
 from climassay.evaluation.report import answer_row, is_wrong
 from climassay.evaluation.results import COMMANDS, Outcome
 from climassay.evaluation.scores import metrics_of
@@ -43,8 +33,18 @@ from climassay.reporting.html import render_answer
 from climassay.web.access import Reader
 from climassay.web.app_state import App, AppState
 from climassay.web.failures import Missing
-from climassay.web.pages import PageNumber, Search, page, part_of, within
+from climassay.web.pages import PageNumber, page, part_of, within
 from climassay.web.results.pages import block_assets
+from climassay.web.results.question_index import (
+    answer_choices,
+    answers,
+    count_rows,
+    indexes,
+    metadata,
+    questions,
+    scores,
+    write_index,
+)
 from climassay.web.results.stored_run import StoredRun, found_summary
 
 router = APIRouter(include_in_schema=False)
@@ -214,7 +214,7 @@ class QuestionIndex:
         return None if result is None else (str(result.benchmark), str(result.question))
 
     def choices(self) -> dict[str, list[Any]]:
-        """See :func:`~climassay.evaluation.question_index.answer_choices`."""
+        """See :func:`~climassay.web.results.question_index.answer_choices`."""
         key = ("choices", self.run, self._rows)
         return self._app.computed.get(key, lambda: answer_choices(self._database, self.run, self._rows))
 
@@ -466,29 +466,24 @@ def show_requests(
     app: App,
     _user: Reader,
     run: str,
-    question: Word = "",
+    question: Annotated[str, Query(pattern=r"^[^\x00]+$", max_length=200)],
     benchmark: Word = "",
-    text: Search = "",
     number: PageNumber = 1,
 ) -> Response:
-    """Prompts, word for word, with what came back: of a run, or those in which one question or a text stands."""
-    summary, asked, address, words = found_summary(app, run), None, "", text.strip()
-    if question:
-        index, place = _number(app, run, question, benchmark)
-        [(key, asked)] = index.part([place]).questions.items()
-        address = _address(run, key)
-        # Cloze statements are shown to models with a line in place of the mask: only their parts stand as they are.
-        words = max(asked.question.split("<MASK>"), key=len).strip()
+    """Show the prompts of a run that contain a question, each with its raw answer."""
+    summary = found_summary(app, run)
+    index, place = _number(app, run, question, benchmark)
+    [(key, asked)] = index.part([place]).questions.items()
+    # Models see a line in place of the mask of a cloze statement, so only the parts around it occur in prompts.
+    words = max(asked.question.split("<MASK>"), key=len).strip()
     result = answers_about(app.database, run, words, REQUESTS + 1, (number - 1) * REQUESTS)
-    here = {"question": question, "benchmark": benchmark, "text": text.strip()}
-    turn = f"/results/{run}/requests?{urlencode({name: value for name, value in here.items() if value})}&page="
+    turn = f"/results/{run}/requests?{urlencode({'question': question, 'benchmark': benchmark})}&page="
     return page(
         request,
         "results/requests.html.j2",
         run=summary,
         question=asked,
-        address=address,
-        text=text.strip(),
+        address=_address(run, key),
         answers=result[:REQUESTS],
         before=f"{turn}{number - 1}" if number > 1 else "",
         after=f"{turn}{number + 1}" if len(result) > REQUESTS else "",

@@ -8,7 +8,6 @@ from typing import Any
 
 from climassay.errors import ClimassayError, InputError, RecordsError
 from climassay.evaluation.comparing import metrics_in
-from climassay.evaluation.question_index import MANY_ROWS, answered_questions, count_rows
 from climassay.evaluation.results import COMMANDS, Experiment, Outcome, experiment_of
 from climassay.evaluation.scores import ExperimentScores, score_experiment
 from climassay.factcheck import Transcript, from_data
@@ -20,6 +19,7 @@ from climassay.reporting import AnswerCard, Facts, Prose, Report, Section, Table
 from climassay.reporting.html import report_data, report_from_data
 from climassay.web.app_state import AppState, ResultCache
 from climassay.web.failures import Missing
+from climassay.web.results.question_index import MANY_ROWS, answered_questions, count_rows
 
 KEPT_RUNS = 4
 """Runs that stay read; an experiment of 24,000 answers takes some 80 MB."""

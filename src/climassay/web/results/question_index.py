@@ -1,28 +1,26 @@
-"""The questions of a run as rows that can be searched and filtered, written down once.
+"""Tables of the questions and answers of runs, which pages filter and sort.
 
-A run keeps its answers as JSON rows. To filter 300,000 of them, a page would have to read them all; so what is filtered
-by is written into tables when an experiment ends, or for runs of before when somebody first looks at the questions.
+A run stores its answers as JSON rows. To filter 300,000 of them a page would have to read them all, so the fields that
+pages filter by are written into these tables when somebody first opens the questions of a run.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any
 
 import sqlalchemy as sa
 
-from climassay.evaluation.comparing import metrics_in
-from climassay.evaluation.report import experiment_report, is_wrong
+from climassay.evaluation.report import is_wrong
 from climassay.evaluation.results import Cell, Experiment
 from climassay.metrics.registry import METRICS, Metric
 from climassay.questions import Kind, Question
 from climassay.records import tables
 from climassay.records.database import Database
 from climassay.records.store import cached
-from climassay.reporting.html import report_data
 
 MANY_ROWS = 4000
-"""Stored rows of a run from which what its pages show is computed when it ends."""
+"""Number of stored rows of a run above which the content of its pages is cached in the records."""
 _INSERTED = 5000
 """Rows of one statement."""
 metadata = sa.MetaData()
@@ -92,37 +90,6 @@ def answered_questions(experiment: Experiment | None) -> dict[tuple[str, str], Q
     answered = {(one.cell.benchmark, one.question) for one in experiment.outcomes}
     asked = experiment.questions.items()
     return {(name, one.id): one for name, listed in asked for one in listed if (name, one.id) in answered}
-
-
-def experiment_data(experiment: Experiment) -> dict[str, Any]:
-    """What the page of an experiment shows, for ``json.dumps``: report, name, metrics, number of questions."""
-    return {
-        "report": report_data(experiment_report(experiment, answers=False)),
-        "name": experiment.name,
-        "metrics": metrics_in([experiment]),
-        "questions": len(answered_questions(experiment)),
-        "claims": 0,
-    }
-
-
-def prepare_pages(
-    database: Database, experiment: Experiment, on_step: Callable[[str], None] = lambda _words: None
-) -> None:
-    """Compute what the pages of a large experiment show, at its end; a small one is computed when it is looked at.
-
-    Args:
-        database: Where the experiment is kept, and this with it.
-        experiment: What came of the run.
-        on_step: Called with the name of each step as it begins.
-    """
-    run = experiment.run
-    rows = count_rows(database, run)
-    if rows > MANY_ROWS:
-        on_step("Indexing the questions")
-        write_index(database, run, experiment, rows)
-        answer_choices(database, run, rows)
-        on_step("Computing tables and figures")
-        cached(database, ("run", run, rows, ""), lambda: experiment_data(experiment))
 
 
 def answer_choices(database: Database, run: str, rows: int) -> dict[str, list[Any]]:
