@@ -17,7 +17,7 @@ from climassay.generation.dataset_store import DatasetSummary, State
 from climassay.generation.pipeline import StreamCounts
 from climassay.grounding.references import CheckedReference
 from climassay.grounding.text_check import CheckedSentence
-from climassay.metrics.long_answers import Assessment, CriterionJudgement, DimensionRating
+from climassay.metrics.long_answers import CriterionJudgement, DimensionRating, LongAnswerAssessment
 from climassay.questions import Kind, Level, Question
 from climassay.records import queries, tables
 from climassay.reporting import Table
@@ -103,7 +103,7 @@ QuestionData = answer(
 )
 JudgedCriterionData = answer("JudgedCriterion", CriterionJudgement, "verdict reason quotation quoted")
 RatingData = answer("Rating", DimensionRating, "dimension rating reason issues quotation quoted")
-AssessmentData = answer("Assessment", Assessment, "criteria ratings errors")
+AssessmentData = answer("Assessment", LongAnswerAssessment, "criteria ratings errors")
 ReferenceData = answer("Reference", CheckedReference, "text status reason document")
 PointData = answer("Point", CheckedSentence, "text status reason references")
 _SCORES = said(dict[str, Figure], "By metric; accuracy over several option orders is their mean.")
