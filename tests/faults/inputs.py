@@ -117,7 +117,7 @@ def make_workspace(folder: Path) -> None:
     import debate_workspaces
     from annotated_drafts import begin
     from climassay.generation import Wording
-    from climassay.generation.annotation import AnnotationStore, ImportedLabel
+    from climassay.generation.annotation import AnnotationStore, Label
     from climassay.records import Records
     from climassay.workspace import Workspace
     from debate_tables import make_collection, paragraph
@@ -130,8 +130,7 @@ def make_workspace(folder: Path) -> None:
     with Records(Workspace.open(folder).records_url) as records:
         begin(records, [draft(n, wording=Wording(f"What happens to particle {n}?", answers[n % 3])) for n in range(20)])
         given = [
-            ImportedLabel(f"q{n:04d}", "ann", bool(n % 3), () if n % 3 else ("wrong answer",), key=str(n))
-            for n in range(14)
+            Label(f"q{n:04d}", "ann", bool(n % 3), () if n % 3 else ("wrong answer",), key=str(n)) for n in range(14)
         ]
         AnnotationStore(records).import_labels("silver", given)
 

@@ -12,6 +12,7 @@ from climassay.corpus.documents import Passage
 from climassay.factcheck import DebateSettings, make_claim
 from climassay.factcheck.check_store import CheckStore
 from climassay.generation import Wording
+from climassay.generation.annotation import Label
 from climassay.grounding.answer import GroundedAnswer, Source
 from climassay.grounding.citations import AnswerSentence
 from climassay.web.jobs import jobs
@@ -26,7 +27,7 @@ EVIL = (
 )
 LINK = "javascript:alert(1)//"
 STARTS = (
-    "/", "/ask", "/account", "/users", "/jobs", "/annotate", "/checks", "/check", "/library", "/results", "/usage",
+    "/", "/ask", "/account", "/users", "/annotate", "/checks", "/check", "/library", "/results", "/usage",
 )  # fmt: skip
 MOST_PAGES = 120
 SAFE_SCHEMES = ("", "http", "https", "mailto")
@@ -52,9 +53,9 @@ def poison(site):
     ]
     store = fill(place, drafts, dataset="evil", overlap=1)
     fill(place, drafts[:1], dataset=EVIL[:60].replace("/", "|"))
-    store.label("evil", "q1", "mallory", accepted=False, reasons=("other",), remark=EVIL, key="k1")
+    store.label("evil", Label("q1", "mallory", accepted=False, reasons=("other",), remark=EVIL, key="k1"))
     edited = evil_wording(WORDINGS["q5"][1])
-    store.label("evil", "q5", "admin", accepted=True, wording=Wording(edited.question + EVIL, EVIL), key="k2")
+    store.label("evil", Label("q5", "admin", accepted=True, wording=Wording(edited.question + EVIL, EVIL), key="k2"))
     add_book(place, "evil", title=EVIL, texts=(EVIL, EVIL * 3), source=EVIL, url=LINK, licence=EVIL)
     checks = CheckStore(place.records)
     transcript = with_text_everywhere(full_transcript(), EVIL)
@@ -142,7 +143,6 @@ def test_a_browser_runs_nothing_of_it(visit, running_server):
     page.on("dialog", lambda dialog: (dialogs.append(dialog.message), dialog.dismiss()))
     for address in (
         "/users",
-        "/jobs",
         "/annotate/evil",
         "/annotate/evil/conflicts",
         "/checks",

@@ -152,7 +152,7 @@ def annotator_agreement(dataset: str, *, workspace: Place = None) -> Shown:
     Raises:
         InputError: There is no such dataset.
     """
-    from climassay.generation.annotation.labels import is_rubric
+    from climassay.generation.annotation import is_rubric
     from climassay.generation.annotation.long_answers import rating_agreement, rubric_agreement
 
     with Session.opened(workspace) as session:
@@ -251,7 +251,7 @@ def export_labels(
 
 
 def _export_rubrics(dataset: str, output: Path, items: "list[Item]") -> Shown:
-    from climassay.generation.annotation.labels import is_rubric
+    from climassay.generation.annotation import is_rubric
     from climassay.generation.annotation.long_answers import finished_rubrics
 
     asked = [one for one in items if is_rubric(one.draft.wording)]

@@ -1,4 +1,4 @@
-"""Annotation: what experts say about drafts, stored so that nothing acknowledged is lost or doubled.
+"""Annotation: experts' labels of drafts, stored so that no acknowledged label is lost or duplicated.
 
 Liu et al. 2025 (ClimaQA), section 4.3 and appendix A.5. See docs/annotation.md.
 """
@@ -18,21 +18,24 @@ if TYPE_CHECKING:
     )
     from climassay.generation.annotation.labels import (
         ANNOTATION_REASONS as ANNOTATION_REASONS,
+        AnnotationProgress as AnnotationProgress,
         AnnotationSettings as AnnotationSettings,
         Comment as Comment,
         FoundItem as FoundItem,
-        ImportedLabel as ImportedLabel,
-        ImportedSkip as ImportedSkip,
         ImportReport as ImportReport,
         Item as Item,
         ItemFilter as ItemFilter,
         Label as Label,
-        Progress as Progress,
+        Skip as Skip,
+        check_label as check_label,
         content_key as content_key,
-        label_from_parts as label_from_parts,
-        label_parts as label_parts,
+        is_rating as is_rating,
+        is_rubric as is_rubric,
+        label_fields as label_fields,
+        label_from_fields as label_from_fields,
+        outcome_of as outcome_of,
     )
-    from climassay.generation.annotation.store import retrain as retrain
+    from climassay.generation.annotation.retraining import retrain as retrain
     from climassay.generation.annotation.store import AnnotationStore as AnnotationStore
 
 export_lazily(__name__)

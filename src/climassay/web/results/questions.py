@@ -33,7 +33,7 @@ from climassay.reporting.html import render_answer
 from climassay.web.access import Reader
 from climassay.web.app_state import App, AppState
 from climassay.web.failures import Missing
-from climassay.web.pages import PageNumber, Search, page, part_of, within
+from climassay.web.pages import PageNumber, page, part_of, within
 from climassay.web.results.pages import block_assets
 from climassay.web.results.question_index import (
     answer_choices,
@@ -450,29 +450,24 @@ def show_requests(
     app: App,
     _user: Reader,
     run: str,
-    question: Word = "",
+    question: Annotated[str, Query(pattern=r"^[^\x00]+$", max_length=200)],
     benchmark: Word = "",
-    text: Search = "",
     number: PageNumber = 1,
 ) -> Response:
-    """Prompts, word for word, with what came back: of a run, or those in which one question or a text stands."""
-    summary, asked, address, words = found_summary(app, run), None, "", text.strip()
-    if question:
-        index, place = _number(app, run, question, benchmark)
-        [(key, asked)] = index.part([place]).questions.items()
-        address = _address(run, key)
-        # Cloze statements are shown to models with a line in place of the mask: only their parts stand as they are.
-        words = max(asked.question.split("<MASK>"), key=len).strip()
+    """Show the prompts of a run that contain a question, each with its raw answer."""
+    summary = found_summary(app, run)
+    index, place = _number(app, run, question, benchmark)
+    [(key, asked)] = index.part([place]).questions.items()
+    # Models see a line in place of the mask of a cloze statement, so only the parts around it occur in prompts.
+    words = max(asked.question.split("<MASK>"), key=len).strip()
     result = answers_about(app.database, run, words, REQUESTS + 1, (number - 1) * REQUESTS)
-    here = {"question": question, "benchmark": benchmark, "text": text.strip()}
-    turn = f"/results/{run}/requests?{urlencode({name: value for name, value in here.items() if value})}&page="
+    turn = f"/results/{run}/requests?{urlencode({'question': question, 'benchmark': benchmark})}&page="
     return page(
         request,
         "results/requests.html.j2",
         run=summary,
         question=asked,
-        address=address,
-        text=text.strip(),
+        address=_address(run, key),
         answers=result[:REQUESTS],
         before=f"{turn}{number - 1}" if number > 1 else "",
         after=f"{turn}{number + 1}" if len(result) > REQUESTS else "",
