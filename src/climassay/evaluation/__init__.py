@@ -46,16 +46,19 @@ if TYPE_CHECKING:
         TaskGroup as TaskGroup,
         load_experiment as load_experiment,
     )
-    from climassay.evaluation.runner import (
-        Ask as Ask,
+    from climassay.evaluation.resources import (
         EvaluationResources as EvaluationResources,
+        ExperimentCallbacks as ExperimentCallbacks,
         HarnessCell as HarnessCell,
         HarnessCells as HarnessCells,
-        Progress as Progress,
-        draw_indices as draw_indices,
-        limited as limited,
+        RecordModel as RecordModel,
         open_resources as open_resources,
         open_sources as open_sources,
+    )
+    from climassay.evaluation.runner import (
+        count_answers as count_answers,
+        draw_indices as draw_indices,
+        limit_questions as limit_questions,
         read_benchmark as read_benchmark,
         run_experiment as run_experiment,
     )
