@@ -256,7 +256,7 @@ def find_contamination(
             "texts": one.texts,
             "words": one.words,
             "questions": len(one.overlaps),
-            "touched": [overlap.question.id for overlap in one.touched()],
+            "contaminated": [overlap.question.id for overlap in one.contaminated()],
             "worst": [
                 {"question": o.question.id, "level": o.question.level, "covered": o.covered, "run": o.run}
                 for o in one.worst(worst)

@@ -28,6 +28,15 @@ from .planning import (
     plan as plan,
 )
 from .report import experiment_report as experiment_report, mcq_report_sections as mcq_report_sections
+from .resources import (
+    EvaluationResources as EvaluationResources,
+    ExperimentCallbacks as ExperimentCallbacks,
+    HarnessCell as HarnessCell,
+    HarnessCells as HarnessCells,
+    RecordModel as RecordModel,
+    open_resources as open_resources,
+    open_sources as open_sources,
+)
 from .results import (
     Cell as Cell,
     CellRecord as CellRecord,
@@ -38,15 +47,9 @@ from .results import (
     load_experiment as load_experiment,
 )
 from .runner import (
-    Ask as Ask,
-    EvaluationResources as EvaluationResources,
-    HarnessCell as HarnessCell,
-    HarnessCells as HarnessCells,
-    Progress as Progress,
+    count_answers as count_answers,
     draw_indices as draw_indices,
-    limited as limited,
-    open_resources as open_resources,
-    open_sources as open_sources,
+    limit_questions as limit_questions,
     read_benchmark as read_benchmark,
     run_experiment as run_experiment,
 )

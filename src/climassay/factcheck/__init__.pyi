@@ -1,3 +1,4 @@
+from .certainty import Levels as Levels
 from .check_store import (
     CheckReview as CheckReview,
     CheckStore as CheckStore,
@@ -44,7 +45,6 @@ from .transcript import (
     AdvocateOpinion as AdvocateOpinion,
     Claim as Claim,
     FollowUp as FollowUp,
-    Levels as Levels,
     MediatorDecision as MediatorDecision,
     PassageCitation as PassageCitation,
     Round as Round,
