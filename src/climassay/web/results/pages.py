@@ -56,9 +56,9 @@ from climassay.web.failures import Missing
 from climassay.web.library.cache import library_of
 from climassay.web.library.evidence import CitationLinks, check_values
 from climassay.web.pages import PageNumber, Search, as_file, cut, page, part_of, within
-from climassay.web.results.question_index import count_rows
 from climassay.web.results.stored_run import (
     StoredRun,
+    count_rows,
     experiment_page,
     flat_values,
     found_run,
