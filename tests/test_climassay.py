@@ -324,7 +324,7 @@ def test_a_recipe_takes_the_name_that_is_given(books, monkeypatch):
     with ApiServer() as server:
         monkeypatch.setenv("OPENAI_API_KEY", "none")
         writer = WriterSpec("openai:test", base_url=server.url)
-        recipe = Recipe("other", ("heat",), writer, CountSpec(cloze=1), stop=StopSpec(asked=2))
+        recipe = Recipe("other", ("heat",), writer, CountSpec(cloze=1), stop=StopSpec(drafts=2))
         assert climassay.generate("mine", recipe=recipe, workspace=books).drafts == ()
         assert server.asked
     assert commands(books) == [("generate run", "done")]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from climassay.registry import export_lazily
 
 if TYPE_CHECKING:
-    from climassay.generation.pipeline import open_pipeline as open_pipeline
+    from climassay.generation.opening import open_pipeline as open_pipeline
     from climassay.generation.dataset_store import DatasetStore as DatasetStore
     from climassay.generation.draft import (
         EXPERT_REASONS as EXPERT_REASONS,
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
         Origin as Origin,
         Reason as Reason,
         SourcePassage as SourcePassage,
-        Step as Step,
+        DraftStep as DraftStep,
         Subject as Subject,
         Wording as Wording,
         read_drafts as read_drafts,

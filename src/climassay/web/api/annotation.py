@@ -85,7 +85,7 @@ StoredWording = Annotated[Wording, BeforeValidator(_as_stored)]
 
 ReasonData = answer("Reason", Reason, "name", meaning=at("words", str))
 QueueData = answer("Queue", QueueSummary, "dataset items open settled conflicts overlap")
-SourcePassageData = answer("SourcePassage", SourcePassage, "id text document place url licence similarity")
+SourcePassageData = answer("SourcePassage", SourcePassage, "id text document citation url licence similarity")
 LABEL = "key draft annotator accepted reasons remark wording seconds made_at withdrawn_at adjudicates"
 LabelData = answer("Label", Label, LABEL, wording=StoredWording | None)
 _OF_DRAFT = {

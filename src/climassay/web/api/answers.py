@@ -68,7 +68,6 @@ EXAMPLES: Mapping[str, Any] = {
     "outcome": "verdict",
     "page": "/results/r00c0ffee",
     "Passage.id": "3f2a9c1d-4",
-    "place": "The carbon cycle, Sinks > The ocean, pp. 7-8",
     "publisher": "Example Institute",
     "question": "Why do pure droplets not freeze at −10 °C?",
     "quotation": "CO2 is rising.",

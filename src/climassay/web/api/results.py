@@ -174,7 +174,7 @@ DatasetData = answer(
     drafts=at("states", dict[State, int], "By what became of them, as the pipeline left them."),
     page=page_at("/results/datasets/{}", "name"),
 )
-YieldData = answer("Yield", StreamCounts, "asked accepted failed", kind=Kind, level=Level)
+YieldData = answer("Yield", StreamCounts, "drafts accepted failed", kind=Kind, level=Level)
 RemovalData = answer(
     "Removal", "Why drafts were rejected.", step=str, reason=str, drafts=said(dict[Kind, int], "By kind.")
 )
