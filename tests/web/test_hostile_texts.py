@@ -27,7 +27,7 @@ EVIL = (
 )
 LINK = "javascript:alert(1)//"
 STARTS = (
-    "/", "/ask", "/account", "/users", "/jobs", "/annotate", "/checks", "/check", "/library", "/results", "/usage",
+    "/", "/ask", "/account", "/users", "/annotate", "/checks", "/check", "/library", "/results", "/usage",
 )  # fmt: skip
 MOST_PAGES = 120
 SAFE_SCHEMES = ("", "http", "https", "mailto")
@@ -143,7 +143,6 @@ def test_a_browser_runs_nothing_of_it(visit, running_server):
     page.on("dialog", lambda dialog: (dialogs.append(dialog.message), dialog.dismiss()))
     for address in (
         "/users",
-        "/jobs",
         "/annotate/evil",
         "/annotate/evil/conflicts",
         "/checks",

@@ -107,14 +107,14 @@ def published(client_of, place):
         ids.append(check)
     with place.records.run("check", {"base_url": HIDDEN["host of an institute"], "head": HIDDEN["home"]}) as run:
         run.save_results("report_of_it", [{"path": HIDDEN["home"], "server": HIDDEN["base URL"]}])
-    return ids, job, run.id
+    return ids, run.id
 
 
 def test_no_page_and_no_data_tell_strangers_more_than_is_theirs(client_of, published, place):
-    (mine, other), job, run = published
+    (mine, other), run = published
     paths = [
-        f"/checks/{mine}", f"/checks/{mine}/check.json", f"/checks/{other}", "/checks", f"/jobs/{job}",
-        f"/api/v1/jobs/{job}", f"/api/v1/checks/{mine}", "/api/v1/checks", f"/results/{run}", f"/api/v1/runs/{run}",
+        f"/checks/{mine}", f"/checks/{mine}/check.json", f"/checks/{other}", "/checks",
+        f"/api/v1/checks/{mine}", "/api/v1/checks", f"/results/{run}", f"/api/v1/runs/{run}",
         f"/results/{run}/results", "/results", "/checks.csv", "/checks.jsonl",
     ]  # fmt: skip
     stranger, member = client_of(), client_of("annotator")

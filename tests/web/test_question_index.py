@@ -18,11 +18,9 @@ from html_pages import Page
 from stored_runs import store_experiment, store_mcq
 
 
-@pytest.fixture(params=["experiment", "mcq", "mcq without questions"])
+@pytest.fixture(params=["experiment", "mcq"])
 def run(place, request):
-    if request.param == "experiment":
-        return store_experiment(place.records)
-    return store_mcq(place.records, with_questions=request.param == "mcq")
+    return (store_experiment if request.param == "experiment" else store_mcq)(place.records)
 
 
 def by_hand(stored, wanted):

@@ -34,7 +34,7 @@ def generate(
     mcq: int = 0,
     freeform: int = 0,
     cloze: int = 0,
-    recipe: "Recipe | Path | None" = None,
+    recipe: "Recipe | Path | str | None" = None,
     model: str = DEFAULT_MODEL,
     workspace: Place = None,
     on_progress: "PipelineProgress | None" = None,
@@ -68,8 +68,8 @@ def generate(
     """
     from climassay.generation.dataset_results import GeneratedDataset
 
-    if isinstance(recipe, Path):
-        recipe = generation.load_recipe(recipe)
+    if isinstance(recipe, (str, Path)):
+        recipe = generation.load_recipe(Path(recipe))
     if recipe is None:
         counts = generation.CountSpec(mcq=mcq, freeform=freeform, cloze=cloze)
         recipe = generation.Recipe(name, one_or_several(collections), generation.WriterSpec(model), counts)
@@ -102,7 +102,7 @@ def generate(
         return made
 
 
-def estimate_generation(recipe: "Recipe | Path", *, workspace: Place = None) -> Shown:
+def estimate_generation(recipe: "Recipe | Path | str", *, workspace: Place = None) -> Shown:
     """Estimate what a recipe would still take: requests, tokens and money; no model is asked.
 
     Args:
@@ -115,7 +115,7 @@ def estimate_generation(recipe: "Recipe | Path", *, workspace: Place = None) -> 
     from climassay.generation.estimating import estimate_run, estimate_table
     from climassay.generation.recipe import load_recipe
 
-    wanted = load_recipe(recipe) if isinstance(recipe, Path) else recipe
+    wanted = load_recipe(Path(recipe)) if isinstance(recipe, (str, Path)) else recipe
     with Session.opened(workspace) as session:
         result = estimate_run(_with_limits(wanted, session), session.workspace, prompts=session.options.prompts)
     return Shown(result, (estimate_table(result),))
@@ -312,7 +312,7 @@ def dataset_statistics(dataset: str, *, workspace: Place = None) -> "Dataset":
         return Dataset.of(generation.DatasetStore(session.records), dataset)
 
 
-def export_dataset(dataset: str, output: Path, *, accepted: bool = False, workspace: Place = None) -> Shown:
+def export_dataset(dataset: str, output: Path | str, *, accepted: bool = False, workspace: Place = None) -> Shown:
     """Write the drafts of a dataset to a file, with all decisions about them.
 
     Args:
@@ -324,6 +324,7 @@ def export_dataset(dataset: str, output: Path, *, accepted: bool = False, worksp
     Raises:
         InputError: There is none of this name, or the file cannot be written.
     """
+    output = Path(output)
     with Session.opened(workspace) as session:
         stored = generation.DatasetStore(session.records).drafts(dataset)
         kept = [draft for draft in stored if draft.usable or not accepted]
@@ -402,7 +403,7 @@ class Publication(Result):
 
 def publish(
     dataset: str,
-    output: Path,
+    output: Path | str,
     *,
     inspect: bool | None = None,
     lm_eval: bool | None = None,
@@ -463,6 +464,7 @@ def publish(
     from climassay.integrations import publish_benchmark
     from climassay.integrations.benchmark import benchmark_name
 
+    output = Path(output)
     unknown = next((one for one in kinds if one not in KINDS), None)
     if unknown is not None:
         raise InputError(f"There is no kind {unknown!r} of questions: there are {', '.join(KINDS)}.")

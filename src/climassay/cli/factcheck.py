@@ -44,8 +44,8 @@ from climassay.io import write_file
 
 if TYPE_CHECKING:
     from climassay.factcheck import PastCheck
-    from climassay.factcheck.checking import Estimate
     from climassay.factcheck.debate.rounds import DebateSetup
+    from climassay.factcheck.estimate import DebateEstimate
     from climassay.factcheck.transcript import AdvocateOpinion, Claim
 
 
@@ -325,7 +325,7 @@ _REASONS = {
 }
 
 
-def _show_estimate(expected: "Estimate") -> None:
+def _show_estimate(expected: "DebateEstimate") -> None:
     for line in expected.lines():
         stderr_console().print(line, highlight=False)
 

@@ -29,11 +29,25 @@ from climassay.web.middleware import HEADERS, BodyLimit, Compressed, PathPrefix,
 from climassay.web.pages import page
 
 AREAS = (
-    "annotate.pages", "api.openapi_page", "ask", "checks.pages", "confidence", "library.pages", "library.evidence",
-    "results.pages", "results.questions", "server",
+    "annotate.pages", "api.annotation", "api.checks", "api.library", "api.results", "ask", "checks.pages", "confidence",
+    "library.pages", "library.evidence", "results.pages", "results.questions", "server",
 )  # fmt: skip
-"""Modules of this room that have a ``router`` and perhaps ``register(app_state)``; addresses of one word come before
-those of a run, whose id could be any word."""
+"""Modules with a ``router``, and optionally a function ``register(app_state)``.
+
+``results.pages`` and its fixed addresses come before the address of a run, whose id can be any word.
+"""
+API_DESCRIPTION = """\
+The data of the web application for programs, as JSON. Times are ISO 8601 in UTC.
+
+Send `Authorization: Bearer TOKEN`; tokens are made on the page `/account`, and have the permissions of their user.
+Reading needs no account if the server is open for reading (`climassay serve --public read`). A signed-in browser can
+use its session, with the header `X-CSRF-Token` for every request that is not a GET.
+
+Errors are answered as `{"error": "One sentence."}`; `details` names invalid fields (status 422).
+
+Lists with the parameters `limit` and `after` are read part by part: repeat the request with `after` set to `next` until
+`next` is null.
+"""
 TITLES = {
     400: "That did not work",
     401: "Please sign in",
@@ -70,7 +84,9 @@ def create_app(state: AppState) -> FastAPI:
         title="climassay",
         version=__version__,
         lifespan=life,
-        openapi_url=None,
+        description=API_DESCRIPTION,
+        openapi_url="/api/openapi.json",
+        servers=[{"url": state.settings.root}],
         docs_url=None,
         redoc_url=None,
         routes=_routes(),

@@ -22,6 +22,7 @@ from climassay.grounding.citations import AnswerSentence, mark_quotations
 from climassay.prompts import profile_of
 from climassay.reporting import counted
 from climassay.web.access import Annotator, Reader, may_stop
+from climassay.web.accounts import User
 from climassay.web.app_state import App, AppState
 from climassay.web.checks.store import ASK, chosen, job_title, plain, refuse_crowds
 from climassay.web.failures import Failure, Missing
@@ -63,18 +64,32 @@ def show_form(request: Request, app: App, _user: Reader, question: Annotated[str
 
 @router.post("/ask")
 def submit_question(request: Request, app: App, user: Annotator, asked: Annotated[QuestionForm, Form()]) -> Response:
-    """Have a question answered; the same one of the same person that still waits is shown instead."""
+    """Begin to answer a question, and show its page."""
     try:
         payload = _cleaned(app, asked)
     except InputError as error:
         status = error.status if isinstance(error, Failure) else 400
         return _page(request, app, asked, error=str(error), status=status)
+    return back_to(f"/ask/{_submit(app, user, payload)}")
+
+
+def begin_question(app: AppState, user: User, form: QuestionForm) -> str:
+    """Submit a job that answers a question, and return its id; a waiting job of the same user and question is reused.
+
+    Raises:
+        InputError: The question is empty or too long, or a collection does not exist.
+        Busy: Too many claims and questions are waiting.
+    """
+    return _submit(app, user, _cleaned(app, form))
+
+
+def _submit(app: AppState, user: User, payload: dict[str, Any]) -> str:
     for job in app.jobs.unended((ASK,)):
         if job.by == user.name and payload.items() <= job.payload.items():
-            return back_to(f"/ask/{job.id}")
+            return job.id
     refuse_crowds(app, user)
-    payload["asker"] = user.name
-    return back_to(f"/ask/{app.jobs.submit(ASK, job_title('Question', payload['question']), payload, user.name)}")
+    title = job_title("Question", payload["question"])
+    return app.jobs.submit(ASK, title, payload | {"asker": user.name}, user.name)
 
 
 def _cleaned(app: AppState, asked: QuestionForm) -> dict[str, Any]:
@@ -97,7 +112,7 @@ def _cleaned(app: AppState, asked: QuestionForm) -> dict[str, Any]:
     unknown = next((name for name in wanted if name not in known), None)
     if unknown is not None:
         raise InputError(f"There is no collection {unknown[:80]!r} with passages; there are {', '.join(known)}.")
-    before = _question(app, asked.before).id if asked.before else ""
+    before = question_job(app, asked.before).id if asked.before else ""
     return {"question": question, "collections": wanted, "before": before}
 
 
@@ -158,7 +173,7 @@ def _holder(app: AppState, names: list[str], passage: str) -> str:
 @router.get("/ask/{question}")
 def show(request: Request, app: App, user: Reader, question: str) -> Response:
     """A question with its answer, or how far that is, below the questions that it follows."""
-    job = _question(app, question)
+    job = question_job(app, question)
     return _page(
         request,
         app,
@@ -168,7 +183,12 @@ def show(request: Request, app: App, user: Reader, question: str) -> Response:
     )
 
 
-def _question(app: AppState, job: str) -> Job:
+def question_job(app: AppState, job: str) -> Job:
+    """Return the job of a question.
+
+    Raises:
+        Missing: No question has that id.
+    """
     result = app.jobs.many([job])
     if not result or result[0].kind != ASK:
         raise Missing(f"There is no question {job!r}.")

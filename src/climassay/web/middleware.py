@@ -20,7 +20,7 @@ from climassay.web.failures import refuse
 from climassay.web.limits import MANY, RETRY_SECONDS, visitor_address
 from climassay.workspace import CACHE_VARIABLE, COLLECTIONS_VARIABLE
 
-UPLOADS = re.compile(r"/(?:api/v1/)?(?:library|annotate)/(?:.*/)?(?:upload|import|documents)")
+UPLOADS = re.compile(r"/library/upload|/annotate/[^/]+/import|/api/v1/annotate/datasets/[^/]+/import")
 """Paths that take large bodies, from people with an account only."""
 SILENCE_SECONDS = 20.0
 """Bodies may come in at their slowest pace for so long before a byte of them is there."""

@@ -39,7 +39,7 @@ _LEADING = re.compile(r'(\s(?:href|action|formaction|src|data-load)=")/(?!/)')
 
 _TONES = {"done": "good", "failed": "bad", "interrupted": "warn", "stopped": "warn"}
 """The colours of badges that say how work ended."""
-_STYLES = {area: f"{area}.css" for area in ("annotate", "api", "checks", "confidence", "library")}
+_STYLES = {area: f"{area}.css" for area in ("annotate", "checks", "confidence", "library")}
 MEDIA_TYPES = {
     "csv": "text/csv; charset=utf-8",
     "html": "text/html; charset=utf-8",

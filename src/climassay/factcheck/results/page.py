@@ -12,18 +12,14 @@ from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import urlsplit
 
 from climassay.errors import InputError, NoAnswerError
+from climassay.factcheck.certainty import AgreementLevel, Confidence, EvidenceLevel, Levels, Likelihood
 from climassay.factcheck.debate.assessment import explanation_lead
 from climassay.factcheck.scales import Scale, load_scale
 from climassay.factcheck.transcript import (
     AdvocateOpinion,
     AdvocateProfile,
-    AgreementLevel,
     CloseReason,
-    Confidence,
-    EvidenceLevel,
     Fallacy,
-    Levels,
-    Likelihood,
     OpenReason,
     Outcome,
     PassageCitation,

@@ -3,21 +3,15 @@
 What is written to files and read from them is what ``climassay annotate export`` and ``import`` do.
 """
 
-import io
-import shutil
-import zipfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path, PurePosixPath
-from tempfile import TemporaryDirectory
 from typing import Annotated, Any, cast
-from urllib.parse import quote, urlencode
+from urllib.parse import urlencode
 
 from fastapi import APIRouter, Depends, Form, Request, UploadFile
 from pydantic import BaseModel
 from starlette.responses import Response
 
-from climassay.api import annotation
 from climassay.errors import InputError
 from climassay.generation.annotation import (
     ANNOTATION_REASONS,
@@ -36,6 +30,7 @@ from climassay.questions import TYPES
 from climassay.settings import entries
 from climassay.web.access import Adjudicator, Admin, Annotator
 from climassay.web.accounts import User
+from climassay.web.annotate.files import LabelFormat, export_labels, import_labels
 from climassay.web.annotate.views import (
     KIND,
     LabelForm,
@@ -57,7 +52,7 @@ from climassay.web.annotate.views import (
     trainings,
     work_of,
 )
-from climassay.web.api.base import named
+from climassay.web.api.base import DatasetName
 from climassay.web.app_state import App, AppState
 from climassay.web.checks.pages import names_for
 from climassay.web.failures import Missing, Refused, missing
@@ -108,11 +103,6 @@ FORMATS = {
 """Formats of labels: the title for people, and what an export has."""
 RUBRICS = {"rubrics": ("Rubrics", "The questions whose rubric is decided, with that rubric, for climassay evaluate.")}
 """The format of what people wrote in a dataset of rubrics; it is not imported."""
-SUFFIXES = (".csv", ".tsv", ".json", ".jsonl", ".parquet")
-"""Endings of files that are imported; the table readers go by them."""
-
-_FILES = {"jsonl": "labels.jsonl", "csv": "labels.csv", "rubrics": "rubrics.jsonl"}
-_MEDIA_TYPES = {".csv": "text/csv; charset=utf-8", ".jsonl": "application/jsonl", ".zip": "application/zip"}
 
 
 class SettingsForm(BaseModel):
@@ -204,9 +194,6 @@ class DatasetRequest:
         return {"progress": progress, "total": total, "said": said, "last": last[0].key if last else ""}
 
 
-DatasetName = Annotated[str, named("Name of the dataset.", "clouds")]
-
-
 def _request_of(role: Any) -> Any:
     """What a request about one dataset depends on, by somebody of a role."""
 
@@ -279,29 +266,19 @@ def configure(asked: ByAdmin, form: Annotated[SettingsForm, Form()]) -> Response
 @router.post("/{dataset}/retrain")
 def retrain(asked: ByAdmin) -> Response:
     """Train a validator on the labels, in the background."""
-    return back_to(f"/jobs/{train(asked.app, asked.dataset, asked.user)}")
+    train(asked.app, asked.dataset, asked.user)
+    return back_to(asked.address("settings") + "#retraining")
 
 
 @router.post("/{dataset}/import")
 def import_file(asked: ByAdmin, file: UploadFile, format: Annotated[str, Form()] = "jsonl") -> Response:
     """Take labels from a file; sent twice it changes nothing."""
-    suffix = PurePosixPath(file.filename or "").suffix.lower()
     try:
         _check_format(format, FORMATS)
-        if suffix not in SUFFIXES:
-            raise InputError(f"The name of a file of labels ends in {', '.join(SUFFIXES)}; this one does not.")
-        with TemporaryDirectory() as made:
-            path = Path(made) / f"labels{suffix}"
-            with path.open("wb") as kept:
-                shutil.copyfileobj(file.file, kept)
-            try:
-                result = annotation.import_labels(asked.dataset, path, cast(Any, format), workspace=asked.app)
-            except InputError as error:
-                # Where the file lies here is nobody's business.
-                raise InputError(str(error).replace(str(path), "The file")) from None
+        result = import_labels(asked.app, asked.dataset, file, cast(LabelFormat, format))
     except InputError as error:
         return _settings_page(asked, error=str(error))
-    return _settings_page(asked, imported=result.to_dict())
+    return _settings_page(asked, imported=result)
 
 
 def _settings_page(asked: DatasetRequest, **values: Any) -> Response:
@@ -444,22 +421,7 @@ def export(asked: ByAdjudicator, format: str = "") -> Response:
         formats = RUBRICS | FORMATS if work_of(store, dataset) == "rubrics" else FORMATS
         return asked.show("export", formats=formats, progress=progress, counts=counts)
     _check_format(format, FORMATS | RUBRICS)
-    with TemporaryDirectory() as made:
-        folder = Path(made)
-        annotation.export_labels(dataset, folder / _FILES.get(format, ""), cast(Any, format), workspace=asked.app)
-        files = sorted(path for path in folder.rglob("*") if path.is_file())
-        if len(files) == 1:
-            content, suffix = files[0].read_bytes(), files[0].suffix
-            name = f"{dataset}{'' if format in RUBRICS else '-labels'}{suffix}"
-        else:
-            archive = io.BytesIO()
-            with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as packed:
-                for path in files:
-                    packed.write(path, path.relative_to(folder))
-            content, suffix, name = archive.getvalue(), ".zip", f"{dataset}-{format}.zip"
-    # The name goes into a header: a dataset may be called anything.
-    kept = {"Content-Disposition": f"attachment; filename*=UTF-8''{quote(name, safe='')}"}
-    return Response(content, media_type=_MEDIA_TYPES.get(suffix, "application/octet-stream"), headers=kept)
+    return export_labels(asked.app, dataset, cast(Any, format))
 
 
 @router.get("")

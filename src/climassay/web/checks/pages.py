@@ -379,20 +379,33 @@ def download_text(request: Request, app: App, _user: Annotator, text: Text = "",
     return _text_answer(request, app, text, collection, download=True)
 
 
-def _text_answer(request: Request, app: AppState, text: str, names: Sequence[str], *, download: bool) -> Response:
+def check_text(app: AppState, text: str, names: Sequence[str]) -> TextCheck:
+    """Compare each sentence of a text with collections.
+
+    Raises:
+        InputError: The text is empty, or no collection is named.
+        TooLarge: The text is too long.
+        Missing: A collection does not exist.
+        ModelError: The encoder of a collection is not installed.
+    """
     text, names = readable_text(text, LONGEST_TEXT, "text"), tuple(dict.fromkeys(names))
+    if not text.strip():
+        raise InputError("Paste a text to check.")
+    if not names:
+        raise InputError("Choose at least one collection to compare the text with.")
+    for name in names:
+        library_of(app).browse(name)
+    sentences = check_sentences(text, app.collections(names), overstated=overstatement)
+    return TextCheck("the text", names, sentences)
+
+
+def _text_answer(request: Request, app: AppState, text: str, names: Sequence[str], *, download: bool) -> Response:
+    text = readable_text(text, LONGEST_TEXT, "text")
     try:
-        if not text.strip():
-            raise InputError("Paste a text to check.")
-        if not names:
-            raise InputError("Choose at least one collection to compare the text with.")
-        for name in names:
-            library_of(app).browse(name)
-        sentences = check_sentences(text, app.collections(names), overstated=overstatement)
+        found = check_text(app, text, names)
     except ClimassayError as error:
         status = 400 if isinstance(error, InputError) else getattr(error, "status", 503)
         return _text_page(request, app, text, names, error=str(error), status=status)
-    found = TextCheck("the text", names, sentences)
     return as_file(found.page(), "checked-text.html") if download else _text_page(request, app, text, names, found)
 
 

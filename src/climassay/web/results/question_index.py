@@ -5,7 +5,6 @@ pages filter by are written into these tables when somebody first opens the ques
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any
 
@@ -121,15 +120,7 @@ def answer_choices(database: Database, run: str, rows: int) -> dict[str, list[An
     return choices
 
 
-def write_index(
-    database: Database,
-    run: str,
-    experiment: Experiment | None,
-    rows: int,
-    *,
-    places: Mapping[tuple[str, str], int] | None = None,
-    positions: Sequence[int] | None = None,
-) -> None:
+def write_index(database: Database, run: str, experiment: Experiment | None, rows: int) -> None:
     """Write down the questions of a run, in place of what was written down before.
 
     Args:
@@ -137,18 +128,14 @@ def write_index(
         run: Id of the run.
         experiment: What it kept; None where it has no stored questions.
         rows: Rows that it stored.
-        places: Positions of the questions' rows; by default as :func:`save_experiment` writes them.
-        positions: Positions of the answers' rows; likewise.
     """
     asked = answered_questions(experiment)
     numbers = {key: number for number, key in enumerate(asked)}
     if experiment is None:
-        experiment, positions = Experiment(run, "", {}, (), (), {}), None
-    if places is None:
-        saved = ((name, one.id) for name, ones in experiment.questions.items() for one in ones)
-        places = {key: place for place, key in enumerate(saved)}
-    if positions is None:
-        positions = range(len(experiment.outcomes))
+        experiment = Experiment(run, "", {}, (), (), {})
+    # Rows of questions and answers have the positions in which :func:`save_experiment` writes them.
+    saved = ((name, question.id) for name, benchmark in experiment.questions.items() for question in benchmark)
+    places = {key: position for position, key in enumerate(saved)}
 
     @cache
     def sorted_by(task: Kind, names: tuple[str, ...]) -> Metric | None:
@@ -161,7 +148,7 @@ def write_index(
             chosen[cell, one.question].add(one.chosen)
     answer_rows, scored = [], []
     wrong: Counter[int] = Counter()
-    for position, outcome in zip(positions, experiment.outcomes, strict=True):
+    for position, outcome in enumerate(experiment.outcomes):
         number = numbers.get((outcome.cell.benchmark, outcome.question))
         if number is None:
             continue

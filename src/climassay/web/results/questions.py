@@ -33,7 +33,7 @@ from climassay.reporting.html import render_answer
 from climassay.web.access import Reader
 from climassay.web.app_state import App, AppState
 from climassay.web.failures import Missing
-from climassay.web.pages import PageNumber, Search, page, part_of, within
+from climassay.web.pages import PageNumber, page, part_of, within
 from climassay.web.results.pages import block_assets
 from climassay.web.results.question_index import (
     answer_choices,
@@ -57,8 +57,7 @@ Word = Annotated[str, Query(pattern=r"^[^\x00]*$", max_length=200)]
 Number = Annotated[int, Field(ge=0, le=9999)]
 Place = Annotated[Number | None, BeforeValidator(lambda given: None if given == "" else given)]
 """Number of a column of the grid, from 0; none where it is empty."""
-_ANSWER_ROWS = ("outcomes", "predictions")
-_LONG = (*_ANSWER_ROWS, "questions", "passages")
+_LONG = ("outcomes", "predictions", "questions", "passages")
 """Tables of a run of which a page reads some rows only; of all others it reads all."""
 
 
@@ -138,20 +137,7 @@ class QuestionIndex:
         return int(self._database.scalar(self._fitting(sa.func.count(), wanted=wanted)))
 
     def _write(self, details: RunDetails) -> None:
-        stored, listed = details.results, details.results.get("questions", ())
-        places = {(row.get("benchmark"), row["id"]): position for position, row in enumerate(listed)}
-        experiment = StoredRun(details).experiment
-        # In runs of earlier versions a row of a question does not say which benchmark it is of.
-        known = {
-            (name, one.id): place
-            for name, ones in (experiment.questions.items() if experiment else ())
-            for one in ones
-            if (place := places.get((name, one.id), places.get((None, one.id)))) is not None
-        }
-        # Of several option orders of a question, the file's own is the one that is shown.
-        shown = [place for place, row in enumerate(stored.get("predictions", ())) if row["permutation"] == 0]
-        positions = None if "outcomes" in stored else shown
-        write_index(self._database, self.run, experiment, self._rows, places=known, positions=positions)
+        write_index(self._database, self.run, StoredRun(details).experiment, self._rows)
 
     def numbers(
         self,
@@ -233,14 +219,12 @@ class QuestionIndex:
             said = sorted(connection.execute(sa.select(answers.c.position).where(*theirs)).scalars())
         known = [position for position in asked if position is not None]
         results = run_rows(self._database, self.run, tables.results.c.name.not_in(_LONG))
-        for names, positions in ((("questions",), sorted(known)), (_ANSWER_ROWS, said)):
-            place = tables.results.c.name.in_(names) & tables.results.c.position.in_(positions)
-            results |= run_rows(self._database, self.run, place)
+        for name, positions in (("questions", sorted(known)), ("outcomes", said)):
+            chosen = (tables.results.c.name == name) & tables.results.c.position.in_(positions)
+            results |= run_rows(self._database, self.run, chosen)
         said_of = [("passages", "id", {name for row in results.get("outcomes", ()) for name in row["passages"]})]
-        if "outcomes" in results:
-            # Their positions are not those of predictions, which are found by their questions.
-            results.pop("predictions", None)
-            said_of += [("predictions", "question", {row["question"] for row in results["outcomes"]})] * orders
+        if orders:
+            said_of.append(("predictions", "question", {row["question"] for row in results.get("outcomes", ())}))
         row = tables.results.c.row
         for name, first, values in said_of:
             # Rows whose first field has one of these values are found by how such a row begins.
@@ -466,29 +450,24 @@ def show_requests(
     app: App,
     _user: Reader,
     run: str,
-    question: Word = "",
+    question: Annotated[str, Query(pattern=r"^[^\x00]+$", max_length=200)],
     benchmark: Word = "",
-    text: Search = "",
     number: PageNumber = 1,
 ) -> Response:
-    """Prompts, word for word, with what came back: of a run, or those in which one question or a text stands."""
-    summary, asked, address, words = found_summary(app, run), None, "", text.strip()
-    if question:
-        index, place = _number(app, run, question, benchmark)
-        [(key, asked)] = index.part([place]).questions.items()
-        address = _address(run, key)
-        # Cloze statements are shown to models with a line in place of the mask: only their parts stand as they are.
-        words = max(asked.question.split("<MASK>"), key=len).strip()
+    """Show the prompts of a run that contain a question, each with its raw answer."""
+    summary = found_summary(app, run)
+    index, place = _number(app, run, question, benchmark)
+    [(key, asked)] = index.part([place]).questions.items()
+    # Models see a line in place of the mask of a cloze statement, so only the parts around it occur in prompts.
+    words = max(asked.question.split("<MASK>"), key=len).strip()
     result = answers_about(app.database, run, words, REQUESTS + 1, (number - 1) * REQUESTS)
-    here = {"question": question, "benchmark": benchmark, "text": text.strip()}
-    turn = f"/results/{run}/requests?{urlencode({name: value for name, value in here.items() if value})}&page="
+    turn = f"/results/{run}/requests?{urlencode({'question': question, 'benchmark': benchmark})}&page="
     return page(
         request,
         "results/requests.html.j2",
         run=summary,
         question=asked,
-        address=address,
-        text=text.strip(),
+        address=_address(run, key),
         answers=result[:REQUESTS],
         before=f"{turn}{number - 1}" if number > 1 else "",
         after=f"{turn}{number + 1}" if len(result) > REQUESTS else "",

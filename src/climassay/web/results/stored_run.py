@@ -50,7 +50,7 @@ class StoredRun:
         """Its questions and answers, where it asked questions of a benchmark."""
 
         def read() -> Experiment | None:
-            kept = not self.details.results.keys().isdisjoint(("outcomes", "predictions"))
+            kept = "outcomes" in self.details.results
             try:
                 return experiment_of(self.details) if kept and self.details.summary.command in COMMANDS else None
             except (KeyError, TypeError, ValueError, IndexError):  # damaged, or of somebody's own code
@@ -279,7 +279,6 @@ _MAKERS: Sequence[tuple[str, str, Maker, tuple[str, ...]]] = (
     ),
     ("evaluate run", "outcomes", experiment_page, _EXPERIMENT),
     ("evaluate mcq", "outcomes", experiment_page, _EXPERIMENT),
-    ("evaluate mcq", "predictions", experiment_page, ("accuracy", "paired", "position", "questions")),
     ("", "transcript", _factcheck, ("published",)),
     ("judge benchmark", "judges", _judges, ()),
     ("judge rank", "ranking", _ranking, ()),
