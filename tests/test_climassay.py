@@ -239,7 +239,7 @@ def test_no_question_of_a_kind_that_is_not_there_is_asked(books):
 
 
 def test_a_dataset_needs_something_wanted(books):
-    with pytest.raises(InputError, match=r"say in \[counts\]"):
+    with pytest.raises(InputError, match=r"at least one question in \[counts\]"):
         climassay.generate("empty", "heat", workspace=books)
     with pytest.raises(InputError, match="at least one collection"):
         climassay.generate("empty", cloze=1, workspace=books)
