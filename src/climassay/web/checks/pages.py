@@ -57,8 +57,8 @@ from climassay.web.failures import Missing, SignInNeeded, plainly
 from climassay.web.jobs import Job
 from climassay.web.library.cache import found_passage, library_of
 from climassay.web.library.evidence import CitationLinks, Evidence, check_values
-from climassay.web.middleware import PublicView
 from climassay.web.pages import PageNumber, as_file, back_to, page, part_of, readable_text
+from climassay.web.redaction import Redactor
 
 router = APIRouter(include_in_schema=False)
 _NAMES = {"words": "q"}
@@ -321,10 +321,10 @@ def download_all(request: Request, app: App, user: Reader, wanted: WantedChecks,
         return as_file(csv_lines(COLUMNS, rows), name)
     if user is None:
         # Nobody can take anything out of a workbook that is on its way to the public.
-        view = PublicView(request.app, app)
+        redactor = Redactor(app)
 
         def public(cell: Any) -> Any:
-            return view.shown(cell.encode("utf-8", "replace")).decode("utf-8", "replace")
+            return redactor.redact(cell.encode("utf-8", "replace")).decode("utf-8", "replace")
 
         rows = ({key: public(cell) if isinstance(cell, str) else cell for key, cell in one.items()} for one in rows)
 
