@@ -60,7 +60,7 @@ def poison(site):
     checks = CheckStore(place.records)
     transcript = with_text_everywhere(full_transcript(), EVIL)
     for state in ("done", "failed", "waiting"):
-        check = checks.begin(make_claim(EVIL, source=LINK), DebateSettings(), set_up=EVIL, by="mallory")
+        check = checks.begin(make_claim(EVIL, source=LINK), DebateSettings(), setup=EVIL, by="mallory")
         if state == "done":
             checks.finish(check, transcript, run=EVIL)
             checks.review(check, "mallory", "disagree", EVIL)
