@@ -286,7 +286,7 @@ def _answer(run: StoredRun, _published: str) -> Report:
 def _generation(run: StoredRun, _published: str) -> Report:
     details = run.details
     rows = details.results["streams"]
-    columns = ("stream", "wanted", "drafts", "failed", "accepted")
+    columns = ("stream", "requested", "drafts", "failed", "accepted")
     cells = [(*(str(row[name]) for name in columns), row["ended"] or "-") for row in rows]
     table = Table.of("Drafts of this run", ["kind and level", *columns[1:], "ended"], cells)
     accepted = sum(row["accepted"] for row in rows)
