@@ -90,7 +90,7 @@ def level_figures(scores: ExperimentScores, benchmark: str) -> list[DotPlot]:
                 ]
                 counts = [score.estimate.n for score in chosen if score.cell.model in part]
                 more = f" by level, setting {shown}"
-                figures.append(metric_plot(metric, dots, counts, more, together=True, order=part))
+                figures.append(metric_plot(metric, dots, counts, more, has_shared_rows=True, order=part))
     return figures
 
 

@@ -186,7 +186,7 @@ def dataset_report(
         tuple(_answered(one, places[one.draft.main.id]) for one in shown),
         tuple(SourceText(one.place, one.text) for one in passages.values()),
         f"The first {most} of {len(placed):,} drafts." if len(placed) > most else "",
-        in_all=len(placed),
+        total=len(placed),
         collection_word="state",
         wrong_word="against it",
         some_wrong="some decision against it",
