@@ -101,8 +101,8 @@ def published(client_of, place):
     job = place.jobs.submit("check", "Check", {}, by="secretlogin")
     ids = []
     for name in ("secretlogin", "otherlogin"):
-        check = checks.begin(make_claim(f"A claim of {len(ids)}."), DebateSettings(), set_up="x", by=name)
-        checks.give_to(check, job)
+        check = checks.begin(make_claim(f"A claim of {len(ids)}."), DebateSettings(), setup="x", by=name)
+        checks.assign_job(check, job)
         checks.fail(check, error)
         ids.append(check)
     with place.records.run("check", {"base_url": HIDDEN["host of an institute"], "head": HIDDEN["home"]}) as run:

@@ -407,7 +407,7 @@ def export_checks(file: Path | str, wanted: "factcheck.CheckFilter | None" = Non
     if file.is_dir():
         raise InputError(f"{file} is a folder: name a file.")
     with Session.opened(workspace) as session:
-        result = factcheck.CheckStore(session.records).each(wanted, debates=True)
+        result = factcheck.CheckStore(session.records).iterate(wanted, debates=True)
         lines = [json.dumps(one, ensure_ascii=False) + "\n" for one in result][::-1]
     write_file(file, "".join(lines))
     return Shown({"file": file, "checks": len(lines)}, noted=(f"{file} written: {len(lines)} checks.",))

@@ -164,7 +164,7 @@ def check(
                 return
             _show_estimate(expected)
         company = session.debate(settings)
-        past = tuple(find_past(session.records, made.text, company.encoder, most=3)) if company.encoder else ()
+        past = tuple(find_past(session.records, made.text, company.encoder, limit=3)) if company.encoder else ()
         printer = _DebatePrinter(past)
         shown: dict[str, Any] = {} if as_json else {"on_start": printer.start, "on_event": printer.event}
         transcript = claims.check_claim(

@@ -3,10 +3,8 @@ from .check_store import (
     CheckReview as CheckReview,
     CheckStore as CheckStore,
     CheckSummary as CheckSummary,
-    PastCheck as PastCheck,
     StoredCheck as StoredCheck,
     check_data as check_data,
-    find_past as find_past,
 )
 from .checking import Checker as Checker, DebateResources as DebateResources, open_checker as open_checker
 from .claims import (
@@ -32,6 +30,7 @@ from .fallacies import (
     find_fallacies as find_fallacies,
     load_fallacies as load_fallacies,
 )
+from .past_checks import PastCheck as PastCheck, find_past as find_past
 from .results.analysis import RunAnalysis as RunAnalysis, analyse as analyse, stored_truths as stored_truths
 from .results.page import CheckedClaim as CheckedClaim, claim_review as claim_review, factcheck_page as factcheck_page
 from .results.report import (

@@ -42,7 +42,7 @@ from climassay.reporting import Table, counted, render_page
 from climassay.reporting.results import Result
 
 if TYPE_CHECKING:
-    from climassay.factcheck.check_store import PastCheck
+    from climassay.factcheck.past_checks import PastCheck
 
 EVIDENCE: Mapping[EvidenceLevel, str] = {
     "limited": "few sources, or weak ones",
