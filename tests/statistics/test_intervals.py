@@ -396,7 +396,7 @@ def test_the_gaps_of_the_reliability_curve_are_the_calibration_error(answers):
 )
 def test_a_curve_without_sense_is_refused(confidence, correct, items):
     with pytest.raises(InputError):
-        selective_curve(confidence, correct, items=items)
+        selective_curve(confidence, correct, n_items=items)
 
 
 @pytest.mark.parametrize(("confidence", "correct"), [([], []), ([1.2], [1]), ([0.5], [1, 0])])

@@ -193,7 +193,7 @@ def calibrate_experiment(experiment: Experiment) -> tuple[CellCalibration, ...]:
                     sum(confidence) / len(sure),
                     sum(correct) / len(sure),
                     expected_calibration_error(confidence, correct),
-                    selective_curve(confidence, correct, items=len(outcomes)),
+                    selective_curve(confidence, correct, n_items=len(outcomes)),
                     reliability_curve(confidence, correct),
                 )
             )
