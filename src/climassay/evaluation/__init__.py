@@ -62,11 +62,13 @@ if TYPE_CHECKING:
         read_benchmark as read_benchmark,
         run_experiment as run_experiment,
     )
+    from climassay.evaluation.published_scores import (
+        PublishedScore as PublishedScore,
+        published_scores as published_scores,
+    )
     from climassay.evaluation.scores import (
         OVERALL as OVERALL,
         ExperimentScores as ExperimentScores,
-        PublishedScore as PublishedScore,
-        published_scores as published_scores,
         score_experiment as score_experiment,
         score_mcq as score_mcq,
     )
