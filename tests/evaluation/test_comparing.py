@@ -16,7 +16,7 @@ from climassay.evaluation.comparing import (
     rank_agreement,
     self_preference,
 )
-from climassay.evaluation.published_scores import PUBLISHED_QUESTIONS, published_models, published_scores
+from climassay.evaluation.paper_scores import PUBLISHED_QUESTIONS, published_models, published_scores
 from climassay.evaluation.run_comparison import (
     compare_runs,
     comparison_figure,

@@ -6,7 +6,7 @@ import pytest
 
 from climassay.evaluation.calibration import calibrate_experiment, calibration_table
 from climassay.evaluation.contamination import contamination
-from climassay.evaluation.published_scores import PUBLISHED_QUESTIONS, published_scores
+from climassay.evaluation.paper_scores import PUBLISHED_QUESTIONS, published_scores
 from climassay.evaluation.report import (
     answer_tables,
     experiment_report,

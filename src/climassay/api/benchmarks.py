@@ -207,7 +207,7 @@ def run_plan(
         return _scored(done, plan, {name: one.skipped for name, one in sets.items()})
 
 
-def run_experiment_file(file: Path, *, limit: int | None = None, workspace: Place = None) -> Evaluation:
+def run_experiment_file(file: Path | str, *, limit: int | None = None, workspace: Place = None) -> Evaluation:
     """Run an experiment: models x settings x tasks x benchmarks. Run it again to go on where it was interrupted.
 
     Args:
@@ -219,6 +219,7 @@ def run_experiment_file(file: Path, *, limit: int | None = None, workspace: Plac
         InputError: The file or the questions cannot be read, or a setting names what is not there.
         ModelError: A model cannot be loaded, or gives no log-probabilities where they are needed.
     """
+    file = Path(file)
     plan = evaluation.load_plan(file)
     if limit is not None:
         plan = replace(plan, limit=limit)

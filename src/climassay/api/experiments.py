@@ -136,7 +136,7 @@ def report_experiment(
     against: Sequence[str] = (),
     metrics: Sequence[str] | None = None,
     seed: int = 0,
-    html: Path | None = None,
+    html: Path | str | None = None,
     workspace: Place = None,
 ) -> Result:
     """Write an experiment as a self-contained page: tables, figures, calibration, tests, and all answers.
@@ -156,6 +156,7 @@ def report_experiment(
     """
     from climassay.evaluation.contamination import contamination
 
+    html = None if html is None else Path(html)
     with Session.opened(workspace) as session:
         experiment = _experiment(session, run)
         scores = evaluation.score_experiment(experiment, tested=metrics, seed=seed)
@@ -361,7 +362,7 @@ def compare_benchmarks(
 
 
 def _means(session: Session, name: str, setting: str) -> "ModelMeans":
-    from climassay.evaluation.published_scores import Dataset
+    from climassay.evaluation.paper_scores import Dataset
 
     run, _, part = name.partition(":")
     if run != PUBLISHED:

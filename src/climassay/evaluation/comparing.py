@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from climassay.errors import InputError
-from climassay.evaluation.published_scores import Dataset, published_scores
+from climassay.evaluation.paper_scores import Dataset, published_scores
 from climassay.evaluation.results import Experiment
 from climassay.evaluation.scores import (
     OVERALL,

@@ -12,7 +12,7 @@ from climassay.evaluation.calibration import (
 )
 from climassay.evaluation.contamination import MIN_SHARED_WORDS, ContaminationReport, contamination_tables
 from climassay.evaluation.long_answers import coloured_parts, point_findings
-from climassay.evaluation.published_scores import PublishedScore
+from climassay.evaluation.paper_scores import PublishedScore
 from climassay.evaluation.results import Experiment, Outcome
 from climassay.evaluation.scores import (
     OVERALL,

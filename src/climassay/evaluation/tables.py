@@ -5,8 +5,8 @@ from dataclasses import dataclass, replace
 from typing import Any, get_args
 
 from climassay.evaluation.long_answers import side_by_side_table
+from climassay.evaluation.paper_scores import PublishedScore
 from climassay.evaluation.position_bias import PositionRow
-from climassay.evaluation.published_scores import PublishedScore
 from climassay.evaluation.results import Cell, ConstantScore
 from climassay.evaluation.scores import (
     OVERALL,

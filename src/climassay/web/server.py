@@ -55,7 +55,7 @@ async def sign_in(
     # A wait holds no thread, so that those who guess keep nobody from being answered.
     if delay := await run_in_threadpool(app.accounts.delay, name, device):
         await asyncio.sleep(delay)
-    async with app.visitors.turn(visitor_address(request)):
+    async with app.visitors.slot(visitor_address(request)):
         return await run_in_threadpool(_enter, request, app, name, password, following, device)
 
 
@@ -232,5 +232,5 @@ async def follow_job(request: Request, app: App, user: Reader, job_id: str) -> S
     await run_in_threadpool(job_for, app, user, job_id)
     last = request.headers.get("last-event-id", "") or request.query_params.get("after", "")
     after = int(last) if last.isascii() and last.isdigit() and len(last) < 10 else 0
-    stream = app.visitors.stream(request, user, app.streams.follow(job_id, after))
+    stream = app.visitors.limit_stream(request, user, app.streams.follow(job_id, after))
     return StreamingResponse(stream, media_type="text/event-stream", headers={"X-Accel-Buffering": "no"})
