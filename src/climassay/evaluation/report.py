@@ -84,7 +84,7 @@ def level_figures(scores: ExperimentScores, benchmark: str) -> list[DotPlot]:
                 ]
                 counts = [score.estimate.n for score in level_scores if score.cell.model in models_part]
                 suffix = f" by level, setting {setting}"
-                figures.append(metric_plot(metric, dots, counts, suffix, together=True, order=models_part))
+                figures.append(metric_plot(metric, dots, counts, suffix, has_shared_rows=True, order=models_part))
     return figures
 
 
