@@ -121,7 +121,7 @@ def test_replacing_takes_out_older_versions_only(collection):
 
 def test_documents_are_read_one_after_the_other(collection, monkeypatch):
     """No more documents are held than a chunk of passages needs."""
-    monkeypatch.setattr(collections, "CHUNK", 2)
+    monkeypatch.setattr(collections, "CHUNK_PASSAGES", 2)
     stored_when_read = []
 
     def stream():
