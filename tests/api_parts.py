@@ -117,7 +117,7 @@ def finished_check(place, claim=SUN) -> str:
 
     checks = checks_of(place)
     settings = load_settings(place.settings.debates[0])
-    check = checks.begin(make_claim(claim, source="A columnist"), settings, set_up="two sides", by="annotator")
+    check = checks.begin(make_claim(claim, source="A columnist"), settings, setup="two sides", by="annotator")
     with place.records.run("check", {"claim": claim}) as run:
         checks.finish(check, checked(claim, ({"Physical": "incorrect"}, "incorrect"), share=0.8), run=run.id)
     return check

@@ -1,6 +1,7 @@
 """Every page of the web application through axe-core, light and dark, wide and on a phone."""
 
 import re
+import threading
 from types import SimpleNamespace
 
 import pytest
@@ -14,14 +15,14 @@ from climassay.generation.annotation import Label
 from climassay.generation.annotation.long_answers import rubric_drafts
 from climassay.questions import Question
 from library_parts import GLACIER, OCEAN, add_book, pdf_of, teach
-from patience import job_at_its_end
+from patience import PATIENCE, job_at_its_end
 from scripted_model import ScriptedModel
 from stored_runs import store_experiment, store_factchecks, store_mcq
 from web_permissions import LISTED
 
 PAGES = {
     "nobody": ("/", "/sign-in", "/enter/{token}", "/nothing"),
-    "people": ("/", "/account", "/users", "/jobs", "/jobs/{job_id}"),
+    "people": ("/", "/account", "/users"),
     "library": (
         "/library", "/library/search", "/library/search?q=glaciers", "/library/search?q=volcano",
         "/library/{collection}", "/library/{collection}?q=glaciers",
@@ -37,7 +38,8 @@ PAGES = {
     ),
     "results": (
         "/results", "/results/{run}", "/results/{run}?show=tables", "/results/{run}?show=figures",
-        "/results/{run}/questions", "/results/{run}/requests", "/results/compare?runs={run}&runs={other}",
+        "/results/{run}/questions", "/results/{run}/requests?question=mcq-1",
+        "/results/compare?runs={run}&runs={other}",
         "/results/{claims}", "/results/{claims}/claims", "/results/{claims}/claims/1", "/results/datasets",
         "/results/datasets/{name}", "/usage",
     ),
@@ -102,16 +104,22 @@ def test_pages_for_nobody_in_particular(visit, running_server, look):
 def test_accounts_and_jobs(visit, running_server, look):
     place = running_server.place
     place.accounts.add("somebody.with-a-very-long-name", "annotator", "Somebody with a very long name")
-    place.jobs.register("other", lambda app, payload, report: None, "corpus")
+    released = threading.Event()
+    place.jobs.register("other", lambda app, payload, report: released.wait(PATIENCE) and None, "corpus")
     job = place.jobs.submit("other", "Count the droplets of all clouds", {}, by="admin")
-    job_at_its_end(place.jobs, job)
     page = visit("admin")
     page.goto("/account")
     page.get_by_label("What the token is for").fill("nightly figures")
     with arriving(page):
         page.get_by_role("button", name="Create a token").click()
     look(page)
-    look.all(page, "people", job_id=job)
+    look.all(page, "people")
+    page.goto("/users")
+    with arriving(page):
+        page.get_by_role("button", name="Stop Count the droplets").click()
+    released.set()
+    assert job_at_its_end(place.jobs, job).state == "stopped"
+    page.get_by_text("No job is running or waiting.").wait_for()
 
 
 @pytest.mark.parametrize("role", [None, "admin"])

@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import re
 import zipfile
 
 import pytest
@@ -98,8 +99,8 @@ def test_an_unknown_format_is_not_given_out(queue, client_of):
 
 def train(client, place):
     answer = client.post(f"{HOME}/retrain", data={"csrf": csrf_of(client)})
-    assert answer.headers["location"].startswith("/jobs/")
-    return job_at_its_end(place.jobs, answer.headers["location"].removeprefix("/jobs/"))
+    assert answer.headers["location"] == f"{HOME}/settings#retraining"
+    return job_at_its_end(place.jobs, place.jobs.list("retrain")[0].id)
 
 
 def test_a_training_reads_the_labels_and_judges_what_waits(place, client_of, monkeypatch):
@@ -122,7 +123,7 @@ def test_a_training_reads_the_labels_and_judges_what_waits(place, client_of, mon
     assert queue.item(DATASET, "n13").p_valid is not None
     assert queue.new_labels(DATASET) == 0
     page = admin.get(f"{HOME}/settings").text
-    assert f"/jobs/{job.id}" in page
+    assert re.search(r"data-job-state>done<", page)
     assert "Training is offered at 12." in page
 
 

@@ -143,7 +143,7 @@ def test_a_claim_is_checked_and_its_debate_is_returned(server):
     assert from_data(transcript["transcript"]) == checks_of(server.place).get(check).transcript
     assert transcript["settings"]["model"] == "local:scripted"
     assert "the limit is 2,000" in server.post("/checks", {"claim": "x" * 2001}, status=400)["error"]
-    assert "no set-up 'x'" in server.post("/checks", {"claim": SUN, "set_up": "x"}, status=400)["error"]
+    assert "no set-up 'x'" in server.post("/checks", {"claim": SUN, "setup": "x"}, status=400)["error"]
     server.get("/checks/none", status=404)
     server.get("/checks/none/transcript", status=404)
 

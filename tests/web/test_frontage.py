@@ -116,8 +116,8 @@ def test_below_a_path_one_is_sent_to_sign_in_and_back(below):
 
 def test_a_body_that_does_not_come_in_is_given_up(place, monkeypatch):
     """A byte now and then keeps nobody's place; what waits is refused, and the application is never asked."""
-    monkeypatch.setattr("climassay.web.middleware.SILENCE_SECONDS", 0.0)
-    monkeypatch.setattr("climassay.web.middleware.SLOWEST", 10.0**9)
+    monkeypatch.setattr("climassay.web.middleware.GRACE_SECONDS", 0.0)
+    monkeypatch.setattr("climassay.web.middleware.MIN_BYTES_PER_SECOND", 10.0**9)
     asked, said = [], []
 
     async def app(*given):

@@ -27,7 +27,7 @@ EVIL = (
 )
 LINK = "javascript:alert(1)//"
 STARTS = (
-    "/", "/ask", "/account", "/users", "/jobs", "/annotate", "/checks", "/check", "/library", "/results", "/usage",
+    "/", "/ask", "/account", "/users", "/annotate", "/checks", "/check", "/library", "/results", "/usage",
 )  # fmt: skip
 MOST_PAGES = 120
 SAFE_SCHEMES = ("", "http", "https", "mailto")
@@ -46,7 +46,7 @@ def poison(site):
     place.accounts.add("mallory", "annotator", EVIL)
     place.accounts.make_token("admin", EVIL)
     place.jobs.submit("check", EVIL, {"note": EVIL}, by="mallory")
-    passages = (source(1, EVIL, section=EVIL, document=EVIL, place=EVIL, url=LINK), source(2, EVIL, licence=EVIL))
+    passages = (source(1, EVIL, section=EVIL, document=EVIL, citation=EVIL, url=LINK), source(2, EVIL, licence=EVIL))
     # A cloze statement stays without markup at its words, which are buttons of their own: the question has it.
     drafts = [
         draft(name, wording=evil_wording(WORDINGS[name][1]), passages=passages) for name in ("q1", "q2", "q4", "q5")
@@ -60,7 +60,7 @@ def poison(site):
     checks = CheckStore(place.records)
     transcript = with_text_everywhere(full_transcript(), EVIL)
     for state in ("done", "failed", "waiting"):
-        check = checks.begin(make_claim(EVIL, source=LINK), DebateSettings(), set_up=EVIL, by="mallory")
+        check = checks.begin(make_claim(EVIL, source=LINK), DebateSettings(), setup=EVIL, by="mallory")
         if state == "done":
             checks.finish(check, transcript, run=EVIL)
             checks.review(check, "mallory", "disagree", EVIL)
@@ -143,7 +143,6 @@ def test_a_browser_runs_nothing_of_it(visit, running_server):
     page.on("dialog", lambda dialog: (dialogs.append(dialog.message), dialog.dismiss()))
     for address in (
         "/users",
-        "/jobs",
         "/annotate/evil",
         "/annotate/evil/conflicts",
         "/checks",

@@ -7,8 +7,8 @@ import pytest
 
 from check_parts import Gate, ask, furnish, scripted, write_settings
 from climassay.web.checks.store import checks_of
-from climassay.web.limits import PAGES_AT_ONCE, PAGES_AT_ONCE_FOR_ONE, WAITING_OF_ONE, visitor_address
-from climassay.web.middleware import Turns
+from climassay.web.limits import MAX_PAGES, MAX_PAGES_PER_VISITOR, MAX_REQUESTS_PER_VISITOR, visitor_address
+from climassay.web.middleware import VisitorSlots
 from html_pages import Page
 from web_parts import application_over, post
 
@@ -144,12 +144,14 @@ def test_visitors_are_served_a_few_at_a_time_and_people_with_an_account_at_once(
 
     async def work():
         slow = Slow()
-        app = Turns(slow, place)
+        app = VisitorSlots(slow, place)
         crowd = [
             asyncio.create_task(asked(app, scope_of(f"203.0.113.{number}"))) for number in range(8) for _ in range(4)
         ]
-        greedy = [asyncio.create_task(asked(app, scope_of("198.51.100.7"))) for _ in range(WAITING_OF_ONE + 5)]
-        await until_async(lambda: slow.inside["all"] >= PAGES_AT_ONCE and sum(one.done() for one in greedy) >= 5)
+        greedy = [
+            asyncio.create_task(asked(app, scope_of("198.51.100.7"))) for _ in range(MAX_REQUESTS_PER_VISITOR + 5)
+        ]
+        await until_async(lambda: slow.inside["all"] >= MAX_PAGES and sum(one.done() for one in greedy) >= 5)
         known = [asyncio.create_task(asked(app, scope_of("192.0.2.1", cookie=cookie))) for _ in range(10)]
         await until_async(lambda: slow.inside["192.0.2.1"] == 10)
         slow.go.set()
@@ -157,9 +159,9 @@ def test_visitors_are_served_a_few_at_a_time_and_people_with_an_account_at_once(
 
     most, said, greedy = asyncio.run(work())
     assert set(said) == {200}
-    assert sorted(greedy) == [200] * WAITING_OF_ONE + [503] * 5
-    assert most["all"] <= PAGES_AT_ONCE + 10
-    assert all(most[f"203.0.113.{number}"] <= PAGES_AT_ONCE_FOR_ONE for number in range(8))
+    assert sorted(greedy) == [200] * MAX_REQUESTS_PER_VISITOR + [503] * 5
+    assert most["all"] <= MAX_PAGES + 10
+    assert all(most[f"203.0.113.{number}"] <= MAX_PAGES_PER_VISITOR for number in range(8))
 
 
 async def until_async(true):
@@ -172,14 +174,14 @@ def test_a_turn_is_given_back_however_an_answer_ends(place):
         raise ZeroDivisionError
 
     async def work():
-        app = Turns(broken, place)
-        for _ in range(3 * PAGES_AT_ONCE):
+        app = VisitorSlots(broken, place)
+        for _ in range(3 * MAX_PAGES):
             with pytest.raises(ZeroDivisionError):
                 await asked(app, scope_of("203.0.113.5"))
 
     asyncio.run(work())
-    assert not place.visitors._waiting
-    assert not place.visitors._own_turns
+    assert not place.visitors._requests
+    assert not place.visitors._visitor_slots
 
 
 @pytest.mark.parametrize(

@@ -78,11 +78,11 @@ def name_fallacies(
 
 def evaluate_fallacies(
     classifier: str,
-    labels: Path,
+    labels: Path | str,
     *,
     text: str = "text",
     truth: str | None = None,
-    exclude: Sequence[Path] = (),
+    exclude: Sequence[Path | str] = (),
     include_trained: bool = False,
     encoder: str = "local:minilm",
     seed: int = 0,
@@ -109,9 +109,10 @@ def evaluate_fallacies(
     from climassay.factcheck.fallacies import load_fallacies, score_fallacies
     from climassay.learning import NearDuplicates
 
+    labels = Path(labels)
     loaded = load_fallacies(classifier)
     texts, classes = _read_table(labels, text, truth or loaded.subject.column)
-    excluded = [item for file in exclude for item, _ in text_rows(file, text)]
+    excluded = [item for file in exclude for item, _ in text_rows(Path(file), text)]
     alike: set[int] = set()
     if excluded:
         with Session.opened(workspace) as session:
@@ -132,8 +133,8 @@ def evaluate_fallacies(
 
 
 def train_fallacies(
-    labels: Path,
-    output: Path,
+    labels: Path | str,
+    output: Path | str,
     *,
     subject: str = "fallacies",
     text: str = "text",
@@ -166,6 +167,7 @@ def train_fallacies(
     from climassay.factcheck import fallacies
     from climassay.learning import Provenance
 
+    labels, output = Path(labels), Path(output)
     check_model_path(output)
     chosen_subject = fallacies.SUBJECTS[subject]
     texts, classes = _read_table(labels, text, truth or chosen_subject.column)

@@ -44,8 +44,8 @@ from climassay.io import write_file
 
 if TYPE_CHECKING:
     from climassay.factcheck import PastCheck
-    from climassay.factcheck.checking import Estimate
     from climassay.factcheck.debate.rounds import DebateSetup
+    from climassay.factcheck.estimate import DebateEstimate
     from climassay.factcheck.transcript import AdvocateOpinion, Claim
 
 
@@ -164,7 +164,7 @@ def check(
                 return
             _show_estimate(expected)
         company = session.debate(settings)
-        past = tuple(find_past(session.records, made.text, company.encoder, most=3)) if company.encoder else ()
+        past = tuple(find_past(session.records, made.text, company.encoder, limit=3)) if company.encoder else ()
         printer = _DebatePrinter(past)
         shown: dict[str, Any] = {} if as_json else {"on_start": printer.start, "on_event": printer.event}
         transcript = claims.check_claim(
@@ -325,7 +325,7 @@ _REASONS = {
 }
 
 
-def _show_estimate(expected: "Estimate") -> None:
+def _show_estimate(expected: "DebateEstimate") -> None:
     for line in expected.lines():
         stderr_console().print(line, highlight=False)
 

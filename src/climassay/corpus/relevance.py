@@ -19,7 +19,7 @@ from types import MappingProxyType
 from typing import Literal
 
 from climassay.corpus.documents import Passage
-from climassay.reporting.html import stems
+from climassay.reporting.marking import stems
 
 Threshold = float | Literal["measured"] | None
 """Minimum cosine of hits, ``"measured"`` for the relevance rule of the encoder, or None for all hits."""

@@ -25,8 +25,9 @@ from climassay.web.access import check_csrf
 from climassay.web.accounts import TooManyAttempts
 from climassay.web.app_state import AppState
 from climassay.web.failures import API, Failure, SignInNeeded
-from climassay.web.middleware import HEADERS, BodyLimit, Compressed, PathPrefix, PublicView, SafeHeaders, Turns
+from climassay.web.middleware import HEADERS, BodyLimit, Compression, PathPrefix, SecurityHeaders, VisitorSlots
 from climassay.web.pages import page
+from climassay.web.redaction import RedactedResponses
 
 AREAS = (
     "annotate.pages", "api.annotation", "api.checks", "api.library", "api.results", "ask", "checks.pages", "confidence",
@@ -101,13 +102,13 @@ def create_app(state: AppState) -> FastAPI:
     app.add_exception_handler(HTTPException, _http)
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(Exception, _unforeseen)
-    app.add_middleware(PublicView, state=state)
-    app.add_middleware(Turns, state=state)
+    app.add_middleware(RedactedResponses, state=state)
+    app.add_middleware(VisitorSlots, state=state)
     app.add_middleware(BodyLimit, state=state)
     app.add_middleware(TrustedHostMiddleware, allowed_hosts=list(state.settings.hosts))
-    app.add_middleware(Compressed, minimum_size=1024, compresslevel=6)
+    app.add_middleware(Compression, minimum_size=1024, compresslevel=6)
     app.add_middleware(PathPrefix, prefix=state.settings.prefix)
-    app.add_middleware(SafeHeaders, https=state.settings.https)
+    app.add_middleware(SecurityHeaders, https=state.settings.https)
     return app
 
 

@@ -318,9 +318,10 @@ class Jobs:
         query = sa.select(job_events.c.job, sa.func.max(job_events.c.number)).where(job_events.c.job.in_(ids))
         return {job: int(last) for job, last in self.database.rows(query.group_by(job_events.c.job))}
 
-    def unended(self, kinds: Collection[str]) -> "Sequence[Job]":
-        """Return the jobs of some kinds that have not ended."""
-        return self._read(sa.select(jobs).where(jobs.c.kind.in_(kinds), jobs.c.state.not_in(ENDED)))
+    def unended(self, kinds: Collection[str] = ()) -> "Sequence[Job]":
+        """Return the jobs that have not ended, oldest first; only those of some kinds if any are given."""
+        query = sa.select(jobs).where(jobs.c.state.not_in(ENDED)).order_by(jobs.c.made_at)
+        return self._read(query.where(jobs.c.kind.in_(kinds)) if kinds else query)
 
     def list(self, kind: str | None = None, most: int = 50, after: str | None = None) -> list[Job]:
         """Jobs, the newest first; those behind one of them where its id is given.

@@ -43,7 +43,7 @@ from climassay.corpus.readers.pdf_paragraphs import (
 )
 from climassay.corpus.readers.pdf_tables import find_tables
 from climassay.errors import DocumentError
-from climassay.reporting.html import letters
+from climassay.reporting.marking import letters
 
 HEADER_BYTES = 1024
 """Number of bytes at the beginning of a file in which the PDF mark must appear."""

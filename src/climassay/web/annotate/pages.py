@@ -266,7 +266,8 @@ def configure(asked: ByAdmin, form: Annotated[SettingsForm, Form()]) -> Response
 @router.post("/{dataset}/retrain")
 def retrain(asked: ByAdmin) -> Response:
     """Train a validator on the labels, in the background."""
-    return back_to(f"/jobs/{train(asked.app, asked.dataset, asked.user)}")
+    train(asked.app, asked.dataset, asked.user)
+    return back_to(asked.address("settings") + "#retraining")
 
 
 @router.post("/{dataset}/import")

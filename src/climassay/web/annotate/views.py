@@ -40,7 +40,7 @@ from climassay.questions.types.longform import (
     read_written,
     written_ratings,
 )
-from climassay.reporting.html import Piece, marked
+from climassay.reporting.marking import Piece, marked
 from climassay.web.accounts import User
 from climassay.web.app_state import AppState
 from climassay.web.failures import missing
@@ -376,7 +376,7 @@ def _rating(item: Item, own: Label | None, form: LabelForm | None) -> dict[str, 
     several = len(draft.passages) > 1
     names = ("First answer", "Second answer") if several else ("Answer",)
     answers = [(name, one.text) for name, one in zip(names, draft.passages, strict=True)]
-    return {"audience": draft.main.place, "answers": answers, "groups": groups.items(), "pair": several}
+    return {"audience": draft.main.citation, "answers": answers, "groups": groups.items(), "pair": several}
 
 
 def _rubric(item: Item, own: Label | None, form: LabelForm | None) -> dict[str, Any]:
@@ -388,7 +388,7 @@ def _rubric(item: Item, own: Label | None, form: LabelForm | None) -> dict[str, 
     if form is not None:
         rows, focus = form.acted()
     return {
-        "audience": answer.place,
+        "audience": answer.citation,
         "answer": answer.text,
         "texts": texts,
         "rows": rows or [CriterionRow()],

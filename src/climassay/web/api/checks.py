@@ -98,7 +98,7 @@ class ClaimToCheck(Data):
     """Author or address of the claim."""
     date: ShortText = Field(default="", examples=["2024-05-31"])
     """Date of the claim: an ISO 8601 date, or the year."""
-    set_up: ShortText = ""
+    setup: ShortText = ""
     """Name of the debate's configuration; the first one if empty."""
 
 
@@ -116,7 +116,7 @@ class CheckData(Data):
     state: Literal["waiting", "done", "failed", "stopped"]
     error: str | None
     """Why it failed."""
-    set_up: str
+    setup: str
     """Name of the debate's configuration."""
     outcome: str | None
     """`verdict`, or why there is none; null until it has ended."""
@@ -159,7 +159,7 @@ class TranscriptData(Data):
 @router.get("/checks", response_model=Page[CheckData])
 def list_checks(app: App, user: Reader, filters: WantedChecks, limit: Limit = 50, after: After = None) -> Any:
     """List the checks that match the filters, newest first."""
-    checks = checks_of(app).newest(filters, most=limit + 1, after=after)
+    checks = checks_of(app).newest(filters, limit=limit + 1, after=after)
     return page_of(checks, limit, lambda check: CheckData.of(check, user))
 
 
@@ -171,7 +171,7 @@ def check_claim(app: App, user: Annotator, claim: ClaimToCheck) -> Any:
     same claim is still waiting, that check is returned.
     """
     form = ClaimForm(**claim.model_dump())
-    check = begin_check(app, user, form.cleaned(), chosen(app, form.set_up))
+    check = begin_check(app, user, form.cleaned(), chosen(app, form.setup))
     return CheckData.of(checks_of(app).get(check).about, user)
 
 

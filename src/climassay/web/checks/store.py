@@ -180,12 +180,12 @@ def send_to_work(app: AppState, about: CheckSummary, asker: str = "") -> None:
     title = job_title("Check", about.claim.text)
     before = 0.0 if about.job is None else seconds_spent(app.jobs, about.job) or 0.0
     job = app.jobs.submit(KIND, title, {"check": about.id, "asker": asker, "before": before}, about.by)
-    checks_of(app).give_to(about.id, job)
+    checks_of(app).assign_job(about.id, job)
 
 
 def send_forgotten(app: AppState) -> None:
     """Queue the checks that were stored, but not queued, when the server was killed."""
-    for check in checks_of(app).without_job():
+    for check in checks_of(app).unassigned():
         send_to_work(app, checks_of(app).get(check).about)
 
 
@@ -226,7 +226,7 @@ def similar_checks(app: AppState, claim: str) -> list[PastCheck]:
     encoder = app.encoder(BUNDLED_ENCODER)
     # Vectors of claims are kept in one file, which two threads must not write at once.
     with app.shared("past checks", threading.Lock):
-        return find_past(app.records, claim, encoder, most=MOST_PAST)
+        return find_past(app.records, claim, encoder, limit=MOST_PAST)
 
 
 def claim_review_data(app: AppState, kept: StoredCheck) -> dict[str, Any] | None:
@@ -280,7 +280,7 @@ class ClaimForm(BaseModel):
     claim: str = ""
     source: str = ""
     date: str = ""
-    set_up: str = ""
+    setup: str = ""
     anyway: bool = False
     """Whether it is to be checked although it was before."""
 
@@ -312,11 +312,11 @@ def begin_check(app: AppState, user: User, claim: Claim, wanted: SetUp) -> str:
         Busy: Too many wait already, of this person or of all.
     """
     checks = checks_of(app)
-    under_way = checks.under_way(claim, user.name, wanted.name)
+    under_way = checks.find_waiting(claim, user.name, wanted.name)
     if under_way is not None:
         return under_way
     refuse_crowds(app, user)
-    check = checks.begin(claim, wanted.settings, set_up=wanted.name, by=user.name)
+    check = checks.begin(claim, wanted.settings, setup=wanted.name, by=user.name)
     send_to_work(app, checks.get(check).about, user.name)
     return check
 
@@ -344,7 +344,7 @@ def refuse_crowds(app: AppState, user: User) -> None:
         TooMany: Too many of this person's do.
     """
     waiting = app.jobs.unended((KIND, ASK))
-    if checks_of(app).waiting() + sum(job.kind == ASK for job in waiting) >= MOST_WAITING:
+    if checks_of(app).count_waiting() + sum(job.kind == ASK for job in waiting) >= MOST_WAITING:
         raise Busy("Too many claims and questions are waiting: try again later.")
     if sum(job.payload.get("asker") == user.name for job in waiting) >= MOST_WAITING_OF_ACCOUNT:
         raise TooMany("You have reached the limit of waiting claims and questions: wait until one is done.")

@@ -18,7 +18,7 @@ from climassay.corpus.documents import Hit, Passage, excerpt, shared_start, spli
 from climassay.corpus.search import RRF_CONSTANT, SearchMode, check_mode
 from climassay.errors import ClimassayError, InputError
 from climassay.grounding.citations import mark_quotations
-from climassay.reporting.html import Piece, marked, stems
+from climassay.reporting.marking import Piece, marked, stems
 from climassay.reporting.results import csv_lines
 from climassay.reporting.tables import escape_latex
 from climassay.web.access import Adjudicator, Admin, Reader, may_stop
