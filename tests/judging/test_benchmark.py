@@ -251,3 +251,24 @@ def test_a_judge_is_scored_on_labelled_items_that_can_be_compared(change, messag
     items = [replace(item, **({"group": item.id} if "group" in change else change)) for item in articles(2, 2)]
     with pytest.raises(InputError, match=message):
         evaluate_judge(items, None, quality="q")
+
+
+def test_where_most_pairs_are_equal_the_best_constant_says_so():
+    # Six of the ten pairs of each group have equal labels, and the longer text is better in the others.
+    labels = [0.0, 0.0, 0.0, 0.0, 1.0]
+    items = [
+        Item(f"{group}/{index}", "word " * (10 if label else 5 + index % 2), "", f"g{group}", label)
+        for group in range(4)
+        for index, label in enumerate(labels)
+    ]
+
+    class Undecided:
+        name = "undecided"
+
+        def compare(self, items, pairs, *, on_progress=None):
+            return Judgements(np.where(pairs[:, 0] % 2, 0.5, -0.5), np.zeros(len(pairs), dtype=bool))
+
+    scores = evaluate_judge(items, Undecided(), quality="q")
+    assert scores.baselines["constant"].accuracy_three_way.value == pytest.approx(0.6)
+    assert scores.baselines["longer"].accuracy_three_way.value == pytest.approx(1.0)
+    assert scores.agreement.accuracy_three_way.value < 0.6
