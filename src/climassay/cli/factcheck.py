@@ -44,8 +44,8 @@ from climassay.io import write_file
 
 if TYPE_CHECKING:
     from climassay.factcheck import PastCheck
-    from climassay.factcheck.checking import Estimate
     from climassay.factcheck.debate.rounds import DebateSetup
+    from climassay.factcheck.estimate import DebateEstimate
     from climassay.factcheck.transcript import AdvocateOpinion, Claim
 
 
@@ -164,7 +164,7 @@ def check(
                 return
             _show_estimate(expected)
         company = session.debate(settings)
-        past = tuple(find_past(session.records, made.text, company.encoder, most=3)) if company.encoder else ()
+        past = tuple(find_past(session.records, made.text, company.encoder, limit=3)) if company.encoder else ()
         printer = _DebatePrinter(past)
         shown: dict[str, Any] = {} if as_json else {"on_start": printer.start, "on_event": printer.event}
         transcript = claims.check_claim(
@@ -271,7 +271,7 @@ SubjectOption = Annotated[Literal["fallacies", "claims"], _SUBJECT]
 fallacies.add_verb(
     _FallaciesGroup.default,
     api_fallacies.name_fallacies,
-    given=Annotated[str, typer.Argument(metavar="TEXT|FILE", help="A text in quotes, or a table of them.")],
+    texts=Annotated[str, typer.Argument(metavar="TEXT|FILE", help="A text in quotes, or a table of them.")],
     classifier=SubjectOption,
     column=typer.Option("--text"),
 )
@@ -279,7 +279,7 @@ fallacies.add_verb(
     "apply",
     api_fallacies.name_fallacies,
     classifier=Annotated[str, MODEL],
-    given=Annotated[Path, typer.Argument(metavar="ITEMS", help="Table of texts.")],
+    texts=Annotated[Path, typer.Argument(metavar="ITEMS", help="Table of texts.")],
     column=Annotated[str | None, typer.Option("--text", help="Column of the texts; by default text.")],
     truth=None,
     seed=None,
@@ -288,13 +288,11 @@ fallacies.add_verb(
     "evaluate",
     api_fallacies.evaluate_fallacies,
     classifier=MODEL,
-    apart=typer.Option("--exclude"),
 )
 fallacies.add_verb(
     "train",
     api_fallacies.train_fallacies,
     subject=SubjectOption,
-    layers=typer.Option("--layer"),
     precision=typer.Option(min=0.01, max=1),
 )
 app.add_typer(kept, name="kept", cls=WholeHelpGroup)
@@ -327,7 +325,7 @@ _REASONS = {
 }
 
 
-def _show_estimate(expected: "Estimate") -> None:
+def _show_estimate(expected: "DebateEstimate") -> None:
     for line in expected.lines():
         stderr_console().print(line, highlight=False)
 

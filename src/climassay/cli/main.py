@@ -231,9 +231,9 @@ def main() -> None:
         _say(f"{place} ({error.strerror or error}): {advice}.")
         sys.exit(ClimassayError.exit_code)
     except ModuleNotFoundError as error:
-        from climassay.registry import sentence_without
+        from climassay.registry import missing_extra_message
 
-        sentence = sentence_without(error)
+        sentence = missing_extra_message(error)
         if sentence is None:
             raise
         _say(sentence)

@@ -102,7 +102,10 @@ class JudgeScores:
     quality: str
     agreement: Agreement
     baselines: dict[str, Agreement]
-    """``constant`` (always "not greater"; in three ways the commonest answer of the training pairs) and ``longer``."""
+    """``constant`` (always "not greater"; in three ways the commonest answer) and ``longer``, the longer text.
+
+    The commonest answer and the band of nearly equal lengths are those of the training pairs, or of the test pairs
+    themselves for a judge that is only evaluated."""
     versus_longer: PairedFigure
     """Accuracy on differing pairs minus that of "the longer text is better", on the same pairs."""
     versus_longer_nearly_equal: PairedFigure
@@ -169,7 +172,7 @@ def score_judge(
         ratios, outcomes = log_length_differences(words, fold.test_pairs), outcomes_of(labels, fold.train_pairs)
         band = fit_tie_band(log_length_differences(words, fold.train_pairs), outcomes)
         longer.append(JudgedPairs(fold.test_pairs, truth, ratios, three_way(ratios, band)))
-        # How right the commonest answer of the training pairs is on each test pair, over both its orders.
+        # Accuracy of the commonest answer on each test pair, over both its orders.
         ties, least = int((outcomes == 0).sum()), int((outcomes != 0).sum()) / 2
         constant.append(np.where(truth == 0, float(ties > least), 0.0 if ties > least else 0.5))
         rankings += [_ranked(members, learned, sort) for members in by_group(groups, fold.test).values()]
