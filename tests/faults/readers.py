@@ -197,10 +197,6 @@ def _trained() -> list[Reader]:
             kind,
             samples.validator_head,
             _called("generation.validation:read_training_record"),
-            "v.safetensors",
-            kind,
-            samples.validator_head,
-            _called("generation.validation:read_training_record"),
         ),
         Reader("tagger", "t.safetensors", kind, tagger, _called("confidence.tagging.tagger:load_tagger")),
     ]
