@@ -199,7 +199,7 @@ def dataset_report(
         tuple(_answered_question(stored, indices[stored.draft.main.id]) for stored in listed),
         tuple(SourceText(passage.citation, passage.text) for passage in passages.values()),
         f"The first {limit} of {len(stored_drafts):,} drafts." if len(stored_drafts) > limit else "",
-        in_all=len(stored_drafts),
+        total=len(stored_drafts),
         collection_word="state",
         wrong_word="rejected",
         some_wrong="some rejection",

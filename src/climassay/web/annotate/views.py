@@ -40,7 +40,7 @@ from climassay.questions.types.longform import (
     read_written,
     written_ratings,
 )
-from climassay.reporting.html import Piece, marked
+from climassay.reporting.marking import Piece, marked
 from climassay.web.accounts import User
 from climassay.web.app_state import AppState
 from climassay.web.failures import missing

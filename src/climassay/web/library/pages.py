@@ -12,13 +12,13 @@ from fastapi import APIRouter, Depends, Form, Query, Request
 from starlette.datastructures import FormData, UploadFile
 from starlette.responses import JSONResponse, Response
 
-from climassay.corpus.collection import LONGEST_TITLE, remove_collection
+from climassay.corpus.collection import MAX_TITLE_LENGTH, remove_collection
 from climassay.corpus.collection_storage import PASSAGE_COLUMNS
 from climassay.corpus.documents import Hit, Passage, excerpt, shared_start, split_sentences
 from climassay.corpus.search import RRF_CONSTANT, SearchMode, check_mode
 from climassay.errors import ClimassayError, InputError
 from climassay.grounding.citations import mark_quotations
-from climassay.reporting.html import Piece, marked, stems
+from climassay.reporting.marking import Piece, marked, stems
 from climassay.reporting.results import csv_lines
 from climassay.reporting.tables import escape_latex
 from climassay.web.access import Adjudicator, Admin, Reader, may_stop
@@ -460,7 +460,7 @@ def show_document(
         title=library.titles().of(collection)[document_id],
         original=library.originals.find(document_id),
         pdf=library.originals.find_pdf(document_id),
-        longest_title=LONGEST_TITLE,
+        longest_title=MAX_TITLE_LENGTH,
         part=part_of(
             shown, number, document.expected, PAGE, f"/library/{quote(collection)}/documents/{quote(document_id)}", {}
         ),

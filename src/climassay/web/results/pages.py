@@ -13,14 +13,14 @@ from fastapi import APIRouter, Depends, Query, Request
 from starlette.responses import Response
 
 from climassay.errors import InputError
-from climassay.evaluation.comparing import (
+from climassay.evaluation.results import COMMANDS
+from climassay.evaluation.run_comparison import (
     RunComparison,
     compare_runs,
     comparison_figure,
     comparison_table,
     comparison_test_table,
 )
-from climassay.evaluation.results import COMMANDS
 from climassay.factcheck import Transcript, factcheck_page, load_scale, stored_truths
 from climassay.factcheck.results.page import OUTCOME
 from climassay.factcheck.scales import Scale
