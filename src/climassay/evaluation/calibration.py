@@ -63,7 +63,7 @@ def calibrate_experiment(experiment: Experiment) -> tuple[CellCalibration, ...]:
                     sum(confidence) / len(scored),
                     sum(correct) / len(scored),
                     expected_calibration_error(confidence, correct),
-                    selective_curve(confidence, correct, items=len(outcomes)),
+                    selective_curve(confidence, correct, n_items=len(outcomes)),
                     reliability_curve(confidence, correct),
                 )
             )

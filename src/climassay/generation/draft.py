@@ -12,7 +12,7 @@ from pydantic import ConfigDict, TypeAdapter
 
 from climassay.corpus import Passage
 from climassay.errors import InputError
-from climassay.io import first_problem, parse_json, read_lines, reason, written_beside
+from climassay.io import atomic_path, first_problem, parse_json, read_lines, reason
 from climassay.questions import GAP, TYPES, Kind, Level, Question, QuestionType
 from climassay.questions.types import Content
 from climassay.reporting.results import write_rows
@@ -346,7 +346,7 @@ def write_drafts(path: Path, drafts: Iterable[Draft]) -> None:
     if path.suffix.lower() in (".csv", ".xlsx"):
         write_rows(path, map(asdict, drafts))
         return
-    with written_beside(path) as part, part.open("w", encoding="utf-8") as file:
+    with atomic_path(path) as part, part.open("w", encoding="utf-8") as file:
         for draft in drafts:
             file.write(json.dumps(asdict(draft), ensure_ascii=False, allow_nan=False) + "\n")
 
