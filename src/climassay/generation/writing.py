@@ -28,7 +28,7 @@ from climassay.models.contract import (
 from climassay.prompts import RenderedPrompt, load_prompt
 from climassay.questions import KINDS, TYPES, Kind, Level, Question
 from climassay.questions.types import Lengths
-from climassay.questions.types.multiple_choice import OPTIONS
+from climassay.questions.types.multiple_choice import N_OPTIONS
 from climassay.records import RecordedModel
 
 TERM = "term"
@@ -53,7 +53,7 @@ def answer_schema(kind: Kind, lengths: Lengths = FULL) -> dict[str, Any]:
     # Who declines leaves the other fields empty.
     least = {} if lengths.reason else {"minLength": 1}
     properties: dict[str, Any] = {"declined": {"type": "string", "maxLength": lengths.reason}} if lengths.reason else {}
-    texts, lists = TYPES[kind].texts(lengths), TYPES[kind].lists(lengths)
+    texts, lists = TYPES[kind].writer_texts(lengths), TYPES[kind].writer_lists(lengths)
     properties |= {name: {"type": "string", **least, "maxLength": most} for name, most in texts.items()}
     for name, (count, most) in lists.items():
         properties[name] = {
@@ -71,8 +71,8 @@ def example_answer(question: Question, lengths: Lengths = FULL) -> str:
     Raises:
         InputError: The question cannot be an example, such as one of multiple choice without four options.
     """
-    given = question.type.written(question)
-    asked = (*question.type.texts(lengths), *question.type.lists(lengths))
+    given = question.type.example_fields(question)
+    asked = (*question.type.writer_texts(lengths), *question.type.writer_lists(lengths))
     accepted = {"declined": ""} if lengths.reason else {}
     return json.dumps({**accepted, **{name: given[name] for name in asked}}, ensure_ascii=False)
 
@@ -94,20 +94,20 @@ def read_wording(kind: Kind, text: str, lengths: Lengths, *, position: int = 0, 
     if lengths.reason and isinstance(declined, str) and not is_blank(declined):
         raise DeclinedError(" ".join(declined.split()))
     given: dict[str, Any] = {}
-    for name, most in TYPES[kind].texts(lengths).items():
+    for name, most in TYPES[kind].writer_texts(lengths).items():
         if name != TERM:
             given[name] = _checked(fields.get(name), name, most)
             continue
         term = fields.get(TERM)
         # A statement without its term is as good as any other: a masker chooses it then.
         given[TERM] = "" if not isinstance(term, str) or is_blank(term) else term.strip()
-    for name, (count, most) in TYPES[kind].lists(lengths).items():
+    for name, (count, most) in TYPES[kind].writer_lists(lengths).items():
         result = fields[name] if isinstance(fields.get(name), list) else []
         if len(result) < count:
             raise UnreadableAnswerError(f"The reply has {len(result)} {name} instead of {count}.")
         one = name.removesuffix("s")
         given[name] = [_checked(part, f"{one} {number}", most) for number, part in enumerate(result[:count], start=1)]
-    return Wording(*TYPES[kind].worded(given, position, random.Random(seed)))
+    return Wording(*TYPES[kind].assemble(given, position, random.Random(seed)))
 
 
 def assign_positions(seeds: Sequence[int]) -> list[int]:
@@ -116,9 +116,9 @@ def assign_positions(seeds: Sequence[int]) -> list[int]:
     Each four questions in a row use every position once, in an order that their seeds decide.
     """
     positions: list[int] = []
-    for start in range(0, len(seeds), OPTIONS):
-        hand = list(range(OPTIONS))
-        dealt = seeds[start : start + OPTIONS]
+    for start in range(0, len(seeds), N_OPTIONS):
+        hand = list(range(N_OPTIONS))
+        dealt = seeds[start : start + N_OPTIONS]
         random.Random(" ".join(map(str, dealt))).shuffle(hand)
         positions += hand[: len(dealt)]
     return positions
@@ -239,7 +239,7 @@ class _Author:
             requests.append(request)
         # Questions with options are dealt the places of their correct ones by kind.
         positions = [0] * len(drafts)
-        for kind in dict.fromkeys(draft.kind for draft in drafts if draft.type.options):
+        for kind in dict.fromkeys(draft.kind for draft in drafts if draft.type.has_options):
             places = [place for place, draft in enumerate(drafts) if draft.kind == kind]
             dealt = assign_positions([drafts[one].origin.seed for one in places])
             for place, position in zip(places, dealt, strict=True):
@@ -360,7 +360,7 @@ class Writer(_Author):
         return replace(rendered, messages=(*rendered.messages[:at], *turns, *rendered.messages[at:]))
 
 
-EVOLVING_KINDS: tuple[Kind, ...] = tuple(kind for kind, one in TYPES.items() if one.levels)
+EVOLVING_KINDS: tuple[Kind, ...] = tuple(kind for kind, one in TYPES.items() if one.has_levels)
 """Cloze statements have one level only."""
 
 

@@ -249,7 +249,7 @@ def assessed_answers(
     """What a scorer's judge says about every long answer; None without a judge, and for answers that failed (None)."""
     result: list[LongAnswerAssessment | None] = [None] * len(items)
     places = [place for place, item in enumerate(items) if item is not None]
-    if scorer.judge is not None and TYPES[kind].judged:
+    if scorer.judge is not None and TYPES[kind].is_judged:
         asked = [item for item in items if item is not None]
         for place, assessment in zip(places, Marker(scorer.judge).assess(asked), strict=True):
             result[place] = assessment

@@ -174,7 +174,7 @@ def language_check(wanted: str = "en") -> Check:
     check_language(wanted)
 
     def examine(draft: Draft) -> str | None:
-        result = other_language(" ".join(draft.type.shown(draft.content)), wanted)
+        result = other_language(" ".join(draft.type.visible_texts(draft.content)), wanted)
         return None if result is None else f"It is written in {result}, not in {wanted}."
 
     return Check("other language", KINDS, "Is written in another language than the one asked for.", examine)
@@ -267,7 +267,7 @@ FEWEST_BEFORE = 2
 
 
 def _first(pattern: re.Pattern[str], draft: Draft) -> str | None:
-    results = (pattern.search(text) for text in draft.type.shown(draft.content))
+    results = (pattern.search(text) for text in draft.type.visible_texts(draft.content))
     return next((" ".join(match[0].split()) for match in results if match), None)
 
 
@@ -620,7 +620,7 @@ def _foreign_quantity(draft: Draft) -> str | None:
     if not texts:
         return None
     question, answer = draft.wording.question, right_answer(draft)
-    if draft.level == "base" or not draft.type.levels:
+    if draft.level == "base" or not draft.type.has_levels:
         result = foreign_quantities(draft.type.claim(draft.content), texts)
         return f"The passages do not have {', '.join(result)}." if result else None
     known = [quantity.unit for text in (*texts, question) for quantity in quantities(text) if quantity.unit]
@@ -647,7 +647,7 @@ def _unsupported(draft: Draft) -> str | None:
     if len(wanted) < FEWEST_CONTENT_WORDS or not known:
         return None
     share = len(wanted & known) / len(wanted)
-    if share >= (LEAST_SUPPORT_OF_CHOICES if draft.type.options and not draft.type.states else LEAST_SUPPORT):
+    if share >= (LEAST_SUPPORT_OF_CHOICES if draft.type.has_options and not draft.type.is_statement else LEAST_SUPPORT):
         return None
     missing = sorted(wanted - known)[:4]
     return f"The passages have {share:.0%} of its words; they lack for example {', '.join(missing)}."
