@@ -17,7 +17,7 @@ from climassay.errors import InputError
 from climassay.evaluation import Prediction, Prepared, Setting, TaskPrompts, ask_mcq
 from climassay.generation.draft import Decision, Draft, Subject, apply_where, gapped, has_term, is_blank
 from climassay.generation.screening.check import right_answer
-from climassay.generation.screening.checks import OPTIONS
+from climassay.generation.screening.option_checks import N_OPTIONS
 from climassay.models.contract import Completion, GenerationRequest, Generator, OptionScorer, Sampling
 from climassay.prompts import Profile, load_prompt, profile_of
 from climassay.questions import GAP, Kind, Question
@@ -40,7 +40,7 @@ class SelfConsistency:
 
     model: Generator
     """Model that answers; its option letters are scored if it gives log-probabilities, else it writes a letter."""
-    orders: int = OPTIONS
+    orders: int = N_OPTIONS
     """Number of option orders per question; the first four are rotations."""
     min_agreement: float = 1.0
     """Minimum share of orders answered as marked, in (0, 1]."""
