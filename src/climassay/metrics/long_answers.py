@@ -245,7 +245,7 @@ def assessed_answers(
     scorer: Scorer, kind: str, items: Sequence[LongAnswer | None]
 ) -> list[LongAnswerAssessment | None]:
     """Assess long answers with a scorer's judge; None in place of failed answers, and everywhere without a judge."""
-    if scorer.judge is None or not TYPES[kind].judged:
+    if scorer.judge is None or not TYPES[kind].is_judged:
         return [None] * len(items)
     assessments = iter(Marker(scorer.judge).assess([item for item in items if item is not None]))
     return [None if item is None else next(assessments) for item in items]
