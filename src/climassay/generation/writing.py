@@ -28,7 +28,7 @@ from climassay.models.contract import (
 from climassay.prompts import RenderedPrompt, load_prompt
 from climassay.questions import KINDS, TYPES, Kind, Level, Question
 from climassay.questions.types import Lengths
-from climassay.questions.types.multiple_choice import OPTIONS
+from climassay.questions.types.multiple_choice import N_OPTIONS
 from climassay.records import RecordedModel
 
 TERM = "term"
@@ -53,7 +53,7 @@ def answer_schema(kind: Kind, lengths: Lengths = FULL) -> dict[str, Any]:
     # An answer that declines leaves the other fields empty.
     min_length = {} if lengths.reason else {"minLength": 1}
     properties: dict[str, Any] = {"declined": {"type": "string", "maxLength": lengths.reason}} if lengths.reason else {}
-    texts, lists = TYPES[kind].texts(lengths), TYPES[kind].lists(lengths)
+    texts, lists = TYPES[kind].writer_texts(lengths), TYPES[kind].writer_lists(lengths)
     properties |= {name: {"type": "string", **min_length, "maxLength": length} for name, length in texts.items()}
     for name, (count, length) in lists.items():
         properties[name] = {
@@ -71,8 +71,8 @@ def example_answer(question: Question, lengths: Lengths = FULL) -> str:
     Raises:
         InputError: The question cannot be an example, such as multiple choice without four options.
     """
-    fields = question.type.written(question)
-    names = (*question.type.texts(lengths), *question.type.lists(lengths))
+    fields = question.type.example_fields(question)
+    names = (*question.type.writer_texts(lengths), *question.type.writer_lists(lengths))
     declined = {"declined": ""} if lengths.reason else {}
     return json.dumps({**declined, **{name: fields[name] for name in names}}, ensure_ascii=False)
 
@@ -102,14 +102,14 @@ def read_wording(kind: Kind, text: str, lengths: Lengths, *, position: int = 0, 
     if lengths.reason and isinstance(declined, str) and not is_blank(declined):
         raise DeclinedError(" ".join(declined.split()))
     values: dict[str, Any] = {}
-    for name, length in TYPES[kind].texts(lengths).items():
+    for name, length in TYPES[kind].writer_texts(lengths).items():
         if name != TERM:
             values[name] = _checked_text(fields.get(name), name, length)
             continue
         term = fields.get(TERM)
         # A statement may lack its term: a masker then chooses it.
         values[TERM] = "" if not isinstance(term, str) or is_blank(term) else term.strip()
-    for name, (count, length) in TYPES[kind].lists(lengths).items():
+    for name, (count, length) in TYPES[kind].writer_lists(lengths).items():
         entries = fields[name] if isinstance(fields.get(name), list) else []
         if len(entries) < count:
             raise UnreadableAnswerError(f"The reply has {len(entries)} {name} instead of {count}.")
@@ -118,7 +118,7 @@ def read_wording(kind: Kind, text: str, lengths: Lengths, *, position: int = 0, 
             _checked_text(entry, f"{singular} {number}", length)
             for number, entry in enumerate(entries[:count], start=1)
         ]
-    return Wording(*TYPES[kind].worded(values, position, random.Random(seed)))
+    return Wording(*TYPES[kind].assemble(values, position, random.Random(seed)))
 
 
 def assign_positions(seeds: Sequence[int]) -> list[int]:
@@ -127,9 +127,9 @@ def assign_positions(seeds: Sequence[int]) -> list[int]:
     Each group of four questions uses every position once, in an order that their seeds decide.
     """
     positions: list[int] = []
-    for start in range(0, len(seeds), OPTIONS):
-        group_positions = list(range(OPTIONS))
-        group_seeds = seeds[start : start + OPTIONS]
+    for start in range(0, len(seeds), N_OPTIONS):
+        group_positions = list(range(N_OPTIONS))
+        group_seeds = seeds[start : start + N_OPTIONS]
         random.Random(" ".join(map(str, group_seeds))).shuffle(group_positions)
         positions += group_positions[: len(group_seeds)]
     return positions
@@ -253,7 +253,7 @@ class _Author:
             requests.append(request)
         # Positions of the correct options are assigned within each kind.
         positions = [0] * len(drafts)
-        for kind in dict.fromkeys(draft.kind for draft in drafts if draft.type.options):
+        for kind in dict.fromkeys(draft.kind for draft in drafts if draft.type.has_options):
             indices = [index for index, draft in enumerate(drafts) if draft.kind == kind]
             kind_positions = assign_positions([drafts[index].origin.seed for index in indices])
             for index, position in zip(indices, kind_positions, strict=True):
@@ -375,7 +375,7 @@ class Writer(_Author):
         return replace(rendered, messages=(*messages[:start], *self._turns[draft.kind], *messages[start:]))
 
 
-EVOLVING_KINDS: tuple[Kind, ...] = tuple(kind for kind, question_type in TYPES.items() if question_type.levels)
+EVOLVING_KINDS: tuple[Kind, ...] = tuple(kind for kind, question_type in TYPES.items() if question_type.has_levels)
 """Kinds with several levels; cloze statements have one level only."""
 
 

@@ -192,7 +192,7 @@ def write_dataset(
             rows = [question_row(entry, canary) for entry in members]
             files[f"data/{kind}/{split}.parquet"] = as_table(rows, columns(kind, canary is not None), canary)
             files[f"jsonl/{kind}/{split}.jsonl"] = as_json_lines(rows).encode()
-            if TYPES[kind].climaqa:
+            if TYPES[kind].in_climaqa:
                 climaqa_rows = [climaqa_row(entry) for entry in members]
                 types = dict.fromkeys(climaqa_columns(kind), "string")
                 files[f"climaqa/{kind}/{split}.parquet"] = as_table(climaqa_rows, types, canary)

@@ -122,7 +122,7 @@ class DuplicateFinder:
 
 def _text(draft: Draft) -> str:
     # A cloze statement contains its answer, and may be masked later.
-    return draft.wording.question if draft.type.states else f"{draft.wording.question} {right_answer(draft)}"
+    return draft.wording.question if draft.type.is_statement else f"{draft.wording.question} {right_answer(draft)}"
 
 
 def _ordered_shingles(draft: Draft) -> list[int]:

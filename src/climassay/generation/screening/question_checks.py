@@ -146,7 +146,7 @@ def language_check(required: str = "en") -> Check:
     check_language(required)
 
     def examine(draft: Draft) -> str | None:
-        language = other_language(" ".join(draft.type.shown(draft.content)), required)
+        language = other_language(" ".join(draft.type.visible_texts(draft.content)), required)
         return None if language is None else f"It is written in {language}, not in {required}."
 
     return Check("other language", KINDS, "Is written in another language than the required one.", examine)
@@ -239,7 +239,7 @@ MIN_WORDS_BEFORE = 2
 
 
 def _first_match(pattern: re.Pattern[str], draft: Draft) -> str | None:
-    matches = (pattern.search(text) for text in draft.type.shown(draft.content))
+    matches = (pattern.search(text) for text in draft.type.visible_texts(draft.content))
     return next((" ".join(match[0].split()) for match in matches if match), None)
 
 

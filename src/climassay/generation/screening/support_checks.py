@@ -36,7 +36,7 @@ def _foreign_quantity(draft: Draft) -> str | None:
     if not texts:
         return None
     question, answer = draft.wording.question, right_answer(draft)
-    if draft.level == "base" or not draft.type.levels:
+    if draft.level == "base" or not draft.type.has_levels:
         absent = foreign_quantities(draft.type.claim(draft.content), texts)
         return f"The passages do not have {', '.join(absent)}." if absent else None
     units = [quantity.unit for text in (*texts, question) for quantity in quantities(text) if quantity.unit]
@@ -63,7 +63,7 @@ def _unsupported(draft: Draft) -> str | None:
     if len(claim_words) < MIN_CONTENT_WORDS or not context_words:
         return None
     share = len(claim_words & context_words) / len(claim_words)
-    if share >= (MIN_SUPPORT_OF_CHOICES if draft.type.options and not draft.type.states else MIN_SUPPORT):
+    if share >= (MIN_SUPPORT_OF_CHOICES if draft.type.has_options and not draft.type.is_statement else MIN_SUPPORT):
         return None
     missing = sorted(claim_words - context_words)[:4]
     return f"The passages have {share:.0%} of its words; for example, they lack {', '.join(missing)}."
