@@ -115,9 +115,12 @@ def prepare_dataset(
     licence: str | None = None,
     canary: bool | str = True,
 ) -> PreparedDataset:
-    """Return the dataset that :func:`publish_dataset` writes, with the same arguments and errors.
+    """Return the dataset that :func:`publish_dataset` writes, from the same arguments and a plan of the splits.
 
     If the folder has a dataset of this name, its GUID is reused.
+
+    Raises:
+        InputError: There is nothing to publish, the splits are impossible, or the canary is no GUID.
     """
     if not name.strip():
         raise InputError("A dataset needs a name.")
