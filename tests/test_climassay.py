@@ -239,7 +239,7 @@ def test_no_question_of_a_kind_that_is_not_there_is_asked(books):
 
 
 def test_a_dataset_needs_something_wanted(books):
-    with pytest.raises(InputError, match=r"say in \[counts\]"):
+    with pytest.raises(InputError, match=r"at least one question in \[counts\]"):
         climassay.generate("empty", "heat", workspace=books)
     with pytest.raises(InputError, match="at least one collection"):
         climassay.generate("empty", cloze=1, workspace=books)
@@ -250,7 +250,7 @@ def test_a_recipe_takes_the_name_that_is_given(books, monkeypatch):
     with ApiServer() as server:
         monkeypatch.setenv("OPENAI_API_KEY", "none")
         writer = WriterSpec("openai:test", base_url=server.url)
-        recipe = Recipe("other", ("heat",), writer, CountSpec(cloze=1), stop=StopSpec(asked=2))
+        recipe = Recipe("other", ("heat",), writer, CountSpec(cloze=1), stop=StopSpec(drafts=2))
         assert climassay.generate("mine", recipe=recipe, workspace=books).drafts == ()
         assert server.asked
     assert commands(books) == [("generate run", "done")]

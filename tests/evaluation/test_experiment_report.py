@@ -4,11 +4,11 @@ from dataclasses import replace
 
 import pytest
 
+from climassay.evaluation.calibration import calibrate_experiment, calibration_table
 from climassay.evaluation.contamination import contamination
+from climassay.evaluation.paper_scores import PUBLISHED_QUESTIONS, published_scores
 from climassay.evaluation.report import (
     answer_tables,
-    calibrate_experiment,
-    calibration_table,
     experiment_report,
     is_wrong,
     level_figures,
@@ -17,11 +17,9 @@ from climassay.evaluation.report import (
 )
 from climassay.evaluation.results import Cell
 from climassay.evaluation.scores import (
-    PUBLISHED_QUESTIONS,
     CellCounts,
     ExperimentScores,
     Score,
-    published_scores,
     score_experiment,
 )
 from climassay.evaluation.tables import experiment_tables, score_rows
@@ -241,7 +239,7 @@ def test_phrase_similarity_below_zero_has_an_axis_that_reaches_it(given):
     ]
     figures = setting_figures(score_experiment(replace(given, outcomes=tuple(below))), "primer")
     assert [dot.value for dot in figures[-1].dots] == pytest.approx([-0.4] * 3)
-    assert figures[-1].measure.low <= -0.4 < 0 <= figures[-1].measure.high
+    assert figures[-1].value_axis.low <= -0.4 < 0 <= figures[-1].value_axis.high
 
 
 def test_questions_are_counted_over_their_sources():

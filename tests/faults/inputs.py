@@ -29,9 +29,9 @@ freeform = 2
 cloze = 2
 base = 1
 [contexts]
-most = 0
+max_passages = 0
 [stop]
-asked = 8
+drafts = 8
 """
 
 
@@ -67,7 +67,7 @@ def write_inputs(given: Path, url: str) -> None:
         valid = number % 3 != 0
         wording = Wording(f"What does particle {number} do?", "It grows." if valid else "Bananas are sold.")
         decision = Decision("expert", "anna", valid, "" if valid else "wrong answer")
-        labelled.append(draft(number, wording=wording).decided(decision))
+        labelled.append(draft(number, wording=wording).with_decisions(decision))
     write_drafts(given / "labels.jsonl", labelled)
     write_drafts(given / "drafts.jsonl", [draft(number) for number in range(40, 52)])
     bare = [draft(n, "cloze", wording=Wording(f"The albedo of ice sheet {n} is high.")) for n in range(8)]

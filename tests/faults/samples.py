@@ -158,7 +158,7 @@ def drafts() -> bytes:
     from generated_drafts import draft
 
     expert = Decision("expert", "anna", True, "", "", 0.9)
-    made = [draft(1, "mcq"), draft(2).decided(expert), draft(3, "cloze").decided(expert)]
+    made = [draft(1, "mcq"), draft(2).with_decisions(expert), draft(3, "cloze").with_decisions(expert)]
     return written(lambda file: write_drafts(file, made))
 
 
@@ -247,12 +247,12 @@ def probe() -> bytes:
 def validator_head() -> bytes:
     import numpy as np
 
-    from climassay.generation.validation import Learned, TrainedValidator
+    from climassay.generation.validation import TrainedValidator, TrainingRecord
     from climassay.learning import Calibrator, LinearModel, Provenance
 
     source = Provenance("d", "b" * 64, items=20, trained_on=("q1",), settings={"kind": "features", "kinds": ["mcq"]})
     model = LinearModel("nominal", np.ones((4, 2)), np.zeros(2))
-    return written(TrainedValidator(model, Learned(source, Calibrator("platt"), None)).save)
+    return written(TrainedValidator(model, TrainingRecord(source, Calibrator("platt"), None)).save)
 
 
 def manifest() -> bytes:

@@ -158,9 +158,9 @@ mcq = 1
 cloze = 1
 base = 1
 [contexts]
-most = 0
+max_passages = 0
 [stop]
-asked = 2
+drafts = 2
 """
 
 

@@ -46,7 +46,7 @@ def poison(site):
     place.accounts.add("mallory", "annotator", EVIL)
     place.accounts.make_token("admin", EVIL)
     place.jobs.submit("check", EVIL, {"note": EVIL}, by="mallory")
-    passages = (source(1, EVIL, section=EVIL, document=EVIL, place=EVIL, url=LINK), source(2, EVIL, licence=EVIL))
+    passages = (source(1, EVIL, section=EVIL, document=EVIL, citation=EVIL, url=LINK), source(2, EVIL, licence=EVIL))
     # A cloze statement stays without markup at its words, which are buttons of their own: the question has it.
     drafts = [
         draft(name, wording=evil_wording(WORDINGS[name][1]), passages=passages) for name in ("q1", "q2", "q4", "q5")

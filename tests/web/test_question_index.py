@@ -11,7 +11,7 @@ from climassay.evaluation.tasks import Prediction
 from climassay.records import tables
 from climassay.records.queries import require_run, run_details
 from climassay.web.app_state import ResultCache
-from climassay.web.results.questions import QuestionFilter, QuestionIndex
+from climassay.web.results.question_index import QuestionFilter, QuestionIndex
 from climassay.web.results.stored_run import StoredRun
 from experiments import experiment, question
 from html_pages import Page
@@ -62,8 +62,7 @@ def test_the_questions_that_fit_are_those_found_by_looking_at_all(place, run):
         expected = by_hand(stored, wanted)
         assert index.count(wanted) == len(expected), wanted
         assert index.numbers(wanted, 1000) == expected, wanted
-        assert index.numbers(wanted, 3, skip=2) == expected[2:5]
-        assert index.numbers(wanted, 3, after=4) == [number for number in expected if number > 4][:3]
+        assert index.numbers(wanted, 3, offset=2) == expected[2:5]
     assert index.choices()["model"] == list(dict.fromkeys(one.cell.model for one in stored.experiment.outcomes))
 
 
@@ -114,7 +113,7 @@ def test_invalid_answers_and_most_wrong_ones_first(place):
     assert index.numbers(QuestionFilter(invalid=True), 1000) == invalid
     wrong = [sum(map(is_wrong, stored.outcomes[key])) for key in stored.questions]
     expected = sorted(range(len(wrong)), key=lambda number: (-wrong[number], number))
-    assert index.numbers(QuestionFilter(), 1000, by="wrong") == expected
+    assert index.numbers(QuestionFilter(), 1000, order="wrong") == expected
 
 
 def test_the_grid_is_sorted_by_any_column(place, client_of):
@@ -132,15 +131,15 @@ def test_the_grid_is_sorted_by_any_column(place, client_of):
 
         scored = [number for number in range(len(keys)) if score(number) is not None]
         for backwards in (False, True):
-            found = index.numbers(QuestionFilter(), 1000, by=column, backwards=backwards)
+            found = index.numbers(QuestionFilter(), 1000, order=column, reverse=backwards)
             assert sorted(found) == list(range(len(keys)))
             sign = -1 if backwards else 1
             expected = sorted(scored, key=lambda number: (sign * score(number), number))
             assert [number for number in found if number in expected] == expected
-    ids = [keys[number][1] for number in index.numbers(QuestionFilter(), 1000, by="question", backwards=True)]
+    ids = [keys[number][1] for number in index.numbers(QuestionFilter(), 1000, order="question", reverse=True)]
     assert ids == sorted(ids, reverse=True)
     reader = client_of("annotator")
-    address = f"/results/{run}/questions?kind=mcq&beside={second}&order=3"
+    address = f"/results/{run}/questions?kind=mcq&other={second}&order=3"
     page = Page(reader.get(address).text)
     [heading] = page.root.css("table.grid th[aria-sort]")
     assert heading.attributes["aria-sort"] == "ascending"
@@ -205,7 +204,7 @@ def test_pages_of_a_large_experiment_are_computed_once(place, client_of, monkeyp
     def refuse(*_):
         raise AssertionError("The whole run was read.")
 
-    for module in ("questions", "stored_run"):
+    for module in ("question_index", "stored_run"):
         monkeypatch.setattr(f"climassay.web.results.{module}.run_details", refuse)
     place.computed = ResultCache()
     place.forget("results:")

@@ -264,7 +264,7 @@ def test_runs_of_other_commands_have_pages_of_their_own(reader, place):
         ["1", "a", "A <b> text.", "+0.50"]
     ]
     with place.records.run("generate run", {"recipe": {"name": "silver"}}) as made:
-        row = {"stream": "mcq, base", "wanted": 4, "drafts": 9, "failed": 1, "accepted": 4, "ended": None}
+        row = {"stream": "mcq, base", "requested": 4, "drafts": 9, "failed": 1, "accepted": 4, "ended": None}
         made.save_results("streams", [row])
     page = page_of(reader, f"/results/{made.id}")
     assert page.rows_below("Drafts of this run") == [["mcq, base", "4", "9", "1", "4", "-"]]

@@ -112,7 +112,7 @@ def estimate_generation(recipe: "Recipe | Path | str", *, workspace: Place = Non
     Raises:
         InputError: The file cannot be read, or a collection is not there.
     """
-    from climassay.generation.pipeline import estimate_run, estimate_table
+    from climassay.generation.estimating import estimate_run, estimate_table
     from climassay.generation.recipe import load_recipe
 
     wanted = load_recipe(Path(recipe)) if isinstance(recipe, (str, Path)) else recipe
@@ -135,24 +135,27 @@ def _with_limits(recipe: "Recipe", session: Session) -> "Recipe":
 
 def _told(session: Session, recipe: "Recipe", stack: ExitStack) -> "PipelineProgress":
     """Shows a bar for each kind and level, what became of the drafts so far, and what they cost."""
-    wanted = recipe.wanted()
+    requested = recipe.requested()
     tasks = {
         stream: stack.enter_context(session.progress.task(stream.name, total=number))
-        for stream, number in wanted.items()
+        for stream, number in requested.items()
     }
 
     def show(counts: "PipelineCounts", usage: "Usage") -> None:
-        left = made = 0
+        n_missing = n_accepted = 0
         for stream, task in tasks.items():
-            one, total = counts[stream], wanted[stream]
-            made += one.accepted
-            left += max(0, total - one.accepted)
-            worst = ", ".join(f"{reason} {number}" for reason, number in one.rejected.most_common(2) if number)
-            words = f"{stream.name}: {one.asked} drafts" + (f", {one.failed} failed" if one.failed else "")
-            task.update(completed=min(total, one.accepted), description=f"{words}{'; out: ' + worst if worst else ''}")
-        if usage.cost is not None and made:
-            to_come = f"about ${usage.cost / made * left:.4f} to come"
-            session.progress.say(f"${usage.cost:.4f} so far in this run, {to_come}")
+            stream_counts, total = counts[stream], requested[stream]
+            n_accepted += stream_counts.accepted
+            n_missing += max(0, total - stream_counts.accepted)
+            frequent = stream_counts.rejected.most_common(2)
+            reasons = ", ".join(f"{reason} {number}" for reason, number in frequent if number)
+            description = f"{stream.name}: {stream_counts.drafts} drafts"
+            description += f", {stream_counts.failed} failed" if stream_counts.failed else ""
+            description += f"; rejected: {reasons}" if reasons else ""
+            task.update(completed=min(total, stream_counts.accepted), description=description)
+        if usage.cost is not None and n_accepted:
+            remaining = f"about ${usage.cost / n_accepted * n_missing:.4f} to come"
+            session.progress.say(f"${usage.cost:.4f} so far in this run, {remaining}")
 
     return show
 
@@ -167,7 +170,7 @@ def screen(
     entailment: str | None = None,
     consistency: str | None = None,
     orders: int = 4,
-    needed: float = 1.0,
+    min_agreement: float = 1.0,
     seed: int = 0,
     workspace: Place = None,
 ) -> "ScreenedDrafts":
@@ -182,7 +185,7 @@ def screen(
         entailment: Scorer for the check “not entailed”: prompted:MODEL, supports:MODEL or nli:MODEL.
         consistency: Model that answers the questions again from their passages (small models: multiple choice only).
         orders: Option orders per question, for --consistency.
-        needed: Minimum share of orders answered as marked, for --consistency.
+        min_agreement: Minimum share of orders answered as marked, for --consistency.
         seed: Seed of option orders other than rotations.
         workspace: Where answers of models are kept.
 
@@ -227,7 +230,7 @@ def screen(
                 "model": model.name,
                 "fingerprint": model.fingerprint,
                 "orders": orders,
-                "needed": needed,
+                "min_agreement": min_agreement,
                 "prompts": {prompt.name: {"sha256": prompt.sha256, "origin": prompt.origin}},
             }
             with (
@@ -235,7 +238,11 @@ def screen(
                 session.progress.task("Answering the questions") as task,
             ):
                 asked = answer_check(
-                    session.recorded(model, run), orders=orders, needed=needed, prompts=options.prompts, seed=seed
+                    session.recorded(model, run),
+                    orders=orders,
+                    min_agreement=min_agreement,
+                    prompts=options.prompts,
+                    seed=seed,
                 )
                 marked = asked.check(marked, on_progress=lambda count: task.advance(count))
     return ScreenedDrafts(name, tuple(marked), tuple(skipped))
@@ -480,7 +487,7 @@ def publish(
     check_free(output, prepared.name, force=force)
     if inspect is None and lm_eval is None and not data_only:
         # Where nobody names a framework, types that none has tasks for are published without.
-        inspect = lm_eval = any(TYPES[one].climaqa for one in prepared.kinds)
+        inspect = lm_eval = any(TYPES[one].in_climaqa for one in prepared.kinds)
     tasks = None
     remarks: list[str] = []
     more: dict[str, Any] = {}

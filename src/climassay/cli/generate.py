@@ -73,7 +73,7 @@ app.add_verb(
     writes={"output": (Option("--output", "-o", help="Write the drafts with their marks."), _write_drafts)},
     drafts=Annotated[str, typer.Argument()],
     orders=Option("--permutations", min=1),
-    needed=Option("--min-agreement", min=0.01, max=1),
+    min_agreement=Option("--min-agreement", min=0.01, max=1),
 )
 app.add_verb("checks", api.list_screening_checks)
 app.add_verb("list", api.list_datasets)

@@ -27,7 +27,7 @@ from climassay.cli.options import (
 )
 from climassay.errors import InputError, MissingExtraError
 from climassay.reporting import Table
-from climassay.reporting.html import stems
+from climassay.reporting.marking import stems
 from climassay.reporting.results import Shown
 from climassay.web.settings import ServerSettings
 from climassay.workspace import Workspace

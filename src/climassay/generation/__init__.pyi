@@ -6,7 +6,7 @@ from .draft import (
     Origin as Origin,
     Reason as Reason,
     SourcePassage as SourcePassage,
-    Step as Step,
+    DraftStep as DraftStep,
     Subject as Subject,
     Wording as Wording,
     read_drafts as read_drafts,
@@ -21,7 +21,8 @@ from .masking import (
     open_masker as open_masker,
 )
 from .passages import ContextFinder as ContextFinder, SeedSampler as SeedSampler
-from .pipeline import PipelineResult as PipelineResult, open_pipeline as open_pipeline, run_pipeline as run_pipeline
+from .opening import open_pipeline as open_pipeline
+from .pipeline import PipelineResult as PipelineResult, run_pipeline as run_pipeline
 from .publishing import (
     PublishedDataset as PublishedDataset,
     contains_canary as contains_canary,

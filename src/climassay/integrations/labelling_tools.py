@@ -50,7 +50,7 @@ def _shown(item: Item) -> dict[str, str]:
     wording = item.draft.wording
     options = [f"{option_letter(place)}) {text}" for place, text in enumerate(wording.options)]
     marked = options[wording.correct] if options and wording.correct is not None else wording.answer
-    sources = [(one.text, one.place or one.document) for one in item.draft.passages]
+    sources = [(one.text, one.citation or one.document) for one in item.draft.passages]
     return {
         "question": wording.question,
         "options": "\n".join(options),

@@ -158,7 +158,7 @@ def test_what_waits_and_what_does_not(records):
         rejected(draft(4), "near-duplicate", "deduplicate"),
         rejected(draft(5), "no reply", "write"),
         draft(6, error="cut off", wording=Wording("")),
-        draft(7).decided(Decision("expert", "zoe", True)),
+        draft(7).with_decisions(Decision("expert", "zoe", True)),
     ]
     store = opened(records, made)
     assert [item.draft.id for item in store.items(DATASET)] == ["q0000"]

@@ -110,7 +110,7 @@ def risk_coverage(
         )
         ranked.append((certainty, is_right))
     curve = selective_curve(
-        [certainty for certainty, _ in ranked], [is_right for _, is_right in ranked], items=len(transcripts)
+        [certainty for certainty, _ in ranked], [is_right for _, is_right in ranked], n_items=len(transcripts)
     )
     constant = constant_baseline([scale.collapse(truths[transcript.claim.id], classes) for transcript in transcripts])
     return RiskCoverage(

@@ -118,7 +118,7 @@ class AnnotationStore:
         settings = self._database.scalar(sa.select(queues.c.settings).where(queues.c.dataset == dataset))
         if settings is not None:
             return AnnotationSettings(**settings)
-        self._datasets.deciding(dataset)
+        self._datasets.recipe(dataset)
         return AnnotationSettings()
 
     def queues(self) -> list[QueueSummary]:

@@ -16,7 +16,7 @@ from typing import Any, get_args
 
 from climassay import __version__
 from climassay.errors import InputError, MissingExtraError
-from climassay.generation.draft import Draft, Step, read_drafts
+from climassay.generation.draft import Draft, DraftStep, read_drafts
 from climassay.generation.publishing.entries import (
     SHARES,
     SPLITS,
@@ -38,7 +38,7 @@ from climassay.generation.publishing.entries import (
     split_placements,
     waiting,
 )
-from climassay.io import MOST_BYTES, parse_json, read_text, read_whole, remove_files, write_file, write_files
+from climassay.io import MAX_TABLE_BYTES, parse_json, read_file, read_text, remove_files, write_file, write_files
 from climassay.questions import KINDS, TYPES, Kind, Question, QuestionSet, join_questions, read_questions
 from climassay.questions.formats import connection_errors
 from climassay.reporting import counted
@@ -214,7 +214,7 @@ def _removed(drafts: Sequence[Draft]) -> str:
         every.update({(one.step, one.reason or one.by) for one in draft.decisions if one.accepted is False})
         if (stands := draft.rejection) is not None:
             first[(stands.step, stands.reason or stands.by)] += 1
-    steps = get_args(Step)
+    steps = get_args(DraftStep)
     ranked = sorted(every, key=lambda one: (steps.index(one[0]), -every[one], one[1]))
     out = first.total()
     text = f"## What was removed\n\nOf {len(drafts)} drafts {out} were rejected or failed ({out / len(drafts):.0%}).\n"
@@ -429,7 +429,7 @@ def write_dataset(
             rows = [question_row(entry, canary) for entry in members]
             files[f"data/{kind}/{split}.parquet"] = as_table(rows, columns(kind, canary is not None), canary)
             files[f"jsonl/{kind}/{split}.jsonl"] = as_json_lines(rows).encode()
-            if TYPES[kind].climaqa:
+            if TYPES[kind].in_climaqa:
                 theirs = [climaqa_row(entry) for entry in members]
                 texts = dict.fromkeys(climaqa_columns(kind), "string")
                 files[f"climaqa/{kind}/{split}.parquet"] = as_table(theirs, texts, canary)
@@ -517,7 +517,7 @@ def read_dataset(folder: Path) -> list[Draft]:
         raise InputError(f"The dataset {folder} was published from questions and has no drafts: read its tables.")
     file = folder / DRAFTS
     try:
-        result = hashlib.sha256(read_whole(file, MOST_BYTES)).hexdigest()
+        result = hashlib.sha256(read_file(file, MAX_TABLE_BYTES)).hexdigest()
     except OSError as error:
         raise InputError(f"The drafts {file} cannot be read: {error.strerror}.") from None
     if result != digest:

@@ -21,6 +21,7 @@ import platform
 import re
 import sys
 import time
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -412,6 +413,12 @@ def _load(name: str, device: str | None, dtype: str | None, adapter: str | None)
     dtype = dtype or default_dtype(device)
     if dtype not in DTYPES:
         raise ModelError(f"There is no dtype {dtype!r}: use one of {', '.join(DTYPES)}.")
+    if device == "cpu" and dtype == "bfloat16" and _decided_dtype(cache_folder(), _dtype_seconds) != dtype:
+        warnings.warn(
+            "This processor has no fast bfloat16, so that the model may run many times slower than in float32: leave "
+            "out --dtype, or name float32.",
+            stacklevel=3,
+        )
     try:
         tokenizer = transformers.AutoTokenizer.from_pretrained(
             str(folder), trust_remote_code=False, local_files_only=True

@@ -13,18 +13,18 @@ from fastapi import APIRouter, Depends, Query, Request
 from starlette.responses import Response
 
 from climassay.errors import InputError
-from climassay.evaluation.comparing import (
+from climassay.evaluation.results import COMMANDS
+from climassay.evaluation.run_comparison import (
     RunComparison,
     compare_runs,
     comparison_figure,
     comparison_table,
     comparison_test_table,
 )
-from climassay.evaluation.results import COMMANDS
 from climassay.factcheck import Transcript, factcheck_page, load_scale, stored_truths
 from climassay.factcheck.results.page import OUTCOME
 from climassay.factcheck.scales import Scale
-from climassay.generation.dataset_results import SHOWN, dataset_report, dataset_stats
+from climassay.generation.dataset_results import MAX_REPORTED_DRAFTS, dataset_report, dataset_stats
 from climassay.generation.dataset_store import DatasetStore, StoredDraft
 from climassay.metrics.registry import METRICS
 from climassay.records.queries import (
@@ -55,10 +55,10 @@ from climassay.web.app_state import App, AppState
 from climassay.web.failures import Missing
 from climassay.web.library.cache import library_of
 from climassay.web.library.evidence import CitationLinks, check_values
-from climassay.web.pages import PageNumber, Search, as_file, cut, page, part_of, within
-from climassay.web.results.question_index import count_rows
+from climassay.web.pages import PageNumber, Search, as_file, clamp_page, cut_page, page, part_of
 from climassay.web.results.stored_run import (
     StoredRun,
+    count_rows,
     experiment_page,
     flat_values,
     found_run,
@@ -358,9 +358,9 @@ def send_dataset_report(app: App, _user: Reader, name: str) -> Response:
     return as_file(_dataset_report(app, name).to_html(), f"{name}.html")
 
 
-def _dataset_report(app: AppState, name: str, most: int = SHOWN) -> Report:
+def _dataset_report(app: AppState, name: str, most: int = MAX_REPORTED_DRAFTS) -> Report:
     drafts = placed_drafts(app, name)
-    return dataset_report(dataset_stats(name, drafts), drafts, most=most)
+    return dataset_report(dataset_stats(name, drafts), drafts, limit=most)
 
 
 def placed_drafts(app: AppState, dataset: str) -> list[StoredDraft]:
@@ -368,7 +368,7 @@ def placed_drafts(app: AppState, dataset: str) -> list[StoredDraft]:
     store = dataset_store(app)
     if dataset not in store:
         raise Missing(f"There is no dataset {dataset[:60]!r}.")
-    return list(store.placed(dataset))
+    return list(store.stored_drafts(dataset))
 
 
 def dataset_store(app: AppState) -> DatasetStore:
@@ -396,8 +396,8 @@ def show_runs(
         return list_run_page(app.database, **filters, order=chosen, descending=descending, most=PAGE, skip=skip)
 
     result = listed(number)
-    if number > within(number, result.total, PAGE):
-        number = within(number, result.total, PAGE)
+    if number > clamp_page(number, result.total, PAGE):
+        number = clamp_page(number, result.total, PAGE)
         result = listed(number)
     sorting = {"order": "" if chosen == "started" else chosen, "direction": "" if direction == "down" else direction}
     return page(
@@ -546,7 +546,7 @@ def show_claims(
         request,
         "results/claims.html.j2",
         run=stored.details.summary,
-        part=cut(fitting, number, PAGE, f"/results/{run}/claims", filters),
+        part=cut_page(fitting, number, PAGE, f"/results/{run}/claims", filters),
         verdicts=list(dict.fromkeys(line["verdict"] for line in lines)),
         with_published=any(line["published"] for line in lines),
         **filters,
