@@ -8,7 +8,7 @@ import torch
 from climassay.errors import ModelError
 from climassay.models import load_model
 from climassay.models.contract import Completion, GenerationRequest, Message, Sampling, StreamingGenerator
-from climassay.models.local.generation import Admitted, TokenSampler, SharedRows, draw_tokens
+from climassay.models.local.generation import Admitted, SharedRows, TokenSampler, draw_tokens
 from climassay.models.local.model import LocalModel
 from climassay.models.local.network import Network
 from debate_workspaces import make_model

@@ -10,7 +10,8 @@ import torch
 from climassay.errors import InputError, ModelError
 from climassay.models import Activations, Message, OptionRequest
 from climassay.models.local.model import LocalModel, TokenisedOptions, read_options
-from climassay.models.local.network import Network, Reader
+from climassay.models.local.network import Network
+from climassay.models.local.reader import Reader
 from tiny_models import ARCHITECTURES, save_tiny, save_tokenizer, smollm2, tiny
 
 pytestmark = pytest.mark.model

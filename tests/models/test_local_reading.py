@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 
 from climassay.models.local.generation import PlainRows, SharedRows, rows_for
 from climassay.models.local.model import OptionReadings, TokenisedOptions, read_options
-from climassay.models.local.network import Network, Reader, cache_columns
+from climassay.models.local.network import Network
 from climassay.models.local.prefix_tree import ForwardStep, PrefixTree, common_length
+from climassay.models.local.reader import Reader, cache_columns
 from tiny_models import ARCHITECTURES, tiny, tiny_recurrent
 
 pytestmark = pytest.mark.model

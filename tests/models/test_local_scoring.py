@@ -18,9 +18,10 @@ from climassay.errors import ModelError
 from climassay.models.contract import GenerationRequest, Message, OptionRequest, Sampling
 from climassay.models.local import network as networks
 from climassay.models.local import network as packing
-from climassay.models.local.loading import PromptFormat, load_local
+from climassay.models.local.loading import load_local
 from climassay.models.local.model import LocalModel, tokenise_options
 from climassay.models.local.network import PackedLinear, pack_linear_layers
+from climassay.models.local.prompt_format import PromptFormat
 from tiny_models import save_tiny, save_tokenizer, smollm2
 
 CONTEXT = "Aerosol particles scatter and absorb sunlight and serve as condensation nuclei for cloud droplets. " * 3

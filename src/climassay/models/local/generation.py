@@ -28,9 +28,10 @@ from climassay.models.contract import (
     Usage,
 )
 from climassay.models.json_answers import repair_backslashes
-from climassay.models.local.loading import PromptFormat
-from climassay.models.local.network import Network, Reader, cache_columns, same_distributions
+from climassay.models.local.network import Network
 from climassay.models.local.prefix_tree import PrefixTree, RowCache, SharedRun, common_length
+from climassay.models.local.prompt_format import PromptFormat
+from climassay.models.local.reader import Reader, cache_columns, same_distributions
 from climassay.models.local.schema_grammar import Constraint, Grammars
 
 DEFAULT_MAX_TOKENS = 256

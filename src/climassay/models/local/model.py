@@ -28,10 +28,13 @@ from climassay.models.contract import (
     Usage,
     Work,
 )
+from climassay.models.local.cpu_settings import choose_threads
 from climassay.models.local.generation import Generation
-from climassay.models.local.loading import DescribedModel, ModelInfo, PromptFormat, choose_threads, load_local
-from climassay.models.local.network import Network, Reader
+from climassay.models.local.loading import load_local
+from climassay.models.local.network import Network
 from climassay.models.local.prefix_tree import common_length
+from climassay.models.local.prompt_format import DescribedModel, ModelInfo, PromptFormat
+from climassay.models.local.reader import Reader
 
 RequestResult = TypeVar("RequestResult", OptionScores, Activations)
 

@@ -1,7 +1,4 @@
-"""Causal language model of transformers: single forward passes, and readings of many sequences with shared prefixes.
-
-A forward pass supports the masks of packed branches. All work on existing text uses :meth:`Reader.read`, which computes
-shared prefixes once: scoring options, reading hidden states, and computing the prompts of a generation.
+"""Forward passes of a causal language model of transformers, with masks for packed branches.
 
 torch computes bfloat16 products on a CPU by oneDNN, which reorders the weights into blocks for each product: for the
 few rows of a decoding step this takes longer than the product. Weights are therefore reordered once, when a model is
@@ -19,152 +16,18 @@ from torch import Tensor, nn
 from transformers import AttentionInterface
 
 from climassay.errors import ModelError
-from climassay.models.contract import Work
-from climassay.models.local.prefix_tree import ForwardStep, PathCache, PrefixTree, RowCache, Segment, shared_attention
+from climassay.models.local.prefix_tree import ForwardStep, RowCache, Segment, shared_attention
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
     from transformers.cache_utils import Cache
-
-
-def backbone_layers(model: "PreTrainedModel") -> tuple[nn.Module, nn.ModuleList | None]:
-    """Return the backbone of a language model and its list of layers, or None if there is no unique list."""
-    backbone: nn.Module = model.get_decoder() if hasattr(model, "get_decoder") else model.base_model
-    count = int(model.config.get_text_config().num_hidden_layers)
-    stacks = [child for child in backbone.children() if isinstance(child, nn.ModuleList) and len(child) == count]
-    return backbone, stacks[0] if len(stacks) == 1 else None
-
-
-class HiddenStates:
-    """Reads hidden states of some layers and tokens during a forward pass.
-
-    The option ``output_hidden_states`` of transformers stores the states of all layers and tokens until the pass is
-    done; hooks on the requested layers store the requested tokens only. Layers are numbered as in transformers: state 0
-    is the input of the first layer, state k the input of layer k + 1, and the last one the output after the final norm.
-    """
-
-    def __init__(self, model: "PreTrainedModel") -> None:
-        self._backbone, self._layers = backbone_layers(model)
-        self._count = int(model.config.get_text_config().num_hidden_layers)
-        self._model = model
-        self._matches_transformers: bool | None = None
-
-    @property
-    def matches_transformers(self) -> bool:
-        """True if the hooks return the same states as transformers; tested on first use."""
-        if self._matches_transformers is None:
-            self._matches_transformers = self._layers is not None and self._compare_all_layers()
-        return self._matches_transformers
-
-    @contextmanager
-    def capture(self, layers: Sequence[int], positions: Tensor) -> Iterator[dict[int, Tensor]]:
-        """Capture states of the forward passes in the ``with`` block.
-
-        Args:
-            layers: Numbers of states, from 0; negative numbers count from the end.
-            positions: Token indices in the first row of the batch, [positions].
-
-        Yields:
-            Dictionary that the pass fills: states float32 [positions, width] for each of ``layers``.
-        """
-        results: dict[int, Tensor] = {}
-
-        def store(names: Sequence[int], states: Tensor) -> None:
-            # float() copies 16-bit states; indexing has copied float32 ones: the pass's own memory can go.
-            chosen = states[0, positions.to(states.device)].float().to(positions.device)
-            results.update(dict.fromkeys(names, chosen))
-
-        layers_by_state: dict[int, list[int]] = {}
-        for layer in layers:
-            layers_by_state.setdefault(layer % (self._count + 1), []).append(layer)
-        handles = [self._hook(state, names, store) for state, names in layers_by_state.items()]
-        try:
-            yield results
-        finally:
-            for handle in handles:
-                handle.remove()
-
-    def _hook(self, state: int, names: Sequence[int], store: Any) -> Any:
-        if state == self._count:
-            return self._backbone.register_forward_hook(lambda _module, _given, output: store(names, output[0]))
-        assert self._layers is not None
-        return self._layers[state].register_forward_pre_hook(
-            lambda _module, given, named: store(names, given[0] if given else named["hidden_states"]), with_kwargs=True
-        )
-
-    @torch.inference_mode()
-    def _compare_all_layers(self) -> bool:
-        """Return whether hooks and transformers return equal states of all layers in one forward pass."""
-        device = self._model.device
-        tokens = torch.arange(1, 7, device=device)[None]
-        positions = torch.arange(6, device=device)
-        all_layers = range(self._count + 1)
-        try:
-            with self.capture(all_layers, positions) as result:
-                output = self._model(input_ids=tokens, output_hidden_states=True, use_cache=False, return_dict=True)
-            expected = [states[0].float().to(device) for states in output.hidden_states]
-            return len(expected) == len(all_layers) and all(
-                torch.equal(result[layer], states) for layer, states in zip(all_layers, expected, strict=True)
-            )
-        except (TypeError, ValueError, RuntimeError, AttributeError, IndexError, KeyError):
-            return False
-
 
 _MEMORY_SHARE = 0.25
 _CACHE_ON_CPU = 2**29
 _SHARED_ATTENTION = "climassay_shared"
 _CACHE_NAMES = ("past_key_values", "cache_params")
 _MASKED_KINDS = frozenset({"full_attention", "sliding_attention"})
-
 AttentionInterface.register(_SHARED_ATTENTION, shared_attention)
-
-
-@dataclass(frozen=True, slots=True)
-class Attention:
-    """Earlier tokens that the layers of a model attend to."""
-
-    kinds: tuple[str, ...] | None
-    """Layer types of a model that takes a mask per type; None for a model that takes one mask."""
-    window: int | None
-    """Number of tokens that sliding layers attend to, including the token itself; None without sliding layers."""
-
-    @classmethod
-    def of(cls, config: Any) -> "Attention | None":
-        """Read a transformers configuration; return None if a layer is not an attention that masks describe.
-
-        As in transformers' ``generate``, a configuration with ``layer_types`` needs a mask per layer type.
-        """
-        text = config.get_text_config()
-        window = getattr(text, "sliding_window", None)
-        kinds = getattr(text, "layer_types", None)
-        if kinds is not None:
-            has_sliding = "sliding_attention" in kinds
-            is_supported = set(kinds) <= _MASKED_KINDS and not (has_sliding and window is None)
-            return cls(tuple(sorted(set(kinds))), window if has_sliding else None) if is_supported else None
-        if window is None and getattr(text, "attention_chunk_size", None) is not None:
-            return None
-        return cls(None, window)
-
-    def masks(self, visible: Tensor, distance: Tensor, dtype: torch.dtype) -> Tensor | dict[str, Tensor]:
-        """Return additive masks in the form that the model takes.
-
-        Args:
-            visible: True if a query may attend to a key, bool [rows, queries, keys].
-            distance: Position of the query minus position of the key, same shape.
-            dtype: Number format of the model.
-
-        Returns:
-            One mask [rows, 1, queries, keys], or one for each layer type.
-        """
-
-        def additive(seen: Tensor) -> Tensor:
-            mask = torch.zeros(seen.shape, dtype=dtype, device=seen.device)
-            return mask.masked_fill_(~seen, torch.finfo(dtype).min)[:, None]
-
-        near = visible if self.window is None else visible & (distance < self.window)
-        if self.kinds is None:
-            return additive(near)
-        return {kind: additive(near if kind == "sliding_attention" else visible) for kind in self.kinds}
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,7 +85,7 @@ class Network:
         Args:
             step: Segments to compute, packed into one row.
             cache: Path cache truncated to ``step.n_cached`` tokens.
-            token_positions: Indices of packed tokens whose logits are computed.
+            logit_positions: Indices of packed tokens whose logits are computed.
             states: Hidden states to read.
         """
         tokens = [token for segment in step.segments for token in segment.tokens]
@@ -282,7 +145,7 @@ class Network:
         finally:
             config._attn_implementation = implementation
 
-    def _require_attention(self) -> Attention:
+    def _require_attention(self) -> "Attention":
         if self.attention is None:
             raise AssertionError("a model whose attention is unknown supports only plain computation")
         return self.attention
@@ -360,6 +223,137 @@ def _same_branch(segments: Sequence[Segment]) -> Tensor:
     return is_ancestor[owner][:, owner]
 
 
+@dataclass(frozen=True, slots=True)
+class Attention:
+    """Earlier tokens that the layers of a model attend to."""
+
+    kinds: tuple[str, ...] | None
+    """Layer types of a model that takes a mask per type; None for a model that takes one mask."""
+    window: int | None
+    """Number of tokens that sliding layers attend to, including the token itself; None without sliding layers."""
+
+    @classmethod
+    def of(cls, config: Any) -> "Attention | None":
+        """Read a transformers configuration; return None if a layer is not an attention that masks describe.
+
+        As in transformers' ``generate``, a configuration with ``layer_types`` needs a mask per layer type.
+        """
+        text = config.get_text_config()
+        window = getattr(text, "sliding_window", None)
+        kinds = getattr(text, "layer_types", None)
+        if kinds is not None:
+            has_sliding = "sliding_attention" in kinds
+            is_supported = set(kinds) <= _MASKED_KINDS and not (has_sliding and window is None)
+            return cls(tuple(sorted(set(kinds))), window if has_sliding else None) if is_supported else None
+        if window is None and getattr(text, "attention_chunk_size", None) is not None:
+            return None
+        return cls(None, window)
+
+    def masks(self, visible: Tensor, distance: Tensor, dtype: torch.dtype) -> Tensor | dict[str, Tensor]:
+        """Return additive masks in the form that the model takes.
+
+        Args:
+            visible: True if a query may attend to a key, bool [rows, queries, keys].
+            distance: Position of the query minus position of the key, same shape.
+            dtype: Number format of the model.
+
+        Returns:
+            One mask [rows, 1, queries, keys], or one for each layer type.
+        """
+
+        def additive(seen: Tensor) -> Tensor:
+            mask = torch.zeros(seen.shape, dtype=dtype, device=seen.device)
+            return mask.masked_fill_(~seen, torch.finfo(dtype).min)[:, None]
+
+        near = visible if self.window is None else visible & (distance < self.window)
+        if self.kinds is None:
+            return additive(near)
+        return {kind: additive(near if kind == "sliding_attention" else visible) for kind in self.kinds}
+
+
+class HiddenStates:
+    """Reads hidden states of some layers and tokens during a forward pass.
+
+    The option ``output_hidden_states`` of transformers stores the states of all layers and tokens until the pass is
+    done; hooks on the requested layers store the requested tokens only. Layers are numbered as in transformers: state 0
+    is the input of the first layer, state k the input of layer k + 1, and the last one the output after the final norm.
+    """
+
+    def __init__(self, model: "PreTrainedModel") -> None:
+        self._backbone, self._layers = backbone_layers(model)
+        self._count = int(model.config.get_text_config().num_hidden_layers)
+        self._model = model
+        self._matches_transformers: bool | None = None
+
+    @property
+    def matches_transformers(self) -> bool:
+        """True if the hooks return the same states as transformers; tested on first use."""
+        if self._matches_transformers is None:
+            self._matches_transformers = self._layers is not None and self._compare_all_layers()
+        return self._matches_transformers
+
+    @contextmanager
+    def capture(self, layers: Sequence[int], positions: Tensor) -> Iterator[dict[int, Tensor]]:
+        """Capture states of the forward passes in the ``with`` block.
+
+        Args:
+            layers: Numbers of states, from 0; negative numbers count from the end.
+            positions: Token indices in the first row of the batch, [positions].
+
+        Yields:
+            Dictionary that the pass fills: states float32 [positions, width] for each of ``layers``.
+        """
+        results: dict[int, Tensor] = {}
+
+        def store(names: Sequence[int], states: Tensor) -> None:
+            # float() copies 16-bit states; indexing has copied float32 ones: the pass's own memory can go.
+            chosen = states[0, positions.to(states.device)].float().to(positions.device)
+            results.update(dict.fromkeys(names, chosen))
+
+        layers_by_state: dict[int, list[int]] = {}
+        for layer in layers:
+            layers_by_state.setdefault(layer % (self._count + 1), []).append(layer)
+        handles = [self._hook(state, names, store) for state, names in layers_by_state.items()]
+        try:
+            yield results
+        finally:
+            for handle in handles:
+                handle.remove()
+
+    def _hook(self, state: int, names: Sequence[int], store: Any) -> Any:
+        if state == self._count:
+            return self._backbone.register_forward_hook(lambda _module, _given, output: store(names, output[0]))
+        assert self._layers is not None
+        return self._layers[state].register_forward_pre_hook(
+            lambda _module, given, named: store(names, given[0] if given else named["hidden_states"]), with_kwargs=True
+        )
+
+    @torch.inference_mode()
+    def _compare_all_layers(self) -> bool:
+        """Return whether hooks and transformers return equal states of all layers in one forward pass."""
+        device = self._model.device
+        tokens = torch.arange(1, 7, device=device)[None]
+        positions = torch.arange(6, device=device)
+        all_layers = range(self._count + 1)
+        try:
+            with self.capture(all_layers, positions) as result:
+                output = self._model(input_ids=tokens, output_hidden_states=True, use_cache=False, return_dict=True)
+            expected = [states[0].float().to(device) for states in output.hidden_states]
+            return len(expected) == len(all_layers) and all(
+                torch.equal(result[layer], states) for layer, states in zip(all_layers, expected, strict=True)
+            )
+        except (TypeError, ValueError, RuntimeError, AttributeError, IndexError, KeyError):
+            return False
+
+
+def backbone_layers(model: "PreTrainedModel") -> tuple[nn.Module, nn.ModuleList | None]:
+    """Return the backbone of a language model and its list of layers, or None if there is no unique list."""
+    backbone: nn.Module = model.get_decoder() if hasattr(model, "get_decoder") else model.base_model
+    count = int(model.config.get_text_config().num_hidden_layers)
+    stacks = [child for child in backbone.children() if isinstance(child, nn.ModuleList) and len(child) == count]
+    return backbone, stacks[0] if len(stacks) == 1 else None
+
+
 _ROWS = 32
 """Number of rows for which oneDNN chooses its block format; products of other sizes use the same format."""
 
@@ -423,190 +417,3 @@ def _is_exact(linear: nn.Linear) -> bool:
 def _operators() -> Any:
     """Return oneDNN's operators, which torch's compiler uses too."""
     return torch.ops.mkldnn
-
-
-_MAX_RUN = 4096
-_PACK_ON_CPU = 384
-_PACK_ON_GPU = 4096
-"""Number of tokens packed into one step, a compromise between load and wasted attention between branches."""
-
-
-@dataclass(frozen=True, slots=True)
-class TokenPosition:
-    """Position in a sequence, and the row of a reading with its result."""
-
-    sequence: int
-    position: int
-    row: int
-
-
-@dataclass(frozen=True, slots=True)
-class StepReading:
-    """Results of one step."""
-
-    positions: tuple[TokenPosition, ...]
-    """Positions of the logits; several share a row if their sequences are equal up to them."""
-    logits: Tensor
-    """float32 [rows, vocabulary]: logits of the next token."""
-    state_positions: tuple[TokenPosition, ...]
-    """Positions of the hidden states, with rows of ``states``."""
-    states: Tensor | None
-    """float32 [rows, layers, width]; None if no states were requested."""
-    step: ForwardStep | None
-    """ForwardStep that was computed; None without shared prefixes."""
-
-
-class Reader:
-    """Computes token sequences on a network.
-
-    A model whose layers are all full or sliding attention is computed with shared prefixes, after a test that this
-    equals plain computation; other models compute one sequence at a time.
-    """
-
-    def __init__(self, network: Network, *, pack: int | None = None) -> None:
-        self.network = network
-        self.pack = pack or (_PACK_ON_CPU if network.device.type == "cpu" else _PACK_ON_GPU)
-        self.work = Work(0, 0)
-        """Forward passes and tokens computed so far."""
-        self.cache = PathCache(network.layers)
-        """Keys and values of the path and of the last step."""
-        self._shares: bool | None = None
-
-    @property
-    def shares(self) -> bool:
-        """True if prefixes are shared; tested on first use."""
-        if self._shares is None:
-            self._shares = self.network.attention is not None and _shared_equals_plain(self.network)
-        return self._shares
-
-    def release(self) -> None:
-        """Free the memory of the cache."""
-        self.cache = PathCache(self.network.layers)
-
-    def read(
-        self,
-        sequences: Sequence[Sequence[int]],
-        logit_positions: Sequence[Sequence[int]],
-        *,
-        states: Sequence[Sequence[int]] | None = None,
-        layers: Sequence[int] = (-1,),
-        token_budget: int | None = None,
-    ) -> Iterator[StepReading]:
-        """Compute sequences and yield the results at the requested positions.
-
-        Args:
-            sequences: Token ids; no sequence is empty.
-            logit_positions: Positions of the logits to compute, for each sequence, from 0; at least one each.
-            states: Positions of the hidden states to read, for each sequence; None for none.
-            layers: Layer numbers of the hidden states, as in transformers.
-            token_budget: Maximum number of tokens per forward pass; by default chosen by device. A model that cannot
-                share prefixes computes each sequence at once.
-
-        Yields:
-            A reading per step, before the next step is computed; every requested position is in exactly one reading.
-        """
-        if not sequences:
-            return
-        if not self.shares:
-            yield from self._read_plainly(sequences, logit_positions, states, layers)
-            return
-        first_position = min(min(positions) for positions in (*logit_positions, *(states or ())) if positions)
-        tree = PrefixTree(sequences, cached=self.cache.tokens[:first_position])
-        logits_by_sequence = [frozenset(positions) for positions in logit_positions]
-        states_by_sequence = None if states is None else [frozenset(positions) for positions in states]
-        pack, max_run = token_budget or self.pack, min(token_budget or _MAX_RUN, _MAX_RUN)
-        for step in tree.steps(pack=pack, max_run=max_run):
-            indices, token_positions = _positions_in_step(step, logits_by_sequence)
-            state_indices, state_token_positions = (
-                ([], []) if states_by_sequence is None else _positions_in_step(step, states_by_sequence)
-            )
-            self.cache.truncate(step.n_cached)
-            state_request = StateRequest(state_indices, layers) if state_token_positions else None
-            output = self.network.step(step, self.cache, indices, state_request)
-            self._count(step.size)
-            if len(step.segments) == 1:
-                self.cache.tokens += step.segments[0].tokens
-            if token_positions or state_token_positions:
-                yield StepReading(
-                    tuple(token_positions), output.logits, tuple(state_token_positions), output.states, step
-                )
-
-    def _read_plainly(
-        self,
-        sequences: Sequence[Sequence[int]],
-        logit_positions: Sequence[Sequence[int]],
-        states: Sequence[Sequence[int]] | None,
-        layers: Sequence[int],
-    ) -> Iterator[StepReading]:
-        for index, (tokens, positions) in enumerate(zip(sequences, logit_positions, strict=True)):
-            state_positions = () if states is None else states[index]
-            output = self.network.compute_plainly(
-                tokens, positions, StateRequest(state_positions, layers) if state_positions else None
-            )
-            self._count(len(tokens))
-            token_positions, state_token_positions = (
-                tuple(TokenPosition(index, position, row) for row, position in enumerate(requested))
-                for requested in (positions, state_positions)
-            )
-            yield StepReading(token_positions, output.logits, state_token_positions, output.states, None)
-
-    def _count(self, tokens: int) -> None:
-        self.work = Work(self.work.passes + 1, self.work.tokens + tokens)
-
-
-def cache_columns(step: ForwardStep, segment: Segment) -> list[int]:
-    """Return the columns of the path cache that hold a segment and its ancestors after a step, in order."""
-    starts = [step.n_cached]
-    for earlier in step.segments:
-        starts.append(starts[-1] + len(earlier.tokens))
-    runs: list[range] = []
-    index: int | None = step.segments.index(segment)
-    while index is not None:
-        runs.append(range(starts[index], starts[index + 1]))
-        index = step.segments[index].parent
-    return [*range(step.n_cached), *(column for run in reversed(runs) for column in run)]
-
-
-def _positions_in_step(
-    step: ForwardStep, positions_by_sequence: Sequence[frozenset[int]]
-) -> tuple[list[int], list[TokenPosition]]:
-    """Return the packed indices to read in a step, each once, and the positions that they answer."""
-    indices: list[int] = []
-    token_positions: list[TokenPosition] = []
-    offset = 0
-    for segment in step.segments:
-        rows: dict[int, int] = {}
-        for sequence in segment.sequences:
-            for position in positions_by_sequence[sequence]:
-                if segment.start <= position < segment.end:
-                    if position not in rows:
-                        rows[position] = len(indices)
-                        indices.append(offset + position - segment.start)
-                    token_positions.append(TokenPosition(sequence, position, rows[position]))
-        offset += len(segment.tokens)
-    return indices, token_positions
-
-
-def _shared_equals_plain(network: Network) -> bool:
-    """Return whether computation with shared prefixes equals plain computation on a few short sequences."""
-    ids = [(7919 * number + 13) % network.vocabulary for number in range(24)]
-    sequences = [ids[:12], [*ids[:12], *ids[20:24]], [*ids[:8], *ids[14:20]], [*ids[:8], *ids[14:17], *ids[2:5]]]
-    reader = Reader(network, pack=8)
-    reader._shares = True
-    try:
-        shared_logits = torch.empty(len(sequences), network.vocabulary)
-        for reading in reader.read(sequences, [[len(tokens) - 1] for tokens in sequences]):
-            for token_position in reading.positions:
-                shared_logits[token_position.sequence] = reading.logits[token_position.row].cpu()
-        plain_logits = torch.cat(
-            [network.compute_plainly(tokens, [len(tokens) - 1]).logits.cpu() for tokens in sequences]
-        )
-    except (TypeError, ValueError, RuntimeError, AttributeError, IndexError, KeyError):
-        return False
-    return same_distributions(shared_logits, plain_logits, network.dtype)
-
-
-def same_distributions(first: Tensor, second: Tensor, dtype: torch.dtype) -> bool:
-    """Return whether logits [rows, vocabulary] of two computations differ only by rounding."""
-    difference = (first.softmax(-1) - second.softmax(-1)).abs().max()
-    return bool(difference < (1e-4 if dtype == torch.float32 else 0.1))

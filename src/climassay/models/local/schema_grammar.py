@@ -209,9 +209,7 @@ class _Builder:
         return Piece(f'("{{" {self._members(pairs, needed)} "}}")', size)
 
     def _members(self, pairs: Sequence[Piece], required: Sequence[bool]) -> str:
-        """Chain the members from the last to the first, with rules for what may follow with and without a
-        predecessor.
-        """
+        """Chain the members from last to first, with rules for what may follow with and without a predecessor."""
         after_some, after_none = '""', '""'
         for pair, is_required in zip(reversed(pairs), reversed(required), strict=True):
             follows = self._rule("rest", after_some)
