@@ -162,7 +162,7 @@ class TestManyFiles:
         def refuse(*_: object) -> int:
             raise PermissionError(13, "Permission denied")
 
-        monkeypatch.setattr("climassay.io.os.open", refuse)
+        monkeypatch.setattr("climassay.io.reading.os.open", refuse)
         assert read(path).skipped[0].reason == "a.txt cannot be read (permission denied)."
 
     def test_folders_are_walked_in_order(self, tmp_path: Path) -> None:

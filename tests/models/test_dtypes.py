@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 
 import pytest
@@ -114,3 +115,12 @@ def test_models_are_loaded_and_tuned_in_the_format_decided_for(wanted, tmp_path:
     assert TuningBase(name, device="cpu").fingerprint == loaded.fingerprint
     other = {"float32": "bfloat16", "bfloat16": "float32"}[wanted]
     assert load_local(name, device="cpu", dtype=other).fingerprint != loaded.fingerprint
+
+
+@pytest.mark.parametrize("fastest", ["float32", "bfloat16"])
+def test_bfloat16_on_a_processor_without_it_warns(tmp_path, monkeypatch, fastest):
+    monkeypatch.setattr(dtypes, "_dtype_seconds", lambda: (1.0, 7.0 if fastest == "float32" else 0.5))
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        assert load_local(str(save_tiny(tmp_path / "model")), device="cpu", dtype="bfloat16").dtype == "bfloat16"
+    assert any("no fast bfloat16" in str(warning.message) for warning in caught) == (fastest == "float32")

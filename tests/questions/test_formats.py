@@ -315,7 +315,7 @@ def test_statements_are_read_with_the_words_that_files_have_for_true_and_false(s
     assert {one.options for one in statements.questions} == {("True", "False")}
     assert statements.questions[1].answer == "False"
     with pytest.raises(InputError, match="neither true nor false"):
-        TYPES["true_false"].read("It rains.", "NOT ENOUGH INFO", ())
+        TYPES["true_false"].parse("It rains.", "NOT ENOUGH INFO", ())
 
 
 @pytest.mark.parametrize(
@@ -330,7 +330,7 @@ def test_statements_are_read_with_the_words_that_files_have_for_true_and_false(s
     ],
 )  # fmt: skip
 def test_what_a_model_writes_is_read_as_one_of_the_two_or_as_neither(text, choice):
-    assert TYPES["true_false"].choice(text, 2) == choice
+    assert TYPES["true_false"].parse_choice(text, 2) == choice
 
 
 def read_rows(tmp_path, *rows):

@@ -208,7 +208,7 @@ def test_a_question_that_waits_can_be_watched_stopped_and_is_not_asked_twice(cli
 
 
 def test_questions_and_checks_of_one_person_have_one_limit(client_of, place, held, monkeypatch):
-    monkeypatch.setattr("climassay.web.checks.store.MOST_WAITING_OF_ACCOUNT", 2)
+    monkeypatch.setattr("climassay.web.checks.store.MAX_WAITING_PER_USER", 2)
     client, other = client_of("annotator"), client_of("adjudicator")
     send(client, "How bright is the Sun?")
     assert post(client, "/check", {"claim": "The Sun is bright."}).status_code == 303

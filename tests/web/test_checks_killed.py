@@ -104,10 +104,10 @@ def test_a_page_shows_only_what_the_present_attempt_has_told(server):
 
 
 def test_a_check_that_was_stored_but_not_queued_is_queued_at_the_next_start(server):
-    from climassay.web.checks.store import chosen
+    from climassay.web.checks.store import choose_debate
 
     place = server("forgotten")
     furnish(place, scripted())
-    check = checks_of(place).begin(make_claim(SUN), chosen(place, "").settings, setup="two sides")
+    check = checks_of(place).begin(make_claim(SUN), choose_debate(place, "").settings, setup="two sides")
     with application_over(place):
         assert ended(place, check).about.label == "incorrect"

@@ -487,7 +487,7 @@ def publish(
     check_free(output, prepared.name, force=force)
     if inspect is None and lm_eval is None and not data_only:
         # Where nobody names a framework, types that none has tasks for are published without.
-        inspect = lm_eval = any(TYPES[one].climaqa for one in prepared.kinds)
+        inspect = lm_eval = any(TYPES[one].in_climaqa for one in prepared.kinds)
     tasks = None
     remarks: list[str] = []
     more: dict[str, Any] = {}

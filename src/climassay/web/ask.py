@@ -24,7 +24,7 @@ from climassay.reporting import counted
 from climassay.web.access import Annotator, Reader, may_stop
 from climassay.web.accounts import User
 from climassay.web.app_state import App, AppState
-from climassay.web.checks.store import ASK, chosen, job_title, plain, refuse_crowds
+from climassay.web.checks.store import ASK, choose_debate, job_title, require_capacity, strip_controls
 from climassay.web.failures import Failure, Missing
 from climassay.web.jobs import Interrupted, Job, JobReport, Stopped, interrupting
 from climassay.web.library.cache import found_passage, library_of
@@ -87,7 +87,7 @@ def _submit(app: AppState, user: User, payload: dict[str, Any]) -> str:
     for job in app.jobs.unended((ASK,)):
         if job.by == user.name and payload.items() <= job.payload.items():
             return job.id
-    refuse_crowds(app, user)
+    require_capacity(app, user)
     title = job_title("Question", payload["question"])
     return app.jobs.submit(ASK, title, payload | {"asker": user.name}, user.name)
 
@@ -98,7 +98,7 @@ def _cleaned(app: AppState, asked: QuestionForm) -> dict[str, Any]:
     Raises:
         InputError: The question is empty or too long, or there is no such collection, or none at all.
     """
-    question = " ".join(plain(asked.question).split())
+    question = " ".join(strip_controls(asked.question).split())
     if not question:
         raise InputError("The question is empty.")
     if len(question) > LONGEST_QUESTION:
@@ -119,7 +119,7 @@ def _cleaned(app: AppState, asked: QuestionForm) -> dict[str, Any]:
 def answer_it(app: AppState, payload: dict[str, Any], report: JobReport) -> dict[str, Any]:
     """Answer a question that is queued, by the model of checks; what the records have is not asked again."""
     report.progress(0, 0, "loading the model")
-    settings = chosen(app, "").settings
+    settings = choose_debate(app, "").settings
     # Loaded as a debate loads it, so that both share it; nobody debates here.
     model = app.debate(replace(settings, advocates=())).models[settings.model]
     report.progress(0, 0, "searching the library")

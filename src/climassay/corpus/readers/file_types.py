@@ -8,7 +8,7 @@ from typing import Any
 
 from climassay.corpus.documents import Document, PageCallback, ReadOptions, ReadResult, Skipped
 from climassay.errors import DocumentError
-from climassay.io import in_megabytes, read_whole, reason, unpacked
+from climassay.io import decompress, format_size, read_file, reason
 from climassay.registry import Registry
 
 Read = Callable[..., ReadResult | Document]
@@ -89,8 +89,8 @@ def open_file(path: Path, max_bytes: int, source: str | None = None) -> tuple[st
     try:
         size = path.stat().st_size
         if size > max_bytes:
-            raise DocumentError(f"{source} is larger than the limit of {in_megabytes(max_bytes)}.")
-        data = read_whole(path, max_bytes)
+            raise DocumentError(f"{source} is larger than the limit of {format_size(max_bytes)}.")
+        data = read_file(path, max_bytes)
     except OSError as error:
         raise DocumentError(f"{source} cannot be read ({reason(error)}).") from None
     if not data:
@@ -106,10 +106,10 @@ def open_file(path: Path, max_bytes: int, source: str | None = None) -> tuple[st
         )
     if data.startswith(_GZIP) and not READERS[kind].packed:
         try:
-            data = unpacked(data, max_bytes)
+            data = decompress(data, max_bytes)
         except OSError as error:
             if error.errno == errno.EFBIG:
-                raise DocumentError(f"{source} unpacks to more than the limit of {in_megabytes(max_bytes)}.") from None
+                raise DocumentError(f"{source} unpacks to more than the limit of {format_size(max_bytes)}.") from None
             raise DocumentError(f"{source} is a damaged or truncated gzip file.") from None
         if not data:
             raise DocumentError(f"{source} is empty.")

@@ -108,7 +108,7 @@ def risk_coverage(
             truths[transcript.claim.id], classes
         )
         ranked.append((sure, right))
-    curve = selective_curve([sure for sure, _ in ranked], [right for _, right in ranked], items=len(transcripts))
+    curve = selective_curve([sure for sure, _ in ranked], [right for _, right in ranked], n_items=len(transcripts))
     constant = constant_baseline([scale.collapse(truths[one.claim.id], classes) for one in transcripts])
     return RiskCoverage(
         "probability" if by_probability else "confidence",

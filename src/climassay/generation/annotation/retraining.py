@@ -124,7 +124,7 @@ def retrain(
 
     records.database.write(reorder)
     report(1, 1, "Done")
-    provenance = validator.learned.provenance
+    provenance = validator.record.provenance
     n_invalid = provenance.settings["invalid"]
     return Retraining(file, method, provenance.items, n_invalid, provenance.measured, judged, trained)
 

@@ -227,7 +227,7 @@ def read_items(connection: sa.Connection, dataset: str, draft_ids: Sequence[str]
         draft, row = drafts_by_id[draft_id], rows[draft_id]
         term: str | None = None
         terms: tuple[str, ...] = ()
-        if draft.type.gap:
+        if draft.type.has_gap:
             term, statement = draft.wording.answer, draft.wording.question
             terms = tuple(word.term for word in candidates(statement))
             if not term:  # no masker has chosen one

@@ -38,7 +38,7 @@ from climassay.generation.publishing.entries import (
     split_placements,
     waiting,
 )
-from climassay.io import MOST_BYTES, parse_json, read_text, read_whole, remove_files, write_file, write_files
+from climassay.io import MAX_TABLE_BYTES, parse_json, read_file, read_text, remove_files, write_file, write_files
 from climassay.questions import KINDS, TYPES, Kind, Question, QuestionSet, join_questions, read_questions
 from climassay.questions.formats import connection_errors
 from climassay.reporting import counted
@@ -429,7 +429,7 @@ def write_dataset(
             rows = [question_row(entry, canary) for entry in members]
             files[f"data/{kind}/{split}.parquet"] = as_table(rows, columns(kind, canary is not None), canary)
             files[f"jsonl/{kind}/{split}.jsonl"] = as_json_lines(rows).encode()
-            if TYPES[kind].climaqa:
+            if TYPES[kind].in_climaqa:
                 theirs = [climaqa_row(entry) for entry in members]
                 texts = dict.fromkeys(climaqa_columns(kind), "string")
                 files[f"climaqa/{kind}/{split}.parquet"] = as_table(theirs, texts, canary)
@@ -517,7 +517,7 @@ def read_dataset(folder: Path) -> list[Draft]:
         raise InputError(f"The dataset {folder} was published from questions and has no drafts: read its tables.")
     file = folder / DRAFTS
     try:
-        result = hashlib.sha256(read_whole(file, MOST_BYTES)).hexdigest()
+        result = hashlib.sha256(read_file(file, MAX_TABLE_BYTES)).hexdigest()
     except OSError as error:
         raise InputError(f"The drafts {file} cannot be read: {error.strerror}.") from None
     if result != digest:

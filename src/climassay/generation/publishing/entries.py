@@ -91,12 +91,12 @@ def entries_of(source: Sequence[Draft] | QuestionSet, kinds: Sequence[Kind] = KI
             )
         wording = draft.wording
         marked = wording.correct is not None and 0 <= wording.correct < len(wording.options)
-        if wording.options and not draft.type.options:
+        if wording.options and not draft.type.has_options:
             raise InputError(
                 f"The draft {draft.id} is there to be rated, or to get a rubric: export it with climassay "
                 "annotate export."
             )
-        if draft.type.options and draft.usable and not marked:
+        if draft.type.has_options and draft.usable and not marked:
             raise InputError(f"The draft {draft.id} marks none of its {len(wording.options)} options as correct.")
     return [
         Entry(draft.as_question(), draft)
@@ -111,7 +111,7 @@ def waiting(source: Sequence[Draft] | QuestionSet) -> int:
 
 
 def _waits(draft: Draft) -> bool:
-    return draft.type.gap and not draft.wording.answer
+    return draft.type.has_gap and not draft.wording.answer
 
 
 def content_sha256(entries: Sequence[Entry]) -> str:
@@ -130,7 +130,7 @@ def normalised(text: str) -> str:
 
 def columns(kind: Kind, canary: bool) -> dict[str, str]:
     """Columns of the tables of a kind, each ``string`` or ``strings``; the same in every split, empty ones included."""
-    options = {"options": "strings", "correct": "string"} if TYPES[kind].options else {}
+    options = {"options": "strings", "correct": "string"} if TYPES[kind].has_options else {}
     types = dict.fromkeys(_TEXT, "string") | options | dict.fromkeys(("answer", *_SOURCE), "string")
     return types | ({"canary": "string"} if canary else {})
 
@@ -139,7 +139,7 @@ def question_row(entry: Entry, canary: str | None) -> dict[str, Any]:
     """A question in climassay's format, with where it comes from; ``correct`` is the letter of the correct option."""
     question = entry.question
     row: dict[str, Any] = {name: getattr(question, name) for name in _TEXT}
-    if question.type.options:
+    if question.type.has_options:
         assert question.correct is not None
         row |= {"options": list(question.options), "correct": option_letter(question.correct)}
     row |= {"answer": question.answer, "passage": question.context, "document": question.document}

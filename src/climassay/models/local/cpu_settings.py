@@ -57,6 +57,11 @@ def fastest_cpu_dtype(measure: Measure | None = None) -> str:
         if value not in CPU_DTYPES:
             raise InputError(f"{DTYPE_VARIABLE} is {value!r}: set it to {' or '.join(CPU_DTYPES)}.")
         return value
+    return measured_cpu_dtype(measure)
+
+
+def measured_cpu_dtype(measure: Measure | None = None) -> str:
+    """Return the faster format by measurement, ignoring ``$CLIMASSAY_DTYPE``; see :func:`fastest_cpu_dtype`."""
     return _stored_or_measured_dtype(cache_folder(), measure or _dtype_seconds)
 
 

@@ -4,6 +4,7 @@ import gc
 import re
 import sys
 import time
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from climassay.errors import MissingExtraError, ModelError
 from climassay.models.bundled import BUNDLED, bundled_path, check_adapter, model_fingerprint, refuse_kernels
-from climassay.models.local.cpu_settings import fastest_cpu_dtype
+from climassay.models.local.cpu_settings import fastest_cpu_dtype, measured_cpu_dtype
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
@@ -83,6 +84,12 @@ def _load(name: str, device: str | None, dtype: str | None, adapter: str | None)
     dtype = dtype or default_dtype(device)
     if dtype not in DTYPES:
         raise ModelError(f"There is no dtype {dtype!r}: use one of {', '.join(DTYPES)}.")
+    if device == "cpu" and dtype == "bfloat16" and measured_cpu_dtype() != dtype:
+        warnings.warn(
+            "This processor has no fast bfloat16, so the model may run many times slower than in float32: omit --dtype "
+            "or use float32.",
+            stacklevel=3,
+        )
     try:
         tokenizer = transformers.AutoTokenizer.from_pretrained(
             str(folder), trust_remote_code=False, local_files_only=True

@@ -99,8 +99,8 @@ def named_option(text: str, options: Sequence[str], prefix: str = "") -> int | N
     """
     labels = tuple(_bare(option).casefold() for option in options)
     for kind in TYPES.values():
-        if kind.options and labels == tuple(map(str.casefold, kind.labels(options))):
-            return kind.choice(text, len(options))
+        if kind.has_options and labels == tuple(map(str.casefold, kind.labels(options))):
+            return kind.parse_choice(text, len(options))
     exact = [index for index, label in enumerate(labels) if _bare(text).casefold() == label]
     if len(exact) == 1:
         return exact[0]

@@ -54,9 +54,9 @@ from climassay.web.annotate.views import (
 )
 from climassay.web.api.base import DatasetName
 from climassay.web.app_state import App, AppState
-from climassay.web.checks.pages import names_for
+from climassay.web.checks.pages import display_names
 from climassay.web.failures import Missing, Refused, missing
-from climassay.web.pages import PageNumber, Search, back_to, page, part_of, within
+from climassay.web.pages import PageNumber, Search, back_to, clamp_page, page, part_of
 
 router = APIRouter(prefix="/annotate", include_in_schema=False)
 MOST_HISTORY = 50
@@ -147,7 +147,7 @@ class DatasetRequest:
     @property
     def called(self) -> Callable[[str], str]:
         """Gives the names that people are shown by, as on the pages of checks."""
-        return names_for(self.app, self.user)
+        return display_names(self.app, self.user)
 
     def item(self, draft: str) -> Item:
         """An item; missing where there is none."""
@@ -310,7 +310,7 @@ def conflicts(asked: ByAdjudicator, done: str = "", number: PageNumber = 1) -> R
     """Items whose labels do not agree, a part of them on each page; who gave them is said once they are decided."""
     store, dataset = asked.store, asked.dataset
     total = store.progress(dataset).conflicts
-    number = within(number, total, MOST_FOUND)
+    number = clamp_page(number, total, MOST_FOUND)
     items = store.conflicts(dataset, MOST_FOUND, offset=(number - 1) * MOST_FOUND)
     results = [(item, asked.address("conflicts", item.draft.id), _votes(item, (), asked)) for item in items]
     part = part_of(results, number, total, MOST_FOUND, asked.address("conflicts"), {})

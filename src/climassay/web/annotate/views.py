@@ -34,7 +34,7 @@ from climassay.questions import Criterion, Level, option_letter
 from climassay.questions.types.longform import (
     BETTER,
     CRITERION,
-    MOST_CRITERIA,
+    MAX_CRITERIA,
     choices,
     read_rubric,
     read_written,
@@ -108,7 +108,7 @@ class LabelForm(BaseModel):
         rows = self.rows()
         what, _, number = self.act.partition("-")
         place = to = int(number) if number.isdecimal() else len(rows)
-        if what == "add" and len(rows) < MOST_CRITERIA:
+        if what == "add" and len(rows) < MAX_CRITERIA:
             rows.append(CriterionRow())
         elif what == "take":
             to = len(rows) - 1
@@ -197,13 +197,13 @@ def _wording(form: LabelForm, draft: Draft) -> Wording:
         given = json.dumps([row._asdict() for row in form.rows()], ensure_ascii=False)
         return Wording(draft.wording.question, given, draft.wording.options)
     if form.verdict == "valid":
-        if not draft.type.gap:
+        if not draft.type.has_gap:
             return draft.wording
         if not form.term:
             raise InputError("Choose the word that is left out, or edit the statement.")
         return Wording(draft.wording.question, form.term)
     question = _plain(form.question)
-    if not draft.type.options:
+    if not draft.type.has_options:
         return Wording(question, _plain(form.answer) or form.term)
     options = tuple(map(_plain, form.option))
     if not form.correct.isdecimal() or int(form.correct) >= len(options):
@@ -327,9 +327,11 @@ def item_view(
             correct = int(form.correct) if form.correct.isdecimal() else edited.correct
             edited = Wording(form.question, form.answer, tuple(form.option), correct)
     verdict = form.verdict if form else "invalid" if own is not None and not own.accepted else ""
-    cloze = draft.type.gap
+    cloze = draft.type.has_gap
     # What the passages have to say for the draft to be right; the C of °C and the like are everywhere.
-    support = [word for word in _WORD.findall(draft.type.support(draft.content)) if len(word) > 1 or word.isdigit()]
+    support = [
+        word for word in _WORD.findall(draft.type.supporting_text(draft.content)) if len(word) > 1 or word.isdigit()
+    ]
     return {
         "id": draft.id,
         "type": draft.type,
@@ -394,7 +396,7 @@ def _rubric(item: Item, own: Label | None, form: LabelForm | None) -> dict[str, 
         "rows": rows or [CriterionRow()],
         "focus": focus,
         "given": own is None and form is None and bool(stored),
-        "full": len(rows) >= MOST_CRITERIA,
+        "full": len(rows) >= MAX_CRITERIA,
     }
 
 
@@ -443,7 +445,7 @@ def label_view(label: Label, item: Item, by: str = "") -> dict[str, Any]:
         "rubric": rubric,
         "place": item.labels.index(label) if label in item.labels else 0,
         "draft": item.draft,
-        "term": (after or before).answer if item.draft.type.gap and label.accepted else "",
+        "term": (after or before).answer if item.draft.type.has_gap and label.accepted else "",
         "ratings": ratings,
         "changes": () if after is None or ratings or is_rubric(before) else changes(before, after),
     }

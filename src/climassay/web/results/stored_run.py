@@ -9,8 +9,8 @@ from typing import Any
 import sqlalchemy as sa
 
 from climassay.errors import ClimassayError, InputError, RecordsError
-from climassay.evaluation.comparing import metrics_in
 from climassay.evaluation.results import COMMANDS, Experiment, Outcome, experiment_of
+from climassay.evaluation.run_comparison import metrics_in
 from climassay.evaluation.scores import ExperimentScores, score_experiment
 from climassay.factcheck import Transcript, from_data
 from climassay.grounding.answer import cut_note, removed_note, unchecked_note
