@@ -96,8 +96,8 @@ def ratings_of(items: Iterable[Item]) -> tuple[list[RatedAnswer], list[Preferred
         question, audience = draft.wording.question, draft.main.citation
         if BETTER in options:
             first, second = (passage.text for passage in draft.passages)
-            for values in label_ratings:
-                preferred.append(Preferred(question, audience, first, second, cast(Better, values[BETTER])))
+            choices_made = [cast(Better, values[BETTER]) for values in label_ratings]
+            preferred += [Preferred(question, audience, first, second, choice) for choice in choices_made]
             continue
         criteria = [option for option in options if option.startswith(CRITERION)]
         ratings = {
