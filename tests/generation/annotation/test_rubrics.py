@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from climassay.generation.annotation.labels import Item, Label, check_label
 from climassay.generation.annotation.long_answers import (
-    SAME_CRITERION,
+    MIN_CRITERION_COSINE,
     matched_criteria,
     rubric_agreement,
     rubric_drafts,
@@ -55,12 +55,12 @@ def test_no_criterion_is_matched_twice_and_none_that_is_unlike(rows, columns, se
     similarity = np.random.default_rng(seed).uniform(-1, 1, (rows, columns))
     pairs = matched_criteria(similarity)
     assert len({a for a, _ in pairs}) == len({b for _, b in pairs}) == len(pairs)
-    assert all(similarity[pair] >= SAME_CRITERION for pair in pairs)
+    assert all(similarity[pair] >= MIN_CRITERION_COSINE for pair in pairs)
     free = [
         similarity[a, b] for a in range(rows) for b in range(columns)
         if a not in dict(pairs) and b not in dict(pairs).values()
     ]  # fmt: skip
-    assert all(one < SAME_CRITERION for one in free)
+    assert all(one < MIN_CRITERION_COSINE for one in free)
 
 
 def test_agreement_by_hand():
