@@ -166,7 +166,7 @@ def blind_answers(experiment: Experiment, *, seed: int = 0) -> list[BlindAnswer]
     }
     results = []
     for outcome in experiment.outcomes:
-        if TYPES[outcome.cell.task].judged and outcome.answer:
+        if TYPES[outcome.cell.task].is_judged and outcome.answer:
             question = questions[outcome.cell.benchmark, outcome.question]
             key = "\n".join((experiment.run, repr(outcome.cell), outcome.question))
             results.append(BlindAnswer(hashlib.sha256(key.encode()).hexdigest()[:12], question, outcome.answer))

@@ -380,14 +380,16 @@ def metric_estimates(columns: Sequence[tuple[Metric, Sequence[float]]], seed: in
 
 def _constants(benchmark: str, questions: Sequence[Question]) -> Iterator[ConstantScore]:
     for task, kind in TYPES.items():
-        if not (kind.options or kind.gap):
+        if not (kind.has_options or kind.has_gap):
             continue
-        metric = "accuracy" if kind.options else "exact_match"
+        metric = "accuracy" if kind.has_options else "exact_match"
         task_questions = [question for question in questions if question.kind == task]
         present = [level for level in LEVELS if any(question.level == level for question in task_questions)]
         for level in [*present, OVERALL] if task_questions else []:
             answers = [
-                question.type.expected(question) for question in task_questions if level in (OVERALL, question.level)
+                question.type.expected_answer(question)
+                for question in task_questions
+                if level in (OVERALL, question.level)
             ]
             best = constant_baseline(answers)
             yield ConstantScore(benchmark, metric, level, str(best.label), best.accuracy, task)
@@ -403,7 +405,7 @@ def _counts(cell: Cell, outcomes: Sequence[Outcome]) -> CellCounts:
         cell,
         len(outcomes),
         failed=sum(outcome.error is not None for outcome in outcomes),
-        unparsed=sum(o.chosen is None and o.error is None for o in outcomes) if TYPES[cell.task].options else 0,
+        unparsed=sum(o.chosen is None and o.error is None for o in outcomes) if TYPES[cell.task].has_options else 0,
         violations=sum(bool(outcome.violations) for outcome in outcomes),
         kinds=tuple(violations.most_common()),
         unscored=tuple((name, count) for name, count in unscored.items() if count),

@@ -206,7 +206,7 @@ def experiment_tables(scores: ExperimentScores, published: Sequence[PublishedSco
                 (),
             )
             columns = numbers.columns(lambda _: True)
-            columns = [column for column in columns if TYPES[task].levels or column.level == OVERALL]
+            columns = [column for column in columns if TYPES[task].has_levels or column.level == OVERALL]
             note = "In brackets: 95% intervals."
             named[task] = _score_table(f"{TYPES[task].title}, {benchmark}", columns, numbers, note, plain=True)
         positions = [((c.model, c.setting), row) for c, row in scores.positions.items() if c.benchmark == benchmark]
@@ -389,7 +389,7 @@ def _counts(benchmark: str, counts: Iterable[CellCounts]) -> Table:
             count.cell.task,
             str(count.n),
             str(count.failed),
-            str(count.unparsed) if TYPES[count.cell.task].options else "-",
+            str(count.unparsed) if TYPES[count.cell.task].has_options else "-",
             _shown_readings(count.readings),
             str(count.violations),
             "; ".join(f"{kind}: {number}" for kind, number in count.kinds) or "-",

@@ -193,7 +193,7 @@ class Draft:
         if self.error is not None:
             raise InputError(f"The draft {self.id} was never written: {self.error}")
         text = self.wording.question
-        if self.type.gap:
+        if self.type.has_gap:
             text = gapped(text, self.wording.answer, allow_parts=True)
         return Question(
             id=self.id,
@@ -291,7 +291,7 @@ def question_draft(question: Question, document: str = "") -> Draft:
     """
     context, title = question.context or "", question.document or document
     passage = SourcePassage(f"{question.id}-context", context, title, title, question.section or "")
-    text = question.question.replace(GAP, question.answer) if question.type.gap else question.question
+    text = question.question.replace(GAP, question.answer) if question.type.has_gap else question.question
     return Draft(
         id=question.id,
         kind=question.kind,
