@@ -265,7 +265,7 @@ def list_users(workspace: WorkspaceOption = None, output: FilesOption = None, as
     rows = [
         (
             user.name,
-            user.shown,
+            user.display_name,
             user.role,
             "let in" if user.active else "shut out",
             "yes" if user.has_password else "no",
