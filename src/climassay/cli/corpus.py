@@ -185,7 +185,7 @@ def _file_or_stdin(_: object, tokens: Sequence[Token]) -> str | Path:
 check_text = api_command(
     api.check_text,
     model_options=LoadingOptions,
-    text=Annotated[str, Parameter(name="FILE|-", converter=_file_or_stdin, allow_leading_hyphen=True)],
+    text=Annotated[str | Path, Parameter(name="FILE|-", converter=_file_or_stdin, allow_leading_hyphen=True)],
     collections=Annotated[list[str], _SEARCHED],
     judge=Annotated[str | None, Parameter()],
     passages=Parameter(alias="-k", validator=POSITIVE),

@@ -176,9 +176,7 @@ class ProbeOptions:
 
     layers: Annotated[
         tuple[tuple[int, ...], ...],
-        Parameter(
-            name="--layer", converter=_parse_layer_sets, n_tokens=1, allow_leading_hyphen=True
-        ),
+        Parameter(name="--layer", converter=_parse_layer_sets, n_tokens=1, allow_leading_hyphen=True),
     ] = ()
     """Layer whose hidden states are read (-1: last), several side by side as 16,-1; repeat to have the best chosen by
     cross-validation."""
