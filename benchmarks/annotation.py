@@ -24,7 +24,7 @@ import numpy as np
 import sqlalchemy as sa
 
 from climassay.generation import Draft, Origin, SourcePassage, Wording
-from climassay.generation.annotation import AnnotationSettings, AnnotationStore, ImportedLabel
+from climassay.generation.annotation import AnnotationSettings, AnnotationStore, Label
 from climassay.generation.dataset_store import DatasetStore, StoredDraft
 from climassay.records import Records
 from climassay.reporting import Table
@@ -132,7 +132,7 @@ def measure(records: Records, drafts: int, labels: int, annotators: int) -> list
 def half_label(store: AnnotationStore, dataset: str, who: str, count: int) -> None:
     """Label many items as one annotator, in the way of the command that imports labels."""
     items = [f"q{number:06d}" for number in range(count)]
-    store.import_labels(dataset, [ImportedLabel(draft, who, True, key=f"{who}-{draft}") for draft in items])
+    store.import_labels(dataset, [Label(draft, who, True, key=f"{who}-{draft}") for draft in items])
 
 
 def main() -> int:

@@ -34,8 +34,10 @@ from numpy.typing import NDArray
 from climassay.corpus import open_or_create, read, split_passages
 from climassay.factcheck.configuration import AdvocateSettings
 from climassay.factcheck.debate.advocate import Advocate
-from climassay.factcheck.debate.rounds import Evidence, Grader, find_evidence, read_claim
-from climassay.factcheck.debate.scheduler import Ask, AskPassages, AskText, Steps, search_all
+from climassay.factcheck.debate.batcher import search_all
+from climassay.factcheck.debate.evidence import Grader, RetrievedEvidence, find_evidence
+from climassay.factcheck.debate.reading import read_claim
+from climassay.factcheck.debate.steps import Ask, AskPassages, AskText, Steps
 from climassay.factcheck.transcript import Subclaim
 from climassay.grounding import CollectionGroup, open_collections
 from climassay.models.contract import Completion
@@ -112,7 +114,7 @@ class Searches:
 
     def shown(
         self, claim: str, subclaims: Sequence[Subclaim], passages: int, grades: Mapping[str, int] | None, graded: bool
-    ) -> Evidence:
+    ) -> RetrievedEvidence:
         """What is shown; grades are by id of the passage, in the order of the prompt."""
         settings = AdvocateSettings("AR6", collections=(COLLECTION,), passages=passages, excerpt_words=0)
         grader = Grader("by hand", load_prompt("factcheck_grade")) if graded else None
@@ -131,11 +133,13 @@ class Searches:
                 listed = [{**one, "statements": []} for one in listed]
             return Completion(json.dumps({"grades": listed}), "stop")
 
-        evidence: Evidence = run_steps(find_evidence([Advocate(settings, "by hand")], subclaims, claim, grader), answer)
+        evidence: RetrievedEvidence = run_steps(
+            find_evidence([Advocate(settings, "by hand")], subclaims, claim, grader), answer
+        )
         return evidence
 
 
-def ids(evidence: Evidence) -> tuple[str, ...]:
+def ids(evidence: RetrievedEvidence) -> tuple[str, ...]:
     return tuple(dict.fromkeys(found.passage.id for some in evidence.passages[0] for found in some))
 
 

@@ -75,7 +75,7 @@ def fill(records: Records, many: int) -> None:
             at = begun + 6000.0 * number
             rows.append({
                 "id": name, "claim_id": made.id, "claim": made.text, "source": "A columnist" if number % 5 else "",
-                "date": "", "by": None, "asked_at": at, "ended_at": at + 60, "state": "done", "set_up": "two",
+                "date": "", "by": None, "asked_at": at, "ended_at": at + 60, "state": "done", "setup": "two",
                 "settings": written, "job": None, "run": run, "outcome": "verdict", "label": label, "error": None,
                 "transcript": data, "model": settings.model, "advocates": 2,
                 "topic": ("1.6", "2.1", "5.2")[number % 9 // 3] if label == "incorrect" else None,
@@ -118,7 +118,7 @@ def main() -> None:
             similar = []
             for claim in ("Sea ice changed 5 times as much in 1950.", "Cattle changed a lot in 1999."):
                 before = time.perf_counter()
-                find_past(records, claim, encoder, most=5)
+                find_past(records, claim, encoder, limit=5)
                 similar.append(round(1000 * (time.perf_counter() - before)))
         with ServerProcess(Place(workspace.root, None, {})) as server:
             connection = http.client.HTTPConnection(urlsplit(server.url).netloc, timeout=600)

@@ -41,7 +41,7 @@ cloze = 0
 [screening]
 consistency = ""
 [stop]
-asked = 12
+drafts = 12
 """
 EXPERIMENT = """
 name = "small"

@@ -65,7 +65,7 @@ def serve(folder: Path, files: int) -> None:
     """A server as ``climassay serve`` sets it up, with a job that tells something when it is wanted to."""
     resource.setrlimit(resource.RLIMIT_NOFILE, (files, files))
     sockets, port = _listen("127.0.0.1", 0)
-    settings = ServerSettings(port=port, public="check")
+    settings = ServerSettings(port=port, public="read")
     place = AppState(Workspace.open(folder), settings)
 
     def tick(_place: AppState, _payload: object, report: JobReport) -> None:

@@ -1,7 +1,7 @@
 """Pages of a run of 300,000 answers, and a comparison of two runs of 20,000: the first look and the next ones.
 
-What the pages show was computed when the experiment ended, as `climassay evaluate run` does; what that takes is told
-apart. A comparison is computed at its first look, kept with the records, and looked at once more by a second server.
+The index of the questions and the report are computed when the run is first opened, a comparison likewise; all of them
+are stored with the records, and a second server reads them from there.
 Servers are asked when they have begun and are at rest.
 
 Beside each page of questions stands the time of the same list made as before, by going through the whole run in memory
@@ -17,13 +17,11 @@ import statistics
 import sys
 import tempfile
 import time
-from dataclasses import replace
 from pathlib import Path
 from urllib.parse import urlsplit
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 
-from climassay.evaluation.question_index import prepare_pages
 from climassay.evaluation.report import is_wrong
 from climassay.records import Records
 from climassay.records.queries import run_details
@@ -35,8 +33,6 @@ from experiments import experiment, question
 from labelling_crowd import Place, ServerProcess
 from stored_runs import store_experiment
 
-PREPARED: list[dict[str, float]] = []
-"""Seconds that preparing the pages of each run took, and CPU seconds."""
 CELLS = {("small", "default"): 0.4, ("small", "rag"): 0.5, ("large", "default"): 0.7, ("large", "rag"): 0.8}
 
 
@@ -46,12 +42,7 @@ def stored(records: Records, answers: int, seed: int = 0) -> str:
         question("mcq", number, ("base", "reasoning", "hypothetical")[number % 3]) for number in range(answers // 4)
     ]
     given = experiment(CELLS, questions=asked, seed=seed)
-    run = store_experiment(records, given)
-    before, cpu = time.perf_counter(), time.process_time()
-    prepare_pages(records.database, replace(given, run=run))
-    used = {"s": time.perf_counter() - before, "cpu_s": time.process_time() - cpu}
-    PREPARED.append({name: round(value, 1) for name, value in used.items()})
-    return run
+    return store_experiment(records, given)
 
 
 def settle(server: ServerProcess) -> None:
@@ -129,14 +120,13 @@ def main() -> None:
     result = {
         "answers": given.answers,
         "compared": given.compared,
-        "prepared_s": PREPARED,
         "in_memory": before,
         "pages": found,
     }
     if given.json:
         print(json.dumps(result, indent=2))
         return
-    sys.stdout.write(f"{given.answers} answers; whole run in memory: {before}; preparing: {PREPARED} s\n")
+    sys.stdout.write(f"{given.answers} answers; whole run in memory: {before}\n")
     for kind, figures in found.items():
         sys.stdout.write(f"  {kind:28}" + "".join(f"{key} {value:<8}" for key, value in figures.items()) + "\n")
 

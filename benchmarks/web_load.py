@@ -34,7 +34,7 @@ from random_passages import RandomEncoder
 from climassay import primer
 from climassay.corpus import Block, Collection, Document, open_or_create, read
 from climassay.corpus.documents import split_sentences
-from climassay.generation.annotation import AnnotationStore
+from climassay.generation.annotation import AnnotationStore, Label
 from climassay.models.contract import Encoder
 from climassay.records import Records
 from climassay.web.access import SESSION_COOKIE
@@ -107,7 +107,7 @@ def filled(folder: Path, passages: int) -> tuple[Place, str, dict[str, str]]:
                 right = chance.random() < 0.7
                 reasons = () if right else ("wrong answer",)
                 key = f"{item.draft.id} {annotator}"
-                store.label(DATASET, item.draft.id, annotator, accepted=right, reasons=reasons, key=key)
+                store.label(DATASET, Label(item.draft.id, annotator, accepted=right, reasons=reasons, key=key))
         known = {
             "run": store_experiment(records, asked=("What about mcq?",)),
             "other": store_experiment(records),
@@ -129,8 +129,7 @@ def pages(known: dict[str, str], chance: random.Random) -> dict[str, str]:
         "start": "/",
         "account": "/account",
         "users": "/users",
-        "jobs": "/jobs",
-        "API": "/api/docs",
+        "API": "/api/openapi.json",
         "check": "/check",
         "checks": "/checks",
         "check a text": "/check-text",
@@ -151,7 +150,6 @@ def pages(known: dict[str, str], chance: random.Random) -> dict[str, str]:
         "tables": f"{run}?show=tables",
         "figures": f"{run}?show=figures",
         "questions": f"{run}/questions",
-        "requests": f"{run}/requests",
         "comparison": f"/results/compare?runs={known['run']}&runs={known['other']}",
         "claims": f"{claims}/claims",
         "claim": f"{claims}/claims/1",

@@ -24,7 +24,7 @@ def source(number: int, text: str, **fields) -> SourcePassage:
         **{
             "id": f"p{number}", "text": text, "document_id": "clouds", "document": "Clouds and Climate",
             "section": "Ice > Nucleation",
-            "place": f"Clouds and Climate, Ice > Nucleation, pp. {40 + number}–{41 + number}",
+            "citation": f"Clouds and Climate, Ice > Nucleation, pp. {40 + number}–{41 + number}",
             "url": "https://example.org/clouds", "licence": "CC BY 4.0",
         }
         | fields

@@ -25,4 +25,4 @@ def plain(count, kind="freeform"):
 
 def judged(number, p_valid, accepted=True):
     """A draft with a validator's word."""
-    return draft(number).decided(Decision("validate", "features", accepted, score=p_valid))
+    return draft(number).with_decisions(Decision("validate", "features", accepted, score=p_valid))

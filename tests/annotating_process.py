@@ -6,7 +6,7 @@ python tests/annotating_process.py URL DATASET NAME   labels until nothing is le
 import subprocess
 import sys
 
-from climassay.generation.annotation import AnnotationStore
+from climassay.generation.annotation import AnnotationStore, Label
 from climassay.records import Records
 
 
@@ -32,7 +32,7 @@ def main() -> None:
         sys.stdin.readline()
         while (item := store.next(dataset, name)) is not None:
             key = f"{name}-{item.draft.id}"
-            assert store.label(dataset, item.draft.id, name, accepted=True, key=key)
+            assert store.label(dataset, Label(item.draft.id, name, accepted=True, key=key))
             print(key, flush=True)
 
 

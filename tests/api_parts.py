@@ -2,7 +2,9 @@
 
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from annotated_dataset import DATASET, fill
 from check_parts import SUN, scripted, write_settings
@@ -60,37 +62,39 @@ class Server:
     """A filled server, and programs that work for its users."""
 
     def __init__(self, place, content, client):
-        self.place, self.content, self._client = place, content, client
+        self.place, self.content, self.client = place, content, client
         self._tokens = {}
 
-    def ask(self, method, path, *, role="admin", status=200, **options):
-        """The content of an answer, whose status is checked."""
+    def call(self, method, path, *, role="admin", status=200, **options):
+        """The response to a request, whose status is checked."""
         if role not in self._tokens:
             self._tokens[role] = bearer(self.place, role)
-        answer = self._client.request(method, API + path, headers=self._tokens[role], **options)
-        assert answer.status_code == status, answer.text
-        return answer.json() if answer.content else None
+        response = self.client.request(method, API + path, headers=self._tokens[role], **options)
+        assert response.status_code == status, response.text
+        return response
 
     def get(self, path, *, role="annotator", status=200, **query):
-        return self.ask("GET", path, role=role, status=status, params=query)
+        return self.call("GET", path, role=role, status=status, **({"params": query} if query else {})).json()
 
     def post(self, path, body=None, *, role="admin", status=200):
-        return self.ask("POST", path, role=role, status=status, json=body)
+        return self.call("POST", path, role=role, status=status, json=body).json()
+
+    def file(self, path, *, role):
+        return self.call("GET", path, role=role).content
+
+    def upload(self, path, name, content, status=200):
+        return self.call("POST", path, status=status, files={"file": (name, content)}).json()
 
     def page(self, path):
-        """A page as an admin sees it."""
-        self.ask("GET", "/me")
-        cookie = {"Cookie": f"{SESSION_COOKIE}={self.place.accounts.begin_session('admin', days=1)}"}
-        answer = self._client.get(path, headers=cookie)
-        assert answer.status_code == 200, answer.text
-        return answer.text
-
-    def passages(self, document):
-        return Collection.open(self.place.workspace, COLLECTION).document_passages(document)
+        """A page as an annotator sees it."""
+        bearer(self.place, "annotator")
+        cookie = {"Cookie": f"{SESSION_COOKIE}={self.place.accounts.begin_session('annotator', days=1)}"}
+        response = self.client.get(path, headers=cookie)
+        assert response.status_code == 200, response.text
+        return response.text
 
     def ended(self, job):
         job_at_its_end(self.place.jobs, job)
-        return self.get(f"/jobs/{job}", role="admin")
 
 
 @contextmanager
@@ -113,7 +117,7 @@ def finished_check(place, claim=SUN) -> str:
 
     checks = checks_of(place)
     settings = load_settings(place.settings.debates[0])
-    check = checks.begin(make_claim(claim, source="A columnist"), settings, set_up="two sides", by="annotator")
+    check = checks.begin(make_claim(claim, source="A columnist"), settings, setup="two sides", by="annotator")
     with place.records.run("check", {"claim": claim}) as run:
         checks.finish(check, checked(claim, ({"Physical": "incorrect"}, "incorrect"), share=0.8), run=run.id)
     return check
@@ -128,11 +132,16 @@ def bearer(place, role):
     return {"Authorization": f"Bearer {place.accounts.make_token(role, 'test')}"}
 
 
+@cache
 def document():
-    """The OpenAPI document; what makes it takes seconds to import."""
-    from climassay.web.api.openapi_page import OPERATIONS, api_document
+    """The OpenAPI document."""
+    from climassay.web import create_app
 
-    return api_document(OPERATIONS, ORIGIN)
+    with TemporaryDirectory() as folder:
+        state = AppState(Workspace.open(folder), ServerSettings())
+        described = create_app(state).openapi()
+        state.close()
+    return described
 
 
 def operations():

@@ -4,8 +4,9 @@ from types import SimpleNamespace
 
 from climassay.corpus.documents import Hit, Passage
 from climassay.factcheck.checking import DebateResources
+from climassay.factcheck.debate.batcher import RequestBatcher
 from climassay.factcheck.debate.rounds import debate
-from climassay.factcheck.debate.scheduler import RequestBatcher, Scheduler
+from climassay.factcheck.debate.scheduler import Scheduler
 from word_encoder import WordEncoder
 
 

@@ -16,9 +16,9 @@ from climassay.factcheck.checking import DebateResources, collections_of, models
 from climassay.factcheck.claims import make_claim
 from climassay.factcheck.configuration import AdvocateSettings, DebateSettings, MediatorSettings
 from climassay.factcheck.debate.assessment import PLACEMENTS
+from climassay.factcheck.debate.batcher import RequestBatcher
 from climassay.factcheck.debate.context import load_templates
 from climassay.factcheck.debate.rounds import debate
-from climassay.factcheck.debate.scheduler import RequestBatcher
 from climassay.factcheck.transcript import Transcript
 from climassay.grounding import CollectionGroup
 from climassay.models.contract import Encoder

@@ -67,7 +67,13 @@ def drawn_outcome(cell, asked, skill, generator):
 
 
 def record(cell, **more):
-    given = {"setting": {"name": cell.setting}, "prompt": cell.task, "prompt_sha256": "0" * 64, "asked": 1, "failed": 0}
+    given = {
+        "setting": {"name": cell.setting},
+        "prompt": cell.task,
+        "prompt_sha256": "0" * 64,
+        "n_requested": 1,
+        "failed": 0,
+    }
     return CellRecord(cell, f"local:{cell.model}", f"fingerprint of {cell.model}", **(given | more))
 
 

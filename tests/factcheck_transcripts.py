@@ -7,13 +7,13 @@ from types import SimpleNamespace
 from hypothesis import strategies as st
 
 from climassay.corpus.documents import Passage
+from climassay.factcheck.certainty import Levels
 from climassay.factcheck.scales import CLIMATE_FEEDBACK
 from climassay.factcheck.transcript import (
     AdvocateOpinion,
     AdvocateProfile,
     Claim,
     FollowUp,
-    Levels,
     MediatorDecision,
     PassageCitation,
     Quotation,

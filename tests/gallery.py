@@ -89,6 +89,8 @@ def show_results(chromium, workspace):
 
 def show_annotation(chromium, folder):
     """Questions about clouds, two annotators and what they agree on."""
+    from climassay.generation.annotation import Label
+
     with pages_of(chromium, folder) as (place, visit):
         for name, role in (("anna", "annotator"), ("ben", "annotator"), ("carla", "admin")):
             place.accounts.add(name, role, name.capitalize())
@@ -105,12 +107,7 @@ def show_annotation(chromium, folder):
                 seconds = 9.0 + 4 * number + len(annotator)
                 queue.label(
                     DATASET,
-                    draft,
-                    annotator,
-                    accepted=accepted,
-                    reasons=reasons,
-                    seconds=seconds,
-                    key=annotator + draft,
+                    Label(draft, annotator, accepted=accepted, reasons=reasons, seconds=seconds, key=annotator + draft),
                 )
         page = visit("carla")
         page.goto(f"/annotate/{DATASET}/agreement")

@@ -42,7 +42,7 @@ def draft(number: int = 0, kind: str = "freeform", **fields) -> Draft:
 
 def rejected(one: Draft, reason: str = "copied", step: str = "screen") -> Draft:
     """The draft with a decision against it."""
-    return one.decided(Decision(step, reason, accepted=False, reason=reason))
+    return one.with_decisions(Decision(step, reason, accepted=False, reason=reason))
 
 
 _words = st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1, max_size=30)

@@ -310,7 +310,7 @@ def differences(place: Place, told: Told) -> dict[str, list[str]]:
     """Where the database and the crowd disagree; all empty where every acknowledged label is stored exactly once."""
     import sqlalchemy as sa
 
-    from climassay.generation.annotation.transactions import annotations
+    from climassay.generation.annotation.tables import annotations
 
     columns = (annotations.c.key, annotations.c.annotator, annotations.c.draft, annotations.c.accepted)
     with Records(place.url) as records, records.database.read() as connection:

@@ -1,15 +1,22 @@
 """Runs as commands leave them in the records, for tests of what is shown of them."""
 
-from dataclasses import asdict, replace
+from dataclasses import replace
 
 from climassay.claim_identity import claim_id
-from climassay.evaluation.results import COMMANDS, Cell, CellRecord, Experiment, Outcome, save_experiment
-from climassay.evaluation.scores import score_mcq
+from climassay.evaluation.results import (
+    COMMANDS,
+    Cell,
+    CellRecord,
+    Experiment,
+    Outcome,
+    choice_outcomes,
+    save_experiment,
+)
 from climassay.evaluation.tasks import Prediction
 from climassay.factcheck import as_data
 from climassay.grounding.references import CheckedReference
 from climassay.grounding.text_check import CheckedSentence
-from climassay.metrics.long_answers import Assessment, CriterionJudgement
+from climassay.metrics.long_answers import CriterionJudgement, LongAnswerAssessment
 from climassay.models.contract import Completion, GenerationRequest, Message, Usage
 from climassay.questions import Criterion, Question
 from climassay.records import RecordedModel
@@ -56,7 +63,7 @@ def store_experiment(records, given=None, *, name="test", asked=()):
     return run.id
 
 
-def store_mcq(records, right=(0, 1, 2, 3), *, model="local:small", questions=12, with_questions=True):
+def store_mcq(records, right=(0, 1, 2, 3), *, model="local:small", questions=12):
     """A run of ``climassay evaluate mcq`` in which the questions of these numbers were answered rightly."""
     asked = [question("mcq", number, LEVELS[number % 3]) for number in range(questions)]
     predictions = [
@@ -75,14 +82,12 @@ def store_mcq(records, right=(0, 1, 2, 3), *, model="local:small", questions=12,
         )
         for number, one in enumerate(asked)
     ]
-    scores = score_mcq(predictions)
-    config = {"questions": "primer", "n": questions, "model": model, "settings": ["default"], "fingerprint": "f" * 64}
-    with records.run("evaluate mcq", config, {"orders": 0}) as run:
-        if with_questions:
-            run.save_results("questions", [asdict(one) for one in asked])
-        run.save_results("predictions", [asdict(one) for one in predictions])
-        for name in ("accuracy", "paired", "position"):
-            run.save_results(name, [asdict(row) for row in getattr(scores, name)])
+    cell = Cell("primer", model, "default", "mcq", "letter")
+    record = CellRecord(cell, model, "f" * 64, {"name": "default"}, "mcq", "a" * 64, questions, 0)
+    answers = tuple(choice_outcomes(cell, asked, predictions))
+    with records.run("evaluate mcq", {"name": "primer", "model": model}, {"orders": 0}) as run:
+        done = Experiment(run.id, "primer", {}, (record,), answers, {"primer": tuple(asked)})
+        save_experiment(run, replace(done, predictions={cell: tuple(predictions)}))
     return run.id
 
 
@@ -113,7 +118,7 @@ def store_long_answer(records, *ratings) -> str:
     judged = CriterionJudgement("contradicted", "It says otherwise.", "CO2 cools")
     reference = CheckedReference("[1]", "number", "invented", "There is no such passage.")
     point = CheckedSentence("CO2 cools.", 0, "contradicted", "The book says that it warms.", references=(reference,))
-    assessment = Assessment((judged,), ratings)
+    assessment = LongAnswerAssessment((judged,), ratings)
     scores = {"rubric_score": 0.0, "rubric_uncontradicted": 0.0}
     answer = Outcome(cell, "q", None, "CO2 cools.", scores, assessment=assessment, points=(point,))
     record = CellRecord(cell, "local:small", "", {}, "longform", "", 1, 0)

@@ -3,30 +3,23 @@
 import ast
 import doctest
 import inspect
-import subprocess
-import sys
-from collections.abc import Sequence
-from contextlib import contextmanager
+import re
 from dataclasses import replace
 from functools import partial
 from importlib import resources
 from pathlib import Path
-from typing import Any
 
-import numpy as np
 import pytest
 
 import climassay
 from api_server import ApiServer
 from climassay.api import benchmarks
 from climassay.api.judges import side_by_side_judge
-from climassay.arguments import checking_arguments
 from climassay.errors import InputError
 from climassay.evaluation import BenchmarkSpec, ExperimentPlan, ModelSpec, parse_spec
 from climassay.generation import CountSpec, Recipe, WriterSpec
 from climassay.generation.recipe import StopSpec
 from climassay.primer import gold_questions
-from climassay.progress import Progress, Task
 from climassay.questions import QuestionSet
 from climassay.records import Records
 from climassay.records.queries import list_runs
@@ -60,55 +53,6 @@ def commands(place):
         return [(run.command, run.status) for run in list_runs(store.database)]
 
 
-PUBLIC = [name for name in climassay.__all__ if inspect.isfunction(getattr(climassay, name))]
-
-
-@pytest.mark.parametrize("name", PUBLIC)
-def test_an_argument_of_a_wrong_type_is_named_in_one_sentence(name):
-    function = getattr(climassay, name)
-    for parameter, kind in inspect.signature(function).parameters.items():
-        if kind.annotation is not Any and kind.kind is not kind.VAR_KEYWORD:
-            given = {
-                one.name: "given" for one in inspect.signature(function).parameters.values() if one.default is one.empty
-            }
-            with pytest.raises(InputError, match=rf"^{name}: \w+ must be .+, not .+\.$"):
-                function(**{**given, parameter: [b"what"]})
-
-
-@pytest.mark.parametrize("name", PUBLIC)
-def test_what_a_function_takes_by_default_is_of_a_type_that_it_takes(name):
-    defaults = {
-        one.name: one.default
-        for one in inspect.signature(getattr(climassay, name)).parameters.values()
-        if one.default is not one.empty
-    }
-
-    def function(**given):
-        return given
-
-    function.__signature__ = inspect.signature(getattr(climassay, name)).replace(
-        parameters=[
-            one.replace(kind=one.KEYWORD_ONLY)
-            for one in inspect.signature(getattr(climassay, name)).parameters.values()
-            if one.name in defaults
-        ]
-    )
-    assert checking_arguments(function)(**defaults) == defaults
-
-
-def test_numbers_of_numpy_and_choices_by_name_are_taken():
-    def function(share: float, count: int, sure: bool, choice: "QuestionSet", names: "Sequence[str]"):
-        return share, count, sure, choice, names
-
-    given = np.float32(0.5), np.int64(2), np.bool_(True), "one", np.array(["a"])
-    assert checking_arguments(function)(*given) == given
-
-
-def test_an_argument_that_is_missing_is_named_with_its_function():
-    with pytest.raises(TypeError, match=r"search\(\) missing"):
-        climassay.search("books")
-
-
 def test_several_texts_are_named_their_fallacies_as_one_is():
     texts = ["CO2 is plant food, so more is better.", "It snowed, so it does not warm."]
     single = [climassay.name_fallacies(text).rows()[0]["name"] for text in texts]
@@ -128,26 +72,20 @@ def test_a_string_stands_for_a_path(books, tmp_path):
     assert [one["status"] for one in result.rows()] == ["level changed"]
 
 
+@pytest.mark.parametrize("name", [name for name in climassay.__all__ if inspect.isroutine(getattr(climassay, name))])
+def test_every_parameter_that_takes_a_path_takes_a_string(name):
+    for parameter in inspect.signature(getattr(climassay, name), eval_str=False).parameters.values():
+        annotation = inspect.formatannotation(parameter.annotation)
+        assert "Path" not in annotation or re.search(r"\bstr\b", annotation), parameter
+
+
 def test_every_public_name_is_there_and_is_completed():
     assert set(climassay.__all__) <= set(dir(climassay))
     for name in climassay.__all__:
         value = getattr(climassay, name)
         assert isinstance(value, str) or value.__doc__, name
-    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+    with pytest.raises(AttributeError, match="nothing"):
         _ = climassay.nothing
-
-
-def test_a_package_offers_its_names_without_importing_them_before():
-    code = (
-        "import sys\n"
-        "from climassay import factcheck\n"
-        "assert 'climassay.factcheck.check_store' not in sys.modules\n"
-        "assert {'CheckStore', 'find_past'} <= set(factcheck.__all__) <= set(dir(factcheck))\n"
-        "from climassay.records import *\n"
-        "assert Records.__module__ == 'climassay.records.store'\n"
-    )
-    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert result.returncode == 0, result.stderr
 
 
 def test_the_example_of_types_uses_every_name():
@@ -179,20 +117,6 @@ def test_every_command_has_its_function():
     for name, command in walk():
         if name not in machine and name.split()[0] != "users" and name.split()[-1] != "init":
             assert others.get(name, command.default_command.__name__) in climassay.__all__, name
-
-
-def test_importing_it_imports_next_to_nothing():
-    code = (
-        "import sys; before = set(sys.modules); import climassay\n"
-        "new = set(sys.modules) - before\n"
-        "own = {name for name in new if 'climassay' in name}\n"
-        "assert own == {'climassay', 'climassay.registry', 'climassay.errors'}, new\n"
-        "assert not {'numpy', 'torch', 'sqlalchemy', 'lancedb', 'pydantic'} & set(sys.modules)\n"
-        "from climassay import Workspace, load_model, ask, ClimassayError\n"
-        "assert not {'torch', 'transformers', 'lancedb', 'onnxruntime', 'sklearn'} & set(sys.modules)\n"
-    )
-    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert result.returncode == 0, result.stderr
 
 
 def run_examples(name, **given):
@@ -273,28 +197,6 @@ def test_questions_are_asked_in_every_setting(books):
     assert closed == []
 
 
-def test_who_looks_sees_what_the_end_of_a_large_run_is_busy_with(books, monkeypatch):
-    monkeypatch.setattr("climassay.evaluation.question_index.MANY_ROWS", 2)
-    shown = []
-
-    class Line(Task):
-        def update(self, *, description=None, **_):
-            shown.append(description)
-
-    class Told(Progress):
-        @contextmanager
-        def task(self, description, _total=None):
-            shown.append(description)
-            yield Line()
-
-    with Session.opened(books.root, progress=Told()) as session:
-        climassay.evaluate("primer", models=ScriptedModel(), metrics=["accuracy"], limit=1, workspace=session)
-    after = shown[shown.index("Keeping the answers") :]
-    assert list(dict.fromkeys(after)) == [
-        "Keeping the answers", "Indexing the questions", "Computing tables and figures"
-    ]  # fmt: skip
-
-
 def test_models_and_metrics_are_compared_in_one_call(books):
     knows, guesses = ScriptedModel(name="local:knows"), ScriptedModel(name="local:guesses")
     gold = gold_questions()
@@ -343,7 +245,7 @@ def test_no_question_of_a_kind_that_is_not_there_is_asked(books):
 
 
 def test_a_dataset_needs_something_wanted(books):
-    with pytest.raises(InputError, match=r"say in \[counts\]"):
+    with pytest.raises(InputError, match=r"at least one question in \[counts\]"):
         climassay.generate("empty", "heat", workspace=books)
     with pytest.raises(InputError, match="at least one collection"):
         climassay.generate("empty", cloze=1, workspace=books)
@@ -354,7 +256,7 @@ def test_a_recipe_takes_the_name_that_is_given(books, monkeypatch):
     with ApiServer() as server:
         monkeypatch.setenv("OPENAI_API_KEY", "none")
         writer = WriterSpec("openai:test", base_url=server.url)
-        recipe = Recipe("other", ("heat",), writer, CountSpec(cloze=1), stop=StopSpec(asked=2))
+        recipe = Recipe("other", ("heat",), writer, CountSpec(cloze=1), stop=StopSpec(drafts=2))
         assert climassay.generate("mine", recipe=recipe, workspace=books).drafts == ()
         assert server.asked
     assert commands(books) == [("generate run", "done")]

@@ -1,57 +1,59 @@
-"""Public names of packages: imported when they are used, named once."""
+"""Public names of packages are imported when they are used."""
 
-import importlib
 import subprocess
 import sys
+from importlib import import_module
+from pathlib import Path
 
 import pytest
 
-PACKAGE = """
-from typing import TYPE_CHECKING
+import climassay
 
-from climassay.registry import export_lazily
-
-if TYPE_CHECKING:
-    from offering.tools import hammer as hammer, saw as saw
-
-export_lazily(__name__)
-"""
+SOURCE = Path(climassay.__file__).parent
+PACKAGES = sorted(
+    ".".join(("climassay", *stub.relative_to(SOURCE).parts[:-1])) for stub in SOURCE.rglob("__init__.pyi")
+)
+HEAVY = ["torch", "transformers", "lancedb", "onnxruntime", "sklearn", "rich", "nltk", "sacrebleu"]
 
 
-@pytest.fixture
-def offering(tmp_path, monkeypatch):
-    (tmp_path / "offering").mkdir()
-    (tmp_path / "offering" / "__init__.py").write_text(PACKAGE)
-    (tmp_path / "offering" / "tools.py").write_text("hammer, saw, vice = 'hammer', 'saw', 'vice'\n")
-    monkeypatch.syspath_prepend(tmp_path)
-    yield importlib.import_module("offering")
-    for name in ("offering", "offering.tools"):
-        sys.modules.pop(name, None)
+def run_python(code: str) -> None:
+    """Run code in a process of its own: modules that other tests imported would hide the imports."""
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stderr
 
 
-def test_a_name_is_imported_when_it_is_used(offering):
-    assert "offering.tools" not in sys.modules
-    assert offering.hammer == "hammer"
-    assert "offering.tools" in sys.modules
-    assert offering.__all__ == ["hammer", "saw"]
-    assert {"hammer", "saw"} <= set(dir(offering))
+@pytest.mark.parametrize("name", PACKAGES)
+def test_every_public_name_is_an_object_even_if_a_module_has_the_same_name(name):
+    package = import_module(name)
+    for path in sorted(Path(package.__file__).parent.glob("*.py")):
+        import_module(f"{name}.{path.stem}" if path.stem != "__init__" else name)
+    assert package.__all__
+    assert set(package.__all__) <= set(dir(package))
+    for public_name in package.__all__:
+        assert type(getattr(package, public_name)).__name__ != "module", public_name
+    with pytest.raises(AttributeError, match="nothing"):
+        _ = package.nothing
 
 
-@pytest.mark.parametrize("name", ["vice", "__wrapped__"])
-def test_other_names_are_refused(offering, name):
-    with pytest.raises(AttributeError, match=f"'offering' has no attribute '{name}'"):
-        getattr(offering, name)
-
-
-@pytest.mark.parametrize("room", ["evaluation", "metrics"])
-def test_public_names_of_a_room_hide_no_module_and_cost_no_heavy_import(room):
-    code = (
-        f"import sys; from climassay import {room} as room\n"
-        "assert not {'sqlalchemy', 'torch', 'lancedb', 'rich'} & set(sys.modules)\n"
-        "assert all(type(getattr(room, name)).__name__ != 'module' for name in room.__all__)\n"
-        "heavy = {'torch', 'transformers', 'lancedb', 'onnxruntime', 'sklearn', 'rich', 'nltk', 'sacrebleu'}\n"
-        "assert not heavy & set(sys.modules), heavy & set(sys.modules)\n"
+def test_importing_the_package_imports_no_other_module_of_it():
+    run_python(
+        "import sys, climassay\n"
+        "assert [name for name in sys.modules if name.startswith('climassay')] == ['climassay']\n"
+        "assert not {'numpy', 'torch', 'sqlalchemy', 'lancedb', 'pydantic'} & set(sys.modules)\n"
+        "from climassay import Workspace, load_model, ask, ClimassayError\n"
+        "assert not {'torch', 'transformers', 'lancedb', 'onnxruntime', 'sklearn'} & set(sys.modules)\n"
     )
-    # A process of its own: what other tests have imported would hide what this import costs.
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
+
+
+def test_a_star_import_brings_the_public_names():
+    run_python("from climassay.records import *\nassert Records.__module__ == 'climassay.records.store'\n")
+
+
+@pytest.mark.parametrize("package", ["evaluation", "metrics"])
+def test_public_names_of_a_package_cost_no_heavy_import(package):
+    run_python(
+        f"import sys; from climassay import {package} as package\n"
+        "assert not {'sqlalchemy', 'torch', 'lancedb', 'rich'} & set(sys.modules)\n"
+        "values = [getattr(package, name) for name in package.__all__]\n"
+        f"assert not set({HEAVY}) & set(sys.modules), set({HEAVY}) & set(sys.modules)\n"
+    )

@@ -14,7 +14,6 @@ ARCHITECTURE = (SOURCE.parents[1] / "ARCHITECTURE.md").read_text(encoding="utf-8
 
 FLOW = (
     ("__version__", "claim_identity", "progress", "errors", "redaction"),
-    ("arguments",),
     ("registry", "workspace"),
     ("io",),
     ("settings", "statistics"),

@@ -7,10 +7,12 @@ import pytest
 from climassay.confidence.extraction import dividing
 from climassay.confidence.linting import model_rule
 from climassay.confidence.topics import naming
-from climassay.factcheck.debate import assessment, rounds
+from climassay.factcheck.debate import assessment, reading
+from climassay.factcheck.scales import CLIMATE_FEVER
 from climassay.generation import writing as schemas
 from climassay.models.json_answers import satisfying_json
 from climassay.models.openai.schema import response_format
+from climassay.prompts import SMALL, STRONG
 from climassay.questions import KINDS
 
 BEYOND_STRICT = {
@@ -18,21 +20,21 @@ BEYOND_STRICT = {
 }  # fmt: skip
 
 
-def interviews():
-    from climassay.factcheck.scales import CLIMATE_FEVER
-
-    for others in ((), ("ipcc", "pamphlet")):
-        yield assessment.AssessmentPrompt("m", (), (), CLIMATE_FEVER, gate=not others, others=others)
+def assessment_prompts():
+    for recipients in ((), ("ipcc", "pamphlet")):
+        yield assessment.AssessmentPrompt(
+            "m", (), (), CLIMATE_FEVER, asks_placement=not recipients, recipients=recipients
+        )
 
 
 SCHEMAS = {
     **{f"question {kind}": schemas.answer_schema(kind) for kind in KINDS},
     **{
-        f"assessment {number}": assessment.answer_schema(one, assessment.ElicitationConfig())
-        for number, one in enumerate(interviews())
+        f"assessment {number}": assessment.answer_schema(prompt, assessment.ElicitationConfig())
+        for number, prompt in enumerate(assessment_prompts())
     },
-    "claim read": rounds._reading_schema(200, True, 3),
-    "subclaims": rounds._reading_schema(200, False, 0),
+    "claim read": reading.answer_schema(200, STRONG),
+    "subclaims": reading.answer_schema(200, SMALL),
     "topic": naming._SCHEMA,
     "divided sentence": dividing._SCHEMA,
     "problems of a draft": model_rule._SCHEMA,

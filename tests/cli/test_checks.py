@@ -20,12 +20,12 @@ def kept(tmp_path):
     settings = DebateSettings(advocates_from_names(["ar6"]), scale="climate-feedback")
     with Records(Workspace.open(tmp_path / "here").records_url) as records:
         checks = CheckStore(records)
-        done = checks.begin(full_transcript().claim, settings, set_up="two", by="ann")
+        done = checks.begin(full_transcript().claim, settings, setup="two", by="ann")
         checks.finish(done, full_transcript(), run="r1")
         checks.review(done, "ann", "disagree", "[bold]Too harsh.")
         checks.review(done, "bob", "agree")
         checks.review(done, "ann", "agree", "Fine.")
-        broken = checks.begin(make_claim("[red]Glaciers grow."), settings, set_up="two")
+        broken = checks.begin(make_claim("[red]Glaciers grow."), settings, setup="two")
         checks.fail(broken, "The model is away.")
     return done, broken
 

@@ -4,7 +4,7 @@ import pytest
 
 from annotated_drafts import DATASET, EDITED, VALID, WRONG, begin
 from climassay.generation import Wording
-from climassay.generation.annotation import AnnotationStore, ImportedLabel
+from climassay.generation.annotation import AnnotationStore, Label
 from climassay.records import Records
 from climassay.workspace import Workspace
 from command_line import done, json_of, refused
@@ -35,7 +35,7 @@ def said(tmp_path):
         with Records(Workspace.open(tmp_path / "w").records_url) as records:
             store = AnnotationStore(records)
             for number, (name, who, words) in enumerate(labels):
-                store.label(DATASET, name, who, key=f"{who}-{name}-{number}", **words)
+                store.label(DATASET, Label(name, who, key=f"{who}-{name}-{number}", **words))
 
     return say
 
@@ -101,8 +101,7 @@ def test_retraining_with_the_bundled_encoder(tmp_path, climassay):
     with Records(place.records_url) as records:
         begin(records, [draft(n, wording=Wording(f"What happens to particle {n}?", answers[n % 3])) for n in range(20)])
         given = [
-            ImportedLabel(f"q{n:04d}", "ann", bool(n % 3), () if n % 3 else ("wrong answer",), key=str(n))
-            for n in range(14)
+            Label(f"q{n:04d}", "ann", bool(n % 3), () if n % 3 else ("wrong answer",), key=str(n)) for n in range(14)
         ]
         AnnotationStore(records).import_labels(DATASET, given)
     found = json_of(climassay("annotate retrain", DATASET, "--folds", 2, "--json", "-w", tmp_path / "w"))
@@ -121,7 +120,7 @@ def test_rubrics_are_asked_for_and_exported(tmp_path, climassay):
     with Records(Workspace.open(tmp_path / "rubrics").records_url) as records:
         store = AnnotationStore(records)
         wording = Wording("", "- [should] Names vapour (weight 2)")
-        store.label("r", next(store.items("r")).draft.id, "ann", accepted=True, wording=wording, key="k")
+        store.label("r", Label(next(store.items("r")).draft.id, "ann", accepted=True, wording=wording, key="k"))
     assert json_of(climassay("annotate agreement r --json", *where))["rubrics"] is None
     written = json_of(climassay("annotate export r --format rubrics --json -o", out, *where))
     assert (written["questions"], written["open"], written["conflicts"]) == (1, 1, 0)

@@ -150,7 +150,7 @@ def test_contamination_of_files_folders_and_question_files(command, tmp_path):
     (folder / "one.md").write_text(text.read_text(encoding="utf-8"), encoding="utf-8")
     for against in (text, folder, questions):
         [report] = json_of(command("contamination", questions, "--against", against, "--json"))
-        assert report["touched"] == ["q1"]
+        assert report["contaminated"] == ["q1"]
         assert report["worst"][0]["run"]["words"] == 16
     out = done(command("contamination", questions, "--against", text, "--against", folder))
     assert out.count("Questions that share words with") == 2
@@ -162,7 +162,7 @@ def test_contamination_of_a_collection(place, command, tmp_path):
     collection = Collection.create(Workspace.open(place[0]), "books", load_encoder())
     collection.add([Document("d1", "A book", "text.txt", blocks)])
     [report] = json_of(command("contamination", questions, "--against", "books", "--json"))
-    assert report["touched"] == ["q1"]
+    assert report["contaminated"] == ["q1"]
 
 
 def test_benchmarks_are_compared(place, command):

@@ -30,7 +30,7 @@ def test_drafts_are_marked_and_counted(drafts, tmp_path, climassay):
     code, out, err = climassay("generate screen", drafts, "-o", marked)
     assert code == 0
     assert "gathering option" in out
-    assert "stopped by any" in out
+    assert "any fault" in out
     assert f"{marked} written." in err
     assert [draft.rejection.reason for draft in read_drafts(marked) if draft.rejection] == ["gathering option"]
 
@@ -38,10 +38,10 @@ def test_drafts_are_marked_and_counted(drafts, tmp_path, climassay):
 def test_checks_are_switched_by_name(drafts, climassay):
     given = ("generate", "screen", drafts, "--json")
     _, out, _ = climassay(*given, "--without", "gathering option")
-    assert json.loads(out)["stopped"] == 0
+    assert json.loads(out)["rejected"] == 0
     _, out, _ = climassay(*given, "--only", "gathering option")
     found = json.loads(out)
-    assert (found["drafts"], found["stopped"]) == (4, 1)
+    assert (found["drafts"], found["rejected"]) == (4, 1)
     assert {one["reason"] for one in found["checks"]} == {"gathering option"}
     assert "no check called 'nothing'" in refused(climassay(*given, "--only", "nothing"))
 
@@ -78,7 +78,7 @@ def test_self_consistency_asks_the_model_once_and_keeps_its_answers(drafts, tmp_
     given = ("generate", "screen", drafts, "--consistency", "local:scripted", "-w", tmp_path / "ws", "--json")
     for _ in range(2):
         out = done(climassay(*given))
-        counts = {one["reason"]: one["found"] for one in json.loads(out)["checks"] if one["kind"] is None}
+        counts = {one["reason"]: one["total"] for one in json.loads(out)["checks"] if one["kind"] is None}
         assert counts == {"gathering option": 1, "self-inconsistency": 1}
     assert len(model.options) == 4
 

@@ -36,7 +36,7 @@ def test_from_a_claim_to_a_verdict_a_page_and_a_review_and_from_the_records_the_
         "check", CLAIM, "-c", "book", *QUICK, "--no-calibrate", "--source", "A columnist", "--date", "15 May 2023",
     ]  # fmt: skip
     told = json_of(climassay(*command, "--json", "-o", page))
-    assert set(told) == {*Transcript.__dataclass_fields__, "format", "past"}
+    assert set(told) == {*Transcript.__dataclass_fields__, "past"}
     assert told.pop("past") == []
     transcript = from_data(told)
     assert transcript.verdict.label in (*ACCURACY.labels, ACCURACY.nei)

@@ -121,7 +121,7 @@ def test_a_dry_run_says_what_it_would_take_and_asks_nothing_for_the_records(clim
     out = done(climassay(*command(claims, workspace, model, "--dry-run")))
     said = " ".join(out.split())
     assert said.startswith("3 claims, one round.")
-    assert f"{told['requests']} calls, for each claim at most {told['sequence']} one after the other" in said
+    assert f"{told['requests']} calls, for each claim at most {told['sequential_calls']} one after the other" in said
     assert re.search(r"about \d+ (seconds|minutes)\.", said)
 
 

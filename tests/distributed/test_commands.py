@@ -89,9 +89,9 @@ freeform = 1
 cloze = 3
 base = 1
 [contexts]
-most = 0
+max_passages = 0
 [stop]
-asked = 2
+drafts = 2
 """
 TRIAL = "Can it encode?"
 """What every new collection has its encoder try, whatever is added to it."""

@@ -7,9 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from climassay.errors import InputError
-from climassay.evaluation.contamination import SHORTEST_RUN, contamination, question_text
+from climassay.evaluation.contamination import SHORTEST_RUN, contamination, prompt_contamination, question_text
 from climassay.evaluation.results import Cell, CellRecord
-from climassay.evaluation.runner import overlap
 from climassay.evaluation.settings import Prepared
 from climassay.questions import Question
 
@@ -39,15 +38,15 @@ def test_a_copied_answer_is_found_whatever_its_case_and_punctuation():
     assert (one.longest, one.run.part, one.run.text) == (15, "answer", "text 1")
     assert one.run.shared == " ".join(words(SENTENCE))
     assert one.covered == pytest.approx(15 / (15 + 12))
-    assert report.touched() == report.touched(13) == (one,)
+    assert report.contaminated() == report.contaminated(13) == (one,)
 
 
 @pytest.mark.parametrize(("length", "touched"), [(7, 0), (8, 1), (12, 1)])
 def test_a_question_is_touched_from_n_words_on(length, touched):
     report = contamination([ASKED], ["x " + " ".join(words(SENTENCE)[:length]) + " y"])
     assert report.overlaps[0].longest == length
-    assert len(report.touched()) == touched
-    assert report.touched(13) == ()
+    assert len(report.contaminated()) == touched
+    assert report.contaminated(13) == ()
     assert report.overlaps[0].covered == pytest.approx(length / 27 if touched else 0)
 
 
@@ -95,7 +94,7 @@ QUESTIONS = (FREE, CHOICE, GAP, OTHER)
 
 def record(texts, contaminated):
     cell = Cell("made", "model", "default", "freeform")
-    return CellRecord(cell, "model", "", {}, "", "", asked=0, failed=0, texts=texts, contaminated=contaminated)
+    return CellRecord(cell, "model", "", {}, "", "", n_requested=0, failed=0, texts=texts, contaminated=contaminated)
 
 
 def passage(text):
@@ -104,33 +103,38 @@ def passage(text):
 
 def test_questions_that_stood_alone_have_nothing_to_share():
     alone = {one.id: Prepared() for one in QUESTIONS}
-    assert overlap(QUESTIONS, alone) == ("", None)
-    assert record(*overlap(QUESTIONS, {})).overlap == ""
+    assert prompt_contamination(QUESTIONS, alone) == ("", None)
+    assert record(*prompt_contamination(QUESTIONS, {})).overlap == ""
 
 
 @pytest.mark.parametrize("question", QUESTIONS[:3], ids=lambda one: one.kind)
 def test_the_answer_the_options_and_the_filled_statement_count(question):
-    found = overlap([question, OTHER], {one.id: passage(f"As is said, {RUN}.") for one in (question, OTHER)})
+    found = prompt_contamination(
+        [question, OTHER], {one.id: passage(f"As is said, {RUN}.") for one in (question, OTHER)}
+    )
     assert found == ("1 passage", 1)
-    assert record(*found).overlap == "1 question shares 8 words in a row or more with what the model had: 1 passage"
+    assert (
+        record(*found).overlap
+        == "1 question shares 8 or more consecutive words with texts that the model had: 1 passage"
+    )
 
 
 def test_a_passage_counts_for_the_question_that_had_it_only():
     given = {"f": passage("It is dry."), "o": passage(RUN)}
-    assert overlap([FREE, OTHER], given) == ("2 passages", 0)
-    assert overlap([FREE, OTHER], given | {"f": passage(RUN)}) == ("1 passage", 1)
+    assert prompt_contamination([FREE, OTHER], given) == ("2 passages", 0)
+    assert prompt_contamination([FREE, OTHER], given | {"f": passage(RUN)}) == ("1 passage", 1)
 
 
 def test_examples_and_training_texts_count_for_all():
     example = Question("e", "freeform", "What of the water?", f"It is known that {RUN}, always.")
     given = {one.id: Prepared(examples=(example, OTHER)) for one in (FREE, CHOICE)}
-    assert overlap([FREE, CHOICE], given) == ("2 examples", 2)
+    assert prompt_contamination([FREE, CHOICE], given) == ("2 examples", 2)
     learned = [question_text(GAP), question_text(OTHER)]
-    assert overlap([FREE, CHOICE], {}, learned) == ("2 training texts", 2)
-    assert overlap([FREE, OTHER], given, learned) == ("2 examples, 2 training texts", 1)
+    assert prompt_contamination([FREE, CHOICE], {}, learned) == ("2 training texts", 2)
+    assert prompt_contamination([FREE, OTHER], given, learned) == ("2 examples, 2 training texts", 1)
 
 
 def test_a_training_that_is_not_known_is_said_to_be_so():
-    assert overlap([FREE], {}, None) == ("training texts that are not known", None)
-    found = overlap([FREE], {"f": passage(RUN)}, None)
+    assert prompt_contamination([FREE], {}, None) == ("training texts that are not known", None)
+    found = prompt_contamination([FREE], {"f": passage(RUN)}, None)
     assert found == ("1 passage, training texts that are not known", 1)

@@ -29,7 +29,7 @@ def parse(text, folder=Path()):
 def test_a_small_file_is_an_experiment_with_defaults():
     plan = parse(SMALL)
     assert plan.name == "x"
-    assert [one.shown for one in plan.models] == ["smollm2"]
+    assert [one.display_name for one in plan.models] == ["smollm2"]
     assert [one.label for one in plan.settings] == ["default", "rag:books"]
     assert plan.tasks == KINDS
     assert plan.metrics.entailment == ""

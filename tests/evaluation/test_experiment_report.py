@@ -241,7 +241,7 @@ def test_phrase_similarity_below_zero_has_an_axis_that_reaches_it(given):
     ]
     figures = setting_figures(score_experiment(replace(given, outcomes=tuple(below))), "primer")
     assert [dot.value for dot in figures[-1].dots] == pytest.approx([-0.4] * 3)
-    assert figures[-1].measure.low <= -0.4 < 0 <= figures[-1].measure.high
+    assert figures[-1].value_axis.low <= -0.4 < 0 <= figures[-1].value_axis.high
 
 
 def test_questions_are_counted_over_their_sources():

@@ -9,11 +9,19 @@ import pytest
 
 import climassay
 from climassay.errors import InputError
-from climassay.evaluation import EvaluationResources, Sources, TaskPrompts, parse_plan, run_experiment, score_experiment
+from climassay.evaluation import (
+    EvaluationResources,
+    Sources,
+    TaskPrompts,
+    open_resources,
+    parse_plan,
+    read_benchmark,
+    run_experiment,
+    score_experiment,
+)
 from climassay.evaluation.long_answers import coloured, compare_answers, point_scores, prefer, side_by_side
 from climassay.evaluation.report import experiment_report
 from climassay.evaluation.results import Cell, Outcome, Preference, load_experiment
-from climassay.evaluation.runner import open_resources, read_benchmark
 from climassay.evaluation.settings import ExamplePool, Prepared
 from climassay.evaluation.tables import experiment_tables
 from climassay.grounding.references import CheckedReference

@@ -18,7 +18,7 @@ from climassay.evaluation.results import load_experiment
 from climassay.evaluation.runner import (
     Adapter,
     EvaluationResources,
-    answers_wanted,
+    count_answers,
     read_benchmark,
     run_experiment,
 )
@@ -150,7 +150,7 @@ def test_every_model_is_asked_everything_in_every_setting(store):
     lab = Lab()
     done = run(lab, store)
     assert len(done.cells) == 2 * 2 * 3
-    assert len(done.outcomes) == answers_wanted(plan(), SETS) == 2 * 2 * 4
+    assert len(done.outcomes) == count_answers(plan(), SETS) == 2 * 2 * 4
     assert {(one.cell.model, one.cell.setting) for one in done.outcomes} == {
         ("one", "default"),
         ("one", "few-shot:pool"),
@@ -183,7 +183,7 @@ def test_what_was_asked_once_is_not_asked_again(store):
     again = Lab()
     second = run(again, store)
     assert again.asked == 0
-    assert [record.asked for record in second.cells] == [0] * 12
+    assert [record.n_requested for record in second.cells] == [0] * 12
     assert second.outcomes == first.outcomes
 
 
@@ -256,7 +256,9 @@ def test_letters_are_read_where_a_model_asks_for_it(store):
 def test_tuned_settings_open_the_model_again_with_their_adapter(store):
     text = PLAN.format(more="") + '[[setting]]\nuse = "fine-tuned"\nlabel = "ft"\nadapter = "a-{model}"\n'
     the_plan = parse_plan(tomllib.loads(text), where="x.toml", folder=Path())
-    lab = Lab(adapter=lambda model, spec: Adapter(Path(spec.adapter.format(model=model.shown)), ("trained on x",)))
+    lab = Lab(
+        adapter=lambda model, spec: Adapter(Path(spec.adapter.format(model=model.display_name)), ("trained on x",))
+    )
     done = run(lab, store, the_plan)
     assert lab.opened == [
         ("local:one", None),
@@ -331,7 +333,7 @@ def test_a_cell_says_what_its_questions_share_with_what_the_model_had(store):
     assert (cells["few-shot:pool", "mcq"].texts, cells["few-shot:pool", "mcq"].contaminated) == ("1 example", 0)
     found = cells["tuned", "freeform"]
     assert (found.texts, found.contaminated) == ("1 example, 2 training texts", 1)
-    assert found.notes[-1].startswith("1 question shares 8 words in a row")
+    assert found.notes[-1].startswith("1 question shares 8")
     assert cells["tuned", "mcq"].contaminated == 0
     assert load_experiment(store, done.run).cells == done.cells
 

@@ -7,7 +7,7 @@ import pytest
 from climassay.corpus.documents import Hit, Passage
 from climassay.errors import InputError
 from climassay.evaluation import ExamplePool, Prepared, Sources, make_setting, parse_setting, parse_spec
-from climassay.evaluation.settings import ROOM, SETTINGS, setting
+from climassay.evaluation.settings import RESERVED_TOKENS, SETTINGS, setting
 from climassay.questions import Question
 
 
@@ -130,7 +130,7 @@ BOOK = [passage("a", n, " ".join([f"w{n}"] * 100)) for n in range(6)]
 def test_a_document_that_fits_goes_in_whole():
     shelf = Shelf([*BOOK, passage("b", 0, "Other.")])
     setting = parse_setting("long-context:Book a@shelf", sources(shelf))
-    [given] = setting.prepare([question(1)], Reader(ROOM + 600))
+    [given] = setting.prepare([question(1)], Reader(RESERVED_TOKENS + 600))
     assert given.passage_ids == tuple(one.id for one in BOOK)
     assert given.passages == ("\n\n".join(one.text for one in BOOK),)
     assert given.note == ""
@@ -139,18 +139,20 @@ def test_a_document_that_fits_goes_in_whole():
 def test_a_document_is_cut_around_the_best_passage_and_says_so():
     shelf = Shelf([*BOOK, passage("b", 0, "Other.")], best={question(1).question: "a-3"})
     setting = parse_setting("long-context:auto@shelf", sources(shelf))
-    [given] = setting.prepare([question(1)], Reader(ROOM + 350))
+    [given] = setting.prepare([question(1)], Reader(RESERVED_TOKENS + 350))
     assert given.passage_ids == ("a-2", "a-3", "a-4")
     assert given.note == "Book a: passages 3 to 5 of 6 fit the window"
 
 
 def test_a_named_document_is_cut_around_its_own_best_passage():
     shelf = Shelf([passage("b", 0, "Other."), *BOOK], best={question(1).question: "b-0"})
-    [given] = parse_setting("long-context:a@shelf", sources(shelf)).prepare([question(1)], Reader(ROOM + 250))
+    [given] = parse_setting("long-context:a@shelf", sources(shelf)).prepare(
+        [question(1)], Reader(RESERVED_TOKENS + 250)
+    )
     assert given.passage_ids == ("a-0", "a-1")
 
 
-@pytest.mark.parametrize(("window", "word"), [(ROOM, "no room"), (ROOM + 50, "has 100")])
+@pytest.mark.parametrize(("window", "word"), [(RESERVED_TOKENS, "512 tokens"), (RESERVED_TOKENS + 50, "has 100")])
 def test_windows_that_hold_nothing_are_refused(window, word):
     setting = parse_setting("long-context:auto@shelf", sources(Shelf(BOOK)))
     with pytest.raises(InputError, match=word):
@@ -159,7 +161,7 @@ def test_windows_that_hold_nothing_are_refused(window, word):
 
 def test_a_window_larger_than_the_model_is_refused():
     spec = replace(parse_spec("long-context:auto@shelf"), window=9999)
-    with pytest.raises(InputError, match="reads at most 2000"):
+    with pytest.raises(InputError, match="2000"):
         make_setting(spec, sources(Shelf(BOOK))).prepare([question(1)], Reader(2000))
 
 

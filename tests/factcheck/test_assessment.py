@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from climassay.factcheck.certainty import ALL_LEVELS, LIKELIHOODS, QUANTIFIABLE
 from climassay.factcheck.debate.assessment import (
     PLACEMENTS,
     AssessmentPrompt,
@@ -14,9 +15,8 @@ from climassay.factcheck.debate.assessment import (
     assess,
     explain,
 )
-from climassay.factcheck.debate.scheduler import AskOptions, AskText
+from climassay.factcheck.debate.steps import AskOptions, AskText
 from climassay.factcheck.scales import CLIMATE_FEEDBACK, SCALES
-from climassay.factcheck.transcript import ALL_LEVELS, LIKELIHOODS, QUANTIFIABLE
 from climassay.models.contract import Completion, Message, OptionScores
 from debate_parts import drive
 
@@ -134,7 +134,7 @@ def test_without_information_nothing_more_is_asked(verdict_first):
 
 def test_the_mediator_is_not_asked_whether_there_is_information():
     answers = Answers(" not enough", MEDIUM)
-    found = interviewed(answers, interview(gate=False))
+    found = interviewed(answers, interview(asks_placement=False))
     assert answers.steps == ["Evidence", "Assessment", "Verdict", "Explanation"]
     assert found.placement is None
 
@@ -171,7 +171,9 @@ def test_any_scores_lead_to_a_legal_verdict(data, scale, calibrated, verdict_fir
         count = len(ask.request.options)
         return OptionScores(tuple(data.draw(st.lists(LOGS, min_size=count, max_size=count))))
 
-    found = interviewed(answer, interview(scale, gate=gate), calibrated=calibrated, verdict_first=verdict_first)
+    found = interviewed(
+        answer, interview(scale, asks_placement=gate), calibrated=calibrated, verdict_first=verdict_first
+    )
     assert found.error is None
     if found.verdict == scale.nei:
         assert gate
@@ -221,7 +223,7 @@ def test_gate_levels_and_likelihood_are_calibrated_too():
         )
 
     assert interviewed(answer).verdict == CLIMATE_FEEDBACK.nei
-    found = interviewed(answer, interview(gate=False))
+    found = interviewed(answer, interview(asks_placement=False))
     assert (found.levels.confidence, found.levels.likelihood, found.verdict) == ("very high", "likely", "misleading")
 
 

@@ -7,10 +7,9 @@ from typing import get_args
 
 import pytest
 
-from climassay.claim_identity import claim_id, words_id
 from climassay.errors import InputError
 from climassay.factcheck import DebateSettings, advocates_from_names, from_data, make_claim
-from climassay.factcheck.check_store import LONGEST_COMMENT, CheckFilter, CheckStore, Reviewed, check_data, checks
+from climassay.factcheck.check_store import MAX_COMMENT_LENGTH, CheckFilter, CheckStore, Reviewed, check_data, checks
 from climassay.factcheck.configuration import AdvocateSettings, MediatorSettings, parse_settings, settings_tables
 from climassay.records import Records
 from climassay.statistics.intervals import wilson_interval
@@ -33,7 +32,7 @@ def local(tmp_path):
 
 
 def begun(store, text="It warms.", by=None, **more):
-    return store.begin(make_claim(text, **more), SETTINGS, set_up="two", by=by)
+    return store.begin(make_claim(text, **more), SETTINGS, setup="two", by=by)
 
 
 def done(store, text="It warms.", label="correct", by=None):
@@ -53,19 +52,19 @@ def test_a_verdict_that_was_reached_is_kept_whoever_failed_meanwhile(store):
 
 
 def test_a_check_is_kept_from_asking_to_the_verdict(store):
-    check = store.begin(make_claim("It warms.", source="Ann", date="2024"), SETTINGS, set_up="two", by="bob")
+    check = store.begin(make_claim("It warms.", source="Ann", date="2024"), SETTINGS, setup="two", by="bob")
     waiting = store.get(check)
     assert (waiting.about.state, waiting.about.outcome, waiting.transcript) == ("waiting", None, None)
     assert (waiting.about.claim.source, waiting.about.claim.date, waiting.about.by) == ("Ann", "2024", "bob")
     assert waiting.settings == SETTINGS
-    store.give_to(check, "j1")
+    store.assign_job(check, "j1")
     store.finish(check, full_transcript(), run="r2")
     kept = store.get(check)
     assert (kept.about.state, kept.about.outcome, kept.about.label) == ("done", "verdict", "incorrect")
     assert (kept.about.job, kept.about.run) == ("j1", "r2")
     assert kept.transcript == full_transcript()
     assert kept.about.ended_at >= kept.about.asked_at
-    assert store.of_runs(["r2", "r9"]) == {"r2": check}
+    assert store.ids_by_run(["r2", "r9"]) == {"r2": check}
     assert check in store
     assert "c0" not in store
 
@@ -86,17 +85,17 @@ def test_what_has_ended_stays_as_it_is_and_what_bore_no_fruit_can_be_opened_agai
         store.reopen(fruitless)
         about = store.get(fruitless).about
         assert (about.state, about.error, about.outcome, about.job, about.run) == ("waiting", None, None, None, None)
-    assert store.waiting() == 3
-    assert list(store.without_job()) == [broken, halted, failed]
+    assert store.count_waiting() == 3
+    assert list(store.unassigned()) == [broken, halted, failed]
 
 
 def test_a_job_that_was_stopped_does_not_stop_the_one_that_took_its_place(store):
     check = begun(store)
-    store.give_to(check, "j1")
+    store.assign_job(check, "j1")
     store.stop(check)
     store.reopen(check)
     store.stop(check, "j1")
-    store.give_to(check, "j2")
+    store.assign_job(check, "j2")
     store.stop(check, "j1")
     assert store.get(check).about.state == "waiting"
     store.stop(check, "j2")
@@ -105,33 +104,23 @@ def test_a_job_that_was_stopped_does_not_stop_the_one_that_took_its_place(store)
 
 def test_a_list_goes_on_behind_a_check_whatever_was_asked_meanwhile(store):
     made = [begun(store, f"Claim {number}.") for number in range(4)][::-1]
-    first = [one.id for one in store.newest(most=2)]
+    first = [one.id for one in store.newest(limit=2)]
     begun(store, "Another claim.")
     assert first == made[:2]
-    assert [one.id for one in store.newest(most=9, after=first[-1])] == made[2:]
-    assert [one.id for one in store.newest(CheckFilter("claim 1"), most=9)] == [made[2]]
+    assert [one.id for one in store.newest(limit=9, after=first[-1])] == made[2:]
+    assert [one.id for one in store.newest(CheckFilter("claim 1"), limit=9)] == [made[2]]
     with pytest.raises(InputError, match="no check 'c0'"):
-        store.newest(most=1, after="c0")
+        store.newest(limit=1, after="c0")
 
 
 def test_the_same_person_finds_the_check_of_the_same_claim_that_is_under_way(store):
     first, second = begun(store, by="ann"), begun(store)
-    assert store.under_way(make_claim("it  WARMS."), "ann", "two") == first
-    assert store.under_way(make_claim("It warms."), None, "two") == second
-    assert store.under_way(make_claim("It warms."), "bob", "two") is None
-    assert store.under_way(make_claim("It warms."), "ann", "three") is None
+    assert store.find_waiting(make_claim("it  WARMS."), "ann", "two") == first
+    assert store.find_waiting(make_claim("It warms."), None, "two") == second
+    assert store.find_waiting(make_claim("It warms."), "bob", "two") is None
+    assert store.find_waiting(make_claim("It warms."), "ann", "three") is None
     store.stop(first)
-    assert store.under_way(make_claim("It warms."), "ann", "two") is None
-
-
-def test_opposite_claims_are_two_whatever_ids_an_earlier_climassay_stored(store):
-    check = begun(store, "The trend is +0.5 percent.", by="ann")
-    words = words_id("The trend is -0.5 percent.")
-    assert words == words_id("The trend is +0.5 percent.")
-    store._database.write(lambda connection: connection.execute(checks.update().values(claim_id=words)))
-    assert store.under_way(make_claim("The trend is -0.5 percent."), "ann", "two") is None
-    assert store.under_way(make_claim("the trend is +0.5 percent."), "ann", "two") == check
-    assert store.get(check).about.claim.id == claim_id("The trend is +0.5 percent.")
+    assert store.find_waiting(make_claim("It warms."), "ann", "two") is None
 
 
 def test_the_last_word_of_each_person_counts_and_earlier_ones_are_kept(store):
@@ -153,7 +142,7 @@ def test_the_last_word_of_each_person_counts_and_earlier_ones_are_kept(store):
     [
         ("love", "", "must be agree, disagree, undecided, not 'love'"),
         ("undecided", "  ", "Say whether you agree, or write a comment."),
-        ("agree", "x" * (LONGEST_COMMENT + 1), "4,001 characters"),
+        ("agree", "x" * (MAX_COMMENT_LENGTH + 1), "4,001 characters"),
     ],
     ids=["unknown", "empty", "long"],
 )
@@ -211,7 +200,7 @@ def test_lists_are_filtered_by_words_verdict_and_reviews(store):
 def test_lists_are_filtered_by_topic_collection_source_day_and_reviewer_all_at_once(store):
     def kept(text, day, topic=None, collection="ar6", source="", reviewer=None):
         check = store.begin(
-            make_claim(text, source=source), DebateSettings(advocates_from_names([collection])), set_up="x"
+            make_claim(text, source=source), DebateSettings(advocates_from_names([collection])), setup="x"
         )
         store.finish(check, checked(text, ({"IPCC": "incorrect"}, "incorrect")), run=f"r{day}", topic=topic)
         at = datetime.fromisoformat(f"{day}T23:59:59+00:00").timestamp()
@@ -229,7 +218,7 @@ def test_lists_are_filtered_by_topic_collection_source_day_and_reviewer_all_at_o
 
     def found(**wanted):
         listed = store.list(CheckFilter(**wanted))
-        assert listed.total == len(listed.checks) == len(list(store.each(CheckFilter(**wanted), debates=False)))
+        assert listed.total == len(listed.checks) == len(list(store.iterate(CheckFilter(**wanted), debates=False)))
         return [one.id for one in listed.checks]
 
     assert found(topic="1") == [leap, cold]
@@ -258,17 +247,17 @@ def test_checks_as_data_are_those_of_the_list_with_debates_or_without(store):
     waiting = begun(store, "Not yet.")
     store.review(made[3], "bob", "disagree", "No.")
     store.review(made[3], "bob", "agree")
-    whole = list(store.each(debates=True))
+    whole = list(store.iterate(debates=True))
     assert [one["id"] for one in whole] == [waiting, *made[::-1]]
     for one in whole:
         assert one == json.loads(json.dumps(check_data(store.get(one["id"]), store.reviews(one["id"]))))
-    rows = list(store.each(CheckFilter(review="agreed"), debates=False))
+    rows = list(store.iterate(CheckFilter(review="agreed"), debates=False))
     assert [(one["id"], one["collections"], one["agree"]) for one in rows] == [(made[3], ["ar6", "wmo"], 1)]
 
 
 def test_how_long_debates_took_is_known_by_model_and_number_of_advocates(store):
     for seconds, names in ((10.0, ["a", "b"]), (20.0, ["c", "d"]), (99.0, ["a"])):
-        check = store.begin(make_claim("It warms."), DebateSettings(advocates_from_names(names)), set_up="x")
+        check = store.begin(make_claim("It warms."), DebateSettings(advocates_from_names(names)), setup="x")
         store.finish(check, full_transcript(), run="r1", seconds=seconds)
     done(store)  # of which it is not known
     model = DebateSettings().model

@@ -11,11 +11,11 @@ from climassay.factcheck.debate.assessment import ElicitationConfig
 from climassay.factcheck.debate.context import (
     DebateContext,
     SourceBook,
-    last_question,
+    extract_question,
     load_templates,
-    provenance,
+    locate,
 )
-from climassay.factcheck.debate.scheduler import Found
+from climassay.factcheck.debate.steps import FoundPassage
 from climassay.factcheck.scales import BINARY
 from climassay.grounding import AnswerSentence
 
@@ -25,7 +25,7 @@ def passage(name, text="Arctic ice melts. Cows graze."):
 
 
 def found(name, cosine=0.5, collection="ar6", text="Arctic ice melts. Cows graze."):
-    return Found(passage(name, text), collection, cosine, text.partition(".")[0] + ".")
+    return FoundPassage(passage(name, text), collection, cosine, text.partition(".")[0] + ".")
 
 
 def stage(encoder=None, **manner):
@@ -70,17 +70,17 @@ def test_what_others_said_is_told_with_citations_and_cut_for_small_models_only()
         AnswerSentence("Ice melts.", (1, 2), "model", False, 1.0),
         AnswerSentence("So.", (), "none", True, 0.0),
     ]
-    assert stage().told(sentences) == "Ice melts [1] [2]. So (In-house knowledge)."
-    assert stage().told([]) == ""
+    assert stage().format_explanation(sentences) == "Ice melts [1] [2]. So (In-house knowledge)."
+    assert stage().format_explanation([]) == ""
     long = [AnswerSentence("word " * 200, (), "none", False, 0.0)]
-    assert len(stage().told(long).split()) == 91
-    assert stage().told(long).endswith(" ...")
-    assert len(stage(elicitation="schema").told(long).split()) == 200
+    assert len(stage().format_explanation(long).split()) == 91
+    assert stage().format_explanation(long).endswith(" ...")
+    assert len(stage(elicitation="schema").format_explanation(long).split()) == 200
 
 
 def test_a_passage_comes_with_report_chapter_page_and_year_and_without_its_address():
     shown = replace(passage("a"), report="AR6", chapter="Ocean", first_page=7, date="2021-08-09", url="https://x.y")
-    assert provenance(shown) == "AR6, A book (book.md), Ocean, p. 7, 2021"
+    assert locate(shown) == "AR6, A book (book.md), Ocean, p. 7, 2021"
 
 
 @pytest.mark.parametrize(
@@ -96,4 +96,4 @@ def test_a_passage_comes_with_report_chapter_page_and_year_and_without_its_addre
     ],
 )
 def test_a_question_ends_at_its_mark_and_has_four_words(text, question):
-    assert last_question(text) == question
+    assert extract_question(text) == question

@@ -3,8 +3,9 @@
 from climassay.factcheck.checking import DebateResources, set_up_debate
 from climassay.factcheck.claims import make_claim
 from climassay.factcheck.configuration import DebateSettings, MediatorSettings
+from climassay.factcheck.debate.batcher import RequestBatcher
 from climassay.factcheck.debate.rounds import debate
-from climassay.factcheck.debate.scheduler import AskEntailment, RequestBatcher
+from climassay.factcheck.debate.steps import AskEntailment
 from debate_parts import drive_batches
 from debate_tables import (
     ICE,

@@ -10,11 +10,11 @@ import pytest
 from climassay.factcheck.checking import DebateResources, set_up_debate
 from climassay.factcheck.claims import make_claim
 from climassay.factcheck.configuration import DebateSettings
-from climassay.factcheck.debate import rounds
-from climassay.factcheck.debate import scheduler as exchange
+from climassay.factcheck.debate import batcher, evidence
+from climassay.factcheck.debate.batcher import RequestBatcher, search_all
 from climassay.factcheck.debate.context import likelihood_holds
-from climassay.factcheck.debate.rounds import debate, with_follow_up_passages
-from climassay.factcheck.debate.scheduler import AskOptions, AskText, RequestBatcher, search_all
+from climassay.factcheck.debate.rounds import add_follow_up_passages, debate
+from climassay.factcheck.debate.steps import AskOptions, AskText
 from climassay.factcheck.results.page import factcheck_page
 from climassay.factcheck.transcript import Activity
 from debate_parts import drive_batches
@@ -159,8 +159,8 @@ def test_an_advocate_that_can_read_much_keeps_its_passages_whatever_it_is_asked(
     for question in (10, 20, 30):
         new = [SimpleNamespace(number=question + place) for place in range(8)]
         kept, cut = (
-            with_follow_up_passages(new, kept, 8, keeps_all=True),
-            with_follow_up_passages(new, cut, 8, keeps_all=False),
+            add_follow_up_passages(new, kept, 8, keep_all=True),
+            add_follow_up_passages(new, cut, 8, keep_all=False),
         )
     assert {one.number for one in before} <= {one.number for one in kept}
     assert len(kept) == 8 + 3 * 4
@@ -356,9 +356,9 @@ def test_a_question_is_searched_with_its_queries_and_may_bring_an_unasked_advoca
         searched.extend(ask.query for ask in asks)
         return search_all(asks, *others)
 
-    monkeypatch.setattr(exchange, "search_all", search)
+    monkeypatch.setattr(batcher, "search_all", search)
     # One passage of each collection is graded; that of the pamphlet does not bear.
-    monkeypatch.setattr(rounds, "MOST_CANDIDATES", 2)
+    monkeypatch.setattr(evidence, "MAX_CANDIDATES", 2)
     found = by_json(
         PHYSICAL,
         among(ICE, collections=("pamphlet",)),

@@ -6,9 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from climassay.factcheck.checking import SAMPLE, estimate_debate, set_up_debate
+from climassay.factcheck.checking import set_up_debate
 from climassay.factcheck.claims import make_claim
 from climassay.factcheck.configuration import AdvocateSettings, DebateSettings, MediatorSettings
+from climassay.factcheck.estimate import MAX_REHEARSED, estimate_debate
 from climassay.models.servers import Price
 from climassay.prompts import ProfileSettings
 from debate_parts import Shelf, company_of, debates
@@ -87,17 +88,17 @@ def test_calls_in_sequence_are_those_a_claim_waits_for():
     )
     # Advocates are asked side by side: more of them make more calls, and nobody waits longer.
     assert three.requests > one.requests
-    assert three.sequence == one.sequence <= 4
+    assert three.sequential_calls == one.sequential_calls <= 4
     more, _ = estimated(debating(IPCC, rounds=3, **by_schema), CLAIMS[:1])
     assert (one.further_rounds, more.further_rounds) == (0, 2)
-    assert more.further_sequence == 2
-    assert estimated(debating(IPCC, rounds=3), CLAIMS[:1])[0].further_sequence is None
+    assert more.further_sequential_calls == 2
+    assert estimated(debating(IPCC, rounds=3), CLAIMS[:1])[0].further_sequential_calls is None
 
 
 def test_a_model_behind_a_server_is_as_fast_as_it_was():
     company = company_of(ScriptedModel(name="openai:m", write=legal), *shelves())
     table = set_up_debate(debating(model="openai:m"), company)
-    found = estimate_debate(table, company, CLAIMS, pace={"openai:m": 2.5}.get)
+    found = estimate_debate(table, company, CLAIMS, seconds_per_answer={"openai:m": 2.5}.get)
     assert found.seconds == pytest.approx(2.5 * found.requests)
 
 
@@ -116,14 +117,14 @@ def test_local_models_cost_nothing():
 
 def test_more_claims_than_are_rehearsed_are_scaled_up():
     claims = [make_claim(f"The Sun did it in {year}.") for year in range(1900, 2000)]
-    few, _ = estimated(debating(), claims[:SAMPLE])
+    few, _ = estimated(debating(), claims[:MAX_REHEARSED])
     many, _ = estimated(debating(), claims)
-    assert many.requests == few.requests * len(claims) / SAMPLE
-    assert many.completion_tokens == few.completion_tokens * len(claims) / SAMPLE
-    assert many.prompt_tokens == pytest.approx(few.prompt_tokens * len(claims) / SAMPLE, rel=0.01)
+    assert many.requests == few.requests * len(claims) / MAX_REHEARSED
+    assert many.completion_tokens == few.completion_tokens * len(claims) / MAX_REHEARSED
+    assert many.prompt_tokens == pytest.approx(few.prompt_tokens * len(claims) / MAX_REHEARSED, rel=0.01)
 
 
-@pytest.mark.parametrize("count", [1, SAMPLE, 15, 40])
+@pytest.mark.parametrize("count", [1, MAX_REHEARSED, 15, 40])
 def test_the_rehearsed_claims_are_spread_over_the_file(count):
     """Long claims at the end count: of each file the later half has twice the statements."""
     one, two = "The ice melts in winter.", "The ice melts in summer; polar bears do not care."

@@ -1,4 +1,4 @@
-"""Fallacies and contrarian claims: learned from texts, likely ones told, and only of what was refuted."""
+"""Classification of fallacies and contrarian claims, applied to refuted claims only."""
 
 from dataclasses import replace
 
@@ -7,23 +7,17 @@ import pytest
 
 from climassay.errors import InputError
 from climassay.factcheck.fallacies import (
-    CLAIMS,
     FALLACIES,
     SUBJECTS,
-    LabelledTexts,
     find_fallacies,
-    in_groups,
     load_fallacies,
     score_fallacies,
-    subject_of,
-    threshold_of,
     train_fallacies,
     with_fallacy,
 )
 from climassay.factcheck.results.page import factcheck_page, fallacy_note
 from climassay.factcheck.scales import ACCURACY, CLIMATE_FEEDBACK
 from climassay.factcheck.transcript import Fallacy, as_data, from_data
-from climassay.learning import TextClassifier
 from factcheck_transcripts import checked
 
 PLOT = "Scientists secretly conspire with the government to fake the data, and the emails of Climategate prove it."
@@ -44,40 +38,37 @@ class WordEncoder:
         return found / np.linalg.norm(found, axis=1, keepdims=True)
 
 
-def made(count=8):
-    """Texts that name the sign of their fallacy, and one whose label is none."""
+def labelled_texts(count=8):
+    """Texts that name the sign of their fallacy, and one whose label is no fallacy."""
     rows = [(f"{sign} w{3 * n} w{3 * n + 1} w{3 * n + 2}", name) for name, sign in SIGNS.items() for n in range(count)]
-    return LabelledTexts(*zip(*rows, ("nothing known", "unheard of"), strict=True))
+    return tuple(zip(*rows, ("nothing known", "unheard of"), strict=True))
 
 
 @pytest.fixture(scope="module")
 def trained():
-    return train_fallacies(made(), SUBJECTS["fallacies"], encoder=WordEncoder(), folds=4)
+    return train_fallacies(*labelled_texts(), SUBJECTS["fallacies"], encoder=WordEncoder(), folds=4)
 
 
-def test_what_can_be_learned_is_learned_and_held_against_the_constant(trained, tmp_path):
+def test_a_trained_classifier_beats_the_constant_and_is_saved_whole(trained, tmp_path):
     constant = trained.tried[0].evaluation
     assert constant.accuracy.value < 0.2 < 0.8 < trained.chosen.evaluation.accuracy.value
     assert trained.chosen.evaluation.n == 8 * len(FALLACIES)
-    assert threshold_of(trained.classifier).precision.interval.low >= 0.8
+    assert trained.classifier.threshold.precision.interval.low >= 0.8
     trained.classifier.save(tmp_path / "f.safetensors")
-    again = load_fallacies(tmp_path / "f.safetensors").with_models(WordEncoder())
-    assert threshold_of(again) == threshold_of(trained.classifier)
-    [found] = find_fallacies([f"{SIGNS['misrepresentation']} w1 w5"], classifier=again)
+    loaded = load_fallacies(tmp_path / "f.safetensors").with_models(WordEncoder())
+    assert loaded.threshold == trained.classifier.threshold
+    [found] = find_fallacies([f"{SIGNS['misrepresentation']} w1 w5"], classifier=loaded)
     assert (found.name, found.meaning) == ("misrepresentation", FALLACIES["misrepresentation"])
     assert sum(found.probabilities.values()) == pytest.approx(1)
-    scores = score_fallacies(again, made(2))
-    assert scores["fallacies"].accuracy.value > 0.8
+    assert score_fallacies(loaded, *labelled_texts(2))["fallacies"].accuracy.value > 0.8
 
 
-def test_a_class_without_texts_cannot_be_learned():
+def test_training_needs_texts_of_every_class():
     with pytest.raises(InputError, match="anecdote"):
-        train_fallacies(
-            LabelledTexts(("It is.",), ("ad hominem",)), SUBJECTS["fallacies"], encoder=WordEncoder()
-        )  # fmt: skip
+        train_fallacies(["It is."], ["ad hominem"], SUBJECTS["fallacies"], encoder=WordEncoder())
 
 
-def test_a_classifier_that_does_not_say_what_it_tells_is_refused(trained, tmp_path):
+def test_a_classifier_without_subject_is_refused(trained, tmp_path):
     other = replace(trained.classifier, provenance=replace(trained.classifier.provenance, settings={}))
     other.save(tmp_path / "other.safetensors")
     with pytest.raises(InputError, match="train it again"):
@@ -92,28 +83,19 @@ def test_codes_of_claims_are_read_by_their_first_two_numbers():
     assert SUBJECTS["fallacies"].label("Cherry  Picking") == "cherry picking"
 
 
-def test_a_group_has_the_probability_of_its_claims():
-    even = np.full((1, len(CLAIMS)), 1 / len(CLAIMS))
-    found = in_groups(even, list(CLAIMS))[0]
-    assert found.sum() == pytest.approx(1)
-    assert found[0] == pytest.approx(sum(claim.startswith("1") for claim in CLAIMS) / len(CLAIMS))
-
-
 @pytest.mark.parametrize("name", SUBJECTS)
-def test_the_bundled_classifiers_say_where_they_come_from(name):
+def test_the_bundled_classifiers_have_their_provenance(name):
     loaded = load_fallacies(name)
-    assert isinstance(loaded, TextClassifier)
-    assert loaded.classes == tuple(subject_of(loaded).meanings)
-    source, limit = loaded.provenance, threshold_of(loaded)
+    assert loaded.classes == tuple(loaded.subject.meanings)
+    source, threshold = loaded.provenance, loaded.threshold
     assert source.licence == "MIT"
     assert source.measured["macro_f1_low"] > 0.5 > 5 * source.measured["constant_high"] / 2
-    assert limit.precision.interval.low >= limit.wanted == 0.8
-    assert SUBJECTS[name].bundled.stat().st_size < 1_000_000
+    assert threshold.precision.interval.low >= threshold.wanted == 0.8
 
 
 def test_the_bundled_classifier_knows_a_conspiracy_and_a_claim():
     [found] = find_fallacies([PLOT])
-    assert found.sure
+    assert found.likely
     assert found.name == "conspiracy theory"
     [claim] = find_fallacies(["It has not warmed since 1998: there is a pause."], subject="claims")
     assert claim.name == "1.4"
@@ -122,7 +104,7 @@ def test_the_bundled_classifier_knows_a_conspiracy_and_a_claim():
 def test_only_what_is_refuted_is_told_to_mislead():
     refuted = with_fallacy(checked(PLOT, ({"IPCC": "incorrect"}, "incorrect")), CLIMATE_FEEDBACK)
     assert refuted.fallacy.name == "conspiracy theory"
-    assert refuted.fallacy.precision == threshold_of(load_fallacies()).precision.value >= 0.8
+    assert refuted.fallacy.precision == load_fallacies().threshold.precision.value >= 0.8
     for label in ("correct", CLIMATE_FEEDBACK.nei, None):
         assert with_fallacy(checked(PLOT, ({"IPCC": label}, label)), CLIMATE_FEEDBACK).fallacy is None
     unlikely = checked("Seven of nine.", ({"IPCC": "incorrect"}, "incorrect"))
@@ -140,6 +122,3 @@ def test_the_page_tells_how_a_refuted_claim_misleads_and_nothing_of_others():
     # Whatever a file says: a claim that is rated right is not told to mislead.
     right = checked("The sun.", ({"A": "true"}, "true"), scale=ACCURACY, fallacy=told)
     assert "How it misleads" not in factcheck_page(right)
-    earlier = as_data(refuted)
-    del earlier["fallacy"]
-    assert from_data(earlier).fallacy is None

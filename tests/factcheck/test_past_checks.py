@@ -3,7 +3,7 @@ from functools import cache
 
 import pytest
 
-from climassay.factcheck.check_store import SIMILAR, find_past
+from climassay.factcheck.past_checks import MIN_SIMILARITY, find_past
 from climassay.models.encoders import load_encoder
 from climassay.records import Records
 from word_encoder import WordEncoder
@@ -45,9 +45,9 @@ def test_same_first_then_most_similar_and_nothing_below_the_threshold(store):
     found = find_past(store, CLAIM, WordEncoder())
     assert [check.claim for check in found] == [CLAIM, similar, "The Arctic ice will have gone."]
     assert [check.same for check in found] == [True, False, False]
-    assert find_past(store, CLAIM, WordEncoder(), most=1) == found[:1]
-    assert find_past(store, CLAIM, WordEncoder(), threshold=0.99) == found[:1]
-    assert len(find_past(store, CLAIM, WordEncoder(), threshold=0.0)) == 4
+    assert find_past(store, CLAIM, WordEncoder(), limit=1) == found[:1]
+    assert find_past(store, CLAIM, WordEncoder(), min_similarity=0.99) == found[:1]
+    assert len(find_past(store, CLAIM, WordEncoder(), min_similarity=0.0)) == 4
 
 
 def test_failed_debates_and_other_tables_are_no_checks(store):
@@ -71,7 +71,7 @@ def test_failed_debates_and_other_tables_are_no_checks(store):
 )
 def test_what_may_make_a_similar_claim_another_one_is_told(store, other, numbers, negation):
     debated(store, other)
-    (check,) = find_past(store, CLAIM, WordEncoder(), threshold=0.1)
+    (check,) = find_past(store, CLAIM, WordEncoder(), min_similarity=0.1)
     assert (check.differs_in_numbers, check.differs_in_negation) == (numbers, negation)
 
 
@@ -88,7 +88,7 @@ def test_what_may_make_a_similar_claim_another_one_is_told(store, other, numbers
 )
 def test_opposite_words_count_as_a_negation(store, first, second, opposed):
     debated(store, second)
-    (check,) = find_past(store, first, WordEncoder(), threshold=0.0)
+    (check,) = find_past(store, first, WordEncoder(), min_similarity=0.0)
     assert check.differs_in_negation == opposed
 
 
@@ -133,5 +133,5 @@ def test_the_bundled_encoder_finds_paraphrases_and_leaves_other_claims(number, t
         debated(store, *[second for _, second in PARAPHRASES])
         (check,) = find_past(store, PARAPHRASES[number][0], encoder)
     assert check.claim == PARAPHRASES[number][1]
-    assert SIMILAR <= check.similarity < 1
+    assert MIN_SIMILARITY <= check.similarity < 1
     assert not check.same

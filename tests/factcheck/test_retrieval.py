@@ -8,10 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from climassay.factcheck.configuration import AdvocateSettings
-from climassay.factcheck.debate import rounds
+from climassay.factcheck.debate import evidence as evidence_module
 from climassay.factcheck.debate.advocate import Advocate
-from climassay.factcheck.debate.rounds import Evidence, Grader, find_evidence, find_for_questions
-from climassay.factcheck.debate.scheduler import AskPassages, AskText, search_all
+from climassay.factcheck.debate.batcher import search_all
+from climassay.factcheck.debate.evidence import Grader, RetrievedEvidence, find_evidence, find_for_questions
+from climassay.factcheck.debate.steps import AskPassages, AskText
 from climassay.factcheck.transcript import FollowUp, Subclaim
 from climassay.models.contract import Completion
 from climassay.prompts import load_prompt
@@ -151,19 +152,19 @@ def test_what_is_only_on_the_subject_fills_in_for_no_statement_where_something_b
 def searched_for_question(shelf, first, *queries, one=None, graded=True):
     """Ids and grades of what a question's search finds."""
     asked = FollowUp(2, "mediator", "a", "Which ice melts?", queries=queries)
-    steps = find_for_questions([(one or advocate("a", passages=4), asked)], first, graded=graded)
+    steps = find_for_questions([(one or advocate("a", passages=4), asked)], first, is_graded=graded)
     [found], batches = drive_batches(steps, lambda asks: search_all(asks, {"a": shelf}, lambda _: frozenset()))
     return [(hit.passage.id, hit.grade) for hit in found], batches
 
 
 def test_a_question_is_searched_with_its_queries_in_one_go_and_without_another_call():
     shelf = Shelf("a", ICE, SEA, COW, SUN)
-    found, [batch] = searched_for_question(shelf, Evidence(()), "cows graze on grass", "sea level")
+    found, [batch] = searched_for_question(shelf, RetrievedEvidence(()), "cows graze on grass", "sea level")
     assert [ask.query for ask in batch] == ["cows graze on grass", "sea level"]
     assert {name for name, _ in found[:2]} == {"a-1", "a-2"}
-    _, [batch] = searched_for_question(shelf, Evidence(()), graded=False)
+    _, [batch] = searched_for_question(shelf, RetrievedEvidence(()), graded=False)
     assert list(batch) == [advocate("a", passages=4).search("Which ice melts?")]
-    assert searched_for_question(shelf, Evidence(()), one=advocate(kind="plain")) == ([], [])
+    assert searched_for_question(shelf, RetrievedEvidence(()), one=advocate(kind="plain")) == ([], [])
 
 
 def test_a_question_brings_nothing_far_from_a_source_without_bearing_nor_what_is_about_something_else():
@@ -172,24 +173,24 @@ def test_a_question_brings_nothing_far_from_a_source_without_bearing_nor_what_is
     near = {hit.passage.id: hit for hit in hits}
     bearing = replace(near["a-0"], grade=2)
     # Nothing but the ice shares a word with the question.
-    everything = [name for name, _ in searched_for_question(shelf, Evidence(()))[0]]
+    everything = [name for name, _ in searched_for_question(shelf, RetrievedEvidence(()))[0]]
     assert set(everything) == {"a-0", "a-1", "a-2", "a-3"}
     other = replace(bearing, collection="b", cosine=0.1)
-    assert searched_for_question(shelf, Evidence((), (other,)))[0] == [("a-0", None)]
-    assert searched_for_question(shelf, Evidence((), (replace(other, cosine=0.9),)))[0] == []
+    assert searched_for_question(shelf, RetrievedEvidence((), (other,)))[0] == [("a-0", None)]
+    assert searched_for_question(shelf, RetrievedEvidence((), (replace(other, cosine=0.9),)))[0] == []
     # What was graded keeps its grade, however far it is; where something of a collection bears, all of it may.
-    first = Evidence((), (other, replace(near["a-1"], grade=1), replace(near["a-2"], grade=0)))
+    first = RetrievedEvidence((), (other, replace(near["a-1"], grade=1), replace(near["a-2"], grade=0)))
     assert searched_for_question(shelf, first)[0] == [("a-0", None), ("a-1", 1)]
-    first = Evidence((), (replace(other, cosine=0.9), bearing, replace(near["a-2"], grade=0)))
+    first = RetrievedEvidence((), (replace(other, cosine=0.9), bearing, replace(near["a-2"], grade=0)))
     assert {name for name, _ in searched_for_question(shelf, first)[0]} == {"a-0", "a-1", "a-3"}
 
 
 def test_the_budget_is_kept_in_passages_and_characters_and_shared_in_turns(monkeypatch):
-    monkeypatch.setattr(rounds, "MOST_CANDIDATES", 4)
+    monkeypatch.setattr(evidence_module, "MAX_CANDIDATES", 4)
     shelves = [Shelf("a", *[f"ice number {place}" for place in range(9)]), Shelf("b", *[f"ice {x}" for x in "xyz"])]
     _, evidence, _, _ = found_for([advocate("a"), advocate("b")], [statement("ice")], shelves, answer=grades())
     assert [one.collection for one in evidence.candidates] == ["a", "b", "a", "b"]
-    monkeypatch.setattr(rounds, "MOST_CHARACTERS", 20)
+    monkeypatch.setattr(evidence_module, "MAX_CHARACTERS", 20)
     long = [Shelf("a", "ice " * 30, "ice melts", "ice grows")]
     _, evidence, [request], _ = found_for([advocate("a")], [statement("ice")], long, answer=grades())
     assert sorted(one.passage.id for one in evidence.candidates) == ["a-1", "a-2"]

@@ -7,14 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from climassay.errors import ModelError
-from climassay.factcheck.debate.scheduler import (
+from climassay.factcheck.debate.batcher import RequestBatcher
+from climassay.factcheck.debate.scheduler import Scheduler
+from climassay.factcheck.debate.steps import (
     AskEntailment,
     AskOptions,
     AskPassages,
     AskText,
     Ledger,
-    RequestBatcher,
-    Scheduler,
     ask_options,
     counted,
     gather,
@@ -232,7 +232,7 @@ def test_who_watches_hears_of_everything_before_it_is_asked():
         assert all(ask.request.messages[-1].content not in str(model.calls) for ask in asks)
         heard.extend(ask.request.messages[-1].content for ask in asks)
 
-    run([asking("a", [2, 1]), asking("b", [1])], model, watch=watch)
+    run([asking("a", [2, 1]), asking("b", [1])], model, on_requests=watch)
     assert sorted(heard) == ["a 0 0", "a 0 1", "a 1 0", "b 0 0"]
 
 

@@ -7,7 +7,8 @@ import pytest
 from climassay.corpus.collection import Collection
 from climassay.corpus.documents import Block, Document
 from climassay.factcheck.claims import latest_editions
-from climassay.factcheck.debate.scheduler import RERANK_FACTOR, AskPassages, search_all
+from climassay.factcheck.debate.batcher import RERANK_FACTOR, search_all
+from climassay.factcheck.debate.steps import AskPassages
 from climassay.grounding import CollectionGroup
 from climassay.models.encoders import load_encoder
 from debate_parts import Shelf, WordEncoder

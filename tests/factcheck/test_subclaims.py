@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from climassay.corpus.documents import locate_quotation
-from climassay.factcheck.debate.rounds import MOST, by_rules, read_claim, whole
+from climassay.factcheck.debate.reading import MAX_SUBCLAIMS, read_claim, single_subclaim, split_by_rules
 from climassay.factcheck.transcript import Subclaim
 from climassay.models.contract import Completion
 from climassay.prompts import SMALL, STRONG, load_prompt
@@ -30,7 +30,7 @@ def texts_of(subclaims):
 def places_are_sound(text, subclaims):
     """Numbered from 1, at most so many, each inside of the claim, in order, without overlap; none says nothing."""
     assert [one.number for one in subclaims] == list(range(1, len(subclaims) + 1))
-    assert 1 <= len(subclaims) <= MOST
+    assert 1 <= len(subclaims) <= MAX_SUBCLAIMS
     assert all(0 <= one.start <= one.end <= len(text) for one in subclaims)
     assert all(first.end <= second.start for first, second in pairwise(subclaims))
     if len(subclaims) > 1:
@@ -39,7 +39,7 @@ def places_are_sound(text, subclaims):
 
 @given(TEXTS)
 def test_rules_cut_any_text_into_pieces_of_it(text):
-    subclaims = by_rules(text)
+    subclaims = split_by_rules(text)
     places_are_sound(text, subclaims)
     assert all(text[one.start : one.end] == one.text for one in subclaims)
     covered = "".join(one.text for one in subclaims)
@@ -62,13 +62,13 @@ def test_rules_cut_any_text_into_pieces_of_it(text):
     ids=["one", "two", "semicolon", "stops that end nothing", "short ones", "short one between", "empty"],
 )  # fmt: skip
 def test_sentences_and_semicolons_divide_and_short_pieces_stay_with_the_one_before(text, pieces):
-    assert texts_of(by_rules(text)) == pieces
+    assert texts_of(split_by_rules(text)) == pieces
 
 
 def test_more_pieces_than_allowed_end_in_one_last_piece():
     text = " ".join(f"The year {year} was a warm one." for year in range(2000, 2009))
-    subclaims = by_rules(text)
-    assert len(subclaims) == MOST
+    subclaims = split_by_rules(text)
+    assert len(subclaims) == MAX_SUBCLAIMS
     assert subclaims[-1].text == text[text.index("The year 2004") :]
 
 
@@ -104,7 +104,7 @@ def test_the_model_quotes_and_says_each_part_so_that_it_stands_alone():
     )
     assert SUN[39:55] == "CO2 does nothing"
     assert SUN in ask.request.messages[-1].content
-    assert ask.request.schema["properties"]["parts"]["maxItems"] == MOST
+    assert ask.request.schema["properties"]["parts"]["maxItems"] == MAX_SUBCLAIMS
     assert ask.request.sampling.temperature == 0
 
 
@@ -117,7 +117,7 @@ def test_one_part_is_the_claim_itself():
     (subclaims, splitter), _ = split(
         SUN, parts((SUN[: SUN.index(" since")], "The Sun has been getting brighter and CO2 does nothing."))
     )
-    assert (subclaims, splitter) == ((whole(SUN),), "model")
+    assert (subclaims, splitter) == ((single_subclaim(SUN),), "model")
 
 
 TWO = "It is not warming at all. The Sun did it."
@@ -148,7 +148,7 @@ TWO = "It is not warming at all. The Sun did it."
 def test_rules_take_over_where_the_model_does_not_quote_the_claim(answer):
     (subclaims, splitter), _ = split(TWO, answer)
     assert splitter == "rules"
-    assert subclaims == by_rules(TWO)
+    assert subclaims == split_by_rules(TWO)
 
 
 CUTS = st.lists(st.tuples(st.integers(0, 30), st.integers(0, 30), st.text(max_size=20)), max_size=7)
@@ -192,7 +192,7 @@ def test_the_statement_of_a_strong_model_is_taken_in_its_own_words():
 
 def test_a_single_part_is_the_claim_with_its_queries_wherever_it_is_quoted_from():
     found, _ = read(SUN, reading(("the sun got brighter", "It did.", ["solar irradiance"])))
-    assert found.subclaims == (replace(whole(SUN), queries=("solar irradiance",)),)
+    assert found.subclaims == (replace(single_subclaim(SUN), queries=("solar irradiance",)),)
 
 
 def test_queries_are_taken_once_each_at_most_as_many_as_wanted_and_only_with_words():
@@ -206,7 +206,7 @@ def test_queries_are_taken_once_each_at_most_as_many_as_wanted_and_only_with_wor
 def test_what_cannot_be_checked_is_refused_with_the_models_reason(kind):
     found, _ = read(SUN, reading(kind=kind, reason=" It is\na wish. "))
     assert (found.kind, found.reason) == (kind, "It is a wish.")
-    assert found.subclaims == (whole(SUN),)
+    assert found.subclaims == (single_subclaim(SUN),)
 
 
 @pytest.mark.parametrize(
@@ -215,7 +215,7 @@ def test_what_cannot_be_checked_is_refused_with_the_models_reason(kind):
 def test_rules_take_over_without_queries_where_the_answer_cannot_be_used(answer):
     found, _ = read(TWO, answer)
     assert (found.splitter, found.kind) == ("rules", "checkable")
-    assert found.subclaims == by_rules(TWO)
+    assert found.subclaims == split_by_rules(TWO)
 
 
 @pytest.mark.parametrize(

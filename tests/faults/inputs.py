@@ -29,9 +29,9 @@ freeform = 2
 cloze = 2
 base = 1
 [contexts]
-most = 0
+max_passages = 0
 [stop]
-asked = 8
+drafts = 8
 """
 
 
@@ -67,7 +67,7 @@ def write_inputs(given: Path, url: str) -> None:
         valid = number % 3 != 0
         wording = Wording(f"What does particle {number} do?", "It grows." if valid else "Bananas are sold.")
         decision = Decision("expert", "anna", valid, "" if valid else "wrong answer")
-        labelled.append(draft(number, wording=wording).decided(decision))
+        labelled.append(draft(number, wording=wording).with_decisions(decision))
     write_drafts(given / "labels.jsonl", labelled)
     write_drafts(given / "drafts.jsonl", [draft(number) for number in range(40, 52)])
     bare = [draft(n, "cloze", wording=Wording(f"The albedo of ice sheet {n} is high.")) for n in range(8)]
@@ -117,7 +117,7 @@ def make_workspace(folder: Path) -> None:
     import debate_workspaces
     from annotated_drafts import begin
     from climassay.generation import Wording
-    from climassay.generation.annotation import AnnotationStore, ImportedLabel
+    from climassay.generation.annotation import AnnotationStore, Label
     from climassay.records import Records
     from climassay.workspace import Workspace
     from debate_tables import make_collection, paragraph
@@ -130,8 +130,7 @@ def make_workspace(folder: Path) -> None:
     with Records(Workspace.open(folder).records_url) as records:
         begin(records, [draft(n, wording=Wording(f"What happens to particle {n}?", answers[n % 3])) for n in range(20)])
         given = [
-            ImportedLabel(f"q{n:04d}", "ann", bool(n % 3), () if n % 3 else ("wrong answer",), key=str(n))
-            for n in range(14)
+            Label(f"q{n:04d}", "ann", bool(n % 3), () if n % 3 else ("wrong answer",), key=str(n)) for n in range(14)
         ]
         AnnotationStore(records).import_labels("silver", given)
 

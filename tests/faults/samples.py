@@ -158,7 +158,7 @@ def drafts() -> bytes:
     from generated_drafts import draft
 
     expert = Decision("expert", "anna", True, "", "", 0.9)
-    made = [draft(1, "mcq"), draft(2).decided(expert), draft(3, "cloze").decided(expert)]
+    made = [draft(1, "mcq"), draft(2).with_decisions(expert), draft(3, "cloze").with_decisions(expert)]
     return written(lambda file: write_drafts(file, made))
 
 

@@ -113,7 +113,7 @@ def keep_a_check(workspace: Path) -> None:
     with Records(Workspace.open(workspace).records_url) as records:
         checks = CheckStore(records)
         settings = DebateSettings(advocates_from_names(["ar6"]))
-        checks.finish(checks.begin(full_transcript().claim, settings, set_up="two"), full_transcript(), run="r1")
+        checks.finish(checks.begin(full_transcript().claim, settings, setup="two"), full_transcript(), run="r1")
 
 
 @pytest.fixture

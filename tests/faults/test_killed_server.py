@@ -7,6 +7,7 @@ end, so that every kill cuts the debate; the moments are drawn by a seed.
 
 import os
 import random
+import re
 import shutil
 import sqlite3
 import time
@@ -23,6 +24,7 @@ import requests
 
 from climassay.primer import book_path
 from climassay.records import Records
+from climassay.web.access import SESSION_COOKIE
 from climassay.web.accounts import AccountStore
 from debate_workspaces import CLAIM
 from faults import inputs
@@ -87,8 +89,9 @@ class Cut:
 class Life:
     """A workspace with its server, a crowd that labels, and somebody who orders work."""
 
-    def __init__(self, place: Place, token: str, debate: Path, api: SilencedServer) -> None:
+    def __init__(self, place: Place, token: str, session: str, debate: Path, api: SilencedServer) -> None:
         self.place, self.api = place, api
+        self._session = session
         self._headers = {"Authorization": f"Bearer {token}"}
         self._server = ServerProcess(place, "--debate", str(debate), "--base-url", api.url)
         self._crowd = Crowd(self._server, place.sessions, think=0.05)
@@ -105,16 +108,26 @@ class Life:
 
     def check(self) -> None:
         """Order the debate of a claim."""
-        self._check = self.ask("POST", "/checks", json={"claim": CLAIM})["check"]["id"]
+        self._check = self.ask("POST", "/checks", json={"claim": CLAIM})["id"]
 
     def retrain(self) -> None:
         """Order the training of a validator."""
-        self.ask("POST", "/annotate/datasets/silver/retrain")
+        self._post("/annotate/silver/retrain")
 
     def upload(self) -> None:
         """Send a book."""
         with BOOK.open("rb") as file:
-            self.ask("POST", "/library/collections/sent/documents", files={"files": (BOOK.name, file)})
+            self._post("/library/upload", data={"new_collection": "sent"}, files={"files": (BOOK.name, file)})
+
+    def _post(self, path: str, **options: Any) -> None:
+        """Send a form as an admin in a browser."""
+        with requests.Session() as browser:
+            browser.cookies.set(SESSION_COOKIE, self._session)
+            page = browser.get(self._server.url, timeout=PATIENCE).text
+            [token] = re.findall(r'<meta name="csrf" content="([0-9a-f]+)">', page)
+            url, headers = f"{self._server.url}{path}", {"x-csrf-token": token}
+            response = browser.post(url, headers=headers, timeout=PATIENCE, allow_redirects=False, **options)
+        assert response.status_code == 303, response.text
 
     def work(self) -> dict[str, Work]:
         """All jobs by their kind."""
@@ -183,7 +196,7 @@ def begin(tmp_path_factory):
     with Records(place.url) as records:
         accounts = AccountStore(records.database)
         accounts.add("chief", "admin")
-        token = accounts.make_token("chief", "orders")
+        token, session = accounts.make_token("chief", "orders"), accounts.begin_session("chief", days=1)
     (folder / "sides.toml").write_text(DEBATE)
     with SilencedServer(latency=0.1) as api, pytest.MonkeyPatch.context() as patch:
         patch.setenv("OPENAI_API_KEY", "none")
@@ -191,7 +204,7 @@ def begin(tmp_path_factory):
         def begin(name):
             shutil.copytree(folder / "w", folder / name / "w")
             (folder / name / "out").mkdir()
-            return Life(replace(place, workspace=folder / name / "w"), token, folder / "sides.toml", api)
+            return Life(replace(place, workspace=folder / name / "w"), token, session, folder / "sides.toml", api)
 
         yield begin
 

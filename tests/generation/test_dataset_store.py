@@ -37,19 +37,19 @@ def placed(name, number=0, **changes):
 def test_a_draft_that_is_made_again_takes_its_old_place(store):
     store.save("silver", [placed("a", error="no answer"), placed("b", 1)])
     store.save("silver", [placed("a", answer="Now written."), placed("c", 2)])
-    found = list(store.placed("silver"))
+    found = list(store.stored_drafts("silver"))
     assert [one.draft.id for one in found] == ["a", "b", "c"]
     assert found[0].state == "accepted"
 
 
 def test_more_drafts_than_one_query_reads(store):
     store.save("silver", [placed(f"q{number:04}", number) for number in range(1203)])
-    assert [one.number for one in store.placed("silver")] == list(range(1203))
+    assert [one.number for one in store.stored_drafts("silver")] == list(range(1203))
 
 
 def test_an_unknown_dataset_is_named_with_those_there_are(store):
     with pytest.raises(InputError, match=r"no dataset 'gold'.*silver"):
-        list(store.placed("gold"))
+        list(store.stored_drafts("gold"))
 
 
 def test_the_list_counts_as_the_drafts_stand_after_every_decision(store, records):
@@ -68,7 +68,7 @@ def test_the_list_counts_as_the_drafts_stand_after_every_decision(store, records
         "c": (),
     }
     [summary] = store.list()
-    assert summary.states == Counter(one.state for one in store.placed("silver"))
+    assert summary.states == Counter(one.state for one in store.stored_drafts("silver"))
     assert summary.states["accepted"] == 1
 
 
@@ -102,11 +102,11 @@ def test_the_first_rejection_stands_and_the_last_word_of_an_expert_stands_above_
     first, second = rejected("no question mark"), rejected("figure")
     draft = make_draft(decisions=(first, second))
     assert draft.rejection == first
-    kept = draft.decided(Decision("expert", "ann", True))
+    kept = draft.with_decisions(Decision("expert", "ann", True))
     assert kept.usable
     against = Decision("expert", "bea", False, "wrong answer")
-    assert kept.decided(against).rejection == against
-    assert kept.decided(against, Decision("expert", "ann", None)).rejection == against
+    assert kept.with_decisions(against).rejection == against
+    assert kept.with_decisions(against, Decision("expert", "ann", None)).rejection == against
 
 
 def test_a_failed_draft_is_not_usable_and_no_question():
@@ -155,7 +155,7 @@ def test_every_draft_is_counted_once_under_what_became_of_it():
     stats = dataset_stats("silver", PLACED)
     assert stats.accepted == 3
     cloze = stats.streams[Stream("cloze", "base")]
-    assert (cloze.asked, cloze.accepted, cloze.failed) == (4, 1, 1)
+    assert (cloze.drafts, cloze.accepted, cloze.failed) == (4, 1, 1)
     assert stats.reasons == {
         ("screen", "figure"): Counter({"mcq": 1, "cloze": 1}),
         ("expert", "wrong answer"): Counter({"cloze": 1}),

@@ -84,7 +84,7 @@ def test_what_is_not_to_be_masked_passes_through():
         draft(2, "mcq"),
         rejected(cloze),
         replace(cloze, error="cut off"),
-        draft(3, "cloze").decided(Decision("expert", "ada", accepted=True)),
+        draft(3, "cloze").with_decisions(Decision("expert", "ada", accepted=True)),
     ]
     masker = Fixed(None)
     after = mask([*passing, cloze], masker)

@@ -35,7 +35,7 @@ def group(tmp_path_factory) -> CollectionGroup:
 
 @pytest.fixture(scope="module")
 def sampler(group) -> SeedSampler:
-    return SeedSampler(group, suitable=fault)
+    return SeedSampler(group, fault=fault)
 
 
 def drawn(sampler, stream, book, numbers):
@@ -143,7 +143,7 @@ def found(topics, seed, **options):
 
 
 def test_the_main_passage_leads_and_the_nearest_follow_with_their_cosines(topics, seed):
-    main, *others = found(topics, seed, most=3, threshold=0.4)
+    main, *others = found(topics, seed, max_passages=3, threshold=0.4)
     assert (main.text, main.similarity, main.document, main.licence) == (SEED, None, "Main", "CC0")
     # The topics (albedo, cloud) of the seed, the same twice, and (cloud, ocean): 1, 1 and 1/2. The passage of cosine
     # 1/sqrt(2) is of a document that has a nearer one.
@@ -152,9 +152,11 @@ def test_the_main_passage_leads_and_the_nearest_follow_with_their_cosines(topics
 
 
 def test_the_same_document_fills_up(topics, seed):
-    documents = [passage.document for passage in found(topics, seed, most=9, threshold=0.4)[1:]]
+    documents = [passage.document for passage in found(topics, seed, max_passages=9, threshold=0.4)[1:]]
     assert "Main" in documents
-    assert "Main" not in [p.document for p in found(topics, seed, most=9, threshold=0.4, other_documents=True)[1:]]
+    assert "Main" not in [
+        p.document for p in found(topics, seed, max_passages=9, threshold=0.4, other_documents=True)[1:]
+    ]
 
 
 def test_neighbours_that_share_sentences_are_left_out(tmp_path):
@@ -163,28 +165,28 @@ def test_neighbours_that_share_sentences_are_left_out(tmp_path):
     overlapping = book_group(tmp_path, books)
     sampler = SeedSampler(overlapping)
     passages = [sampler.passage("s", "id-Book", number) for number in range(3)]
-    for shown in ContextFinder(overlapping, most=2, threshold=0.5).find(passages):
+    for shown in ContextFinder(overlapping, max_passages=2, threshold=0.5).find(passages):
         assert len(shown) == 2
         assert {"Albedo alone."} < {passage.text for passage in shown}
 
 
 def test_the_threshold_holds_in_every_mode(topics, seed):
     for mode in ("dense", "hybrid", "rrf", "bm25"):
-        for passage in found(topics, seed, most=9, threshold=0.6, mode=mode)[1:]:
+        for passage in found(topics, seed, max_passages=9, threshold=0.6, mode=mode)[1:]:
             assert passage.similarity >= 0.6
 
 
 def test_unsuitable_passages_are_not_shown(topics, seed):
     passages = found(
-        topics, seed, most=9, threshold=0.0, suitable=lambda passage: "deep" if "deep" in passage.text else None
+        topics, seed, max_passages=9, threshold=0.0, fault=lambda passage: "deep" if "deep" in passage.text else None
     )
     assert passages
     assert not any("deep" in passage.text for passage in passages)
-    assert any("deep" in passage.text for passage in found(topics, seed, most=9, threshold=0.0))
+    assert any("deep" in passage.text for passage in found(topics, seed, max_passages=9, threshold=0.0))
 
 
 def test_none_wanted_and_none_given(topics, seed):
-    assert [p.text for p in found(topics, seed, most=0)] == [SEED]
+    assert [p.text for p in found(topics, seed, max_passages=0)] == [SEED]
     assert ContextFinder(topics).find([]) == []
     with pytest.raises(InputError, match="0 or more"):
-        ContextFinder(topics, most=-1)
+        ContextFinder(topics, max_passages=-1)

@@ -74,11 +74,11 @@ class Workshop:
         found = []
         for draft in drafts:
             fault = self.faulty(draft)
-            found.append(draft.decided(Decision("screen", fault or "screen", fault is None, fault or "")))
+            found.append(draft.with_decisions(Decision("screen", fault or "screen", fault is None, fault or "")))
         return found
 
     def validate(self, drafts):
-        return [draft.decided(Decision("validate", "v", not self.invalid(draft), "invalid")) for draft in drafts]
+        return [draft.with_decisions(Decision("validate", "v", not self.invalid(draft), "invalid")) for draft in drafts]
 
     def repeats(self, draft):
         earlier = self.seen.setdefault(self.repeated(draft), draft.id)
@@ -125,7 +125,7 @@ def test_the_pipeline_makes_what_is_wanted_and_balances_the_books(store):
         "freeform/hypothetical": 1, "cloze/base": 4,
     }  # fmt: skip
     for stream in report.counts:
-        books = Counter(one.book for one in store.placed("d") if one.stream == stream)
+        books = Counter(one.book for one in store.stored_drafts("d") if one.stream == stream)
         assert max(books.values()) - min(books.values(), default=0) <= 1
 
 
@@ -168,17 +168,17 @@ def test_a_killed_pipeline_goes_on_as_if_it_had_never_stopped(tmp_path_factory, 
             shop = Workshop()
             shop.faulty = faulty
             run_pipeline(plan, shop.parts(), store)
-            return list(store.placed("d"))
+            return list(store.stored_drafts("d"))
 
     assert made(tmp_path_factory.mktemp("a"), die_after) == made(tmp_path_factory.mktemp("b"), None)
 
 
 def test_a_longer_run_keeps_all_of_a_shorter_one(store):
     run_pipeline(recipe(CountSpec(cloze=4)), Workshop().parts(), store)
-    first = list(store.placed("d"))
+    first = list(store.stored_drafts("d"))
     shop = Workshop()
     run_pipeline(recipe(CountSpec(cloze=12)), shop.parts(), store)
-    assert list(store.placed("d"))[: len(first)] == first
+    assert list(store.stored_drafts("d"))[: len(first)] == first
     assert len(shop.written) == 8
 
 
@@ -186,13 +186,13 @@ def test_failed_drafts_are_made_again_in_their_place(store):
     shop = Workshop()
     shop.fails = lambda assignment: assignment.passages[0].id.endswith("1")
     run_pipeline(recipe(), shop.parts(), store)
-    failed = [one.draft.id for one in store.placed("d") if one.state == "failed"]
+    failed = [one.draft.id for one in store.stored_drafts("d") if one.state == "failed"]
     assert failed
-    order = [one.draft.id for one in store.placed("d")]
+    order = [one.draft.id for one in store.stored_drafts("d")]
     again = Workshop()
     report = run_pipeline(recipe(), again.parts(), store)
     assert again.written == failed
-    assert [one.draft.id for one in store.placed("d")] == order
+    assert [one.draft.id for one in store.stored_drafts("d")] == order
     assert report.counts[Stream("cloze", "base")].failed == 0
 
 
@@ -213,7 +213,7 @@ def test_a_model_that_gives_nothing_ends_the_pipeline(store):
 @pytest.mark.parametrize(
     ("stop", "said"),
     [
-        (StopSpec(asked=10), "10 drafts written, the most"),
+        (StopSpec(drafts=10), "10 drafts written, the maximum"),
         (StopSpec(cost=0.10), "the budget of \\$0.1 is spent"),
         (StopSpec(min_yield=0.5, after=9), "only 0 of 12 drafts were accepted"),
     ],
@@ -236,7 +236,7 @@ def test_a_book_that_gives_nothing_is_not_asked_for_ever(store):
     assert report.complete
     counts = report.counts[Stream("cloze", "base")]
     assert counts.book("b").accepted >= 40
-    assert counts.book("a").following <= 10 + counts.asked / 3
+    assert counts.book("a").next_number <= 10 + counts.drafts / 3
 
 
 def test_books_without_a_fit_passage_end_the_stream(store):
@@ -251,7 +251,7 @@ def test_collections_without_books_are_refused(store):
 
 @given(st.integers(0, 50), st.integers(0, 50), st.integers(1, 40), st.integers(1, 64))
 def test_no_more_is_asked_than_the_yield_makes_necessary(accepted, rejected, missing, most):
-    counts = StreamCounts(asked=accepted + rejected, accepted=accepted)
+    counts = StreamCounts(drafts=accepted + rejected, accepted=accepted)
     needed = counts.needed(missing, most)
     assert 1 <= needed <= most
     assert needed >= min(missing, most)

@@ -7,20 +7,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from climassay.errors import InputError
-from climassay.generation.pipeline import _examples
+from climassay.generation.opening import _examples
 from climassay.generation.recipe import COMMENTED, CountSpec, Recipe, Stream, WriterSpec, parse_recipe
 
 LEAST = {"collections": ["books"], "writer": {"model": "local:smollm2"}, "counts": {"mcq": 3}}
 
 
 def parsed(**changes) -> Recipe:
-    return parse_recipe({**LEAST, **changes}, where="my.toml", folder=Path())
+    return parse_recipe({**LEAST, **changes}, source="my.toml", folder=Path())
 
 
 def test_the_written_recipe_is_one():
-    recipe = parse_recipe(tomllib.loads(COMMENTED), where="recipe.toml", folder=Path())
+    recipe = parse_recipe(tomllib.loads(COMMENTED), source="recipe.toml", folder=Path())
     assert recipe.name == "silver"
-    assert recipe.wanted() == {
+    assert recipe.requested() == {
         Stream("mcq", "base"): 15,
         Stream("mcq", "reasoning"): 8,
         Stream("mcq", "hypothetical"): 7,
@@ -34,7 +34,7 @@ def test_the_written_recipe_is_one():
 @given(st.integers(0, 500), st.tuples(*[st.floats(0, 10)] * 3).filter(lambda shares: sum(shares) > 1e-3))
 def test_levels_share_out_exactly_what_is_wanted(number, shares):
     counts = CountSpec(mcq=number, base=shares[0], reasoning=shares[1], hypothetical=shares[2])
-    wanted = Recipe("r", ("c",), WriterSpec("m"), counts).wanted()
+    wanted = Recipe("r", ("c",), WriterSpec("m"), counts).requested()
     assert sum(wanted.values()) == number
     total = sum(shares)
     for stream, part in wanted.items():
@@ -46,9 +46,9 @@ def test_levels_share_out_exactly_what_is_wanted(number, shares):
     [
         ({"collections": []}, "at least one collection"), ({"collections": "books"}, "a list of texts"),
         ({"writer": {}}, "needs an entry 'model'"), ({"writer": 3}, r"\[writer\]"),
-        ({"counts": {}}, "how many questions"), ({"counts": {"mcq": -1}}, "cannot be negative"),
+        ({"counts": {}}, "at least one question"), ({"counts": {"mcq": -1}}, "cannot be negative"),
         ({"counts": {"mcq": 1, "base": 0}}, "at least one level"), ({"counts": {"mcq": "many"}}, "whole number"),
-        ({"screening": {"orders": 0}}, "orders"), ({"screening": {"needed": 1.5}}, "needed"),
+        ({"screening": {"orders": 0}}, "orders"), ({"screening": {"min_agreement": 1.5}}, "min_agreement"),
         ({"stop": {"min_yield": 2}}, "min_yield"), ({"batch": 0}, "batch"),
         ({"contexts": {"mode": "best"}}, "one of"), ({"cooks": 3}, "no entry 'cooks'"),
     ],
@@ -61,10 +61,10 @@ def test_what_does_not_fit_is_named_with_the_file(changes, said):
 
 def test_counts_and_stops_may_change_but_not_what_decides_the_questions():
     first = parsed()
-    assert parsed(counts={"mcq": 30}, stop={"cost": 1.0}, batch=4).deciding() == first.deciding()
-    assert parsed(writer={"model": "local:smollm2", "concurrency": 3}).deciding() == first.deciding()
-    assert parsed(writer={"model": "local:other"}).deciding() != first.deciding()
-    assert parsed(seed=1).deciding() != first.deciding()
+    assert parsed(counts={"mcq": 30}, stop={"cost": 1.0}, batch=4).identity() == first.identity()
+    assert parsed(writer={"model": "local:smollm2", "concurrency": 3}).identity() == first.identity()
+    assert parsed(writer={"model": "local:other"}).identity() != first.identity()
+    assert parsed(seed=1).identity() != first.identity()
 
 
 ROW = {"kind": "freeform", "question": "Why?", "answer": "Because.", "context": "So it is."}
@@ -72,7 +72,7 @@ ROW = {"kind": "freeform", "question": "Why?", "answer": "Because.", "context": 
 
 def shown_examples(examples: str, shown: int = 2, folder: Path | None = None) -> Recipe:
     return Recipe(
-        "r", ("c",), WriterSpec("m", examples=examples, shown=shown), CountSpec(mcq=1), folder=folder or Path()
+        "r", ("c",), WriterSpec("m", examples=examples, n_examples=shown), CountSpec(mcq=1), folder=folder or Path()
     )
 
 

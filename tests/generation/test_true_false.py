@@ -8,7 +8,7 @@ import pytest
 from api_server import ApiServer, Reply, schema_of
 from climassay.corpus import Block, Document, open_or_create
 from climassay.generation import Wording
-from climassay.generation.annotation import AnnotationStore
+from climassay.generation.annotation import AnnotationStore, Label
 from climassay.generation.dataset_store import DatasetStore
 from climassay.questions import read_questions
 from climassay.records import Records
@@ -54,7 +54,7 @@ base_url = "{url}"
 [counts]
 true_false = 4
 [contexts]
-most = 0
+max_passages = 0
 """
 EXPERIMENT = """
 benchmarks = ["{file}"]
@@ -106,7 +106,7 @@ def test_a_type_goes_the_whole_way_by_command(command, tmp_path):
     with ApiServer(rule=answer) as server:
         recipe.write_text(RECIPE.format(url=server.url), encoding="utf-8")
         [estimate] = command("generate", "run", recipe, "--dry-run")
-        assert (estimate["stream"], estimate["wanted"]) == ("true_false/base", 4)
+        assert (estimate["stream"], estimate["requested"]) == ("true_false/base", 4)
         told = command("generate", "run", recipe)
         assert told["complete"], told
         with Records(workspace.records_url) as records:
@@ -119,8 +119,8 @@ def test_a_type_goes_the_whole_way_by_command(command, tmp_path):
             labels = AnnotationStore(records)
             first, second, *_ = drafts
             edited = Wording("The ocean is salty.", "", first.wording.options, 0)
-            labels.label("verdicts", first.id, "ann", accepted=True, wording=edited, key="1")
-            labels.label("verdicts", second.id, "ann", accepted=False, reasons=["wrong answer"], key="2")
+            labels.label("verdicts", Label(first.id, "ann", accepted=True, wording=edited, key="1"))
+            labels.label("verdicts", Label(second.id, "ann", accepted=False, reasons=["wrong answer"], key="2"))
         command("generate", "publish", "verdicts", "-o", tmp_path / "out", "--splits", "0,0,-1")
         file = tmp_path / "out" / "jsonl" / "true_false" / "test.jsonl"
         questions = read_questions(file).questions

@@ -39,10 +39,10 @@ base = 1
 reasoning = 1
 
 [contexts]
-most = 0
+max_passages = 0
 
 [stop]
-asked = 8
+drafts = 8
 """
 
 
@@ -165,7 +165,7 @@ def test_questions_that_the_writer_cannot_answer_are_marked_and_given_up_in_the_
     assert reasons[("consistency", "self-inconsistency")]["mcq"] >= 3
     assert not told["complete"]
     ended = {stream["stream"]: stream["ended"] for stream in told["streams"]}
-    assert "the most that the recipe allows" in ended["mcq/base"]
+    assert "the maximum of the recipe" in ended["mcq/base"]
     assert ended["cloze/base"] is None
     assert drafts["accepted"] == sum(stream["accepted"] for stream in told["streams"])
 

@@ -6,7 +6,7 @@ import pytest
 from annotated_drafts import DATASET, EDITED, VALID, begin
 from climassay.errors import InputError
 from climassay.generation import Wording
-from climassay.generation.annotation import ANNOTATION_REASONS, AnnotationSettings, AnnotationStore
+from climassay.generation.annotation import ANNOTATION_REASONS, AnnotationSettings, AnnotationStore, Label
 from climassay.integrations.labelling_tools import read_argilla, read_label_studio, write_argilla, write_label_studio
 from climassay.records import Records
 from generated_drafts import draft, rejected
@@ -31,11 +31,15 @@ def stores(tmp_path):
 @pytest.fixture
 def annotated(stores):
     store = stores[0]
-    store.label(DATASET, "q0000", "ann", key="1", seconds=2.5, **EDITED)
+    store.label(DATASET, Label("q0000", "ann", key="1", seconds=2.5, **EDITED))
     better = Wording("Which one?", "", ("a b", "c", "d"), 1)
-    store.label(DATASET, "q0001", "ann", key="2", accepted=True, wording=better)
-    store.label(DATASET, "q0002", "bob", key="3", accepted=True, wording=Wording(DRAFTS[2].wording.question, "high"))
-    store.label(DATASET, "q0003", "bob", key="4", accepted=False, reasons=["other", "bad context"], remark="<b>No</b>")
+    store.label(DATASET, Label("q0001", "ann", key="2", accepted=True, wording=better))
+    store.label(
+        DATASET, Label("q0002", "bob", key="3", accepted=True, wording=Wording(DRAFTS[2].wording.question, "high"))
+    )
+    store.label(
+        DATASET, Label("q0003", "bob", key="4", accepted=False, reasons=["other", "bad context"], remark="<b>No</b>")
+    )
     return store
 
 
@@ -84,7 +88,7 @@ def test_every_answer_of_a_task_has_its_tag_and_every_field_its_text(annotated, 
 
 def test_labels_go_to_label_studio_and_come_into_another_workspace(annotated, stores, tmp_path):
     broken = Wording("Which one?", "", ("a\nb", "c", "d"), 1)
-    annotated.label(DATASET, "q0001", "ann", key="5", accepted=True, wording=broken)
+    annotated.label(DATASET, Label("q0001", "ann", key="5", accepted=True, wording=broken))
     assert write_label_studio(tmp_path, annotated.items(DATASET)) == 4
     found = read_label_studio(tmp_path / "tasks.json", BY_ID)
     assert found.unreadable == ()
@@ -163,7 +167,7 @@ def test_what_is_no_export_is_refused(text, read, said, tmp_path):
 def test_confidence_is_shown_only_where_it_is_wanted(stores, tmp_path):
     store = stores[0]
     store.reorder(DATASET, {"q0000": 0.2})
-    store.label(DATASET, "q0001", "ann", key="k", **VALID)
+    store.label(DATASET, Label("q0001", "ann", key="k", **VALID))
     for confidence, expected in ((False, []), (True, [0.2])):
         write_label_studio(tmp_path, store.items(DATASET), confidence=confidence)
         tasks = json.loads((tmp_path / "tasks.json").read_text(encoding="utf-8"))

@@ -105,6 +105,24 @@ def test_ties_count_in_three_ways_and_not_among_differing_pairs() -> None:
     assert constant in (pytest.approx(share), pytest.approx((1 - share) / 2)) or 0.3 < share < 0.37
 
 
+def test_a_judge_that_is_only_evaluated_stands_beside_the_best_constant_and_the_best_length_band() -> None:
+    # Of the six pairs of a group, three are of equally good items, and a difference of one word means nothing.
+    texts = {"a": ("word " * 20, 1.0), "b": ("word " * 21, 1.0), "c": ("word " * 22, 1.0), "d": ("word " * 60, 2.0)}
+    items = [Item(f"{g}/{name}", text, "", f"g{g}", label) for g in range(8) for name, (text, label) in texts.items()]
+
+    class Undecided:
+        name = "undecided"
+
+        def compare(self, items, pairs, *, on_progress=None):
+            return Judgements(np.zeros(len(pairs)), np.zeros(len(pairs), dtype=bool))
+
+    found = evaluate_judge(items, Undecided(), quality="q")
+    assert found.n_pairs == 48
+    assert found.baselines["constant"].accuracy_three_way.value == pytest.approx(0.5)  # always "equal"
+    assert found.baselines["longer"].accuracy_three_way.value == 1.0
+    assert found.agreement.accuracy_three_way.value == pytest.approx(0.5)
+
+
 def test_failures_are_counted_and_half_right() -> None:
     items = articles(9, 4)
     found = scored(items, Planted(items, fail=2))

@@ -206,9 +206,9 @@ model = "{model}"
 mcq = 1
 base = 1
 [contexts]
-most = 0
+max_passages = 0
 [stop]
-asked = 1
+drafts = 1
 """
 SEAS = "The ocean takes up heat and carbon. It warms slowly because water mixes down to great depths.\n" + (
     "A glacier loses mass where it melts faster than snow falls, and the sea level rises.\n"

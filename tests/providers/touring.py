@@ -41,11 +41,11 @@ mcq = 2
 freeform = 2
 cloze = 2
 [contexts]
-most = 0
+max_passages = 0
 [screening]
 consistency = "writer"
 [stop]
-asked = 8
+drafts = 8
 """
 
 

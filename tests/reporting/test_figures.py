@@ -26,7 +26,8 @@ from climassay.reporting import (
     StackedBar,
     StackedBars,
 )
-from climassay.reporting.html import as_svg, marked
+from climassay.reporting.html import as_svg
+from climassay.reporting.marking import marked
 from html_pages import Elements
 
 SHARE = Axis("share", 0, 1, (0, 0.5, 1), percent=True)
@@ -122,7 +123,7 @@ def test_an_axis_without_zero_says_so_and_is_broken():
 
 
 def test_all_values_of_dots_and_bars_can_be_read():
-    dots = DotPlot("D", (Dot("a", "x", 0.5, 0.4, 0.6, 0.25), Dot("a", "y", 0.7, 0.6, 0.8)), together=True)
+    dots = DotPlot("D", (Dot("a", "x", 0.5, 0.4, 0.6, 0.25), Dot("a", "y", 0.7, 0.6, 0.8)), has_shared_rows=True)
     words = " ".join(re.sub(r"<title>.*?</title>|<[^>]*>", " ", page(dots)).split())
     assert "a x: 50.0% [40.0, 60.0] ; dashed: 25.0% y: 70.0% [60.0, 80.0]" in words
     bars = StackedBars("B", (Category("yes"), Category("no")), (StackedBar("few", (1, 30)), StackedBar("none", (0, 0))))
@@ -137,7 +138,7 @@ def test_percentages_have_the_decimals_that_tell_ticks_apart():
         ([0.7981, 0.7989], "79.82%"),
     ):
         axis = Axis.over("precision", values, percent=True)
-        shown = [axis.words(tick) for tick in axis.ticks]
+        shown = [axis.format_value(tick) for tick in axis.ticks]
         assert len(set(shown)) == len(shown)
         assert words in shown
 
@@ -169,7 +170,7 @@ def test_dots_lie_on_the_axis_that_is_given():
 def test_dots_of_one_label_share_a_row_with_a_legend():
     apart, together = (
         DotPlot("S", SCORED, scale=SCORE),
-        DotPlot("S", SCORED, scale=SCORE, together=True, order=("AR5", "AR6")),
+        DotPlot("S", SCORED, scale=SCORE, has_shared_rows=True, order=("AR5", "AR6")),
     )
     assert [len(dots) for _, dots in together.rows] == [2, 1]
     assert together.groups == ("AR5", "AR6")
@@ -180,7 +181,7 @@ def test_dots_of_one_label_share_a_row_with_a_legend():
 
 
 def test_every_speck_is_drawn_once_and_no_cloud_covers_the_other():
-    paths = SPECKS.specks(100)
+    paths = SPECKS.point_paths(100)
     assert sum(path.count("h0") for _, path in paths) == 23
     names = [cloud.name for cloud, _ in paths]
     assert names[:4] == ["low", "high", "low", "high"]

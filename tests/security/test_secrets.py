@@ -24,7 +24,7 @@ CANARIES = ("6d3f0c27b1", URL_PASSWORD, DATABASE_PASSWORD)
 SEAS = "The ocean takes up heat and carbon. It warms slowly because water mixes down to great depths.\n"
 ICE = "A glacier loses mass where it melts faster than snow falls, and the sea level rises.\n"
 STARTS = (
-    "/", "/ask", "/checks", "/check", "/library", "/results", "/usage", "/jobs", "/users", "/annotate", "/account",
+    "/", "/ask", "/checks", "/check", "/library", "/results", "/usage", "/users", "/annotate", "/account",
 )  # fmt: skip
 MOST_PAGES = 60
 
@@ -158,9 +158,9 @@ mcq = 1
 cloze = 1
 base = 1
 [contexts]
-most = 0
+max_passages = 0
 [stop]
-asked = 2
+drafts = 2
 """
 
 
@@ -211,7 +211,7 @@ def pages_of(workspace, **settings) -> dict[str, str]:
     """All pages that an admin finds from the entrances on."""
     site = Site(workspace, model="openai:test", **settings)
     try:
-        found = crawl(site.visitor("admin"), [*STARTS, "/api/v1/openapi.json"], MOST_PAGES)
+        found = crawl(site.visitor("admin"), [*STARTS, "/api/openapi.json"], MOST_PAGES)
         return {address: answer.text for address, answer in found}
     finally:
         site.close()

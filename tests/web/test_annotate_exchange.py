@@ -3,12 +3,14 @@
 import csv
 import io
 import json
+import re
 import zipfile
 
 import pytest
 
 from annotated_dataset import DATASET, draft, fill, source
 from climassay.generation import Wording
+from climassay.generation.annotation import Label
 from climassay.web.annotate import views as retraining
 from patience import job_at_its_end
 from topic_encoder import TopicEncoder
@@ -21,9 +23,9 @@ HOME = f"/annotate/{DATASET}"
 def queue(place):
     """Three labels, one of them withdrawn."""
     store = fill(place)
-    store.label(DATASET, "q1", "ann", accepted=False, reasons=["other"], remark="=cmd()", seconds=4, key="k1")
-    store.label(DATASET, "q2", "ann", accepted=True, wording=Wording("Why so?", "So."), key="k2")
-    store.label(DATASET, "q3", "ann", accepted=True, key="k3")
+    store.label(DATASET, Label("q1", "ann", accepted=False, reasons=["other"], remark="=cmd()", seconds=4, key="k1"))
+    store.label(DATASET, Label("q2", "ann", accepted=True, wording=Wording("Why so?", "So."), key="k2"))
+    store.label(DATASET, Label("q3", "ann", accepted=True, key="k3"))
     store.undo(DATASET, "ann")
     return store
 
@@ -97,8 +99,8 @@ def test_an_unknown_format_is_not_given_out(queue, client_of):
 
 def train(client, place):
     answer = client.post(f"{HOME}/retrain", data={"csrf": csrf_of(client)})
-    assert answer.headers["location"].startswith("/jobs/")
-    return job_at_its_end(place.jobs, answer.headers["location"].removeprefix("/jobs/"))
+    assert answer.headers["location"] == f"{HOME}/settings#retraining"
+    return job_at_its_end(place.jobs, place.jobs.list("retrain")[0].id)
 
 
 def test_a_training_reads_the_labels_and_judges_what_waits(place, client_of, monkeypatch):
@@ -113,7 +115,7 @@ def test_a_training_reads_the_labels_and_judges_what_waits(place, client_of, mon
     assert "Train the validator again" not in admin.get("/annotate").text
     for number in range(12):
         said = {"accepted": True} if number % 4 < 2 else {"accepted": False, "reasons": ["bad context"]}
-        queue.label(DATASET, f"n{number}", "ann", **said, key=f"k{number}")
+        queue.label(DATASET, Label(f"n{number}", "ann", **said, key=f"k{number}"))
     assert "Train the validator again" in admin.get("/annotate").text
     assert "Enough new labels to train again" in admin.get(f"{HOME}/settings").text
     job = train(admin, place)
@@ -121,7 +123,7 @@ def test_a_training_reads_the_labels_and_judges_what_waits(place, client_of, mon
     assert queue.item(DATASET, "n13").p_valid is not None
     assert queue.new_labels(DATASET) == 0
     page = admin.get(f"{HOME}/settings").text
-    assert f"/jobs/{job.id}" in page
+    assert re.search(r"data-job-state>done<", page)
     assert "Training is offered at 12." in page
 
 

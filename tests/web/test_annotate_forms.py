@@ -16,7 +16,7 @@ MCQ, FREEFORM, CLOZE, OPEN_CLOZE = (draft(name) for name in ("q1", "q2", "q3", "
 
 
 def said(about, **fields):
-    return read_form(LabelForm(**{"key": "k", "verdict": "valid"} | fields), about)
+    return read_form(LabelForm(**{"key": "k", "verdict": "valid"} | fields), about, "ann")
 
 
 @pytest.mark.parametrize(

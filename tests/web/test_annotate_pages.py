@@ -7,6 +7,7 @@ import pytest
 
 from annotated_dataset import DATASET, draft, fill
 from climassay.generation import Wording
+from climassay.generation.annotation import Label
 from web_parts import post
 
 HOME = f"/annotate/{DATASET}"
@@ -144,7 +145,7 @@ def test_valid_keeps_an_edit_and_the_first_wording_can_be_had_back(place, annota
 
 def test_questions_are_found_by_the_filters_of_the_address(place, client_of):
     queue = conflicting(place)
-    queue.label(DATASET, "q3", "annotator", accepted=True, key="n3")
+    queue.label(DATASET, Label("q3", "annotator", accepted=True, key="n3"))
     annotator, adjudicator = client_of("annotator"), client_of("adjudicator")
 
     def found(client, **wanted):
@@ -167,12 +168,14 @@ def test_questions_are_found_by_the_filters_of_the_address(place, client_of):
 def test_pages_count_alike(place, client_of):
     """What experts rejected is no longer accepted in the list of datasets either."""
     queue = conflicting(place)
-    queue.adjudicate(DATASET, "q1", "eve", accepted=False, reasons=["wrong answer"], key="e")
+    queue.label(DATASET, Label("q1", "eve", accepted=False, reasons=["wrong answer"], key="e", adjudicates=True))
     reader = client_of("adjudicator")
     row = re.search(rf">{DATASET}</a>.*?</tr>", reader.get("/results/datasets").text)[0]
     assert re.findall(r'class="number">(\d+)<', row) == ["1", "1", "0"]
     assert "1 accepted question of 2 drafts" in text_of(reader.get(f"/results/datasets/{DATASET}"))
-    queue.adjudicate(DATASET, "q1", "adjudicator", accepted=False, reasons=["wrong answer"], key="e2")
+    queue.label(
+        DATASET, Label("q1", "adjudicator", accepted=False, reasons=["wrong answer"], key="e2", adjudicates=True)
+    )
     history = reader.get(f"{HOME}/history")
     assert ("0 labels, 1 decision." in text_of(history), history.text.count("<article")) == (True, 1)
     queue.undo(DATASET, "adjudicator")
@@ -182,8 +185,8 @@ def test_pages_count_alike(place, client_of):
 
 def conflicting(place):
     queue = fill(place, [draft("q1"), draft("q3")], overlap=2)
-    queue.label(DATASET, "q1", "ann", accepted=True, key="a1")
-    queue.label(DATASET, "q1", "bob", accepted=False, reasons=["wrong answer"], key="b1")
+    queue.label(DATASET, Label("q1", "ann", accepted=True, key="a1"))
+    queue.label(DATASET, Label("q1", "bob", accepted=False, reasons=["wrong answer"], key="b1"))
     return queue
 
 
@@ -192,8 +195,8 @@ def divided(place, names):
     queue = fill(place, [draft(name) for name in names], overlap=3)
     for name in names:
         for who in ("zoe", "mia"):
-            queue.label(DATASET, name, who, accepted=True, key=f"{who}-{name}")
-        queue.label(DATASET, name, "kim", accepted=False, reasons=["wrong answer"], key=f"kim-{name}")
+            queue.label(DATASET, Label(name, who, accepted=True, key=f"{who}-{name}"))
+        queue.label(DATASET, Label(name, "kim", accepted=False, reasons=["wrong answer"], key=f"kim-{name}"))
     return queue
 
 
@@ -211,7 +214,7 @@ def test_a_decision_leads_to_the_next_conflict_and_the_last_one_to_the_list(plac
 def test_a_long_history_goes_on_behind_its_last_entry(queue, annotator, monkeypatch):
     monkeypatch.setattr("climassay.web.annotate.pages.MOST_HISTORY", 2)
     for name in ("q1", "q2", "q3"):
-        queue.label(DATASET, name, "annotator", accepted=False, reasons=["wrong answer"], key=f"key-{name}")
+        queue.label(DATASET, Label(name, "annotator", accepted=False, reasons=["wrong answer"], key=f"key-{name}"))
     first = annotator.get(f"{HOME}/history")
     [older] = re.findall(r'href="([^"]*after=[^"]*)"', first.text)
     second = annotator.get(unescape(older))
@@ -247,7 +250,9 @@ def test_annotators_have_the_same_number_for_everybody_who_reads_an_item(place, 
     queue = fill(place, [draft("q1")], overlap=2)
     annotator, adjudicator = client_of("annotator"), client_of("adjudicator")
     for who, accepted in (("annotator", True), ("bob", False)):
-        queue.label(DATASET, "q1", who, accepted=accepted, reasons=() if accepted else ("wrong answer",), key=who)
+        queue.label(
+            DATASET, Label("q1", who, accepted=accepted, reasons=() if accepted else ("wrong answer",), key=who)
+        )
         queue.comment(DATASET, "q1", who, f"{who} speaking", key=f"c-{who}")
     number = re.search(r"(Annotator \d) \(you\)</strong>", annotator.get(f"{HOME}/q1").text)[1]
     seen = adjudicator.get(f"{HOME}/conflicts/q1").text
@@ -259,7 +264,7 @@ def test_annotators_have_the_same_number_for_everybody_who_reads_an_item(place, 
 
 def test_a_discussion_is_read_by_those_who_have_labelled(place, client_of):
     queue = fill(place, [draft("q1")], overlap=3)
-    queue.label(DATASET, "q1", "bob", accepted=True, key="b")
+    queue.label(DATASET, Label("q1", "bob", accepted=True, key="b"))
     queue.comment(DATASET, "q1", "bob", "Bob's own opinion", key="c")
     annotator, adjudicator = client_of("annotator"), client_of("adjudicator")
     page = annotator.get(HOME)
@@ -320,7 +325,7 @@ def test_what_is_not_there_is_not_found(queue, client_of):
 def taken(place):
     """Six items; ann has labelled the first one, and the second one lies before her."""
     store = fill(place, [draft("q1"), draft("q2")])
-    store.label(DATASET, "q1", "ann", accepted=True, key="a1")
+    store.label(DATASET, Label("q1", "ann", accepted=True, key="a1"))
     store.next(DATASET, "ann")
     return store
 
@@ -345,7 +350,7 @@ def test_people_go_by_the_names_that_they_are_shown_by(client_of, place):
     store = fill(place, [draft("q1")], overlap=2)
     place.accounts.add("ann", shown="Ann Lee")
     for name in ("ann", "guest"):
-        store.label(DATASET, "q1", name, accepted=True, key=name)
+        store.label(DATASET, Label("q1", name, accepted=True, key=name))
     client = client_of("adjudicator")
     shown = text_of(client.get(f"{HOME}/agreement"))
     assert "Ann Lee" in shown

@@ -8,7 +8,7 @@ import pytest
 from api_server import ApiServer, Reply, schema_of
 from climassay.api.annotation import annotator_agreement, collect_rubrics, export_labels
 from climassay.errors import InputError
-from climassay.generation.annotation import AnnotationStore
+from climassay.generation.annotation import AnnotationStore, Label
 from climassay.questions import Criterion, read_questions
 from command_line import done
 from web_parts import post
@@ -212,31 +212,19 @@ def test_a_rubric_that_came_with_a_question_may_stay_as_it_is(store, place, clie
     assert rows_of(page) == [("Names ice", "3", "should", "")]
     send(first, page, rows_of(page))
     [item] = kept.items("written")
-    # Said through the API, where nothing is changed: the same.
-    kept.label("written", item.draft.id, "bob", accepted=True, key="b")
+    kept.label("written", Label(item.draft.id, "bob", accepted=True, key="b"))
     assert kept.item("written", item.draft.id).state == "settled"
     export_labels("written", tmp_path / "long.jsonl", "rubrics", workspace=place)
     [question] = read_questions(tmp_path / "long.jsonl").questions
     assert question.rubric == (Criterion("Names ice", 3, "should"),)
-    listed = client_of("adjudicator").get("/api/v1/annotate/datasets/written/rubrics").json()["items"]
-    assert [(one["id"], one["rubric"][0]["level"]) for one in listed] == [("snow", "should")]
     assert second.get(HOME).status_code == 200
 
 
-def test_nothing_said_through_the_api_is_no_rubric(store, client_of):
+def test_a_label_without_a_rubric_is_refused(store):
     kept = store()
     [item] = kept.items("written")
     with pytest.raises(InputError, match="at least one criterion"):
-        kept.label("written", item.draft.id, "bob", accepted=True, key="b")
-    client, where = client_of("annotator"), f"/api/v1/annotate/datasets/written/items/{item.draft.id}"
-    token = {"X-CSRF-Token": re.search(r'name="csrf" content="([^"]*)"', client.get("/").text)[1]}
-    said = {"key": "k", "accepted": True, "reasons": [], "remark": ""}
-    wording = {"question": "Another?", "answer": "- [must] Names vapour (weight 2)", "options": ["Other"]}
-    reply = client.post(f"{where}/label", json={**said, "wording": wording}, headers=token)
-    assert reply.status_code == 200, reply.text
-    [label] = kept.labels("written")
-    assert (label.wording.question, label.wording.options) == ("Why does it rain?", ("Rubric",))
-    assert json.loads(label.wording.answer)[0]["weight"] == 2
+        kept.label("written", Label(item.draft.id, "bob", accepted=True, key="b"))
 
 
 def test_other_files_and_datasets_are_refused(store, place, tmp_path):

@@ -24,7 +24,7 @@ TEXT = (
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory):
-    made = Site(tmp_path_factory.mktemp("site"), public="check")
+    made = Site(tmp_path_factory.mktemp("site"), public="read")
     for name, text in (("seas", SEA), ("ice", ICE)):
         collection = Collection.create(made.place.workspace, name, made.place.encoder())
         collection.add([Document(f"doc-{name}", f"On <b>{name}</b>", f"{name}.md", (Block(text),))])
@@ -33,8 +33,8 @@ def site(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def anybody(site):
-    return site.visitor()
+def reader(site):
+    return site.visitor("annotator")
 
 
 def checked(client, text=TEXT, collections=("seas", "ice"), path="/check-text"):
@@ -48,8 +48,8 @@ def findings(answer):
 
 
 @pytest.fixture(scope="module")
-def answer(anybody):
-    return checked(anybody)
+def answer(reader):
+    return checked(reader)
 
 
 def test_every_sentence_has_a_word_a_colour_and_its_place_in_the_text(answer):
@@ -78,35 +78,35 @@ def test_differing_regions_quantities_overstated_words_and_references_are_told(a
     assert re.search(r'class="(?:problem|note)">[^<]*10\.1/x[^<]*', reference)
 
 
-def test_each_passage_is_quoted_and_linked_in_its_own_collection(anybody, answer):
+def test_each_passage_is_quoted_and_linked_in_its_own_collection(reader, answer):
     for one, name, words in zip(findings(answer)[:2], ("seas", "ice"), ("0.20 m", "Arctic"), strict=True):
         assert words in re.search(r"<blockquote>(.*?)</blockquote>", one).group(1)
         link, citation = re.search(r'<a href="(/library/[^"]+)">([^<]+)</a>', one).groups()
         assert link.startswith(f"/library/{name}/passages/")
         assert f"On &lt;b&gt;{name}&lt;/b&gt;" in citation
-        assert anybody.get(link).status_code == 200
+        assert reader.get(link).status_code == 200
 
 
-def test_evidence_of_a_pdf_opens_its_page_with_the_words_marked(site, anybody, tmp_path):
+def test_evidence_of_a_pdf_opens_its_page_with_the_words_marked(site, reader, tmp_path):
     file = tmp_path / "glaciers.pdf"
     file.write_bytes(pdf_of("Heat waves are hotter than they were.", SEA, title="Seas"))
     collection = Collection.create(site.place.workspace, "printed", site.place.encoder())
     collection.add(read(file).documents)
     try:
-        [shown] = findings(checked(anybody, SEA.partition(". Thermal")[0] + ".", ("printed",)))
+        [shown] = findings(checked(reader, SEA.partition(". Thermal")[0] + ".", ("printed",)))
         links = dict(re.findall(r'<a href="(/library/[^"]+)">([^<]+)</a>', shown))
         [printed] = [html.unescape(link) for link, words in links.items() if "of the PDF" in words]
-        page = anybody.get(printed, follow_redirects=True)
+        page = reader.get(printed, follow_redirects=True)
         assert page.request.url.path.endswith("/pages/2")
         assert "0.20 m" in "".join(re.findall(r"<mark>(.*?)</mark>", page.text, re.DOTALL))
         [passage] = [html.unescape(link) for link, words in links.items() if "of the PDF" not in words]
-        assert "0.20 m" in "".join(re.findall(r"<mark>(.*?)</mark>", anybody.get(passage).text, re.DOTALL))
+        assert "0.20 m" in "".join(re.findall(r"<mark>(.*?)</mark>", reader.get(passage).text, re.DOTALL))
     finally:
         remove_collection(site.place.workspace, "printed")
 
 
-def test_the_report_is_one_file_with_the_same_sentences(anybody, answer):
-    report = checked(anybody, path="/check-text/report")
+def test_the_report_is_one_file_with_the_same_sentences(reader, answer):
+    report = checked(reader, path="/check-text/report")
     assert report.headers["content-disposition"] == 'attachment; filename="checked-text.html"'
     assert "/library/" not in report.text
     told = [re.sub(r"</?a[^>]*>", "", one) for one in findings(answer)]
@@ -125,8 +125,8 @@ def test_the_report_is_one_file_with_the_same_sentences(anybody, answer):
     ids=["empty", "no collection", "a script", "a folder", "too long"],
 )
 @pytest.mark.parametrize("path", ["/check-text", "/check-text/report"])
-def test_what_cannot_be_checked_is_told_in_one_sentence(anybody, text, collections, status, words, path):
-    answer = checked(anybody, text, collections, path)
+def test_what_cannot_be_checked_is_told_in_one_sentence(reader, text, collections, status, words, path):
+    answer = checked(reader, text, collections, path)
     assert answer.status_code == status
     told = html.unescape(answer.text.split("<main", 1)[1])
     assert words in told
@@ -135,11 +135,11 @@ def test_what_cannot_be_checked_is_told_in_one_sentence(anybody, text, collectio
 
 @pytest.mark.faults
 @pytest.mark.parametrize("name", HOSTILE_DRAFTS)
-def test_hostile_texts_are_answered_and_stay_text(anybody, name):
+def test_hostile_texts_are_answered_and_stay_text(reader, name):
     harmful = ' {{ 7777 * 7777 }} <script>x</script> 5 m of "seas".'
     sent = HOSTILE_DRAFTS[name].encode("utf-8", "replace").decode()[: LONGEST_TEXT - len(harmful)] + harmful
     for path in ("/check-text", "/check-text/report"):
-        answer = checked(anybody, sent, path=path)
+        answer = checked(reader, sent, path=path)
         assert answer.status_code == 200
         body = answer.text.split("<main", 1)[1]
         for harm in ("<script", '" onmouseover="', "\x00", "\x07", "60481729"):

@@ -13,7 +13,7 @@ import pytest
 from check_parts import DISPUTE, SUN, Gate, add_collection, ask, ended, furnish, scripted, write_settings
 from climassay.errors import InputError
 from climassay.factcheck import from_data, make_claim
-from climassay.factcheck.check_store import PAGE
+from climassay.factcheck.check_store import PAGE_SIZE
 from climassay.web.checks.debate import seconds_left
 from climassay.web.checks.store import checks_of, chosen, set_ups
 from debate_tables import View
@@ -113,7 +113,7 @@ def test_a_claim_that_was_checked_before_is_shown_before_it_is_asked_again(clien
     check = ask(client)
     ended(place, check)
     asked = len(script.model.options)
-    answer = post(client, "/check", {"claim": SUN.upper(), "source": "Somebody", "set_up": "two sides"})
+    answer = post(client, "/check", {"claim": SUN.upper(), "source": "Somebody", "setup": "two sides"})
     seen = Page(answer.text)
     assert answer.status_code == 200
     assert "the same claim" in seen.text
@@ -121,7 +121,7 @@ def test_a_claim_that_was_checked_before_is_shown_before_it_is_asked_again(clien
     assert checks_of(place).list().total == 1
     again = {field["name"]: field["value"] for field in seen.every("input", type="hidden")}
     assert again["claim"] == SUN.upper()
-    second = ask(client, **{name: again[name] for name in ("claim", "source", "set_up", "anyway")})
+    second = ask(client, **{name: again[name] for name in ("claim", "source", "setup", "anyway")})
     assert ended(place, second).about.claim.source == "Somebody"
     assert second != check
     assert len(script.model.options) > asked
@@ -134,7 +134,7 @@ def test_a_claim_that_was_checked_before_is_shown_before_it_is_asked_again(clien
         ({"claim": "warm " * 2000}, "The claim has 9,999 characters, and the limit is 2,000: shorten it."),
         ({"claim": SUN, "source": "a" * 501}, "The source has 501 characters, and the limit is 500: shorten it."),
         ({"claim": SUN, "date": "x" * 41}, "is not a date: write it like 2024-05-31"),
-        ({"claim": SUN, "set_up": "nobody"}, "There is no set-up &#39;nobody&#39;; there are two sides."),
+        ({"claim": SUN, "setup": "nobody"}, "There is no set-up &#39;nobody&#39;; there are two sides."),
     ],
     ids=["empty", "long", "source", "date", "set-up"],
 )
@@ -189,7 +189,7 @@ def test_news_are_pieces_of_the_same_page_from_an_event_on(client_of, place, gat
 def test_a_check_says_at_which_step_it_is_how_long_it_has_taken_and_what_everybody_does(client_of, place, gate):
     settings = chosen(place, "").settings
     for number in range(2):
-        past = checks_of(place).begin(make_claim(f"Past {number}."), settings, set_up="x")
+        past = checks_of(place).begin(make_claim(f"Past {number}."), settings, setup="x")
         checks_of(place).finish(past, full_transcript(), run="r1", seconds=1000.0 * (number + 1))
     client = client_of("annotator")
     check = ask(client)
@@ -201,7 +201,7 @@ def test_a_check_says_at_which_step_it_is_how_long_it_has_taken_and_what_everybo
     assert re.search(r"\d+ s so far ?\.", text)
     assert "to go" not in text  # two past checks are no ground for an estimate
     checks_of(place).finish(
-        checks_of(place).begin(make_claim("Past 3."), settings, set_up="x"), full_transcript(), run="r1", seconds=2500.0
+        checks_of(place).begin(make_claim("Past 3."), settings, setup="x"), full_transcript(), run="r1", seconds=2500.0
     )
     later = Page(client.get(f"/checks/{check}/debate").text)
     assert "about 33 minutes to go, judging by 3 earlier checks with the same model" in later.text
@@ -330,10 +330,10 @@ def test_the_list_is_searched_filtered_and_paged(client_of, place, script):
     client = client_of("annotator")
     check = ask(client)
     ended(place, check)
-    for number in range(PAGE + 1):
-        checks.stop(checks.begin(make_claim(f"Claim {number} % about ice"), DebateSettings(), set_up="x"))
+    for number in range(PAGE_SIZE + 1):
+        checks.stop(checks.begin(make_claim(f"Claim {number} % about ice"), DebateSettings(), setup="x"))
     first, second = (Page(client.get(f"/checks?page={number}").text) for number in (1, 2))
-    assert len(first.every("li", class_="card")) == PAGE
+    assert len(first.every("li", class_="card")) == PAGE_SIZE
     assert len(second.every("li", class_="card")) == 2
     assert first.every("a", rel="next", href="/checks?page=2")
     assert "Claim 50 %" in first.text
@@ -457,7 +457,7 @@ def test_a_folder_of_files_gives_a_choice(place, tmp_path):
         client = client_of("annotator")
         options = Page(client.get("/check").text).every("option")
         assert [one["value"] for one in options] == ["a", "b"]
-        assert ended(place, ask(client, set_up="b")).about.set_up == "b"
+        assert ended(place, ask(client, setup="b")).about.setup == "b"
 
 
 @pytest.mark.parametrize(

@@ -108,6 +108,6 @@ def test_a_check_that_was_stored_but_not_queued_is_queued_at_the_next_start(serv
 
     place = server("forgotten")
     furnish(place, scripted())
-    check = checks_of(place).begin(make_claim(SUN), chosen(place, "").settings, set_up="two sides")
+    check = checks_of(place).begin(make_claim(SUN), chosen(place, "").settings, setup="two sides")
     with application_over(place):
         assert ended(place, check).about.label == "incorrect"

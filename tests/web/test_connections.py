@@ -11,12 +11,18 @@ import pytest
 import uvicorn
 
 from climassay.errors import InputError
-from climassay.web.limits import ACCEPTED_AT_ONCE, FILES_LEFT, ConnectionLimits, LogLimit, guarded
+from climassay.web.connections import (
+    ACCEPT_BACKLOG,
+    RESERVED_FILES,
+    ConnectionLimits,
+    RepeatedMessageFilter,
+    limited_protocol,
+)
 from climassay.web.settings import Networks
 
 HALF = b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Slow: "
 WHOLE = b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
-LIMITS = ConnectionLimits(most=6, by_peer=4, waiting=5)
+LIMITS = ConnectionLimits(max_connections=6, max_per_peer=4, max_waiting=5)
 
 
 class Task:
@@ -75,7 +81,7 @@ class Server:
 
     def __init__(self, limits=LIMITS, proxies="127.0.0.1"):
         self.loop = Loop()
-        self.kind = guarded(limits, Networks(proxies))
+        self.kind = limited_protocol(limits, Networks(proxies))
         self.config = uvicorn.Config(None, ws="none", log_level="critical")
         self.config.load()
         self.state = uvicorn.server.ServerState()
@@ -117,7 +123,7 @@ def test_the_time_for_a_later_request_begins_with_its_first_byte():
 
 
 def test_one_address_has_its_share_and_a_proxy_needs_more():
-    server = Server(ConnectionLimits(most=100, by_peer=4, waiting=100))
+    server = Server(ConnectionLimits(max_connections=100, max_per_peer=4, max_waiting=100))
     assert server.alive(*(server.connect("203.0.113.5") for _ in range(6))) == [True] * 4 + [False] * 2
     assert server.alive(server.connect("203.0.113.6")) == [True]
     assert server.alive(*(server.connect("127.0.0.1") for _ in range(20))) == [True] * 20
@@ -165,11 +171,11 @@ def test_who_takes_nothing_of_an_answer_is_let_go():
 
 @pytest.mark.parametrize("files", [256, 1024, 20_000])
 def test_limits_leave_room_for_other_files(files):
-    limits = ConnectionLimits.for_files(files)
-    assert limits.waiting < limits.most
-    assert limits.by_peer <= limits.most
+    limits = ConnectionLimits.for_open_files(files)
+    assert limits.max_waiting < limits.max_connections
+    assert limits.max_per_peer <= limits.max_connections
     if files > 500:
-        assert limits.most + ACCEPTED_AT_ONCE + FILES_LEFT <= files
+        assert limits.max_connections + ACCEPT_BACKLOG + RESERVED_FILES <= files
 
 
 def test_a_log_says_the_same_a_few_times_a_minute():
@@ -178,7 +184,7 @@ def test_a_log_says_the_same_a_few_times_a_minute():
     handler = logging.Handler()
     handler.emit = lambda record: said.append(record.getMessage())
     logger.addHandler(handler)
-    logger.addFilter(LogLimit(most=3, now=lambda: clock[0]))
+    logger.addFilter(RepeatedMessageFilter(max_messages=3, clock=lambda: clock[0]))
     for number in range(1000):
         logger.warning("Invalid HTTP request %s", number)
     assert len(said) == 3
@@ -214,7 +220,7 @@ def test_a_server_under_half_sent_requests_answers_others():
         await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"2")]})
         await send({"type": "http.response.body", "body": b"ok"})
 
-    kind = guarded(ConnectionLimits(most=20, by_peer=4, waiting=10), Networks("127.0.0.1"))
+    kind = limited_protocol(ConnectionLimits(max_connections=20, max_per_peer=4, max_waiting=10), Networks("127.0.0.1"))
     listening = socket.create_server(("127.0.0.1", 0))
     server = uvicorn.Server(uvicorn.Config(app, http=kind, ws="none", lifespan="off", log_level="critical", backlog=8))
     thread = threading.Thread(target=lambda: asyncio.run(server.serve(sockets=[listening])))
@@ -228,7 +234,7 @@ def test_a_server_under_half_sent_requests_answers_others():
                 one.sendall(WHOLE.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n"))
                 answer = b"".join(iter(lambda one=one: one.recv(4096), b""))
             assert answer.startswith(b"HTTP/1.1 200")
-        assert len(kind.guard._peers) <= 20
+        assert len(kind.pool) <= 20
     finally:
         for one in crowd:
             one.close()

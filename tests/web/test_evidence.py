@@ -150,7 +150,7 @@ def test_equal_titles_are_told_apart_wherever_they_stand(place, client_of, print
 
 
 def test_a_check_of_before_shows_the_new_title_and_marks_what_was_quoted(place, client_of, tmp_path):
-    place.settings = type(place.settings)(public="check", debates=(write_settings(tmp_path),))
+    place.settings = type(place.settings)(public="read", debates=(write_settings(tmp_path),))
     furnish(place, scripted())
     client = client_of("adjudicator")
     check = ask(client)

@@ -12,6 +12,7 @@ from climassay.corpus.documents import Passage
 from climassay.factcheck import DebateSettings, make_claim
 from climassay.factcheck.check_store import CheckStore
 from climassay.generation import Wording
+from climassay.generation.annotation import Label
 from climassay.grounding.answer import GroundedAnswer, Source
 from climassay.grounding.citations import AnswerSentence
 from climassay.web.jobs import jobs
@@ -26,7 +27,7 @@ EVIL = (
 )
 LINK = "javascript:alert(1)//"
 STARTS = (
-    "/", "/ask", "/account", "/users", "/jobs", "/annotate", "/checks", "/check", "/library", "/results", "/usage",
+    "/", "/ask", "/account", "/users", "/annotate", "/checks", "/check", "/library", "/results", "/usage",
 )  # fmt: skip
 MOST_PAGES = 120
 SAFE_SCHEMES = ("", "http", "https", "mailto")
@@ -45,21 +46,21 @@ def poison(site):
     place.accounts.add("mallory", "annotator", EVIL)
     place.accounts.make_token("admin", EVIL)
     place.jobs.submit("check", EVIL, {"note": EVIL}, by="mallory")
-    passages = (source(1, EVIL, section=EVIL, document=EVIL, place=EVIL, url=LINK), source(2, EVIL, licence=EVIL))
+    passages = (source(1, EVIL, section=EVIL, document=EVIL, citation=EVIL, url=LINK), source(2, EVIL, licence=EVIL))
     # A cloze statement stays without markup at its words, which are buttons of their own: the question has it.
     drafts = [
         draft(name, wording=evil_wording(WORDINGS[name][1]), passages=passages) for name in ("q1", "q2", "q4", "q5")
     ]
     store = fill(place, drafts, dataset="evil", overlap=1)
     fill(place, drafts[:1], dataset=EVIL[:60].replace("/", "|"))
-    store.label("evil", "q1", "mallory", accepted=False, reasons=("other",), remark=EVIL, key="k1")
+    store.label("evil", Label("q1", "mallory", accepted=False, reasons=("other",), remark=EVIL, key="k1"))
     edited = evil_wording(WORDINGS["q5"][1])
-    store.label("evil", "q5", "admin", accepted=True, wording=Wording(edited.question + EVIL, EVIL), key="k2")
+    store.label("evil", Label("q5", "admin", accepted=True, wording=Wording(edited.question + EVIL, EVIL), key="k2"))
     add_book(place, "evil", title=EVIL, texts=(EVIL, EVIL * 3), source=EVIL, url=LINK, licence=EVIL)
     checks = CheckStore(place.records)
     transcript = with_text_everywhere(full_transcript(), EVIL)
     for state in ("done", "failed", "waiting"):
-        check = checks.begin(make_claim(EVIL, source=LINK), DebateSettings(), set_up=EVIL, by="mallory")
+        check = checks.begin(make_claim(EVIL, source=LINK), DebateSettings(), setup=EVIL, by="mallory")
         if state == "done":
             checks.finish(check, transcript, run=EVIL)
             checks.review(check, "mallory", "disagree", EVIL)
@@ -142,7 +143,6 @@ def test_a_browser_runs_nothing_of_it(visit, running_server):
     page.on("dialog", lambda dialog: (dialogs.append(dialog.message), dialog.dismiss()))
     for address in (
         "/users",
-        "/jobs",
         "/annotate/evil",
         "/annotate/evil/conflicts",
         "/checks",

@@ -209,11 +209,9 @@ def test_work_of_others_is_not_shown_and_not_stopped(place):
         place.accounts.add("bob")
         job = place.jobs.submit("count", "Count", {"to": 1}, by="bob")
         job_at_its_end(place.jobs, job)
-        for path in (f"/jobs/{job}", f"/jobs/{job}/events"):
-            assert client_of("annotator").get(path).status_code == 403
-            assert client_of("adjudicator").get(path).status_code == 200
-            assert client_of(None).get(path).status_code == 303
-        assert client_of("annotator").get("/jobs").status_code == 403
-        assert client_of("admin").get("/jobs").status_code == 200
-        assert client_of("admin").get("/jobs/j123").status_code == 404
+        path = f"/jobs/{job}/events"
+        assert client_of("annotator").get(path).status_code == 403
+        assert client_of("adjudicator").get(path).status_code == 200
+        assert client_of(None).get(path).status_code == 303
+        assert client_of("admin").get("/jobs/j123/events").status_code == 404
         assert post(client_of("adjudicator"), f"/jobs/{job}/stop").status_code == 403

@@ -12,7 +12,7 @@ from climassay.factcheck import DebateSettings, make_claim
 from climassay.models.openai.connection import HOPELESS_STATUS
 from climassay.web.checks.store import checks_of
 from climassay.web.failures import explained, plainly
-from climassay.web.middleware import PublicView
+from climassay.web.redaction import RedactedResponses, Redactor
 
 HIDDEN = {
     "base URL": "http://10.1.2.3:8001/v1",
@@ -43,13 +43,13 @@ def place_settings():
 
 @pytest.fixture
 def view(place):
-    return PublicView(None, place)
+    return Redactor(place)
 
 
 @pytest.mark.parametrize("secret", HIDDEN.values(), ids=HIDDEN)
 @pytest.mark.parametrize("around", ["The server {} did not answer.", '{{"base": "{}"}}', "<dd>{}</dd>", "{}", "({}),"])
 def test_folders_and_servers_are_taken_out(view, secret, around):
-    shown = view.shown(around.format(secret).encode()).decode()
+    shown = view.redact(around.format(secret).encode()).decode()
     assert secret not in shown
     assert not any(part in shown for part in ("ada", "10.1.2.3", "llm-box", "models.example", "db.example", "bucket"))
     before, _, after = around.format("\x00").partition("\x00")
@@ -60,7 +60,7 @@ def test_folders_and_servers_are_taken_out(view, secret, around):
 @pytest.mark.parametrize("secret", HIDDEN.values(), ids=HIDDEN)
 def test_json_stays_json_where_a_quotation_mark_follows(view, secret):
     said = f'It said "no {secret}" twice, and "{secret}".'
-    shown = json.loads(view.shown(json.dumps({"error": said}).encode()))["error"]
+    shown = json.loads(view.redact(json.dumps({"error": said}).encode()))["error"]
     assert shown.startswith('It said "no (a ')
     assert shown.count('"') == said.count('"')
     assert secret not in shown
@@ -68,12 +68,12 @@ def test_json_stays_json_where_a_quotation_mark_follows(view, secret):
 
 @pytest.mark.parametrize("text", SHOWN)
 def test_what_is_public_stays(view, text):
-    assert view.shown(text.encode()).decode() == text
+    assert view.redact(text.encode()).decode() == text
 
 
 def test_the_workspace_and_the_address_of_the_pages(view, place):
     said = f"{place.workspace.root}/collections/primer.lance at {place.settings.root}/checks/c1, {Path.home()}/x"
-    shown = view.shown(said.encode()).decode()
+    shown = view.redact(said.encode()).decode()
     assert str(place.workspace.root) not in shown
     assert str(Path.home()) not in shown
     assert f"{place.settings.root}/checks/c1" in shown
@@ -86,7 +86,7 @@ def test_a_base_url_is_known_by_its_name_wherever_it_leads(view):
         "base_url = https://example.org/api",
         "&#34;base_url&#34;: &#34;https://example.org/api&#34;",
     ):
-        assert "example.org" not in view.shown(said.encode()).decode()
+        assert "example.org" not in view.redact(said.encode()).decode()
 
 
 @pytest.fixture
@@ -101,20 +101,20 @@ def published(client_of, place):
     job = place.jobs.submit("check", "Check", {}, by="secretlogin")
     ids = []
     for name in ("secretlogin", "otherlogin"):
-        check = checks.begin(make_claim(f"A claim of {len(ids)}."), DebateSettings(), set_up="x", by=name)
-        checks.give_to(check, job)
+        check = checks.begin(make_claim(f"A claim of {len(ids)}."), DebateSettings(), setup="x", by=name)
+        checks.assign_job(check, job)
         checks.fail(check, error)
         ids.append(check)
     with place.records.run("check", {"base_url": HIDDEN["host of an institute"], "head": HIDDEN["home"]}) as run:
         run.save_results("report_of_it", [{"path": HIDDEN["home"], "server": HIDDEN["base URL"]}])
-    return ids, job, run.id
+    return ids, run.id
 
 
 def test_no_page_and_no_data_tell_strangers_more_than_is_theirs(client_of, published, place):
-    (mine, other), job, run = published
+    (mine, other), run = published
     paths = [
-        f"/checks/{mine}", f"/checks/{mine}/check.json", f"/checks/{other}", "/checks", f"/jobs/{job}",
-        f"/api/v1/jobs/{job}", f"/api/v1/checks/{mine}", "/api/v1/checks", f"/results/{run}", f"/api/v1/runs/{run}",
+        f"/checks/{mine}", f"/checks/{mine}/check.json", f"/checks/{other}", "/checks",
+        f"/api/v1/checks/{mine}", "/api/v1/checks", f"/results/{run}", f"/api/v1/runs/{run}",
         f"/results/{run}/results", "/results", "/checks.csv", "/checks.jsonl",
     ]  # fmt: skip
     stranger, member = client_of(), client_of("annotator")
@@ -166,7 +166,7 @@ def test_an_answer_in_pieces_is_seen_as_a_whole(place):
     async def send(message):
         said.append(message)
 
-    asyncio.run(PublicView(app, place)({"type": "http", "state": {"user": None}}, None, send))
+    asyncio.run(RedactedResponses(app, place)({"type": "http", "state": {"user": None}}, None, send))
     assert b"".join(one.get("body", b"") for one in said) == b"at (a server) and (a folder of the server)"
     assert b"content-length" not in dict(said[0]["headers"])
 

@@ -6,25 +6,21 @@ from itertools import product
 import pytest
 import sqlalchemy as sa
 
-from climassay.evaluation.question_index import prepare_pages
 from climassay.evaluation.report import is_wrong
-from climassay.evaluation.results import load_experiment
 from climassay.evaluation.tasks import Prediction
 from climassay.records import tables
 from climassay.records.queries import require_run, run_details
 from climassay.web.app_state import ResultCache
-from climassay.web.results.questions import QuestionFilter, QuestionIndex
+from climassay.web.results.question_index import QuestionFilter, QuestionIndex
 from climassay.web.results.stored_run import StoredRun
 from experiments import experiment, question
 from html_pages import Page
 from stored_runs import store_experiment, store_mcq
 
 
-@pytest.fixture(params=["experiment", "mcq", "mcq without questions"])
+@pytest.fixture(params=["experiment", "mcq"])
 def run(place, request):
-    if request.param == "experiment":
-        return store_experiment(place.records)
-    return store_mcq(place.records, with_questions=request.param == "mcq")
+    return (store_experiment if request.param == "experiment" else store_mcq)(place.records)
 
 
 def by_hand(stored, wanted):
@@ -66,8 +62,7 @@ def test_the_questions_that_fit_are_those_found_by_looking_at_all(place, run):
         expected = by_hand(stored, wanted)
         assert index.count(wanted) == len(expected), wanted
         assert index.numbers(wanted, 1000) == expected, wanted
-        assert index.numbers(wanted, 3, skip=2) == expected[2:5]
-        assert index.numbers(wanted, 3, after=4) == [number for number in expected if number > 4][:3]
+        assert index.numbers(wanted, 3, offset=2) == expected[2:5]
     assert index.choices()["model"] == list(dict.fromkeys(one.cell.model for one in stored.experiment.outcomes))
 
 
@@ -118,7 +113,7 @@ def test_invalid_answers_and_most_wrong_ones_first(place):
     assert index.numbers(QuestionFilter(invalid=True), 1000) == invalid
     wrong = [sum(map(is_wrong, stored.outcomes[key])) for key in stored.questions]
     expected = sorted(range(len(wrong)), key=lambda number: (-wrong[number], number))
-    assert index.numbers(QuestionFilter(), 1000, by="wrong") == expected
+    assert index.numbers(QuestionFilter(), 1000, order="wrong") == expected
 
 
 def test_the_grid_is_sorted_by_any_column(place, client_of):
@@ -136,15 +131,15 @@ def test_the_grid_is_sorted_by_any_column(place, client_of):
 
         scored = [number for number in range(len(keys)) if score(number) is not None]
         for backwards in (False, True):
-            found = index.numbers(QuestionFilter(), 1000, by=column, backwards=backwards)
+            found = index.numbers(QuestionFilter(), 1000, order=column, reverse=backwards)
             assert sorted(found) == list(range(len(keys)))
             sign = -1 if backwards else 1
             expected = sorted(scored, key=lambda number: (sign * score(number), number))
             assert [number for number in found if number in expected] == expected
-    ids = [keys[number][1] for number in index.numbers(QuestionFilter(), 1000, by="question", backwards=True)]
+    ids = [keys[number][1] for number in index.numbers(QuestionFilter(), 1000, order="question", reverse=True)]
     assert ids == sorted(ids, reverse=True)
     reader = client_of("annotator")
-    address = f"/results/{run}/questions?kind=mcq&beside={second}&order=3"
+    address = f"/results/{run}/questions?kind=mcq&other={second}&order=3"
     page = Page(reader.get(address).text)
     [heading] = page.root.css("table.grid th[aria-sort]")
     assert heading.attributes["aria-sort"] == "ascending"
@@ -197,19 +192,19 @@ def test_what_was_chosen_in_each_option_order_is_shown(place, client_of):
     assert "right in 0 of 4 option orders: none, none, none, none" in none
 
 
-def test_a_large_experiment_is_ready_when_it_ends(place, client_of, monkeypatch):
-    monkeypatch.setattr("climassay.evaluation.question_index.MANY_ROWS", 10)
+def test_pages_of_a_large_experiment_are_computed_once(place, client_of, monkeypatch):
+    monkeypatch.setattr("climassay.web.results.question_index.MANY_ROWS", 10)
     monkeypatch.setattr("climassay.web.results.stored_run.MANY_ROWS", 10)
     runs = [store_experiment(place.records, experiment(seed=seed)) for seed in (1, 2)]
-    for run in runs:
-        prepare_pages(place.database, load_experiment(place.records, run))
     reader = client_of("annotator")
+    for path in ("questions", "results"):
+        assert reader.get(f"/results/{runs[0]}/{path}").status_code == 200
     first = reader.get(f"/results/compare?runs={','.join(runs)}").text
 
     def refuse(*_):
         raise AssertionError("The whole run was read.")
 
-    for module in ("questions", "stored_run"):
+    for module in ("question_index", "stored_run"):
         monkeypatch.setattr(f"climassay.web.results.{module}.run_details", refuse)
     place.computed = ResultCache()
     place.forget("results:")

@@ -1,24 +1,23 @@
-"""What one visitor without an account may take of a server, and what event streams cost it."""
+"""Visitors without an account: they ask nothing, and are served a few at a time; what event streams cost."""
 
 import asyncio
 from collections import Counter
 
 import pytest
-from starlette.testclient import TestClient
 
 from check_parts import Gate, ask, furnish, scripted, write_settings
-from climassay.web.checks.store import MOST_WAITING_OF_ONE, checks_of
-from climassay.web.limits import PAGES_AT_ONCE, PAGES_AT_ONCE_FOR_ONE, WAITING_OF_ONE, visitor_address
-from climassay.web.middleware import Turns
-from patience import until
-from web_parts import ORIGIN, application_over, csrf_of, post
+from climassay.web.checks.store import checks_of
+from climassay.web.limits import MAX_PAGES, MAX_PAGES_PER_VISITOR, MAX_REQUESTS_PER_VISITOR, visitor_address
+from climassay.web.middleware import VisitorSlots
+from html_pages import Page
+from web_parts import application_over, post
 
 API = "/api/v1"
 
 
 @pytest.fixture
 def place_settings(tmp_path):
-    return {"public": "check", "debates": (write_settings(tmp_path),), "visitor_checks": 5}
+    return {"public": "read", "debates": (write_settings(tmp_path),)}
 
 
 @pytest.fixture
@@ -31,68 +30,73 @@ def held(place):
         gate.open.set()
 
 
-def from_address(client, address):
-    """A visitor who comes from an address."""
-    made = TestClient(client.app, base_url=ORIGIN, follow_redirects=False, client=(address, 1))
-    made.portal = client.portal
-    return made
+FORMS = {
+    "/check": {"claim": "A claim about ice."},
+    "/ask": {"question": "Why is ice white?"},
+    "/check-text": {"text": "Ice is white.", "collection": "physical"},
+    "/confidence": {"text": "Ice is white (high confidence)."},
+}
 
 
-def send(client, claim):
-    return post(client, "/check", {"claim": claim})
-
-
-def test_a_visitor_has_a_few_places_and_leaves_the_others_to_others(held):
+@pytest.mark.parametrize("path", FORMS)
+def test_without_an_account_a_form_is_a_link_to_sign_in_that_returns_there(held, place, path):
     client_of, _ = held
-    one, other = (from_address(client_of(), address) for address in ("203.0.113.5", "203.0.113.6"))
-    said = [send(one, f"Claim {number} about ice.").status_code for number in range(MOST_WAITING_OF_ONE + 2)]
-    assert said == [303] * MOST_WAITING_OF_ONE + [429] * 2
-    assert one.post(f"{API}/checks", json={"claim": "By a program."}).status_code == 429
-    assert send(other, "Somebody else has a claim.").status_code == 303
+    place.accounts.add("ada")
+    place.accounts.set_password("ada", "a long password")
+    stranger, wanted = client_of(), f"{path}?claim=Ice%20%26%20snow&question=Why%3F"
+    page = stranger.get(wanted)
+    assert page.status_code == 200
+    assert not Page(page.text).every("form", action=path)
+    assert f'action="{path}"' in client_of("annotator").get(path).text
+    [link] = [one["href"] for one in Page(page.text).every("a") if one["href"].startswith("/sign-in?next=")]
+    following = Page(stranger.get(link).text).every("input", name="next")[0]["value"]
+    sent = {"name": "ada", "password": "a long password", "next": following}
+    assert post(stranger, "/sign-in", sent).headers["location"] == wanted
 
 
-def test_what_a_visitor_may_ask_for_in_an_hour_is_bounded(held, place):
+def test_without_an_account_nothing_is_asked_checked_or_uploaded(held, place):
     client_of, _ = held
-    visitor = from_address(client_of(), "203.0.113.5")
-    for number in range(5):
-        check = ask(visitor, f"Claim {number} about ice.")
-        place.jobs.stop(until(lambda check=check: checks_of(place).get(check).about.job))
-    assert send(visitor, "One more.").status_code == 429
-
-
-def test_going_on_with_a_check_takes_a_place_too(held, place):
-    client_of, _ = held
-    visitor = from_address(client_of(), "203.0.113.5")
+    stranger = client_of()
     broken = ask(client_of("annotator"), "A claim whose check breaks.")
-    for number in range(MOST_WAITING_OF_ONE):
-        ask(visitor, f"Claim {number} about ice.")
+    place.jobs.stop(checks_of(place).get(broken).about.job)
     checks_of(place).fail(broken, "The model went away.")
-    assert post(visitor, f"/checks/{broken}/again").status_code == 429
-    assert visitor.post(f"{API}/checks/{broken}/again").status_code == 429
+    before = [job.id for job in place.jobs.list()]
+    paths = {**FORMS, "/check-text/report": FORMS["/check-text"], "/confidence/statement": {"statement": "Ice melts."},
+             f"/checks/{broken}/again": {}, "/library/upload": {}}  # fmt: skip
+    for path, sent in paths.items():
+        answer = post(stranger, path, sent)
+        assert (answer.status_code, answer.headers["location"]) == (303, "/sign-in"), path
+    assert stranger.post(f"{API}/checks", json={"claim": "By a program."}).status_code == 401
+    assert f"/checks/{broken}/again" not in stranger.get(f"/checks/{broken}").text
+    assert [job.id for job in place.jobs.list()] == before
+    assert checks_of(place).list().total == 1
     assert checks_of(place).get(broken).about.state == "failed"
-    assert post(from_address(client_of(), "203.0.113.6"), f"/checks/{broken}/again").status_code == 303
+    assert post(client_of("annotator"), f"/checks/{broken}/again").status_code == 303
+
+
+def test_going_on_with_a_check_counts_for_who_goes_on(held, place, monkeypatch):
+    client_of, _ = held
+    monkeypatch.setattr("climassay.web.checks.store.MOST_WAITING_OF_ACCOUNT", 1)
+    broken = ask(client_of("annotator"), "A claim whose check breaks.")
+    place.jobs.stop(checks_of(place).get(broken).about.job)
+    checks_of(place).fail(broken, "The model went away.")
+    busy = client_of("adjudicator")
+    ask(busy, "A claim about ice.")
+    assert post(busy, f"/checks/{broken}/again").status_code == 429
+    assert checks_of(place).get(broken).about.state == "failed"
+    assert post(client_of("annotator"), f"/checks/{broken}/again").status_code == 303
 
 
 def test_what_its_owner_stopped_a_stranger_does_not_begin_again(held, place):
     client_of, _ = held
-    owner = client_of("annotator")
+    owner, stranger = client_of("adjudicator"), client_of("annotator")
     check = ask(owner, "A claim that its owner stops.")
     assert post(owner, f"/checks/{check}/stop").status_code == 303
-    stranger = from_address(client_of(), "203.0.113.5")
     assert post(stranger, f"/checks/{check}/again").status_code == 403
-    assert stranger.post(f"{API}/checks/{check}/again").status_code == 403
     assert f"/checks/{check}/again" not in stranger.get(f"/checks/{check}").text
     assert checks_of(place).get(check).about.state == "stopped"
     assert post(owner, f"/checks/{check}/again").status_code == 303
     assert checks_of(place).get(check).about.state == "waiting"
-
-
-def test_no_address_is_kept(held, place):
-    client_of, _ = held
-    ask(from_address(client_of(), "203.0.113.5"), "A claim about ice.")
-    assert csrf_of(client_of("admin"))
-    dump = "".join(str(job) for job in place.jobs.list())
-    assert "203.0.113.5" not in dump
 
 
 def scope_of(address, path="/results", cookie=b""):
@@ -140,12 +144,14 @@ def test_visitors_are_served_a_few_at_a_time_and_people_with_an_account_at_once(
 
     async def work():
         slow = Slow()
-        app = Turns(slow, place)
+        app = VisitorSlots(slow, place)
         crowd = [
             asyncio.create_task(asked(app, scope_of(f"203.0.113.{number}"))) for number in range(8) for _ in range(4)
         ]
-        greedy = [asyncio.create_task(asked(app, scope_of("198.51.100.7"))) for _ in range(WAITING_OF_ONE + 5)]
-        await until_async(lambda: slow.inside["all"] >= PAGES_AT_ONCE and sum(one.done() for one in greedy) >= 5)
+        greedy = [
+            asyncio.create_task(asked(app, scope_of("198.51.100.7"))) for _ in range(MAX_REQUESTS_PER_VISITOR + 5)
+        ]
+        await until_async(lambda: slow.inside["all"] >= MAX_PAGES and sum(one.done() for one in greedy) >= 5)
         known = [asyncio.create_task(asked(app, scope_of("192.0.2.1", cookie=cookie))) for _ in range(10)]
         await until_async(lambda: slow.inside["192.0.2.1"] == 10)
         slow.go.set()
@@ -153,9 +159,9 @@ def test_visitors_are_served_a_few_at_a_time_and_people_with_an_account_at_once(
 
     most, said, greedy = asyncio.run(work())
     assert set(said) == {200}
-    assert sorted(greedy) == [200] * WAITING_OF_ONE + [503] * 5
-    assert most["all"] <= PAGES_AT_ONCE + 10
-    assert all(most[f"203.0.113.{number}"] <= PAGES_AT_ONCE_FOR_ONE for number in range(8))
+    assert sorted(greedy) == [200] * MAX_REQUESTS_PER_VISITOR + [503] * 5
+    assert most["all"] <= MAX_PAGES + 10
+    assert all(most[f"203.0.113.{number}"] <= MAX_PAGES_PER_VISITOR for number in range(8))
 
 
 async def until_async(true):
@@ -168,14 +174,14 @@ def test_a_turn_is_given_back_however_an_answer_ends(place):
         raise ZeroDivisionError
 
     async def work():
-        app = Turns(broken, place)
-        for _ in range(3 * PAGES_AT_ONCE):
+        app = VisitorSlots(broken, place)
+        for _ in range(3 * MAX_PAGES):
             with pytest.raises(ZeroDivisionError):
                 await asked(app, scope_of("203.0.113.5"))
 
     asyncio.run(work())
-    assert not place.visitors._waiting
-    assert not place.visitors._own_turns
+    assert not place.visitors._requests
+    assert not place.visitors._visitor_slots
 
 
 @pytest.mark.parametrize(

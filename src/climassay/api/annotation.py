@@ -152,7 +152,7 @@ def annotator_agreement(dataset: str, *, workspace: Place = None) -> Shown:
     Raises:
         InputError: There is no such dataset.
     """
-    from climassay.generation.annotation.labels import is_rubric
+    from climassay.generation.annotation import is_rubric
     from climassay.generation.annotation.long_answers import rating_agreement, rubric_agreement
 
     with Session.opened(workspace) as session:
@@ -207,10 +207,10 @@ def _estimate(estimate: "Estimate | ResampledEstimate | None") -> str:
 
 def export_labels(
     dataset: str,
-    output: Path,
+    output: Path | str,
     form: ExportFormat | None = None,
     *,
-    users: Path | None = None,
+    users: Path | str | None = None,
     workspace: Place = None,
 ) -> Shown:
     """Write experts' labels: everything (jsonl), current labels for a spreadsheet or other tool, or rubrics.
@@ -227,6 +227,8 @@ def export_labels(
     """
     from climassay.integrations.labelling_tools import write_argilla, write_label_studio
 
+    output = Path(output)
+    users = None if users is None else Path(users)
     chosen = form or ("csv" if output.suffix.lower() == ".xlsx" else _form_of(output))
     with Session.opened(workspace) as session:
         store = annotation.AnnotationStore(session.records)
@@ -251,7 +253,7 @@ def export_labels(
 
 
 def _export_rubrics(dataset: str, output: Path, items: "list[Item]") -> Shown:
-    from climassay.generation.annotation.labels import is_rubric
+    from climassay.generation.annotation import is_rubric
     from climassay.generation.annotation.long_answers import finished_rubrics
 
     asked = [one for one in items if is_rubric(one.draft.wording)]
@@ -271,10 +273,10 @@ def _export_rubrics(dataset: str, output: Path, items: "list[Item]") -> Shown:
 
 def import_labels(
     dataset: str,
-    file: Path,
+    file: Path | str,
     form: LabelFormat | None = None,
     *,
-    users: Path | None = None,
+    users: Path | str | None = None,
     workspace: Place = None,
 ) -> Shown:
     """Import labels from a file; importing them again changes nothing.
@@ -291,6 +293,8 @@ def import_labels(
     """
     from climassay.integrations.labelling_tools import read_argilla, read_label_studio
 
+    file = Path(file)
+    users = None if users is None else Path(users)
     chosen = form or _form_of(file)
     with Session.opened(workspace) as session:
         store = annotation.AnnotationStore(session.records)

@@ -177,7 +177,7 @@ def evaluate(
             metrics=MetricSpec(names=tuple(metrics), judge=None if judge is None else evaluation.ModelSpec(judge)),
         )
         check_plan(plan, "The call")
-        done = _run(plan, {given.name: evaluation.limited(given, plan)}, loaded, session, on_answers)
+        done = _run(plan, {given.name: evaluation.limit_questions(given, plan)}, loaded, session, on_answers)
         return _scored(done, plan, {given.name: given.skipped})
 
 
@@ -202,12 +202,12 @@ def run_plan(
     """
     with Session.opened(workspace) as session:
         sets = {spec.name: evaluation.read_benchmark(spec, plan) for spec in plan.benchmarks}
-        loaded = {} if model is None else {spec.shown: model for spec in plan.models}
+        loaded = {} if model is None else {spec.display_name: model for spec in plan.models}
         done = _run(plan, sets, loaded, session, on_answers)
         return _scored(done, plan, {name: one.skipped for name, one in sets.items()})
 
 
-def run_experiment_file(file: Path, *, limit: int | None = None, workspace: Place = None) -> Evaluation:
+def run_experiment_file(file: Path | str, *, limit: int | None = None, workspace: Place = None) -> Evaluation:
     """Run an experiment: models x settings x tasks x benchmarks. Run it again to go on where it was interrupted.
 
     Args:
@@ -219,6 +219,7 @@ def run_experiment_file(file: Path, *, limit: int | None = None, workspace: Plac
         InputError: The file or the questions cannot be read, or a setting names what is not there.
         ModelError: A model cannot be loaded, or gives no log-probabilities where they are needed.
     """
+    file = Path(file)
     plan = evaluation.load_plan(file)
     if limit is not None:
         plan = replace(plan, limit=limit)
@@ -249,7 +250,7 @@ def _model_specs(
         asked = _shared_options(options[one]) if isinstance(one, str) else {}
         specs.append(evaluation.ModelSpec(name, label=name if whole_names else "", **asked))
         if not isinstance(one, str) or len(listed) == 1:
-            loaded[specs[-1].shown] = session.model(one)
+            loaded[specs[-1].display_name] = session.model(one)
     return tuple(specs), loaded
 
 
@@ -270,11 +271,11 @@ def _run(
 ) -> "Experiment":
     """Ask and keep a whole plan; ``loaded`` holds models that stay open, by label."""
     from climassay.api.judges import side_by_side_judge
+    from climassay.evaluation import count_answers
     from climassay.evaluation.results import COMMANDS
-    from climassay.evaluation.runner import answers_wanted
 
     templates = evaluation.TaskPrompts.load(session.options.prompts)
-    wanted = answers_wanted(plan, sets)
+    wanted = count_answers(plan, sets)
     with ExitStack() as tasks:
         task = tasks.enter_context(session.progress.task("Asking", wanted))
         trainings: dict[str, Task] = {}
@@ -314,7 +315,7 @@ def _run(
         )
 
         def open_model(spec: "ModelSpec", adapter: Path | None = None) -> Generator:
-            held = loaded.get(spec.shown) if adapter is None else None
+            held = loaded.get(spec.display_name) if adapter is None else None
             return held or opened.open_model(spec, adapter)
 
         kept, harnesses = tuple(loaded.values()), {}
@@ -332,14 +333,14 @@ def _run(
             replace(
                 opened,
                 open_model=open_model,
-                kept=kept,
+                shared_models=kept,
                 harnesses=harnesses,
                 trained_judge=partial(side_by_side_judge, session),
             ),
             session.records,
             prompts=templates,
             use_cache=not session.options.no_cache,
-            progress=evaluation.Progress(on_cell, on_answer, on_more, on_end),
+            callbacks=evaluation.ExperimentCallbacks(on_cell, on_answer, on_more, on_end),
             command=command or COMMANDS[0],
         )
 
@@ -526,7 +527,7 @@ def evaluate_choices(
             limit=limit,
         )
         check_plan(plan, "The command")
-        asked = evaluation.limited(replace(given, questions=given.of_kind("mcq")), plan)
+        asked = evaluation.limit_questions(replace(given, questions=given.of_kind("mcq")), plan)
         done = _run(plan, {given.name: asked}, loaded, session, command="evaluate mcq")
     rows = [one for ones in done.predictions.values() for one in ones]
     scores, tally = evaluation.score_mcq(rows, seed=seed), done.tally

@@ -19,9 +19,10 @@ from climassay.reporting.results import Shown
 from climassay.session import Place, Session, one_or_several
 
 if TYPE_CHECKING:
-    from climassay.factcheck.checking import Checker, Estimate, OnEvent
+    from climassay.factcheck.checking import Checker, OnEvent
     from climassay.factcheck.claims import ClaimColumns
     from climassay.factcheck.debate.rounds import DebateSetup
+    from climassay.factcheck.estimate import DebateEstimate
     from climassay.factcheck.transcript import Claim
 
 PRIMER_CLAIMS = "primer:claims"
@@ -81,12 +82,12 @@ def check_claim(
         _checking(session, rules, model, "check", {"claim": made.text, "samples": samples}) as checker,
     ):
         if on_start is not None:
-            on_start(checker.table)
+            on_start(checker.setup)
         [transcript] = checker.check(
             [made], samples=samples, force=force, on_event=on_event or (lambda _claim, _event: None)
         )
         checker.keep([transcript])
-        return factcheck.CheckedClaim.of(transcript, checker.table.scale)
+        return factcheck.CheckedClaim.of(transcript, checker.setup.scale)
 
 
 def check_claims(
@@ -152,13 +153,13 @@ def check_claims(
             on_done=lambda _: task.advance(),
         )
         checker.keep(transcripts, truths)
-    setup = checker.table
+    setup = checker.setup
     models = {one.model: ", ".join(filter(None, (one.fingerprint, one.dtype))) for one in setup.profiles}
     mediator = f"{setup.mediator.style}, {setup.mediator.model}"
     return factcheck.CheckedClaims(
         name,
         tuple(factcheck.CheckedClaim.of(one, scale) for one in transcripts),
-        factcheck.analyse(transcripts, truths, checker.table.scale, classes=classes),
+        factcheck.analyse(transcripts, truths, checker.setup.scale, classes=classes),
         checker.run,
         checker.tallies,
         table.skipped,
@@ -299,7 +300,7 @@ def _checking(
 
 def estimate_debates(
     claims: "Sequence[Claim]", settings: "factcheck.DebateSettings", *, samples: int = 1, workspace: Place = None
-) -> "Estimate":
+) -> "DebateEstimate":
     """What debates will take, rehearsed without asking a model.
 
     Args:
@@ -312,15 +313,16 @@ def estimate_debates(
         InputError: There is no such collection or scale.
         ModelError: A model cannot be loaded.
     """
-    from climassay.factcheck.checking import estimate_debate, set_up_debate
+    from climassay.factcheck.checking import set_up_debate
+    from climassay.factcheck.estimate import estimate_debate
     from climassay.records.queries import seconds_per_answer
 
     with Session.opened(workspace) as session:
-        company = session.debate(settings)
+        resources = session.debate(settings)
         with session.progress.waiting("Estimating ..."):
-            table = set_up_debate(settings, company, session.options.prompts)
+            setup = set_up_debate(settings, resources, session.options.prompts)
             database = session.records.database
-            return estimate_debate(table, company, claims, samples, lambda model: seconds_per_answer(database, model))
+            return estimate_debate(setup, resources, claims, samples, lambda model: seconds_per_answer(database, model))
 
 
 def list_checks(wanted: "factcheck.CheckFilter | None" = None, *, page: int = 1, workspace: Place = None) -> Shown:
@@ -388,7 +390,7 @@ def show_check(check: str, *, workspace: Place = None) -> Shown:
     return Shown(lambda: factcheck.check_data(result, reviews), said=lines)
 
 
-def export_checks(file: Path, wanted: "factcheck.CheckFilter | None" = None, *, workspace: Place = None) -> Shown:
+def export_checks(file: Path | str, wanted: "factcheck.CheckFilter | None" = None, *, workspace: Place = None) -> Shown:
     """Write all checks, or those that match, oldest first, with their debates and reviews.
 
     Args:
@@ -399,12 +401,13 @@ def export_checks(file: Path, wanted: "factcheck.CheckFilter | None" = None, *, 
     Raises:
         InputError: The file cannot be written, or there is no such opinion or day.
     """
+    file = Path(file)
     if file.suffix != ".jsonl":
         raise InputError(f"{file} must end in .jsonl: write one check per line.")
     if file.is_dir():
         raise InputError(f"{file} is a folder: name a file.")
     with Session.opened(workspace) as session:
-        result = factcheck.CheckStore(session.records).each(wanted, debates=True)
+        result = factcheck.CheckStore(session.records).iterate(wanted, debates=True)
         lines = [json.dumps(one, ensure_ascii=False) + "\n" for one in result][::-1]
     write_file(file, "".join(lines))
     return Shown({"file": file, "checks": len(lines)}, noted=(f"{file} written: {len(lines)} checks.",))

@@ -294,7 +294,7 @@ class ComparedStatements(Result):
         return {status: counts[status] for status in STATUSES}
 
 
-def diff_confidence(old: Path, new: Path) -> ComparedStatements:
+def diff_confidence(old: Path | str, new: Path | str) -> ComparedStatements:
     """Compare two extractions: statements added, removed, reworded, or with another level.
 
     Args:
@@ -306,6 +306,7 @@ def diff_confidence(old: Path, new: Path) -> ComparedStatements:
     """
     from climassay.confidence.difference import compare_statements
 
+    old, new = Path(old), Path(new)
     changes = compare_statements(read_statements(old), read_statements(new))
     return ComparedStatements(str(old), str(new), tuple(changes))
 
@@ -359,11 +360,11 @@ class FoundTopics(Result):
 
 
 def find_topics(
-    statements: Path,
-    output: Path,
+    statements: Path | str,
+    output: Path | str,
     settings: "TopicSettings",
     *,
-    names: Path | None = None,
+    names: Path | str | None = None,
     place_untagged: bool = False,
     model: Generator | str | None = DEFAULT_MODEL,
     workspace: Place = None,
@@ -386,6 +387,8 @@ def find_topics(
     from climassay.confidence import topics
     from climassay.models.encoders import load_encoder
 
+    statements, output = Path(statements), Path(output)
+    names = None if names is None else Path(names)
     earlier = topics.read_names(names) if names else ()
     read = read_statements(statements)
     encoder = load_encoder()
@@ -455,11 +458,11 @@ class TopicTrends(Result):
 
 
 def report_topics(
-    statements: Path,
-    topics: Path,
+    statements: Path | str,
+    topics: Path | str,
     *,
     by: str | None = None,
-    predictions: Path | None = None,
+    predictions: Path | str | None = None,
     tagger: str | None = None,
     sample: int | None = None,
     seed: int = 0,
@@ -484,6 +487,8 @@ def report_topics(
     from climassay.confidence.topics import read_topics
     from climassay.confidence.trends import analyse_trends, read_predictions, trend_report
 
+    statements, topics = Path(statements), Path(topics)
+    predictions = None if predictions is None else Path(predictions)
     if sample and not tagger:
         raise InputError("--sample says how many statements a tagger reads: give --tagger too.")
     files = {"predictions": predictions and str(predictions), "tagger": tagger, "sample": sample}

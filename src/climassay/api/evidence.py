@@ -52,7 +52,7 @@ def _verdicts(
 
 
 def check_with_evidence(
-    file: Path,
+    file: Path | str,
     *,
     claim: str = "claim",
     truth: str | None = None,
@@ -83,6 +83,7 @@ def check_with_evidence(
     from climassay.factcheck import ScoredVerdicts, evidence_mode, load_scale
     from climassay.factcheck.results.scoring import score_verdicts, verdict_data
 
+    file = Path(file)
     wanted = load_scale(scale)
     table, rows = _claims(file, claim, truth, limit, seed)
     config = {"file": str(file), "model": model, "scale": scale, "calibrate": calibrated, "limit": limit}

@@ -136,7 +136,7 @@ def report_experiment(
     against: Sequence[str] = (),
     metrics: Sequence[str] | None = None,
     seed: int = 0,
-    html: Path | None = None,
+    html: Path | str | None = None,
     workspace: Place = None,
 ) -> Result:
     """Write an experiment as a self-contained page: tables, figures, calibration, tests, and all answers.
@@ -156,6 +156,7 @@ def report_experiment(
     """
     from climassay.evaluation.contamination import contamination
 
+    html = None if html is None else Path(html)
     with Session.opened(workspace) as session:
         experiment = _experiment(session, run)
         scores = evaluation.score_experiment(experiment, tested=metrics, seed=seed)
@@ -255,7 +256,7 @@ def find_contamination(
             "texts": one.texts,
             "words": one.words,
             "questions": len(one.overlaps),
-            "touched": [overlap.question.id for overlap in one.touched()],
+            "contaminated": [overlap.question.id for overlap in one.contaminated()],
             "worst": [
                 {"question": o.question.id, "level": o.question.level, "covered": o.covered, "run": o.run}
                 for o in one.worst(worst)

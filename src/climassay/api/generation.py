@@ -34,7 +34,7 @@ def generate(
     mcq: int = 0,
     freeform: int = 0,
     cloze: int = 0,
-    recipe: "Recipe | Path | None" = None,
+    recipe: "Recipe | Path | str | None" = None,
     model: str = DEFAULT_MODEL,
     workspace: Place = None,
     on_progress: "PipelineProgress | None" = None,
@@ -68,8 +68,8 @@ def generate(
     """
     from climassay.generation.dataset_results import GeneratedDataset
 
-    if isinstance(recipe, Path):
-        recipe = generation.load_recipe(recipe)
+    if isinstance(recipe, (str, Path)):
+        recipe = generation.load_recipe(Path(recipe))
     if recipe is None:
         counts = generation.CountSpec(mcq=mcq, freeform=freeform, cloze=cloze)
         recipe = generation.Recipe(name, one_or_several(collections), generation.WriterSpec(model), counts)
@@ -102,7 +102,7 @@ def generate(
         return made
 
 
-def estimate_generation(recipe: "Recipe | Path", *, workspace: Place = None) -> Shown:
+def estimate_generation(recipe: "Recipe | Path | str", *, workspace: Place = None) -> Shown:
     """Estimate what a recipe would still take: requests, tokens and money; no model is asked.
 
     Args:
@@ -112,10 +112,10 @@ def estimate_generation(recipe: "Recipe | Path", *, workspace: Place = None) -> 
     Raises:
         InputError: The file cannot be read, or a collection is not there.
     """
-    from climassay.generation.pipeline import estimate_run, estimate_table
+    from climassay.generation.estimating import estimate_run, estimate_table
     from climassay.generation.recipe import load_recipe
 
-    wanted = load_recipe(recipe) if isinstance(recipe, Path) else recipe
+    wanted = load_recipe(Path(recipe)) if isinstance(recipe, (str, Path)) else recipe
     with Session.opened(workspace) as session:
         result = estimate_run(_with_limits(wanted, session), session.workspace, prompts=session.options.prompts)
     return Shown(result, (estimate_table(result),))
@@ -135,24 +135,27 @@ def _with_limits(recipe: "Recipe", session: Session) -> "Recipe":
 
 def _told(session: Session, recipe: "Recipe", stack: ExitStack) -> "PipelineProgress":
     """Shows a bar for each kind and level, what became of the drafts so far, and what they cost."""
-    wanted = recipe.wanted()
+    requested = recipe.requested()
     tasks = {
         stream: stack.enter_context(session.progress.task(stream.name, total=number))
-        for stream, number in wanted.items()
+        for stream, number in requested.items()
     }
 
     def show(counts: "PipelineCounts", usage: "Usage") -> None:
-        left = made = 0
+        n_missing = n_accepted = 0
         for stream, task in tasks.items():
-            one, total = counts[stream], wanted[stream]
-            made += one.accepted
-            left += max(0, total - one.accepted)
-            worst = ", ".join(f"{reason} {number}" for reason, number in one.rejected.most_common(2) if number)
-            words = f"{stream.name}: {one.asked} drafts" + (f", {one.failed} failed" if one.failed else "")
-            task.update(completed=min(total, one.accepted), description=f"{words}{'; out: ' + worst if worst else ''}")
-        if usage.cost is not None and made:
-            to_come = f"about ${usage.cost / made * left:.4f} to come"
-            session.progress.say(f"${usage.cost:.4f} so far in this run, {to_come}")
+            stream_counts, total = counts[stream], requested[stream]
+            n_accepted += stream_counts.accepted
+            n_missing += max(0, total - stream_counts.accepted)
+            frequent = stream_counts.rejected.most_common(2)
+            reasons = ", ".join(f"{reason} {number}" for reason, number in frequent if number)
+            description = f"{stream.name}: {stream_counts.drafts} drafts"
+            description += f", {stream_counts.failed} failed" if stream_counts.failed else ""
+            description += f"; rejected: {reasons}" if reasons else ""
+            task.update(completed=min(total, stream_counts.accepted), description=description)
+        if usage.cost is not None and n_accepted:
+            remaining = f"about ${usage.cost / n_accepted * n_missing:.4f} to come"
+            session.progress.say(f"${usage.cost:.4f} so far in this run, {remaining}")
 
     return show
 
@@ -167,7 +170,7 @@ def screen(
     entailment: str | None = None,
     consistency: str | None = None,
     orders: int = 4,
-    needed: float = 1.0,
+    min_agreement: float = 1.0,
     seed: int = 0,
     workspace: Place = None,
 ) -> "ScreenedDrafts":
@@ -182,7 +185,7 @@ def screen(
         entailment: Scorer for the check “not entailed”: prompted:MODEL, supports:MODEL or nli:MODEL.
         consistency: Model that answers the questions again from their passages (small models: multiple choice only).
         orders: Option orders per question, for --consistency.
-        needed: Minimum share of orders answered as marked, for --consistency.
+        min_agreement: Minimum share of orders answered as marked, for --consistency.
         seed: Seed of option orders other than rotations.
         workspace: Where answers of models are kept.
 
@@ -227,7 +230,7 @@ def screen(
                 "model": model.name,
                 "fingerprint": model.fingerprint,
                 "orders": orders,
-                "needed": needed,
+                "min_agreement": min_agreement,
                 "prompts": {prompt.name: {"sha256": prompt.sha256, "origin": prompt.origin}},
             }
             with (
@@ -235,7 +238,11 @@ def screen(
                 session.progress.task("Answering the questions") as task,
             ):
                 asked = answer_check(
-                    session.recorded(model, run), orders=orders, needed=needed, prompts=options.prompts, seed=seed
+                    session.recorded(model, run),
+                    orders=orders,
+                    min_agreement=min_agreement,
+                    prompts=options.prompts,
+                    seed=seed,
                 )
                 marked = asked.check(marked, on_progress=lambda count: task.advance(count))
     return ScreenedDrafts(name, tuple(marked), tuple(skipped))
@@ -305,7 +312,7 @@ def dataset_statistics(dataset: str, *, workspace: Place = None) -> "Dataset":
         return Dataset.of(generation.DatasetStore(session.records), dataset)
 
 
-def export_dataset(dataset: str, output: Path, *, accepted: bool = False, workspace: Place = None) -> Shown:
+def export_dataset(dataset: str, output: Path | str, *, accepted: bool = False, workspace: Place = None) -> Shown:
     """Write the drafts of a dataset to a file, with all decisions about them.
 
     Args:
@@ -317,6 +324,7 @@ def export_dataset(dataset: str, output: Path, *, accepted: bool = False, worksp
     Raises:
         InputError: There is none of this name, or the file cannot be written.
     """
+    output = Path(output)
     with Session.opened(workspace) as session:
         stored = generation.DatasetStore(session.records).drafts(dataset)
         kept = [draft for draft in stored if draft.usable or not accepted]
@@ -395,7 +403,7 @@ class Publication(Result):
 
 def publish(
     dataset: str,
-    output: Path,
+    output: Path | str,
     *,
     inspect: bool | None = None,
     lm_eval: bool | None = None,
@@ -456,6 +464,7 @@ def publish(
     from climassay.integrations import publish_benchmark
     from climassay.integrations.benchmark import benchmark_name
 
+    output = Path(output)
     unknown = next((one for one in kinds if one not in KINDS), None)
     if unknown is not None:
         raise InputError(f"There is no kind {unknown!r} of questions: there are {', '.join(KINDS)}.")

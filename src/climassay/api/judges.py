@@ -31,7 +31,7 @@ def rank(
     texts: "Sequence[str | judging.Item] | judging.ItemTable",
     quality: "judging.Quality | str | None" = None,
     *,
-    probe: "judging.Probe | Path | None" = None,
+    probe: "judging.Probe | Path | str | None" = None,
     method: str | None = None,
     model: Generator | str = DEFAULT_MODEL,
     sort: SortMethod = "fitted",
@@ -81,7 +81,7 @@ def insert(
     levels: Sequence[str] = (),
     quality: "judging.Quality | str | None" = None,
     *,
-    probe: "judging.Probe | Path | None" = None,
+    probe: "judging.Probe | Path | str | None" = None,
     method: str | None = None,
     model: Generator | str = DEFAULT_MODEL,
     samples: int = 10,
@@ -174,7 +174,7 @@ class JudgeSpec:
 
     quality: "judging.Quality | str | None" = None
     """As in :func:`rank`."""
-    probe: "judging.Probe | Path | None" = None
+    probe: "judging.Probe | Path | str | None" = None
     """As in :func:`rank`."""
     method: str | None = None
     """Name of a method, without a probe; by default zero-shot, or pairs where the weights are not at hand."""
@@ -185,7 +185,7 @@ class JudgeSpec:
     @cached_property
     def known(self) -> "judging.Probe | None":
         """The probe, read from its file where one is named."""
-        return judging.load_probe(self.probe) if isinstance(self.probe, Path) else self.probe
+        return judging.load_probe(Path(self.probe)) if isinstance(self.probe, (str, Path)) else self.probe
 
     @cached_property
     def wanted(self) -> "judging.Quality":
@@ -221,7 +221,7 @@ class JudgeSpec:
         from climassay.judging.judges import JUDGES, open_weights, probe_judge
 
         known = self.known
-        source = self.probe if isinstance(self.probe, Path) else known is not None
+        source = str(self.probe) if isinstance(self.probe, (str, Path)) else known is not None
         kept = {"quality": self.wanted.name, "model": self.model_name, "probe": source, "method": self.method}
         with ExitStack() as stack:
             session = stack.enter_context(Session.opened(workspace))
@@ -253,7 +253,7 @@ def evaluate_judge(
     items: "Sequence[judging.Item] | judging.ItemTable",
     quality: "judging.Quality | str | None" = None,
     *,
-    probe: "judging.Probe | Path | None" = None,
+    probe: "judging.Probe | Path | str | None" = None,
     method: str | None = None,
     model: Generator | str = DEFAULT_MODEL,
     include_trained: bool = False,
@@ -287,7 +287,7 @@ def evaluate_judge(
     fresh = [one for one in given.items if known is None or not known.knows(one.text)]
     with judge.opened(workspace, "judge evaluate", {"file": given.file}, {"seed": seed}) as at:
         if not fresh:
-            name = probe if isinstance(probe, Path) else "The judge"
+            name = probe if isinstance(probe, (str, Path)) else "The judge"
             raise InputError(f"{name} was trained on every item of {given.file}: give others, or --include-trained.")
         scores = judging.evaluate_judge(
             fresh,
@@ -317,7 +317,7 @@ def compare_texts(
     second: str,
     quality: "judging.Quality | str | None" = None,
     *,
-    probe: "judging.Probe | Path | None" = None,
+    probe: "judging.Probe | Path | str | None" = None,
     method: str | None = None,
     model: Generator | str = DEFAULT_MODEL,
     context: str = "",
@@ -542,7 +542,7 @@ def train_judge(
     method: "ProbeMethod" = "ppairs",
     settings: "judging.ProbeSettings | None" = None,
     pairs_per_item: int | None = None,
-    output: Path | None = None,
+    output: Path | str | None = None,
     workspace: Place = None,
     token_budget: int | None = None,
     seed: int = 0,
@@ -579,6 +579,7 @@ def train_judge(
     """
     from climassay.judging.judges import layer_choices, layers_of, open_weights
 
+    output = None if output is None else Path(output)
     if output is not None:
         check_model_path(output)
     given, asked_for = _table(items), settings or judging.ProbeSettings((), seed=seed)

@@ -185,7 +185,7 @@ def show_prompt(name: str) -> Shown:
     return Shown(data, said=(prompt.source.removesuffix("\n"),))
 
 
-def export_prompts(folder: Path) -> Shown:
+def export_prompts(folder: Path | str) -> Shown:
     """Write all prompts to a folder; edit them there and pass it to a command with --prompts.
 
     Args:
@@ -194,5 +194,6 @@ def export_prompts(folder: Path) -> Shown:
     Raises:
         InputError: It cannot be written to.
     """
+    folder = Path(folder)
     written = write_prompts(folder)
     return Shown({"written": written}, said=(f"{counted(len(written), 'prompt')} written to {folder}.",))

@@ -197,7 +197,7 @@ def model_usage(run: str | None = None, *, workspace: Place = None) -> Shown:
     return Shown(result, (_usage_table(result),) if result else (), [asdict(one) for one in result], noted=notes)
 
 
-def export_records(file: Path, run: str | None = None, *, workspace: Place = None) -> Shown:
+def export_records(file: Path | str, run: str | None = None, *, workspace: Place = None) -> Shown:
     """Write all answers with their requests to a file.
 
     Args:
@@ -211,6 +211,7 @@ def export_records(file: Path, run: str | None = None, *, workspace: Place = Non
     from climassay.records.queries import count_answers
     from climassay.records.transfer import export_answers
 
+    file = Path(file)
     with Session.opened(workspace) as session:
         database = session.records.database
         with session.progress.task("answers", total=count_answers(database, run)) as task:
@@ -218,7 +219,7 @@ def export_records(file: Path, run: str | None = None, *, workspace: Place = Non
     return Shown({"file": file, "answers": written}, noted=(f"{counted(written, 'answer')} written to {file}.",))
 
 
-def import_records(file: Path, *, workspace: Place = None) -> Shown:
+def import_records(file: Path | str, *, workspace: Place = None) -> Shown:
     """Import the answers of an export, so that they are not asked again. Existing answers stay as they are.
 
     Args:
@@ -230,6 +231,7 @@ def import_records(file: Path, *, workspace: Place = None) -> Shown:
     """
     from climassay.records.transfer import import_answers
 
+    file = Path(file)
     with Session.opened(workspace) as session, session.progress.task("answers") as task:
         result = import_answers(session.records.database, file, task.advance)
     return Shown(result, noted=(_said(result),))

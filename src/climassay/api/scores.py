@@ -202,7 +202,7 @@ def _score_tables(scores: "Sequence[EntailmentScores]") -> list[Table]:
 
 def evaluate_entailment(
     scorer: str,
-    labels: Path,
+    labels: Path | str,
     *,
     beside: Sequence[str] = (),
     limit: int | None = None,
@@ -226,6 +226,7 @@ def evaluate_entailment(
     from climassay.metrics import load_entailment
     from climassay.metrics.labelled_pairs import read_pairs, sample_statements
 
+    labels = Path(labels)
     table = read_pairs(labels)
     pairs = sample_statements(table.pairs, limit, seed)
     with Session.opened(workspace) as session:

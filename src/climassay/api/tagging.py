@@ -141,10 +141,10 @@ def tag_statements(
 
 
 def train_tagger(
-    labels: Path,
-    output: Path,
+    labels: Path | str,
+    output: Path | str,
     *,
-    paragraphs: Path | None = None,
+    paragraphs: Path | str | None = None,
     methods: Sequence[str] = (),
     model: str = "local:smollm2",
     layer: int = 20,
@@ -172,6 +172,8 @@ def train_tagger(
     from climassay.confidence import tagging
     from climassay.learning import Provenance
 
+    labels, output = Path(labels), Path(output)
+    paragraphs = None if paragraphs is None else Path(paragraphs)
     check_model_path(output)
     table, specs = tagging.read_labelled(labels, paragraphs), _specs(methods)
     source = Provenance(data=table.name, data_sha256=table.sha256, licence=table.licence)
@@ -191,10 +193,10 @@ def train_tagger(
 
 
 def evaluate_tagger(
-    labels: Path,
+    labels: Path | str,
     tagger: str | None = None,
     *,
-    paragraphs: Path | None = None,
+    paragraphs: Path | str | None = None,
     methods: Sequence[str] = (),
     model: str = "local:smollm2",
     layer: int = 20,
@@ -234,6 +236,8 @@ def evaluate_tagger(
     from climassay.learning import sample
     from climassay.learning.text_classifier import class_places, compare_classifiers
 
+    labels = Path(labels)
+    paragraphs = None if paragraphs is None else Path(paragraphs)
     table = read_labelled(labels, paragraphs)
     items, left_out = table.items, 0
     scores: _Scores
@@ -288,12 +292,12 @@ def evaluate_tagger(
 
 def insert_statements(
     text: str | Sequence[str],
-    labelled: Path,
+    labelled: Path | str,
     *,
     context: str = "",
     column: str | None = None,
     context_column: str | None = None,
-    paragraphs: Path | None = None,
+    paragraphs: Path | str | None = None,
     model: str = "local:smollm2",
     probe: Literal["ppairs", "pointwise"] = "ppairs",
     layer: int = 20,
@@ -326,6 +330,8 @@ def insert_statements(
     from climassay.confidence.tagging import read_labelled
     from climassay.confidence.tagging.insertion import balanced_sample, train_insertion
 
+    labelled = Path(labelled)
+    paragraphs = None if paragraphs is None else Path(paragraphs)
     texts, known = _read_statements(text, context, column, context_column)
     table = read_labelled(labelled, paragraphs)
     with Session.opened(workspace) as session, open_weights(model) as loaded:

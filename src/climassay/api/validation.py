@@ -52,8 +52,8 @@ def open_reader(
 
 
 def train_validator(
-    labels: Path,
-    output: Path,
+    labels: Path | str,
+    output: Path | str,
     *,
     method: str = "features",
     model: str = "local:smollm2",
@@ -101,6 +101,7 @@ def train_validator(
     from climassay.generation.validation.labels import threshold_table
     from climassay.learning.evaluation import reliability_plot
 
+    labels, output = Path(labels), Path(output)
     table, subject = read_label_set(labels), _subject(field)
     trained: Training[Any]
     with Session.opened(workspace) as session, ExitStack() as tasks:
@@ -169,7 +170,7 @@ def train_validator(
 
 def evaluate_validator(
     validator: str,
-    labels: Path,
+    labels: Path | str,
     *,
     field: str | None = None,
     include_trained: bool = False,
@@ -195,6 +196,7 @@ def evaluate_validator(
     from climassay.generation.validation import ByKind, read_label_set
     from climassay.learning import sample
 
+    labels = Path(labels)
     table = read_label_set(labels)
     with Session.opened(workspace) as session:
         judge = _validator(session, validator, field)
@@ -218,8 +220,8 @@ def evaluate_validator(
 
 def apply_validator(
     validator: str,
-    drafts: Path,
-    output: Path | None = None,
+    drafts: Path | str,
+    output: Path | str | None = None,
     *,
     threshold: float | None = None,
     field: str | None = None,
@@ -241,6 +243,8 @@ def apply_validator(
     """
     from climassay.generation.validation import validate
 
+    drafts = Path(drafts)
+    output = None if output is None else Path(output)
     given = list(generation.read_drafts(drafts))
     with Session.opened(workspace) as session:
         judge = _validator(session, validator, field)
@@ -270,7 +274,7 @@ def apply_validator(
     )
 
 
-def show_validator(validator: Path) -> Shown:
+def show_validator(validator: Path | str) -> Shown:
     """Show a trained validator's data, figures and threshold, without loading its model.
 
     Args:
@@ -282,6 +286,7 @@ def show_validator(validator: Path) -> Shown:
     from climassay.generation.validation import read_learned
     from climassay.generation.validation.labels import threshold_table
 
+    validator = Path(validator)
     learned = read_learned(validator)
     source = card(learned.provenance)
     facts = {**source.pop("settings"), **source}
@@ -331,11 +336,11 @@ def _words(value: Any) -> str:
 
 def apply_masker(
     masker: str,
-    drafts: Path,
-    output: Path,
+    drafts: Path | str,
+    output: Path | str,
     *,
     model: str | None = None,
-    glossary: Path | None = None,
+    glossary: Path | str | None = None,
     workspace: Place = None,
 ) -> Shown:
     """Choose a term for every accepted cloze statement without one.
@@ -355,6 +360,8 @@ def apply_masker(
     from climassay.generation.masking import mask, open_masker
     from climassay.generation.terms import read_glossary
 
+    drafts, output = Path(drafts), Path(output)
+    glossary = None if glossary is None else Path(glossary)
     before = list(generation.read_drafts(drafts))
     if not before:
         raise InputError(f"{drafts} holds no draft: there is nothing to mask.")

@@ -191,7 +191,7 @@ def _convert_parameter(parameter: inspect.Parameter, option: Any, module: str) -
         kind = _option_type(parameter.annotation, sys.modules[module])
         if kind is None:
             return None
-    takes_list = list in map(get_origin, (kind, *get_args(kind)))
+    takes_list = any(get_origin(member) is list for member in (kind, *get_args(kind)))
     has_plain_default = isinstance(parameter.default, (str, int, float, Path)) and not takes_list
     default = parameter.default if has_plain_default else None
     if not is_required and not has_plain_default:

@@ -40,8 +40,8 @@ from climassay.io import write_file
 
 if TYPE_CHECKING:
     from climassay.factcheck import PastCheck
-    from climassay.factcheck.checking import Estimate
     from climassay.factcheck.debate.rounds import DebateSetup
+    from climassay.factcheck.estimate import DebateEstimate
     from climassay.factcheck.transcript import AdvocateOpinion, Claim
 
 app = App(name="factcheck")
@@ -170,7 +170,7 @@ def check(
                 return
             _print_estimate(expected)
         encoder = session.debate(settings).encoder
-        past = tuple(find_past(session.records, dated_claim.text, encoder, most=3)) if encoder else ()
+        past = tuple(find_past(session.records, dated_claim.text, encoder, limit=3)) if encoder else ()
         printer = _DebatePrinter(past)
         callbacks: dict[str, Any] = {} if as_json else {"on_start": printer.start, "on_event": printer.event}
         transcript = claims.check_claim(
@@ -289,7 +289,7 @@ _CLASSIFIER = Annotated[str, Parameter(name="model")]
 fallacies.default(
     api_command(
         fallacies_api.name_fallacies,
-        given=Annotated[str, Parameter(name="TEXT|FILE", help="A text in quotes, or a table of them.")],
+        texts=Annotated[str, Parameter(name="TEXT|FILE", help="A text in quotes, or a table of them.")],
         classifier=_SUBJECT,
         column=Parameter(name="--text"),
     )
@@ -299,7 +299,7 @@ add_command(
     "apply",
     fallacies_api.name_fallacies,
     classifier=_CLASSIFIER,
-    given=Annotated[Path, Parameter(name="items", help="Table of texts.")],
+    texts=Annotated[Path, Parameter(name="items", help="Table of texts.")],
     column=Annotated[str | None, Parameter(name="--text", help="Column of the texts; by default text.")],
     truth=None,
     seed=None,
@@ -309,14 +309,12 @@ add_command(
     "evaluate",
     fallacies_api.evaluate_fallacies,
     classifier=_CLASSIFIER,
-    apart=Parameter(name="--exclude"),
 )
 add_command(
     fallacies,
     "train",
     fallacies_api.train_fallacies,
     subject=_SUBJECT,
-    layers=Parameter(name="--layer"),
     precision=Parameter(validator=Number(gte=0.01, lte=1)),
 )
 
@@ -350,7 +348,7 @@ _REASONS = {
 }
 
 
-def _print_estimate(estimate: "Estimate") -> None:
+def _print_estimate(estimate: "DebateEstimate") -> None:
     for line in estimate.lines():
         print_note(str(line))
 

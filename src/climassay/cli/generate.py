@@ -77,7 +77,7 @@ add_command(
     writes={"output": (Parameter(alias="-o", help="Write the drafts with their marks."), _write_drafts)},
     drafts=Annotated[str, Parameter()],
     orders=Parameter(name="--permutations", validator=POSITIVE),
-    needed=Parameter(name="--min-agreement", validator=Number(gte=0.01, lte=1)),
+    min_agreement=Parameter(name="--min-agreement", validator=Number(gte=0.01, lte=1)),
 )
 add_command(app, "checks", api.list_screening_checks)
 add_command(app, "list", api.list_datasets)

@@ -102,9 +102,9 @@ def main() -> None:
         advice = "free some space and run the command again" if is_full else "mend that and run the command again"
         _exit_with(f"{subject} ({error.strerror or error}): {advice}.")
     except ModuleNotFoundError as error:
-        from climassay.registry import sentence_without
+        from climassay.registry import missing_extra_message
 
-        sentence = sentence_without(error)
+        sentence = missing_extra_message(error)
         if sentence is None:
             raise
         _exit_with(sentence)

@@ -23,7 +23,7 @@ from climassay.cli.options import (
 from climassay.cli.output import emit, print_json, print_note, report_done
 from climassay.errors import InputError, MissingExtraError
 from climassay.reporting import Table
-from climassay.reporting.html import stems
+from climassay.reporting.marking import stems
 from climassay.reporting.results import Shown
 from climassay.web.settings import ServerSettings
 from climassay.workspace import Workspace
@@ -148,16 +148,22 @@ def server_config(app: Any, settings: ServerSettings) -> Any:
     """How uvicorn serves an application: within limits, and with a log that nobody outside can fill."""
     import uvicorn
 
-    from climassay.web.limits import ACCEPTED_AT_ONCE, ConnectionLimits, LogLimit, guarded, most_files
+    from climassay.web.connections import (
+        ACCEPT_BACKLOG,
+        ConnectionLimits,
+        RepeatedMessageFilter,
+        limited_protocol,
+        raise_open_file_limit,
+    )
     from climassay.web.settings import Networks
 
     config = uvicorn.Config(
         app,
-        http=guarded(ConnectionLimits.for_files(most_files()), Networks(settings.proxies)),
+        http=limited_protocol(ConnectionLimits.for_open_files(raise_open_file_limit()), Networks(settings.proxies)),
         ws="none",
         log_level="warning",
         timeout_graceful_shutdown=3,
-        backlog=ACCEPTED_AT_ONCE,
+        backlog=ACCEPT_BACKLOG,
         h11_max_incomplete_event_size=MAX_HEADER_BYTES,
         proxy_headers=True,
         forwarded_allow_ips=settings.proxies,
@@ -165,7 +171,7 @@ def server_config(app: Any, settings: ServerSettings) -> Any:
     )
     logging.getLogger("uvicorn.access").disabled = True
     for name in ("uvicorn.error", "asyncio", "climassay.web"):
-        logging.getLogger(name).addFilter(LogLimit())
+        logging.getLogger(name).addFilter(RepeatedMessageFilter())
     return config
 
 

@@ -1,45 +1,5 @@
 """Read documents, split them into passages, keep them in collections, find them again."""
 
-from typing import TYPE_CHECKING
+import lazy_loader
 
-from climassay.registry import export_lazily
-
-if TYPE_CHECKING:
-    from climassay.corpus.collection import (
-        AddProgress as AddProgress,
-        AddReport as AddReport,
-        Collection as Collection,
-        CollectionSummary as CollectionSummary,
-        list_collections as list_collections,
-        open_or_create as open_or_create,
-        remove_collection as remove_collection,
-    )
-    from climassay.corpus.collection_storage import StoredDocument as StoredDocument
-    from climassay.corpus.documents import (
-        Block as Block,
-        Document as Document,
-        Hit as Hit,
-        LeftOut as LeftOut,
-        Passage as Passage,
-        ReadOptions as ReadOptions,
-        ReadResult as ReadResult,
-        Skipped as Skipped,
-    )
-    from climassay.corpus.documents import split_passages as split_passages
-    from climassay.corpus.readers.file_types import read as read, read_all as read_all
-    from climassay.corpus.relevance import (
-        RELEVANCE as RELEVANCE,
-        RelevanceRule as RelevanceRule,
-        Threshold as Threshold,
-    )
-    from climassay.corpus.retrieval_evaluation import (
-        LabelledQuestion as LabelledQuestion,
-        QuestionColumns as QuestionColumns,
-        RetrievalReport as RetrievalReport,
-        evaluate_retrieval as evaluate_retrieval,
-        read_judged as read_judged,
-        read_labelled as read_labelled,
-    )
-    from climassay.corpus.search import SearchMode as SearchMode
-
-export_lazily(__name__)
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -33,7 +33,7 @@ _REFERENCE = (
     r"|\[\d[\d,;\s–-]*\])(?=\s|$|[{(\[]))*"
 )
 _CANDIDATE = re.compile(
-    rf"(?P<mark>[.!?…]+){_CLOSERS}(?:(?<=[^\d][.!?])\d{{1,2}}(?=\s+[A-Z]))?{_REFERENCE}(?P<space>\s+|$)"
+    rf"(?P<mark>(?<![.!?…])[.!?…]++){_CLOSERS}(?:(?<=[^\d][.!?])\d{{1,2}}(?=\s+[A-Z]))?{_REFERENCE}(?P<space>\s+|$)"
     rf"|(?P<wide>[。！？]+{_CLOSERS})|(?P<blank>\n[^\S\n]*\n\s*)"
 )
 _LAST_WORD = re.compile(r"[^\s(\[{“\"'‘/—]*$")
@@ -155,8 +155,8 @@ def _full_stop_ends(text: str, start: int, stop: int, following: int) -> bool:
     """Whether the single full stop at ``stop`` ends the sentence; the next word appears at ``following``."""
     match = _LAST_WORD.search(text, max(start, stop - 40), stop)
     last = match.group() if match else ""
-    before = text[start:stop].strip()
-    if len(before) <= 12 and _ENUMERATOR.fullmatch(before):
+    before = text[max(start, stop - 40) : stop].strip()
+    if stop - start <= 40 and len(before) <= 12 and _ENUMERATOR.fullmatch(before):
         return False
     low = last.lower()
     if _DAY.search(before) and _GERMAN_MONTH.match(text, following):

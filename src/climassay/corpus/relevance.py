@@ -18,7 +18,7 @@ from types import MappingProxyType
 from typing import Literal
 
 from climassay.corpus.documents import Passage
-from climassay.reporting.html import stems
+from climassay.reporting.marking import stems
 
 Threshold = float | Literal["measured"] | None
 """Which hits of a search are kept: those of at least a cosine, the relevant ones (``"measured"``), or all (None)."""

@@ -1,15 +1,15 @@
-"""Whether test questions stand, word for word, in texts that a model was trained on or is given.
+"""Contamination: test questions that appear, word for word, in texts that a model was trained on or was given.
 
-Two texts share a run of words where the same words follow each other in both, whatever the case and punctuation. A
-question is *touched* at n where one of its parts shares a run of n words or more with any text; 8 and 13 words are the
-lengths in use (GPT-3 paper, Brown et al. 2020, appendix C: 13; PaLM and others: 8). Reading questions in full makes a
-model look better than it is; sharing a definition of eight words with a textbook need not.
+Two texts share a run of words if the same words follow each other in both, whatever their case and punctuation. A
+question is *contaminated* at n if one of its parts shares a run of n words or more with any text. Usual lengths are 8
+(PaLM and others) and 13 words (GPT-3 paper, Brown et al. 2020, appendix C). Reading questions in full makes a model
+look better than it is; sharing a definition of eight words with a textbook need not.
 """
 
 import re
 import unicodedata
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from typing import NamedTuple
@@ -17,20 +17,23 @@ from typing import NamedTuple
 import numpy as np
 
 from climassay.errors import InputError
+from climassay.evaluation.settings import Prepared
 from climassay.questions import KINDS, LETTERS, LEVELS, Question
-from climassay.reporting import Table, percent, percent_interval
+from climassay.reporting import Table, counted, percent, percent_interval
 from climassay.statistics import proportion
 
+MIN_SHARED_WORDS = 8
+"""Minimum number of consecutive words that a contaminated question shares with a text."""
 SHORTEST_RUN = 4
-"""Words; shorter runs are in any two texts of a field and are counted as 0."""
+"""Number of words of the shortest run that is searched for; any two texts of a field share shorter runs."""
 LONG_RUN = 13
-"""Words; the longer of the two usual lengths."""
+"""Number of words of the longer of the two usual lengths."""
 _WORD = re.compile(r"[^\W_]+")
 _GAP = re.compile(r"<mask>", re.IGNORECASE)
 
 
 class LabelledText(NamedTuple):
-    """A text and what to call it."""
+    """A text and its label in tables."""
 
     label: str
     text: str
@@ -38,32 +41,33 @@ class LabelledText(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class SharedRun:
-    """The longest run of words that a question shares with the texts."""
+    """Longest run of words that a question shares with the texts."""
 
     part: str
     """Part of the question: ``question``, ``answer``, ``statement`` (cloze, gap filled) or an option's letter."""
     words: int
+    """Number of words."""
     shared: str
-    """The words, in lower case."""
+    """Words of the run in lower case."""
     text: str
-    """Label of the first text that has them."""
+    """Label of the first text that contains the run."""
 
 
 @dataclass(frozen=True, slots=True)
 class QuestionOverlap:
-    """What a question shares with the texts."""
+    """Overlap of one question with the texts."""
 
     question: Question
     words: int
-    """Words of its longest part: no longer run is possible."""
+    """Number of words of the question's longest part, the upper bound of a run."""
     run: SharedRun | None
-    """None where no run of :data:`SHORTEST_RUN` words is shared."""
+    """Longest shared run; None if no run of :data:`SHORTEST_RUN` words is shared."""
     covered: float
-    """Share of its words, over all parts, that lie in shared runs of n words or more."""
+    """Share of the question's words, over all parts, in shared runs of n words or more."""
 
     @property
     def longest(self) -> int:
-        """Words of the longest run; 0 below :data:`SHORTEST_RUN`."""
+        """Number of words of the longest run; 0 below :data:`SHORTEST_RUN`."""
         return 0 if self.run is None else self.run.words
 
 
@@ -72,45 +76,54 @@ class ContaminationReport:
     """Overlap of a set of questions with texts."""
 
     against: str
+    """Name of the texts in tables."""
     n: int
-    """Length of the n-grams of words."""
+    """Minimum number of words of a run that contaminates a question."""
     texts: int
+    """Number of texts."""
     words: int
-    """Words of all texts."""
+    """Number of words in all texts."""
     overlaps: tuple[QuestionOverlap, ...]
-    """One a question, in their order."""
+    """Overlap of each question, in the order of the questions."""
 
-    def touched(self, length: int | None = None) -> tuple[QuestionOverlap, ...]:
-        """Questions that share a run of so many words, by default n."""
-        least = max(length or self.n, SHORTEST_RUN)
-        return tuple(one for one in self.overlaps if one.longest >= least)
+    def contaminated(self, length: int | None = None) -> tuple[QuestionOverlap, ...]:
+        """Return overlaps of questions that share a run of ``length`` words or more, by default n."""
+        min_length = max(length or self.n, SHORTEST_RUN)
+        return tuple(overlap for overlap in self.overlaps if overlap.longest >= min_length)
 
     def worst(self, count: int = 10) -> tuple[QuestionOverlap, ...]:
-        """The touched questions with the longest runs, then the largest share covered."""
-        ranked = sorted(self.touched(), key=lambda one: (-one.longest, -one.covered, one.question.id))
+        """Return at most ``count`` contaminated questions, sorted by longest run, then by the share covered."""
+        ranked = sorted(
+            self.contaminated(), key=lambda overlap: (-overlap.longest, -overlap.covered, overlap.question.id)
+        )
         return tuple(ranked[:count])
 
 
 def contamination(
-    questions: Sequence[Question], texts: Iterable[str | LabelledText], n: int = 8, *, against: str = "texts"
+    questions: Sequence[Question],
+    texts: Iterable[str | LabelledText],
+    n: int = MIN_SHARED_WORDS,
+    *,
+    against: str = "texts",
 ) -> ContaminationReport:
     """Compare questions with texts, word by word.
 
-    The questions' parts are the question, its options or answer; a cloze statement is compared with its gap filled.
-    Texts are read once, one by one, so that a large collection need not fit into memory.
+    A cloze statement is compared with its gap filled, any other question by its stem and its options or answer. Texts
+    are
+    read once, one by one, so that a large collection need not fit into memory.
 
     Args:
         questions: Test questions.
-        texts: Training or retrieval texts; a run never goes from one into the next.
-        n: Words that make a question touched, at least :data:`SHORTEST_RUN`.
-        against: What the texts are, for tables.
+        texts: Training or retrieval texts; a run does not cross from one text into the next.
+        n: Minimum number of words of a run that contaminates a question, at least :data:`SHORTEST_RUN`.
+        against: Name of the texts in tables.
 
     Raises:
         InputError: No questions, no texts, or n is too small.
 
     Example:
         >>> report = contamination(questions, (row.text for row in training_rows))
-        >>> len(report.touched()), len(report.touched(13))
+        >>> len(report.contaminated()), len(report.contaminated(13))
         (3, 0)
     """
     if n < SHORTEST_RUN:
@@ -118,13 +131,53 @@ def contamination(
     if not questions:
         raise InputError("Contamination needs at least one question.")
     index = _Index(questions, n)
-    counted = words = 0
-    for counted, given in enumerate(texts, start=1):
-        label, text = given if isinstance(given, LabelledText) else (f"text {counted}", given)
-        words += index.read(label, _split(text))
-    if not counted:
+    n_texts = n_words = 0
+    for n_texts, entry in enumerate(texts, start=1):
+        label, text = entry if isinstance(entry, LabelledText) else (f"text {n_texts}", entry)
+        n_words += index.read(label, _split(text))
+    if not n_texts:
         raise InputError(f"There is no text to compare the questions with in {against}.")
-    return ContaminationReport(against, n, counted, words, tuple(index.overlaps()))
+    return ContaminationReport(against, n, n_texts, n_words, tuple(index.overlaps()))
+
+
+def prompt_contamination(
+    questions: Sequence[Question], prepared: Mapping[str, Prepared], learned: Sequence[str] | None = ()
+) -> tuple[str, int | None]:
+    """Describe the texts a model had besides the questions, and count the questions that these contaminate.
+
+    In retrieval from the books of the questions some overlap is intended; elsewhere it is a leak.
+
+    Args:
+        questions: Questions of one task.
+        prepared: Passages and examples of each prompt, by question id; each question is compared with its own only.
+        learned: Texts that the adapter was trained on, compared with every question; None if they are unknown.
+
+    Returns:
+        Description and number of contaminated questions; None as the number if no text is known.
+
+    Example:
+        >>> prompt_contamination(questions, {}, ["The training's first text.", "Its second."])
+        ('2 training texts', 0)
+    """
+    by_texts: dict[tuple[str, ...], list[Question]] = defaultdict(list)
+    for question in questions:
+        context = prepared.get(question.id, Prepared())
+        by_texts[(*context.passages, *map(question_text, context.examples))].append(question)
+    # Examples are the same for all questions, passages for few: each text is read once for all questions that had it.
+    comparisons = [(group, texts) for texts, group in by_texts.items() if texts]
+    if learned:
+        comparisons.append(([*questions], (*learned,)))
+    reports = [contamination(group, texts) for group, texts in comparisons]
+    counts = {
+        "example": len({example.id for context in prepared.values() for example in context.examples}),
+        "passage": len({text for context in prepared.values() for text in context.passages}),
+        "training text": len(learned or ()),
+    }
+    parts = [counted(number, noun) for noun, number in counts.items() if number]
+    if learned is None:
+        parts.append("training texts that are not known")
+    contaminated = {overlap.question.id for report in reports for overlap in report.contaminated()}
+    return ", ".join(parts), len(contaminated) if reports else None
 
 
 def _split(text: str) -> tuple[str, ...]:
@@ -132,7 +185,7 @@ def _split(text: str) -> tuple[str, ...]:
 
 
 def question_parts(question: Question) -> dict[str, str]:
-    """Texts of a question by the names of :attr:`SharedRun.part`: stem and options or answer; a filled statement."""
+    """Return texts of a question by :attr:`SharedRun.part`: stem and options or answer, or the filled statement."""
     if question.type.gap:
         return {"statement": _GAP.sub(lambda _: question.answer, question.question)}
     if question.options and not question.type.fixed:
@@ -141,7 +194,7 @@ def question_parts(question: Question) -> dict[str, str]:
 
 
 class _Index:
-    """Places of the first :data:`SHORTEST_RUN` words of runs in the parts of questions, and the runs found so far."""
+    """Index of the first :data:`SHORTEST_RUN` words of runs in the questions' parts, with the longest runs found."""
 
     def __init__(self, questions: Sequence[Question], n: int) -> None:
         self._questions, self._n = questions, n
@@ -152,64 +205,65 @@ class _Index:
         ]
         self._covered = [bytearray(len(words)) for _, _, words in self._parts]
         self._best: dict[int, SharedRun] = {}
-        self._places: dict[tuple[str, ...], list[tuple[int, int]]] = defaultdict(list)
+        self._positions: dict[tuple[str, ...], list[tuple[int, int]]] = defaultdict(list)
         for part, (_, _, words) in enumerate(self._parts):
-            for place, window in enumerate(_windows(words)):
-                self._places[window].append((part, place))
+            for start, window in enumerate(_windows(words)):
+                self._positions[window].append((part, start))
 
     def read(self, label: str, words: tuple[str, ...]) -> int:
-        """Find the runs that a text shares with the questions; gives the number of words read."""
-        find = self._places.get
+        """Find the runs that a text shares with the questions; return the number of words read."""
+        positions_of = self._positions.get
         for at, window in enumerate(_windows(words)):
-            # Of equal runs of a question, the one in its last part is kept.
-            for part, place in reversed(find(window, ())):
-                number, name, asked = self._parts[part]
-                if at and place and words[at - 1] == asked[place - 1]:
+            # Of equally long runs of a question, the one in its last part wins.
+            for part, start in reversed(positions_of(window, ())):
+                number, name, part_words = self._parts[part]
+                if at and start and words[at - 1] == part_words[start - 1]:
                     continue  # a part of the run that began a word before
                 length = SHORTEST_RUN
-                most = min(len(words) - at, len(asked) - place)
-                while length < most and words[at + length] == asked[place + length]:
+                max_length = min(len(words) - at, len(part_words) - start)
+                while length < max_length and words[at + length] == part_words[start + length]:
                     length += 1
                 if length >= self._n:
-                    self._covered[part][place : place + length] = b"\1" * length
+                    self._covered[part][start : start + length] = b"\1" * length
                 best = self._best.get(number)
                 if best is None or length > best.words:
                     self._best[number] = SharedRun(name, length, " ".join(words[at : at + length]), label)
         return len(words)
 
     def overlaps(self) -> Iterator[QuestionOverlap]:
-        """What each question shares with all texts that were read."""
-        for number, parts in groupby(zip(self._parts, self._covered, strict=True), key=lambda one: one[0][0]):
-            covered = [marks for _, marks in parts]
-            sizes = [len(marks) for marks in covered]
+        """Yield the overlap of each question with all texts read."""
+        for number, parts in groupby(zip(self._parts, self._covered, strict=True), key=lambda entry: entry[0][0]):
+            covered = [flags for _, flags in parts]
+            sizes = [len(flags) for flags in covered]
             share = sum(map(sum, covered)) / sum(sizes) if any(sizes) else 0.0
             yield QuestionOverlap(self._questions[number], max(sizes), self._best.get(number), share)
 
 
 def _windows(words: Sequence[str]) -> Iterator[tuple[str, ...]]:
-    """Every :data:`SHORTEST_RUN` words that follow each other."""
     return zip(*(words[shift:] for shift in range(SHORTEST_RUN)), strict=False)
 
 
 def contamination_tables(report: ContaminationReport, worst: int = 10) -> list[Table]:
-    """Shares of questions touched by task and level, and the worst questions where there are any."""
+    """Return the shares of contaminated questions by task and level, and the worst questions if there are any."""
     lengths = tuple(dict.fromkeys((report.n, LONG_RUN))) if report.n < LONG_RUN else (report.n,)
     groups: dict[tuple[str, str], list[QuestionOverlap]] = {}
     levels = [None, *LEVELS]
     order = [(kind, level) for kind in KINDS for level in levels]
-    for one in sorted(report.overlaps, key=lambda one: order.index((one.question.kind, one.question.level))):
-        groups.setdefault((one.question.kind, one.question.level or "-"), []).append(one)
+    for overlap in sorted(
+        report.overlaps, key=lambda overlap: order.index((overlap.question.kind, overlap.question.level))
+    ):
+        groups.setdefault((overlap.question.kind, overlap.question.level or "-"), []).append(overlap)
     groups["all", "all"] = list(report.overlaps)
     rows = []
-    for names, ones in groups.items():
-        cells = [*names, str(len(ones))]
+    for labels, overlaps in groups.items():
+        cells = [*labels, str(len(overlaps))]
         for size in lengths:
-            share = proportion(sum(one.longest >= size for one in ones), len(ones))
+            share = proportion(sum(overlap.longest >= size for overlap in overlaps), len(overlaps))
             count = round(share.value * share.n)
             cells.append(f"{count} ({percent(share.value)}; {percent_interval(share.interval)})")
-        middle = float(np.median([one.longest for one in ones]))
+        middle = float(np.median([overlap.longest for overlap in overlaps]))
         cells.append(f"{middle:g}" if middle >= SHORTEST_RUN else f"<{SHORTEST_RUN}")
-        rows.append([*cells, str(sum(one.words < report.n for one in ones))])
+        rows.append([*cells, str(sum(overlap.words < report.n for overlap in overlaps))])
     tables = [
         Table.of(
             f"Questions that share words with {report.against}",
@@ -222,10 +276,10 @@ def contamination_tables(report: ContaminationReport, worst: int = 10) -> list[T
                 "too\nshort",
             ],
             rows,
-            note=f"Texts: {report.texts:,}, of {report.words:,} words. A question counts where its question, "
-            "an option or its answer (cloze: the statement with its gap filled) shares a run of so many words; in "
+            note=f"Texts: {report.texts:,}, of {report.words:,} words. A question counts if its question, "
+            "an option or its answer (cloze: the statement with its gap filled) shares a run of that many words; in "
             f"brackets per cent and the 95% interval (Wilson). Too short: no part has {report.n} words. Runs below "
-            f"{SHORTEST_RUN} words are not looked for.",
+            f"{SHORTEST_RUN} words are not searched for.",
             left=2,
             strong=[len(rows) - 1],
         )
@@ -238,16 +292,16 @@ def contamination_tables(report: ContaminationReport, worst: int = 10) -> list[T
                 ["question", "level", "part", "shared words", "text", "run", "covered\n(%)"],
                 [
                     [
-                        one.question.id,
-                        one.question.level or "-",
-                        one.run.part,
-                        one.run.shared,
-                        one.run.text,
-                        str(one.run.words),
-                        f"{100 * one.covered:.0f}",
+                        overlap.question.id,
+                        overlap.question.level or "-",
+                        overlap.run.part,
+                        overlap.run.shared,
+                        overlap.run.text,
+                        str(overlap.run.words),
+                        f"{100 * overlap.covered:.0f}",
                     ]
-                    for one in result
-                    if one.run is not None
+                    for overlap in result
+                    if overlap.run is not None
                 ],
                 note=f"covered: share of the question's words that lie in shared runs of {report.n} words or more.",
                 left=5,
@@ -256,10 +310,6 @@ def contamination_tables(report: ContaminationReport, worst: int = 10) -> list[T
     return tables
 
 
-RUN_LENGTH = 8
-"""Words that make a question count, as in ``climassay evaluate contamination``."""
-
-
 def question_text(question: Question) -> str:
-    """All words of a question: stem and options or answer; a statement with its gap filled."""
+    """Return all words of a question: stem and options or answer, or a statement with its gap filled."""
     return "\n".join(question_parts(question).values())

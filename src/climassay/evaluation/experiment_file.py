@@ -1,14 +1,14 @@
-"""The file of an experiment: models x settings x tasks x benchmarks, in TOML.
+"""Experiment files: models x settings x tasks x benchmarks, in TOML.
 
     name = "my first matrix"
     benchmarks = ["primer"]                # question files, or primer; or tables [[benchmark]] with a name and files
     tasks = ["mcq", "freeform", "cloze"]
-    settings = ["default", "rag:books"]    # short names; or tables [[setting]] with more to say
+    settings = ["default", "rag:books"]    # short names; or tables [[setting]] with more fields
 
     [[model]]
     name = "local:smollm2"
 
-``climassay evaluate init FILE`` writes one with every entry explained.
+``climassay evaluate init FILE`` writes a file with every entry explained.
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,7 +19,7 @@ from typing import Annotated, Any, TypeVar, cast
 from pydantic import Field
 
 from climassay.errors import InputError
-from climassay.evaluation.settings import SettingSpec, Training, parse_spec
+from climassay.evaluation.settings import AdapterTraining, SettingSpec, parse_spec
 from climassay.evaluation.tasks import Scoring
 from climassay.metrics.registry import METRICS, metrics_for
 from climassay.models.provider import FileModel, MaxOutputTokens
@@ -31,43 +31,43 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class BenchmarkSpec:
-    """One question set, of one or several files."""
+    """A question set of one or several files."""
 
     name: str
     files: tuple[str, ...]
-    """Question files, ``primer`` or ``hub:OWNER/NAME``; relative ones beside the experiment's file."""
+    """Question files, ``primer`` or ``hub:OWNER/NAME``; paths are relative to the experiment file."""
     published: str = ""
-    """``gold`` or ``silver``: which of the paper's tables it is to be compared with."""
+    """Tables of the paper to compare with, ``gold`` or ``silver``; empty for none."""
 
 
 @dataclass(frozen=True, slots=True)
 class ModelSpec(FileModel):
-    """One model."""
+    """A model of an experiment."""
 
     name: Annotated[str, Field(description="local:HUB_ID_OR_FOLDER or openai:MODEL.")]
     label: Annotated[
         str,
-        Field(description="Its name in tables; by default what stands after the colon.", examples=["smollm2"]),
+        Field(description="Its name in tables; by default the part after the colon.", examples=["smollm2"]),
     ] = ""
     scoring: Annotated[
-        Scoring | None, Field(description="How its choices are read; by default the experiment's.", examples=["text"])
+        Scoring | None, Field(description="Scoring of its choices; by default the experiment's.", examples=["text"])
     ] = None
     max_output_tokens: MaxOutputTokens = None
 
     @property
-    def shown(self) -> str:
-        """The label."""
+    def display_name(self) -> str:
+        """Label of the model in tables."""
         return self.label or self.name.partition(":")[2] or self.name
 
 
 @dataclass(frozen=True, slots=True)
 class MetricSpec:
-    """How answers in words are scored."""
+    """Metrics of generated answers and the models that compute them."""
 
     names: Annotated[
         tuple[str, ...],
         Field(
-            description="Metrics that are computed and compared; by default all, and one or two a task compared.",
+            description="Metrics to compute and compare; by default all, of which one or two per task are compared.",
             examples=[("accuracy", "bert_score", "exact_match")],
         ),
     ] = ()
@@ -96,14 +96,14 @@ class MetricSpec:
         ModelSpec | None,
         Field(
             description="A strong model that sees the question and marks freeform and long answers, with reasons: its "
-            "name, or the label of one of the above.",
+            "name, or the label of a model above.",
             examples=["openai:NAME"],
         ),
     ] = None
     collections: Annotated[
         tuple[str, ...],
         Field(
-            description="Collections in which the references and sentences of long answers are looked up.",
+            description="Collections against which the references and sentences of long answers are checked.",
             examples=[("books",)],
         ),
     ] = ()
@@ -114,8 +114,8 @@ class MetricSpec:
     trained_judge: Annotated[
         str,
         Field(
-            description="File of a trained judge (climassay judge train), which compares long answers side by side as "
-            "well, or in place of a judge.",
+            description="File of a trained judge (climassay judge train), which compares long answers side by side "
+            "besides the judge or instead of it.",
             examples=["accuracy.safetensors"],
         ),
     ] = ""
@@ -123,7 +123,7 @@ class MetricSpec:
 
 @dataclass(frozen=True, slots=True)
 class HarnessSpec:
-    """Tasks of lm-evaluation-harness, which every model of an experiment is asked."""
+    """Tasks of lm-evaluation-harness that every model of an experiment answers."""
 
     tasks: Annotated[
         tuple[str, ...],
@@ -135,25 +135,25 @@ class HarnessSpec:
     num_fewshot: Annotated[
         tuple[int, ...],
         Field(
-            description="Examples a prompt; several numbers are compared. By default each task's own.",
+            description="Number of examples per prompt; several numbers are compared. By default each task's own.",
             examples=[(0, 5)],
         ),
     ] = ()
     chat_template: Annotated[bool, Field(description="Put prompts into the model's chat template.")] = False
     max_gen_toks: Annotated[
-        int, Field(ge=1, description="Maximum number of tokens of an answer, where a task sets none.", examples=[512])
+        int, Field(ge=1, description="Maximum number of tokens of an answer if a task sets none.", examples=[512])
     ] = 256
 
     @property
     def settings(self) -> tuple[tuple[str, int | None], ...]:
-        """Label of each setting, with its number of examples; None for each task's own."""
+        """Label and number of examples of each setting; None for each task's own number."""
         more = ", chat" if self.chat_template else ""
         return tuple((f"{n}-shot{more}", n) for n in self.num_fewshot) or ((f"default{more}", None),)
 
 
 @dataclass(frozen=True, slots=True)
 class InspectSpec:
-    """Tasks of Inspect, which every model of an experiment is asked."""
+    """Tasks of Inspect that every model of an experiment answers."""
 
     tasks: Annotated[
         tuple[str, ...],
@@ -172,24 +172,24 @@ class InspectSpec:
     grader: Annotated[
         ModelSpec | None,
         Field(
-            description="Model that grades answers where a task has them graded: its name, or the label of one of the "
-            "above; by default the model that is asked.",
+            description="Model that grades answers if a task has them graded: its name, or the label of a model "
+            "above; by default the model under test.",
             examples=["openai:NAME"],
         ),
     ] = None
     max_tokens: Annotated[
         int | None,
-        Field(ge=1, description="Maximum number of tokens of an answer, where a task sets none.", examples=[512]),
+        Field(ge=1, description="Maximum number of tokens of an answer if a task sets none.", examples=[512]),
     ] = None
     log_dir: Annotated[
         str,
-        Field(description="Folder for Inspect's own logs (inspect view); by default none are kept.", examples=["logs"]),
+        Field(description="Folder for Inspect's own logs (inspect view); by default no logs.", examples=["logs"]),
     ] = ""
 
 
 @dataclass(frozen=True, slots=True)
 class ExperimentPlan:
-    """A whole matrix, as it is to be run."""
+    """Parsed experiment file."""
 
     name: str
     benchmarks: tuple[BenchmarkSpec, ...]
@@ -199,13 +199,13 @@ class ExperimentPlan:
     scoring: Annotated[
         Scoring,
         Field(
-            description="How multiple-choice answers are read: likelihood (of the letters), letter (generated), text "
+            description="Scoring of multiple-choice answers: likelihood (of the letters), letter (generated), text "
             "(also text-sum, text-per-token, text-per-byte, text-pmi)."
         ),
     ] = "likelihood"
     scorings: Annotated[
         tuple[Scoring, ...],
-        Field(description="Several ways beside each other, in place of one.", examples=[("text", "text-pmi")]),
+        Field(description="Several scorings to compare, instead of scoring.", examples=[("text", "text-pmi")]),
     ] = ()
     permutations: Annotated[
         int,
@@ -229,36 +229,36 @@ class ExperimentPlan:
     ] = ""
     metrics: MetricSpec = field(default_factory=MetricSpec)
     lm_eval: HarnessSpec = field(default_factory=HarnessSpec)
-    """Tasks of lm-evaluation-harness that appear beside the benchmarks; the limit draws their samples by the seed."""
+    """Tasks of lm-evaluation-harness next to the benchmarks, with samples limited by the seed."""
     inspect: InspectSpec = field(default_factory=InspectSpec)
-    """Tasks of Inspect that appear beside the benchmarks; the limit draws their samples by the seed."""
+    """Tasks of Inspect next to the benchmarks, with samples limited by the seed."""
     folder: Path = Path()
-    """Where relative files are looked for."""
+    """Folder of relative file names."""
 
-    def ways(self, model: ModelSpec) -> tuple[Scoring, ...]:
-        """How a model's choices are read."""
+    def scorings_of(self, model: ModelSpec) -> tuple[Scoring, ...]:
+        """Return the scorings of a model's choices: the model's own, else the plan's."""
         return (model.scoring,) if model.scoring else self.scorings or (self.scoring,)
 
 
 def load_plan(path: Path) -> ExperimentPlan:
-    """The experiment of a file.
+    """Load an experiment file.
 
     Raises:
-        InputError: The file is missing or not TOML, or an entry does not exist or fit.
+        InputError: The file is missing or not TOML, or an entry is unknown or invalid.
     """
     return parse_plan(load_toml(path), where=str(path), folder=path.absolute().parent)
 
 
 def parse_plan(data: Mapping[str, Any], *, where: str, folder: Path) -> ExperimentPlan:
-    """The experiment of a table as in the module's example.
+    """Parse an experiment from a table as in the module's example.
 
     Args:
-        data: Entries.
-        where: The file, for messages.
-        folder: Where relative files are looked for.
+        data: Entries of the file.
+        where: Name of the file in messages.
+        folder: Folder of relative file names.
 
     Raises:
-        InputError: An entry does not exist or does not fit.
+        InputError: An entry is unknown or invalid.
     """
     values = dict(data)
     tables = {name: values.pop(name, []) for name in ("benchmark", "model", "setting")}
@@ -268,13 +268,13 @@ def parse_plan(data: Mapping[str, Any], *, where: str, folder: Path) -> Experime
     files = _texts(values.pop("benchmarks", []), where, "benchmarks")
     names = _texts(values.pop("settings", []), where, "settings")
     seed = values.get("seed", 0) if isinstance(values.get("seed", 0), int) else 0
-    made = [BenchmarkSpec(Path(file).stem, (file,)) for file in files]
-    made += [filled(BenchmarkSpec, entry, where, "[[benchmark]]") for entry in tables["benchmark"]]
+    benchmarks = [BenchmarkSpec(Path(file).stem, (file,)) for file in files]
+    benchmarks += [filled(BenchmarkSpec, entry, where, "[[benchmark]]") for entry in tables["benchmark"]]
     settings = [parse_spec(name, seed=seed) for name in names]
     settings += [_setting(entry, where, seed) for entry in tables["setting"]]
     models = tuple(filled(ModelSpec, entry, where, "[[model]]") for entry in tables["model"])
     values |= {
-        "benchmarks": tuple(made),
+        "benchmarks": tuple(benchmarks),
         "settings": tuple(settings or [parse_spec("default")]),
         "models": models,
         "metrics": _with_model(MetricSpec, values.get("metrics", {}), "judge", models, where, "[metrics]"),
@@ -282,17 +282,17 @@ def parse_plan(data: Mapping[str, Any], *, where: str, folder: Path) -> Experime
         "inspect": _with_model(InspectSpec, values.get("inspect", {}), "grader", models, where, "[inspect]"),
         "folder": folder,
     }
-    shown = {"models": "model", "folder": "metrics", "settings": "settings (or setting)"}
-    plan = filled(ExperimentPlan, {"name": Path(where).stem, **values}, where, "the file", shown=shown)
+    labels = {"models": "model", "folder": "metrics", "settings": "settings (or setting)"}
+    plan = filled(ExperimentPlan, {"name": Path(where).stem, **values}, where, "the file", shown=labels)
     check_plan(plan, where)
     return plan
 
 
 def check_plan(plan: ExperimentPlan, where: str) -> None:
-    """Whether an experiment can be run like this.
+    """Validate a plan as a whole.
 
     Raises:
-        InputError: It cannot; the sentence says why.
+        InputError: The plan cannot be run; the message says why.
     """
     if min(plan.lm_eval.num_fewshot, default=0) < 0:
         raise InputError(f"{where}: num_fewshot cannot be negative.")
@@ -305,61 +305,61 @@ def check_plan(plan: ExperimentPlan, where: str) -> None:
     if plan.metrics.side_by_side and plan.metrics.judge is None and not plan.metrics.trained_judge:
         raise InputError(f'{where}: side_by_side needs a judge, for example judge = "openai:NAME" in [metrics].')
     check_bounds(plan, where)
-    wanted = [METRICS.find(name) for name in plan.metrics.names]
-    for task in plan.tasks if wanted else ():
-        if not any(one.scores(task) for one in wanted):
-            fitting = ", ".join(one.name for one in metrics_for(task))
+    metrics = [METRICS.find(name) for name in plan.metrics.names]
+    for task in plan.tasks if metrics else ():
+        if not any(metric.scores(task) for metric in metrics):
+            fitting = ", ".join(metric.name for metric in metrics_for(task))
             raise InputError(f"{where}: none of the metrics named scores {task} questions: {fitting} do.")
-    for one in wanted:
-        if one.needs == "judge" and plan.metrics.judge is None:
-            raise InputError(f"{where}: the metric {one.name} needs a judge: name a strong model.")
-        if one.needs in ("entailment", "facts") and not plan.metrics.entailment:
+    for metric in metrics:
+        if metric.needs == "judge" and plan.metrics.judge is None:
+            raise InputError(f"{where}: the metric {metric.name} needs a judge: name a strong model.")
+        if metric.needs in ("entailment", "facts") and not plan.metrics.entailment:
             raise InputError(
-                f'{where}: the metric {one.name} needs a scorer, for example entailment = "supports:openai:NAME" in '
+                f'{where}: the metric {metric.name} needs a scorer, for example entailment = "supports:openai:NAME" in '
                 "[metrics]."
             )
-        if one.needs == "facts" and not plan.metrics.facts:
-            raise InputError(f"{where}: the metric {one.name} needs facts = true.")
-    for what, labels in (
-        ("benchmark", [one.name for one in plan.benchmarks]),
-        ("model", [one.shown for one in plan.models]),
-        ("setting", [one.label for one in plan.settings]),
+        if metric.needs == "facts" and not plan.metrics.facts:
+            raise InputError(f"{where}: the metric {metric.name} needs facts = true.")
+    for entry, labels in (
+        ("benchmark", [benchmark.name for benchmark in plan.benchmarks]),
+        ("model", [model.display_name for model in plan.models]),
+        ("setting", [setting.label for setting in plan.settings]),
         ("task", [str(task) for task in plan.tasks]),
     ):
         twice = {label for label in labels if labels.count(label) > 1}
         if twice:
-            raise InputError(f"{where}: two entries are called {what} {min(twice)!r}: give one of them another label.")
+            raise InputError(f"{where}: two entries are called {entry} {min(twice)!r}: give one of them another label.")
 
 
 def _setting(entry: Mapping[str, Any], where: str, seed: int) -> SettingSpec:
-    """A table of a setting: ``use`` is its short name, everything else adds to it."""
+    """Parse a table of a setting; its ``use`` is a short name that sets the fields' defaults."""
     values = dict(entry)
     use = values.pop("use", None)
     if not isinstance(use, str):
         raise InputError(f'{where}: [[setting]] needs an entry use, for example use = "rag:books".')
     base = parse_spec(use, seed=seed)
     if "training" in values:
-        values["training"] = filled(Training, values["training"], where, "[setting.training]")
-    known = {entry.name: getattr(base, entry.name) for entry in fields(base)}
-    return filled(SettingSpec, {**known, **values}, where, f"[[setting]] {use}")
+        values["training"] = filled(AdapterTraining, values["training"], where, "[setting.training]")
+    defaults = {entry.name: getattr(base, entry.name) for entry in fields(base)}
+    return filled(SettingSpec, {**defaults, **values}, where, f"[[setting]] {use}")
 
 
 def _with_model(kind: type[T], entries: object, name: str, models: Sequence[ModelSpec], where: str, part: str) -> T:
-    """A table with an entry that is a model: a table like ``[[model]]``, the label of one of them, or a name."""
+    """Parse a table with a model in one entry: a table like ``[[model]]``, a label or a name."""
     if not isinstance(entries, Mapping) or name not in entries:
         return filled(kind, entries, where, part)
     value = entries[name]
     if isinstance(value, Mapping):
         model = filled(ModelSpec, value, where, f"{part[:-1]}.{name}]")
     elif isinstance(value, str):
-        model = next((one for one in models if value in (one.shown, one.name)), ModelSpec(value))
+        model = next((model for model in models if value in (model.display_name, model.name)), ModelSpec(value))
     else:
         raise InputError(f'{where}: the {name} is a model, for example {name} = "openai:NAME", or a table.')
     return filled(kind, {**entries, name: model}, where, part)
 
 
 def _texts(value: object, where: str, name: str) -> tuple[str, ...]:
-    if not isinstance(value, Sequence) or isinstance(value, str) or not all(isinstance(one, str) for one in value):
+    if not isinstance(value, Sequence) or isinstance(value, str) or not all(isinstance(item, str) for item in value):
         raise InputError(f'{where}: {name} is a list of texts, for example {name} = ["primer"].')
     return tuple(cast("Sequence[str]", value))
 
@@ -370,7 +370,7 @@ _EXAMPLES = """\
 # name = "gold"
 # files = ["mcq.csv", "freeform.csv", "cloze.csv"]
 
-# Settings with more to say. use is the short name; label is shown in tables.
+# Settings with more fields. use is the short name; label is the name in tables.
 # [[setting]]
 # use = "rag:books"                     # climassay corpus add books *.pdf
 # label = "rag-source"
@@ -386,7 +386,7 @@ _EXAMPLES = """\
 # use = "long-context:auto@books"
 # window = 4096                         # tokens; the model's own window by default
 
-# An adapter that is there already (climassay tune list), or is trained when it is first needed:
+# An adapter from climassay tune list, or else trained when first needed:
 # [[setting]]
 # use = "fine-tuned"
 # label = "ft-silver"
@@ -418,4 +418,4 @@ settings = ["default"]                  # default, few-shot:POOL, rag:COLLECTION
         commented(InspectSpec, "[inspect]"),
     )
 )
-"""The file that ``climassay evaluate init`` writes."""
+"""Experiment file that ``climassay evaluate init`` writes."""

@@ -25,7 +25,7 @@ from climassay.evaluation.long_answers import Better, prefer
 from climassay.evaluation.results import Experiment
 from climassay.io import parse_rows, read_bytes
 from climassay.metrics.factual_accuracy import JudgeFailure
-from climassay.metrics.long_answers import CREDITS, DIMENSIONS, HIGHEST, LOWEST, Assessment, Marker
+from climassay.metrics.long_answers import CREDITS, DIMENSIONS, HIGHEST, LOWEST, LongAnswerAssessment, Marker
 from climassay.metrics.registry import LongAnswer
 from climassay.models.contract import Generator
 from climassay.prompts import profile_of
@@ -406,7 +406,7 @@ def _mean(values: Sequence[float]) -> float | None:
 
 
 def _verdict_agreement(
-    items: Sequence[RatedAnswer], found: Sequence[Assessment], seed: int
+    items: Sequence[RatedAnswer], found: Sequence[LongAnswerAssessment], seed: int
 ) -> ResampledEstimate | None:
     """Alpha of the judge's verdicts with what most people said, ties by the first of them; criteria as units."""
     people, judge, groups = [], [], []

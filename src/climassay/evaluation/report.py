@@ -5,9 +5,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from climassay.evaluation.contamination import ContaminationReport, contamination_tables
+from climassay.evaluation.contamination import MIN_SHARED_WORDS, ContaminationReport, contamination_tables
 from climassay.evaluation.long_answers import coloured, point_findings
-from climassay.evaluation.results import RUN_LENGTH, Cell, Experiment, Outcome
+from climassay.evaluation.results import Cell, Experiment, Outcome
 from climassay.evaluation.scores import (
     OVERALL,
     ExperimentScores,
@@ -25,7 +25,7 @@ from climassay.evaluation.tables import (
     question_range,
     shown_value,
 )
-from climassay.metrics.long_answers import Assessment, CriterionJudgement, DimensionRating
+from climassay.metrics.long_answers import CriterionJudgement, DimensionRating, LongAnswerAssessment
 from climassay.metrics.registry import METRICS, Metric
 from climassay.questions import KINDS, LEVELS, TYPES, Kind, Question, option_letter
 from climassay.reporting import (
@@ -90,7 +90,7 @@ def level_figures(scores: ExperimentScores, benchmark: str) -> list[DotPlot]:
                 ]
                 counts = [score.estimate.n for score in chosen if score.cell.model in part]
                 more = f" by level, setting {shown}"
-                figures.append(metric_plot(metric, dots, counts, more, together=True, order=part))
+                figures.append(metric_plot(metric, dots, counts, more, has_shared_rows=True, order=part))
     return figures
 
 
@@ -464,13 +464,13 @@ def _shared_table(experiment: Experiment, benchmark: str) -> Table | None:
     ]
     return Table.of(
         f"Questions found in what a model was given or trained on, {benchmark}",
-        ["model", "setting", "task", "texts", "n", f"{RUN_LENGTH} words\nor more"],
+        ["model", "setting", "task", "texts", "n", f"{MIN_SHARED_WORDS} words\nor more"],
         rows,
         left=4,
         grouped=1,
-        note=f"Questions whose stem, option or answer (cloze: the filled statement) shares {RUN_LENGTH} words or more "
-        "with a text that the model was given for it. With retrieval from the questions' own books that is intended; "
-        "in examples, training texts and other books it is a leak.",
+        note=f"Questions whose stem, option or answer (cloze: the filled statement) shares {MIN_SHARED_WORDS} words "
+        "or more with a text in the question's prompt or in the training data. With retrieval from the questions' own "
+        "books that is intended; in examples, training texts and other books it is a leak.",
     )
 
 
@@ -566,7 +566,7 @@ def answer_row(one: Outcome, question: Question, metrics: Sequence[Metric], sour
 _TONES: dict[str, Tone] = {"met": "right", "partly met": "middle", "not met": "outside", "contradicted": "wrong"}
 
 
-def _findings(assessment: Assessment, question: Question) -> Iterator[Finding]:
+def _findings(assessment: LongAnswerAssessment, question: Question) -> Iterator[Finding]:
     """Criteria, dimensions and failures of a judge, in this order."""
     for criterion, judged in zip(question.rubric, assessment.criteria, strict=False):
         head = f"{criterion.text} ({criterion.level}, weight {criterion.weight:g})"

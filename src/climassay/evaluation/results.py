@@ -1,4 +1,4 @@
-"""What an experiment keeps: its cells, and what came of every question in every cell; stored, and read back."""
+"""Results of an experiment: its cells, with the outcome of every question in every cell; saved and loaded."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -8,17 +8,15 @@ from typing import Any, Literal
 from pydantic import TypeAdapter
 
 from climassay.errors import InputError
-from climassay.evaluation.tasks import ASKED_AGAIN, Prediction, Reading
+from climassay.evaluation.contamination import MIN_SHARED_WORDS
+from climassay.evaluation.tasks import ASKED_AGAIN, Prediction, ReadingMethod
 from climassay.grounding.text_check import CheckedSentence
-from climassay.metrics.factual_accuracy import Judgement
-from climassay.metrics.long_answers import Assessment
+from climassay.metrics.factual_accuracy import AnswerJudgement
+from climassay.metrics.long_answers import LongAnswerAssessment
 from climassay.metrics.registry import METRICS
 from climassay.questions import KINDS, Kind, Level, Question
 from climassay.records import Records, RequestCounts, Run
 from climassay.records.queries import RunDetails, run_details
-
-RUN_LENGTH = 8
-"""Words in a row that a question and a text share where the text gives it away, as in ``evaluate contamination``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,167 +26,173 @@ class Cell:
     benchmark: str
     model: str
     setting: str
-    """The setting's label in tables; with the scoring, where that is a part of what is compared."""
+    """Label of the setting in tables; includes the scoring if the experiment compares scorings."""
     task: Kind
     scoring: str = ""
-    """How choices are read, where that is a part of what is compared; settings are compared within one scoring."""
+    """Scoring of choices if the experiment compares scorings, else empty; settings are compared within a scoring."""
 
 
 @dataclass(frozen=True, slots=True)
 class CellRecord:
-    """How a cell was asked."""
+    """Model, prompt and settings of a cell, with counts of its requests."""
 
     cell: Cell
     model: str
-    """The model as the user named it."""
+    """Name of the model as the user wrote it."""
     fingerprint: str
-    """Fingerprint of the model with its adapter, where the setting has one."""
+    """Fingerprint of the model, including its adapter if the setting has one."""
     setting: Mapping[str, object]
-    """All settings, defaults filled in, for example collections, number of passages, examples, adapter."""
+    """All settings with defaults filled in, for example collections, number of passages, examples, adapter."""
     prompt: str
     prompt_sha256: str
-    asked: int
-    """Answers asked for, not served from the records."""
+    n_requested: int
+    """Number of answers requested from the model instead of read from the records."""
     failed: int
-    """How many of all answers failed."""
+    """Number of failed answers, requested and stored ones."""
     notes: tuple[str, ...] = ()
-    """What a reader must know, for example that contexts were cut to the model's window, or a leakage warning."""
+    """Warnings for the reader, for example that contexts were truncated to the model's window."""
     texts: str = ""
-    """What the model was given or trained on beside the questions, for example ``5 examples``; empty for nothing."""
+    """Description of texts in the prompt or training data, for example ``5 examples``; empty if there are none."""
     contaminated: int | None = None
-    """Questions that share a run of words with these texts, see :mod:`climassay.evaluation.contamination`; None
-    where no text is known."""
+    """Number of questions that share :data:`MIN_SHARED_WORDS` words with these texts; None if no text is known."""
     dtype: str = ""
-    """Number format that a local model computed in; empty where it is not known."""
+    """Number format in which a local model computed; empty if unknown."""
 
     @property
     def overlap(self) -> str:
-        """A note on questions that stand in these texts; empty where none does."""
+        """Sentence on contaminated questions; empty if there are none."""
         if not self.contaminated:
             return ""
         sharing = "question shares" if self.contaminated == 1 else "questions share"
         return (
-            f"{self.contaminated} {sharing} {RUN_LENGTH} words in a row or more with what the model had: {self.texts}"
+            f"{self.contaminated} {sharing} {MIN_SHARED_WORDS} or more consecutive words with texts that the model "
+            f"had: {self.texts}"
         )
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """One question in one cell, answered and scored; accuracy is the mean over the option orders it was asked in.
+    """Answer to one question in one cell with its scores; accuracy is the mean over option orders.
 
-    A question whose answer failed scores 0 in every metric of its task. A metric that could not be computed for an
-    answer (its own model call failed) is missing from :attr:`scores`, and tables count it.
+    A failed answer scores 0 in every metric of its task. If a metric itself fails for an answer, :attr:`scores` lacks
+    that metric, and tables count the answer as unscored.
     """
 
     cell: Cell
     question: str
+    """Id of the question."""
     level: Level | None
     answer: str
-    """The text of the chosen option (mcq), or the text written (freeform, cloze); empty where there is none."""
+    """Text of the chosen option (mcq) or generated text (freeform, cloze); empty if there is none."""
     scores: Mapping[str, float]
-    """By the names of :data:`climassay.metrics.METRICS`."""
+    """Scores by name of :data:`climassay.metrics.METRICS`."""
     chosen: int | None = None
-    """Index of the chosen option (mcq, options in the order of the file); None where the answer named none."""
+    """Index of the chosen option in the file's order (mcq); None if the answer named no option."""
     probability: float | None = None
     """Probability of the chosen option among the options (mcq with log-probabilities)."""
-    reading: Reading | None = None
-    """How the choice was read from the model (mcq)."""
+    reading: ReadingMethod | None = None
+    """Method by which the choice was read from the model's response (mcq)."""
     violations: tuple[str, ...] = ()
-    """Answer constraints not kept, for example ``more than two sentences``."""
+    """Answer constraints that the answer breaks, for example ``more than two sentences``."""
     passages: tuple[str, ...] = ()
-    """Ids of the passages the model was given, see :attr:`Experiment.passages`."""
+    """Ids of the passages in the prompt, see :attr:`Experiment.passages`."""
     error: str | None = None
-    judgement: Judgement | None = None
-    """What the judge says about the answer, with its reason (freeform, where the experiment has a judge)."""
-    assessment: Assessment | None = None
-    """What the judge says of each criterion and dimension (longform, where the experiment has a judge)."""
+    judgement: AnswerJudgement | None = None
+    """Verdict of the experiment's judge with its reason (freeform)."""
+    assessment: LongAnswerAssessment | None = None
+    """Verdicts of the experiment's judge by criterion and dimension (longform)."""
     points: tuple[CheckedSentence, ...] = ()
-    """What the collections say of each sentence of a long answer and of its references, where they are named."""
+    """Sentences of a long answer with their references, checked against the experiment's collections."""
 
 
 @dataclass(frozen=True, slots=True)
 class Preference:
-    """Which of two answers to a question the judge found better, in one order."""
+    """Preference of a judge between two answers to a question, shown in one order."""
 
     first: Cell
     second: Cell
     question: str
     better: Literal["first", "second", "tie"] | None
-    """None where the judge failed."""
+    """Preferred answer; None if the judge failed."""
     reason: str = ""
     error: str | None = None
     judge: str = ""
-    """Name of the trained judge; empty for the judge of the plan."""
+    """Name of the trained judge; empty for the plan's own judge."""
 
 
 @dataclass(frozen=True, slots=True)
 class ConstantScore:
-    """What one and the same answer to every question would get."""
+    """Score of the best constant answer, given to every question."""
 
     benchmark: str
     metric: str
     level: str
     answer: str
-    """The best constant answer at that level: a letter (mcq) or the most frequent term (cloze)."""
+    """Best constant answer at that level: a letter (mcq) or the most frequent term (cloze)."""
     value: float
     task: Kind = "mcq"
 
 
 @dataclass(frozen=True, slots=True)
 class TaskGroup:
-    """Benchmarks of which one mean is taken, as a group of lm-evaluation-harness takes it of its tasks."""
+    """Benchmarks that are averaged into one score, as lm-evaluation-harness averages the tasks of a group."""
 
     members: tuple[str, ...]
-    """Names of benchmarks; those without the metric are left out."""
+    """Names of benchmarks; benchmarks without the metric are left out."""
     metric: str = ""
-    """Name without the filter; empty for every score that all members have."""
+    """Name of the metric without its filter; empty for every score that all members have."""
     filters: tuple[str, ...] | None = None
-    """None for all."""
+    """Names of the filters; None for all."""
     by_size: bool = False
-    """Whether every question weighs the same; else every benchmark does."""
+    """True weights every question equally, False every benchmark."""
 
-    def takes(self, score: str) -> bool:
-        """Whether a score, named by metric and filter, is one of the group."""
-        metric, _, chosen = score.partition(",")
-        return metric.removesuffix("↓") == self.metric and (self.filters is None or chosen in self.filters)
+    def includes(self, score: str) -> bool:
+        """Return whether the group averages a score, named ``metric,filter``."""
+        metric, _, filter_name = score.partition(",")
+        return metric.removesuffix("↓") == self.metric and (self.filters is None or filter_name in self.filters)
 
 
 @dataclass(frozen=True, slots=True)
 class Experiment:
-    """A whole matrix: models x settings x tasks x benchmarks."""
+    """Results of a matrix: models x settings x tasks x benchmarks."""
 
     run: str
+    """Id of the run."""
     name: str
     config: Mapping[str, object]
-    """The experiment file as it was understood."""
+    """Parsed experiment file as JSON values."""
     cells: tuple[CellRecord, ...]
-    """In the order of the file."""
+    """Records of all cells, in the order of the file."""
     outcomes: tuple[Outcome, ...]
     questions: Mapping[str, tuple[Question, ...]]
+    """Questions by benchmark."""
     passages: Mapping[str, str] = field(default_factory=dict)
-    """Text of every passage that was given to a model, by id."""
+    """Text of every passage that was in a prompt, by id."""
     predictions: Mapping[Cell, tuple[Prediction, ...]] = field(default_factory=dict)
-    """Every choice in every option order; runs of earlier versions may lack them."""
+    """Choices in every option order, by cell."""
     tally: RequestCounts = field(default_factory=RequestCounts, compare=False)
-    """What the models that answer were asked for in this run; not kept with it."""
+    """Requests to the answering models in this run; not saved."""
     metric_sources: Mapping[str, str] = field(default_factory=dict)
-    """What computed a metric, for example ``bert_score``: the encoder's name; for the notes of tables."""
+    """Model that computed a metric, by metric, for example the encoder of ``bert_score``."""
     preferences: tuple[Preference, ...] = ()
-    """Long answers compared side by side, each pair in both orders, where the experiment asks for it."""
+    """Preferences between long answers, every pair in both orders."""
     constants: tuple[ConstantScore, ...] = ()
-    """Constant answers to benchmarks that another framework scores; those of the others follow from the questions."""
+    """Constant answers to benchmarks of other frameworks; those of question files are computed from the questions."""
     groups: Mapping[str, tuple[TaskGroup, ...]] = field(default_factory=dict)
-    """Benchmarks that are shown together as well, by the name of the whole."""
+    """Groups of benchmarks that are averaged, by the name of the group."""
 
     def empty_tasks(self) -> list[str]:
-        """A sentence for each benchmark that has no question of a task which the file names."""
+        """Return a sentence for each benchmark that lacks questions of a task named in the file."""
         plan: Mapping[str, Any] = self.config
         tasks = plan.get("tasks", ())
-        if set(tasks) == set(KINDS):  # the file names none
+        if set(tasks) == set(KINDS):  # the file names no tasks
             return []
-        asked = {one["name"]: {kept.kind for kept in self.questions[one["name"]]} for one in plan.get("benchmarks", ())}
-        missing = {name: [task for task in tasks if task not in kinds] for name, kinds in asked.items()}
-        return [f"{name} has no {' and no '.join(ones)} questions." for name, ones in missing.items() if ones]
+        sentences = []
+        for benchmark in plan.get("benchmarks", ()):
+            kinds = {question.kind for question in self.questions[benchmark["name"]]}
+            if missing := [task for task in tasks if task not in kinds]:
+                sentences.append(f"{benchmark['name']} has no {' and no '.join(missing)} questions.")
+        return sentences
 
     def omitted_metrics(self) -> list[str]:
         """Return a sentence on the metrics of freeform answers that need an entailment scorer, if the file names none.
@@ -206,48 +210,42 @@ class Experiment:
         return [f"Left out, because [metrics] names no entailment scorer: {labels}."]
 
 
-_QUESTION, _PREDICTION, _OUTCOME = TypeAdapter(Question), TypeAdapter(Prediction), TypeAdapter(Outcome)
-_GROUP = TypeAdapter(TaskGroup)
-_PREFERENCE = TypeAdapter(Preference)
-_CONSTANTS = TypeAdapter(tuple[ConstantScore, ...])
-
 COMMANDS = ("evaluate run", "evaluate mcq", "evaluate lm-eval", "evaluate inspect")
-"""Commands whose runs keep an experiment."""
+"""Commands whose runs hold an experiment."""
 
 
 def save_experiment(run: Run, experiment: Experiment) -> None:
-    """Keep an experiment with its run.
-
-    Args:
-        run: The open run.
-        experiment: What it came to.
-    """
-    run.save_results("experiment", [{"name": experiment.name, "config": experiment.config}])
-    run.save_results("cells", [asdict(cell) for cell in experiment.cells])
-    places = {record.cell: place for place, record in enumerate(experiment.cells)}
-    run.save_results(
-        "predictions",
-        [{**asdict(one), "cell": places[cell]} for cell, ones in experiment.predictions.items() for one in ones],
-    )
-    run.save_results("outcomes", [{**asdict(one), "cell": places[one.cell]} for one in experiment.outcomes])
-    run.save_results(
-        "questions",
-        [{"benchmark": name, **asdict(one)} for name, questions in experiment.questions.items() for one in questions],
-    )
-    run.save_results("passages", [{"id": name, "text": text} for name, text in experiment.passages.items()])
-    run.save_results("metric_sources", [dict(experiment.metric_sources)])
-    run.save_results(
-        "preferences",
-        [{**asdict(one), "first": places[one.first], "second": places[one.second]} for one in experiment.preferences],
-    )
-    run.save_results("constants", [asdict(one) for one in experiment.constants])
-    run.save_results(
-        "groups", [{"name": name, **asdict(one)} for name, ones in experiment.groups.items() for one in ones]
-    )
+    """Save an experiment with its open run: one results table per field, in whose rows a cell is its index."""
+    cell_index = {record.cell: index for index, record in enumerate(experiment.cells)}
+    tables: dict[str, list[dict[str, Any]]] = {
+        "experiment": [{"name": experiment.name, "config": experiment.config}],
+        "cells": [asdict(record) for record in experiment.cells],
+        "predictions": [
+            {**asdict(prediction), "cell": cell_index[cell]}
+            for cell, predictions in experiment.predictions.items()
+            for prediction in predictions
+        ],
+        "outcomes": [{**asdict(outcome), "cell": cell_index[outcome.cell]} for outcome in experiment.outcomes],
+        "questions": [
+            {"benchmark": name, **asdict(question)}
+            for name, questions in experiment.questions.items()
+            for question in questions
+        ],
+        "passages": [{"id": passage_id, "text": text} for passage_id, text in experiment.passages.items()],
+        "metric_sources": [dict(experiment.metric_sources)],
+        "preferences": [
+            {**asdict(preference), "first": cell_index[preference.first], "second": cell_index[preference.second]}
+            for preference in experiment.preferences
+        ],
+        "constants": [asdict(constant) for constant in experiment.constants],
+        "groups": [{"name": name, **asdict(group)} for name, groups in experiment.groups.items() for group in groups],
+    }
+    for name, rows in tables.items():
+        run.save_results(name, rows)
 
 
 def load_experiment(store: Records, run: str) -> Experiment:
-    """The experiment of a run.
+    """Load the experiment of a run.
 
     Raises:
         RecordsError: There is no such run.
@@ -257,120 +255,86 @@ def load_experiment(store: Records, run: str) -> Experiment:
 
 
 def experiment_of(details: RunDetails) -> Experiment:
-    """The experiment that a run kept.
-
-    Args:
-        details: Everything that is known of the run.
+    """Return the experiment in the details of a run.
 
     Raises:
         InputError: The run is not an experiment, or did not end.
     """
-    run, rows = details.summary.id, details.results
+    run, tables = details.summary.id, details.results
     if details.summary.command not in COMMANDS:
         raise InputError(
             f"The run {run} was made by {details.summary.command!r}, not by climassay evaluate run or mcq."
         )
-    if "outcomes" not in rows:
-        if "predictions" in rows:
-            return _from_predictions(details)
+    if "outcomes" not in tables:
         raise InputError(
-            f"The experiment {run} did not end ({details.summary.status}): run it again, and only what is missing is "
-            "asked."
+            f"The experiment {run} did not end ({details.summary.status}): run it again; stored answers are reused."
         )
-    cells = TypeAdapter(tuple[CellRecord, ...]).validate_python(rows["cells"])
-    questions: dict[str, list[Question]] = {}
-    for row in rows["questions"]:
-        questions.setdefault(row["benchmark"], []).append(_QUESTION.validate_python(row))
-    predictions: dict[Cell, list[Prediction]] = {}
-    for row in rows.get("predictions", ()):
-        predictions.setdefault(cells[row["cell"]].cell, []).append(_PREDICTION.validate_python({"order": (), **row}))
-    groups: dict[str, list[TaskGroup]] = {}
-    for row in rows.get("groups", ()):
-        groups.setdefault(row["name"], []).append(_GROUP.validate_python(row))
-    [facts] = rows["experiment"]
+    records = TypeAdapter(tuple[CellRecord, ...]).validate_python(tables["cells"])
+    cells = [record.cell for record in records]
+    outcomes = [{**row, "cell": cells[row["cell"]]} for row in tables["outcomes"]]
+    preferences = [
+        {**row, "first": cells[row["first"]], "second": cells[row["second"]]} for row in tables.get("preferences", ())
+    ]
+    predictions: dict[Cell, list[dict[str, Any]]] = defaultdict(list)
+    for row in tables.get("predictions", ()):
+        predictions[cells[row["cell"]]].append(row)
     return Experiment(
         run=run,
-        name=facts["name"],
-        config=facts["config"],
-        cells=cells,
-        outcomes=tuple(_OUTCOME.validate_python({**row, "cell": cells[row["cell"]].cell}) for row in rows["outcomes"]),
-        questions={name: tuple(ones) for name, ones in questions.items()},
-        passages={row["id"]: row["text"] for row in rows.get("passages", [])},
-        metric_sources=rows["metric_sources"][0],
-        predictions={cell: tuple(ones) for cell, ones in predictions.items()},
-        preferences=tuple(
-            _PREFERENCE.validate_python({**row, "first": cells[row["first"]].cell, "second": cells[row["second"]].cell})
-            for row in rows.get("preferences", ())
+        name=tables["experiment"][0]["name"],
+        config=tables["experiment"][0]["config"],
+        cells=records,
+        outcomes=TypeAdapter(tuple[Outcome, ...]).validate_python(outcomes),
+        questions=TypeAdapter(dict[str, tuple[Question, ...]]).validate_python(
+            _rows_by(tables["questions"], "benchmark")
         ),
-        constants=_CONSTANTS.validate_python(rows.get("constants", ())),
-        groups={name: tuple(ones) for name, ones in groups.items()},
+        passages={row["id"]: row["text"] for row in tables.get("passages", ())},
+        metric_sources=tables["metric_sources"][0],
+        predictions=TypeAdapter(dict[Cell, tuple[Prediction, ...]]).validate_python(predictions),
+        preferences=TypeAdapter(tuple[Preference, ...]).validate_python(preferences),
+        constants=TypeAdapter(tuple[ConstantScore, ...]).validate_python(tables.get("constants", ())),
+        groups=TypeAdapter(dict[str, tuple[TaskGroup, ...]]).validate_python(
+            _rows_by(tables.get("groups", ()), "name")
+        ),
     )
 
 
-def _from_predictions(details: RunDetails) -> Experiment:
-    """An evaluation of multiple choice as versions before kept it: predictions, and perhaps their questions."""
-    config, rows = details.config, details.results
-    name, model = str(config.get("questions", details.summary.id)), str(config.get("model", "?"))
-    predictions: dict[Cell, list[Prediction]] = {}
-    for row in rows["predictions"]:
-        cell = Cell(name, model, f"{row['setting']}, {row['scoring']}", "mcq", row["scoring"])
-        predictions.setdefault(cell, []).append(_PREDICTION.validate_python({"order": (), **row}))
-    known = {row["id"]: _QUESTION.validate_python(row) for row in rows.get("questions", ())}
-    asked = [
-        known.get(key) or Question(key, "mcq", f"Question {key} (its text was not kept)", "", row["level"])
-        for key, row in {row["question"]: row for row in rows["predictions"]}.items()
-    ]
-    prompts = config.get("prompts") or {}
-    return Experiment(
-        run=details.summary.id,
-        name=name,
-        config=config,
-        cells=tuple(
-            CellRecord(
-                cell,
-                model,
-                str(config.get("fingerprint", "")),
-                {"name": ones[0].setting},
-                ", ".join(prompts),
-                ", ".join(prompt["sha256"] for prompt in prompts.values()),
-                asked=len(ones),
-                failed=sum(one.error is not None for one in ones),
-                dtype=str(config.get("dtype", "")),
-            )
-            for cell, ones in predictions.items()
-        ),
-        outcomes=tuple(one for cell, ones in predictions.items() for one in choice_outcomes(cell, asked, ones)),
-        questions={name: tuple(asked)},
-        predictions={cell: tuple(ones) for cell, ones in predictions.items()},
-    )
+def _rows_by(rows: Sequence[dict[str, Any]], column: str) -> dict[str, list[dict[str, Any]]]:
+    groups: dict[str, list[dict[str, Any]]] = defaultdict(list)
+    for row in rows:
+        groups[row[column]].append(row)
+    return groups
 
 
 def choice_outcomes(cell: Cell, questions: Sequence[Question], predictions: Sequence[Prediction]) -> list[Outcome]:
-    """What came of each question that was answered by choosing: the choice in the file's order, accuracy over all."""
-    asked: dict[str, list[Prediction]] = defaultdict(list)
-    for one in predictions:
-        asked[one.question].append(one)
-    results = []
+    """Return one outcome per multiple-choice question.
+
+    The answer is the choice in the file's option order; accuracy is the mean over all option orders.
+    """
+    by_question: dict[str, list[Prediction]] = defaultdict(list)
+    for prediction in predictions:
+        by_question[prediction.question].append(prediction)
+    outcomes = []
     for question in questions:
-        first = asked[question.id][0]
-        unparsed = "neither of the two words" if question.type.fixed else "no option letter"
-        broken = (unparsed,) if first.chosen is None and first.error is None else ()
+        orders = by_question[question.id]
+        first = orders[0]
+        violations: tuple[str, ...] = ()
         if first.method == ASKED_AGAIN:
-            broken = ("asked again for the option",)
-        shown = first.chosen is not None and first.chosen < len(question.options)
-        results.append(
+            violations = ("asked again for the option",)
+        elif first.chosen is None and first.error is None:
+            violations = ("neither of the two words" if question.type.fixed else "no option letter",)
+        outcomes.append(
             Outcome(
                 cell=cell,
                 question=question.id,
                 level=question.level,
-                answer=question.options[first.chosen] if shown and first.chosen is not None else first.text,
-                scores={"accuracy": sum(one.correct for one in asked[question.id]) / len(asked[question.id])},
+                answer=first.text if first.chosen is None else question.options[first.chosen],
+                scores={"accuracy": sum(prediction.correct for prediction in orders) / len(orders)},
                 chosen=first.chosen,
                 probability=first.probability,
                 reading=first.reading,
-                violations=broken,
+                violations=violations,
                 passages=first.passages,
                 error=first.error,
             )
         )
-    return results
+    return outcomes

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from climassay.errors import InputError
 from climassay.evaluation.long_answers import SideBySide, side_by_side
 from climassay.evaluation.results import Cell, ConstantScore, Experiment, Outcome, TaskGroup
-from climassay.evaluation.tasks import ASKED_AGAIN, Prediction, Reading
+from climassay.evaluation.tasks import ASKED_AGAIN, Prediction, ReadingMethod
 from climassay.metrics.long_answers import HIGHEST, LOWEST
 from climassay.metrics.registry import METRICS, Metric
 from climassay.questions import LEVELS, TYPES, Kind, Question
@@ -72,7 +72,7 @@ class CellCounts:
     """Constraints broken, the most frequent first."""
     unscored: tuple[tuple[str, int], ...]
     """Metrics that could not be computed for some answers, with how many."""
-    readings: tuple[tuple[Reading, int], ...] = ()
+    readings: tuple[tuple[ReadingMethod, int], ...] = ()
     """How choices were read from the model, with how many, the most frequent first."""
 
 
@@ -186,7 +186,7 @@ def _scores_of_group(group: TaskGroup, names: Mapping[str, Collection[str]]) -> 
     every = dict.fromkeys(score for scores in names.values() for score in scores)
     if not group.metric:
         return [score for score in every if all(score in scores for scores in names.values())]
-    return [score for score in every if group.takes(score)]
+    return [score for score in every if group.includes(score)]
 
 
 def _pooled_cells(experiment: Experiment, cells: Mapping[Cell, Sequence[Outcome]]) -> dict[Cell, list[Outcome]]:
@@ -398,7 +398,7 @@ def _counts(cell: Cell, outcomes: Sequence[Outcome]) -> CellCounts:
     )
 
 
-def count_readings(answers: Iterable[Outcome | Prediction]) -> tuple[tuple[Reading, int], ...]:
+def count_readings(answers: Iterable[Outcome | Prediction]) -> tuple[tuple[ReadingMethod, int], ...]:
     """Count how choices were read, the most frequent first; answers without a reading are left out."""
     return tuple(Counter(answer.reading for answer in answers if answer.reading is not None).most_common())
 
@@ -470,7 +470,7 @@ class AccuracyRow:
     """Requests that failed; counted wrong."""
     asked_again: int = 0
     """Answers that were not read, after which the model said which option it had chosen."""
-    readings: tuple[tuple[Reading, int], ...] = ()
+    readings: tuple[tuple[ReadingMethod, int], ...] = ()
     """How choices were read from the model, with how many, the most frequent first."""
 
 

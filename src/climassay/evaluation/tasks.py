@@ -1,34 +1,34 @@
-"""Tasks: asking a model questions of a kind, and keeping what it chose or wrote.
+"""Tasks: asking a model questions of a kind, and recording what it chose or wrote.
 
-Ways of scoring:
+Scorings:
 
 ``likelihood``
-    The model sees the lettered options; the letter with the highest log-probability is its choice, so that there always
-    is one. This is what the published benchmark does.
+    The model sees the lettered options; its choice is the letter with the highest log-probability, so that there is
+    always a choice. The published benchmark does this.
 ``letter``
-    The model sees the lettered options and writes; the letter it gives is its choice. Works with any chat API. If an
-    answer names no option, a model that is prompted as a strong one is asked once, under a schema, which option it
-    chose; such answers are counted as *asked again*. A small model would name any. An answer without a letter after
-    that is *unparsed* and counts as wrong.
+    The model sees the lettered options and generates text; its choice is the letter in the text. Works with any chat
+    API. If an answer names no option, a model with the profile of a strong one is asked once, under a schema, which
+    option it chose; such answers are counted as *asked again*. A small model would name any option. An answer still
+    without a letter is *unparsed* and counts as wrong.
 ``text``
-    The model sees the question only; the option whose text has the highest log-probability a character is its choice
-    (``acc_norm`` of lm-evaluation-harness 0.4). Small models that cannot yet handle letters show here what they know.
-    Has no option order.
+    The model sees the question only; its choice is the option whose text has the highest log-probability per
+    character (``acc_norm`` of lm-evaluation-harness 0.4). Small models that cannot yet handle letters show here what
+    they know. Has no option order.
 ``text-sum``, ``text-per-token``, ``text-per-byte``
-    The same log-probabilities as they are (``acc`` of the harness, which favours short options), a token, and a byte of
-    UTF-8 (``acc_bytes``). They are read from the same pass as ``text``.
+    As ``text``, with the log-probability not divided (``acc`` of the harness, which favours short options), or divided
+    by tokens or by bytes of UTF-8 (``acc_bytes``). They reuse the log-probabilities of ``text``.
 ``text-pmi``
-    The same, less the log-probability of the option's text after the prompt without question, passages and examples:
-    domain-conditional pointwise mutual information, log P(option | question) - log P(option | domain premise). No
-    option is preferred for being a likely text.
+    As ``text-sum``, less the log-probability of the option's text after the prompt without question, passages and
+    examples: domain-conditional pointwise mutual information, log P(option | question) - log P(option | domain
+    premise). No option is preferred for being a likely text.
 
-Which of them counts is to be decided before the answers are seen: the best of several is too good by chance.
+Decide which scoring counts before seeing the answers: the best of several is too good by chance.
 
 References:
     Holtzman et al. (2021), Surface Form Competition: Why the Highest Probability Answer Isn't Always Right, EMNLP,
     section 3 (``text-pmi``).
 
-A failed request counts as wrong too; both are reported beside the accuracy.
+A failed request counts as wrong too; unparsed and failed answers are reported with the accuracy.
 """
 
 import json
@@ -61,12 +61,14 @@ from climassay.questions import Question, QuestionType
 
 TextScoring = Literal["text", "text-sum", "text-per-token", "text-per-byte", "text-pmi"]
 Scoring = Literal["likelihood", "letter"] | TextScoring
-Reading = Literal["probability", "low mass", "enumeration", "text"]
-"""How a choice was read from a model. ``probability``: the letters' probabilities, which are at least half of all.
-``low mass``: likewise with less than half, so that the model would rather have written something else; local models
-only. ``enumeration``: a server generated one of the letters under a schema that allows nothing else. ``text``: from
-what the model wrote."""
-_READINGS: Mapping[str, Reading] = {"constrained": "enumeration", "generated": "text"}
+ReadingMethod = Literal["probability", "low mass", "enumeration", "text"]
+"""Method by which a choice is read from a model's response.
+
+``probability``: probabilities of the letters, which sum to at least half. ``low mass``: probabilities that sum to less
+than half, so that the model would rather have written something else (local models only). ``enumeration``: a server
+generated a letter under a schema that allows nothing else. ``text``: generated text.
+"""
+_READING_METHODS: Mapping[str, ReadingMethod] = {"constrained": "enumeration", "generated": "text"}
 
 
 def _by_text(scoring: Scoring) -> TypeGuard[TextScoring]:
@@ -74,7 +76,7 @@ def _by_text(scoring: Scoring) -> TypeGuard[TextScoring]:
 
 
 ASKED_AGAIN = "asked again"
-"""Method of a prediction whose text was not read: the model said which option it chose."""
+"""Method of a prediction if the text named no option and the model was asked which option it chose."""
 WHICH_OPTION_TOKENS = 32
 """Maximum number of tokens of the JSON that names the chosen option."""
 _NO_OPTION = "none"
@@ -82,51 +84,50 @@ _NO_OPTION = "none"
 
 @dataclass(frozen=True, slots=True)
 class Prediction:
-    """One question asked once."""
+    """Choice of one question in one option order."""
 
     question: str
     level: str | None
     setting: str
     scoring: Scoring
     permutation: int
-    """Number of the option order, 0 for the order of the file."""
+    """Number of the option order, 0 for the file's order."""
     order: tuple[int, ...]
-    """Position p showed option ``order[p]``."""
+    """Option indices by position: position p showed option ``order[p]``."""
     chosen: int | None
-    """Index of the chosen option in the file's order; None when unparsed or failed."""
+    """Index of the chosen option in the file's order; None if unparsed or failed."""
     position: int | None
     correct: bool
     correct_position: int
     logprobs: tuple[float, ...] = ()
     """Log-probabilities of the letters or texts, by position (all but ``letter``)."""
     scores: tuple[float, ...] = ()
-    """What the choice was made by where options are scored by their texts: log-probabilities as the scoring has them,
-    by position."""
+    """Scores of the options by position, for scorings by text: log-probabilities divided or reduced as the scoring
+    defines."""
     text: str = ""
     method: str = ""
-    """How log-probabilities were got, see :class:`~climassay.models.contract.OptionScores`; :data:`ASKED_AGAIN` if the
-    model was asked which option its text chose."""
+    """Method of the log-probabilities, see :class:`~climassay.models.contract.OptionScores`, or :data:`ASKED_AGAIN`."""
     passages: tuple[str, ...] = ()
     note: str = ""
-    """What was done to the context so that it fits, see :class:`~climassay.evaluation.settings.Prepared`."""
+    """Note on a truncated context, see :class:`~climassay.evaluation.settings.Prepared`."""
     error: str | None = None
     model: str = ""
-    """The model's label in an experiment; runs of earlier versions lack it."""
+    """Label of the model in an experiment; empty outside of one."""
 
     @property
-    def reading(self) -> Reading | None:
-        """How the choice was read; None if the request failed or options were scored by their texts."""
+    def reading(self) -> ReadingMethod | None:
+        """Method by which the choice was read; None if the request failed or options were scored by their texts."""
         if self.error is not None or _by_text(self.scoring):
             return None
-        if self.scoring == "letter" or self.method in _READINGS:
-            return _READINGS.get(self.method, "text")
+        if self.scoring == "letter" or self.method in _READING_METHODS:
+            return _READING_METHODS.get(self.method, "text")
         return "probability" if sum(map(math.exp, self.logprobs)) >= MIN_OPTION_MASS else "low mass"
 
     @property
     def probability(self) -> float | None:
-        """Probability of the chosen option among the options (``likelihood``), or None.
+        """Probability of the chosen option among the options (``likelihood``), else None.
 
-        The probabilities of letters are comparable as they are; those of texts of different lengths are not.
+        The probabilities of letters are comparable; those of texts of different lengths are not.
         """
         if self.reading not in ("probability", "low mass") or self.position is None or not self.logprobs:
             return None
@@ -148,17 +149,17 @@ class _PresentedQuestion:
             question=self.question.question,
             options=lettered(self.question.arranged(self.order)),
             passages=self.prepared.passages,
-            examples=[example_values(one, as_text=_by_text(scoring)) for one in self.prepared.examples],
+            examples=[example_values(example, as_text=_by_text(scoring)) for example in self.prepared.examples],
         )
 
-    def answers(self, scoring: Scoring, prefix: str) -> tuple[str, ...]:
-        """Option letters or texts as the model would write them after the prefix."""
-        shown = self.question.arranged(self.order)
-        texts = shown if _by_text(scoring) else self.question.type.labels(shown)
+    def continuations(self, scoring: Scoring, prefix: str) -> tuple[str, ...]:
+        """Return option letters or texts as the model would generate them after the prefix."""
+        options = self.question.arranged(self.order)
+        texts = options if _by_text(scoring) else self.question.type.labels(options)
         return tuple(after_prefix(prefix) + text for text in texts)
 
-    def predict(self, scoring: Scoring, position: int | None, **more: Any) -> Prediction:
-        """What came of it; ``more`` are further fields of :class:`Prediction`."""
+    def predict(self, scoring: Scoring, position: int | None, **fields: Any) -> Prediction:
+        """Return the prediction of a position, with further fields of :class:`Prediction`."""
         assert self.question.correct is not None
         chosen = None if position is None else self.order[position]
         return Prediction(
@@ -174,35 +175,35 @@ class _PresentedQuestion:
             correct_position=self.order.index(self.question.correct),
             passages=self.prepared.passage_ids,
             note=self.prepared.note,
-            **more,
+            **fields,
         )
 
 
-def option_orders(options: int, wanted: int, seed: int) -> list[tuple[int, ...]]:
-    """Distinct orders of a question's options, the file's own first.
+def option_orders(options: int, n_orders: int, seed: int) -> list[tuple[int, ...]]:
+    """Return distinct orders of a question's options, the file's order first.
 
-    The first ``options`` orders are rotations, in which every option appears at every position exactly once; further
-    ones are drawn at random from the rest.
+    The first k orders are rotations, in which every option appears at every position exactly once. Further orders are
+    drawn at random from the remaining permutations.
 
     Args:
         options: Number of options, k.
-        wanted: Number of orders, 1 or more; at most k! are possible and given.
+        n_orders: Number of orders, 1 or more; at most k! exist and are returned.
         seed: Seed of the draw.
 
     Returns:
         Orders; position p of an order holds the index of the option shown there.
 
     Raises:
-        InputError: Fewer than one order is wanted.
+        InputError: ``n_orders`` is less than one.
     """
-    if wanted < 1:
-        raise InputError(f"At least one option order is needed, not {wanted}.")
+    if n_orders < 1:
+        raise InputError(f"At least one option order is needed, not {n_orders}.")
     rotations = [tuple((start + shift) % options for shift in range(options)) for start in range(options)]
-    if wanted <= options:
-        return rotations[:wanted]
+    if n_orders <= options:
+        return rotations[:n_orders]
     # Beyond 7 options all orders no longer fit in memory, and a prefix of them is as good a pool as any.
     pool = [order for order in islice(permutations(range(options)), 5040) if order not in set(rotations)]
-    drawn = np.random.default_rng(seed).permutation(len(pool))[: wanted - options]
+    drawn = np.random.default_rng(seed).permutation(len(pool))[: n_orders - options]
     return rotations + [pool[int(index)] for index in drawn]
 
 
@@ -221,138 +222,139 @@ def ask_mcq(
 
     Args:
         questions: Questions of one kind, with options and a correct one.
-        model: Any generator; all but ``letter`` need an option scorer, and ``text-per-token`` one that counts tokens.
-        settings: What the model is given besides the question.
+        model: Any generator; all scorings but ``letter`` need an option scorer, ``text-per-token`` also a token
+        counter.
+        settings: Settings that prepare passages and examples.
         prompts: Templates.
-        scorings: One or more, see the module.
-        orders: Option orders a question, see :func:`option_orders`; scorings by text have one only.
+        scorings: One or more scorings, see the module.
+        orders: Number of option orders per question, see :func:`option_orders`; scorings by text have one only.
         seed: Seed of the orders beyond rotations.
-        on_progress: Called with the number of answers that came in.
+        on_progress: Receives the number of new answers.
 
     Returns:
         Predictions, ordered by setting, scoring, question and order.
 
     Raises:
-        ModelError: The model gives no log-probabilities, or counts no tokens, which the scoring needs.
+        ModelError: The scoring needs log-probabilities or token counts, which the model lacks.
     """
     if any(scoring != "letter" for scoring in scorings) and not isinstance(model, OptionScorer):
         raise ModelError(f"{model.name} gives no log-probabilities: use letter scoring (--scoring letter).")
     if "text-per-token" in scorings:
-        _counter(model)
-    counting = None if on_progress is None else lambda _index, _result: on_progress(1)
+        _token_counter(model)
+    on_result = None if on_progress is None else lambda _index, _result: on_progress(1)
     predictions: list[Prediction] = []
     for setting in settings:
         prepared = setting.prepare(questions, model)
-        read: list[OptionScores] | None = None
+        text_scores: list[OptionScores] | None = None  # one request serves all scorings by text
         for scoring in scorings:
-            askings = [
-                _PresentedQuestion(question, setting.name, number, order, given)
-                for question, given in zip(questions, prepared, strict=True)
+            presented = [
+                _PresentedQuestion(question, setting.name, number, order, context)
+                for question, context in zip(questions, prepared, strict=True)
                 for number, order in enumerate(
-                    option_orders(len(question.options), orders_of(question.type, scoring, orders), seed)
+                    option_orders(len(question.options), n_option_orders(question.type, scoring, orders), seed)
                 )
             ]
             prompt = prompts.of(questions[0].kind, by_text=_by_text(scoring)) if questions else prompts.mcq
-            rendered = [asking.render(prompt, scoring) for asking in askings]
+            rendered = [item.render(prompt, scoring) for item in presented]
             if scoring == "letter":
-                room = profile_of(model).room(max((one.question.type.tokens for one in askings), default=0))
-                sampling = Sampling(max_tokens=room)
+                max_tokens = profile_of(model).room(max((item.question.type.tokens for item in presented), default=0))
+                sampling = Sampling(max_tokens=max_tokens)
                 completions = model.generate(
                     [
-                        GenerationRequest(one.messages, sampling, assistant_prefix=one.assistant_prefix)
-                        for one in rendered
+                        GenerationRequest(text.messages, sampling, assistant_prefix=text.assistant_prefix)
+                        for text in rendered
                     ],
-                    on_result=counting,
+                    on_result=on_result,
                 )
-                predictions += _read_letters(askings, completions, model, prompts.which_option)
+                predictions += _read_letters(presented, completions, model, prompts.which_option)
                 continue
             assert isinstance(model, OptionScorer)
             requests = [
                 OptionRequest(
-                    one.messages,
-                    asking.answers(scoring, one.assistant_prefix),
-                    one.assistant_prefix,
+                    text.messages,
+                    item.continuations(scoring, text.assistant_prefix),
+                    text.assistant_prefix,
                     enumerable=not _by_text(scoring),
                 )
-                for asking, one in zip(askings, rendered, strict=True)
+                for item, text in zip(presented, rendered, strict=True)
             ]
             if not _by_text(scoring):
-                for asking, score in zip(askings, model.option_logprobs(requests, on_result=counting), strict=True):
+                for item, score in zip(presented, model.option_logprobs(requests, on_result=on_result), strict=True):
                     method = "" if score.error else score.method
                     predictions.append(
-                        asking.predict(
+                        item.predict(
                             "likelihood", score.best, logprobs=score.logprobs, method=method, error=score.error
                         )
                     )
                 continue
-            if read is None:
-                read = model.option_logprobs(requests, on_result=counting)
+            if text_scores is None:
+                text_scores = model.option_logprobs(requests, on_result=on_result)
             elif on_progress is not None:
-                on_progress(len(askings))
-            predictions += _from_texts(scoring, askings, requests, read, prompt, model)
+                on_progress(len(presented))
+            predictions += _predict_by_text(scoring, presented, requests, text_scores, prompt, model)
     return predictions
 
 
 def _read_letters(
-    askings: Sequence[_PresentedQuestion], completions: Sequence[Completion], model: Generator, which_option: Prompt
+    presented: Sequence[_PresentedQuestion], completions: Sequence[Completion], model: Generator, which_option: Prompt
 ) -> list[Prediction]:
-    """Read which option each answer chooses; ask a strong model once about answers that name none."""
+    """Read the option that each answer chooses; ask a strong model once about answers that name none."""
     positions: list[int | None] = []
-    for asking, completion in zip(askings, completions, strict=True):
-        arranged = asking.question.arranged(asking.order)
-        kind = asking.question.type
+    for item, completion in zip(presented, completions, strict=True):
+        arranged = item.question.arranged(item.order)
+        kind = item.question.type
         positions.append(None if completion.error else kind.choice(completion.text, len(arranged), arranged))
     unread = [
         index
         for index, (position, completion) in enumerate(zip(positions, completions, strict=True))
         if position is None and completion.error is None and completion.text.strip()
     ]
-    named: dict[int, int] = {}
+    options_by_index: dict[int, int] = {}
     if unread and profile_of(model).name == "strong":
-        requests = [_which_option(askings[index], completions[index].text, which_option) for index in unread]
+        requests = [_which_option(presented[index], completions[index].text, which_option) for index in unread]
         for index, request, reply in zip(unread, requests, model.generate(requests), strict=True):
             labels = request.schema["properties"]["option"]["enum"] if request.schema else ()
             option = ""
             with suppress(ValueError, KeyError, TypeError):
                 option = json.loads(reply.text)["option"]
             if option in labels and option != _NO_OPTION:
-                named[index] = labels.index(option)
+                options_by_index[index] = labels.index(option)
     return [
-        asking.predict(
+        item.predict(
             "letter",
-            named.get(index, position),
+            options_by_index.get(index, position),
             text=completion.text,
             error=completion.error,
-            method=ASKED_AGAIN if index in named else "",
+            method=ASKED_AGAIN if index in options_by_index else "",
         )
-        for index, (asking, completion, position) in enumerate(zip(askings, completions, positions, strict=True))
+        for index, (item, completion, position) in enumerate(zip(presented, completions, positions, strict=True))
     ]
 
 
-def _which_option(asking: _PresentedQuestion, answer: str, prompt: Prompt) -> GenerationRequest:
-    arranged = asking.question.arranged(asking.order)
-    labels = asking.question.type.labels(arranged)
+def _which_option(item: _PresentedQuestion, answer: str, prompt: Prompt) -> GenerationRequest:
+    arranged = item.question.arranged(item.order)
+    labels = item.question.type.labels(arranged)
     options = [{"letter": label, "text": text} for label, text in zip(labels, arranged, strict=True)]
-    rendered = prompt.render(question=asking.question.question, options=options, answer=answer)
+    rendered = prompt.render(question=item.question.question, options=options, answer=answer)
     schema = object_schema({"option": {"enum": [*labels, _NO_OPTION]}})
     return GenerationRequest(rendered.messages, Sampling(max_tokens=WHICH_OPTION_TOKENS), schema)
 
 
-def orders_of(kind: QuestionType, scoring: Scoring, wanted: int) -> int:
-    """Option orders in which a question is asked: options that are not shown, or are always the same, have no order."""
-    return 1 if _by_text(scoring) or kind.fixed else wanted
+def n_option_orders(kind: QuestionType, scoring: Scoring, orders: int) -> int:
+    """Return the number of option orders of a question: 1 if options are hidden or fixed, else ``orders``."""
+    return 1 if _by_text(scoring) or kind.fixed else orders
 
 
-def _from_texts(
+def _predict_by_text(
     scoring: TextScoring,
-    askings: Sequence[_PresentedQuestion],
+    presented: Sequence[_PresentedQuestion],
     requests: Sequence[OptionRequest],
-    read: Sequence[OptionScores],
+    text_scores: Sequence[OptionScores],
     prompt: Prompt,
     model: OptionScorer,
 ) -> list[Prediction]:
-    """Choose by the texts' log-probabilities, as the scoring has them."""
-    premises: Sequence[OptionScores | None] = [None] * len(askings)
+    """Choose the option with the highest score under a scoring by text."""
+    premises: Sequence[OptionScores | None] = [None] * len(presented)
     if scoring == "text-pmi":
         # The same options after the prompt with an empty question: the domain premise.
         bare = prompt.render(question="", options=[], passages=[], examples=[])
@@ -363,35 +365,36 @@ def _from_texts(
             ]
         )
     predictions = []
-    for asking, request, score, premise in zip(askings, requests, read, premises, strict=True):
+    for item, request, score, premise in zip(presented, requests, text_scores, premises, strict=True):
         error = score.error or (None if premise is None else premise.error)
         scores: tuple[float, ...] = ()
         if error is None and premise is not None:
-            scores = tuple(given - alone for given, alone in zip(score.logprobs, premise.logprobs, strict=True))
+            scores = tuple(full - prior for full, prior in zip(score.logprobs, premise.logprobs, strict=True))
         elif error is None:
-            lengths = _lengths(scoring, asking.question.arranged(asking.order), request, model)
+            lengths = _lengths(scoring, item.question.arranged(item.order), request, model)
             scores = tuple(total / length for total, length in zip(score.logprobs, lengths, strict=True))
         position = int(np.argmax(scores)) if scores else None
         method = "" if error else score.method
         predictions.append(
-            asking.predict(scoring, position, logprobs=score.logprobs, scores=scores, method=method, error=error)
+            item.predict(scoring, position, logprobs=score.logprobs, scores=scores, method=method, error=error)
         )
     return predictions
 
 
-def _lengths(scoring: TextScoring, shown: Sequence[str], request: OptionRequest, model: OptionScorer) -> list[int]:
-    """What the log-probabilities of options are divided by."""
+def _lengths(scoring: TextScoring, options: Sequence[str], request: OptionRequest, model: OptionScorer) -> list[int]:
+    """Return the divisors of the options' log-probabilities."""
     if scoring == "text-sum":
-        return [1] * len(shown)
+        return [1] * len(options)
     if scoring == "text-per-token":
         prompt = model.render(request.messages, request.assistant_prefix)
-        alone, *together = _counter(model).count_tokens([prompt, *(prompt + option for option in request.options)])
-        return [max(1, tokens - alone) for tokens in together]
-    return [len(text.encode() if scoring == "text-per-byte" else text) for text in shown]
+        texts = [prompt, *(prompt + option for option in request.options)]
+        n_prompt_tokens, *totals = _token_counter(model).count_tokens(texts)
+        return [max(1, total - n_prompt_tokens) for total in totals]
+    return [len(text.encode() if scoring == "text-per-byte" else text) for text in options]
 
 
-def _counter(model: Generator) -> Windowed:
-    """The model, looked through where it is wrapped, as one that counts tokens."""
+def _token_counter(model: Generator) -> Windowed:
+    """Return the model, unwrapped, if it counts tokens; raise ModelError otherwise."""
     inner: object = model
     while not isinstance(inner, Windowed):
         inner = getattr(inner, "wrapped", None)
@@ -401,15 +404,15 @@ def _counter(model: Generator) -> Windowed:
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
-    """One question answered in words."""
+class GeneratedAnswer:
+    """Generated answer to one question."""
 
     question: str
     text: str
-    """The first paragraph (freeform) or first line (cloze) of what the model wrote; empty on failure."""
+    """First paragraph (freeform) or first line (cloze) of the generated text; empty on failure."""
     prepared: Prepared
     violations: tuple[str, ...] = ()
-    """Constraints that the answer does not keep."""
+    """Constraints that the answer breaks."""
     error: str | None = None
 
 
@@ -420,19 +423,19 @@ def ask_written(
     prompts: TaskPrompts,
     *,
     on_progress: Callable[[int], None] | None = None,
-) -> list[Written]:
+) -> list[GeneratedAnswer]:
     """Ask freeform or cloze questions in one setting, greedily.
 
-    The prompt asks for at most two sentences (freeform) or one scientific word (cloze). What the model writes beyond is
-    kept and scored as it is, and the violation recorded; only what follows the first paragraph or line is left out,
-    for small models go on with questions of their own.
+    The prompt asks for at most two sentences (freeform) or one scientific word (cloze). A longer answer is scored
+    unchanged, and the violation is recorded. Text after the first paragraph or line is dropped, because small models go
+    on with questions of their own.
 
     Args:
-        questions: All of one kind that is answered in words.
+        questions: Questions of one kind that is answered in words.
         model: Any generator.
-        setting: What the model is given besides.
+        setting: Setting that prepares passages and examples.
         prompts: Templates.
-        on_progress: Called with the number of answers that came in.
+        on_progress: Receives the number of new answers.
 
     Returns:
         One answer per question, in order.
@@ -442,22 +445,22 @@ def ask_written(
     """
     prepared = setting.prepare(questions, model)
     profile = profile_of(model)
-    room = {question.kind: profile.room(question.type.tokens) for question in questions}
+    max_tokens = {question.kind: profile.room(question.type.tokens) for question in questions}
     requests = []
-    for question, given in zip(questions, prepared, strict=True):
-        rendered = prompts.render(question, given.passages, [example_values(one) for one in given.examples])
-        sampling = Sampling(max_tokens=room[question.kind])
+    for question, context in zip(questions, prepared, strict=True):
+        rendered = prompts.render(question, context.passages, [example_values(example) for example in context.examples])
+        sampling = Sampling(max_tokens=max_tokens[question.kind])
         requests.append(GenerationRequest(rendered.messages, sampling, assistant_prefix=rendered.assistant_prefix))
     answers = model.generate(
         requests, on_result=None if on_progress is None else lambda _index, _answer: on_progress(1)
     )
-    written = []
-    for question, given, answer in zip(questions, prepared, answers, strict=True):
+    results = []
+    for question, context, answer in zip(questions, prepared, answers, strict=True):
         text = "" if answer.error is not None else question.type.answer(answer.text)
-        broken: tuple[str, ...] = ()
+        violations: tuple[str, ...] = ()
         if answer.error is None:
-            broken = question.type.violations(text, len(split_sentences(text)))
+            violations = question.type.violations(text, len(split_sentences(text)))
             if question.type.prose and answer.finish_reason == "length":
-                broken = (*broken, f"cut at {room[question.kind]} tokens")
-        written.append(Written(question.id, text, given, broken, answer.error))
-    return written
+                violations = (*violations, f"cut at {max_tokens[question.kind]} tokens")
+        results.append(GeneratedAnswer(question.id, text, context, violations, answer.error))
+    return results

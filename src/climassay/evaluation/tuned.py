@@ -1,4 +1,4 @@
-"""Adapters of tuned settings, found by name or trained when first needed, and what such trainings learn from."""
+"""Adapters of tuned settings, found by name or trained when first needed, and their training data."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from climassay.errors import InputError
 from climassay.evaluation.contamination import question_text
 from climassay.evaluation.experiment_file import ExperimentPlan, ModelSpec
-from climassay.evaluation.settings import SettingSpec, TaskPrompts, Training, chat_examples
+from climassay.evaluation.settings import AdapterTraining, SettingSpec, TaskPrompts, chat_examples
 from climassay.models.provider import is_served
 from climassay.questions import PRIMER, Question, QuestionSet, read_questions
 from climassay.settings import located
@@ -21,19 +21,19 @@ if TYPE_CHECKING:
     from climassay.tuning.config import Task
 
 VALIDATION_SHARE = 0.1
-"""Share of the questions to learn from, where no others are given to validate on."""
+"""Share of the training questions that is held out if no others are named for validation."""
 ADAPTER_CONFIG = "adapter_config.json"
 
 
 @dataclass(frozen=True, slots=True)
 class Adapter:
-    """What a tuned setting adds to a model."""
+    """Adapter of a model in a tuned setting."""
 
     folder: Path
     notes: tuple[str, ...] = ()
-    """For the cells' notes, for example a leakage warning."""
+    """Notes for the cells, for example a leakage warning."""
     learned: Sequence[str] | None = field(default=None, repr=False)
-    """The texts it was trained on, where they are known."""
+    """Texts that the adapter was trained on; None if they are unknown."""
 
 
 def find_adapter(
@@ -45,37 +45,38 @@ def find_adapter(
     prompts: TaskPrompts | None = None,
     on_progress: Callable[[str, int, int, float], None] | None = None,
 ) -> Adapter | None:
-    """What a setting adds to a model: the adapter it names, or the one that its training makes; None for nothing.
+    """Return the adapter that a setting names, or train the one it describes; None if the setting has neither.
 
-    A training that is done already is not done again, and an interrupted one goes on. ``{model}`` in the adapter's name
-    stands for the model's label.
+    A finished training is reused, and an interrupted one is resumed. ``{model}`` in the adapter's name is replaced by
+    the
+    model's label.
 
     Args:
-        model: Which is tuned; local.
-        spec: The setting.
-        plan: For relative files and the seed.
-        workspace: Where adapters and collections lie.
-        prompts: In which questions are learned; the built-in ones by default.
-        on_progress: Called with (adapter, steps taken, steps in all, validation loss).
+        model: Local model to tune.
+        spec: Setting.
+        plan: Plan with the seed and the folder of relative files.
+        workspace: Holds adapters and collections.
+        prompts: Templates of training examples; the built-in templates by default.
+        on_progress: Receives adapter, step, total number of steps and validation loss.
 
     Raises:
-        InputError: There is no such adapter, or it was made for another setting than the plan's says.
+        InputError: The adapter does not exist, or was made for another setting than the plan's.
     """
     from climassay.tuning import TuningProgress, search, train
 
     if spec.adapter:
-        return Adapter(_named(spec.adapter.format(model=model.shown), workspace, plan))
+        return Adapter(_adapter_folder(spec.adapter.format(model=model.display_name), workspace, plan))
     if spec.training is None:
         return None
     if is_served(model.name):
         raise InputError(f"The setting {spec.label} trains an adapter; only local: models take one, not {model.name}.")
-    # Named for what is trained and not for its label: a model that is listed twice, asked in two ways, trains once.
-    trained = "-".join(part for part in (Path(model.name.partition(":")[2] or model.name).name, model.dtype) if part)
-    name = re.sub(r"[^\w.-]+", "-", f"{spec.label}-{trained}").strip("-")
-    lesson = (
-        _questions_to_learn(spec.training, plan, prompts or TaskPrompts.load())
+    # Named after the model and not its label: a model that is listed twice, with two scorings, is trained once.
+    model_part = "-".join(part for part in (Path(model.name.partition(":")[2] or model.name).name, model.dtype) if part)
+    name = re.sub(r"[^\w.-]+", "-", f"{spec.label}-{model_part}").strip("-")
+    data = (
+        _question_training_data(spec.training, plan, prompts or TaskPrompts.load())
         if spec.training.questions
-        else _texts_to_learn(spec.training, workspace)
+        else _text_training_data(spec.training, workspace)
     )
     task: Task = "finetune" if spec.training.questions else "pretrain"
     preset, config = chosen_config(model.name, task, spec.training.preset, dict(spec.training.settings))
@@ -88,13 +89,13 @@ def find_adapter(
     folder = workspace.adapters / name
     result = run(
         model.name,
-        lesson.learned,
-        lesson.checked,
+        data.training,
+        data.validation,
         config,
         folder,
         device=model.device,
         preset=preset,
-        warnings=lesson.warnings,
+        warnings=data.warnings,
         on_progress=report,
     )
     stopped = ", stopped early" if result.stopped_early else ""
@@ -106,12 +107,12 @@ def find_adapter(
             f"{result.steps}{stopped}",
             *result.warnings,
         ),
-        lesson.texts,
+        data.texts,
     )
 
 
 class ReadDocument(NamedTuple):
-    """A document of a collection and its text to learn from."""
+    """A document of a collection and its training text."""
 
     stored: "StoredDocument"
     text: "TextDocument"
@@ -120,46 +121,51 @@ class ReadDocument(NamedTuple):
 def question_data(
     name: str, questions: Sequence[Question], prompts: TaskPrompts, *, with_contexts: bool = False
 ) -> "ChatData":
-    """Questions as examples to learn from, each in the prompt of the evaluation.
+    """Return questions as training examples, each in the prompt of the evaluation.
 
     Args:
-        name: For reports.
-        questions: Any kinds.
+        name: Name of the data in reports.
+        questions: Questions of any kinds.
         prompts: Templates.
-        with_contexts: Put the text that a question was made from before it, where it has one.
+        with_contexts: Put the text that a question was made from before the question, if there is one.
     """
     from climassay.tuning import ChatData
 
-    contexts = {one.id: one.context for one in questions if with_contexts and one.context}
+    contexts = {question.id: question.context for question in questions if with_contexts and question.context}
     return ChatData(name, tuple(chat_examples(questions, prompts, contexts=contexts)))
 
 
 def split_questions(questions: Sequence[Question], share: float, *, seed: int) -> tuple[list[Question], list[Question]]:
-    """Split questions so that none made from the same text appear on both sides.
+    """Split questions so that those made from the same text are on the same side.
 
-    A text is a question's context or, where the file has none, its section of its document; else questions stand alone.
+    A text is a question's context, or its section of its document if the file has no contexts. Other questions are
+    split
+    one by one.
 
     Args:
-        questions: Any kinds.
-        share: Share of the questions for the second side; as :func:`climassay.learning.splits.split_groups` takes it.
-        seed: Decides which.
+        questions: Questions of any kinds.
+        share: Share of the questions for the second side, see :func:`climassay.learning.splits.split_groups`.
+        seed: Seed of the split.
 
     Raises:
-        InputError: All questions come from one text, or the share is none.
+        InputError: All questions come from one text, or the share is 0.
     """
     from climassay.learning.splits import split_groups
 
-    # A whole book is not one text in this sense: its questions would all have to appear on one side.
-    texts = [one.context or ((one.document, one.section) if one.section else one.id) for one in questions]
-    kept, held_out = split_groups(list(questions), texts, share, seed=seed)
-    return list(kept), list(held_out)
+    # A book without sections is not a text in this sense: all its questions would be on one side.
+    texts = [
+        question.context or ((question.document, question.section) if question.section else question.id)
+        for question in questions
+    ]
+    training, held_out = split_groups(list(questions), texts, share, seed=seed)
+    return list(training), list(held_out)
 
 
 def collection_documents(workspace: Workspace, names: Sequence[str]) -> list[ReadDocument]:
-    """All documents of some collections as texts to learn from, each document once.
+    """Return all documents of some collections with their training texts, each document once.
 
     Raises:
-        InputError: There is no such collection.
+        InputError: A collection does not exist.
     """
     from climassay.corpus import Collection
     from climassay.tuning import TextDocument
@@ -178,80 +184,83 @@ def collection_documents(workspace: Workspace, names: Sequence[str]) -> list[Rea
 def _collection_data(workspace: Workspace, names: Sequence[str]) -> "TextData":
     from climassay.tuning import TextData
 
-    return TextData("+".join(names), tuple(one.text for one in collection_documents(workspace, names)))
+    return TextData("+".join(names), tuple(document.text for document in collection_documents(workspace, names)))
 
 
 @dataclass(frozen=True, slots=True)
 class _TrainingData:
-    """What a training learns from and is checked on."""
+    """Training and validation data of an adapter."""
 
-    learned: "TuningData"
-    checked: "TuningData"
+    training: "TuningData"
+    validation: "TuningData"
     texts: tuple[str, ...]
-    """What is learned, as plain texts: one a question or document."""
+    """Training data as plain texts, one per question or document."""
     warnings: tuple[str, ...] = ()
 
 
 def chosen_config(
     model: str, task: "Task", preset: str, settings: dict[str, object]
 ) -> "tuple[str | None, TuningConfig]":
-    """Name and hyper-parameters of the preset named, else of the one for this model, with one's own values over them.
+    """Return the name and hyper-parameters of a preset, overridden by ``settings``.
+
+    An empty ``preset`` selects the preset for the model and task, if there is one.
 
     Raises:
-        InputError: No such preset or setting.
+        InputError: The preset or a setting is unknown.
     """
     from climassay.tuning import PRESETS, TuningConfig, find_preset
 
-    chosen = find_preset(preset) if preset else None
-    if chosen is None:
-        chosen = next((one for one in PRESETS.values() if one.task == task and one.model == model), None)
-    config = TuningConfig() if chosen is None else chosen.config
-    return (None if chosen is None else chosen.name), config.with_values(settings)
+    selected = find_preset(preset) if preset else None
+    if selected is None:
+        selected = next(
+            (candidate for candidate in PRESETS.values() if candidate.task == task and candidate.model == model), None
+        )
+    config = TuningConfig() if selected is None else selected.config
+    return (None if selected is None else selected.name), config.with_values(settings)
 
 
-def _questions_to_learn(training: Training, plan: ExperimentPlan, prompts: TaskPrompts) -> _TrainingData:
+def _question_training_data(training: AdapterTraining, plan: ExperimentPlan, prompts: TaskPrompts) -> _TrainingData:
     def read(file: str) -> QuestionSet:
         return read_questions(file if file == PRIMER else located(plan.folder, file))
 
-    given = read(training.questions)
-    learned: Sequence[Question] = given.questions
+    question_set = read(training.questions)
+    learned: Sequence[Question] = question_set.questions
     if training.validation:
         sets = [read(file) for file in training.validation]
-        held_out = [question for one in sets for question in one.questions]
-        checked_name = "+".join(one.name for one in sets)
+        held_out = [question for validation_set in sets for question in validation_set.questions]
+        validation_name = "+".join(validation_set.name for validation_set in sets)
     else:
         learned, held_out = split_questions(learned, VALIDATION_SHARE, seed=plan.seed)
-        checked_name = f"{given.name}, held out"
+        validation_name = f"{question_set.name}, held out"
     return _TrainingData(
-        question_data(given.name, learned, prompts),
-        question_data(checked_name, held_out, prompts),
+        question_data(question_set.name, learned, prompts),
+        question_data(validation_name, held_out, prompts),
         tuple(map(question_text, learned)),
     )
 
 
-def _texts_to_learn(training: Training, workspace: Workspace) -> _TrainingData:
+def _text_training_data(training: AdapterTraining, workspace: Workspace) -> _TrainingData:
     from climassay.tuning import ContinuedPretrainingData, split_documents
 
     if not training.collections:
         raise InputError("A training needs questions (a file) or collections to learn from.")
     learned = _collection_data(workspace, training.collections)
     source = _collection_data(workspace, training.source) if training.source else None
-    checked = _collection_data(workspace, training.validation) if training.validation else None
-    if checked is None and training.validate_on == "held-out":
-        learned, checked = split_documents(learned, VALIDATION_SHARE)
+    validation = _collection_data(workspace, training.validation) if training.validation else None
+    if validation is None and training.validate_on == "held-out":
+        learned, validation = split_documents(learned, VALIDATION_SHARE)
     data = ContinuedPretrainingData.assemble(
-        learned, source=source, validation=checked, validate_on=training.validate_on
+        learned, source=source, validation=validation, validate_on=training.validate_on
     )
     return _TrainingData(
         data.train, data.validation, tuple(document.text for document in data.train.documents), data.warnings
     )
 
 
-def _named(name: str, workspace: Workspace, plan: ExperimentPlan) -> Path:
-    places = (workspace.adapters / name, Path(located(plan.folder, name)).expanduser())
-    for place in places:
-        if (place / ADAPTER_CONFIG).is_file():
-            return place
+def _adapter_folder(name: str, workspace: Workspace, plan: ExperimentPlan) -> Path:
+    for folder in (workspace.adapters / name, Path(located(plan.folder, name)).expanduser()):
+        if (folder / ADAPTER_CONFIG).is_file():
+            return folder
     raise InputError(
         f"There is no adapter {name!r}: it is neither listed by climassay tune list nor a folder that holds one."
     )

@@ -233,7 +233,7 @@ class DebateSettings:
             check_bounds(one, f"The advocate {name}")
 
     @property
-    def asked_as(self) -> ProfileSettings:
+    def prompt_profile(self) -> ProfileSettings:
         """The profile with its entries that are set above, under the names that they had before there were profiles."""
         given: dict[str, Any] = {
             "scored": None if self.elicitation == "auto" else self.elicitation == "scored",

@@ -1,8 +1,8 @@
-"""How a text misleads: twelve fallacies of climate misinformation, and which contrarian claim it makes.
+"""Classify misleading texts by their fallacy, or by the contrarian claim that they make.
 
-Both are linear models on a text's words and on an encoder's vector of it (:mod:`climassay.learning`), learned from the
-FLICC data; see docs/results/fallacies.md for how far to trust them. They know texts that mislead: one that does not
-gets a fallacy all the same, so that only what was refuted is to be read with them.
+Both classifiers are configurations of :class:`climassay.learning.TextClassifier`, trained on the FLICC data; see
+docs/results/fallacies.md for their accuracy. They have only seen misleading texts and assign a class to every text, so
+a check applies them to refuted claims only.
 
 References:
     Cook et al. (2018), "Deconstructing climate misinformation to identify reasoning errors", Environ. Res. Lett. 13,
@@ -10,6 +10,7 @@ References:
     (2021), Sci. Rep. 11, 22320, for the claims (CARDS).
 """
 
+import tomllib
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
@@ -18,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from pydantic import TypeAdapter
 
 from climassay.errors import ClimassayError, InputError
 from climassay.factcheck.scales import Scale
@@ -27,7 +28,6 @@ from climassay.learning import (
     ClassifierSpec,
     Evaluation,
     ModelFormat,
-    NearDuplicates,
     PartSpec,
     Provenance,
     TextClassifier,
@@ -35,95 +35,70 @@ from climassay.learning import (
     evaluate,
     threshold_for,
 )
-from climassay.learning.features import FeatureModels, Progress, text_states
-from climassay.learning.text_classifier import (
+from climassay.learning.features import FeatureModels, Progress
+from climassay.learning.text_classifier import CONSTANT, TrainedClassifier, TrainingTexts, train_text_classifier
+from climassay.models.contract import Encoder
+
+_CLASSES = tomllib.loads(Path(__file__).with_name("fallacies.toml").read_text(encoding="utf-8"))
+FALLACIES: Mapping[str, str] = _CLASSES["fallacies"]
+"""Definition of each fallacy."""
+CLAIMS: Mapping[str, str] = _CLASSES["claims"]
+"""Contrarian claims by their CARDS code."""
+GROUPS: Mapping[str, str] = _CLASSES["groups"]
+"""Groups of contrarian claims by the first digit of their codes."""
+
+_JOINT = PartSpec(("words", "vectors"), regularisation=10.0)
+SPECS = (
     CONSTANT,
-    TrainedClassifier,
-    TrainingTexts,
-    train_text_classifier,
+    ClassifierSpec("words", (PartSpec(("words",), regularisation=10.0),)),
+    ClassifierSpec("vectors", (PartSpec(("vectors",), regularisation=3.0),)),
+    ClassifierSpec("pooled", tuple(PartSpec((source,), regularisation=10.0) for source in ("words", "vectors"))),
+    ClassifierSpec("words and vectors", (_JOINT,)),
+    ClassifierSpec("words and vectors, balanced", (_JOINT,), least=3, balanced=True),
 )
-from climassay.models.contract import Encoder, OpenWeights
-
-FloatArray = NDArray[np.float64]
-
-FALLACIES: Mapping[str, str] = {
-    "ad hominem": "It attacks those who hold a view, their character or their motives, and leaves the view itself "
-    "unanswered.",
-    "anecdote": "It puts one experience or a single case in the place of evidence that covers many.",
-    "cherry picking": "It shows the data that suit its conclusion and passes over those that do not.",
-    "conspiracy theory": "It explains what experts agree on by a secret plan to deceive, for which it has no evidence.",
-    "fake experts": "It calls as experts people who do no research in the field they speak about.",
-    "false choice": "It offers two possibilities as if they excluded each other and as if there were no third.",
-    "false equivalence": "It treats two things as alike because they share something, although they differ in what "
-    "matters.",
-    "impossible expectations": "It asks for more certainty or more effect than anything could give before it would "
-    "accept a finding or a measure.",
-    "misrepresentation": "It distorts what somebody said or how something is, so that it becomes easier to attack.",
-    "oversimplification": "It leaves out so much of how something works that the conclusion no longer follows.",
-    "single cause": "It names one cause as if there could not be others beside it.",
-    "slothful induction": "It ignores evidence at hand and draws a conclusion that goes against it.",
-}  # fmt: skip
-"""Each fallacy and what a text does that commits it."""
-
-CLAIMS: Mapping[str, str] = {
-    "1.1": "Ice, snow and permafrost are not melting.",
-    "1.2": "It is getting colder, or an ice age is coming.",
-    "1.3": "Weather is cold, or was cold somewhere.",
-    "1.4": "Warming has paused.",
-    "1.6": "Sea level is not rising, or no faster than before.",
-    "1.7": "Extreme weather has not become worse, or has nothing to do with the climate.",
-    "1.8": "What is called climate change is named differently whenever it suits.",
-    "2.1": "Nature does it: the sun, cycles, volcanoes, the oceans.",
-    "2.3": "Carbon dioxide does not warm, or not by much.",
-    "3.1": "The climate reacts little to greenhouse gases.",
-    "3.2": "Species and ecosystems are not threatened, or profit.",
-    "3.3": "Carbon dioxide is good for plants and no pollutant.",
-    "4.1": "Climate policies do harm.",
-    "4.2": "Climate policies have no effect.",
-    "5.1": "Climate science is uncertain, its models and data are unreliable.",
-    "5.2": "Scientists, activists, media and politicians are alarmist, biased or corrupt.",
-    "5.3": "Climate change is a conspiracy or a hoax.",
-}
-"""The claims of CARDS with at least 25 texts in FLICC's training data, in our words."""
-
-GROUPS: Mapping[str, str] = {
-    "1": "It is not happening.",
-    "2": "People do not cause it.",
-    "3": "It is not bad.",
-    "4": "Solutions will not work.",
-    "5": "The science and the scientists cannot be relied on.",
-}
-"""The five groups that the first digits of the claims name."""
-
-PRECISION = 0.8
-"""Share of held-out texts from the threshold on that is right, by the low end of its 95% interval."""
+"""Candidate configurations, compared in training."""
 
 
 class FallacyClassifier(TextClassifier):
-    """A classifier of texts into fallacies, or into contrarian claims, as its settings say."""
+    """A text classifier whose classes are those of one subject."""
 
     FORMAT = ModelFormat("climassay-fallacies", 1, "classifier of fallacies", "climassay factcheck fallacies train")
+
+    @property
+    def subject(self) -> "Subject":
+        """The subject that the classes belong to."""
+        return SUBJECTS[self.provenance.settings["subject"]]
+
+    @property
+    def threshold(self) -> Threshold | None:
+        """Probability threshold for the precision requested in training; None if no threshold reaches it."""
+        return TypeAdapter(Threshold | None).validate_python(self.provenance.settings.get("threshold"))
 
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """What is classified of a text."""
+    """A set of classes: ``fallacies`` or ``claims``."""
 
     name: str
     meanings: Mapping[str, str]
-    """What each class means, by its name."""
+    """Meaning of each class."""
     column: str
-    """Where a table of FLICC has it."""
+    """Column of the labels in a FLICC table."""
 
     @property
     def bundled(self) -> Path:
-        """The classifier that comes with climassay."""
+        """File of the classifier bundled with climassay."""
         return Path(__file__).with_name(f"{self.name}.safetensors")
 
-    def label(self, given: str) -> str | None:
-        """The class that a table's word names, ``2.1`` for the code ``2.1.4``; None where it names none."""
-        said = " ".join(given.split()).lower()
-        return next((name for name in (said, ".".join(said.split(".")[:2])) if name in self.meanings), None)
+    def label(self, text: str) -> str | None:
+        """Return the class named by a table cell (``2.1`` for the code ``2.1.4``), or None if there is none."""
+        name = " ".join(text.split()).lower()
+        return next((label for label in (name, ".".join(name.split(".")[:2])) if label in self.meanings), None)
+
+    def select(self, texts: Sequence[str], labels: Sequence[str]) -> tuple[list[str], list[str]]:
+        """Return the texts whose label names a class, and the classes."""
+        pairs = [(text, name) for text, label in zip(texts, labels, strict=True) if (name := self.label(label))]
+        return [text for text, _ in pairs], [name for _, name in pairs]
 
 
 SUBJECTS: Mapping[str, Subject] = {
@@ -134,31 +109,31 @@ SUBJECTS: Mapping[str, Subject] = {
 
 @dataclass(frozen=True, slots=True)
 class FoundFallacy:
-    """The class of a text that is most probable."""
+    """The most probable class of a text."""
 
     name: str
     meaning: str
     probability: float
-    sure: bool
+    likely: bool
     """Whether the probability reaches the classifier's threshold."""
     probabilities: Mapping[str, float]
-    """Probabilities of all classes."""
+    """Probability of each class."""
 
 
 def find_fallacies(
     texts: Sequence[str],
     *,
     subject: str = "fallacies",
-    classifier: TextClassifier | None = None,
+    classifier: FallacyClassifier | None = None,
     on_progress: Progress | None = None,
 ) -> list[FoundFallacy]:
-    """The most probable fallacy, or contrarian claim, of each text.
+    """Return the most probable fallacy, or contrarian claim, of each text.
 
     Args:
-        texts: Texts that mislead, a sentence to a paragraph each.
+        texts: Misleading texts, each between a sentence and a paragraph long.
         subject: ``fallacies`` or ``claims``.
-        classifier: Instead of the bundled one.
-        on_progress: Called with the number of texts read since the last call.
+        classifier: Classifier to use instead of the bundled one.
+        on_progress: Callback that receives the number of texts read since its last call.
 
     Raises:
         InputError: A text has no words.
@@ -169,211 +144,138 @@ def find_fallacies(
         >>> found.name
         'single cause'
     """
-    reader = classifier or load_fallacies(subject)
-    limit, meanings = threshold_of(reader), subject_of(reader).meanings
+    classifier = classifier or load_fallacies(subject)
+    threshold, meanings = classifier.threshold, classifier.subject.meanings
     results = []
-    for row in reader.predict_proba(texts, on_progress=on_progress).tolist():
-        chances = dict(zip(reader.classes, row, strict=True))
-        name = max(chances, key=lambda one: chances[one])
-        sure = limit is not None and chances[name] >= limit.value
-        results.append(FoundFallacy(name, meanings.get(name, ""), chances[name], sure, chances))
+    for row in classifier.predict_proba(texts, on_progress=on_progress).tolist():
+        probabilities = dict(zip(classifier.classes, row, strict=True))
+        name = max(probabilities, key=lambda label: probabilities[label])
+        likely = threshold is not None and probabilities[name] >= threshold.value
+        results.append(FoundFallacy(name, meanings.get(name, ""), probabilities[name], likely, probabilities))
     return results
 
 
-def load_fallacies(source: str | Path = "fallacies") -> TextClassifier:
-    """A classifier: a bundled one by its subject (``fallacies``, ``claims``), or one that was trained, by its file.
+@lru_cache
+def _load_bundled(subject: str) -> FallacyClassifier:
+    return FallacyClassifier.load(SUBJECTS[subject].bundled)
+
+
+def load_fallacies(source: str | Path = "fallacies") -> FallacyClassifier:
+    """Load a classifier: a bundled one by its subject (``fallacies``, ``claims``), or a trained one by its file.
 
     Raises:
         InputError: The file is missing, damaged or of another kind.
     """
     if str(source) in SUBJECTS:
-        return _bundled(str(source))
+        return _load_bundled(str(source))
     path = Path(source)
-    loaded = FallacyClassifier.load(path)
-    if loaded.provenance.settings.get("subject") not in SUBJECTS:
-        raise InputError(f"{path} does not say what it tells of a text: train it again.")
-    return loaded
-
-
-@lru_cache
-def _bundled(subject: str) -> TextClassifier:
-    return load_fallacies(SUBJECTS[subject].bundled)
-
-
-def subject_of(classifier: TextClassifier) -> Subject:
-    """What a classifier tells."""
-    return SUBJECTS[classifier.provenance.settings["subject"]]
-
-
-def threshold_of(classifier: TextClassifier) -> Threshold | None:
-    """The probability from which on its answers are as precise as it says; None where it has none."""
-    from pydantic import TypeAdapter
-
-    held = classifier.provenance.settings.get("threshold")
-    return None if held is None else TypeAdapter(Threshold).validate_python(held)
+    classifier = FallacyClassifier.load(path)
+    if classifier.provenance.settings.get("subject") not in SUBJECTS:
+        raise InputError(f"{path} does not name the subject of its classes: train it again.")
+    return classifier
 
 
 def with_fallacy(transcript: Transcript, scale: Scale, encoder: Encoder | None = None) -> Transcript:
-    """A finished check with the fallacy of its claim, where the verdict is on the wrong side and a fallacy is likely.
+    """Add the claim's fallacy to a finished check if the claim was refuted and the fallacy is likely.
 
-    An encoder that is loaded already is taken if it is the classifier's. Without that encoder nothing is added: a check
-    is not to fail for it.
+    The loaded encoder is used if it is the classifier's. If the classifier's encoder is not installed, the transcript
+    is returned unchanged, so that the check does not fail.
     """
-    told = _told(transcript, scale, encoder, "fallacies")
-    if told is None:
+    if (found := _find_likely(transcript, scale, encoder, "fallacies")) is None:
         return transcript
-    result, limit = told
-    return replace(transcript, fallacy=Fallacy(result.name, result.meaning, result.probability, limit.precision.value))
+    fallacy, precision = found
+    return replace(transcript, fallacy=Fallacy(fallacy.name, fallacy.meaning, fallacy.probability, precision))
 
 
 def contrarian_claim(transcript: Transcript, scale: Scale, encoder: Encoder | None = None) -> str | None:
-    """Which of :data:`CLAIMS` a refuted claim makes; None where it is not refuted, or none of them is likely."""
-    told = _told(transcript, scale, encoder, "claims")
-    return None if told is None else told[0].name
+    """Return the code in :data:`CLAIMS` of a refuted claim; None if it is not refuted or no code is likely."""
+    found = _find_likely(transcript, scale, encoder, "claims")
+    return None if found is None else found[0].name
 
 
-def _told(
+def _find_likely(
     transcript: Transcript, scale: Scale, encoder: Encoder | None, subject: str
-) -> tuple[FoundFallacy, Threshold] | None:
-    """What a bundled classifier says of a refuted claim, where it is sure."""
+) -> tuple[FoundFallacy, float] | None:
+    """Return the class of a refuted claim and the precision at the threshold, if the class reaches the threshold."""
     if not is_against(transcript.verdict, scale):
         return None
     try:
-        reader = load_fallacies(subject)
-        if encoder is not None and encoder.fingerprint == reader.provenance.encoder_fingerprint:
-            reader = reader.with_models(encoder)
-        [result] = find_fallacies([transcript.claim.text], classifier=reader)
+        classifier = load_fallacies(subject)
+        if encoder is not None and encoder.fingerprint == classifier.provenance.encoder_fingerprint:
+            classifier = classifier.with_models(encoder)
+        [found] = find_fallacies([transcript.claim.text], classifier=classifier)
     except ClimassayError:
         return None
-    limit = threshold_of(reader)
-    return (result, limit) if limit is not None and result.sure else None
+    return (found, classifier.threshold.precision.value) if found.likely and classifier.threshold else None
 
 
-@dataclass(frozen=True, slots=True)
-class LabelledTexts:
-    """Texts whose class is known."""
-
-    texts: tuple[str, ...]
-    labels: tuple[str, ...]
-    """As the table has them: fallacies, or codes of CARDS."""
-
-    def without(self, others: Sequence[str], encoder: Encoder | None) -> "LabelledTexts":
-        """Those that are not nearly the same as one of other texts."""
-        alike = NearDuplicates([*self.texts, *others], encoder).of(np.arange(len(self), len(self) + len(others)))
-        return self.at([place for place in range(len(self)) if place not in set(alike.tolist())])
-
-    def at(self, places: Sequence[int]) -> "LabelledTexts":
-        """Some of them."""
-        return LabelledTexts(tuple(self.texts[one] for one in places), tuple(self.labels[one] for one in places))
-
-    def drawn(self, limit: int | None, seed: int = 0) -> "LabelledTexts":
-        """So many of them at random; all without a limit."""
-        places = np.random.default_rng(seed).permutation(len(self))[:limit].tolist()
-        return self if limit is None else self.at(places)
-
-    def of_subject(self, subject: Subject) -> "LabelledTexts":
-        """Those whose label names a class of a subject, by its name."""
-        named = [subject.label(label) for label in self.labels]
-        kept = self.at([place for place, name in enumerate(named) if name is not None])
-        return LabelledTexts(kept.texts, tuple(name for name in named if name is not None))
-
-    def __len__(self) -> int:
-        """Texts."""
-        return len(self.texts)
-
-
-def score_fallacies(classifier: TextClassifier, given: LabelledTexts, *, seed: int = 0) -> dict[str, Evaluation]:
-    """Figures on texts that the classifier was not trained on; of claims those of the five groups, too.
+def score_fallacies(
+    classifier: FallacyClassifier, texts: Sequence[str], labels: Sequence[str], *, seed: int = 0
+) -> dict[str, Evaluation]:
+    """Score a classifier on texts that it was not trained on; for claims, also by the five groups.
 
     Raises:
         InputError: No label names one of its classes.
     """
-    subject = subject_of(classifier)
-    known = given.of_subject(subject)
-    if not known:
+    subject = classifier.subject
+    known_texts, classes = subject.select(texts, labels)
+    if not classes:
         raise InputError(f"No label names one of the {subject.name}: {', '.join(subject.meanings)}.")
-    results = {subject.name: classifier.score(known.texts, known.labels, seed=seed)}
+    results = {subject.name: classifier.score(known_texts, classes, seed=seed)}
     if subject.name == "claims":
-        coded = given.at([place for place, label in enumerate(given.labels) if label.strip()[:1] in GROUPS])
-        results["groups"] = evaluate(
-            [tuple(GROUPS).index(label.strip()[0]) for label in coded.labels],
-            in_groups(classifier.predict_proba(coded.texts), classifier.classes),
-            tuple(GROUPS),
-            seed=seed,
-        )
+        pairs = [(text, label.strip()[:1]) for text, label in zip(texts, labels, strict=True)]
+        pairs = [(text, group) for text, group in pairs if group in GROUPS]
+        # A group's probability is the sum of its claims' probabilities.
+        in_group = np.array([[claim.startswith(group) for group in GROUPS] for claim in classifier.classes])
+        probabilities = classifier.predict_proba([text for text, _ in pairs]) @ in_group.astype(np.float64)
+        truth = [tuple(GROUPS).index(group) for _, group in pairs]
+        results["groups"] = evaluate(truth, probabilities, tuple(GROUPS), seed=seed)
     return results
 
 
-def in_groups(probabilities: FloatArray, claims: Sequence[str]) -> FloatArray:
-    """Probabilities of the five groups, shape [texts, 5], from those of the claims, shape [texts, claims]."""
-    inside = np.array([[claim.startswith(group) for group in GROUPS] for claim in claims], dtype=np.float64)
-    return np.asarray(probabilities @ inside)
-
-
-_WORDS, _VECTORS = PartSpec(("words",), regularisation=10.0), PartSpec(("vectors",), regularisation=10.0)
-_JOINT = PartSpec(("words", "vectors"), regularisation=10.0)
-SPECS = (
-    CONSTANT,
-    ClassifierSpec("words", (_WORDS,)),
-    ClassifierSpec("vectors", (replace(_VECTORS, regularisation=3.0),)),
-    ClassifierSpec("words and vectors, pooled", (_WORDS, _VECTORS)),
-    ClassifierSpec("words and vectors, side by side", (_JOINT,)),
-    ClassifierSpec("the same, balanced", (_JOINT,), least=3, balanced=True),
-)
-"""What is tried; none of them needs a language model."""
-_STATES = PartSpec(("mean states",), regularisation=3.0)
-STATES = (
-    ClassifierSpec("states", (_STATES,)),
-    ClassifierSpec("words, vectors and states, balanced", (_JOINT, _STATES), least=3, balanced=True),
-)
-"""What is tried for each layer of a language model."""
-
-
 def train_fallacies(
-    given: LabelledTexts,
+    texts: Sequence[str],
+    labels: Sequence[str],
     subject: Subject,
     *,
     encoder: Encoder,
-    model: OpenWeights | None = None,
-    layers: Sequence[int] = (),
     folds: int = 5,
     seed: int = 0,
-    precision: float = PRECISION,
+    precision: float = 0.8,
     provenance: Provenance | None = None,
     on_progress: Progress | None = None,
 ) -> TrainedClassifier[FallacyClassifier]:
-    """Choose a classifier by held-out log loss on folds that share no near copies, fit it on all, set its threshold.
+    """Select a configuration by cross-validated log loss, fit it on all texts and set its threshold.
 
-    Texts whose label names no class of the subject are left out. Layers of a local model are tried one by one;
-    ``precision`` is the share of right answers from the threshold on; progress counts the texts read.
+    Near-duplicates share a fold. Texts whose label names no class of the subject are left out.
+
+    Args:
+        texts: Misleading texts.
+        labels: Label of each text.
+        subject: Classes to learn.
+        encoder: Encoder whose vectors are features.
+        folds: Number of folds.
+        seed: Seed of folds and resampling.
+        precision: Minimum share of correct answers above the threshold, by the lower end of its 95% interval.
+        provenance: Known facts about the data.
+        on_progress: Callback that receives the number of texts read since its last call.
 
     Raises:
-        InputError: Too few texts, or a class without any.
+        InputError: There are too few texts, or a class has none.
     """
-    known = given.of_subject(subject)
-    missing = [name for name in subject.meanings if name not in known.labels]
-    if missing:
+    known_texts, classes = subject.select(texts, labels)
+    if missing := [name for name in subject.meanings if name not in classes]:
         raise InputError(f"There is no text for {', '.join(missing)}: a classifier needs some of each class.")
-    classes = tuple(subject.meanings)
-    plain = TrainingTexts(
-        known.texts, known.labels, classes, models=FeatureModels(encoder), on_progress=on_progress
-    )  # fmt: skip
-    others = []
-    if model is not None:
-        states = text_states(model, known.texts, layers, on_progress=on_progress)
-        for place, layer in enumerate(layers):
-            training = TrainingTexts(known.texts, known.labels, classes, models=FeatureModels(encoder, model, layer))
-            training.give("vectors", np.asarray(plain.block("vectors", np.arange(len(known)), None)))
-            training.give("mean states", states[:, place, 0].astype(np.float64))
-            others += [(replace(spec, name=f"{spec.name}, layer {layer}"), training) for spec in STATES]
+    models = FeatureModels(encoder)
+    training = TrainingTexts(known_texts, classes, tuple(subject.meanings), models=models, on_progress=on_progress)
     trained = train_text_classifier(
-        plain, specs=SPECS, others=others, folds=folds, seed=seed, provenance=provenance, kind=FallacyClassifier
+        training, specs=SPECS, folds=folds, seed=seed, provenance=provenance, kind=FallacyClassifier
     )
-    likely = trained.chosen.probabilities
+    probabilities = trained.chosen.probabilities
     settings: dict[str, Any] = {"subject": subject.name}
-    with suppress(InputError):  # where no threshold reaches the precision, there is none
-        limit = threshold_for(precision, likely.argmax(axis=1) == plain.truth, likely.max(axis=1), surely=True)
-        settings["threshold"] = asdict(limit)
-    source = trained.classifier.provenance
-    source = replace(source, settings={**source.settings, **settings})
-    return replace(trained, classifier=replace(trained.classifier, provenance=source))
+    with suppress(InputError):  # no threshold reaches the precision
+        is_right = probabilities.argmax(axis=1) == training.truth
+        settings["threshold"] = asdict(threshold_for(precision, is_right, probabilities.max(axis=1), surely=True))
+    classifier = trained.classifier
+    source = replace(classifier.provenance, settings={**classifier.provenance.settings, **settings})
+    return replace(trained, classifier=replace(classifier, provenance=source))

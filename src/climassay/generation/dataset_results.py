@@ -1,4 +1,4 @@
-"""A dataset in numbers: yield by kind and level, what removed drafts, and how questions spread over the sources."""
+"""Results of a dataset: yield by kind and level, reasons for rejection, sources, and a report of its drafts."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -10,7 +10,7 @@ from climassay.generation.dataset_store import DatasetStore, StoredDraft
 from climassay.generation.draft import Draft
 from climassay.generation.pipeline import PipelineResult, StreamCounts
 from climassay.generation.recipe import Stream
-from climassay.generation.screening import check_counts, table
+from climassay.generation.screening import check_counts, screening_table
 from climassay.questions import KINDS, LEVELS, Kind, option_letter
 from climassay.reporting import (
     AnsweredQuestion,
@@ -42,38 +42,38 @@ STEP_WORDS = {
     "mask": "masking",
     "deduplicate": "repetition",
 }
-SHOWN = 400
+MAX_REPORTED_DRAFTS = 400
 """Maximum number of drafts that a report lists one by one."""
 
 
 @dataclass(slots=True)
 class DatasetStats:
-    """Everything counted once over the drafts of a dataset."""
+    """Counts over the drafts of a dataset."""
 
     name: str
     streams: dict[Stream, StreamCounts] = field(default_factory=dict)
     reasons: dict[tuple[str, str], Counter[str]] = field(default_factory=dict)
-    """(step, reason) -> drafts rejected for it, by kind."""
+    """Number of rejected drafts by kind, by (step, reason)."""
     failures: Counter[str] = field(default_factory=Counter)
-    """Drafts that were never written, by what went wrong."""
+    """Number of drafts that were never written, by error."""
     books: dict[str, Counter[Stream]] = field(default_factory=dict)
-    """Title of the source -> accepted questions."""
+    """Number of accepted questions by stream, by title of the source."""
     sections: dict[str, set[str]] = field(default_factory=dict)
-    """Title of the source -> sections with an accepted question."""
+    """Sections with an accepted question, by title of the source."""
 
     @property
     def accepted(self) -> int:
-        """Accepted questions of all kinds."""
-        return sum(one.accepted for one in self.streams.values())
+        """Number of accepted questions of all kinds."""
+        return sum(counts.accepted for counts in self.streams.values())
 
 
-def dataset_stats(name: str, placed: Iterable[StoredDraft]) -> DatasetStats:
+def dataset_stats(name: str, stored_drafts: Iterable[StoredDraft]) -> DatasetStats:
     """Count the drafts of a dataset in one pass."""
     stats = DatasetStats(name)
-    for one in placed:
-        counts = stats.streams.setdefault(one.stream, StreamCounts())
-        counts.asked += 1
-        draft, rejection = one.draft, one.draft.rejection
+    for stored in stored_drafts:
+        counts = stats.streams.setdefault(stored.stream, StreamCounts())
+        counts.drafts += 1
+        draft, rejection = stored.draft, stored.draft.rejection
         if draft.error is not None:
             counts.failed += 1
             stats.failures[draft.error] += 1
@@ -82,32 +82,34 @@ def dataset_stats(name: str, placed: Iterable[StoredDraft]) -> DatasetStats:
             stats.reasons.setdefault(reason, Counter())[draft.kind] += 1
         else:
             counts.accepted += 1
-            stats.books.setdefault(draft.main.document, Counter())[one.stream] += 1
+            stats.books.setdefault(draft.main.document, Counter())[stored.stream] += 1
             stats.sections.setdefault(draft.main.document, set()).add(draft.main.section)
     return stats
 
 
 def stats_tables(stats: DatasetStats) -> list[Table]:
-    """Yield, reasons and sources as tables; those without a row are left out."""
-    streams = sorted(stats.streams, key=lambda one: (KINDS.index(one.kind), LEVELS.index(one.level)))
-    counts = stats.streams.values()
-    total = StreamCounts(sum(one.asked for one in counts), stats.accepted, sum(one.failed for one in counts))
+    """Return yield, reasons and sources as tables, without empty tables."""
+    streams = sorted(stats.streams, key=lambda stream: (KINDS.index(stream.kind), LEVELS.index(stream.level)))
+    all_counts = stats.streams.values()
+    n_drafts, n_failed = sum(counts.drafts for counts in all_counts), sum(counts.failed for counts in all_counts)
+    total = StreamCounts(n_drafts, stats.accepted, n_failed)
     rows: list[tuple[str, ...]] = []
-    for kind, level, one in (*((one.kind, one.level, stats.streams[one]) for one in streams), ("all", "", total)):
-        numbers = (one.asked, one.failed, one.asked - one.failed - one.accepted, one.accepted)
+    named = [(stream.kind, str(stream.level), stats.streams[stream]) for stream in streams]
+    for kind, level, counts in (*named, ("all", "", total)):
+        n_rejected = counts.drafts - counts.failed - counts.accepted
         share = ("-", "-")
-        if one.asked:
-            estimate = proportion(one.accepted, one.asked)
+        if counts.drafts:
+            estimate = proportion(counts.accepted, counts.drafts)
             low, high = estimate.interval
             share = (f"{100 * estimate.value:.1f}%", f"{100 * low:.1f} to {100 * high:.1f}")
-        rows.append((kind, level, *map(str, numbers), *share))
+        rows.append((kind, level, *map(str, (counts.drafts, counts.failed, n_rejected, counts.accepted)), *share))
     yields = Table.of(
         f"{stats.name}: yield",
         ("kind", "level", "drafts", "failed", "rejected", "accepted", "yield", "95% interval"),
         rows,
         left=2,
         strong=(len(rows) - 1,),
-        note="Yield: accepted share of all drafts, with its Wilson interval. The next run makes failed drafts again.",
+        note="Yield: accepted share of all drafts, with its Wilson interval. The next run repeats failed drafts.",
     )
     kinds = _kinds(stats)
     reasons = Table.of(
@@ -118,7 +120,7 @@ def stats_tables(stats: DatasetStats) -> list[Table]:
             for (step, reason), counts in _reasons(stats)
         ],
         left=2,
-        note="Each draft counts once, under the first decision against it; an expert's word stands above all others.",
+        note="Each draft counts once, under the first rejection; an expert's decision overrides all others.",
     )
     filled = [stream for stream in streams if stats.streams[stream].accepted]
     sources = Table.of(
@@ -137,20 +139,20 @@ def _kinds(stats: DatasetStats) -> list[Kind]:
 
 
 def _reasons(stats: DatasetStats) -> list[tuple[tuple[str, str], Counter[str]]]:
-    """Reasons for rejection with the drafts they hit, the commonest first."""
+    """Return (step, reason) with the number of rejected drafts by kind, the most frequent first."""
     return sorted(stats.reasons.items(), key=lambda entry: (-entry[1].total(), entry[0]))
 
 
 def stats_figures(stats: DatasetStats) -> list[StackedBars | DotPlot]:
-    """Accepted questions by source and kind, by level, and rejections by reason (the paper's Figure 7)."""
+    """Return charts of accepted questions by source and level, and of rejections by reason (ClimaQA, Figure 7)."""
     figures: list[StackedBars | DotPlot] = []
     kinds = _kinds(stats)
     if stats.books:
-        shades = {kind: 1.0 - 0.5 * min(1.0, place / 2) for place, kind in enumerate(KINDS)}
+        shades = {kind: 1.0 - 0.5 * min(1.0, index / 2) for index, kind in enumerate(KINDS)}
         bars = []
         for book, counts in sorted(stats.books.items()):
-            of_kind = [sum(count for stream, count in counts.items() if stream.kind == kind) for kind in kinds]
-            bars.append(StackedBar(book, tuple(of_kind)))
+            values = [sum(count for stream, count in counts.items() if stream.kind == kind) for kind in kinds]
+            bars.append(StackedBar(book, tuple(values)))
         parts = tuple(Category(kind, shades[kind]) for kind in kinds)
         note = "Each bar is one source; its parts are the kinds of its accepted questions."
         figures.append(StackedBars("Accepted questions by source", parts, tuple(bars), note))
@@ -162,42 +164,54 @@ def stats_figures(stats: DatasetStats) -> list[StackedBars | DotPlot]:
         ]
         figures.append(StackedBars("Accepted questions by level", parts, tuple(bars)))
     if stats.reasons:
-        written = sum(one.asked - one.failed for one in stats.streams.values())
+        n_written = sum(counts.drafts - counts.failed for counts in stats.streams.values())
         dots = []
-        for (step, reason), removed in _reasons(stats):
-            share = proportion(removed.total(), written)
+        for (step, reason), by_kind in _reasons(stats):
+            share = proportion(by_kind.total(), n_written)
             dots.append(Dot(reason, STEP_WORDS.get(step, step), share.value, *share.interval))
-        note = f"Of {written} drafts that were written; each is counted under the first decision against it."
+        note = f"Of {n_written} drafts that were written; each is counted under its first rejection."
         figures.append(DotPlot("Why drafts were rejected", tuple(dots), "share of the drafts", note))
     return figures
 
 
 def dataset_report(
-    stats: DatasetStats, placed: Sequence[StoredDraft], facts: Sequence[tuple[str, str]] = (), *, most: int = SHOWN
+    stats: DatasetStats,
+    stored_drafts: Sequence[StoredDraft],
+    facts: Sequence[tuple[str, str]] = (),
+    *,
+    limit: int = MAX_REPORTED_DRAFTS,
 ) -> Report:
-    """A page with the numbers and with the first drafts: words, passages and what was decided about each."""
-    asked = sum(one.asked for one in stats.streams.values())
-    lead = f"{counted(stats.accepted, 'accepted question')} of {counted(asked, 'draft')}."
-    shown = placed[:most]
-    passages = {one.draft.main.id: one.draft.main for one in shown}
-    places = {name: place for place, name in enumerate(passages)}
+    """Return a report with the counts and the first drafts: wording, passages and decisions of each.
+
+    Args:
+        stats: Counts of the dataset.
+        stored_drafts: All drafts of the dataset.
+        facts: Names and values on how the drafts were made.
+        limit: Maximum number of listed drafts.
+    """
+    n_drafts = sum(counts.drafts for counts in stats.streams.values())
+    lead = f"{counted(stats.accepted, 'accepted question')} of {counted(n_drafts, 'draft')}."
+    listed = stored_drafts[:limit]
+    passages = {stored.draft.main.id: stored.draft.main for stored in listed}
+    indices = {passage_id: index for index, passage_id in enumerate(passages)}
     answers = AnswerTables(
         "Drafts and the decisions on them",
-        tuple(_answered(one, places[one.draft.main.id]) for one in shown),
-        tuple(SourceText(one.place, one.text) for one in passages.values()),
-        f"The first {most} of {len(placed):,} drafts." if len(placed) > most else "",
-        in_all=len(placed),
+        tuple(_answered_question(stored, indices[stored.draft.main.id]) for stored in listed),
+        tuple(SourceText(passage.citation, passage.text) for passage in passages.values()),
+        f"The first {limit} of {len(stored_drafts):,} drafts." if len(stored_drafts) > limit else "",
+        total=len(stored_drafts),
         collection_word="state",
-        wrong_word="against it",
-        some_wrong="some decision against it",
+        wrong_word="rejected",
+        some_wrong="some rejection",
     )
-    made = (Section("How they were made", (Facts(tuple(facts)),)),) if facts else ()
+    origin = (Section("How they were made", (Facts(tuple(facts)),)),) if facts else ()
     yields = Section("Yield", (*stats_tables(stats), *stats_figures(stats)))
-    return Report(f"Dataset {stats.name}", lead, (yields, *made, Section("Drafts", (answers,))))
+    return Report(f"Dataset {stats.name}", lead, (yields, *origin, Section("Drafts", (answers,))))
 
 
-def _answered(one: StoredDraft, place: int) -> AnsweredQuestion:
-    draft, wording = one.draft, one.draft.wording
+def _answered_question(stored: StoredDraft, source_index: int) -> AnsweredQuestion:
+    """Return a draft as a row of the report; ``source_index`` is the index of its main passage."""
+    draft, wording = stored.draft, stored.draft.wording
     rows = []
     if draft.error is not None:
         rows.append(AnswerRow("writing", draft.origin.model, draft.error, ("",), True, True))
@@ -218,7 +232,7 @@ def _answered(one: StoredDraft, place: int) -> AnsweredQuestion:
         id=draft.id,
         kind=draft.kind,
         level=draft.level,
-        collection=one.state,
+        collection=stored.state,
         text=wording.question or "(not written)",
         reference=wording.answer,
         metrics=("score",),
@@ -227,33 +241,33 @@ def _answered(one: StoredDraft, place: int) -> AnsweredQuestion:
             Option(option_letter(number), text, number == wording.correct)
             for number, text in enumerate(wording.options)
         ),
-        source=place,
+        source=source_index,
     )
 
 
 @dataclass(frozen=True, slots=True)
 class Dataset(Result):
-    """The drafts of a dataset, and what was counted over them; its items are the accepted drafts, in their order."""
+    """The drafts of a dataset and their counts; a sequence of the accepted drafts."""
 
     rests_on_calls = False
 
     stats: DatasetStats
-    placed: tuple[StoredDraft, ...]
+    stored_drafts: tuple[StoredDraft, ...]
 
     @classmethod
-    def of(cls, store: DatasetStore, name: str, **more: Any) -> Self:
-        """A dataset of a workspace.
+    def of(cls, store: DatasetStore, name: str, **fields: Any) -> Self:
+        """Read a dataset; ``fields`` are those of the subclass.
 
         Raises:
-            InputError: There is none with that name.
+            InputError: There is no such dataset.
         """
-        placed = tuple(store.placed(name))
-        return cls(dataset_stats(name, placed), placed, **more)
+        stored_drafts = tuple(store.stored_drafts(name))
+        return cls(dataset_stats(name, stored_drafts), stored_drafts, **fields)
 
     @property
     def drafts(self) -> tuple[Draft, ...]:
-        """The accepted drafts."""
-        return tuple(one.draft for one in self.placed if one.draft.usable)
+        """Accepted drafts."""
+        return tuple(stored.draft for stored in self.stored_drafts if stored.draft.usable)
 
     def __len__(self) -> int:
         return len(self.drafts)
@@ -261,11 +275,11 @@ class Dataset(Result):
     def __iter__(self) -> Iterator[Draft]:
         return iter(self.drafts)
 
-    def __getitem__(self, place: int) -> Draft:
-        return self.drafts[place]
+    def __getitem__(self, index: int) -> Draft:
+        return self.drafts[index]
 
     def to_dict(self) -> dict[str, Any]:
-        """Yield, reasons for rejection, and sources."""
+        """Return yield, reasons for rejection, and sources."""
         stats = self.stats
 
         def by_stream(counts: Mapping[Stream, Any]) -> dict[str, Any]:
@@ -276,8 +290,8 @@ class Dataset(Result):
             "accepted": stats.accepted,
             "streams": by_stream(
                 {
-                    stream: {"asked": one.asked, "accepted": one.accepted, "failed": one.failed}
-                    for stream, one in stats.streams.items()
+                    stream: {"drafts": counts.drafts, "accepted": counts.accepted, "failed": counts.failed}
+                    for stream, counts in stats.streams.items()
                 }
             ),
             "rejected": [
@@ -289,19 +303,19 @@ class Dataset(Result):
         }
 
     def rows(self) -> list[dict[str, Any]]:
-        """A row per accepted question."""
-        return [{key: value for key, value in asdict(one.as_question()).items() if value} for one in self.drafts]
+        """Return one row per accepted question, without empty fields."""
+        return [{key: value for key, value in asdict(draft.as_question()).items() if value} for draft in self.drafts]
 
     def tables(self) -> list[Table]:
-        """Yield, reasons and sources."""
+        """Return yield, reasons and sources as tables."""
         return stats_tables(self.stats)
 
     def report(self) -> Report:
-        """The numbers, and every draft."""
-        origins = [one.draft.origin for one in self.placed]
-        made = {(one.model, f"fingerprint {one.fingerprint[:12]}", one.dtype) for one in origins}
-        facts = [("model", ", ".join(filter(None, one))) for one in sorted(made)]
-        return dataset_report(self.stats, self.placed, facts)
+        """Return a report of the counts and the drafts."""
+        origins = [stored.draft.origin for stored in self.stored_drafts]
+        models = {(origin.model, f"fingerprint {origin.fingerprint[:12]}", origin.dtype) for origin in origins}
+        facts = [("model", ", ".join(filter(None, parts))) for parts in sorted(models)]
+        return dataset_report(self.stats, self.stored_drafts, facts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -312,23 +326,23 @@ class GeneratedDataset(Dataset):
     run: str
 
     def streams(self) -> list[dict[str, Any]]:
-        """A row per kind and level: what was wanted, and what came of it."""
+        """Return one row per kind and level: requested and accepted questions, drafts, and why it ended early."""
         counts = self.pipeline.counts
         return [
             {
                 "stream": stream.name,
-                "wanted": wanted,
-                "drafts": counts[stream].asked,
+                "requested": requested,
+                "drafts": counts[stream].drafts,
                 "failed": counts[stream].failed,
                 "accepted": counts[stream].accepted,
                 "rejected": dict(+counts[stream].rejected),
                 "ended": self.pipeline.ended.get(stream),
             }
-            for stream, wanted in self.pipeline.wanted.items()
+            for stream, requested in self.pipeline.requested.items()
         ]
 
     def to_dict(self) -> dict[str, Any]:
-        """What the run came to."""
+        """Return the results of the run."""
         return {
             "run": self.run,
             "dataset": self.pipeline.dataset,
@@ -339,10 +353,10 @@ class GeneratedDataset(Dataset):
         }
 
     def notes(self) -> Iterator[str]:
-        """What ended early, and what was spent."""
+        """Yield why streams ended early, and the usage of the run."""
         for reason in dict.fromkeys(self.pipeline.ended.values()):
-            streams = ", ".join(one.name for one, why in self.pipeline.ended.items() if why == reason)
-            yield f"{streams} ended early: {reason.rstrip('.')}."
+            names = ", ".join(stream.name for stream, why in self.pipeline.ended.items() if why == reason)
+            yield f"{names} ended early: {reason.rstrip('.')}."
         usage = self.pipeline.usage
         cost = "" if usage.cost is None else f", ${usage.cost:.4f}"
         yield (
@@ -351,53 +365,53 @@ class GeneratedDataset(Dataset):
         )
 
     def failure(self) -> NoAnswerError | None:
-        """No draft was ever written, because the calls failed."""
-        counts = self.pipeline.counts.values()
-        if any(one.asked > one.failed for one in counts) or not any(one.failed for one in counts):
+        """Return an error if drafts were requested and every call failed, else None."""
+        all_counts = self.pipeline.counts.values()
+        if any(counts.drafts > counts.failed for counts in all_counts) or not any(c.failed for c in all_counts):
             return None
-        why = next(iter(self.stats.failures.most_common(1)), ("", 0))[0].rstrip(".")
-        return NoAnswerError(f"No question was written, because every model call failed: {why}.")
+        error = next(iter(self.stats.failures.most_common(1)), ("", 0))[0].rstrip(".")
+        return NoAnswerError(f"No question was written, because every model call failed: {error}.")
 
 
 @dataclass(frozen=True, slots=True)
 class ScreenedDrafts(Result):
-    """Drafts with the marks of the screening."""
+    """Drafts with the decisions of screening."""
 
     rests_on_calls = False
 
     file: str
     drafts: Sequence[Draft]
     skipped: tuple[str, ...] = ()
-    """Rows of the file that were left out, with the reason."""
+    """One sentence for each row of the file that was left out."""
 
     def to_dict(self) -> dict[str, Any]:
-        """How many drafts each check stopped."""
+        """Return counts of drafts, of failures, and of the drafts that each check rejected."""
         written = [draft for draft in self.drafts if draft.error is None]
         return {
             "file": self.file,
             "drafts": len(self.drafts),
             "failed": len(self.drafts) - len(written),
-            "stopped": sum(draft.rejection is not None for draft in written),
+            "rejected": sum(draft.rejection is not None for draft in written),
             "checks": check_counts(self.drafts),
         }
 
     def rows(self) -> list[dict[str, Any]]:
-        """A row per draft: its question, and why it was stopped."""
+        """Return one row per draft with its question and the reason for its rejection."""
         return [
             {
-                "id": one.id,
-                "kind": one.kind,
-                "question": one.wording.question,
-                "stopped": None if one.rejection is None else one.rejection.reason,
+                "id": draft.id,
+                "kind": draft.kind,
+                "question": draft.wording.question,
+                "rejected": None if draft.rejection is None else draft.rejection.reason,
             }
-            for one in self.drafts
+            for draft in self.drafts
         ]
 
     def tables(self) -> tuple[Table, ...]:
-        """A row per check."""
-        return (table(self.drafts),)
+        """Return the table of :func:`~climassay.generation.screening.screening_table`."""
+        return (screening_table(self.drafts),)
 
     def notes(self) -> Iterator[str]:
-        """Rows that were left out."""
+        """Yield the rows that were left out."""
         for sentence in self.skipped:
             yield f"Left out: {sentence}"

@@ -1,7 +1,7 @@
-"""Datasets in the records database: every draft with what was decided about it, stored before it is counted.
+"""Datasets in the records database: drafts and the decisions on them.
 
-Drafts of a batch appear together or not at all; what experts say is added beside them, once for each key. So a process
-may be killed at any moment, and an annotator may press a key twice.
+The drafts of a batch are stored in one transaction; later decisions are stored beside them, once for each key. So a
+process may be killed at any moment, and an annotator may press a key twice.
 """
 
 import json
@@ -9,6 +9,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from itertools import count
 from typing import Any, Literal
 
 import sqlalchemy as sa
@@ -22,7 +23,7 @@ from climassay.records.store import canonical_json
 
 State = Literal["accepted", "rejected", "failed"]
 EXPERTS = "experts:"
-"""Keys of decisions that are computed from experts' labels begin so; see :mod:`climassay.generation.annotation`."""
+"""Prefix of the keys of decisions computed from experts' labels; see :mod:`climassay.generation.annotation`."""
 
 metadata = sa.MetaData()
 
@@ -32,7 +33,7 @@ datasets = sa.Table(
     sa.Column("name", sa.String(120), primary_key=True),
     sa.Column("recipe", sa.Text, nullable=False),
     sa.Column("made_at", sa.Float, nullable=False),
-    comment="One dataset of generated questions and what decides which questions are made.",
+    comment="One dataset of generated questions. recipe: the entries that decide which questions are generated.",
 )
 drafts = sa.Table(
     "drafts",
@@ -47,7 +48,7 @@ drafts = sa.Table(
     sa.Column("state", sa.String(12), nullable=False),
     sa.Column("body", sa.Text, nullable=False),
     sa.Index("drafts_by_ordinal", "dataset", "ordinal"),
-    comment="A generated question, whatever became of it; nothing is deleted.",
+    comment="A generated question, accepted or not; nothing is deleted.",
 )
 decisions = sa.Table(
     "draft_decisions",
@@ -59,28 +60,28 @@ decisions = sa.Table(
     sa.Column("body", sa.Text, nullable=False),
     sa.ForeignKeyConstraint(["dataset", "draft"], ["drafts.dataset", "drafts.id"]),
     sa.Index("decisions_by_draft", "dataset", "draft"),
-    comment="What was decided after the pipeline was done, by experts above all; one row per key.",
+    comment="A decision made after the pipeline, mostly by experts; one row per key.",
 )
 
 
 @dataclass(frozen=True, slots=True)
 class StoredDraft:
-    """A draft and its place in the plan of its dataset."""
+    """A draft and its seed passage in the plan of its dataset."""
 
     draft: Draft
     book: str
     """Document id of the main passage."""
     number: int
-    """Number of the seed passage in the book, in the draft's stream."""
+    """Number of the seed passage in the book's order, in the draft's stream."""
 
     @property
     def stream(self) -> Stream:
-        """Kind and level."""
+        """Kind and level of the draft."""
         return Stream(self.draft.kind, self.draft.level)
 
     @property
     def state(self) -> State:
-        """What became of the draft so far."""
+        """Current state of the draft."""
         if self.draft.error is not None:
             return "failed"
         return "accepted" if self.draft.rejection is None else "rejected"
@@ -88,33 +89,32 @@ class StoredDraft:
 
 @dataclass(frozen=True, slots=True)
 class DatasetSummary:
-    """One dataset in numbers."""
+    """Counts of a dataset."""
 
     name: str
     made_at: float
     """Seconds since 1970-01-01 UTC."""
     states: Mapping[str, int]
-    """Drafts by state, with every later decision."""
+    """Number of drafts by state, including later decisions."""
 
 
 class DatasetStore:
-    """The datasets of one records database; its tables are made when they are first needed."""
+    """The datasets of one records database; missing tables are created."""
 
     def __init__(self, records: Records) -> None:
         self._database = records.database
         self._database.create_tables(metadata)
 
-    def begin(self, name: str, deciding: Mapping[str, Any]) -> None:
-        """Begin a dataset, or go on with it.
+    def begin(self, name: str, recipe: Mapping[str, Any]) -> None:
+        """Create a dataset, or continue one that was begun with the same recipe.
 
         Raises:
-            InputError: The dataset was begun with something else.
+            InputError: The dataset was begun with another recipe.
         """
-        text = canonical_json(deciding)
+        text = canonical_json(recipe)
         row = {"name": name, "recipe": text, "made_at": time.time()}
         self._database.write(lambda connection: self._database.insert_new(connection, datasets, [row]))
-        kept = self.deciding(name)
-        changed = sorted(_differences(kept, json.loads(text)))
+        changed = sorted(_differences(self.recipe(name), json.loads(text)))
         if changed:
             raise InputError(
                 f"The dataset {name} was started with another recipe; these entries differ: {', '.join(changed)}. "
@@ -122,53 +122,54 @@ class DatasetStore:
             )
 
     def __contains__(self, name: str) -> bool:
-        """Whether there is a dataset of a name."""
+        """Return whether there is a dataset of this name."""
         return self._database.first(sa.select(datasets.c.name).where(datasets.c.name == name)) is not None
 
-    def deciding(self, name: str) -> dict[str, Any]:
-        """What decides the questions of a dataset.
+    def recipe(self, name: str) -> dict[str, Any]:
+        """Return the recipe entries that a dataset was begun with.
 
         Raises:
             InputError: There is no such dataset.
         """
         text = self._database.scalar(sa.select(datasets.c.recipe).where(datasets.c.name == name))
         if text is None:
-            known = ", ".join(one.name for one in self.list()) or "none yet"
-            raise InputError(f"There is no dataset {name!r} in this workspace; there are: {known}.")
+            names = ", ".join(dataset.name for dataset in self.list()) or "none yet"
+            raise InputError(f"There is no dataset {name!r} in this workspace; there are: {names}.")
         result: dict[str, Any] = json.loads(text)
         return result
 
-    def save(self, name: str, placed: Sequence[StoredDraft]) -> None:
-        """Store drafts in one transaction, after those there are; a draft of the same id is replaced in its place."""
+    def save(self, name: str, stored_drafts: Sequence[StoredDraft]) -> None:
+        """Store drafts in one transaction at the end of the dataset; a draft of a known id is replaced in its place."""
         rows: list[dict[str, Any]] = [
             {
                 "dataset": name,
-                "id": one.draft.id,
-                "kind": one.draft.kind,
-                "level": one.draft.level,
-                "book": one.book,
-                "number": one.number,
-                "state": one.state,
-                "body": json.dumps(asdict(one.draft), ensure_ascii=False, allow_nan=False),
+                "id": stored.draft.id,
+                "kind": stored.draft.kind,
+                "level": stored.draft.level,
+                "book": stored.book,
+                "number": stored.number,
+                "state": stored.state,
+                "body": json.dumps(asdict(stored.draft), ensure_ascii=False, allow_nan=False),
             }
-            for one in placed
+            for stored in stored_drafts
         ]
 
-        def work(connection: sa.Connection) -> None:
-            ours = drafts.c.dataset == name
-            last = connection.execute(sa.select(sa.func.max(drafts.c.ordinal)).where(ours)).scalar()
-            there = self._ordinals(connection, name, [row["id"] for row in rows])
-            following = iter(range(0 if last is None else last + 1, 2**62))
-            placed_rows = [{**row, "ordinal": there.get(row["id"], -1)} for row in rows]
-            for row in placed_rows:
-                if row["ordinal"] < 0:
-                    row["ordinal"] = next(following)
+        def write(connection: sa.Connection) -> None:
+            in_dataset = drafts.c.dataset == name
+            last = connection.execute(sa.select(sa.func.max(drafts.c.ordinal)).where(in_dataset)).scalar()
+            ordinals = self._ordinals(connection, name, [row["id"] for row in rows])
+            new_ordinals = count(0 if last is None else last + 1)
+            new_rows = []
+            for row in rows:
+                if row["id"] in ordinals:
+                    changed = row | {"ordinal": ordinals[row["id"]]}
+                    connection.execute(drafts.update().where(in_dataset, drafts.c.id == row["id"]).values(changed))
                 else:
-                    connection.execute(drafts.update().where(ours, drafts.c.id == row["id"]).values(row))
-            self._database.insert_new(connection, drafts, [row for row in placed_rows if row["id"] not in there])
+                    new_rows.append(row | {"ordinal": next(new_ordinals)})
+            self._database.insert_new(connection, drafts, new_rows)
 
         if rows:
-            self._database.write(work)
+            self._database.write(write)
 
     @staticmethod
     def _ordinals(connection: sa.Connection, name: str, ids: Sequence[str]) -> dict[str, int]:
@@ -178,13 +179,13 @@ class DatasetStore:
             results |= {row.id: row.ordinal for row in connection.execute(query)}
         return results
 
-    def placed(self, name: str) -> Iterator[StoredDraft]:
-        """All drafts of a dataset in the pipeline's order, with every later decision.
+    def stored_drafts(self, name: str) -> Iterator[StoredDraft]:
+        """Yield all drafts of a dataset in the pipeline's order, including later decisions.
 
         Raises:
             InputError: There is no such dataset.
         """
-        self.deciding(name)
+        self.recipe(name)
         last = -1
         while True:
             query = (
@@ -203,43 +204,40 @@ class DatasetStore:
             last = rows[-1].ordinal
 
     def drafts(self, name: str) -> Iterator[Draft]:
-        """All drafts of a dataset in the pipeline's order, with every later decision."""
-        return (one.draft for one in self.placed(name))
+        """Yield all drafts of a dataset in the pipeline's order, including later decisions."""
+        return (stored.draft for stored in self.stored_drafts(name))
 
     def list(self) -> list[DatasetSummary]:
-        """All datasets, the newest first."""
+        """Return a summary of each dataset, the newest first."""
         with self._database.read() as connection:
-            made = connection.execute(sa.select(datasets.c.name, datasets.c.made_at)).all()
+            rows = connection.execute(sa.select(datasets.c.name, datasets.c.made_at)).all()
             counts = connection.execute(
                 sa.select(drafts.c.dataset, drafts.c.state, sa.func.count()).group_by(drafts.c.dataset, drafts.c.state)
             ).all()
-            words = (
+            later = (
                 sa.select(decisions.c.dataset, decisions.c.draft, decisions.c.body, drafts.c.state)
                 .join(drafts, sa.and_(drafts.c.dataset == decisions.c.dataset, drafts.c.id == decisions.c.draft))
                 .where(drafts.c.state != "failed")
                 .order_by(decisions.c.made_at, decisions.c.key)
             )
             overruled: dict[tuple[str, str], tuple[str, State]] = {}
-            for row in connection.execute(words):
+            for row in connection.execute(later):
                 decision = json.loads(row.body)["decision"]
                 if decision["step"] == "expert" and decision["accepted"] is not None:
-                    now: State = "accepted" if decision["accepted"] else "rejected"
-                    overruled[row.dataset, row.draft] = (row.state, now)
+                    state: State = "accepted" if decision["accepted"] else "rejected"
+                    overruled[row.dataset, row.draft] = (row.state, state)
         states: dict[str, Counter[str]] = {}
-        for name, state, count in counts:
-            states.setdefault(name, Counter())[state] = count
-        for (name, _), (before, now) in overruled.items():
+        for name, before, n_drafts in counts:
+            states.setdefault(name, Counter())[before] = n_drafts
+        for (name, _), (before, after) in overruled.items():
             states[name][before] -= 1
-            states[name][now] += 1
-        ordered = sorted(made, key=lambda row: (-row.made_at, row.name))
-        return [
-            DatasetSummary(row.name, row.made_at, {one: n for one, n in states.get(row.name, {}).items() if n})
-            for row in ordered
-        ]
+            states[name][after] += 1
+        rows = sorted(rows, key=lambda row: (-row.made_at, row.name))
+        return [DatasetSummary(row.name, row.made_at, dict(+states.get(row.name, Counter()))) for row in rows]
 
 
 def drafts_before_experts(connection: sa.Connection, name: str, ids: Sequence[str]) -> dict[str, Draft]:
-    """Drafts by id with every later decision but the outcome of experts' labels."""
+    """Return drafts by id, including later decisions except the outcome of experts' labels."""
     results: dict[str, Draft] = {}
     for chunk in chunks(ids):
         query = sa.select(drafts.c.id, drafts.c.body).where(drafts.c.dataset == name, drafts.c.id.in_(chunk))
@@ -252,7 +250,7 @@ def drafts_before_experts(connection: sa.Connection, name: str, ids: Sequence[st
 def _decisions(
     connection: sa.Connection, name: str, ids: Sequence[str], without: str = ""
 ) -> dict[str, list[dict[str, Any]]]:
-    """Bodies of later decisions by draft, oldest first; those left out whose key begins with ``without``."""
+    """Return bodies of later decisions by draft id, oldest first, except those whose key begins with ``without``."""
     query = (
         sa.select(decisions.c.draft, decisions.c.key, decisions.c.body)
         .where(decisions.c.dataset == name, decisions.c.draft.in_(ids))
@@ -266,7 +264,7 @@ def _decisions(
 
 
 def _draft(body: str, later: Sequence[Mapping[str, Any]]) -> Draft:
-    """A stored draft with the decisions that were added to it."""
+    """Return a stored draft with its later decisions and wording."""
     row = json.loads(body)
     for entry in later:
         row["decisions"].append(entry["decision"])
@@ -274,10 +272,10 @@ def _draft(body: str, later: Sequence[Mapping[str, Any]]) -> Draft:
     return draft_from_row(row)
 
 
-def _differences(first: Any, second: Any, at: str = "") -> Iterator[str]:
-    """Dotted names of the entries in which two nested tables differ."""
+def _differences(first: Any, second: Any, prefix: str = "") -> Iterator[str]:
+    """Yield the dotted names of the entries in which two nested mappings differ."""
     if isinstance(first, Mapping) and isinstance(second, Mapping):
         for name in {*first, *second}:
-            yield from _differences(first.get(name), second.get(name), f"{at}.{name}" if at else name)
+            yield from _differences(first.get(name), second.get(name), f"{prefix}.{name}" if prefix else name)
     elif first != second:
-        yield at
+        yield prefix

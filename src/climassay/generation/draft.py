@@ -1,13 +1,12 @@
-"""A question on its way from a passage to a published benchmark, with everything that was decided about it."""
+"""A question on its way from a passage to a published benchmark, with every decision about it."""
 
 import hashlib
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
-from functools import cache
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, Literal, TypeVar, cast
+from typing import Any, Literal
 
 from pydantic import ConfigDict, TypeAdapter
 
@@ -18,9 +17,8 @@ from climassay.questions import GAP, TYPES, Kind, Level, Question, QuestionType
 from climassay.questions.types import Content
 from climassay.reporting.results import write_rows
 
-T = TypeVar("T")
-Step = Literal["write", "evolve", "screen", "consistency", "expert", "validate", "mask", "deduplicate"]
-"""Where a decision is made, in the order of the pipeline."""
+DraftStep = Literal["write", "evolve", "screen", "consistency", "expert", "validate", "mask", "deduplicate"]
+"""Step of the pipeline that makes a decision, in the pipeline's order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,9 +31,9 @@ class SourcePassage:
     document: str
     """Title of the document."""
     section: str = ""
-    """Its headings, outermost first, joined by `` > ``."""
-    place: str = ""
-    """The whole citation in words, with pages where the source has them."""
+    """Headings of the section, outermost first, joined by `` > ``."""
+    citation: str = ""
+    """Document, section and pages in words."""
     url: str | None = None
     licence: str | None = None
     similarity: float | None = None
@@ -43,19 +41,19 @@ class SourcePassage:
 
     @property
     def source(self) -> str:
-        """Title and section in one line, as prompts show them."""
+        """Title and section in one line, for prompts."""
         return " > ".join(part for part in (self.document, self.section) if part)
 
     @classmethod
     def of(cls, passage: Passage, similarity: float | None = None) -> "SourcePassage":
-        """What a question keeps of a collection's passage."""
+        """Return the source of a question for a collection's passage."""
         return cls(
             id=passage.id,
             text=passage.text,
             document_id=passage.document_id,
             document=passage.document,
             section=" > ".join(passage.headings),
-            place=passage.citation,
+            citation=passage.citation,
             url=passage.url,
             licence=passage.licence,
             similarity=similarity,
@@ -64,99 +62,101 @@ class SourcePassage:
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """How a draft was made: enough to make it again."""
+    """Model, prompts and seed that a draft can be generated again from."""
 
     model: str
-    """As in ``--model``."""
+    """Name of the model, as in ``--model``."""
     fingerprint: str
     """Fingerprint of the model; see :class:`~climassay.models.contract.Generator`."""
     prompts: tuple[tuple[str, str], ...]
-    """(name, SHA-256 of the template) of every prompt used, in the order of their use."""
+    """(name, SHA-256 of the template) of each prompt, in the order of their use."""
     seed: int
-    """Seed of the last request's sampling."""
+    """Sampling seed of the last request."""
     evolved_from: "Wording | None" = None
-    """The base question that this one was evolved from."""
+    """Base question that this question was evolved from."""
     dtype: str = ""
-    """Number format that a local model computed in; empty where it is not known."""
+    """Number format of a local model; empty if unknown."""
 
 
 @dataclass(frozen=True, slots=True)
 class Wording:
-    """The words of a question: what is written, evolved, edited and screened."""
+    """The words of a question."""
 
     question: str
-    """The question; for cloze the whole statement, nothing masked."""
+    """Question; for cloze the whole statement without a gap."""
     answer: str = ""
-    """Text of the correct option (mcq), one or two sentences (freeform), the masked term (cloze; empty until then)."""
+    """Correct option (mcq), one or two sentences (freeform), or masked term (cloze; empty until it is chosen)."""
     options: tuple[str, ...] = ()
-    """Without letters (mcq only)."""
+    """Options without letters (mcq only)."""
     correct: int | None = None
     """Index of the correct option (mcq only)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What one check, model or person said about a draft."""
+    """A decision of one check, model or person on a draft."""
 
-    step: Step
+    step: DraftStep
     by: str
     """Name of the check, the model or the annotator."""
     accepted: bool | None
-    """None where nothing could be decided: a failed call, an abstention."""
+    """Whether the draft is accepted; None if undecided: a failed call or an abstention."""
     reason: str = ""
-    """Short name of the fault or the predefined reason, for counting; empty where accepted."""
+    """Short name of the fault, for counting; empty if accepted."""
     detail: str = ""
-    """One sentence: what exactly was seen."""
+    """Explanation in one sentence."""
     score: float | None = None
-    """Where there is one, what was compared with a threshold, or P(valid)."""
+    """Score that was compared with a threshold, or P(valid)."""
     replaced: Wording | None = None
-    """The words before, where this decision changed them: an expert's edit, a masked term."""
+    """Wording before this decision, if the decision changed it: an expert's edit, a masked term."""
 
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """A question that was generated, or the failure to generate one."""
+    """A generated question, or a failure to generate one."""
+
+    __pydantic_config__ = ConfigDict(strict=True, extra="forbid")
 
     id: str
-    """Stable: the same recipe gives the same ids."""
+    """Stable id: the same recipe gives the same ids."""
     kind: Kind
     level: Level
-    """Cloze statements are always ``base``."""
+    """Level; cloze statements are always ``base``."""
     wording: Wording
-    """As it stands now, edits and the masked term included."""
+    """Current wording, including edits and the masked term."""
     passages: tuple[SourcePassage, ...]
-    """The main passage first, then the retrieved ones, nearest first."""
+    """Main passage, then the retrieved passages, nearest first."""
     origin: Origin
     decisions: tuple[Decision, ...] = ()
-    """In the order they were made; nothing is ever removed."""
+    """Decisions in the order in which they were made; none is ever removed."""
     error: str | None = None
-    """Why the call failed: such a draft is counted, and asked again by the next run."""
+    """Error of the failed call; the next run repeats such a draft."""
 
     @property
     def type(self) -> QuestionType:
-        """What is particular to its kind."""
+        """Question type of the draft's kind."""
         return TYPES[self.kind]
 
     @property
     def content(self) -> Content:
-        """Its words, as its type looks at them."""
+        """Wording in the form that question types take."""
         return Content(self.wording.question, self.wording.answer, self.wording.options, self.wording.correct)
 
     @property
     def main(self) -> SourcePassage:
-        """The passage that the question must rest on."""
+        """Passage that the question must rest on."""
         return self.passages[0]
 
     @property
     def context(self) -> str:
-        """All passages as one text, the main one first."""
+        """Text of all passages, the main one first."""
         return "\n\n".join(passage.text for passage in self.passages)
 
     @property
     def rejection(self) -> Decision | None:
-        """The decision that stands against the draft; None where none does.
+        """Decision that rejects the draft, or None.
 
-        The latest word of an expert decides over all else; without one the first rejection stands.
+        The latest expert decision overrides all others; without one the first rejection counts.
         """
         for decision in reversed(self.decisions):
             if decision.step == "expert" and decision.accepted is not None:
@@ -165,27 +165,27 @@ class Draft:
 
     @property
     def written(self) -> bool:
-        """Whether there are words to be judged: the call did not fail, and its reply could be read."""
+        """Whether the draft has a wording: the call succeeded, and its reply could be parsed."""
         return self.error is None and not any(
             decision.step in ("write", "evolve") and decision.accepted is False for decision in self.decisions
         )
 
     @property
     def usable(self) -> bool:
-        """Written, and not rejected so far."""
+        """Whether the draft was written and is not rejected."""
         return self.error is None and self.rejection is None
 
-    def decided(self, *decisions: Decision) -> "Draft":
-        """The draft with more decisions."""
+    def with_decisions(self, *decisions: Decision) -> "Draft":
+        """Return the draft with further decisions."""
         return replace(self, decisions=(*self.decisions, *decisions))
 
-    def reworded(self, wording: Wording, decision: Decision) -> "Draft":
-        """The draft with other words, and the decision that changed them, which keeps the words before."""
-        kept = replace(decision, replaced=self.wording)
-        return replace(self, wording=wording, decisions=(*self.decisions, kept))
+    def with_wording(self, wording: Wording, decision: Decision) -> "Draft":
+        """Return the draft with another wording, and with the decision that replaced the current one."""
+        decision = replace(decision, replaced=self.wording)
+        return replace(self, wording=wording, decisions=(*self.decisions, decision))
 
     def as_question(self) -> Question:
-        """The benchmark question; a cloze statement gets its gap where the term first stands as a word.
+        """Return the benchmark question; in a cloze statement a gap replaces the first occurrence of the term.
 
         Raises:
             InputError: The draft has no wording, or is a cloze statement without a term or without that term.
@@ -194,7 +194,7 @@ class Draft:
             raise InputError(f"The draft {self.id} was never written: {self.error}")
         text = self.wording.question
         if self.type.gap:
-            text = gapped(text, self.wording.answer, parts=True)
+            text = gapped(text, self.wording.answer, allow_parts=True)
         return Question(
             id=self.id,
             kind=self.kind,
@@ -209,15 +209,18 @@ class Draft:
         )
 
 
-def where(
-    wanted: Callable[[Draft], bool], step: Callable[[list[Draft]], Sequence[Draft]], drafts: Sequence[Draft]
+def apply_where(
+    condition: Callable[[Draft], bool], step: Callable[[list[Draft]], Sequence[Draft]], drafts: Sequence[Draft]
 ) -> list[Draft]:
-    """The drafts in their order, those that are wanted as a step gives them back; it is not asked about none."""
+    """Apply a step to the drafts that meet a condition, and return all drafts in their order.
+
+    The step is not called if no draft meets the condition.
+    """
     results = list(drafts)
-    places = [place for place, draft in enumerate(drafts) if wanted(draft)]
-    if places:
-        for place, draft in zip(places, step([drafts[place] for place in places]), strict=True):
-            results[place] = draft
+    indices = [index for index, draft in enumerate(drafts) if condition(draft)]
+    if indices:
+        for index, draft in zip(indices, step([drafts[index] for index in indices]), strict=True):
+            results[index] = draft
     return results
 
 
@@ -225,78 +228,66 @@ HYPHENS = "‐‑-"
 
 
 def is_blank(text: str) -> bool:
-    """Whether a field that may be left empty was left so, or filled with a word that says as much."""
+    """Return whether an optional field is empty or holds a word such as *none* or *n/a*."""
     return text.strip().strip(".").casefold() in ("", "-", "no", "none", "null", "n/a", "false", "nothing", "empty")
 
 
-def gapped(statement: str, term: str, *, parts: bool = False) -> str:
-    """A statement with ``<MASK>`` in place of a term that is one of its words.
+def gapped(statement: str, term: str, *, allow_parts: bool = False) -> str:
+    """Return a statement with ``<MASK>`` in place of a term.
 
     Args:
-        statement: The whole statement.
-        term: One of its words; a hyphenated word is one.
-        parts: Whether a part of a hyphenated word will do, as in datasets of earlier versions.
+        statement: Whole statement.
+        term: Word of the statement; a hyphenated word is one word.
+        allow_parts: Accept a part of a hyphenated word, as experts and writers may choose it.
 
     Raises:
         InputError: The term is empty or not a word of the statement.
     """
-    pattern = _as_word(term) if has_term(statement, term) or not parts else rf"(?<!\w){re.escape(term)}(?!\w)"
+    pattern = _word_pattern(term)
+    if allow_parts and not has_term(statement, term):
+        pattern = rf"(?<!\w){re.escape(term)}(?!\w)"
     if not term or re.search(pattern, statement) is None:
         raise InputError(f"The term {term!r} is not a word of the statement {statement!r}.")
     return re.sub(pattern, GAP, statement, count=1)
 
 
 def has_term(statement: str, term: str) -> bool:
-    """Whether a term is one of a statement's words."""
-    return bool(term) and re.search(_as_word(term), statement) is not None
+    """Return whether a term is a word of a statement."""
+    return bool(term) and re.search(_word_pattern(term), statement) is not None
 
 
-def _as_word(term: str) -> str:
+def _word_pattern(term: str) -> str:
     return rf"(?<![\w{HYPHENS}])(?<!\w–){re.escape(term)}(?![\w{HYPHENS}]|–\w)"
 
 
 def draft_id(*parts: object) -> str:
-    """``q`` and twelve hexadecimal digits of the parts' hash."""
+    """Return ``q`` and twelve hexadecimal digits of the parts' hash."""
     return "q" + hashlib.sha256(json.dumps(parts, default=str).encode()).hexdigest()[:12]
 
 
-@cache
-def _reader(kind: Any) -> TypeAdapter[Any]:
-    # In a tuple, since a dataclass takes no configuration from outside.
-    return TypeAdapter(tuple[kind], config=ConfigDict(strict=True, extra="forbid"))
-
-
-def record_from(kind: Callable[..., T], row: object) -> T:
-    """The record of a dataclass from what ``asdict`` and JSON made of it.
-
-    Raises:
-        ValueError: A field is missing or unknown, or holds something else than it should.
-        TypeError: JSON has no such value.
-    """
-    [result] = _reader(kind).validate_json(json.dumps([row]))
-    return cast(T, result)
+_DRAFT = TypeAdapter(Draft)
 
 
 def draft_from_row(row: Mapping[str, Any]) -> Draft:
-    """The draft that ``asdict`` wrote.
+    """Return the draft that ``asdict`` and JSON turned into a row.
 
     Raises:
-        InputError: A field is missing or unknown, or holds something else than it should.
+        InputError: A field is missing, unknown or of the wrong type, or there is no passage.
     """
     try:
-        draft = record_from(Draft, row)
+        draft = _DRAFT.validate_json(json.dumps(row))
         if not draft.passages:
             raise ValueError("it has no passage")
     except (TypeError, ValueError) as error:
-        raise InputError(f"This is not a draft of climassay: {first_problem(error).removeprefix('0.')}.") from None
+        raise InputError(f"This is not a draft of climassay: {first_problem(error)}.") from None
     return draft
 
 
 def question_draft(question: Question, document: str = "") -> Draft:
-    """A question that somebody else made as a draft, with its context as the one passage and no origin.
+    """Return a question from elsewhere as a draft, with its context as the only passage and an empty origin.
 
-    A cloze statement gets its term back into the gap. A question without a context has no passages, and what needs them
-    finds no fault.
+    The gap of a cloze statement is filled with its term. A question without a context has no passages, so checks that
+    need passages find no fault.
     """
     context, title = question.context or "", question.document or document
     passage = SourcePassage(f"{question.id}-context", context, title, title, question.section or "")
@@ -313,11 +304,11 @@ def question_draft(question: Question, document: str = "") -> Draft:
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """The science that questions are about; another one is a matter of these words and another collection."""
+    """Science of the questions, in the words that prompts use."""
 
     field: str = "climate science"
     source: str = "a graduate-level climate science textbook"
-    """What the passages come from, with its article."""
+    """Source of the passages, with its article."""
     audience: str = "graduate students of climate science"
 
 
@@ -327,9 +318,9 @@ class Reason:
 
     name: str
     words: str
-    """As the annotator reads it."""
-    key: str = field(default="")
-    """The key that chooses it in the web application."""
+    """Text for the annotator."""
+    key: str = ""
+    """Keyboard key that selects the reason in the web application."""
 
 
 EXPERT_REASONS: Sequence[Reason] = (
@@ -339,18 +330,18 @@ EXPERT_REASONS: Sequence[Reason] = (
     Reason("makes no sense", "The question makes no sense", "4"),
     Reason("other", "Another reason, in words", "5"),
 )
-"""Those of the authors' annotation tool (ClimaQA, appendix A.5.1 and Figure 7)."""
+"""Reasons of the authors' annotation tool (ClimaQA, appendix A.5.1 and Figure 7)."""
 
 
 def write_drafts(path: Path, drafts: Iterable[Draft]) -> None:
-    """Write drafts; the file appears whole or not at all.
+    """Write drafts atomically.
 
     Args:
-        path: ``.csv`` and ``.xlsx`` make a table and a workbook, which are not read back; all else is JSON lines.
-        drafts: Written one by one.
+        path: ``.csv`` and ``.xlsx`` make a table and a workbook, which cannot be read back; other names JSON Lines.
+        drafts: Drafts, consumed one by one.
 
     Raises:
-        InputError: It cannot be written.
+        InputError: The file cannot be written.
     """
     if path.suffix.lower() in (".csv", ".xlsx"):
         write_rows(path, map(asdict, drafts))
@@ -361,7 +352,7 @@ def write_drafts(path: Path, drafts: Iterable[Draft]) -> None:
 
 
 def read_drafts(path: Path) -> Iterator[Draft]:
-    """Drafts of a file in its order.
+    """Yield the drafts of a JSON Lines file in its order.
 
     Raises:
         InputError: The file cannot be read, or a line is not a draft.

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from climassay.errors import InputError
-from climassay.generation.draft import Decision, Draft, Subject, where
+from climassay.generation.draft import Decision, Draft, Subject, apply_where
 from climassay.generation.terms import GENERIC, Candidate, candidates, words
 from climassay.learning import softmax
 from climassay.models import load_model
@@ -23,9 +23,9 @@ from climassay.prompts import ProfileSettings, load_prompt, profile_of
 
 STATISTICS = "statistics"
 NO_TERM = "no term to mask"
-"""Reason of the decision if a statement has no word that could be masked."""
+"""Reason of the rejection of a statement without a word that can be masked."""
 _NOTHING = "..."
-"""The statement of the content-free prompt."""
+"""Statement of the content-free prompt."""
 _VERBAL = re.compile(r"(?:ly|ing|ed|ise|ize|ises|izes|ify|ifies|able|ible)$")
 _STEM = 5
 """Number of letters by which two words count as forms of one."""
@@ -34,69 +34,71 @@ _JOINED = re.compile(r"[-‐‑–’']")
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """The term that a masker chose, or why it could not."""
+    """The term that a masker chose, or the error if it failed."""
 
     term: str
-    """As it appears in the statement; empty where ``error`` is set."""
+    """Term as it appears in the statement; empty if ``error`` is set."""
     score: float
-    """Share of the masker's belief that went to the term, among all candidates; 0 to 1."""
+    """Probability of the term among all candidates, 0 to 1."""
     ranked: tuple[tuple[str, float], ...]
-    """Every candidate with its score, best first; the scores sum to 1."""
+    """All candidates with their probabilities, best first."""
     error: str | None = None
-    """Why nothing could be decided, in one sentence: a model's failed answer."""
+    """Error of the model's failed answer, in one sentence."""
 
     @classmethod
     def of(cls, ranked: Sequence[tuple[str, float]]) -> "Choice":
-        """The choice of the best of one or more candidates; of equals the first given wins."""
+        """Return the choice of the best of one or more (term, probability) pairs; the first of equals wins."""
         ordered = tuple(sorted(ranked, key=lambda pair: -pair[1]))
         return cls(*ordered[0], ordered)
 
     @classmethod
     def scored(cls, terms: Sequence[str], scores: ArrayLike) -> "Choice":
-        """The choice among terms by their scores, shape [terms], whose softmax makes them shares."""
+        """Return the choice among terms by the softmax of their scores, shape [terms]."""
         shares = softmax(np.asarray(scores, dtype=np.float64)).tolist()
         return cls.of(list(zip(terms, shares, strict=True)))
 
     @classmethod
     def failed(cls, error: str) -> "Choice":
-        """A choice that records a failure."""
+        """Return a choice that records a failure."""
         return cls("", 0.0, (), error)
 
 
 class Masker(Protocol):
-    """Anything that picks the scientific term of a statement."""
+    """Chooser of the scientific term of a statement."""
 
     @property
     def name(self) -> str:
-        """As decisions name it."""
+        """Name of the masker in decisions."""
 
     def choose(self, statements: Sequence[str]) -> list[Choice | None]:
-        """The term of each statement, in order; None where no word can be masked."""
+        """Return the term of each statement, in order; None if no word can be masked."""
 
 
 def mask(drafts: Sequence[Draft], masker: Masker) -> list[Draft]:
-    """Choose the term of every cloze statement that has none yet; as many drafts in the same order.
+    """Choose the term of every cloze statement without one, and return all drafts in the same order.
 
-    Drafts of other kinds, failed or rejected ones, and statements whose term an expert has chosen pass through. The
-    statement's words stay as they are: the gap is made where the draft becomes a question.
+    Drafts of other kinds, failed and rejected drafts, and statements that have a term are unchanged. The statement
+    itself is unchanged, too: :meth:`Draft.as_question` puts the gap.
     """
 
     def decided(draft: Draft, choice: Choice | None) -> Draft:
         by = masker.name
         if choice is None:
-            detail = "No word stands in the statement once that is neither a function word nor a number nor a unit."
-            return draft.decided(Decision("mask", by, accepted=False, reason=NO_TERM, detail=detail))
+            detail = "Every word of the statement is repeated, or is a function word, a number or a unit."
+            return draft.with_decisions(Decision("mask", by, accepted=False, reason=NO_TERM, detail=detail))
         if choice.error is not None:
-            return draft.decided(Decision("mask", by, accepted=None, detail=choice.error))
+            return draft.with_decisions(Decision("mask", by, accepted=None, detail=choice.error))
         second = f", before {choice.ranked[1][0]} ({choice.ranked[1][1]:.2f})" if len(choice.ranked) > 1 else ""
         detail = f"{choice.term} ({choice.score:.2f}) of {len(choice.ranked)} words{second}."
         decision = Decision("mask", by, accepted=True, detail=detail, score=choice.score)
-        return draft.reworded(replace(draft.wording, answer=choice.term), decision)
+        return draft.with_wording(replace(draft.wording, answer=choice.term), decision)
 
-    def masked(own: Sequence[Draft]) -> list[Draft]:
-        return list(map(decided, own, masker.choose([draft.wording.question for draft in own])))
+    def masked(statements: Sequence[Draft]) -> list[Draft]:
+        return list(map(decided, statements, masker.choose([draft.wording.question for draft in statements])))
 
-    return where(lambda one: one.kind == "cloze" and one.usable and not one.wording.answer, masked, drafts)
+    return apply_where(
+        lambda draft: draft.kind == "cloze" and draft.usable and not draft.wording.answer, masked, drafts
+    )
 
 
 class StatisticsMasker:
@@ -117,9 +119,9 @@ class StatisticsMasker:
         """Return the term of each statement, in order; None if no word can be masked."""
         choices: list[Choice | None] = []
         for statement in statements:
-            found = candidates(statement)
-            scores = [self._score(word, statement) for word in found]
-            choices.append(Choice.scored([word.term for word in found], scores) if found else None)
+            words = candidates(statement)
+            scores = [self._score(word, statement) for word in words]
+            choices.append(Choice.scored([word.term for word in words], scores) if words else None)
         return choices
 
     def _score(self, word: Candidate, statement: str) -> float:
@@ -136,48 +138,51 @@ class StatisticsMasker:
 
 @dataclass(frozen=True)
 class PromptedMasker:
-    """The model weighs every candidate word as its answer (ClimaQA, A.5.3, in our words).
+    """Masker that asks a model for the probability of each candidate word (ClimaQA, A.5.3, in our words).
 
-    A small model prefers words that are short and frequent whatever the statement. So what it gives each word after a
-    prompt whose statement is only dots is taken off again (contextual calibration, Zhao et al. 2021).
+    A small model prefers short and frequent words whatever the statement. Its log-probability of each word after a
+    prompt with an empty statement is therefore subtracted (contextual calibration, Zhao et al. 2021).
     """
 
     model: OptionScorer
     subject: Subject = field(default_factory=Subject)
-    """The science that statements are about."""
+    """Science of the statements."""
     prompts: Path | None = None
-    """Folder of templates that replace built-in ones (``mask``)."""
+    """Folder of templates that replace the built-in template ``mask``."""
     calibrated: bool | None = None
-    """Take off what words get without a statement, which doubles the requests; by default as the profile says."""
+    """Whether to subtract the log-probabilities without a statement, which doubles the requests; by default the
+    model's profile decides."""
 
     @property
     def name(self) -> str:
-        """That of the model."""
+        """Name of the model."""
         return self.model.name
 
     def choose(self, statements: Sequence[str]) -> list[Choice | None]:
-        """The term of each statement; None where no word can be masked; with an error where the request failed."""
+        """Return the choice for each statement, with an error if the request failed; None if no word can be masked."""
         calibrated = profile_of(self.model).calibrated if self.calibrated is None else self.calibrated
         prompt = load_prompt("mask", self.prompts)
-        results = [[word.term for word in candidates(statement)] for statement in statements]
-        places = [place for place, terms in enumerate(results) if terms]
-        said = [(statements[place], results[place]) for place in places]
-        asked = []
-        for statement, terms in [*said, *((_NOTHING, terms) for _, terms in said if calibrated)]:
-            shown = prompt.render(statement=statement, field=self.subject.field)
-            # The prefix ends without a space, so the space is the answer's, as tokenizers want it.
+        terms_by_index = {}
+        for index, statement in enumerate(statements):
+            if terms := [word.term for word in candidates(statement)]:
+                terms_by_index[index] = terms
+        pairs = [(statements[index], terms) for index, terms in terms_by_index.items()]
+        requests = []
+        for statement, terms in [*pairs, *((_NOTHING, terms) for _, terms in pairs if calibrated)]:
+            rendered = prompt.render(statement=statement, field=self.subject.field)
+            # The prefix ends without a space, so the space belongs to the answer, as in the models' tokens.
             options = tuple(f" {term}" for term in terms)
-            asked.append(OptionRequest(shown.messages, options, shown.assistant_prefix))
-        answers = self.model.option_logprobs(asked) if asked else []
-        chosen: list[Choice | None] = [None] * len(statements)
-        for number, place in enumerate(places):
-            given, plain = answers[number], answers[len(places) + number] if calibrated else None
-            if given.is_named or (plain is not None and plain.is_named):
-                plain = None  # A named answer is not a distribution that could be corrected.
-            error = given.error or (plain.error if plain is not None else None)
-            scores = np.array(given.logprobs) - (0.0 if plain is None or error else np.array(plain.logprobs))
-            chosen[place] = Choice.failed(error) if error else Choice.scored(results[place], scores)
-        return chosen
+            requests.append(OptionRequest(rendered.messages, options, rendered.assistant_prefix))
+        answers = self.model.option_logprobs(requests) if requests else []
+        choices: list[Choice | None] = [None] * len(statements)
+        for number, (index, terms) in enumerate(terms_by_index.items()):
+            answer, baseline = answers[number], answers[len(pairs) + number] if calibrated else None
+            if answer.is_named or (baseline is not None and baseline.is_named):
+                baseline = None  # a named answer is no distribution that could be corrected
+            error = answer.error or (baseline.error if baseline is not None else None)
+            scores = np.array(answer.logprobs) - (0.0 if baseline is None or error else np.array(baseline.logprobs))
+            choices[index] = Choice.failed(error) if error else Choice.scored(terms, scores)
+        return choices
 
 
 def open_masker(
@@ -194,15 +199,15 @@ def open_masker(
 
     Args:
         name: ``statistics`` or ``prompted:MODEL``.
-        model: What ``prompted`` asks, with or without a name behind it; loaded by that name if None.
+        model: Model of the masker ``prompted``; loaded by the name after the colon if None.
         glossary: Terms, for ``statistics``.
-        subject: For ``prompted``.
+        subject: Science of the statements, for ``prompted``.
         prompts: Folder of templates that replace built-in ones, for ``prompted``.
         load: Loads a model by its name.
-        profile: Whether ``prompted`` is calibrated, if the user has set it.
+        profile: Settings that may override whether ``prompted`` is calibrated.
 
     Raises:
-        InputError: There is no such masker, or the model cannot weigh options.
+        InputError: There is no such masker, or the model gives no log-probabilities.
     """
     if name == STATISTICS:
         return StatisticsMasker(glossary)

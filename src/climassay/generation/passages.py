@@ -1,9 +1,8 @@
-"""Seed passages: which passage of which book a question is written from.
+"""Seed passages and the passages retrieved for them.
 
-Every stream of questions (for example ``mcq/base``) has an order of its own through each book. It goes round the
-book's sections, so that a long section does not crowd out short ones, and it repeats a passage only when all have been
-used. The order hangs on hashes of the passages' ids alone: the same in every process and on every machine, and no
-passage is loaded to work it out.
+Every stream of questions (for example ``mcq/base``) has its own order of the passages of each book. The order cycles
+through the book's sections, so that a long section does not dominate, and repeats a passage only when all have been
+used. It depends on hashes of the passages' ids alone, so it is the same in every process and on every machine.
 """
 
 import hashlib
@@ -17,75 +16,74 @@ from climassay.errors import InputError
 from climassay.generation.draft import SourcePassage
 from climassay.grounding import CollectionGroup
 
-_PASSAGES_KEPT = 512
-"""Passages in memory, of about 2000 characters each."""
-_ORDERS_KEPT = 256
-"""Orders in memory: one for each stream, book and round in use."""
+_MAX_CACHED_PASSAGES = 512
+"""Maximum number of cached passages, of about 2000 characters each."""
+_MAX_CACHED_ORDERS = 256
+"""Maximum number of cached orders: one for each stream, book and round."""
 
 
-Place = tuple[str, tuple[str, ...]]
+SectionPassage = tuple[str, tuple[str, ...]]
 """Id and section of a passage."""
 
 
 class SeedSampler:
-    """Passages of a group of collections, drawn book by book and stratified over sections.
+    """Sampler of seed passages from a group of collections, by book and stratified by section.
 
-    Documents whose adding was interrupted are left out: their order would change when it is finished. A document that
-    several collections hold counts once.
+    Incomplete documents are excluded, because their order would change once they are complete. A document in several
+    collections counts once.
 
     Notes:
-        The paper (section 4.2) draws seed passages at random from all books; that gives most questions to the longest
-        book and to its longest sections.
+        ClimaQA (section 4.2) draws seed passages at random from all books, which favours the longest book and its
+        longest sections.
     """
 
     def __init__(
-        self, group: CollectionGroup, *, seed: int = 0, suitable: Callable[[Passage], str | None] | None = None
+        self, group: CollectionGroup, *, seed: int = 0, fault: Callable[[Passage], str | None] | None = None
     ) -> None:
-        """Prepare to sample; books are read when they are first asked for, one at a time.
+        """Create a sampler; each book is read when it is first used.
 
         Args:
-            group: Where the books are.
-            seed: Another one gives other orders.
-            suitable: From a passage to why no question should be written from it, in a few words, or to None;
-                by default every passage is suitable.
+            group: Collections with the books.
+            seed: Seed of the orders.
+            fault: Function that returns why no question should be written from a passage, or None; by default every
+                passage is suitable.
         """
         self._group = group
-        self._suitable = suitable
-        self._read: dict[str, tuple[Place, ...]] = {}
-        self._load = lru_cache(maxsize=_PASSAGES_KEPT)(lambda book, id: self._holders[book].passage(id))
-        self._order = lru_cache(maxsize=_ORDERS_KEPT)(
+        self._fault = fault
+        self._suitable_passages: dict[str, tuple[SectionPassage, ...]] = {}
+        self._load = lru_cache(maxsize=_MAX_CACHED_PASSAGES)(lambda book, id: self._collections[book].passage(id))
+        self._order = lru_cache(maxsize=_MAX_CACHED_ORDERS)(
             lambda *parts: stratified_order(self._book(parts[1]), "\x1f".join(map(str, (seed, *parts))))
         )
 
     @cached_property
     def books(self) -> tuple[str, ...]:
-        """Ids of the documents that have a suitable passage, by title; reads every book once."""
-        return tuple(book for book in self._holders if self._book(book))
+        """Ids of the documents with a suitable passage, in the order of titles; every book is read once."""
+        return tuple(book for book in self._collections if self._book(book))
 
     def passage(self, stream: str, book: str, number: int) -> Passage | None:
-        """A seed passage.
+        """Return a seed passage: the same one at every call, as long as the book is unchanged.
 
         Args:
-            stream: Whose order is meant, for example ``mcq/base``.
+            stream: Name of the stream, for example ``mcq/base``.
             book: Document id.
-            number: Place in the order, from 0 and without end: when all suitable passages have been used, they come
-                again in another order.
+            number: Index in the stream's order of the book, without limit: after all suitable passages, they are
+                repeated in another order.
 
         Returns:
-            The same passage at every call, as long as the book stays as it is; None where the book is not there or has
-            no suitable passage.
+            The passage, or None if the book does not exist or has no suitable passage.
         """
-        if book not in self._holders:
+        if book not in self._collections:
             return None
         count = len(self._book(book))
         if count == 0:
             return None
-        turn, at = divmod(number, count)
-        return self._load(book, self._order(stream, book, turn)[at])
+        repetition, index = divmod(number, count)
+        return self._load(book, self._order(stream, book, repetition)[index])
 
     @cached_property
-    def _holders(self) -> dict[str, Collection]:
-        """The first collection that holds each complete document, by document id, in the order of titles."""
+    def _collections(self) -> dict[str, Collection]:
+        """First collection that contains each complete document, by document id, in the order of titles."""
         results = {}
         for collection in self._group.collections:
             for document in collection.documents():
@@ -93,115 +91,115 @@ class SeedSampler:
                     results[document.id] = (document.title, collection)
         return {book: results[book][1] for book in sorted(results, key=lambda book: (results[book][0], book))}
 
-    def _book(self, book: str) -> tuple[Place, ...]:
-        if book not in self._read:
-            places = []
-            for passage in self._holders[book].document_passages(book):
-                if self._suitable is None or self._suitable(passage) is None:
+    def _book(self, book: str) -> tuple[SectionPassage, ...]:
+        if book not in self._suitable_passages:
+            passages = []
+            for passage in self._collections[book].document_passages(book):
+                if self._fault is None or self._fault(passage) is None:
                     section = passage.headings or ((passage.chapter,) if passage.chapter else ())
-                    places.append((passage.id, section))
-            self._read[book] = tuple(places)
-        return self._read[book]
+                    passages.append((passage.id, section))
+            self._suitable_passages[book] = tuple(passages)
+        return self._suitable_passages[book]
 
 
-def stratified_order(places: Sequence[Place], key: str) -> tuple[str, ...]:
-    """Passage ids in an order that takes one passage of every section in turn, until all are taken."""
+def stratified_order(passages: Sequence[SectionPassage], key: str) -> tuple[str, ...]:
+    """Return passage ids in an order that cycles through the sections, one passage of each at a time."""
     sections: dict[tuple[str, ...], list[str]] = {}
-    for passage_id, section in places:
+    for passage_id, section in passages:
         sections.setdefault(section, []).append(passage_id)
     queues = [
-        sorted(sections[section], key=lambda item: _rank(key, item))
-        for section in sorted(sections, key=lambda section: _rank(key, *section))
+        sorted(sections[section], key=lambda passage_id: _random_rank(key, passage_id))
+        for section in sorted(sections, key=lambda section: _random_rank(key, *section))
     ]
     longest = max((len(queue) for queue in queues), default=0)
-    return tuple(queue[turn] for turn in range(longest) for queue in queues if turn < len(queue))
+    return tuple(queue[index] for index in range(longest) for queue in queues if index < len(queue))
 
 
-def _rank(*parts: str) -> bytes:
-    """A place in a random order that is the same everywhere; Python's own hash differs from process to process."""
+def _random_rank(*parts: str) -> bytes:
+    """Return a sort key of a random order that is the same in every process, unlike Python's own hash."""
     return hashlib.sha256("\x1f".join(parts).encode()).digest()
 
 
-_SHARED_WORDS = 12
-"""Passages that have a run of so many words in common are two cuts of one text, not two sources."""
-_SPARE = 20
-"""Hits asked for beyond those wanted, since neighbours and copies of the main passage are left out."""
+_MIN_SHARED_WORDS = 12
+"""Minimum number of consecutive words that two passages of the same text share."""
+_EXTRA_HITS = 20
+"""Number of additional search hits, because neighbours and copies of the main passage are excluded."""
 
 
 @dataclass(frozen=True)
 class ContextFinder:
-    """Finds the passages that are shown beside a seed passage.
+    """Finder of further passages for a seed passage.
 
-    The paper (section 4.2) takes passages above a cosine threshold, so that several sources have a say. Here passages
-    of documents that are not yet among the chosen ones come first, and what overlaps with a chosen passage, such as
-    its neighbour or another edition of it, is left out: it would say the same again.
+    ClimaQA (section 4.2) takes passages above a cosine threshold, to use several sources. Here passages of documents
+    that are not yet represented come first, and a passage that overlaps with a chosen one, such as its neighbour or
+    another edition of it, is excluded.
 
     Raises:
-        InputError: ``most`` is negative.
+        InputError: ``max_passages`` is negative.
     """
 
     group: CollectionGroup
-    most: int = 2
-    """Retrieved passages of a seed passage, at most; 0 leaves it alone."""
+    max_passages: int = 2
+    """Maximum number of passages per seed passage."""
     threshold: float | None = None
-    """Minimum cosine to the seed passage, whatever the mode; by default what was measured for each collection's encoder
+    """Minimum cosine to the seed passage in every mode; by default the value measured for each collection's encoder
     (:mod:`climassay.corpus.relevance`)."""
     mode: SearchMode = "dense"
-    """What the search sorts by; see :meth:`climassay.corpus.Collection.search_many`."""
+    """Search mode; see :meth:`climassay.corpus.Collection.search_many`."""
     other_documents: bool = False
-    """Only passages of other documents than the seed passage's."""
-    suitable: Callable[[Passage], str | None] | None = None
-    """As for :class:`~climassay.generation.passages.SeedSampler`; unsuitable passages are left out."""
+    """Exclude passages of the seed passage's document."""
+    fault: Callable[[Passage], str | None] | None = None
+    """Function that returns why a passage is unsuitable, or None; see :class:`SeedSampler`."""
 
     def __post_init__(self) -> None:
-        if self.most < 0:
-            raise InputError(f"{self.most} passages cannot be shown beside the main one: use 0 or more.")
+        if self.max_passages < 0:
+            raise InputError(f"The number of retrieved passages is {self.max_passages}: use 0 or more.")
 
     def find(self, seeds: Sequence[Passage]) -> list[tuple[SourcePassage, ...]]:
-        """Each seed passage with those found for it, nearest first; all are searched for in one call.
+        """Return each seed passage followed by its retrieved passages, nearest first; all are searched in one call.
 
         Raises:
-            InputError: The threshold or the search mode makes no sense.
+            InputError: The threshold or the search mode is invalid.
         """
-        if not seeds or self.most == 0:
+        if not seeds or self.max_passages == 0:
             return [(SourcePassage.of(seed),) for seed in seeds]
-        result = self.group.search_many(
+        results = self.group.search_many(
             [seed.text for seed in seeds],
-            k=10 * self.most + _SPARE,
+            k=10 * self.max_passages + _EXTRA_HITS,
             min_cosine="measured" if self.threshold is None else self.threshold,
             mode=self.mode,
         )
         return [
             (SourcePassage.of(seed), *(SourcePassage.of(hit.passage, hit.cosine) for hit in self._chosen(seed, hits)))
-            for seed, hits in zip(seeds, result, strict=True)
+            for seed, hits in zip(seeds, results, strict=True)
         ]
 
     def _chosen(self, seed: Passage, hits: Sequence[Hit]) -> list[Hit]:
-        """The hits to show: the best of each new document, then the best of the rest."""
+        """Return up to ``max_passages`` hits: first the best of each new document, then the best of all."""
         usable = [
             hit
             for hit in hits
             if hit.passage.id != seed.id
             and not (self.other_documents and hit.passage.document_id == seed.document_id)
-            and (self.suitable is None or self.suitable(hit.passage) is None)
+            and (self.fault is None or self.fault(hit.passage) is None)
         ]
         chosen: list[Hit] = []
         runs, documents = _runs(seed.text), {seed.document_id}
         for only_new in (True, False):
             for hit in usable:
-                if len(chosen) == self.most:
+                if len(chosen) == self.max_passages:
                     break
-                own = _runs(hit.passage.text)
-                if own & runs or (only_new and hit.passage.document_id in documents):
+                hit_runs = _runs(hit.passage.text)
+                if hit_runs & runs or (only_new and hit.passage.document_id in documents):
                     continue
                 chosen.append(hit)
-                runs |= own
+                runs |= hit_runs
                 documents.add(hit.passage.document_id)
         return sorted(chosen, key=lambda hit: (-(hit.cosine or 0.0), hit.rank))
 
 
 def _runs(text: str) -> set[tuple[str, ...]]:
-    """All runs of words by which two cuts of one text are known; a shorter text is one run."""
+    """Return all runs of :data:`_MIN_SHARED_WORDS` consecutive words; a shorter text is one run."""
     words = re.findall(r"\w+", text.casefold())
-    last = max(1, len(words) - _SHARED_WORDS + 1)
-    return {tuple(words[start : start + _SHARED_WORDS]) for start in range(last)}
+    last = max(1, len(words) - _MIN_SHARED_WORDS + 1)
+    return {tuple(words[start : start + _MIN_SHARED_WORDS]) for start in range(last)}

@@ -1,4 +1,4 @@
-"""The recipe of a dataset, in TOML: which collections, how many questions of which kind and level, who decides.
+"""The recipe of a dataset, in TOML: collections, numbers of questions by kind and level, models and checks.
 
     name = "silver"
     collections = ["books"]
@@ -11,7 +11,7 @@
     freeform = 30
     cloze = 30
 
-``climassay generate init FILE`` writes one with every entry explained.
+``climassay generate init FILE`` writes a recipe with every entry explained.
 """
 
 from collections.abc import Mapping
@@ -32,37 +32,37 @@ from climassay.settings import check_bounds, commented, filled, load_toml
 
 @dataclass(frozen=True, slots=True)
 class Stream:
-    """All questions of one kind and level: what is asked for, counted and balanced on its own."""
+    """All questions of one kind and level, which are requested, counted and balanced together."""
 
     kind: Kind
     level: Level
 
     @property
     def name(self) -> str:
-        """For example ``mcq/reasoning``."""
+        """Name of the stream, for example ``mcq/reasoning``."""
         return f"{self.kind}/{self.level}"
 
 
 @dataclass(frozen=True, slots=True)
 class WriterSpec(FileModel):
-    """The model that writes and evolves."""
+    """Settings of the model that writes and evolves questions."""
 
     model: Annotated[str, Field(description="local:HUB_ID_OR_FOLDER or openai:MODEL.")]
     adapter: Annotated[str | None, Field(description="Folder of a PEFT adapter.", examples=["my-adapter"])] = None
-    temperature: Annotated[float, Field(ge=0, le=2, description="Randomness of what is written.")] = 0.7
+    temperature: Annotated[float, Field(ge=0, le=2, description="Sampling temperature.")] = 0.7
     max_tokens: Annotated[
         int | None,
         Field(
             ge=1,
-            description="Room for an answer; by default 400 tokens with brief prompts, else 1000.",
+            description="Maximum tokens of an answer; by default 400 with brief prompts, else 1000.",
             examples=[1000],
         ),
     ] = None
     examples: Annotated[
         str,
-        Field(description="A question file whose questions are shown as examples; or primer.", examples=["primer"]),
+        Field(description="Question file with examples for the prompts, or primer.", examples=["primer"]),
     ] = ""
-    shown: Annotated[int, Field(ge=0, description="Examples shown of each kind and level.")] = 2
+    n_examples: Annotated[int, Field(ge=0, description="Number of examples of each kind and level.")] = 2
     brief: Annotated[
         bool | None,
         Field(description="Short prompts; by default for models below 3 billion parameters.", examples=[True]),
@@ -71,7 +71,7 @@ class WriterSpec(FileModel):
 
 @dataclass(frozen=True, slots=True)
 class CountSpec:
-    """How many accepted questions are wanted."""
+    """Numbers of requested questions; only accepted questions count."""
 
     mcq: Annotated[int, Field(ge=0, description="Multiple choice.")] = 0
     freeform: Annotated[int, Field(ge=0, description="Answered in sentences.")] = 0
@@ -82,25 +82,25 @@ class CountSpec:
     ] = 1.0
     reasoning: Annotated[float, Field(ge=0)] = 0.0
     hypothetical: Annotated[float, Field(ge=0)] = 0.0
-    others: dict[str, int] = field(default_factory=dict)
-    """Questions of further types, by kind; in a file each appears beside the first three."""
+    further_kinds: dict[str, int] = field(default_factory=dict)
+    """Numbers of questions of further kinds; in a file each kind is an entry like the first three."""
 
     def of(self, kind: Kind) -> int:
-        """Questions wanted of a kind."""
-        return {"mcq": self.mcq, "freeform": self.freeform, "cloze": self.cloze, **self.others}.get(kind, 0)
+        """Return the requested number of questions of a kind."""
+        return {"mcq": self.mcq, "freeform": self.freeform, "cloze": self.cloze, **self.further_kinds}.get(kind, 0)
 
 
 @dataclass(frozen=True, slots=True)
 class ContextSpec:
-    """What is shown beside the main passage."""
+    """Settings of the passages that are retrieved for the main passage."""
 
-    most: Annotated[
-        int, Field(ge=0, description="Passages retrieved beside the main one; 0 shows the main passage alone.")
+    max_passages: Annotated[
+        int, Field(ge=0, description="Maximum number of retrieved passages; 0 shows the main passage only.")
     ] = 2
     threshold: Annotated[
         float | None,
         Field(
-            description="Cosine below which a passage is not shown; by default as measured for the encoder.",
+            description="Minimum cosine of a retrieved passage; by default the value measured for the encoder.",
             examples=[0.45],
         ),
     ] = None
@@ -110,7 +110,7 @@ class ContextSpec:
 
 @dataclass(frozen=True, slots=True)
 class ScreenSpec:
-    """Which checks are made."""
+    """Settings of the checks of drafts."""
 
     without: Annotated[
         tuple[str, ...], Field(description="Names of checks to leave out: climassay generate checks.")
@@ -125,47 +125,50 @@ class ScreenSpec:
     consistency: Annotated[
         str,
         Field(
-            description='Who answers the questions again: writer, a model, or "" for nobody. A strong model looks at '
-            "questions of all kinds in one request each; the next three entries are for small ones."
+            description='Model that answers the questions again: writer, a model, or "" for none. A strong model '
+            "verifies questions of all kinds in one request each; the next three entries are for small models."
         ),
     ] = "writer"
-    orders: Annotated[int, Field(ge=1, description="Orders of the options in which each question is answered.")] = 4
-    needed: Annotated[float, Field(ge=0, le=1, description="Share of the orders that must be answered right.")] = 1.0
+    orders: Annotated[int, Field(ge=1, description="Number of option orders in which each question is answered.")] = 4
+    min_agreement: Annotated[
+        float, Field(ge=0, le=1, description="Minimum share of the orders that must be answered correctly.")
+    ] = 1.0
     margin: Annotated[
         float,
-        Field(ge=0, lt=1, description="Least lead of the marked option's probability over the next one's."),
+        Field(ge=0, lt=1, description="Minimum lead of the marked option's probability over the next option's."),
     ] = 0.2
     jaccard: Annotated[
         float,
-        Field(gt=0, le=1, description="Share of common word triples above which two questions are the same."),
+        Field(gt=0, le=1, description="Jaccard similarity of word pairs from which two questions are duplicates."),
     ] = 0.8
-    cosine: Annotated[
-        float, Field(gt=0, le=1, description="Similarity of meaning above which two questions are the same.")
-    ] = 0.92
+    cosine: Annotated[float, Field(gt=0, le=1, description="Cosine from which two questions are duplicates.")] = 0.92
     language: Annotated[str, Field(description="Language of questions and passages.")] = "en"
 
 
 @dataclass(frozen=True, slots=True)
 class ValidatorSpec:
-    """Who validates, by kind, as in ``climassay generate validate``; empty: nobody."""
+    """Validators by kind, as in ``climassay generate validate``; an empty name means no validator."""
 
     mcq: Annotated[str, Field(examples=["validator-mcq"])] = ""
     freeform: Annotated[str, Field(examples=["validator-freeform"])] = ""
     threshold: Annotated[
         float | None,
-        Field(description="P(valid) from which a question is kept; by default the validator's own.", examples=[0.5]),
+        Field(
+            description="Minimum P(valid) of an accepted question; by default the validator's own.",
+            examples=[0.5],
+        ),
     ] = None
 
 
 @dataclass(frozen=True, slots=True)
 class MaskerSpec:
-    """Who chooses the term of a cloze statement."""
+    """Settings of the masker, which chooses the term of a cloze statement."""
 
     use: Annotated[
         str,
         Field(
             description='statistics or prompted:MODEL; "": the writer names the term '
-            "with its statement, or statistics chooses where the writer gets brief prompts."
+            "with its statement, or statistics chooses it if the writer gets brief prompts."
         ),
     ] = ""
     glossary: Annotated[
@@ -175,23 +178,27 @@ class MaskerSpec:
 
 @dataclass(frozen=True, slots=True)
 class StopSpec:
-    """When to stop before the counts are reached."""
+    """Limits at which a kind and level ends before its count is reached."""
 
-    cost: Annotated[float | None, Field(ge=0, description="US dollars.", examples=[5.0])] = None
-    asked: Annotated[int | None, Field(ge=1, description="Drafts of one kind and level.", examples=[1000])] = None
+    cost: Annotated[float | None, Field(ge=0, description="Budget in US dollars.", examples=[5.0])] = None
+    drafts: Annotated[
+        int | None, Field(ge=1, description="Maximum number of drafts of one kind and level.", examples=[1000])
+    ] = None
     min_yield: Annotated[
         float,
-        Field(ge=0, le=1, description="Share of accepted drafts below which a kind and level is given up ..."),
+        Field(ge=0, le=1, description="Yield below which a kind and level ends ..."),
     ] = 0.01
-    after: Annotated[int, Field(ge=1, description="... once so many drafts have been written for it.")] = 200
+    after: Annotated[int, Field(ge=1, description="... after this number of its drafts.")] = 200
 
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """Everything that decides which questions are made."""
+    """Everything that decides which questions a dataset gets."""
 
     name: str
-    collections: Annotated[tuple[str, ...], Field(description="Passages to write from; several are searched as one.")]
+    collections: Annotated[
+        tuple[str, ...], Field(description="Collections to write from; several are searched as one.")
+    ]
     writer: WriterSpec
     counts: CountSpec = field(default_factory=CountSpec)
     subject: Subject = field(default_factory=Subject)
@@ -206,12 +213,12 @@ class Recipe:
         32
     )
     folder: Path = Path()
-    """Where relative files are looked for."""
+    """Folder of relative paths."""
 
-    def wanted(self) -> dict[Stream, int]:
-        """Accepted questions wanted of each stream, without the empty ones.
+    def requested(self) -> dict[Stream, int]:
+        """Return the requested number of accepted questions by stream, without empty streams.
 
-        A kind's number is split over its levels by largest remainder.
+        The number of a kind is divided over its levels by largest remainder.
         """
         counts = self.counts
         shares = {level: float(getattr(counts, level)) for level in LEVELS}
@@ -224,82 +231,85 @@ class Recipe:
                 exact = {level: number * share / total if total else 0.0 for level, share in shares.items()}
                 parts = {level: int(value) for level, value in exact.items()}
                 left = number - sum(parts.values())
-                for level in sorted(exact, key=lambda one: parts[one] - exact[one])[:left]:
+                for level in sorted(exact, key=lambda level: parts[level] - exact[level])[:left]:
                     parts[level] += 1
             results |= {Stream(kind, level): part for level, part in parts.items() if part}
         return results
 
-    def deciding(self) -> dict[str, Any]:
-        """The entries that must not change while a dataset grows; counts, stops and batch may."""
-        free = ("counts", "stop", "batch", "folder", "name")
-        values = {name: value for name, value in asdict(self).items() if name not in free}
+    def identity(self) -> dict[str, Any]:
+        """Return the entries that must not change while a dataset grows; counts, limits and batch may change."""
+        changeable = ("counts", "stop", "batch", "folder", "name")
+        values = {name: value for name, value in asdict(self).items() if name not in changeable}
         for name in ("base_url", "device", "concurrency", "timeout", "price_in", "price_out"):
             del values["writer"][name]
-        if self.writer.reasoning_effort is None:  # as in datasets begun before there was such an entry
-            del values["writer"]["reasoning_effort"]
         return values
 
 
 _TABLES: dict[str, Any] = {name: kind for name, kind in get_type_hints(Recipe).items() if is_dataclass(kind)}
-"""Tables of the file, by the entries that they fill."""
+"""Class of each table of the file, by its name."""
 
 
 def load_recipe(path: Path) -> Recipe:
-    """The recipe of a file.
+    """Load a recipe from a file.
 
     Raises:
-        InputError: The file is missing or not TOML, or an entry does not exist or fit.
+        InputError: The file is missing or no TOML, or an entry does not exist or has a bad value.
     """
-    return parse_recipe(load_toml(path), where=str(path), folder=path.absolute().parent)
+    return parse_recipe(load_toml(path), source=str(path), folder=path.absolute().parent)
 
 
-def parse_recipe(data: Mapping[str, Any], *, where: str, folder: Path) -> Recipe:
-    """The recipe of a table as in the module's example; ``where`` names the file in messages.
+def parse_recipe(data: Mapping[str, Any], *, source: str, folder: Path) -> Recipe:
+    """Return the recipe of parsed TOML.
+
+    Args:
+        data: Parsed TOML, as in the module's example.
+        source: Name of the file, for messages.
+        folder: Folder of relative paths.
 
     Raises:
-        InputError: An entry does not exist or does not fit.
+        InputError: An entry does not exist or has a bad value.
     """
     values = dict(data)
     for name, kind in _TABLES.items():
         entry = values.get(name, {})
         if not isinstance(entry, Mapping):
-            raise InputError(f"{where}: {name} is a table that begins with [{name}].")
+            raise InputError(f"{source}: {name} is a table that begins with [{name}].")
         if kind is CountSpec:
-            own = {word: value for word, value in entry.items() if word not in KINDS or hasattr(CountSpec, word)}
-            others = {word: value for word, value in entry.items() if word not in own}
-            entry = own | ({"others": others} if others else {})
+            fields = {key: value for key, value in entry.items() if key not in KINDS or hasattr(CountSpec, key)}
+            further_kinds = {key: value for key, value in entry.items() if key not in fields}
+            entry = fields | ({"further_kinds": further_kinds} if further_kinds else {})
         if name in values or name == "writer":
-            values[name] = filled(kind, entry, where, f"[{name}]")
+            values[name] = filled(kind, entry, source, f"[{name}]")
     if isinstance(values.get("collections"), str):
-        raise InputError(f'{where}: collections is a list of texts, for example collections = ["books"].')
-    recipe = filled(Recipe, {"name": Path(where).stem, **values, "folder": folder}, where, "the file")
-    check_recipe(recipe, where)
+        raise InputError(f'{source}: collections is a list of texts, for example collections = ["books"].')
+    recipe = filled(Recipe, {"name": Path(source).stem, **values, "folder": folder}, source, "the file")
+    check_recipe(recipe, source)
     return recipe
 
 
-def check_recipe(recipe: Recipe, where: str) -> None:
-    """Whether a recipe can be followed.
+def check_recipe(recipe: Recipe, source: str) -> None:
+    """Validate a recipe; ``source`` names its file in messages.
 
     Raises:
-        InputError: It cannot; the sentence says why.
+        InputError: An entry is missing or out of range.
     """
     counts = recipe.counts
     faults = (
         (not recipe.collections, "name at least one collection (climassay corpus add NAME FILE...)"),
         (min(map(counts.of, KINDS)) < 0, "a count cannot be negative"),
-        (not any(map(counts.of, KINDS)), "say in [counts] how many questions are wanted"),
+        (not any(map(counts.of, KINDS)), "request at least one question in [counts]"),
         (
             any(counts.of(kind) for kind in KINDS if TYPES[kind].levels)
             and not counts.base + counts.reasoning + counts.hypothetical,
             "at least one level needs a share above 0",
         ),
     )
-    for wrong, sentence in faults:
-        if wrong:
-            raise InputError(f"{where}: {sentence}.")
-    check_bounds(recipe, where)
+    for is_fault, sentence in faults:
+        if is_fault:
+            raise InputError(f"{source}: {sentence}.")
+    check_bounds(recipe, source)
     for name in _TABLES:
-        check_bounds(getattr(recipe, name), where, f"[{name}]")
+        check_bounds(getattr(recipe, name), source, f"[{name}]")
 
 
 COMMENTED = "\n".join(
@@ -313,7 +323,7 @@ COMMENTED = "\n".join(
             CountSpec,
             "[counts]                                # accepted questions",
             values={"mcq": 30, "freeform": 30, "cloze": 30, "base": 0.5, "reasoning": 0.25, "hypothetical": 0.25},
-            leave_out=("others",),
+            leave_out=("further_kinds",),
         )
         + "# true_false = 30                       # Statements that are true or false\n",
         commented(ContextSpec, "[contexts]"),
@@ -323,9 +333,9 @@ COMMENTED = "\n".join(
         commented(
             ProfileSettings,
             "[profile]                               # How models are asked",
-            leave_out=("side_check", "queries", "grade_passages", "passages"),  # which fact-checks alone read
+            leave_out=("side_check", "queries", "grade_passages", "passages"),  # only fact-checks read these
         ),
         commented(StopSpec, "[stop]"),
     )
 )
-"""The file that ``climassay generate init`` writes."""
+"""Content of the file that ``climassay generate init`` writes."""

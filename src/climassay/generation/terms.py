@@ -1,4 +1,4 @@
-"""Words of a statement, and which of them could be masked: lists of English words say which are never a term."""
+"""Words of a statement, and the candidates for masking; lists of English words exclude words that are no terms."""
 
 import re
 from collections import Counter
@@ -10,18 +10,18 @@ from climassay.generation.draft import has_term
 from climassay.io import read_text, reason
 
 
-def _listed(text: str) -> frozenset[str]:
+def _word_set(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-UNITS = _listed(
+UNITS = _word_set(
     """
     km cm mm nm µm μm hpa kpa mpa kwh twh gwh ppm ppb ppt ppmv gtc gtco2 pgc kg mol sec hrs yr dobson
     """
 )
 """Units of measurement, as they follow a number."""
 
-NUMBER_WORDS = _listed(
+NUMBER_WORDS = _word_set(
     """
     zero one two three four five six seven eight nine ten eleven twelve twenty thirty forty fifty sixty seventy
     eighty ninety hundred thousand million billion trillion half third quarter first second once twice double per
@@ -30,7 +30,7 @@ NUMBER_WORDS = _listed(
 )
 """Numbers and shares in words."""
 
-FUNCTION_WORDS = _listed(
+FUNCTION_WORDS = _word_set(
     """
     a about above across after again against all almost along already also although always am among an and another
     any are aren't around as at away back be became because become becomes been before behind being below beneath
@@ -46,9 +46,9 @@ FUNCTION_WORDS = _listed(
     whether which while who whole whom whose why will with within without would yet you your
     """
 )
-"""Closed classes of English words and the commonest adverbs: none is ever a scientific term."""
+"""Closed classes of English words and the most frequent adverbs, none of which is a scientific term."""
 
-GENERIC = _listed(
+GENERIC = _word_set(
     """
     ability able access account act action actual add additional adds aim amount amounts analysis annual answer apparent
     appear appears approach area areas arise arises aspect aspects associated assume assumed author authors available
@@ -93,63 +93,63 @@ GENERIC = _listed(
     years yield young
     """
 )
-"""Words of any report or textbook, whatever its science: masked, they test no knowledge of the field."""
+"""Words of reports and textbooks of any science, which test no knowledge of the field if they are masked."""
 
 _WORD = re.compile(r"(?<!\w)[^\W_]+(?:[-‐‑–’'][^\W_]+)*(?!\w)")
 _JOINED = re.compile(r"[-‐‑–’']")
 _LETTER = re.compile(r"[^\W\d_]")
-_SHORTEST = 3
-"""Letters: shorter words are units, symbols of variables and little words."""
+_MIN_LETTERS = 3
+"""Minimum number of letters; shorter words are units, symbols and function words."""
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A word that could be masked."""
+    """A word of a statement."""
 
     term: str
-    """As it appears in the statement."""
+    """Word as it appears in the statement."""
     start: int
-    """Place of its first letter in the statement."""
+    """Character index of its first letter."""
     number: int
-    """Place among the statement's words, counted from 0."""
+    """Index among the statement's words."""
 
     @property
     def end(self) -> int:
-        """Place behind its last letter."""
+        """Character index after its last letter."""
         return self.start + len(self.term)
 
 
 def words(statement: str) -> list[Candidate]:
-    """Every word of a statement; parts joined by hyphens, dashes or apostrophes are one word."""
-    return [Candidate(result[0], result.start(), number) for number, result in enumerate(_WORD.finditer(statement))]
+    """Return all words of a statement; parts joined by hyphens, dashes or apostrophes are one word."""
+    return [Candidate(match[0], match.start(), number) for number, match in enumerate(_WORD.finditer(statement))]
 
 
 def candidates(statement: str) -> list[Candidate]:
-    """Words that could be masked, in the statement's order.
+    """Return the words that can be masked, in the statement's order.
 
-    A candidate appears in the statement exactly once (in any spelling of its letters' case, parts of hyphenated words
-    included, so that the gap cannot be filled by looking), has three letters or more, and is neither a function word
-    nor a number nor a unit, nor half a word, as in "short- and long-term".
+    A candidate appears exactly once, also as a part of a hyphenated word and ignoring case, so that the statement does
+    not give it away. It has three letters or more, or is a symbol such as CO2. It is neither a function word nor a
+    number nor a unit, nor half a word, as in "short- and long-term".
     """
-    own = words(statement)
-    lowered = [word.term.casefold() for word in own]
-    uses = Counter(part for one in lowered for part in {one, *_JOINED.split(one)})
+    all_words = words(statement)
+    lowered = [word.term.casefold() for word in all_words]
+    counts = Counter(part for term in lowered for part in {term, *_JOINED.split(term)})
     results = []
-    for word, one in zip(own, lowered, strict=True):
+    for word, term in zip(all_words, lowered, strict=True):
         letters = len(_LETTER.findall(word.term))
-        symbol = letters >= 2 and any(sign.isdigit() for sign in word.term) and word.term[0].isupper()
-        plain = letters >= _SHORTEST and not word.term[0].isdigit()
-        whole = has_term(statement, word.term)
-        if whole and uses[one] == 1 and (plain or symbol) and one not in FUNCTION_WORDS | UNITS | NUMBER_WORDS:
+        is_symbol = letters >= 2 and any(sign.isdigit() for sign in word.term) and word.term[0].isupper()
+        is_long = letters >= _MIN_LETTERS and not word.term[0].isdigit()
+        is_excluded = term in FUNCTION_WORDS | UNITS | NUMBER_WORDS
+        if has_term(statement, word.term) and counts[term] == 1 and (is_long or is_symbol) and not is_excluded:
             results.append(word)
     return results
 
 
 def read_glossary(path: Path) -> tuple[str, ...]:
-    """Terms of a glossary file, one a line; empty lines and lines that begin with ``#`` are left out.
+    """Read the terms of a glossary file, one per line; empty lines and lines that begin with ``#`` are skipped.
 
     Raises:
-        InputError: The file cannot be read or lists nothing.
+        InputError: The file cannot be read or has no terms.
     """
     try:
         lines = [line.strip() for line in read_text(path, "utf-8-sig").split("\n")]

@@ -15,7 +15,7 @@ from typing import Any
 
 from climassay.corpus.documents import sentence_spans
 from climassay.errors import InputError
-from climassay.generation.draft import Decision, Draft, Origin, SourcePassage, Step, Subject, Wording, is_blank
+from climassay.generation.draft import Decision, Draft, DraftStep, Origin, SourcePassage, Subject, Wording, is_blank
 from climassay.models.contract import (
     GenerationRequest,
     Generator,
@@ -174,7 +174,7 @@ class Assignment:
 class _Author:
     """Asks one model for questions; nothing that the model answers raises an error."""
 
-    step: Step
+    step: DraftStep
     asks: str
     """Beginning of the names of its prompts."""
     kinds: Sequence[Kind] = KINDS
@@ -256,9 +256,11 @@ class _Author:
                     wording = read_wording(draft.kind, answer.text, self.lengths, position=position, seed=seed)
                     made = replace(made, wording=wording)
                 except DeclinedError as refusal:
-                    made = made.decided(Decision(self.step, self._model.name, False, "declined", str(refusal)))
+                    made = made.with_decisions(Decision(self.step, self._model.name, False, "declined", str(refusal)))
                 except UnreadableAnswerError as fault:
-                    made = made.decided(Decision(self.step, self._model.name, False, "unreadable reply", str(fault)))
+                    made = made.with_decisions(
+                        Decision(self.step, self._model.name, False, "unreadable reply", str(fault))
+                    )
             written.append(made)
         return written
 
@@ -415,7 +417,7 @@ class Evolver(_Author):
         for place, made in zip(asked, self._written([*asked.values()]), strict=True):
             if made.wording.question and _words(made.wording.question) == _words(drafts[place].wording.question):
                 said = "The model gave the base question back."
-                made = made.decided(Decision("evolve", self._model.name, False, "not evolved", said))
+                made = made.with_decisions(Decision("evolve", self._model.name, False, "not evolved", said))
             evolved[place] = made
         return evolved
 

@@ -33,7 +33,7 @@ from climassay.corpus.documents import Passage, split_sentences
 from climassay.grounding.quantities import foreign_quantities
 from climassay.grounding.units import read_unit
 from climassay.models.contract import Encoder
-from climassay.reporting.html import Piece, letters, mark_spans
+from climassay.reporting.marking import Piece, letters, mark_spans
 
 _WORD = r"passages?|sources?|excerpts?|documents?|docs?\.?|references?|refs?\.?|pages?|pp\.?"
 _PLACE = rf"(?:(?:{_WORD}|p\.)\s*[:#]?\s*)"

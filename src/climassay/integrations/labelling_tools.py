@@ -23,12 +23,11 @@ from climassay.generation import Draft
 from climassay.generation.annotation import (
     ANNOTATION_REASONS,
     AnnotationFile,
-    ImportedLabel,
     Item,
     Label,
     content_key,
-    label_from_parts,
-    label_parts,
+    label_fields,
+    label_from_fields,
 )
 from climassay.io import parse_json, read_bytes, write_file
 from climassay.questions import option_letter
@@ -51,7 +50,7 @@ def _shown(item: Item) -> dict[str, str]:
     wording = item.draft.wording
     options = [f"{option_letter(place)}) {text}" for place, text in enumerate(wording.options)]
     marked = options[wording.correct] if options and wording.correct is not None else wording.answer
-    sources = [(one.text, one.place or one.document) for one in item.draft.passages]
+    sources = [(one.text, one.citation or one.document) for one in item.draft.passages]
     return {
         "question": wording.question,
         "options": "\n".join(options),
@@ -73,9 +72,9 @@ def _read_list(file: Path, fault: str, needed: str, of: str) -> list[dict[str, A
     return result
 
 
-def _gathered(where: str, entries: Iterable[tuple[int, T]], read: Callable[[T], list[ImportedLabel]]) -> AnnotationFile:
+def _gathered(where: str, entries: Iterable[tuple[int, T]], read: Callable[[T], list[Label]]) -> AnnotationFile:
     """The labels of numbered entries, with a sentence for each that makes none."""
-    labels: list[ImportedLabel] = []
+    labels: list[Label] = []
     unreadable: list[str] = []
     for number, entry in entries:
         try:
@@ -151,11 +150,11 @@ def _result(name: str, kind: str, values: list[str]) -> dict[str, Any]:
 
 
 def _annotation(draft: Draft, label: Label) -> dict[str, Any]:
-    verdict, said = VERDICTS[0 if label.accepted else 1], label_parts(draft, label)
+    verdict, said = VERDICTS[0 if label.accepted else 1], label_fields(draft, label)
     results = [_result("verdict", "choices", [verdict])]
     results += [_result("reasons", "choices", list(label.reasons))] if label.reasons else []
     results += [_result(name, "textarea", values) for name, values in said.items()]
-    content = label_from_parts({draft.id: draft}, draft.id, verdict, label.reasons, said)
+    content = label_from_fields({draft.id: draft}, draft.id, verdict, label.reasons, said)
     results[0]["meta"] = {
         META: {
             "key": label.key,
@@ -190,7 +189,7 @@ def _annotations(task: Mapping[str, Any]) -> Any:
 
 def _label_studio_labels(
     data: Mapping[str, Any], annotation: Mapping[str, Any], drafts: Mapping[str, Draft]
-) -> list[ImportedLabel]:
+) -> list[Label]:
     said: dict[str, list[str]] = {}
     for result in annotation.get("result") or ():
         value = result["value"]
@@ -200,7 +199,7 @@ def _label_studio_labels(
         return []
     names = {reason.words: reason.name for reason in ANNOTATION_REASONS}
     reasons = [names.get(name, name) for name in said.get("reasons", ())]
-    content = label_from_parts(drafts, data.get("draft"), said["verdict"][0], reasons, said)
+    content = label_from_fields(drafts, data.get("draft"), said["verdict"][0], reasons, said)
     for result in annotation["result"]:
         ours = (result.get("meta") or {}).get(META)
         if ours and ours.get("content") == content_key("content", content):  # written here, and not changed there
@@ -219,7 +218,7 @@ def _label_studio_labels(
     label = replace(
         content,
         annotator=f"label-studio:{name}" if isinstance(name, int) else str(name or "label-studio"),
-        made_at=None if at is None else datetime.fromisoformat(str(at)).timestamp(),
+        made_at=0.0 if at is None else datetime.fromisoformat(str(at)).timestamp(),
         seconds=None if spent is None else float(spent),
     )
     return [replace(label, key=content_key("label-studio", label, annotation.get("id")))]
@@ -308,7 +307,7 @@ def _record(item: Item, users: Mapping[str, str]) -> dict[str, Any]:
         if label.annotator in users and not label.adjudicates:
             answers: dict[str, Any] = {"verdict": VERDICTS[0 if label.accepted else 1]}
             answers |= {"reasons": list(label.reasons)} if label.reasons else {}
-            for name, values in label_parts(draft, label).items():
+            for name, values in label_fields(draft, label).items():
                 lines = [" ".join(value.split()) for value in values] if name == "edited_options" else values
                 answers[name] = "\n".join(lines)
             for question, value in answers.items():
@@ -349,9 +348,7 @@ def read_argilla(path: Path, drafts: Mapping[str, Draft], users: Mapping[str, st
     return _gathered(f"{file.name}, record", entries, lambda record: _argilla_labels(record, drafts, names))
 
 
-def _argilla_labels(
-    record: Mapping[str, Any], drafts: Mapping[str, Draft], names: Mapping[str, str]
-) -> list[ImportedLabel]:
+def _argilla_labels(record: Mapping[str, Any], drafts: Mapping[str, Draft], names: Mapping[str, str]) -> list[Label]:
     by_user: dict[str, dict[str, Any]] = {}
     for question, responses in record["responses"].items():
         for one in responses:
@@ -364,7 +361,7 @@ def _argilla_labels(
             options = said.get("edited_options", [""])[0].splitlines()
             said["edited_options"] = [line.strip() for line in options if line.strip()]
             by = names.get(user, f"argilla:{user}")
-            label = label_from_parts(
+            label = label_from_fields(
                 drafts, str(record["id"]), answers["verdict"], answers.get("reasons") or (), said, by
             )
             labels.append(replace(label, key=content_key("argilla", label)))

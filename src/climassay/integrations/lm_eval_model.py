@@ -21,7 +21,7 @@ from lm_eval.models.utils import normalize_gen_kwargs, postprocess_generated_tex
 from tqdm import tqdm
 
 from climassay.errors import InputError, ModelError
-from climassay.evaluation import Progress
+from climassay.evaluation import ExperimentCallbacks
 from climassay.models import contract, load_model
 from climassay.models.provider import is_served
 from climassay.prompts import profile_of
@@ -94,13 +94,13 @@ class ClimassayLM(TemplateLM):  # type: ignore[misc]
         if not self._served:
             self.tokenizer = contract.unwrapped(model).prompts.tokenizer
         self._closing = ExitStack()
-        self._progress: Progress | None = None
+        self._progress: ExperimentCallbacks | None = None
         self.keeps_failures = False
         self.failures: dict[Place, str] = {}
         self.unparsed: set[Place] = set()
 
     @classmethod
-    def of_model(cls, model: RecordedModel, *, max_gen_toks: int, progress: Progress) -> "ClimassayLM":
+    def of_model(cls, model: RecordedModel, *, max_gen_toks: int, progress: ExperimentCallbacks) -> "ClimassayLM":
         """The harness's view of a model that :func:`load_text_model` loaded, which stays open.
 
         Requests that fail are gathered in :attr:`failures` by task and sample, and do not end the evaluation. A model

@@ -35,8 +35,8 @@ Aggregate = Callable[[list[Any]], Any]
 def run_tasks(
     plan: evaluation.ExperimentPlan,
     model: evaluation.ModelSpec,
-    ask: evaluation.Ask,
-    progress: evaluation.Progress,
+    ask: evaluation.RecordModel,
+    progress: evaluation.ExperimentCallbacks,
     *,
     load: Callable[[evaluation.ModelSpec], Generator],
 ) -> evaluation.HarnessCells:
@@ -65,7 +65,7 @@ def run_tasks(
             assert isinstance(recorded, RecordedModel)
             asked = ClimassayLM.of_model(recorded, max_gen_toks=spec.max_gen_toks, progress=progress)
             for name in tasks:
-                progress.on_cell(evaluation.Cell(name, model.shown, label, "mcq"), "asked")
+                progress.on_cell(evaluation.Cell(name, model.display_name, label, "mcq"), "asked")
             drawn = {
                 name: evaluation.draw_indices(len(task.eval_docs), plan.limit, plan.seed)
                 for name, task in tasks.items()

@@ -130,7 +130,7 @@ class TaskOutcomes(Generic[K]):
         constants: tuple[ConstantScore, ...] = (),
     ) -> HarnessCell:
         """The cell of an experiment: an outcome per sample, with what is recorded of how they were asked."""
-        cell, scores, outcomes = Cell(self.name, model.shown, label, self.kind), self.scores(), []
+        cell, scores, outcomes = Cell(self.name, model.display_name, label, self.kind), self.scores(), []
         for sample, question in self.questions.items():
             error = self.errors.get(sample)
             chosen, answer, unparsed = (None, "", False) if error else self.answered(sample, question)
@@ -153,7 +153,7 @@ class TaskOutcomes(Generic[K]):
             setting=dict(setting),
             prompt=f"{self.framework}, {self.name}",
             prompt_sha256=self.prompts_sha256,
-            asked=counts.asked,
+            n_requested=counts.asked,
             failed=len(self.errors),
             notes=(*notes, *self.notes),
             dtype=number_format(opened),

@@ -101,7 +101,10 @@ class JudgeScores:
     quality: str
     agreement: Agreement
     baselines: dict[str, Agreement]
-    """``constant`` (always "not greater"; in three ways the commonest answer of the training pairs) and ``longer``."""
+    """``constant`` (always "not greater"; in three ways the commonest answer) and ``longer``, the longer text.
+
+    The commonest answer and the band of nearly equal lengths are those of the training pairs, or of the test pairs
+    themselves for a judge that is only evaluated."""
     versus_longer: PairedFigure
     """Accuracy on differing pairs minus that of "the longer text is better", on the same pairs."""
     versus_longer_nearly_equal: PairedFigure
@@ -165,10 +168,12 @@ def score_judge(
         # A comparison that failed is not a prediction of equality.
         predicted = np.where(judged.failed, NO_ANSWER, three_way(judged.log_odds, learned.tie_band))
         tested.append(JudgedPairs(fold.test_pairs, truth, judged.log_odds, predicted))
-        ratios, outcomes = log_length_differences(words, fold.test_pairs), outcomes_of(labels, fold.train_pairs)
-        band = fit_tie_band(log_length_differences(words, fold.train_pairs), outcomes)
+        # A judge that learns nothing has no training pairs; its baselines are the best on the test pairs themselves.
+        basis = fold.train_pairs if len(fold.train_pairs) else fold.test_pairs
+        ratios, outcomes = log_length_differences(words, fold.test_pairs), outcomes_of(labels, basis)
+        band = fit_tie_band(log_length_differences(words, basis), outcomes)
         longer.append(JudgedPairs(fold.test_pairs, truth, ratios, three_way(ratios, band)))
-        # How right the commonest answer of the training pairs is on each test pair, over both its orders.
+        # Accuracy of the commonest answer on each test pair, over both its orders.
         ties, least = int((outcomes == 0).sum()), int((outcomes != 0).sum()) / 2
         constant.append(np.where(truth == 0, float(ties > least), 0.0 if ties > least else 0.5))
         rankings += [_ranked(members, learned, sort) for members in by_group(groups, fold.test).values()]
@@ -590,7 +595,10 @@ class _Resources:
         self, part: _Part, name: MethodName, model: Any, table: StateTable | None, on_progress: Progress | None = None
     ) -> JudgeScores:
         settings, items = self.settings, part.task.items
-        advance = self.stage(f"Folds of {name}, {part.task.quality.name}", len(part.folds))
+        on_fold = None
+        if on_progress is None:
+            advance = self.stage(f"Folds of {name}, {part.task.quality.name}", len(part.folds))
+            on_fold = lambda _: advance(1)  # noqa: E731
         return score_judge(
             items,
             part.folds,
@@ -600,5 +608,5 @@ class _Resources:
             sort=settings.sort,
             sizes=settings.sizes if name in PROBE_METHODS else (),
             seed=settings.seed,
-            on_fold=lambda _number: advance(1),
+            on_fold=on_fold,
         )

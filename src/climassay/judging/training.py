@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, Literal, Protocol, get_args
+from typing import Any, Literal, Protocol, TypeAlias, get_args
 
 import numpy as np
 
@@ -76,7 +76,7 @@ from climassay.reporting.results import Result
 ProbeMethod = Literal["ppairs", "ppairs-length", "principal", "pointwise", "pointwise-length"]
 """``-length``: with length regressed out of the activations."""
 PROBE_METHODS: tuple[ProbeMethod, ...] = get_args(ProbeMethod)
-MethodName = JudgeName | ProbeMethod
+MethodName: TypeAlias = JudgeName | ProbeMethod
 METHODS: tuple[MethodName, ...] = (*get_args(JudgeName), *PROBE_METHODS)
 NEEDS_WEIGHTS: frozenset[str] = frozenset({"zero-shot", *PROBE_METHODS})
 """Methods that read hidden states, or answers that come with them."""

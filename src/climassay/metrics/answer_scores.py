@@ -8,7 +8,7 @@ from pathlib import Path
 from climassay.errors import InputError, ModelError
 from climassay.io import listed_names, parse_rows, read_bytes
 from climassay.metrics.cloze import WINDOW, phrases
-from climassay.metrics.factual_accuracy import Judgement, judge_answers
+from climassay.metrics.factual_accuracy import AnswerJudgement, judge_answers
 from climassay.metrics.registry import METRICS, Answered, Batch, Scorer
 from climassay.models.contract import Generator
 from climassay.models.encoders import BUNDLED_ENCODER
@@ -55,7 +55,7 @@ class AnswerScores:
     """BLEU of all rows together, which is not the mean of the rows' BLEU."""
     sources: Mapping[str, str]
     """What computed a metric: an encoder's name, sacreBLEU's signature, the judge."""
-    judgements: Mapping[int, Judgement] = field(default_factory=dict)
+    judgements: Mapping[int, AnswerJudgement] = field(default_factory=dict)
     """What the judge said, by place of the row; empty without one. Failures have no score and count in no mean."""
 
 
@@ -149,7 +149,7 @@ def score_answers(
     scores: dict[str, tuple[float | None, ...]] = {}
     means: dict[str, Estimate] = {}
     pooled: dict[str, float] = {}
-    judgements: dict[int, Judgement] = {}
+    judgements: dict[int, AnswerJudgement] = {}
     wanted = [METRICS[name] for name in metrics] if metrics is not None else usable
     wanted += [METRICS[JUDGED]] if judge is not None else []
     for one in dict.fromkeys(wanted):

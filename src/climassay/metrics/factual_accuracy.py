@@ -99,7 +99,7 @@ _SCHEMA: dict[str, Any] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Judgement:
+class AnswerJudgement:
     """What a judge says about one answer."""
 
     verdict: JudgedVerdict | None
@@ -119,7 +119,7 @@ def judge_answers(
     model: Generator,
     *,
     prompt: Prompt | None = None,
-) -> list[Judgement]:
+) -> list[AnswerJudgement]:
     """Judge answers to questions, one call per answer; one that breaks the schema is asked once more.
 
     Args:
@@ -145,26 +145,26 @@ def judge_answers(
             raise InputError(f"Answer {place} cannot be judged: it needs a question and a reference answer.")
     template = prompt or load_prompt("judged_accuracy")
 
-    def read(data: Mapping[str, Any]) -> Judgement:
+    def read(data: Mapping[str, Any]) -> AnswerJudgement:
         if data["verdict"] not in SCORES or not isinstance(data["reason"], str):
             raise ValueError
-        return Judgement(data["verdict"], data["reason"].strip())
+        return AnswerJudgement(data["verdict"], data["reason"].strip())
 
-    results = [Judgement("beside the point", "") if not answer.strip() else None for *_, answer in items]
+    results = [AnswerJudgement("beside the point", "") if not answer.strip() else None for *_, answer in items]
     left = [place for place, one in enumerate(results) if one is None]
-    requests: list[JudgeRequest[Judgement]] = [
+    requests: list[JudgeRequest[AnswerJudgement]] = [
         JudgeRequest(template.render(**dict(zip(_VALUES, items[place], strict=True))), _SCHEMA, read, _ROOM)
         for place in left
     ]
     answers = ask_json(requests, model)
     for place, said in zip(left, answers, strict=True):
-        results[place] = Judgement(None, "", said.error) if isinstance(said, JudgeFailure) else said
+        results[place] = AnswerJudgement(None, "", said.error) if isinstance(said, JudgeFailure) else said
     return [one for one in results if one is not None]
 
 
-def judged_answers(scorer: Scorer, kind: str, items: Sequence[Answered | None]) -> list[Judgement | None]:
+def judged_answers(scorer: Scorer, kind: str, items: Sequence[Answered | None]) -> list[AnswerJudgement | None]:
     """What a scorer's judge says about every answer; None without a judge, and for answers that failed (None)."""
-    result: list[Judgement | None] = [None] * len(items)
+    result: list[AnswerJudgement | None] = [None] * len(items)
     places = [place for place, item in enumerate(items) if item is not None]
     if scorer.judge is not None and any(one.name == "judged_accuracy" for one in scorer.metrics(kind)):
         asked = [item for item in items if item is not None]

@@ -115,7 +115,7 @@ class DimensionRating:
 
 
 @dataclass(frozen=True, slots=True)
-class Assessment:
+class LongAnswerAssessment:
     """What a judge says of one long answer."""
 
     criteria: tuple[CriterionJudgement, ...] = ()
@@ -161,7 +161,9 @@ class Marker:
             given.get(n) or load_prompt(n) for n in (f"rubric{suffix}", f"adequacy{suffix}")
         )
 
-    def assess(self, items: Sequence[LongAnswer], dimensions: Sequence[Dimension] = DIMENSIONS) -> list[Assessment]:
+    def assess(
+        self, items: Sequence[LongAnswer], dimensions: Sequence[Dimension] = DIMENSIONS
+    ) -> list[LongAnswerAssessment]:
         """Rubric and ratings of each answer, in order; an empty answer meets nothing and has the lowest ratings.
 
         All requests go to the judge in one call.
@@ -171,9 +173,9 @@ class Marker:
             if item.answer.strip():
                 work += [(place, item.rubric)] * bool(item.rubric) + [(place, dimensions)] * bool(dimensions)
         results = [
-            Assessment()
+            LongAnswerAssessment()
             if item.answer.strip()
-            else Assessment(
+            else LongAnswerAssessment(
                 tuple(CriterionJudgement("not met") for _ in item.rubric),
                 tuple(DimensionRating(one.name, LOWEST) for one in dimensions),
             )
@@ -241,9 +243,11 @@ class Marker:
         ]
 
 
-def assessed_answers(scorer: Scorer, kind: str, items: Sequence[LongAnswer | None]) -> list[Assessment | None]:
+def assessed_answers(
+    scorer: Scorer, kind: str, items: Sequence[LongAnswer | None]
+) -> list[LongAnswerAssessment | None]:
     """What a scorer's judge says about every long answer; None without a judge, and for answers that failed (None)."""
-    result: list[Assessment | None] = [None] * len(items)
+    result: list[LongAnswerAssessment | None] = [None] * len(items)
     places = [place for place, item in enumerate(items) if item is not None]
     if scorer.judge is not None and TYPES[kind].judged:
         asked = [item for item in items if item is not None]
@@ -294,7 +298,7 @@ class _Reader:
         )
 
 
-def assessment_scores(assessment: Assessment, rubric: Sequence[Criterion]) -> dict[str, float]:
+def assessment_scores(assessment: LongAnswerAssessment, rubric: Sequence[Criterion]) -> dict[str, float]:
     """Scores of an assessed answer from 0 to 1, 1 being best, by the names of :data:`~climassay.metrics.METRICS`.
 
     ``rubric_score``

@@ -208,7 +208,7 @@ def load_model(
     policy: "RetryPolicy | None" = None,
     max_output_tokens: int | None = None,
     reasoning_effort: str | None = None,
-    folder: Path | None = None,
+    folder: Path | str | None = None,
 ) -> Generator:
     """Load a local model, or make a client for a server.
 
@@ -252,7 +252,7 @@ def load_model(
         "policy": policy,
         "max_output_tokens": max_output_tokens,
         "reasoning_effort": reasoning_effort,
-        "folder": folder,
+        "folder": None if folder is None else Path(folder),
     }
     known = PROVIDERS.get(source)
     if rest and known is not None:

@@ -1,4 +1,4 @@
-"""How results are shown: one table for screen, Markdown, CSV and HTML, and self-contained HTML reports."""
+"""Tables, figures, self-contained HTML reports, and results that are saved as files."""
 
 from climassay.reporting.figures import (
     Axis,

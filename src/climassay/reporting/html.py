@@ -1,153 +1,17 @@
-"""Self-contained HTML reports: one file, no request to anywhere, light and dark, made for reading and printing.
+"""Self-contained HTML reports: one file that loads nothing, in light and dark colours, for screen and print."""
 
-Words of a text are marked (:func:`marked`) as the full-text index of a collection compares them: English stems by
-Porter's second algorithm, no case, accents folded; so what is marked in a passage is what BM25 found it by.
-"""
-
-import re
-import unicodedata
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, fields, is_dataclass
-from functools import cache, lru_cache
+from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
-from types import UnionType
-from typing import Any, Literal, get_args, get_origin, get_type_hints
+from typing import Any, Literal
+
+from pydantic import TypeAdapter, ValidationError
 
 from climassay import __version__
 from climassay.errors import InputError
 from climassay.io import write_file
 from climassay.reporting.figures import DotPlot, HeatMap, LinePlot, ScatterPlot, StackedBars
 from climassay.reporting.tables import Table
-
-_WORD = re.compile(r"\d+(?:[.,]\d+)*|[^\W\d_](?:[^\W_]|[\u0300-\u036f])*")
-"""A number with its decimals, or a word that begins with a letter. Hyphens divide words."""
-
-_LISTED = """
-a about an and any are as at be been but by can could did do does for from had has have how if in into is it its
-may might more most much no nor not of on or our should so some such than that the their them then there these they
-this those to very was we were what when where which while who whose why will with would you your
-"""
-STOP_WORDS = frozenset(_LISTED.split())
-"""Words that are found everywhere and tell nothing; the index of a collection leaves out most of them as well."""
-
-LONGEST_JOINED_GAP = 1
-"""Marked words with no more than so many characters between them, all white space or hyphens, become one mark."""
-
-Piece = tuple[str, bool]
-"""A part of a text, and whether it is marked."""
-
-
-def marked(text: str, words: Collection[str]) -> tuple[Piece, ...]:
-    """A text in pieces, those marked that hold one of the words in any of its forms.
-
-    Args:
-        text: What is shown.
-        words: What to look for: words, or whole phrases, whose words are looked for one by one. Stop words are left
-            out. A number is found only as the same number: ``1.5`` does not mark ``15`` nor the ``1`` of ``1.2``.
-
-    Returns:
-        Pieces whose texts, one after the other, are the text again, none of them empty and marked and unmarked ones
-        in turn; no piece for an empty text.
-
-    Examples:
-        >>> marked("Aerosols cool.", ["aerosol"])
-        (('Aerosols', True), (' cool.', False))
-    """
-    phrases = (words,) if isinstance(words, str) else words
-    wanted = {stem for phrase in phrases for stem in stems(phrase)}
-    return tuple(_pieces(text, _spans(text, wanted)))
-
-
-def mark_spans(text: str, spans: Iterable[tuple[int, int]]) -> tuple[Piece, ...]:
-    """As :func:`marked`, for given beginnings and ends, which may overlap and come in any order."""
-    joined: list[tuple[int, int]] = []
-    for start, end in sorted(spans):
-        if joined and start <= joined[-1][1]:
-            joined[-1] = (joined[-1][0], max(end, joined[-1][1]))
-        else:
-            joined.append((start, end))
-    return tuple(_pieces(text, joined))
-
-
-def letters(text: str) -> tuple[str, tuple[int, ...]]:
-    r"""The letters and digits of a text, and the place of each in it.
-
-    They are in lower case, without accents, ligatures taken apart, so that what was broken at the end of a line, set
-    with ligatures, or cleaned of odd signs is the same.
-
-    Examples:
-        >>> letters("De-\nfi ne")[0]
-        'define'
-    """
-    results: list[str] = []
-    places: list[int] = []
-    for place, character in enumerate(text):
-        plain = character.lower() if character.isascii() else unicodedata.normalize("NFKD", character).casefold()
-        for one in plain:
-            if one.isalnum():
-                results.append(one)
-                places.append(place)
-    return "".join(results), tuple(places)
-
-
-@lru_cache(maxsize=4096)
-def stems(text: str) -> tuple[str, ...]:
-    """The stems of a text's words and its numbers, in order, stop words left out."""
-    results = (_folded(match.group()) for match in _WORD.finditer(text))
-    return tuple(_stem(word) for word in results if word not in STOP_WORDS)
-
-
-def _pieces(text: str, spans: Iterable[tuple[int, int]]) -> Iterator[Piece]:
-    done = 0
-    for start, end in spans:
-        if start > done:
-            yield text[done:start], False
-        yield text[start:end], True
-        done = end
-    if done < len(text):
-        yield text[done:], False
-
-
-def _spans(text: str, wanted: Collection[str]) -> Iterator[tuple[int, int]]:
-    """Where the wanted words stand; neighbours with a space or a hyphen between them are one span."""
-    start = end = 0
-    for match in _WORD.finditer(text) if wanted else ():
-        word = _folded(match.group())
-        if word in STOP_WORDS or _stem(word) not in wanted:
-            continue
-        gap = text[end : match.start()]
-        if end and len(gap) <= LONGEST_JOINED_GAP and not gap.strip(" -\u2010\u2011\n"):
-            end = match.end()
-            continue
-        if end:
-            yield start, end
-        start, end = match.span()
-    if end:
-        yield start, end
-
-
-def _folded(word: str) -> str:
-    """Fold a word as the index does: lower case, no accents, raised and lowered figures as plain ones (CO₂: co2)."""
-    lowered = word.lower()
-    if lowered.isascii():
-        return lowered
-    decomposed = unicodedata.normalize("NFKD", lowered)
-    return "".join(char for char in decomposed if not unicodedata.combining(char))
-
-
-@lru_cache(maxsize=50_000)
-def _stem(word: str) -> str:
-    if word[0].isdigit():
-        return word
-    stem: str = _stemmer().stem(word)
-    return stem
-
-
-@cache
-def _stemmer() -> Any:
-    from nltk.stem.snowball import EnglishStemmer
-
-    return EnglishStemmer()
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,15 +24,15 @@ class Option:
 
 
 Tone = Literal["right", "middle", "wrong", "outside"]
-"""Colour of a part: good, so so, bad, or not known."""
+"""Colour of a text part: correct, partly correct, wrong, or not assessed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What was found in an answer in one respect."""
+    """Verdict on one aspect of an answer."""
 
     head: str
-    """What was looked at, for example a criterion."""
+    """Name of the aspect, for example a criterion."""
     verdict: str
     tone: Tone
     reason: str = ""
@@ -177,65 +41,65 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class TextPart:
-    """A part of a text, coloured by what was found of it."""
+    """Part of a text with the colour of its verdict."""
 
     text: str
     tone: Tone | None = None
-    """None for a part of which nothing is said."""
+    """None if the part has no verdict."""
     note: str = ""
-    """Shown when somebody points at it."""
+    """Tooltip of the part."""
 
 
 @dataclass(frozen=True, slots=True)
 class AnswerRow:
-    """One answer to a question."""
+    """Answer to a question, as one row of a table."""
 
     group: str
-    """Who answered, for example the model."""
+    """Name of the model."""
     label: str
-    """How, for example the setting."""
+    """Name of the setting."""
     text: str
-    """The answer, or the error where there is none."""
+    """Answer, or the error message of a failed request."""
     scores: tuple[str, ...]
-    """Scores as shown, one for each of :attr:`AnsweredQuestion.metrics`."""
+    """Formatted scores, one for each of :attr:`AnsweredQuestion.metrics`."""
     wrong: bool
     failed: bool = False
     remarks: tuple[str, ...] = ()
-    """For example constraints that were not kept, or how sure the model was."""
+    """Short remarks, for example violated constraints or the model's confidence."""
     sources: tuple[int, ...] = ()
-    """Places of the texts it was given in :attr:`AnswerTables.sources`, from 0."""
+    """Indices into :attr:`AnswerTables.sources` of the texts in the prompt."""
     parts: tuple[TextPart, ...] = ()
-    """The answer in parts, where they are coloured; together they are the text."""
+    """Coloured parts whose texts join to ``text``; empty if the answer is not coloured."""
     findings: tuple[Finding, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class AnsweredQuestion:
-    """A question, its reference and its answers."""
+    """Question with its reference and its answers."""
 
     id: str
     kind: str
     level: str
-    """Empty where there is none."""
+    """Level of difficulty; empty if the question has none."""
     collection: str
-    """Where the question comes from, for example the benchmark."""
+    """Name of the benchmark or dataset that contains the question."""
     text: str
     reference: str
     metrics: tuple[str, ...]
     answers: tuple[AnswerRow, ...]
     options: tuple[Option, ...] = ()
     source: int | None = None
-    """Place of the text the question was made from."""
+    """Index into :attr:`AnswerTables.sources` of the text that the question was generated from."""
 
     @property
     def wrong(self) -> int:
-        """Answers that are wrong."""
+        """Number of wrong answers."""
         return sum(answer.wrong for answer in self.answers)
 
 
 @dataclass(frozen=True, slots=True)
 class SourceText:
-    """A text that answers rest on; stored once however often it was given."""
+    """Text that a prompt or a question was made from; stored once for all its uses."""
 
     label: str
     text: str
@@ -243,7 +107,7 @@ class SourceText:
 
 @dataclass(frozen=True, slots=True)
 class AnswerTables:
-    """Questions, each folded away under its first line, with a filter above them.
+    """List of collapsible questions with a filter above them.
 
     The page works without JavaScript, except for the filter.
     """
@@ -253,23 +117,23 @@ class AnswerTables:
     sources: tuple[SourceText, ...] = ()
     note: str = ""
     collection_word: str = "benchmark"
-    """Heading of the filter by :attr:`AnsweredQuestion.collection`."""
+    """Label of the filter by :attr:`AnsweredQuestion.collection`."""
     wrong_word: str = "wrong"
-    """What a row marked wrong is called in "2 of 3 wrong"."""
+    """Word for rows marked wrong in "2 of 3 wrong"."""
     some_wrong: str = "some answer wrong"
-    """Label of the filter for questions with such a row."""
-    in_all: int = 0
-    """Number of questions that there are, where these are the first of them."""
+    """Label of the filter for questions that have a row marked wrong."""
+    total: int = 0
+    """Number of all questions if ``questions`` holds only the first ones; else 0."""
 
     def choices(self, field: str) -> tuple[str, ...]:
-        """Values of ``kind``, ``level`` or ``collection`` that occur, in order of appearance."""
+        """Return the distinct values of ``kind``, ``level`` or ``collection`` in order of first occurrence."""
         values = (str(getattr(question, field)) for question in self.questions)
         return tuple(dict.fromkeys(value for value in values if value))
 
 
 @dataclass(frozen=True, slots=True)
 class Prose:
-    """A paragraph of text, and a command to type below it."""
+    """Paragraph of text, with a command to type below it."""
 
     text: str
     command: str = ""
@@ -277,38 +141,38 @@ class Prose:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """Names and values, for example a run's configuration."""
+    """Names with their values, for example a run's configuration."""
 
     items: tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True, slots=True)
 class AnswerCard:
-    """A question, its answer in sentences with marks, and the numbered sources."""
+    """Question with its answer in cited sentences and the numbered sources."""
 
     question: str
     sentences: tuple[tuple[str, tuple[int, ...], bool], ...]
-    """Text, numbers of its sources, and whether it is in-house knowledge."""
+    """Text of each sentence, the numbers of its sources, and whether it is in-house knowledge."""
     sources: tuple[tuple[int, str, str], ...]
-    """Number, citation, passage text."""
+    """Number, citation and passage text of each source."""
     note: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """Something that a reader may want to look at by itself."""
+    """Example that a report shows in detail."""
 
     heading: str
     facts: tuple[tuple[str, str], ...]
-    """Names and values; the list above the cases shows them in small."""
+    """Names with values, also shown in the list of links."""
     text: str = ""
     href: str = ""
-    """Where more is to be read, relative to the report; empty for nowhere."""
+    """Link to more details, relative to the report; empty for no link."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cases:
-    """A list of links to the cases, and the cases below it."""
+    """List of links to cases, followed by the cases."""
 
     title: str
     cases: tuple[Case, ...]
@@ -322,7 +186,7 @@ Block = (
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A heading and what appears under it."""
+    """Heading with the blocks below it."""
 
     heading: str
     blocks: tuple[Block, ...]
@@ -330,56 +194,56 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """A report of several sections."""
+    """Report of several sections."""
 
     title: str
     lead: str
-    """One or two sentences that say what the reader sees."""
+    """Summary in one or two sentences."""
     sections: tuple[Section, ...]
     facts: tuple[tuple[str, str], ...] = field(default=())
-    """Shown small at the end: versions, fingerprints, run ids."""
+    """Versions, fingerprints and run ids, in small print at the end."""
 
     def has(self, kind: str) -> bool:
-        """Whether a block of that kind appears anywhere."""
-        return any(_kind(block) == kind for section in self.sections for block in section.blocks)
+        """Return whether a section has a block of the class with this name."""
+        return any(type(block).__name__ == kind for section in self.sections for block in section.blocks)
 
     def to_html(self) -> str:
-        """The page as text."""
-        return render_page("report.html.j2", report=self, kind=_kind)
+        """Return the HTML page."""
+        return render_page("report.html.j2", report=self, kind=lambda block: type(block).__name__)
 
     def write(self, path: Path) -> Path:
-        """Write the page, through a temporary file so that a reader never sees half of it."""
+        """Write the HTML page to a file atomically and return the path."""
         write_file(path, self.to_html())
         return path
 
 
 def render_page(template: str, **values: Any) -> str:
-    """A page from one of the templates of this package; every value is escaped."""
+    """Render a template of this package, with every value escaped."""
     return str(_environment().get_template(template).render(version=__version__, **values))
 
 
 def render_block(block: Block, section: str, number: int) -> Any:
-    """One block as safe HTML, for a page that is made elsewhere; it needs :func:`block_style`.
+    """Render one block for a page of another application, which must include :func:`block_style`.
 
-    The ids within it are made of the section's id and the block's number there.
+    Ids in the HTML start with the section's id and the block's number in the section.
 
     Returns:
         Escaped ``markupsafe.Markup`` without any inline style or script.
     """
-    return _environment().get_template("blocks.html.j2").module.show(block, _kind(block), section, number)
+    return _environment().get_template("blocks.html.j2").module.show(block, type(block).__name__, section, number)
 
 
 def render_answer(row: AnswerRow) -> Any:
-    """Text and findings of one answer as safe HTML, likewise."""
+    """Render the text and findings of one answer as escaped ``markupsafe.Markup``."""
     return _environment().get_template("answers.html.j2").module.said(row)
 
 
 @cache
 def block_style() -> str:
-    """The style of all blocks, for pages of an application whose own style is another.
+    """Return the CSS of all blocks, for pages of another application.
 
-    The rules lie within ``.blocks``, so that they touch nothing else. Text and ground take the application's colours
-    ``--ink``, ``--soft``, ``--card``, ``--line`` and ``--mark``.
+    All rules are nested in ``.blocks``. Text and background use the application's colours ``--ink``, ``--soft``,
+    ``--card``, ``--line`` and ``--mark``.
     """
     rules = "".join(_render(name) for name in ("blocks.css.j2", "answers.css.j2"))
     return f"{_render('colours.css.j2')}.blocks {{\n{rules}}}\n"
@@ -387,16 +251,12 @@ def block_style() -> str:
 
 @cache
 def block_script() -> str:
-    """The script of the filter above answers; the page works without it."""
+    """Return the JavaScript of the filter above answers; the page works without it."""
     return _render("answers.js")
 
 
 def _render(template: str) -> str:
     return str(_environment().get_template(template).render())
-
-
-def _kind(block: Block) -> str:
-    return type(block).__name__
 
 
 @cache
@@ -417,106 +277,58 @@ FIGURES = (DotPlot, LinePlot, ScatterPlot, HeatMap, StackedBars)
 
 
 def as_svg(figure: Figure) -> str:
-    """A figure as a whole SVG document with its title, its legend and its style."""
+    """Render a figure as an SVG document with title, legend and style."""
     return render_page("figure.svg.j2", figure=figure, kind=type(figure).__name__, shades=_shades(figure))
 
 
 def _shades(figure: Figure) -> dict[str, str]:
-    """Fill of categories and specks by name; programs other than browsers cannot mix colours themselves."""
+    """Return the fill colour by name of category or cloud, since most SVG viewers do not support CSS ``color-mix``."""
     if isinstance(figure, ScatterPlot):
-        return {cloud.name: _tone(cloud.place, _DEEP) for cloud in figure.clouds} if figure.small else {}
-    used = [category for _, category in figure.used] if isinstance(figure, StackedBars) else []
-    return {one.name: "url(#hatching)" if one.hatched else _tone(one.place, _PALE) for one in used}
+        return {cloud.name: _colour(cloud.position, _DEEP) for cloud in figure.clouds} if figure.small else {}
+    used = [category for _, category in figure.used_categories] if isinstance(figure, StackedBars) else []
+    return {
+        category.name: "url(#hatching)" if category.hatched else _colour(category.position, _PALE) for category in used
+    }
 
 
 _OUTSIDE = "#c3ccd4"
 _PALE = ((227, 139, 116), (240, 223, 166), (127, 186, 210))
-"""As ``--wrong``, ``--middle`` and ``--right`` of the reports' style; outside is ``--outside``."""
+"""RGB values of ``--wrong``, ``--middle`` and ``--right`` in the style sheet of reports."""
 _DEEP = ((178, 24, 43), (220, 168, 0), (18, 63, 158))
-"""Tones of small points, as ``--least``, ``--mid`` and ``--most``: pale ones could not be seen, and five levels
-must be distinguishable for readers who see no red and green, too."""
+"""RGB values of small points, ``--least``, ``--mid`` and ``--most`` in the style sheet: pale points are invisible, and
+colour-blind readers must be able to tell five levels apart."""
 
 
-def _tone(place: float | None, colours: tuple[tuple[int, int, int], ...]) -> str:
-    if place is None:
+def _colour(position: float | None, colours: tuple[tuple[int, int, int], ...]) -> str:
+    """Interpolate between three RGB colours at 0, 0.5 and 1 and return ``#rrggbb``; grey if position is None."""
+    if position is None:
         return _OUTSIDE
     first, middle, last = colours
-    low, high, share = (first, middle, 2 * place) if place <= 0.5 else (middle, last, 2 * place - 1)
+    low, high, share = (first, middle, 2 * position) if position <= 0.5 else (middle, last, 2 * position - 1)
     mixed = (round(a + (b - a) * share) for a, b in zip(low, high, strict=True))
     return "#" + "".join(f"{value:02x}" for value in mixed)
 
 
-_KINDS = {kind.__name__: kind for kind in get_args(Block)}
-
-
 def report_data(report: Report) -> dict[str, Any]:
-    """A report as dictionaries, lists, texts and numbers; :func:`report_from_data` gives the same report back."""
-    data: dict[str, Any] = _plain(report)
+    """Return a report as JSON-serialisable dictionaries, lists, strings and numbers."""
+    data: dict[str, Any] = _report_adapter().dump_python(report, mode="json")
     return data
 
 
 def report_from_data(data: Any) -> Report:
-    """The report that :func:`report_data` wrote.
+    """Return the report that :func:`report_data` serialised.
 
     Raises:
-        InputError: It is none, or damaged.
+        InputError: The data do not describe a report.
     """
     try:
-        report: Report = _read(Report, data)
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
-        raise InputError(f"The stored report is damaged ({type(error).__name__}: {error}).") from None
-    return report
+        return _report_adapter().validate_python(data)
+    except ValidationError as error:
+        fault = error.errors()[0]
+        place = ".".join(map(str, fault["loc"]))
+        raise InputError(f"The stored report is damaged ({place}: {fault['msg']}).") from None
 
 
-def _plain(value: Any) -> Any:
-    if isinstance(value, tuple | list):
-        return [_plain(entry) for entry in value]
-    if not is_dataclass(value) or isinstance(value, type):
-        return value
-    kind = type(value).__name__
-    own = {"strong", "marks"} if isinstance(value, Table) else set()
-    data: dict[str, Any] = {"block": kind} if kind in _KINDS else {}
-    data |= {one.name: None if one.name in own else _plain(getattr(value, one.name)) for one in fields(value)}
-    if isinstance(value, Table):
-        marks = [[row, column, sorted(result)] for (row, column), result in sorted(value.marks.items())]
-        data |= {"strong": sorted(value.strong), "marks": marks}
-    return data
-
-
-def _read(kind: Any, value: Any) -> Any:
-    """A value of the kind that a field's annotation names."""
-    origin, inner = get_origin(kind), get_args(kind)
-    if origin is UnionType:
-        if value is None:
-            return _fitting(value, type(None) in inner)
-        if isinstance(value, Mapping) and "block" in value:
-            return _read(_KINDS[value["block"]], value)
-        [only] = [one for one in inner if one is not type(None)]
-        return _read(only, value)
-    if origin is Literal:
-        return _fitting(value, value in inner)
-    if origin is tuple:
-        wanted = inner[:1] * len(value) if inner[-1] is Ellipsis else inner
-        return tuple(_read(one, entry) for one, entry in zip(wanted, value, strict=True))
-    if is_dataclass(kind) and isinstance(kind, type):
-        # Axes of earlier versions had ``names``.
-        other = ("block", "names")
-        given = {name: one for name, one in _fitting(value, isinstance(value, Mapping)).items() if name not in other}
-        marked: dict[str, Any] = {}
-        if kind is Table:
-            marks = {(row, column): frozenset(result) for row, column, result in given.pop("marks", [])}
-            marked = {"strong": frozenset(given.pop("strong", [])), "marks": marks}
-        hints = _hints(kind)
-        return kind(**{name: _read(hints[name], one) for name, one in given.items()}, **marked)
-    if kind is float:
-        return _fitting(value, isinstance(value, int | float) and not isinstance(value, bool))
-    return _fitting(value, isinstance(value, kind) and (kind is bool or not isinstance(value, bool)))
-
-
-_hints = cache(get_type_hints)
-
-
-def _fitting(value: Any, fits: bool) -> Any:
-    if not fits:
-        raise ValueError(f"{str(value)[:40]!r} does not fit")
-    return value
+@cache
+def _report_adapter() -> TypeAdapter[Report]:
+    return TypeAdapter(Report)

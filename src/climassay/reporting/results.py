@@ -1,4 +1,4 @@
-"""What a job gives back: tables, data, rows, a report, a view for notebooks, and files of them."""
+"""Results of jobs: tables, data, rows, a report, a view in notebooks, and files of all these."""
 
 import csv
 import io
@@ -22,32 +22,32 @@ if TYPE_CHECKING:
 
 
 ROW_SUFFIXES = (".csv", ".xlsx", ".jsonl")
-_WIDTH = 120
-"""Columns of a result in a Python console."""
-_MOST_ROWS = 40
-"""Rows of each table that it shows."""
-_LONGEST_CELL = 32_767
-"""Characters that Excel takes in a cell."""
+_CONSOLE_WIDTH = 120
+"""Width in characters of a result in a Python console."""
+_MAX_CONSOLE_ROWS = 40
+"""Maximum number of rows of a table in a Python console."""
+_MAX_CELL_LENGTH = 32_767
+"""Maximum number of characters in a cell of Excel."""
 _NUMBER = re.compile(r"[-+]?(\d+(\.\d+)?|\d{1,3}(,\d{3})+(\.\d+)?)")
 
 
-def write_rows(path: Path, rows: Iterable[Mapping[str, Any]], otherwise: str = ".jsonl") -> None:
-    """Write rows; numbers stay numbers.
+def write_rows(path: Path, rows: Iterable[Mapping[str, Any]], default_suffix: str = ".jsonl") -> None:
+    """Write rows to a CSV file, a workbook or JSON lines; numbers stay numbers.
 
-    In CSV and workbooks a mapping becomes a column for each of its keys (``probabilities.high``), a list of fractions
-    one for each place, another list a text divided by semicolons.
+    In CSV files and workbooks, a mapping is written as one column per key (``probabilities.high``), a list of floats as
+    one column per item, and any other list as its items joined by semicolons.
 
     Args:
-        path: Its ending tells the kind.
-        rows: The columns are the keys of all rows, in the order in which they come.
-        otherwise: The kind of a file whose ending is not one of ``ROW_SUFFIXES``.
+        path: File; its suffix decides the format.
+        rows: Rows; the columns are the keys of all rows in order of first occurrence.
+        default_suffix: Format of a file whose suffix is not one of ``ROW_SUFFIXES``.
 
     Raises:
         InputError: The file cannot be written.
     """
     data: str | bytes
     suffix = path.suffix.lower()
-    match suffix if suffix in ROW_SUFFIXES else otherwise:
+    match suffix if suffix in ROW_SUFFIXES else default_suffix:
         case ".csv":
             flat = [_flat(row) for row in rows]
             data = "".join(csv_lines(_columns(flat), flat))
@@ -62,19 +62,19 @@ def write_rows(path: Path, rows: Iterable[Mapping[str, Any]], otherwise: str = "
 
 
 def write_table(path: Path, table: Table) -> None:
-    """Write a table: a workbook or JSON lines where the name ends so, CSV otherwise; cells of digits are numbers.
+    """Write a table to a workbook or JSON lines, with numeric cells as numbers, or to CSV for any other suffix.
 
     Raises:
         InputError: The file cannot be written.
     """
     headings, cells = headed_cells(table)
     if path.suffix.lower() in (".xlsx", ".jsonl"):
-        write_rows(path, [dict(zip(headings, map(_as_number, row), strict=True)) for row in cells])
+        write_rows(path, [dict(zip(headings, map(_parse_number, row), strict=True)) for row in cells])
     else:
         write_file(path, as_csv(table))
 
 
-def _as_number(cell: str) -> str | int | float:
+def _parse_number(cell: str) -> str | int | float:
     text = cell.replace("\N{MINUS SIGN}", "-")
     if not _NUMBER.fullmatch(text):
         return cell
@@ -83,32 +83,31 @@ def _as_number(cell: str) -> str | int | float:
 
 
 def _flat(row: Mapping[str, Any]) -> dict[str, Any]:
-    """A row without mappings in it."""
-    results: dict[str, Any] = {}
+    """Return a row with nested mappings and lists of floats as columns of their own."""
+    flat: dict[str, Any] = {}
     for name, value in row.items():
         if isinstance(value, Mapping):
-            results.update({f"{name}.{key}": cell for key, cell in _flat(value).items()})
-        elif isinstance(value, list | tuple) and value and all(isinstance(one, float) for one in value):
-            results.update({f"{name}.{place}": one for place, one in enumerate(value, start=1)})
+            flat.update({f"{name}.{key}": cell for key, cell in _flat(value).items()})
+        elif isinstance(value, list | tuple) and value and all(isinstance(item, float) for item in value):
+            flat.update({f"{name}.{number}": item for number, item in enumerate(value, start=1)})
         else:
-            results[name] = value
-    return results
+            flat[name] = value
+    return flat
 
 
 def _columns(rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    """The keys of all rows in the order in which they come."""
     return list(dict.fromkeys(name for row in rows for name in row))
 
 
 def _plain_cell(value: Any) -> Any:
     if isinstance(value, list | tuple):
-        plain = not any(isinstance(one, list | tuple | dict) for one in value)
-        return "; ".join(map(str, value)) if plain else json.dumps(value, ensure_ascii=False)
+        is_flat = not any(isinstance(item, list | tuple | dict) for item in value)
+        return "; ".join(map(str, value)) if is_flat else json.dumps(value, ensure_ascii=False)
     return str(value).lower() if isinstance(value, bool) else value
 
 
 def csv_lines(columns: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> Iterator[str]:
-    """Lines of a CSV file with a line of headings, made one by one; no cell runs as a formula."""
+    """Yield the heading line and the lines of a CSV file; no cell can run as a formula."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     for line in itertools.chain([columns], ([row.get(name) for name in columns] for row in rows)):
@@ -119,7 +118,7 @@ def csv_lines(columns: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> Iter
 
 
 def write_workbook(file: IO[bytes], columns: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> None:
-    """Write an .xlsx workbook with a line of headings, row by row; no text becomes a formula, a number or a link."""
+    """Write headings and rows to an .xlsx workbook; no text becomes a formula, a number or a link."""
     import xlsxwriter
 
     options = {"constant_memory": True, "strings_to_urls": False, "strings_to_formulas": False}
@@ -131,102 +130,99 @@ def write_workbook(file: IO[bytes], columns: Sequence[str], rows: Iterable[Mappi
                 if isinstance(value, int | float) and math.isfinite(value):
                     sheet.write_number(row_index, column_index, value)
                 elif value is not None:
-                    # A lone half of a character cannot be encoded.
+                    # A lone surrogate cannot be encoded.
                     text = str(value).encode("utf-8", "replace").decode()
-                    cut = f"{text[: _LONGEST_CELL - 1]}…" if len(text) > _LONGEST_CELL else text
-                    sheet.write_string(row_index, column_index, cut)
+                    truncated = f"{text[: _MAX_CELL_LENGTH - 1]}…" if len(text) > _MAX_CELL_LENGTH else text
+                    sheet.write_string(row_index, column_index, truncated)
 
 
 RESULT_SUFFIXES = (*ROW_SUFFIXES, ".json", ".md", ".html")
-"""Endings of the files that a result can be saved in."""
+"""Suffixes of the files to which a result can be saved."""
 
 
 class Result:
-    """What a job gives back.
-
-    A record of a room inherits from it and says what is its own: at least :meth:`tables`. Everything else follows.
-    """
+    """Base class of results; a subclass overrides at least :meth:`tables`, from which the other methods derive."""
 
     __slots__ = ()
 
     rests_on_calls: ClassVar[bool] = True
-    """Whether it says nothing where models were asked and no call was answered; False where they only add to it."""
+    """Whether the result is worthless if every call to a model failed."""
 
     def tables(self) -> Sequence[Table]:
-        """All tables, ready to be read; figures with their n and interval."""
+        """Return the tables; figures are given with n and interval."""
         return ()
 
     def __init_subclass__(cls, **more: Any) -> None:
-        """Keep dataclasses from showing all of their fields, which may be megabytes."""
+        """Replace the dataclass ``__repr__`` of subclasses, which could be megabytes long."""
         super().__init_subclass__(**more)
         if "__repr__" not in cls.__dict__:
             cls.__repr__ = Result.__repr__  # type: ignore[method-assign]
 
     def __repr__(self) -> str:
-        """What a terminal shows: lines and tables, long ones from their beginning."""
+        """Return the lines and the tables, each table truncated to 40 rows."""
         from rich.console import Console
 
-        console = Console(file=io.StringIO(), width=_WIDTH, markup=False, emoji=False, color_system=None)
+        console = Console(file=io.StringIO(), width=_CONSOLE_WIDTH, markup=False, emoji=False, color_system=None)
         parts: list[Any] = [*self.lines()]
-        for table in self.terminal_tables(_WIDTH):
-            kept = replace(table, rows=table.rows[:_MOST_ROWS], strong=table.strong & {*range(_MOST_ROWS)})
-            parts += [kept] if table.rows else []
-            parts += [f"... of {len(table.rows):,} rows"] if len(table.rows) > _MOST_ROWS else []
-        with console.capture() as shown:
+        for table in self.terminal_tables(_CONSOLE_WIDTH):
+            n_rows = min(len(table.rows), _MAX_CONSOLE_ROWS)
+            parts += (
+                [replace(table, rows=table.rows[:n_rows], strong=table.strong & {*range(n_rows)})] if n_rows else []
+            )
+            parts += [f"... of {len(table.rows):,} rows"] if n_rows < len(table.rows) else []
+        with console.capture() as capture:
             for part in parts or self.notes():
                 console.print(part, highlight=False)
-        return "\n".join(line.rstrip() for line in shown.get().splitlines()) or f"<{type(self).__name__}>"
+        return "\n".join(line.rstrip() for line in capture.get().splitlines()) or f"<{type(self).__name__}>"
 
     def terminal_tables(self, width: int) -> Sequence[Table]:  # noqa: ARG002
-        """The tables that a terminal of so many columns shows after the lines."""
+        """Return the tables for a terminal that is ``width`` characters wide."""
         return self.tables()
 
     def to_dict(self) -> Any:
-        """Everything as JSON can write it: what ``--json`` prints."""
+        """Return all data as JSON-serialisable values, as printed by ``--json``."""
         return as_json_data(self)
 
     def rows(self) -> Sequence[Mapping[str, Any]]:
-        """The single records, or the lines of the first table: what CSV files, workbooks and data frames hold."""
-        first = next(iter(self.tables()), None)
-        if first is None:
+        """Return the records for CSV files, workbooks and data frames; by default the rows of the first table."""
+        table = next(iter(self.tables()), None)
+        if table is None:
             return []
-        labels = [column.label for column in first.columns]
-        return [dict(zip(labels, row, strict=True)) for row in first.rows]
+        labels = [column.label for column in table.columns]
+        return [dict(zip(labels, row, strict=True)) for row in table.rows]
 
     def lines(self) -> "Iterable[str | Text]":
-        """Sentences shown before the tables on a terminal."""
+        """Return the sentences to print before the tables."""
         return ()
 
     def notes(self) -> Iterable[str]:
-        """What a reader should know beside the result, for example what was left out."""
+        """Return remarks on the result, for example on skipped rows."""
         return ()
 
     def failure(self) -> ClimassayError | None:
-        """What a command fails with after it has shown the result; None where the job did what was asked."""
+        """Return the error with which a command exits after printing the result; None if the job succeeded."""
         return None
 
     def title(self) -> str:
-        """Heading of the report."""
-        first = next(iter(self.tables()), None)
-        return (first.title if first else "") or "Result"
+        """Return the heading of the report."""
+        table = next(iter(self.tables()), None)
+        return (table.title if table else "") or "Result"
 
     def report(self) -> Report:
-        """All tables on a self-contained page."""
-        shown = [table for table in self.tables() if table.rows]
-        return Report(
-            self.title(), " ".join(self.notes()), tuple(Section(one.title or self.title(), (one,)) for one in shown)
-        )
+        """Return a report of all tables."""
+        sections = (Section(table.title or self.title(), (table,)) for table in self.tables() if table.rows)
+        return Report(self.title(), " ".join(self.notes()), tuple(sections))
 
     def markdown(self) -> str:
-        """All tables as Markdown."""
+        """Return all tables as Markdown."""
         return "\n".join(map(as_markdown, self.tables()))
 
     def page(self) -> str:
-        """The report as HTML."""
+        """Return the report as HTML."""
         return self.report().to_html()
 
     def to_pandas(self) -> Any:
-        """The rows as a data frame.
+        """Return the rows as a pandas ``DataFrame``.
 
         Raises:
             MissingExtraError: pandas is not installed.
@@ -238,12 +234,13 @@ class Result:
         return pandas.DataFrame([dict(row) for row in self.rows()])
 
     def save(self, file: Path | str) -> Path:
-        """Write it to a file as the ending says.
+        """Write the result to a file and return its path.
 
-        Rows go to .csv, .xlsx and .jsonl, tables to .md, a page to .html, everything to .json.
+        The suffix decides what is written: the rows (.csv, .xlsx, .jsonl), the tables (.md), the report (.html) or all
+        data (.json).
 
         Raises:
-            InputError: The ending is another one, or the file cannot be written.
+            InputError: The suffix is unknown, or the file cannot be written.
         """
         path = Path(file)
         match path.suffix.lower():
@@ -260,30 +257,30 @@ class Result:
         return path
 
     def _repr_html_(self) -> str:
-        """How a notebook shows it: lines and tables."""
+        """Return the lines and the tables as HTML for notebooks."""
         from html import escape
 
         blocks: list[Block] = [table for table in self.tables() if table.rows]
-        said = [*self.lines(), *(() if blocks else self.notes())]
-        lines = "".join(f"<p>{escape(str(line))}</p>" for line in said)
-        shown = "".join(str(render_block(block, "result", number)) for number, block in enumerate(blocks))
-        return f'<style>{block_style()}</style><div class="blocks">{lines}{shown}</div>'
+        lines = [*self.lines(), *(() if blocks else self.notes())]
+        paragraphs = "".join(f"<p>{escape(str(line))}</p>" for line in lines)
+        tables = "".join(str(render_block(block, "result", index)) for index, block in enumerate(blocks))
+        return f'<style>{block_style()}</style><div class="blocks">{paragraphs}{tables}</div>'
 
 
 def unknown_suffix(path: Path) -> InputError:
-    """What is said of a file whose ending names no form of a result."""
+    """Return the error for a file whose suffix is not in ``RESULT_SUFFIXES``."""
     return InputError(f"{path} must end in {', '.join(RESULT_SUFFIXES[:-1])} or {RESULT_SUFFIXES[-1]}.")
 
 
 @dataclass(frozen=True, slots=True)
 class Shown(Result):
-    """A result put together from parts, where a room's record does not show itself."""
+    """Result assembled from its parts, for data that are not themselves a :class:`Result`."""
 
     data: Any
-    """What JSON holds, or a function that makes it."""
+    """Data of :meth:`to_dict`, or a function that returns the data."""
     shown: Sequence[Table] | Callable[[], Sequence[Table]] = ()
     records: Sequence[Mapping[str, Any]] | None = None
-    """The rows; by default those of the first table."""
+    """Rows; by default those of the first table."""
     said: "Sequence[str | Text]" = ()
     noted: Sequence[str] = ()
     reported: Callable[[], Report] | None = None
@@ -291,63 +288,67 @@ class Shown(Result):
     headline: str = field(default="", kw_only=True)
 
     def tables(self) -> Sequence[Table]:
-        """All tables."""
+        """Return the tables."""
         return self.shown() if callable(self.shown) else self.shown
 
     def to_dict(self) -> Any:
-        """The data."""
+        """Return the data."""
         return self.data() if callable(self.data) else self.data
 
     def rows(self) -> Sequence[Mapping[str, Any]]:
-        """The records, or the lines of the first table."""
+        """Return the records; by default the rows of the first table."""
         return Result.rows(self) if self.records is None else self.records
 
     def lines(self) -> "Iterable[str | Text]":
-        """Sentences before the tables."""
+        """Return the sentences to print before the tables."""
         return self.said
 
     def notes(self) -> Iterable[str]:
-        """What a reader should know."""
+        """Return remarks on the result."""
         return self.noted
 
     def failure(self) -> ClimassayError | None:
-        """What a command fails with after it has shown the result."""
+        """Return the error with which a command exits after printing the result."""
         return self.failed
 
     def title(self) -> str:
-        """Heading of the report."""
+        """Return the heading of the report."""
         return self.headline or Result.title(self)
 
     def report(self) -> Report:
-        """The report, by default all tables."""
+        """Return the report; by default all tables."""
         return Result.report(self) if self.reported is None else self.reported()
 
 
 def listing(
-    title: str, records: Iterable[Mapping[str, Any]], columns: Mapping[str, str], *, left: int = 1, **others: Any
+    title: str, records: Iterable[Mapping[str, Any]], columns: Mapping[str, str], *, left: int = 1, **options: Any
 ) -> Shown:
-    """Records as a result: all of their fields as data and rows, some as columns of a table.
+    """Return records as a result: all fields as data and rows, some as columns of a table.
 
     Args:
         title: Heading of the table.
-        records: Fields by name.
-        columns: Names of the fields shown, with their headings.
-        left: Number of leading columns that are words.
-        **others: Further parts of :class:`Shown`.
+        records: Records, each with its fields by name.
+        columns: Headings of the table by name of field.
+        left: Number of leading columns aligned left.
+        **options: Further fields of :class:`Shown`.
     """
-    listed = [dict(one) for one in records]
-    cells = [["" if (value := one.get(name)) is None else str(value) for name in columns] for one in listed]
+    rows = [dict(record) for record in records]
+    cells = [["" if (value := row.get(name)) is None else str(value) for name in columns] for row in rows]
     table = Table.of(title, tuple(columns.values()), cells, left=left)
-    return Shown(listed, (table,) if listed or title else (), listed, **others)
+    return Shown(rows, (table,) if rows or title else (), rows, **options)
 
 
 def as_json_data(value: Any) -> Any:
-    """A record as JSON can write it; what it inherits from :class:`Result` is left out."""
+    """Return a record's fields as JSON-serialisable values."""
     return json.loads(json_text(asdict(value) if is_dataclass(value) and not isinstance(value, type) else value))
 
 
 def json_text(data: Any) -> str:
-    """One JSON document; dataclasses, paths and numpy numbers are understood; never NaN."""
+    """Serialise data to JSON, including dataclasses, paths and numpy numbers.
+
+    Raises:
+        ValueError: The data hold NaN or infinity.
+    """
 
     def default(value: Any) -> Any:
         if is_dataclass(value) and not isinstance(value, type):

@@ -1,11 +1,13 @@
-"""A table that knows nothing of what it shows, and its forms for Markdown, CSV, LaTeX and the terminal."""
+"""Tables of text cells, and their formats: Markdown, CSV, LaTeX and the terminal."""
 
 import csv
 import io
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from pydantic import BeforeValidator, PlainSerializer
 
 from climassay.io import safe_cell
 
@@ -16,40 +18,52 @@ if TYPE_CHECKING:
 
 Align = Literal["left", "right"]
 Mark = Literal["best", "top"]
-"""``best``: best of its group of rows, shown bold. ``top``: best of its column, shown underlined or with a sign."""
+"""``best``: best cell of its group of rows, in bold. ``top``: best cell of its column, underlined or with a sign."""
 TOP_SIGN = "\N{BLACK UP-POINTING TRIANGLE}"
-"""Stands behind a ``top`` cell where nothing can be underlined."""
+"""Sign behind a ``top`` cell in formats without underlining."""
+
+
+def _validate_marks(marks: Any) -> Any:
+    return {(row, column): names for row, column, names in marks} if isinstance(marks, list) else marks
+
+
+Marks = Annotated[
+    Mapping[tuple[int, int], frozenset[Mark]],
+    BeforeValidator(_validate_marks),
+    PlainSerializer(lambda marks: [[row, column, sorted(names)] for (row, column), names in sorted(marks.items())]),
+]
+"""Marks by the indices of row and column; in JSON a list of [row, column, marks]."""
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column: its heading and how its cells stand."""
+    """Column with its heading and alignment."""
 
     heading: str
-    """May have a line break, which only the terminal shows."""
+    """Heading; only the terminal shows its line breaks."""
     align: Align = "left"
 
     @property
     def label(self) -> str:
-        """The heading on one line."""
+        """Heading on one line."""
         return self.heading.replace("\n", " ")
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Cells as text, ready to be read."""
+    """Table of text cells."""
 
     title: str
     columns: tuple[Column, ...]
     rows: tuple[tuple[str, ...], ...]
     note: str = ""
-    """What a reader must know to read the table, in one or two sentences."""
+    """Explanation of the table in one or two sentences."""
     strong: frozenset[int] = field(default_factory=frozenset)
-    """Numbers of rows to be set off, for example totals."""
+    """Indices of rows in bold, for example totals."""
     grouped: int = 0
-    """So many leading columns name a group; the terminal shows them once, above the group's rows."""
-    marks: Mapping[tuple[int, int], frozenset[Mark]] = field(default_factory=dict)
-    """Cells that are set off, by the numbers of row and column."""
+    """Number of leading columns that name a group; the terminal shows them once, above the group's rows."""
+    marks: Marks = field(default_factory=dict)
+    """Marks of highlighted cells."""
 
     @classmethod
     def of(
@@ -64,40 +78,42 @@ class Table:
         grouped: int = 0,
         marks: Mapping[tuple[int, int], frozenset[Mark]] | None = None,
     ) -> "Table":
-        """A table whose first ``left`` columns are words and whose other columns are numbers."""
+        """Return a table with the first ``left`` columns aligned left and the other columns aligned right."""
         columns = tuple(Column(heading, "left" if index < left else "right") for index, heading in enumerate(headings))
         return cls(title, columns, tuple(tuple(row) for row in rows), note, frozenset(strong), grouped, marks or {})
 
     def is_marked(self, row: int, column: int, mark: Mark) -> bool:
-        """Whether a cell has a mark."""
+        """Return whether a cell has a mark."""
         return mark in self.marks.get((row, column), ())
 
     def explained(self, best: str, top: str) -> str:
-        """The note, with a sentence on the marks that occur.
+        """Return the note, preceded by an explanation of the marks in the table.
 
         Args:
-            best: How the form at hand shows ``best``, for example ``Bold``.
-            top: How it shows ``top``.
+            best: Name of the format of ``best`` cells, for example ``Bold``.
+            top: Name of the format of ``top`` cells.
         """
-        used = {mark for marks in self.marks.values() for mark in marks}
-        words = [f"{best}: best of its group."] * ("best" in used) + [f"{top}: best of its column."] * ("top" in used)
-        return " ".join([*words, self.note] if self.note else words)
+        marks = frozenset().union(*self.marks.values())
+        sentences = [f"{best}: best of its group."] * ("best" in marks) + [f"{top}: best of its column."] * (
+            "top" in marks
+        )
+        return " ".join([*sentences, self.note] if self.note else sentences)
 
     def __rich_console__(self, console: "Console", options: "ConsoleOptions") -> Iterator["RenderableType"]:
-        """What rich prints: the table in the form that fits the screen.
+        """Yield the table in a layout that fits the console.
 
-        Where its columns find no room, headings take several lines; where that is not enough, every row appears below
-        the other with a line for each cell.
+        If the columns are too wide, headings are wrapped; if they still are, each row becomes a block with a line for
+        each cell.
         """
-        for folded in (False, True):
-            widths = _widths(self, folded, options.max_width)
+        for wrap_headings in (False, True):
+            widths = _column_widths(self, wrap_headings, options.max_width)
             if widths is not None:
                 from rich import box
                 from rich.table import Table as RichTable
                 from rich.text import Text
 
                 note = self.explained("Bold", "Underlined")
-                shown = RichTable(
+                rich_table = RichTable(
                     title=Text(self.title) if self.title else None,
                     caption=Text(note) if note else None,
                     title_justify="left",
@@ -108,84 +124,90 @@ class Table:
                     collapse_padding=True,
                 )
                 for column, width in zip(self.columns[self.grouped :], widths, strict=True):
-                    shown.add_column(Text(column.heading), justify=column.align, width=width, overflow="fold")
-                for group, number, cells in _rows(self):
+                    rich_table.add_column(Text(column.heading), justify=column.align, width=width, overflow="fold")
+                for group, row_index, cells in _styled_rows(self):
                     if group:
-                        shown.add_row(Text(group, style="bold", justify="left"))
+                        rich_table.add_row(Text(group, style="bold", justify="left"))
                     if self.grouped:
                         cells[0].pad_left(2)
                     for cell, width in zip(cells, widths, strict=True):
                         if cell.cell_len > width:
-                            cell.plain = _interval_below(cell.plain)
-                    shown.add_row(*cells, style="bold" if number in self.strong else None)
-                yield shown
+                            cell.plain = _wrap_interval(cell.plain)
+                    rich_table.add_row(*cells, style="bold" if row_index in self.strong else None)
+                yield rich_table
                 return
-        yield from _row_by_row(self)
+        yield from _row_blocks(self)
 
 
 def counted(number: int, noun: str) -> str:
-    """A number with its noun, for example ``1 claim`` or ``1,200 claims``; the noun is regular, in the singular."""
+    """Return a number with its noun (singular, with a regular plural), for example ``1 claim`` or ``1,200 claims``."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
-def skipped_note(skipped: Sequence[str], what: str = "row") -> tuple[str, ...]:
-    """The sentence that tells how many rows were left out, and the first reason; none where none was."""
-    return (f"{counted(len(skipped), what)} left out, the first: {skipped[0].rstrip('.')}.",) if skipped else ()
+def skipped_note(skipped: Sequence[str], noun: str = "row") -> tuple[str, ...]:
+    """Return a sentence with the number of skipped rows and the first reason; () if no row was skipped."""
+    return (f"{counted(len(skipped), noun)} left out, the first: {skipped[0].rstrip('.')}.",) if skipped else ()
 
 
 def percent(share: float) -> str:
-    """A share as per cent with one decimal, without the sign."""
+    """Format a share as percentage with one decimal, without the percent sign."""
     return f"{100 * share:.1f}"
 
 
 def percent_interval(ends: tuple[float, float]) -> str:
-    """An interval of shares as per cent, for example ``52.0-69.4``."""
+    """Format an interval of shares as percentages, for example ``52.0-69.4``."""
     return "-".join(map(percent, ends))
 
 
 def shown_p_value(value: float) -> str:
-    """A p-value with three decimals."""
+    """Format a p-value with three decimals, or as ``<0.001``."""
     return "<0.001" if value < 0.001 else f"{value:.3f}"
 
 
-def split_columns(table: Table, leading: int, at_most: int) -> list[Table]:
-    """Tables of at most so many columns beside the leading ones, for screens that are too narrow for all of them.
+def split_columns(table: Table, n_leading: int, max_columns: int) -> list[Table]:
+    """Split a wide table by columns into several tables for narrow screens.
 
     Args:
-        table: Any table.
-        leading: Columns that every part repeats.
-        at_most: Further columns of a part, 1 or more.
+        table: Table to split.
+        n_leading: Number of leading columns, which every part repeats.
+        max_columns: Maximum number of further columns in a part, at least 1.
     """
-    further = range(leading, len(table.columns))
-    if len(further) <= at_most:
+    further = range(n_leading, len(table.columns))
+    if len(further) <= max_columns:
         return [table]
     parts = []
-    for start in range(0, len(further), at_most):
-        places = [*range(leading), *further[start : start + at_most]]
+    for start in range(0, len(further), max_columns):
+        indices = [*range(n_leading), *further[start : start + max_columns]]
         parts.append(
             replace(
                 table,
-                columns=tuple(table.columns[place] for place in places),
-                rows=tuple(tuple(row[place] for place in places) for row in table.rows),
-                marks={(row, places.index(at)): marks for (row, at), marks in table.marks.items() if at in places},
+                columns=tuple(table.columns[index] for index in indices),
+                rows=tuple(tuple(row[index] for index in indices) for row in table.rows),
+                marks={
+                    (row, indices.index(column)): marks
+                    for (row, column), marks in table.marks.items()
+                    if column in indices
+                },
             )
         )
     return parts
 
 
 def as_markdown(table: Table) -> str:
-    """GitHub-flavoured Markdown, with title and note."""
+    """Return a table as GitHub-flavoured Markdown, with title and note."""
 
     def line(cells: Sequence[str]) -> str:
         return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
 
     rule = ["---:" if column.align == "right" else "---" for column in table.columns]
     lines = [f"### {table.title}", "", line([column.label for column in table.columns]), line(rule)]
-    for number, row in enumerate(table.rows):
-        cells = [f"**{cell}**" if table.is_marked(number, place, "best") else cell for place, cell in enumerate(row)]
-        lines.append(
-            line([cell + TOP_SIGN * table.is_marked(number, place, "top") for place, cell in enumerate(cells)])
-        )
+    for row_index, row in enumerate(table.rows):
+        cells = [
+            (f"**{cell}**" if table.is_marked(row_index, column_index, "best") else cell)
+            + TOP_SIGN * table.is_marked(row_index, column_index, "top")
+            for column_index, cell in enumerate(row)
+        ]
+        lines.append(line(cells))
     note = table.explained("Bold", TOP_SIGN)
     if note:
         lines += ["", note]
@@ -193,10 +215,10 @@ def as_markdown(table: Table) -> str:
 
 
 def as_csv(table: Table) -> str:
-    """Comma-separated values with a heading row, no title.
+    """Return a table as CSV with a heading row, without the title.
 
-    Marks appear in columns ``best`` and ``top`` of their own, as the headings of the marked cells, so that cells stay
-    what they are, but for those that a spreadsheet would run (:func:`climassay.io.safe_cell`).
+    Additional columns ``best`` and ``top`` hold the headings of the marked cells. Cells are unchanged, except those
+    that a spreadsheet would run as formulas (:func:`climassay.io.safe_cell`).
     """
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
@@ -206,23 +228,25 @@ def as_csv(table: Table) -> str:
 
 
 def headed_cells(table: Table) -> tuple[list[str], list[list[str]]]:
-    """Headings, no two of them the same, and rows as a spreadsheet has them, with marks in columns of their own."""
+    """Return unique headings, and the rows with additional columns for marks."""
     marks: list[Mark] = ["best", "top"] if table.marks else []
     labels: list[str] = []
     for label in (*(column.label for column in table.columns), *marks):
-        name, number = label, 1
+        name, suffix = label, 1
         while name in labels:
-            number += 1
-            name = f"{label} ({number})"
+            suffix += 1
+            name = f"{label} ({suffix})"
         labels.append(name)
     rows = [list(row) for row in table.rows]
-    for number, row in enumerate(rows):
-        places = range(len(row))
-        row += ["; ".join(labels[n] for n in places if table.is_marked(number, n, mark)) for mark in marks]
+    for row_index, row in enumerate(rows):
+        indices = range(len(row))
+        row += [
+            "; ".join(labels[index] for index in indices if table.is_marked(row_index, index, mark)) for mark in marks
+        ]
     return labels, rows
 
 
-_SPECIAL = {
+_LATEX_ESCAPES = {
     "\\": r"\textbackslash{}",
     "&": r"\&",
     "%": r"\%",
@@ -244,15 +268,15 @@ _SPECIAL = {
 
 
 def escape_latex(text: str) -> str:
-    """Text with every character that LaTeX would take for a command or that its fonts may lack written out."""
-    return "".join(_SPECIAL.get(character, character) for character in " ".join(text.split()))
+    """Escape LaTeX's special characters and characters that its fonts may lack."""
+    return "".join(_LATEX_ESCAPES.get(character, character) for character in " ".join(text.split()))
 
 
 def as_latex(table: Table) -> str:
-    r"""A ``table`` environment with ``booktabs`` rules; the preamble needs ``\usepackage{booktabs}``.
+    r"""Return a ``table`` environment with ``booktabs`` rules; the preamble needs ``\usepackage{booktabs}``.
 
-    The best cell of a group is bold, the best of a column underlined. A group's name appears in its first row only, and
-    a thin rule parts groups.
+    The best cell of a group is bold, the best cell of a column underlined. A group's name is in its first row only, and
+    rules separate groups.
     """
 
     def cell(row: int, column: int) -> str:
@@ -271,15 +295,15 @@ def as_latex(table: Table) -> str:
         " & ".join(escape_latex(column.label) for column in table.columns) + r" \\",
         r"\midrule",
     ]
-    before: tuple[str, ...] | None = None
-    for number, row in enumerate(table.rows):
+    previous_group: tuple[str, ...] | None = None
+    for row_index, row in enumerate(table.rows):
         group = row[: table.grouped]
-        repeated = table.grouped > 0 and group == before
-        if table.grouped and before is not None and not repeated:
+        is_repeated = table.grouped > 0 and group == previous_group
+        if table.grouped and previous_group is not None and not is_repeated:
             lines.append(r"\midrule")
-        cells = ["" if repeated and place < table.grouped else cell(number, place) for place in range(len(row))]
+        cells = ["" if is_repeated and index < table.grouped else cell(row_index, index) for index in range(len(row))]
         lines.append(" & ".join(cells) + r" \\")
-        before = group
+        previous_group = group
     lines += [r"\bottomrule", r"\end{tabular}"]
     note = table.explained("Bold", "Underlined")
     if note:
@@ -287,77 +311,76 @@ def as_latex(table: Table) -> str:
     return "\n".join([*lines, r"\end{table}"]) + "\n"
 
 
-_WORDS = 16
-"""Characters that a column of words has at least, where it needs so many."""
+_MIN_TEXT_WIDTH = 16
+"""Minimum width in characters of a text column whose cells are longer."""
 _STYLES: dict[Mark, str] = {"best": "bold", "top": "underline"}
 
 
-def _widths(table: Table, folded: bool, room: int) -> list[int] | None:
-    """Characters of each shown column; None where they need more than there are.
+def _column_widths(table: Table, wrap_headings: bool, max_width: int) -> list[int] | None:
+    """Return the width of each column behind the group columns; None if the table is too wide.
 
-    Columns get what they need, and those that could use more share what is left.
+    Each column gets its minimum width, and the remaining width is shared among the columns that need more.
     """
-    shown = range(table.grouped, len(table.columns))
-    # An edge on either side, and two between columns.
-    left = room - 2 * len(shown)
-    whole = [_column_width(table, place, folded, wrapped=False) for place in shown]
-    if sum(whole) <= left:
-        return whole
-    widths = [_column_width(table, place, folded, wrapped=True) for place in shown]
-    left -= sum(widths)
-    if left < 0:
+    indices = range(table.grouped, len(table.columns))
+    remaining = max_width - 2 * len(indices)  # two characters of padding for each column
+    full_widths = [_column_width(table, index, wrap_headings, wrap_cells=False) for index in indices]
+    if sum(full_widths) <= remaining:
+        return full_widths
+    widths = [_column_width(table, index, wrap_headings, wrap_cells=True) for index in indices]
+    remaining -= sum(widths)
+    if remaining < 0:
         return None
-    wanting = sorted(range(len(widths)), key=lambda place: whole[place] - widths[place])
-    for number, place in enumerate(wanting):
-        more = min(whole[place] - widths[place], left // (len(wanting) - number))
-        widths[place] += more
-        left -= more
+    by_need = sorted(range(len(widths)), key=lambda index: full_widths[index] - widths[index])
+    for rank, index in enumerate(by_need):
+        extra = min(full_widths[index] - widths[index], remaining // (len(by_need) - rank))
+        widths[index] += extra
+        remaining -= extra
     return widths
 
 
-def _column_width(table: Table, place: int, folded: bool, wrapped: bool) -> int:
-    """Characters that a column needs: of its cells, of its heading, and in the first one of the names of groups."""
+def _column_width(table: Table, index: int, wrap_headings: bool, wrap_cells: bool) -> int:
+    """Return the width of a column's cells and heading; the first column also holds the names of groups."""
     from rich.cells import cell_len
 
-    column = table.columns[place]
-    first = bool(table.grouped) and place == table.grouped
+    column = table.columns[index]
+    holds_groups = table.grouped > 0 and index == table.grouped
     cells = [
-        line for row in table.rows for line in (_interval_below(row[place]) if wrapped else row[place]).split("\n")
+        line for row in table.rows for line in (_wrap_interval(row[index]) if wrap_cells else row[index]).split("\n")
     ]
-    widest = _widest(cells, wrapped and column.align == "left") + (2 if first else 0)
-    groups = [", ".join(row[: table.grouped]) for row in table.rows] if first else []
-    heading = column.label.split() if folded else column.heading.split("\n")
-    return max([widest, _widest(groups, wrapped), *map(cell_len, heading)])
+    cell_width = _text_width(cells, wrap_cells and column.align == "left") + (2 if holds_groups else 0)
+    groups = [", ".join(row[: table.grouped]) for row in table.rows] if holds_groups else []
+    heading = column.label.split() if wrap_headings else column.heading.split("\n")
+    return max([cell_width, _text_width(groups, wrap_cells), *map(cell_len, heading)])
 
 
-def _interval_below(cell: str) -> str:
-    """A cell with the interval behind its value on a line of its own."""
+def _wrap_interval(cell: str) -> str:
+    """Put the interval behind a value on a second line."""
     return re.sub(r"(?<=\d) (?=\[[^][]*\]$)", "\n", cell)
 
 
-def _widest(texts: list[str], wrapped: bool) -> int:
+def _text_width(texts: list[str], wrap: bool) -> int:
     from rich.cells import cell_len
 
-    whole = max(map(cell_len, texts), default=0)
-    if not wrapped:
-        return whole
-    return min(whole, max([_WORDS, *(cell_len(word) for text in texts for word in text.split())]))
+    width = max(map(cell_len, texts), default=0)
+    if not wrap:
+        return width
+    return min(width, max([_MIN_TEXT_WIDTH, *(cell_len(word) for text in texts for word in text.split())]))
 
 
-def _row_by_row(table: Table) -> Iterator["Text"]:
-    """Each row as lines of heading and cell, below its group; empty cells are left out."""
+def _row_blocks(table: Table) -> Iterator["Text"]:
+    """Yield each row as a block of lines ``heading: cell``, without empty cells."""
     from rich.text import Text
 
     if table.title:
         yield Text(table.title, style="table.title")
-    for group, number, cells in _rows(table):
+    for group, row_index, cells in _styled_rows(table):
         if group:
             yield Text(group, style="bold")
         yield Text()
         for column, cell in zip(table.columns[table.grouped :], cells, strict=True):
             if cell.plain.strip():
                 line = Text.assemble((f"{column.label}: " if column.label else "", "dim"), cell)
-                line.stylize("bold" if number in table.strong else "")
+                line.stylize("bold" if row_index in table.strong else "")
                 yield line
     if note := table.explained("Bold", "Underlined"):
         yield Text()
@@ -365,19 +388,19 @@ def _row_by_row(table: Table) -> Iterator["Text"]:
     yield Text()
 
 
-def _rows(table: Table) -> Iterator[tuple[str, int, list["Text"]]]:
-    """For each row its group where that is another one than before, its number, and its cells with their marks."""
+def _styled_rows(table: Table) -> Iterator[tuple[str, int, list["Text"]]]:
+    """Yield the group's name (empty if it is the previous row's), the index and the styled cells of each row."""
     from rich.text import Text
 
-    last: tuple[str, ...] = ()
-    for number, row in enumerate(table.rows):
+    previous_group: tuple[str, ...] = ()
+    for row_index, row in enumerate(table.rows):
         group = row[: table.grouped]
         cells = [
-            # The style of a part, not of the whole, so that the room beside a number is not underlined.
+            # The style applies to the text, not to the padding beside it.
             Text.assemble(
-                (cell, " ".join(style for mark, style in _STYLES.items() if table.is_marked(number, place, mark)))
+                (cell, " ".join(style for mark, style in _STYLES.items() if table.is_marked(row_index, index, mark)))
             )
-            for place, cell in enumerate(row[table.grouped :], start=table.grouped)
+            for index, cell in enumerate(row[table.grouped :], start=table.grouped)
         ]
-        yield ("" if group == last else ", ".join(group)), number, cells
-        last = group
+        yield ("" if group == previous_group else ", ".join(group)), row_index, cells
+        previous_group = group

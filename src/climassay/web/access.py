@@ -65,27 +65,15 @@ def _reader(user: Visitor, app: App) -> User | None:
     return user
 
 
-def _asker(user: Visitor, app: App) -> User | None:
-    if not may_ask(user, app):
-        raise SignInNeeded("Please sign in first.")
-    return user
-
-
 Annotator = Annotated[User, Depends(_at_least("annotator"))]
 Adjudicator = Annotated[User, Depends(_at_least("adjudicator"))]
 Admin = Annotated[User, Depends(_at_least("admin"))]
 Reader = Annotated[User | None, Depends(_reader)]
-Asker = Annotated[User | None, Depends(_asker)]
 
 
 def may_read(user: User | None, app: AppState) -> bool:
     """Whether results, checks and the library are open to somebody."""
     return user is not None or app.settings.public != "nothing"
-
-
-def may_ask(user: User | None, app: AppState) -> bool:
-    """Whether somebody may have claims checked."""
-    return user is not None or app.settings.public == "check"
 
 
 def job_for(app: AppState, user: User | None, job_id: str) -> Job:
@@ -153,7 +141,7 @@ async def check_csrf(request: Request) -> None:
     if request.headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
         raise Refused("This request was sent by another site.")
     if request.url.path.startswith(API) and SESSION_COOKIE not in request.cookies:
-        # A program without an account: nothing is done in anybody's name.
+        # A program without a token: nothing is done in anybody's name, and the guard of the route says what is missing.
         return
     given = request.headers.get(CSRF_HEADER)
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()

@@ -13,7 +13,7 @@ from climassay.records.database import Database
 from climassay.session import ModelOptions, Session, one_or_several
 from climassay.web.accounts import AccountStore
 from climassay.web.jobs import Jobs, JobStreams
-from climassay.web.limits import Visitors
+from climassay.web.limits import VisitorLimits
 from climassay.web.settings import ServerSettings
 from climassay.workspace import Workspace
 
@@ -73,7 +73,7 @@ class AppState(Session):
         self.accounts = AccountStore(self.database)
         self.jobs = Jobs(self.database)
         self.streams = JobStreams(self.jobs)
-        self.visitors = Visitors()
+        self.visitors = VisitorLimits()
         self.computed = ResultCache()
         self.csrf_key = self.accounts.secret("csrf")
         self._shared: dict[str, Any] = {}

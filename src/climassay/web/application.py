@@ -25,15 +25,30 @@ from climassay.web.access import check_csrf
 from climassay.web.accounts import TooManyAttempts
 from climassay.web.app_state import AppState
 from climassay.web.failures import API, Failure, SignInNeeded
-from climassay.web.middleware import HEADERS, BodyLimit, Compressed, PathPrefix, PublicView, SafeHeaders, Turns
+from climassay.web.middleware import HEADERS, BodyLimit, Compression, PathPrefix, SecurityHeaders, VisitorSlots
 from climassay.web.pages import page
+from climassay.web.redaction import RedactedResponses
 
 AREAS = (
-    "annotate.pages", "api.openapi_page", "ask", "checks.pages", "confidence", "library.pages", "library.evidence",
-    "results.pages", "results.questions", "server",
+    "annotate.pages", "api.annotation", "api.checks", "api.library", "api.results", "ask", "checks.pages", "confidence",
+    "library.pages", "library.evidence", "results.pages", "results.questions", "server",
 )  # fmt: skip
-"""Modules of this room that have a ``router`` and perhaps ``register(app_state)``; addresses of one word come before
-those of a run, whose id could be any word."""
+"""Modules with a ``router``, and optionally a function ``register(app_state)``.
+
+``results.pages`` and its fixed addresses come before the address of a run, whose id can be any word.
+"""
+API_DESCRIPTION = """\
+The data of the web application for programs, as JSON. Times are ISO 8601 in UTC.
+
+Send `Authorization: Bearer TOKEN`; tokens are made on the page `/account`, and have the permissions of their user.
+Reading needs no account if the server is open for reading (`climassay serve --public read`). A signed-in browser can
+use its session, with the header `X-CSRF-Token` for every request that is not a GET.
+
+Errors are answered as `{"error": "One sentence."}`; `details` names invalid fields (status 422).
+
+Lists with the parameters `limit` and `after` are read part by part: repeat the request with `after` set to `next` until
+`next` is null.
+"""
 TITLES = {
     400: "That did not work",
     401: "Please sign in",
@@ -70,7 +85,9 @@ def create_app(state: AppState) -> FastAPI:
         title="climassay",
         version=__version__,
         lifespan=life,
-        openapi_url=None,
+        description=API_DESCRIPTION,
+        openapi_url="/api/openapi.json",
+        servers=[{"url": state.settings.root}],
         docs_url=None,
         redoc_url=None,
         routes=_routes(),
@@ -85,13 +102,13 @@ def create_app(state: AppState) -> FastAPI:
     app.add_exception_handler(HTTPException, _http)
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(Exception, _unforeseen)
-    app.add_middleware(PublicView, state=state)
-    app.add_middleware(Turns, state=state)
+    app.add_middleware(RedactedResponses, state=state)
+    app.add_middleware(VisitorSlots, state=state)
     app.add_middleware(BodyLimit, state=state)
     app.add_middleware(TrustedHostMiddleware, allowed_hosts=list(state.settings.hosts))
-    app.add_middleware(Compressed, minimum_size=1024, compresslevel=6)
+    app.add_middleware(Compression, minimum_size=1024, compresslevel=6)
     app.add_middleware(PathPrefix, prefix=state.settings.prefix)
-    app.add_middleware(SafeHeaders, https=state.settings.https)
+    app.add_middleware(SecurityHeaders, https=state.settings.https)
     return app
 
 

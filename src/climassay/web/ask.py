@@ -4,7 +4,6 @@ The job is the record: its payload holds the question and its result the answer,
 answers when it starts again, and the address of an answer stays.
 """
 
-import time
 from dataclasses import asdict, replace
 from typing import Annotated, Any
 from urllib.parse import quote, urlsplit
@@ -22,7 +21,8 @@ from climassay.grounding.answer import GroundedAnswer, cut_note, removed_note, u
 from climassay.grounding.citations import AnswerSentence, mark_quotations
 from climassay.prompts import profile_of
 from climassay.reporting import counted
-from climassay.web.access import Asker, Reader, may_stop
+from climassay.web.access import Annotator, Reader, may_stop
+from climassay.web.accounts import User
 from climassay.web.app_state import App, AppState
 from climassay.web.checks.store import ASK, chosen, job_title, plain, refuse_crowds
 from climassay.web.failures import Failure, Missing
@@ -48,7 +48,7 @@ def register(app: AppState) -> None:
 
 
 class QuestionForm(BaseModel):
-    """What a visitor wrote into the form."""
+    """The fields of the form as they were sent."""
 
     question: str = ""
     collections: list[str] = []
@@ -57,25 +57,39 @@ class QuestionForm(BaseModel):
 
 
 @router.get("/ask")
-def show_form(request: Request, app: App, _user: Asker, question: Annotated[str, Query()] = "") -> Response:
-    """The form; what a link asks is filled in."""
+def show_form(request: Request, app: App, _user: Reader, question: Annotated[str, Query()] = "") -> Response:
+    """Show the form with the question of a link filled in; without an account, a link to sign in."""
     return _page(request, app, QuestionForm(question=question[:LONGEST_QUESTION]))
 
 
 @router.post("/ask")
-def submit_question(request: Request, app: App, user: Asker, asked: Annotated[QuestionForm, Form()]) -> Response:
-    """Have a question answered; the same one of the same person that still waits is shown instead."""
+def submit_question(request: Request, app: App, user: Annotator, asked: Annotated[QuestionForm, Form()]) -> Response:
+    """Begin to answer a question, and show its page."""
     try:
         payload = _cleaned(app, asked)
     except InputError as error:
         status = error.status if isinstance(error, Failure) else 400
         return _page(request, app, asked, error=str(error), status=status)
-    by = user.name if user else None
-    for job in app.jobs.unended_or_since((ASK,), time.time()):
-        if by is not None and job.by == by and payload.items() <= job.payload.items():
-            return back_to(f"/ask/{job.id}")
-    payload["asker"] = refuse_crowds(app, request, user)
-    return back_to(f"/ask/{app.jobs.submit(ASK, job_title('Question', payload['question']), payload, by)}")
+    return back_to(f"/ask/{_submit(app, user, payload)}")
+
+
+def begin_question(app: AppState, user: User, form: QuestionForm) -> str:
+    """Submit a job that answers a question, and return its id; a waiting job of the same user and question is reused.
+
+    Raises:
+        InputError: The question is empty or too long, or a collection does not exist.
+        Busy: Too many claims and questions are waiting.
+    """
+    return _submit(app, user, _cleaned(app, form))
+
+
+def _submit(app: AppState, user: User, payload: dict[str, Any]) -> str:
+    for job in app.jobs.unended((ASK,)):
+        if job.by == user.name and payload.items() <= job.payload.items():
+            return job.id
+    refuse_crowds(app, user)
+    title = job_title("Question", payload["question"])
+    return app.jobs.submit(ASK, title, payload | {"asker": user.name}, user.name)
 
 
 def _cleaned(app: AppState, asked: QuestionForm) -> dict[str, Any]:
@@ -98,7 +112,7 @@ def _cleaned(app: AppState, asked: QuestionForm) -> dict[str, Any]:
     unknown = next((name for name in wanted if name not in known), None)
     if unknown is not None:
         raise InputError(f"There is no collection {unknown[:80]!r} with passages; there are {', '.join(known)}.")
-    before = _question(app, asked.before).id if asked.before else ""
+    before = question_job(app, asked.before).id if asked.before else ""
     return {"question": question, "collections": wanted, "before": before}
 
 
@@ -159,7 +173,7 @@ def _holder(app: AppState, names: list[str], passage: str) -> str:
 @router.get("/ask/{question}")
 def show(request: Request, app: App, user: Reader, question: str) -> Response:
     """A question with its answer, or how far that is, below the questions that it follows."""
-    job = _question(app, question)
+    job = question_job(app, question)
     return _page(
         request,
         app,
@@ -169,7 +183,12 @@ def show(request: Request, app: App, user: Reader, question: str) -> Response:
     )
 
 
-def _question(app: AppState, job: str) -> Job:
+def question_job(app: AppState, job: str) -> Job:
+    """Return the job of a question.
+
+    Raises:
+        Missing: No question has that id.
+    """
     result = app.jobs.many([job])
     if not result or result[0].kind != ASK:
         raise Missing(f"There is no question {job!r}.")

@@ -11,7 +11,7 @@ from climassay.confidence.linting.presentation import pieces
 from climassay.confidence.tagging.opened import OpenedTagger, levels_of, open_tagger
 from climassay.errors import ClimassayError, InputError
 from climassay.learning import reweighted
-from climassay.web.access import Reader
+from climassay.web.access import Annotator, Reader
 from climassay.web.app_state import App, AppState
 from climassay.web.pages import page, readable_text
 
@@ -29,12 +29,12 @@ router = APIRouter(include_in_schema=False)
 
 @router.get("/confidence")
 def show(request: Request, app: App, _user: Reader) -> Response:
-    """The empty forms."""
+    """Show the empty forms; without an account, a link to sign in."""
     return _page(request, app)
 
 
 @router.post("/confidence")
-def check_text(request: Request, app: App, _user: Reader, text: Annotated[str, Form()] = "") -> Response:
+def check_text(request: Request, app: App, _user: Annotator, text: Annotated[str, Form()] = "") -> Response:
     """Show what is found in a text."""
     text = readable_text(text, LONGEST_TEXT, "text")
     if not text.strip():
@@ -46,7 +46,7 @@ def check_text(request: Request, app: App, _user: Reader, text: Annotated[str, F
 def tag_statement(
     request: Request,
     app: App,
-    _user: Reader,
+    _user: Annotator,
     statement: Annotated[str, Form()] = "",
     context: Annotated[str, Form()] = "",
 ) -> Response:

@@ -100,7 +100,7 @@ class Job:
     error: str | None
     result: dict[str, Any] | None
     by: str | None
-    """Who asked for it; None for somebody without an account."""
+    """Name of the person who requested it; None if nobody did."""
     made_at: float
     ended_at: float | None
     payload: dict[str, Any]
@@ -318,10 +318,10 @@ class Jobs:
         query = sa.select(job_events.c.job, sa.func.max(job_events.c.number)).where(job_events.c.job.in_(ids))
         return {job: int(last) for job, last in self.database.rows(query.group_by(job_events.c.job))}
 
-    def unended_or_since(self, kinds: Collection[str], since: float) -> "Sequence[Job]":
-        """Jobs of some kinds that have not ended, or that were asked for after a moment."""
-        recent = sa.or_(jobs.c.state.not_in(ENDED), jobs.c.made_at > since)
-        return self._read(sa.select(jobs).where(jobs.c.kind.in_(kinds), recent))
+    def unended(self, kinds: Collection[str] = ()) -> "Sequence[Job]":
+        """Return the jobs that have not ended, oldest first; only those of some kinds if any are given."""
+        query = sa.select(jobs).where(jobs.c.state.not_in(ENDED)).order_by(jobs.c.made_at)
+        return self._read(query.where(jobs.c.kind.in_(kinds)) if kinds else query)
 
     def list(self, kind: str | None = None, most: int = 50, after: str | None = None) -> list[Job]:
         """Jobs, the newest first; those behind one of them where its id is given.

@@ -26,7 +26,6 @@ from climassay.web.access import (
     SESSION_COOKIE,
     VISITOR_COOKIE,
     csrf_token,
-    may_ask,
     may_read,
     visitor,
 )
@@ -40,7 +39,7 @@ _LEADING = re.compile(r'(\s(?:href|action|formaction|src|data-load)=")/(?!/)')
 
 _TONES = {"done": "good", "failed": "bad", "interrupted": "warn", "stopped": "warn"}
 """The colours of badges that say how work ended."""
-_STYLES = {area: f"{area}.css" for area in ("annotate", "api", "checks", "confidence", "library")}
+_STYLES = {area: f"{area}.css" for area in ("annotate", "checks", "confidence", "library")}
 MEDIA_TYPES = {
     "csv": "text/csv; charset=utf-8",
     "html": "text/html; charset=utf-8",
@@ -74,7 +73,7 @@ def page(request: Request, template: str, *, status: int = 200, **values: Any) -
             path=request.url.path,
             user=user,
             readable=may_read(user, app),
-            askable=may_ask(user, app),
+            after_sign_in=request.url.path + (f"?{request.url.query}" if request.url.query else ""),
             csrf_token=token,
             csrf_field=field,
             version=__version__,

@@ -55,7 +55,7 @@ async def sign_in(
     # A wait holds no thread, so that those who guess keep nobody from being answered.
     if delay := await run_in_threadpool(app.accounts.delay, name, device):
         await asyncio.sleep(delay)
-    async with app.visitors.turn(visitor_address(request)):
+    async with app.visitors.slot(visitor_address(request)):
         return await run_in_threadpool(_enter, request, app, name, password, following, device)
 
 
@@ -212,30 +212,18 @@ def link_address(app: AppState, name: str, purpose: Purpose) -> str:
 
 def _users_page(request: Request, app: AppState, **values: Any) -> Response:
     shown = {"link": "", "linked": "", "error": "", **values}
-    return page(request, "auth/people.html.j2", users=app.accounts.users(), roles=ROLES, **shown)
-
-
-@router.get("/jobs")
-def show_jobs(request: Request, app: App, user: Admin) -> Response:
-    """All long work, the newest first."""
-    return page(request, "jobs/jobs.html.j2", jobs=app.jobs.list(most=200))
-
-
-@router.get("/jobs/{job_id}")
-def show_job(request: Request, app: App, user: Reader, job_id: str) -> Response:
-    """How far a job is."""
-    job = job_for(app, user, job_id)
-    return page(request, "jobs/job.html.j2", job=job, may_stop=may_stop(job, user))
+    jobs = app.jobs.unended()
+    return page(request, "auth/people.html.j2", users=app.accounts.users(), roles=ROLES, jobs=jobs, **shown)
 
 
 @router.post("/jobs/{job_id}/stop")
-def stop_job(app: App, user: Annotator, job_id: str) -> Response:
-    """End a job: one's own, or as an admin anybody's."""
+def stop_job(app: App, user: Annotator, job_id: str, following: Annotated[str, Form(alias="next")] = "") -> Response:
+    """End the user's own job, or as an admin anybody's, and show the page in the field ``next``."""
     job = job_for(app, user, job_id)
     if not may_stop(job, user):
         raise Refused("This is somebody else's work: they or an admin can stop it.")
     app.jobs.stop(job_id)
-    return back_to(f"/{'ask' if job.kind == 'ask' else 'jobs'}/{job_id}")
+    return back_to(safe_next(following))
 
 
 @router.get("/jobs/{job_id}/events")
@@ -244,5 +232,5 @@ async def follow_job(request: Request, app: App, user: Reader, job_id: str) -> S
     await run_in_threadpool(job_for, app, user, job_id)
     last = request.headers.get("last-event-id", "") or request.query_params.get("after", "")
     after = int(last) if last.isascii() and last.isdigit() and len(last) < 10 else 0
-    stream = app.visitors.stream(request, user, app.streams.follow(job_id, after))
+    stream = app.visitors.limit_stream(request, user, app.streams.follow(job_id, after))
     return StreamingResponse(stream, media_type="text/event-stream", headers={"X-Accel-Buffering": "no"})

@@ -16,7 +16,7 @@ from climassay.session import ModelOptions
 from climassay.settings import Flag, check_bounds
 from climassay.workspace import Workspace
 
-Public = Literal["nothing", "read", "check"]
+Public = Literal["nothing", "read"]
 LOCAL_HOSTS = ("localhost", "127.0.0.1", "[::1]", "::1")
 
 
@@ -63,7 +63,7 @@ class ServerSettings:
     ] = ""
     public: Annotated[
         Public,
-        Field(description="Pages open without an account: nothing, read (results, checks, library), or check."),
+        Field(description="Pages open without an account: nothing, or read (results, checks, library)."),
         Flag(),
     ] = "nothing"
     publisher: Annotated[str, Field(description="Organisation named in published verdicts."), Flag()] = ""
@@ -84,9 +84,6 @@ class ServerSettings:
     form_bytes: Annotated[int, Field(ge=1)] = 2**20
     """Largest body of any other request."""
     session_days: Annotated[float, Field(gt=0)] = 14.0
-    visitor_checks: Annotated[
-        int, Field(ge=1, description="Claims and questions per hour for a visitor without an account."), Flag()
-    ] = 20
     proxies: Annotated[
         str,
         Field(description="Addresses or networks of trusted proxies, separated by commas; *: any."),

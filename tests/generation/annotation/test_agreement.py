@@ -11,7 +11,7 @@ from climassay.statistics import cohen_kappa, fleiss_kappa, krippendorff_alpha
 def label(draft, who, accepted, **fields):
     plain = {"reasons": () if accepted else ("wrong answer",), "remark": "", "wording": None, "seconds": None}
     plain |= {"made_at": 1.0, "withdrawn_at": None, "adjudicates": False} | fields
-    return Label(key=f"{draft}-{who}", dataset="d", draft=draft, annotator=who, accepted=accepted, **plain)
+    return Label(key=f"{draft}-{who}", draft=draft, annotator=who, accepted=accepted, **plain)
 
 
 def table(rows):

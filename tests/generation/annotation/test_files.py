@@ -9,7 +9,7 @@ from climassay.generation import Wording
 from climassay.generation.annotation import (
     AnnotationSettings,
     AnnotationStore,
-    ImportedLabel,
+    Label,
     read_annotations,
     read_table,
     write_annotations,
@@ -39,14 +39,21 @@ def other(tmp_path):
 @pytest.fixture
 def annotated(store):
     store.configure(DATASET, AnnotationSettings(overlap=2, hide_confidence=False, seed=3))
-    store.label(DATASET, "q0000", "ann", key="1", **WRONG)
-    store.label(DATASET, "q0000", "ann", key="2", seconds=2.5, **EDITED)
-    store.label(DATASET, "q0000", "bob", key="3", **VALID)
-    store.adjudicate(DATASET, "q0000", "eve", key="4", accepted=False, reasons=["other"], remark="=1+1; 'é'\u2028\x85")
+    store.label(DATASET, Label("q0000", "ann", key="1", **WRONG))
+    store.label(DATASET, Label("q0000", "ann", key="2", seconds=2.5, **EDITED))
+    store.label(DATASET, Label("q0000", "bob", key="3", **VALID))
+    store.label(
+        DATASET,
+        Label(
+            "q0000", "eve", key="4", accepted=False, reasons=["other"], remark="=1+1; 'é'\u2028\x85", adjudicates=True
+        ),
+    )
     mcq = DRAFTS[1].wording
     better = Wording("Which one, exactly?", "", ("a\nb", "c", "d", "e"), 2)
-    store.label(DATASET, "q0001", "ann", key="5", accepted=True, wording=better)
-    store.label(DATASET, "q0002", "ann", key="6", accepted=True, wording=Wording(DRAFTS[2].wording.question, "planets"))
+    store.label(DATASET, Label("q0001", "ann", key="5", accepted=True, wording=better))
+    store.label(
+        DATASET, Label("q0002", "ann", key="6", accepted=True, wording=Wording(DRAFTS[2].wording.question, "planets"))
+    )
     store.skip(DATASET, "q0003", "ann")
     assert mcq.options != better.options
     return store
@@ -124,8 +131,8 @@ def test_a_table_of_somebody_elses_spreadsheet(store, tmp_path):
 
 
 def test_of_two_labels_the_later_counts_whatever_their_order(store):
-    early = ImportedLabel("q0000", "ann", True, made_at=10.0, key="early")
-    late = ImportedLabel("q0000", "ann", False, ("wrong answer",), made_at=20.0, key="late")
+    early = Label("q0000", "ann", True, made_at=10.0, key="early")
+    late = Label("q0000", "ann", False, ("wrong answer",), made_at=20.0, key="late")
     store.import_labels(DATASET, [late])
     store.import_labels(DATASET, [early])
     store.import_labels(DATASET, [replace(early, draft="q0003", key="e"), replace(late, draft="q0003", key="l")][::-1])
@@ -133,15 +140,15 @@ def test_of_two_labels_the_later_counts_whatever_their_order(store):
     store.undo(DATASET, "ann")
     assert [label.key for label in store.labels(DATASET)] == ["late"]
     assert len(store.labels(DATASET, current=False)) == 4
-    store.label(DATASET, "q0000", "ann", key="now", **VALID)
+    store.label(DATASET, Label("q0000", "ann", key="now", **VALID))
     assert store.import_labels(DATASET, [late]).known == 1
     assert [label.key for label in store.labels(DATASET)] == ["now"]
 
 
 def test_a_label_that_was_withdrawn_elsewhere_is_withdrawn_here(store):
-    label = ImportedLabel("q0000", "ann", True, made_at=10.0, key="k")
+    label = Label("q0000", "ann", True, made_at=10.0, key="k")
     store.import_labels(DATASET, [label])
-    gone = ImportedLabel("q0000", "ann", True, made_at=10.0, withdrawn_at=11.0, key="k")
+    gone = Label("q0000", "ann", True, made_at=10.0, withdrawn_at=11.0, key="k")
     assert store.import_labels(DATASET, [gone]).withdrawn == 1
     assert store.item(DATASET, "q0000").state == "open"
     assert store.import_labels(DATASET, [label]).known == 1, "and does not come back"
@@ -156,7 +163,7 @@ def test_a_label_that_was_withdrawn_elsewhere_is_withdrawn_here(store):
         ('{"format": "climassay-annotations", "version": 3, "settings": {}}', "version 3"),
         ('{"format": "climassay-annotations", "version": 1, "settings": {"colour": 1}}', "line 1"),
         ('{"format": "climassay-annotations", "version": 1, "settings": {}}\n{"label": {"draft": "q"}}', "line 2"),
-        ('{"format": "climassay-annotations", "version": 2, "settings": {}}\n{"comment": {"draft": "q"}}', "line 2"),
+        ('{"format": "climassay-annotations", "version": 1, "settings": {}}\n{"comment": {"draft": "q"}}', "line 2"),
         ('{"format": "climassay-annotations", "version": 1, "settings": {}}\n[1', "line 2"),
     ],
     ids=["empty", "something else", "newer", "unknown setting", "half a label", "half a comment", "broken"],

@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 
 from climassay.errors import InputError
 from climassay.generation import Wording
-from climassay.generation.annotation.labels import ImportedLabel, check_label, check_name
+from climassay.generation.annotation.labels import Label, check_label, check_name
 from climassay.generation.draft import gapped
 from generated_drafts import draft
 
@@ -13,7 +13,7 @@ OPTIONS = ("the albedo", "the emissivity", "the optical depth", "the insolation"
 
 
 def checked(draft, **said):
-    return check_label(draft, ImportedLabel(draft.id, "ann", **said))
+    return check_label(draft, Label(draft.id, "ann", **said))
 
 
 @pytest.mark.parametrize(

@@ -11,9 +11,9 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from annotated_drafts import EDITED, VALID, WRONG, begin, plain
 from climassay.errors import InputError
-from climassay.generation.annotation import AnnotationSettings, AnnotationStore
+from climassay.generation.annotation import AnnotationSettings, AnnotationStore, Label
 from climassay.generation.annotation.labels import outcome_of
-from climassay.generation.annotation.transactions import leases
+from climassay.generation.annotation.tables import leases
 from climassay.records import Records
 
 PEOPLE = ("ann", "bob", "cid")
@@ -62,7 +62,7 @@ class Annotating(RuleBasedStateMachine):
     def label(self, who, draft, verdict, again):
         key = f"{who}-{len(self.keys)}"
         try:
-            stored = self.store.label(self.dataset, draft, who, key=key, **verdict)
+            stored = self.store.label(self.dataset, Label(draft, who, key=key, **verdict))
         except InputError as error:
             if "reserved for others" in str(error):
                 return
@@ -70,13 +70,13 @@ class Annotating(RuleBasedStateMachine):
         assert stored
         self.note(key, draft, who, False)
         if again:
-            assert not self.store.label(self.dataset, draft, who, key=key, **VALID)
+            assert not self.store.label(self.dataset, Label(draft, who, key=key, **VALID))
 
     @rule(who=people, draft=drafts, verdict=words)
     def adjudicate(self, who, draft, verdict):
         key = f"decided-{len(self.keys)}"
         if self.store.item(self.dataset, draft).state != "open":
-            assert self.store.adjudicate(self.dataset, draft, who, key=key, **verdict)
+            assert self.store.label(self.dataset, Label(draft, who, key=key, **verdict, adjudicates=True))
             self.note(key, draft, who, True)
 
     @rule(who=people, draft=drafts)
@@ -122,7 +122,7 @@ class Annotating(RuleBasedStateMachine):
     def nobody_is_given_what_enough_others_have(self, states):
         kept = (
             sa.select(leases.c.draft, sa.func.count())
-            .where(leases.c.dataset == self.dataset, leases.c.until > time.time())
+            .where(leases.c.dataset == self.dataset, leases.c.expires_at > time.time())
             .group_by(leases.c.draft)
         )
         with self.records.database.read() as connection:

@@ -6,7 +6,7 @@ import pytest
 
 from annotated_drafts import DATASET, WRONG, begin
 from climassay.generation import Wording
-from climassay.generation.annotation import AnnotationStore, ImportedLabel, retrain
+from climassay.generation.annotation import AnnotationStore, Label, retrain
 from climassay.generation.validation import TextReader, TrainedValidator
 from climassay.records import Records
 from climassay.workspace import Workspace
@@ -34,9 +34,7 @@ def annotated(workspace):
     begin(records, [made(number) for number in range(60)])
     store = AnnotationStore(records)
     given = [
-        ImportedLabel(
-            f"q{number:04d}", "ann", bool(number % 3), () if number % 3 else ("wrong answer",), key=str(number)
-        )
+        Label(f"q{number:04d}", "ann", bool(number % 3), () if number % 3 else ("wrong answer",), key=str(number))
         for number in range(40)
     ]
     assert store.import_labels(DATASET, given).stored == 40
@@ -88,13 +86,13 @@ def test_training_judges_what_waits_and_puts_it_in_order(first):
     assert {message for _, _, message in told} == {
         "Reading labelled questions",
         "Cross-validating",
-        "Judging what waits",
+        "Judging the unsettled items",
         "Done",
     }
 
 
 def test_an_interrupted_call_is_finished_by_the_next(first, second, monkeypatch):
-    monkeypatch.setattr("climassay.generation.annotation.store.AT_ONCE", 5)
+    monkeypatch.setattr("climassay.generation.annotation.retraining.BATCH_SIZE", 5)
     _, _, store = second
     whole = WordEncoder(width=32)
     with pytest.raises(KeyboardInterrupt):
@@ -116,8 +114,8 @@ def test_labels_that_come_meanwhile_are_new_afterwards(second):
     _, _, store = second
 
     def label(done, total, message):
-        if message == "Judging what waits":
-            store.label(DATASET, "q0059", "bob", key="meanwhile", **WRONG)
+        if message == "Judging the unsettled items":
+            store.label(DATASET, Label("q0059", "bob", key="meanwhile", **WRONG))
 
     again(second, WordEncoder(width=32), progress=label)
     assert store.new_labels(DATASET) == 1

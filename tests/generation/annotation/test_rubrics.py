@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from climassay.generation.annotation.labels import ImportedLabel, Item, Label, check_label
+from climassay.generation.annotation.labels import Item, Label, check_label
 from climassay.generation.annotation.long_answers import (
     SAME_CRITERION,
     matched_criteria,
@@ -32,14 +32,14 @@ def item(name, *rubrics, state="conflict"):
     [stored] = rubric_drafts([Question(name, "longform", f"Why {name}?", "")])
     wordings = [Wording(f"Why {name}?", written_rubric(rubric), ("Rubric",)) for rubric in rubrics]
     labels = [
-        Label(f"{name}{n}", "d", stored.draft.id, f"person {n}", True, (), "", one, None, float(n), None, False)
+        Label(stored.draft.id, f"person {n}", True, wording=one, made_at=float(n), key=f"{name}{n}")
         for n, one in enumerate(wordings)
     ]
     return Item(stored.draft, None, None, (), tuple(labels), state)
 
 
 def checked(draft, **said):
-    return check_label(draft, ImportedLabel(draft.id, "ann", **said))
+    return check_label(draft, Label(draft.id, "ann", **said))
 
 
 @given(st.lists(CRITERIA, min_size=1, max_size=8))

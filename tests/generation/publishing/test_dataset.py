@@ -93,7 +93,7 @@ def test_every_table_gives_the_questions_back(tmp_path, form):
 
 
 def test_climaqa_columns_are_the_published_ones(tmp_path):
-    accepted = draft(1, "mcq").decided(Decision("expert", "ada", accepted=True))
+    accepted = draft(1, "mcq").with_decisions(Decision("expert", "ada", accepted=True))
     publish_dataset([accepted, draft(2), draft(3, "cloze")], tmp_path, name="x", splits=(0, 0, 1))
     table = pyarrow.parquet.read_table(tmp_path / "climaqa/mcq/test.parquet")
     assert table.column_names == ["Question", "Options", "Answer", "Context", "Complexity", "Validation"]
@@ -116,7 +116,7 @@ def test_what_an_expert_says_later_moves_no_other_question(tmp_path):
     made = a_mixed_set()
     publish_dataset(made, tmp_path / "before", name="x")
     turned = [
-        one.decided(Decision("expert", "ada", accepted=one.rejection is not None)) if number % 7 == 3 else one
+        one.with_decisions(Decision("expert", "ada", accepted=one.rejection is not None)) if number % 7 == 3 else one
         for number, one in enumerate(made)
     ]
     publish_dataset(turned, tmp_path / "after", name="x")
@@ -284,7 +284,7 @@ def judged(number, **said):
     one = draft(number)
     for name, verdict in said.items():
         step = "validate" if name == "head" else "expert"
-        one = one.decided(Decision(step, name, accepted=verdict))
+        one = one.with_decisions(Decision(step, name, accepted=verdict))
     return one
 
 

@@ -26,7 +26,7 @@ def test_another_answer_or_one_that_follows_the_position_rejects():
     for model, score in ((wrong, 0.0), (letter, 0.25)):
         (decision,) = SelfConsistency(model).check([mcq()])[0].decisions
         assert (decision.accepted, decision.reason, decision.score) == (False, "self-inconsistency", score)
-    assert SelfConsistency(letter, needed=0.25).check([mcq()])[0].decisions[0].accepted is True
+    assert SelfConsistency(letter, min_agreement=0.25).check([mcq()])[0].decisions[0].accepted is True
 
 
 @pytest.mark.parametrize(("second", "accepted"), [(-3.0, True), (-0.35, False)])
@@ -50,7 +50,7 @@ def test_orders_are_an_option():
     model = knows(OPTIONS[1])
     SelfConsistency(model, orders=2).check([mcq()])
     assert len(model.options) == 2
-    for options in ({"orders": 0}, {"needed": 0.0}, {"needed": 1.5}):
+    for options in ({"orders": 0}, {"min_agreement": 0.0}, {"min_agreement": 1.5}):
         with pytest.raises(InputError):
             SelfConsistency(model, **options)
 
@@ -63,14 +63,14 @@ def test_a_failed_call_leaves_it_open_unless_the_others_decide():
     (decision,) = SelfConsistency(ScriptedModel(choose)).check([mcq()])[0].decisions
     assert (decision.accepted, decision.reason) == (None, "failed call")
     assert "No luck." in decision.detail
-    assert SelfConsistency(ScriptedModel(choose), needed=0.75).check([mcq()])[0].decisions[0].accepted is True
+    assert SelfConsistency(ScriptedModel(choose), min_agreement=0.75).check([mcq()])[0].decisions[0].accepted is True
     mostly = ScriptedModel(lambda p, o: RuntimeError("No.") if _line_of(p, OPTIONS[1]) == "a" else o[0])
     assert SelfConsistency(mostly).check([mcq()])[0].decisions[0].accepted is False
 
 
 def test_only_usable_choices_are_asked():
     model = knows(OPTIONS[1])
-    rejected = mcq(id="r").decided(Decision("screen", "clue by length", False, "clue by length"))
+    rejected = mcq(id="r").with_decisions(Decision("screen", "clue by length", False, "clue by length"))
     drafts = [freeform(), mcq(), cloze(), rejected, mcq(error="cut off"), mcq(correct=None)]
     checked = SelfConsistency(model).check(drafts)
     assert [draft == before for draft, before in zip(checked, drafts, strict=True)] == [

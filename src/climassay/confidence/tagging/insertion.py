@@ -17,7 +17,6 @@ from climassay.confidence.tagging.labelled import LEVELS, LabelledItem, Taggable
 from climassay.confidence.vocabulary import Tag
 from climassay.errors import InputError
 from climassay.judging import (
-    ActivationStore,
     Harvester,
     Item,
     Questions,
@@ -27,6 +26,7 @@ from climassay.judging import (
     quality,
     train_probe,
 )
+from climassay.learning import ActivationStore
 from climassay.models.contract import OpenWeights
 
 FloatArray = NDArray[np.float64]

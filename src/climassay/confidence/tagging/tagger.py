@@ -121,9 +121,9 @@ class Tagger(TextClassifier):
         return super().predict_proba([TaggingItem.of(one).read() for one in texts], on_progress=on_progress)
 
     @classmethod
-    def load(cls, path: Path = BUNDLED_TAGGER) -> Self:
+    def load(cls, path: Path | str = BUNDLED_TAGGER) -> Self:
         """Read a tagger exactly as it was saved, the bundled one by default; errors as :meth:`SavedModel.load`."""
-        return super().load(path)
+        return super().load(Path(path))
 
     @classmethod
     def build(cls, facts: dict[str, Any], arrays: dict[str, FloatArray]) -> Self:

@@ -199,7 +199,7 @@ def _plot(
 ) -> DotPlot:
     ends = [end for dot in dots for end in (dot.low, dot.high)] or [-2.0, 2.0]
     ends += [dot.reference for dot in dots if dot.reference is not None]
-    return DotPlot(title, tuple(dots), axis, note, Axis.over(axis, ends, at_most=8), together, order)
+    return DotPlot(title, tuple(dots), axis, note, Axis.over(axis, ends, max_ticks=8), together, order)
 
 
 def _bare(label: str, values: list[float]) -> Axis:

@@ -42,7 +42,7 @@ from climassay.corpus.readers.pdf_paragraphs import (
 )
 from climassay.corpus.readers.pdf_tables import find_tables
 from climassay.errors import DocumentError
-from climassay.reporting.html import letters
+from climassay.reporting.marking import letters
 
 HEADER_WITHIN = 1024
 """A PDF file shows its mark within so many bytes."""

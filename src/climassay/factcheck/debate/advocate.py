@@ -1,13 +1,14 @@
-"""An advocate: judges each statement of a claim by its own passages, answers questions, and may revise its view."""
+"""An advocate: judges the statements of a claim by its own passages, answers questions, and may revise its opinion."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from climassay.errors import ModelError
+from climassay.factcheck.certainty import Levels, weakest
 from climassay.factcheck.configuration import AdvocateSettings
 from climassay.factcheck.debate.assessment import (
-    MOST_QUESTIONS,
+    MAX_QUESTIONS,
     Assessment,
     AssessmentPrompt,
     assess,
@@ -16,212 +17,256 @@ from climassay.factcheck.debate.assessment import (
     weigh,
 )
 from climassay.factcheck.debate.context import (
-    CheckedAssessment,
     DebateContext,
     RetrievedPassage,
+    VerifiedAssessment,
     as_one_line,
-    last_question,
-    look_up,
-    shown_exchanges,
-    shown_quotations,
-    shown_sources,
+    extract_question,
+    follow_up_values,
+    quotation_values,
+    source_values,
+    verify,
 )
-from climassay.factcheck.debate.scheduler import ON_SUBJECT, AskPassages, Steps, ask_text, gather
-from climassay.factcheck.transcript import AdvocateOpinion, AdvocateProfile, FollowUp, Levels, Subclaim, weakest
+from climassay.factcheck.debate.steps import ON_SUBJECT, AskPassages, Steps, ask_text, gather
+from climassay.factcheck.transcript import AdvocateOpinion, AdvocateProfile, FollowUp, Subclaim
 from climassay.grounding.citations import AnswerSentence
 from climassay.models.contract import BLANK, GenerationRequest
 from climassay.prompts import STRONG
 
 _QUESTION_TOKENS = 48
+"""Maximum number of tokens of a question (``scored``)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Advocate:
-    """An advocate who is ready to debate."""
+    """An advocate with its model."""
 
     settings: AdvocateSettings
     model: str
-    """Name of its model."""
+    """Name of the model."""
     latest_only: bool = False
+    """Whether it searches only the latest edition of each document."""
 
     @property
     def name(self) -> str:
-        """What the others call it."""
+        """Name used by the other participants."""
         return self.settings.name
 
     @property
+    def is_plain(self) -> bool:
+        """Whether the advocate has no collections and uses the model's own knowledge."""
+        return self.settings.kind == "plain"
+
+    @property
     def passages(self) -> int:
-        """Put before it at a time."""
+        """Maximum number of passages in a prompt."""
         return self.settings.passages or STRONG.passages
 
     def search(self, query: str) -> AskPassages:
-        """What it asks of its collections."""
-        own = self.settings
+        """Return the request for a search in the advocate's collections."""
+        settings = self.settings
         return AskPassages(
-            own.collections, query, self.passages, own.excerpt_words or 0, own.rerank, self.latest_only, own.min_cosine
+            settings.collections,
+            query,
+            self.passages,
+            settings.excerpt_words or 0,
+            settings.rerank,
+            self.latest_only,
+            settings.min_cosine,
         )
 
 
 @dataclass(frozen=True, slots=True)
-class Exchanges:
-    """Who takes part, and what they have said from the second round on."""
+class DebateState:
+    """Participants and contributions known to an advocate at the start of a round."""
 
-    advocates: tuple[AdvocateProfile, ...] = ()
-    """All of them; in the first round, too, an advocate may have a question to another one."""
-    opinions: tuple[AdvocateOpinion, ...] = ()
-    """Every advocate's first opinion on the whole claim."""
+    profiles: tuple[AdvocateProfile, ...] = ()
+    """Profiles of all advocates."""
+    first_opinions: tuple[AdvocateOpinion, ...] = ()
+    """Opinions of the first round on the whole claim; empty in the first round."""
     follow_ups: tuple[FollowUp, ...] = ()
-    """All rounds' questions so far: who was persuaded by an earlier reply still has it at hand."""
-    questions: tuple[FollowUp, ...] = ()
-    """Those that open this round and are still to be answered, along with the opinion (``schema``)."""
-    last: bool = False
-    """Whether no further round can follow, so that no question need be asked."""
+    """Answered questions of all rounds."""
+    open_questions: tuple[FollowUp, ...] = ()
+    """Questions to be answered along with the opinion (``schema``)."""
+    is_last: bool = False
+    """Whether no further round can follow, so that questions are useless."""
 
 
 class RoundOpinions(NamedTuple):
-    """What an advocate has said in a round."""
+    """Contributions of an advocate to a round."""
 
     opinion: AdvocateOpinion
-    """On the whole claim."""
+    """Opinion on the whole claim."""
     parts: tuple[AdvocateOpinion, ...]
-    """On its statements, where there are several."""
+    """Opinions on the statements if there are several."""
     replies: tuple[FollowUp, ...] = ()
-    """The questions put to it, answered."""
+    """Answered questions (``schema``)."""
 
 
 def give_opinions(
     advocate: Advocate,
     context: DebateContext,
-    exhibits: Sequence[Sequence[RetrievedPassage]],
-    said: Exchanges,
-    before: AdvocateOpinion | None,
+    passages: Sequence[Sequence[RetrievedPassage]],
+    state: DebateState,
+    previous: AdvocateOpinion | None,
 ) -> Steps[RoundOpinions]:
-    """An advocate's view of the claim and, where there are several, of its subclaims; ``before``: its last one."""
-    number = 1 if before is None else before.round + 1
-    context.tell(advocate.name, "judging", number)
+    """Judge the claim and, if there are several, its statements.
+
+    Args:
+        advocate: The advocate.
+        context: The debate.
+        passages: Passages for each subclaim.
+        state: Contributions so far.
+        previous: The advocate's opinion of the previous round; None in the first one.
+    """
+    number = 1 if previous is None else previous.round + 1
+    context.report_activity(advocate.name, "judging", number)
     if context.config.elicitation == "schema":
-        given = yield from _judge_at_once(advocate, context, exhibits, said, number)
+        result = yield from _judge_by_schema(advocate, context, passages, state, number)
     else:
-        parts = yield from gather(
-            [
-                _judge(advocate, context, subclaim, shown, said, number)
-                for subclaim, shown in zip(context.subclaims, exhibits, strict=True)
-            ]
-        )
-        kept = tuple(parts) if len(parts) > 1 else ()
-        whole = (yield from _aggregate(advocate, context, parts)) if kept else replace(parts[0], subclaim=None)
-        given = RoundOpinions(whole, kept)
-    # A call that failed is not a change of view: it must not keep a debate open that would close without it.
-    verdict = given.opinion.verdict
-    changed = before is not None and verdict is not None and before.verdict != verdict
-    given = given._replace(opinion=replace(given.opinion, changed=changed))
-    for replied in given.replies:
-        context.on_event(replied)
-    context.on_event(given.opinion)
-    return given
+        result = yield from _judge_by_scores(advocate, context, passages, state, number)
+    # A failed call is not a change of opinion: it must not keep open a debate that would close without it.
+    verdict = result.opinion.verdict
+    changed = previous is not None and verdict is not None and previous.verdict != verdict
+    result = result._replace(opinion=replace(result.opinion, changed=changed))
+    for follow_up in result.replies:
+        context.on_event(follow_up)
+    context.on_event(result.opinion)
+    return result
 
 
-def _empty(
-    advocate: Advocate, context: DebateContext, number: int, subclaim: int | None, exhibits: Sequence[RetrievedPassage]
+def _uninformed(
+    advocate: Advocate, context: DebateContext, number: int, subclaim: int | None, passages: Sequence[RetrievedPassage]
 ) -> AdvocateOpinion:
-    """An opinion without information."""
-    retrieved = tuple(exhibit.number for exhibit in exhibits)
+    """Return an opinion without information."""
+    retrieved = tuple(item.number for item in passages)
     return AdvocateOpinion(advocate.name, number, subclaim, context.scale.nei, False, retrieved=retrieved)
 
 
-def _judge_at_once(
+# ---------------------------------------------------------------------------------------------- one call, by schema
+
+
+def _judge_by_schema(
     advocate: Advocate,
     context: DebateContext,
-    exhibits: Sequence[Sequence[RetrievedPassage]],
-    said: Exchanges,
+    passages: Sequence[Sequence[RetrievedPassage]],
+    state: DebateState,
     number: int,
 ) -> Steps[RoundOpinions]:
-    """All statements, the whole claim and the answers to questions in one call.
+    """Judge all statements and the whole claim and answer questions in one call.
 
-    No model is asked where there is no passage, or where all passages are only on the claim's subject.
+    The call is skipped if there is no passage, or if all passages are only related to the claim's subject.
     """
-    shown = list({exhibit.number: exhibit for some in exhibits for exhibit in some}.values())
-    empty = _empty(advocate, context, number, None, shown)
-    several = context.subclaims if len(context.subclaims) > 1 else ()
-    parts = tuple(
-        _empty(advocate, context, number, one.number, some) for one, some in zip(several, exhibits, strict=False)
+    unique = list({item.number: item for found in passages for item in found}.values())
+    empty = _uninformed(advocate, context, number, None, unique)
+    subclaims = context.subclaims if len(context.subclaims) > 1 else ()
+    empty_parts = tuple(
+        _uninformed(advocate, context, number, subclaim.number, found)
+        for subclaim, found in zip(subclaims, passages, strict=False)
     )
-    questions = [one for one in said.questions if one.to == advocate.name]
-    unheard = tuple(replace(one, retrieved=()) for one in questions)
-    if advocate.settings.kind != "plain" and all(one.grade == ON_SUBJECT for one in shown):
+    questions = [question for question in state.open_questions if question.to == advocate.name]
+    unanswered = tuple(replace(question, retrieved=()) for question in questions)
+    if not advocate.is_plain and all(item.grade == ON_SUBJECT for item in unique):
+        skipped = tuple(replace(part, unasked=True) for part in empty_parts)
+        return RoundOpinions(replace(empty, unasked=True), skipped, unanswered)
+    prompt = _assessment_prompt(advocate, context, context.subclaims, unique, state, questions)
+    assessment = yield from assess(prompt, context.config)
+    if (error := assessment.error) is not None:
         return RoundOpinions(
-            replace(empty, unasked=True), tuple(replace(part, unasked=True) for part in parts), unheard
+            replace(empty, verdict=None, error=error),
+            tuple(replace(part, verdict=None, error=error) for part in empty_parts),
+            tuple(replace(question, error=error) for question in unanswered),
         )
-    interview = _interview(advocate, context, context.subclaims, shown, said, questions)
-    assessment = yield from assess(interview, context.config)
-    if assessment.error is not None:
-        failed = assessment.error
-        return RoundOpinions(
-            replace(empty, verdict=None, error=failed),
-            tuple(replace(part, verdict=None, error=failed) for part in parts),
-            tuple(replace(one, error=failed) for one in unheard),
-        )
-    context.tell(advocate.name, "checking quotations", number)
-    in_house = advocate.settings.kind == "plain"
-    opinions = []
-    for subclaim, part, result in zip(several, parts, assessment.statements, strict=True):
-        # A statement is explained by the reasoning on it.
-        borne = look_up(context, replace(result, explanation=result.draft), subclaim.text, shown, in_house=in_house)
-        opinions.append(_with(context, part, result, borne))
-    gathered = [quotation for opinion in opinions for quotation in opinion.quotations]
-    borne = look_up(context, assessment, context.claim, shown, quotations=gathered, in_house=in_house)
-    whole = _with(context, empty, assessment, borne)
-    removed = sum(opinion.removed_quotations for opinion in opinions)
-    whole = replace(whole, removed_quotations=whole.removed_quotations + removed)
+    context.report_activity(advocate.name, "checking quotations", number)
+    in_house = advocate.is_plain
+    parts = []
+    for subclaim, part, statement in zip(subclaims, empty_parts, assessment.statements, strict=True):
+        # The reasoning on a statement is its explanation.
+        explained = replace(statement, explanation=statement.draft)
+        verified = verify(context, explained, subclaim.text, unique, in_house=in_house)
+        parts.append(_to_opinion(context, part, statement, verified))
+    quotations = [quotation for part in parts for quotation in part.quotations]
+    verified = verify(context, assessment, context.claim, unique, quotations=quotations, in_house=in_house)
+    opinion = _to_opinion(context, empty, assessment, verified)
+    n_removed = sum(part.removed_quotations for part in (opinion, *parts))
     replies = tuple(
-        replace(one, retrieved=empty.retrieved, reply=context.ground(text, False, shown)[0])
-        for one, text in zip(questions, assessment.replies, strict=True)
+        replace(question, retrieved=empty.retrieved, reply=context.ground(text, False, unique)[0])
+        for question, text in zip(questions, assessment.replies, strict=True)
     )
-    return RoundOpinions(whole, tuple(opinions), replies)
+    return RoundOpinions(replace(opinion, removed_quotations=n_removed), tuple(parts), replies)
 
 
-def _with(
-    context: DebateContext, empty: AdvocateOpinion, assessment: Assessment, borne: CheckedAssessment
+def _to_opinion(
+    context: DebateContext, empty: AdvocateOpinion, assessment: Assessment, verified: VerifiedAssessment
 ) -> AdvocateOpinion:
-    """An opinion from what came of an interview and was looked up."""
+    """Return an opinion with the content of a verified assessment."""
     asks = tuple(
-        FollowUp(empty.round + 1, empty.advocate, one.to, one.text, queries=one.queries) for one in assessment.questions
+        FollowUp(empty.round + 1, empty.advocate, question.to, question.text, queries=question.queries)
+        for question in assessment.questions
     )
-    given = borne.verdict != context.scale.nei
+    has_verdict = verified.verdict != context.scale.nei
+    # The draft of a withheld verdict is kept with it.
+    keeps_draft = has_verdict or verified.withheld or context.config.elicitation == "schema"
     return replace(
         empty,
-        **borne._asdict(),
-        informed=_is_view(context, borne.verdict, borne.levels),
-        placement=assessment.placement if given else None,
-        probabilities=assessment.probabilities if given else (),
-        # What was written towards a verdict that is not given stays, with the verdict.
-        draft=assessment.draft if given or borne.withheld or context.config.elicitation == "schema" else "",
+        **verified._asdict(),
+        informed=_is_informed(context, verified.verdict, verified.levels),
+        placement=assessment.placement if has_verdict else None,
+        probabilities=assessment.probabilities if has_verdict else (),
+        draft=assessment.draft if keeps_draft else "",
         asks=asks,
     )
 
 
-def _judge(
+def _is_informed(context: DebateContext, verdict: str | None, levels: Levels | None) -> bool:
+    """Return whether a verdict counts; "unsupported" with limited evidence only expresses a lack of information."""
+    lacks = verdict in context.scale.lack and levels is not None and levels.evidence == "limited"
+    return verdict is not None and verdict != context.scale.nei and not lacks
+
+
+# ------------------------------------------------------------------------------------------- several calls, by scores
+
+
+def _judge_by_scores(
+    advocate: Advocate,
+    context: DebateContext,
+    passages: Sequence[Sequence[RetrievedPassage]],
+    state: DebateState,
+    number: int,
+) -> Steps[RoundOpinions]:
+    """Judge each statement by itself and, if there are several, the whole claim by its statements' verdicts."""
+    parts = yield from gather(
+        [
+            _judge_statement(advocate, context, subclaim, found, state, number)
+            for subclaim, found in zip(context.subclaims, passages, strict=True)
+        ]
+    )
+    if len(parts) == 1:
+        return RoundOpinions(replace(parts[0], subclaim=None), ())
+    opinion = yield from _aggregate(advocate, context, parts)
+    return RoundOpinions(opinion, tuple(parts))
+
+
+def _judge_statement(
     advocate: Advocate,
     context: DebateContext,
     subclaim: Subclaim,
-    exhibits: Sequence[RetrievedPassage],
-    said: Exchanges,
+    passages: Sequence[RetrievedPassage],
+    state: DebateState,
     number: int,
 ) -> Steps[AdvocateOpinion]:
-    """One subclaim by scores. Without a passage the answer is "not enough information", and no model is asked."""
-    empty = _empty(advocate, context, number, subclaim.number, exhibits)
-    in_house = advocate.settings.kind == "plain"
-    if not exhibits and not in_house:
+    """Judge one statement; without passages the opinion is "not enough information" and no model is called."""
+    empty = _uninformed(advocate, context, number, subclaim.number, passages)
+    if not passages and not advocate.is_plain:
         return empty
-    interview = _interview(advocate, context, [subclaim], exhibits, said)
-    assessment = yield from assess(interview, context.config)
-    assessment = yield from explain(interview, context.config, assessment)
+    prompt = _assessment_prompt(advocate, context, [subclaim], passages, state)
+    assessment = yield from assess(prompt, context.config)
+    assessment = yield from explain(prompt, context.config, assessment)
     if assessment.error is not None:
         return replace(empty, verdict=None, error=assessment.error)
-    context.tell(advocate.name, "checking quotations", number)
-    opinion = _with(
-        context, empty, assessment, look_up(context, assessment, subclaim.text, exhibits, in_house=in_house)
-    )
+    context.report_activity(advocate.name, "checking quotations", number)
+    verified = verify(context, assessment, subclaim.text, passages, in_house=advocate.is_plain)
+    opinion = _to_opinion(context, empty, assessment, verified)
     if opinion.verdict == context.scale.nei:
         return opinion
     contradicts = yield from find_contradiction(
@@ -230,113 +275,11 @@ def _judge(
     return replace(opinion, contradicts=contradicts)
 
 
-def _interview(
-    advocate: Advocate,
-    context: DebateContext,
-    subclaims: Sequence[Subclaim],
-    exhibits: Sequence[RetrievedPassage],
-    said: Exchanges,
-    questions: Sequence[FollowUp] = (),
-) -> AssessmentPrompt:
-    """What an advocate is asked with; several subclaims are judged together."""
-    others = [participant(one.name, one) for one in said.advocates if one.name != advocate.name]
-    profile = next((one for one in said.advocates if one.name == advocate.name), None)
-    several = subclaims if len(subclaims) > 1 else ()
-    common = {
-        **_self(advocate),
-        "about": as_one_line(profile.about) if profile else "",
-        "others": others,
-        "ask": bool(others) and not said.last,
-        "most_questions": MOST_QUESTIONS,
-    }
-    prompt = context.messages(
-        "advocate",
-        **common,
-        claim=as_one_line(context.claim),
-        statement=as_one_line(context.claim if several else subclaims[0].text),
-        statements=[{"number": one.number, "text": as_one_line(one.text)} for one in several],
-        sources=shown_sources(exhibits),
-        opinions=[_shown(context, opinion) for opinion in said.opinions],
-        exchanges=shown_exchanges(context, said.follow_ups),
-        questions=[{"asker": one.asker, "question": as_one_line(one.question)} for one in questions],
-    )
-    blank = context.messages(
-        "advocate",
-        **common,
-        claim=BLANK,
-        statement=BLANK,
-        statements=[],
-        sources=[{"number": 1, "where": BLANK, "text": BLANK}] if exhibits else [],
-        opinions=[],
-        exchanges=[],
-        questions=[],
-    )
-    return AssessmentPrompt(
-        advocate.model,
-        prompt.messages,
-        blank.messages,
-        context.scale,
-        others=() if said.last else tuple(one["name"] for one in others),
-        passages=tuple(exhibit.number for exhibit in exhibits),
-        statements=tuple(one.number for one in several),
-        replies=len(questions),
-    )
-
-
-def _self(advocate: Advocate) -> dict[str, str]:
-    """Who an advocate is, for its prompts."""
-    own = advocate.settings
-    return {"name": own.name, "kind": own.kind, "stance": as_one_line(own.stance)}
-
-
-def participant(name: str, profile: AdvocateProfile | None) -> dict[str, str]:
-    """Who takes part, for the prompts of the others."""
-    kind, about = (profile.kind, profile.about) if profile else ("collection", "")
-    return {"name": name, "kind": kind, "about": as_one_line(about)}
-
-
-def _shown(context: DebateContext, opinion: AdvocateOpinion) -> dict[str, object]:
-    return {
-        "name": opinion.advocate,
-        "verdict": opinion.verdict or "failed",
-        "text": context.told(opinion.explanation),
-        "quotations": shown_quotations(opinion.quotations),
-    }
-
-
-def _is_view(context: DebateContext, verdict: str | None, levels: Levels | None) -> bool:
-    """Whether a verdict is a view: "unsupported" on limited evidence only says that information is lacking."""
-    lacks = verdict in context.scale.lack and levels is not None and levels.evidence == "limited"
-    return verdict is not None and verdict != context.scale.nei and not lacks
-
-
-def find_contradiction(
-    context: DebateContext, model: str, claim: str, verdict: str | None, explanation: Sequence[AnswerSentence]
-) -> Steps[bool | None]:
-    """Whether an explanation argues for the other side of the scale; None where there is nothing to be read.
-
-    The model reads the explanation alone and tells the side it takes.
-    """
-    if not explanation or verdict is None or not context.config.side_check:
-        return None
-    text = " ".join(sentence.text for sentence in explanation)
-    prompts = [
-        context.messages("side", claim=shown_claim, explanation=shown)
-        for shown_claim, shown in ((as_one_line(claim), as_one_line(text)), (BLANK, BLANK))
-    ]
-    try:
-        right, wrong = yield from weigh(model, prompts, (" right", " wrong"), context.config)
-    except ModelError:
-        return None
-    return (right > wrong) != context.scale.is_correct(verdict)
-
-
 def _aggregate(advocate: Advocate, context: DebateContext, parts: Sequence[AdvocateOpinion]) -> Steps[AdvocateOpinion]:
-    """The whole claim: subclaims without information count for nothing, the model weighs the others."""
-    first = parts[0]
-    gathered = AdvocateOpinion(
+    """Judge the whole claim by the verdicts on its statements; statements without information do not count."""
+    opinion = AdvocateOpinion(
         advocate.name,
-        first.round,
+        parts[0].round,
         None,
         context.scale.nei,
         False,
@@ -350,85 +293,181 @@ def _aggregate(advocate: Advocate, context: DebateContext, parts: Sequence[Advoc
         draft=" ".join(part.draft for part in parts if part.draft),
     )
     errors = [part.error for part in parts if part.error is not None]
-    judged = [part for part in parts if part.levels is not None]
     if errors:
-        return replace(gathered, verdict=None, error=errors[0])
+        return replace(opinion, verdict=None, error=errors[0])
+    judged = [part for part in parts if part.levels is not None]
     if not judged:
-        return gathered
-    prompts = [
-        context.messages(
-            "whole",
-            parts=[
-                {
-                    "statement": BLANK if blank else as_one_line(subclaim.text),
-                    "verdict": BLANK if blank else part.verdict,
-                }
-                for subclaim, part in zip(context.subclaims, parts, strict=True)
-            ],
-            claim=BLANK if blank else as_one_line(context.claim),
-        )
-        for blank in (False, True)
+        return opinion
+    statements = [
+        (as_one_line(subclaim.text), part.verdict) for subclaim, part in zip(context.subclaims, parts, strict=True)
     ]
+    prompts = [
+        context.render(
+            "whole",
+            parts=[{"statement": statement, "verdict": verdict} for statement, verdict in values],
+            claim=claim,
+        )
+        for values, claim in (
+            (statements, as_one_line(context.claim)),
+            ([(BLANK, BLANK)] * len(statements), BLANK),
+        )
+    ]
+    options = tuple(f" {label}" for label in context.scale.labels)
     try:
-        options = tuple(f" {label}" for label in context.scale.labels)
         probabilities = yield from weigh(advocate.model, prompts, options, context.config)
     except ModelError as error:
-        return replace(gathered, verdict=None, error=str(error))
+        return replace(opinion, verdict=None, error=str(error))
     verdict = context.scale.labels[most_probable(probabilities)]
     levels = weakest([part.levels for part in judged if part.levels])
-    known = [part.contradicts for part in judged if part.contradicts is not None]
+    contradictions = [part.contradicts for part in judged if part.contradicts is not None]
     return replace(
-        gathered,
+        opinion,
         verdict=verdict,
         withheld=None,
-        informed=any(part.informed for part in judged) and _is_view(context, verdict, levels),
+        informed=any(part.informed for part in judged) and _is_informed(context, verdict, levels),
         levels=levels,
         placement=judged[0].placement,
         probabilities=probabilities,
-        contradicts=any(known) if known else None,
+        contradicts=any(contradictions) if contradictions else None,
     )
 
 
-# ---------------------------------------------------------------------------------------------------- in the debate
+def find_contradiction(
+    context: DebateContext, model: str, claim: str, verdict: str | None, explanation: Sequence[AnswerSentence]
+) -> Steps[bool | None]:
+    """Return whether an explanation argues for the other side of the scale.
+
+    The model reads the explanation without the verdict and names the side that it takes. The result is None if there is
+    no explanation, the check is disabled, or the call failed.
+    """
+    if not explanation or verdict is None or not context.config.side_check:
+        return None
+    text = " ".join(sentence.text for sentence in explanation)
+    prompts = [
+        context.render("side", claim=as_one_line(claim), explanation=as_one_line(text)),
+        context.render("side", claim=BLANK, explanation=BLANK),
+    ]
+    try:
+        right, wrong = yield from weigh(model, prompts, (" right", " wrong"), context.config)
+    except ModelError:
+        return None
+    return (right > wrong) != context.scale.is_correct(verdict)
+
+
+# ---------------------------------------------------------------------------------------------------------- prompts
+
+
+def _assessment_prompt(
+    advocate: Advocate,
+    context: DebateContext,
+    subclaims: Sequence[Subclaim],
+    passages: Sequence[RetrievedPassage],
+    state: DebateState,
+    questions: Sequence[FollowUp] = (),
+) -> AssessmentPrompt:
+    """Return the prompt of an advocate; several subclaims are judged together."""
+    others = [participant_values(profile.name, profile) for profile in state.profiles if profile.name != advocate.name]
+    about = next((profile.about for profile in state.profiles if profile.name == advocate.name), "")
+    statements = subclaims if len(subclaims) > 1 else ()
+    common = {
+        **_advocate_values(advocate),
+        "about": as_one_line(about),
+        "others": others,
+        "ask": bool(others) and not state.is_last,
+        "max_questions": MAX_QUESTIONS,
+    }
+    prompt = context.render(
+        "advocate",
+        **common,
+        claim=as_one_line(context.claim),
+        statement=as_one_line(context.claim if statements else subclaims[0].text),
+        statements=[{"number": subclaim.number, "text": as_one_line(subclaim.text)} for subclaim in statements],
+        sources=source_values(passages),
+        opinions=[_opinion_values(context, opinion) for opinion in state.first_opinions],
+        exchanges=follow_up_values(context, state.follow_ups),
+        questions=[{"asker": item.asker, "question": as_one_line(item.question)} for item in questions],
+    )
+    blank = context.render(
+        "advocate",
+        **common,
+        claim=BLANK,
+        statement=BLANK,
+        statements=[],
+        sources=[{"number": 1, "where": BLANK, "text": BLANK}] if passages else [],
+        opinions=[],
+        exchanges=[],
+        questions=[],
+    )
+    return AssessmentPrompt(
+        advocate.model,
+        prompt.messages,
+        blank.messages,
+        context.scale,
+        recipients=() if state.is_last else tuple(values["name"] for values in others),
+        passages=tuple(item.number for item in passages),
+        statements=tuple(subclaim.number for subclaim in statements),
+        n_replies=len(questions),
+    )
+
+
+def _advocate_values(advocate: Advocate) -> dict[str, str]:
+    settings = advocate.settings
+    return {"name": settings.name, "kind": settings.kind, "stance": as_one_line(settings.stance)}
+
+
+def participant_values(name: str, profile: AdvocateProfile | None) -> dict[str, str]:
+    """Return the template values of an advocate for the prompts of other participants."""
+    kind, about = (profile.kind, profile.about) if profile else ("collection", "")
+    return {"name": name, "kind": kind, "about": as_one_line(about)}
+
+
+def _opinion_values(context: DebateContext, opinion: AdvocateOpinion) -> dict[str, object]:
+    return {
+        "name": opinion.advocate,
+        "verdict": opinion.verdict or "failed",
+        "text": context.format_explanation(opinion.explanation),
+        "quotations": quotation_values(opinion.quotations),
+    }
+
+
+# --------------------------------------------------------------------------------- questions and replies, by scores
 
 
 def write_question(
     context: DebateContext, model: str, asker: str, opinions: Sequence[AdvocateOpinion], to: str
 ) -> Steps[str | None]:
-    """A question in a model's words; None where it writes none that can be used."""
-    rendered = context.messages(
+    """Return a question written by a model; None if its text is not a usable question."""
+    rendered = context.render(
         "question",
         asker=asker,
         to=to,
         claim=as_one_line(context.claim),
-        opinions=[_shown(context, opinion) for opinion in opinions],
+        opinions=[_opinion_values(context, opinion) for opinion in opinions],
     )
     sampling = replace(context.config.sampling, max_tokens=_QUESTION_TOKENS, stop=("\n",))
     request = GenerationRequest(rendered.messages, sampling, assistant_prefix=rendered.assistant_prefix)
     completion = yield from ask_text(model, request)
-    return None if completion.error is not None else last_question(completion.text)
+    return None if completion.error is not None else extract_question(completion.text)
 
 
 def reply(
-    advocate: Advocate, context: DebateContext, follow_up: FollowUp, exhibits: Sequence[RetrievedPassage]
+    advocate: Advocate, context: DebateContext, follow_up: FollowUp, passages: Sequence[RetrievedPassage]
 ) -> Steps[FollowUp]:
-    """The question with its reply, by a call of its own (``scored``)."""
-    rendered = context.messages(
+    """Return a question with the advocate's reply, requested in a call of its own (``scored``)."""
+    rendered = context.render(
         "reply",
-        **_self(advocate),
-        sources=shown_sources(exhibits),
+        **_advocate_values(advocate),
+        sources=source_values(passages),
         claim=as_one_line(context.claim),
         asker=follow_up.asker,
         question=as_one_line(follow_up.question),
     )
     request = GenerationRequest(rendered.messages, context.config.sampling, assistant_prefix=rendered.assistant_prefix)
-    context.tell(advocate.name, "replying", follow_up.round)
+    context.report_activity(advocate.name, "replying", follow_up.round)
     completion = yield from ask_text(advocate.model, request)
-    shown = replace(follow_up, retrieved=tuple(exhibit.number for exhibit in exhibits))
-    if completion.error is not None:
-        answered = replace(shown, error=completion.error)
-    else:
-        sentences, _ = context.ground(completion.text, completion.finish_reason == "length", exhibits)
-        answered = replace(shown, reply=sentences)
+    answered = replace(follow_up, retrieved=tuple(item.number for item in passages), error=completion.error)
+    if completion.error is None:
+        sentences, _ = context.ground(completion.text, completion.finish_reason == "length", passages)
+        answered = replace(answered, reply=sentences)
     context.on_event(answered)
     return answered

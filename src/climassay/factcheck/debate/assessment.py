@@ -1,15 +1,14 @@
-"""How an assessment is got out of a model.
+"""Elicitation of an assessment from a model.
 
-The verdict comes from an answer under a JSON schema or from weighing the scale's labels, never from searching a text,
-so that it is legal every time. Two ways to ask:
+The verdict comes from an answer under a JSON schema or from the probabilities of the scale's labels, never from a
+search in free text, so it is always a label of the scale. There are two methods:
 
-- ``schema``, for models that can reason: one JSON object, whose fields appear in the order in which a careful person
-  would fill them in: what speaks for and against, quoted; the reasoning; the verdict; evidence, agreement, confidence
-  and likelihood; the explanation. Several statements of a claim, the claim as a whole and the answers to questions come
-  in one object.
-- ``scored``, for very small models: the answer is written line by line in the paper's order (Leippold et al. 2024,
-  appendix G and the listings: certainty, draft, verdict, explanation); what has a fixed set of answers is decided by
-  their probabilities, corrected by those of a content-free prompt (Zhao et al. 2021), and texts are generated between.
+- ``schema``, for models that can reason: one JSON object with quotations for and against, reasoning, verdict, certainty
+  and explanation, in this order. Several statements of a claim, the claim as a whole and the replies to questions come
+  in the same object.
+- ``scored``, for very small models: the answer is written line by line in the order of the paper (Leippold et al. 2024,
+  appendix G and the listings: certainty, draft, verdict, explanation). Lines with a fixed set of options are decided by
+  their probabilities, calibrated with a content-free prompt (Zhao et al. 2021); the model generates the other lines.
 """
 
 import json
@@ -18,9 +17,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple, cast, get_args
 
 from climassay.errors import ModelError
-from climassay.factcheck.debate.scheduler import AskOptions, Steps, ask_options, ask_text
-from climassay.factcheck.scales import Scale
-from climassay.factcheck.transcript import (
+from climassay.factcheck.certainty import (
     AGREEMENT,
     ALL_LEVELS,
     CONFIDENCES,
@@ -28,11 +25,11 @@ from climassay.factcheck.transcript import (
     LIKELIHOODS,
     QUANTIFIABLE,
     Levels,
-    Placement,
-    Quotation,
-    Side,
     coherent,
 )
+from climassay.factcheck.debate.steps import AskOptions, Steps, ask_options, ask_text
+from climassay.factcheck.scales import Scale
+from climassay.factcheck.transcript import Placement, Quotation, Side
 from climassay.models.contract import (
     BLANK,
     Completion,
@@ -48,193 +45,199 @@ from climassay.prompts import RenderedPrompt
 
 Elicitation = Literal["scored", "schema"]
 PLACEMENTS: tuple[Placement, ...] = get_args(Placement)
-_PLACEMENT_WORDS: Mapping[Placement, str] = {
+_PLACEMENT_OPTIONS: Mapping[Placement, str] = {
     "consensus": " the consensus view",
     "outlier": " an outlier view",
     "exaggerated": " an exaggeration of something true",
     "misleading": " something true that is presented in a misleading way",
 }
 UNQUANTIFIED = "not quantified"
-"""The answer where no likelihood is given."""
+"""Answer for no likelihood."""
 UNPLACED = "cannot be told"
-"""The answer where nothing tells the claim's place in what is known (``schema``)."""
+"""Answer for an unknown placement (``schema``)."""
 
 
 @dataclass(frozen=True, slots=True)
 class ElicitationConfig:
-    """How assessments are asked for; the same in a whole debate."""
+    """Settings of the elicitation, shared by all participants of a debate."""
 
     elicitation: Elicitation = "scored"
     verdict_first: bool = False
     """Decide the verdict before certainty and draft, for comparison."""
     calibrated: bool = True
-    """Correct probabilities by those of a content-free prompt (``scored`` only: generated answers never are)."""
+    """Calibrate probabilities with a content-free prompt (``scored`` only)."""
     brief: bool = False
-    """For models too small to follow all rules at once: a short prompt, and texts begin without the lines above them
-    (``scored`` only)."""
+    """Use short prompts, and generate texts without the lines above them, for very small models (``scored`` only)."""
     side_check: bool = True
     """Ask the model which side an explanation takes (``scored`` only)."""
     text_tokens: int = 80
-    """Room for a draft, an explanation or a reply."""
+    """Maximum number of tokens of a draft, an explanation or a reply."""
     temperature: float = 0.0
     seed: int = 0
     queries: int = 0
-    """Maximum number of search queries that come with a question to an advocate (``schema`` only)."""
+    """Maximum number of search queries written with a question to an advocate (``schema`` only)."""
 
     @property
     def sampling(self) -> Sampling:
-        """How drafts, explanations, questions and replies are written."""
+        """Sampling of drafts, explanations, questions and replies."""
         return Sampling(self.text_tokens, self.temperature, seed=self.seed, stop=("\n\n",))
 
 
 @dataclass(frozen=True, slots=True)
 class AssessmentPrompt:
-    """What one assessment is asked with."""
+    """Prompt of one assessment."""
 
     model: str
+    """Name of the model."""
     messages: tuple[Message, ...]
-    """The prompt: role, duties, claim, and what the assessment rests on."""
-    blank: tuple[Message, ...]
+    """Role, duties, claim, and the passages or opinions to be weighed."""
+    blank_messages: tuple[Message, ...]
     """The same prompt without content."""
     scale: Scale
-    gate: bool = True
-    """Whether the claim's place in what is known is asked for, and in ``scored`` whether there is enough information;
-    in ``schema`` "not enough information" is always one of the verdicts."""
-    others: tuple[str, ...] = ()
-    """Whom it may put a question to (``schema``)."""
+    asks_placement: bool = True
+    """Whether to ask for the placement of the claim and, with ``scored``, whether there is enough information."""
+    recipients: tuple[str, ...] = ()
+    """Names of the advocates to whom questions may be addressed (``schema``)."""
     passages: tuple[int, ...] = ()
-    """Numbers of the passages that it may quote (``schema``)."""
+    """Numbers of the passages that may be quoted (``schema``)."""
     statements: tuple[int, ...] = ()
-    """Numbers of the claim's statements, where there are several (``schema``)."""
-    apart: bool = True
-    """Whether each of them is judged, before the whole claim; if not, quotations name those that they bear on."""
-    replies: int = 0
-    """Questions to be answered first (``schema``)."""
+    """Numbers of the claim's statements if there are several (``schema``)."""
+    judges_statements: bool = True
+    """Whether each statement is judged before the whole claim; otherwise quotations name the statements that they
+    concern."""
+    n_replies: int = 0
+    """Number of questions to be answered first (``schema``)."""
 
 
 class Question(NamedTuple):
     """A question to an advocate."""
 
     to: str
+    """Name of the advocate."""
     text: str
     queries: tuple[str, ...] = ()
-    """What to search for, to answer it."""
+    """Search queries that may find the answer."""
 
 
 @dataclass(frozen=True, slots=True)
 class Assessment:
-    """What came of an interview."""
+    """Assessment given by a model."""
 
     verdict: str | None = None
-    """A label of the scale, its "not enough information" included; None where a call failed."""
+    """Label of the scale, including "not enough information"; None if a call failed."""
     levels: Levels | None = None
     placement: Placement | None = None
     probabilities: tuple[float, ...] = ()
     draft: str = ""
     explanation: str = ""
     lead: str = ""
-    """Words of ours that the explanation continues; they rest on no passage."""
-    cut: bool = False
-    """Whether the explanation was cut off."""
+    """Fixed opening of the explanation, which no passage supports."""
+    truncated: bool = False
+    """Whether the explanation was truncated."""
     answer: str = ""
-    """The assistant's answer so far, to be continued (``scored``)."""
+    """The model's answer so far, to be continued (``scored``)."""
     questions: tuple[Question, ...] = ()
-    goes_on: bool | None = None
-    """Whether the debate should go on, which is to say whether there are questions; None where none could be put."""
+    continue_debate: bool | None = None
+    """Whether the model asks a question; None if it could not ask any."""
     quotations: tuple[Quotation, ...] = ()
-    """As the model gave them, before they are looked up."""
+    """Quotations as the model wrote them, not yet verified."""
     replies: tuple[str, ...] = ()
-    """To the questions that were put to it, in their order."""
+    """Replies to the questions, in their order."""
     statements: "tuple[Assessment, ...]" = ()
-    """The single statements, where they were judged along with the whole."""
+    """Assessments of the single statements if they were judged."""
     error: str | None = None
 
 
-def assess(interview: AssessmentPrompt, config: ElicitationConfig) -> Steps[Assessment]:
-    """Everything but the explanation where the elicitation is ``scored``; with it where it is ``schema``."""
-    if config.elicitation != "schema":
+def assess(prompt: AssessmentPrompt, config: ElicitationConfig) -> Steps[Assessment]:
+    """Request an assessment, with its explanation for ``schema`` and without for ``scored``."""
+    if config.elicitation == "scored":
         try:
-            return (yield from _by_scores(interview, config))
+            return (yield from _assess_by_scores(prompt, config))
         except ModelError as error:
             return Assessment(error=str(error))
     sampling = Sampling(None, config.temperature, seed=config.seed)
-    request = GenerationRequest(interview.messages, sampling, schema=answer_schema(interview, config))
-    completion = yield from ask_text(interview.model, request)
+    request = GenerationRequest(prompt.messages, sampling, schema=answer_schema(prompt, config))
+    completion = yield from ask_text(prompt.model, request)
     if completion.error is not None:
         return Assessment(error=completion.error)
     try:
-        return read_answer(json.loads(completion.text), interview, config.queries)
+        return read_answer(json.loads(completion.text), prompt, config.queries)
     except (ValueError, KeyError, TypeError, AttributeError):
         return Assessment(error="The model's answer does not satisfy the schema, although it was asked for.")
 
 
-def explain(interview: AssessmentPrompt, config: ElicitationConfig, assessment: Assessment) -> Steps[Assessment]:
-    """The assessment with its explanation; as it is where it has one, failed, or has not enough information."""
-    if config.elicitation == "schema" or assessment.error or assessment.verdict in (None, interview.scale.nei):
+def explain(prompt: AssessmentPrompt, config: ElicitationConfig, assessment: Assessment) -> Steps[Assessment]:
+    """Add an explanation to a ``scored`` assessment that has a verdict; other assessments are returned unchanged."""
+    if config.elicitation == "schema" or assessment.error or assessment.verdict in (None, prompt.scale.nei):
         return assessment
     lead = explanation_lead(assessment.verdict or "")
-    completion = yield from _write(interview, config, lead if config.brief else f"{assessment.answer}\nExplanation:")
+    completion = yield from _generate(prompt, config, lead if config.brief else f"{assessment.answer}\nExplanation:")
     if completion.error is not None:
         return replace(assessment, error=completion.error)
     return replace(
         assessment,
         explanation=first_paragraph(completion.text),
         lead=lead if config.brief else "",
-        cut=completion.finish_reason == "length",
+        truncated=completion.finish_reason == "length",
     )
 
 
 def explanation_lead(verdict: str) -> str:
-    """How the explanation of a very small model begins."""
+    """Return the fixed opening of a very small model's explanation."""
     return f"This is rated \u201c{verdict}\u201d, because"
 
 
-def _write(interview: AssessmentPrompt, config: ElicitationConfig, answer: str) -> Steps[Completion]:
-    request = GenerationRequest(interview.messages, config.sampling, assistant_prefix=answer)
-    return (yield from ask_text(interview.model, request))
-
-
-def first_paragraph(text: str) -> str:
-    """The text up to the first empty line or to a line that begins another field."""
-    kept: list[str] = []
-    for line in text.strip().splitlines():
-        if kept and (not line.strip() or line.partition(":")[0].strip() in _FIELDS):
-            break
-        kept.append(line.strip())
-    return " ".join(part for part in kept if part)
+def _generate(prompt: AssessmentPrompt, config: ElicitationConfig, answer: str) -> Steps[Completion]:
+    request = GenerationRequest(prompt.messages, config.sampling, assistant_prefix=answer)
+    return (yield from ask_text(prompt.model, request))
 
 
 _FIELDS = frozenset({"Information", "Evidence", "Likelihood", "Assessment", "Verdict", "Explanation", "Next"})
+
+
+def first_paragraph(text: str) -> str:
+    """Return the text up to the first empty line or the first line that starts another field."""
+    lines: list[str] = []
+    for line in text.strip().splitlines():
+        if lines and (not line.strip() or line.partition(":")[0].strip() in _FIELDS):
+            break
+        lines.append(line.strip())
+    return " ".join(line for line in lines if line)
 
 
 # ------------------------------------------------------------------------------------------------------ by scores
 
 
 @dataclass(slots=True)
-class _Sheet:
-    """An answer on its way, beside the content-free answer that it is compared with."""
+class _PartialAnswer:
+    """An unfinished answer, with the content-free answer used for calibration."""
 
-    interview: AssessmentPrompt
+    prompt: AssessmentPrompt
     calibrated: bool
     answer: str = ""
     blank: str = ""
 
-    def add(self, text: str, blank: str | None = None) -> None:
-        """Continue both answers; the content-free one with ``blank`` where the text is the model's own."""
+    def append(self, text: str, blank: str | None = None) -> None:
+        """Append a text to both answers; ``blank`` replaces a generated text in the content-free one."""
         self.answer += text
         self.blank += text if blank is None else blank
 
     def asks(self, lead: str, options: Sequence[str]) -> list[AskOptions]:
-        """Requests that weigh the options after ``lead``, the content-free one second."""
-        one, model = self.interview, self.interview.model
-        asks = [AskOptions(model, OptionRequest(one.messages, tuple(options), self.answer + lead))]
+        """Return the requests that score options after ``lead``; the second one is content-free."""
+        prompt, choices = self.prompt, tuple(options)
+        asks = [AskOptions(prompt.model, OptionRequest(prompt.messages, choices, self.answer + lead))]
         if self.calibrated:
-            asks.append(AskOptions(model, OptionRequest(one.blank, tuple(options), self.blank + lead), blank=True))
+            blank = OptionRequest(prompt.blank_messages, choices, self.blank + lead)
+            asks.append(AskOptions(prompt.model, blank, blank=True))
         return asks
+
+    def choose(self, lead: str, options: Sequence[str]) -> Steps[int]:
+        """Return the index of the most probable option after ``lead``."""
+        return most_probable(probabilities_of((yield from ask_options(self.asks(lead, options)))))
 
 
 def probabilities_of(answers: Sequence[OptionScores]) -> tuple[float, ...]:
-    """Probabilities from the scores of a request, and of its content-free twin where there is one.
+    """Return the probabilities of options, calibrated by the content-free scores if there is a second answer.
 
     Raises:
         ModelError: A request failed.
@@ -245,190 +248,187 @@ def probabilities_of(answers: Sequence[OptionScores]) -> tuple[float, ...]:
 def weigh(
     model: str, prompts: Sequence[RenderedPrompt], options: Sequence[str], config: ElicitationConfig
 ) -> Steps[tuple[float, ...]]:
-    """Probabilities of options after a prompt, corrected by those after the second one, which has no content.
+    """Return the probabilities of options after a prompt, calibrated by the second, content-free prompt.
 
     Raises:
         ModelError: A request failed.
     """
     asks = [
-        AskOptions(model, OptionRequest(one.messages, tuple(options), one.assistant_prefix), blank)
-        for one, blank in zip(prompts, (False, True), strict=True)
+        AskOptions(model, OptionRequest(prompt.messages, tuple(options), prompt.assistant_prefix), blank)
+        for prompt, blank in zip(prompts, (False, True), strict=True)
     ]
     return probabilities_of((yield from ask_options(asks if config.calibrated else asks[:1])))
 
 
 def most_probable(probabilities: Sequence[float]) -> int:
-    """Place of the greatest, the first of equals."""
+    """Return the index of the highest probability, the first of equal ones."""
     return max(range(len(probabilities)), key=probabilities.__getitem__)
 
 
-def _by_scores(interview: AssessmentPrompt, config: ElicitationConfig) -> Steps[Assessment]:
-    scale, sheet = interview.scale, _Sheet(interview, config.calibrated)
-    known: dict[str, Any] = {}
-    if interview.gate:
-        # Whether there is enough to judge by, and where the claim stands, are read off one pass over the prompt.
-        gate = sheet.asks("Information:", (" enough", " not enough"))
-        place = sheet.asks("Information: enough\nThe claim is", [_PLACEMENT_WORDS[one] for one in PLACEMENTS])
-        answers = yield from ask_options([*gate, *place])
-        enough, missing = probabilities_of(answers[: len(gate)])
-        known["placement"] = PLACEMENTS[most_probable(probabilities_of(answers[len(gate) :]))]
-        sheet.add(f"Information: enough\nThe claim is{_PLACEMENT_WORDS[known['placement']]}\n")
+def _assess_by_scores(prompt: AssessmentPrompt, config: ElicitationConfig) -> Steps[Assessment]:
+    scale, partial = prompt.scale, _PartialAnswer(prompt, config.calibrated)
+    placement: Placement | None = None
+    if prompt.asks_placement:
+        # Both questions are scored in one pass over the prompt.
+        information = partial.asks("Information:", (" enough", " not enough"))
+        options = [_PLACEMENT_OPTIONS[option] for option in PLACEMENTS]
+        answers = yield from ask_options([*information, *partial.asks("Information: enough\nThe claim is", options)])
+        enough, missing = probabilities_of(answers[: len(information)])
+        placement = PLACEMENTS[most_probable(probabilities_of(answers[len(information) :]))]
         if enough < missing:
             return Assessment(scale.nei, answer="Information: not enough")
+        partial.append(f"Information: enough\nThe claim is{_PLACEMENT_OPTIONS[placement]}\n")
+    probabilities: tuple[float, ...] = ()
     if config.verdict_first:
-        known["probabilities"] = yield from _ask_verdict(sheet)
-    answers = yield from ask_options(sheet.asks("Evidence:", [_levels_words(levels) for levels in ALL_LEVELS]))
-    levels = ALL_LEVELS[most_probable(probabilities_of(answers))]
-    sheet.add(f"Evidence:{_levels_words(levels)}\n")
+        probabilities = yield from _score_verdict(partial)
+    index = yield from partial.choose("Evidence:", [_levels_option(levels) for levels in ALL_LEVELS])
+    levels = ALL_LEVELS[index]
+    partial.append(f"Evidence:{_levels_option(levels)}\n")
     if levels.confidence in QUANTIFIABLE:
-        options = (UNQUANTIFIED, *LIKELIHOODS)
-        answers = yield from ask_options(sheet.asks("Likelihood:", [f" {option}" for option in options]))
-        chosen: Any = options[most_probable(probabilities_of(answers))]
-        levels = replace(levels, likelihood=None if chosen == UNQUANTIFIED else chosen)
-        sheet.add(f"Likelihood: {chosen}\n")
-    # A small model goes on in the style of short lines, so that its text has to begin without them.
-    completion = yield from _write(interview, config, "" if config.brief else sheet.answer + "Assessment:")
+        likelihoods = (UNQUANTIFIED, *LIKELIHOODS)
+        index = yield from partial.choose("Likelihood:", [f" {option}" for option in likelihoods])
+        levels = replace(levels, likelihood=LIKELIHOODS[index - 1] if index else None)
+        partial.append(f"Likelihood: {likelihoods[index]}\n")
+    # A small model continues in the style of short lines, so its text must begin without them.
+    completion = yield from _generate(prompt, config, "" if config.brief else partial.answer + "Assessment:")
     if completion.error is not None:
         raise ModelError(completion.error)
     draft = first_paragraph(completion.text)
-    sheet.add(f"Assessment: {draft}", blank=f"Assessment: {BLANK}")
+    partial.append(f"Assessment: {draft}", blank=f"Assessment: {BLANK}")
     if not config.verdict_first:
-        known["probabilities"] = yield from _ask_verdict(sheet)
-    verdict = scale.labels[most_probable(known["probabilities"])]
-    return Assessment(verdict, levels, draft=draft, answer=sheet.answer, **known)
+        probabilities = yield from _score_verdict(partial)
+    verdict = scale.labels[most_probable(probabilities)]
+    return Assessment(verdict, levels, placement, probabilities, draft, answer=partial.answer)
 
 
-def _levels_words(levels: Levels) -> str:
+def _levels_option(levels: Levels) -> str:
     return f" {levels.evidence}; agreement: {levels.agreement}; confidence: {levels.confidence}"
 
 
-def _ask_verdict(sheet: _Sheet) -> Steps[tuple[float, ...]]:
-    scale = sheet.interview.scale
-    lead = "\nVerdict:" if sheet.answer and not sheet.answer.endswith("\n") else "Verdict:"
-    answers = yield from ask_options(sheet.asks(lead, [f" {label}" for label in scale.labels]))
+def _score_verdict(partial: _PartialAnswer) -> Steps[tuple[float, ...]]:
+    """Return the probabilities of the scale's labels, and append the most probable one to the answer."""
+    scale = partial.prompt.scale
+    lead = "\nVerdict:" if partial.answer and not partial.answer.endswith("\n") else "Verdict:"
+    answers = yield from ask_options(partial.asks(lead, [f" {label}" for label in scale.labels]))
     probabilities = probabilities_of(answers)
     label = scale.labels[most_probable(probabilities)]
     ending = "" if lead.startswith("\n") else "\n"
-    sheet.add(f"{lead} {label}{ending}", blank=f"{lead} {BLANK}{ending}")
+    partial.append(f"{lead} {label}{ending}", blank=f"{lead} {BLANK}{ending}")
     return probabilities
 
 
 # ------------------------------------------------------------------------------------------------------ by schema
 
-_CHARACTERS_A_TOKEN = 10
-"""Generous: a bound of the grammar cuts a local model off. What a server sends is kept at any length."""
-_LONGEST_QUOTATION = 1000
-_MOST_QUOTATIONS = 12
-MOST_QUESTIONS = 3
-"""Maximum number of questions from one participant in one round; the prompts say so."""
+_CHARACTERS_PER_TOKEN = 10
+"""Generous estimate: the schema's length limit truncates a local model, while a server's longer text is accepted."""
+_MAX_QUOTATION_LENGTH = 1000
+_MAX_QUOTATIONS = 12
+MAX_QUESTIONS = 3
+"""Maximum number of questions of a participant in one round; the prompts state it."""
 
 
-def answer_schema(interview: AssessmentPrompt, config: ElicitationConfig) -> dict[str, Any]:
-    """The JSON schema of an assessment; its fields appear in the order in which they are to be decided."""
-    text = {"type": "string", "maxLength": config.text_tokens * _CHARACTERS_A_TOKEN}
-    judged = _judgement_schema(interview, config, text)
+def answer_schema(prompt: AssessmentPrompt, config: ElicitationConfig) -> dict[str, Any]:
+    """Return the JSON schema of an assessment; its fields appear in the order in which they are to be decided."""
+    text = {"type": "string", "maxLength": config.text_tokens * _CHARACTERS_PER_TOKEN}
+    judgement = _judgement_schema(prompt, config, text)
     fields: dict[str, Any] = {}
-    if interview.replies:
-        fields["replies"] = object_schema({str(number): text for number in range(1, interview.replies + 1)})
-    if interview.statements and interview.apart:
-        fields["statements"] = object_schema({str(number): object_schema(judged) for number in interview.statements})
-        judged = {name: kind for name, kind in judged.items() if name != "quotations"}
-    fields |= judged
-    if interview.gate:
-        fields["placement"] = _words([*PLACEMENTS, UNPLACED])
+    if prompt.n_replies:
+        fields["replies"] = object_schema({str(number): text for number in range(1, prompt.n_replies + 1)})
+    if prompt.statements and prompt.judges_statements:
+        fields["statements"] = object_schema({str(number): object_schema(judgement) for number in prompt.statements})
+        judgement = {name: schema for name, schema in judgement.items() if name != "quotations"}
+    fields |= judgement
+    if prompt.asks_placement:
+        fields["placement"] = _enum([*PLACEMENTS, UNPLACED])
     fields["explanation"] = text
-    if interview.others:
-        question = {"to": _words(interview.others), "question": text}
+    if prompt.recipients:
+        question = {"to": _enum(prompt.recipients), "question": text}
         if config.queries:
             question["queries"] = {"type": "array", "items": text, "maxItems": config.queries}
-        fields["questions"] = {"type": "array", "items": object_schema(question), "maxItems": MOST_QUESTIONS}
+        fields["questions"] = {"type": "array", "items": object_schema(question), "maxItems": MAX_QUESTIONS}
     return object_schema(fields)
 
 
-def _judgement_schema(
-    interview: AssessmentPrompt, config: ElicitationConfig, text: Mapping[str, Any]
-) -> dict[str, Any]:
-    """What is asked of every statement: quotations, reasoning, verdict, levels."""
-    verdict: dict[str, Any] = {"verdict": _words([*interview.scale.labels, interview.scale.nei])}
+def _judgement_schema(prompt: AssessmentPrompt, config: ElicitationConfig, text: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the schemas of the fields that judge a statement or a claim."""
+    verdict: dict[str, Any] = {"verdict": _enum([*prompt.scale.labels, prompt.scale.nei])}
     grounds: dict[str, Any] = {}
-    if interview.passages:
+    if prompt.passages:
         quotation: dict[str, Any] = {
-            "passage": {"type": "integer", "minimum": 1, "maximum": max(interview.passages)},
-            "quotation": {"type": "string", "maxLength": _LONGEST_QUOTATION},
-            "side": _words(get_args(Side)),
+            "passage": {"type": "integer", "minimum": 1, "maximum": max(prompt.passages)},
+            "quotation": {"type": "string", "maxLength": _MAX_QUOTATION_LENGTH},
+            "side": _enum(get_args(Side)),
         }
-        if interview.statements and not interview.apart:
-            number = {"type": "integer", "minimum": 1, "maximum": max(interview.statements)}
-            quotation["statements"] = {"type": "array", "items": number, "maxItems": len(interview.statements)}
-        grounds["quotations"] = {"type": "array", "items": object_schema(quotation), "maxItems": _MOST_QUOTATIONS}
+        if prompt.statements and not prompt.judges_statements:
+            number = {"type": "integer", "minimum": 1, "maximum": max(prompt.statements)}
+            quotation["statements"] = {"type": "array", "items": number, "maxItems": len(prompt.statements)}
+        grounds["quotations"] = {"type": "array", "items": object_schema(quotation), "maxItems": _MAX_QUOTATIONS}
     grounds["reasoning"] = text
     certainty: dict[str, Any] = {
-        "evidence": _words(EVIDENCE),
-        "agreement": _words(AGREEMENT),
-        "confidence": _words(CONFIDENCES),
-        "likelihood": _words([UNQUANTIFIED, *LIKELIHOODS]),
+        "evidence": _enum(EVIDENCE),
+        "agreement": _enum(AGREEMENT),
+        "confidence": _enum(CONFIDENCES),
+        "likelihood": _enum([UNQUANTIFIED, *LIKELIHOODS]),
     }
     return verdict | grounds | certainty if config.verdict_first else grounds | verdict | certainty
 
 
-def _words(words: Sequence[str]) -> dict[str, Any]:
+def _enum(words: Sequence[str]) -> dict[str, Any]:
     return {"type": "string", "enum": list(words)}
 
 
-def read_answer(data: Mapping[str, Any], interview: AssessmentPrompt, queries: int = 0) -> Assessment:
-    """An assessment from the JSON of a model, which may have put so many search queries to each question.
+def read_answer(data: Mapping[str, Any], prompt: AssessmentPrompt, max_queries: int = 0) -> Assessment:
+    """Convert a model's JSON answer to an assessment with at most ``max_queries`` search queries per question.
 
     Raises:
         KeyError: A field is missing.
-        ValueError: The verdict is not one of those asked for, or a level is not one.
-        TypeError, AttributeError: A field is of another kind.
+        ValueError: The verdict is not a label of the scale, or a level is unknown.
+        TypeError, AttributeError: A field has another type.
     """
-    placement = data.get("placement")
-    questions = [
-        Question(str(entry["to"]), _line(entry["question"]), tuple(filter(None, map(_line, entry.get("queries", ())))))
-        for entry in data.get("questions", [])
-    ]
-    asked = tuple(
-        one._replace(queries=one.queries[:queries]) for one in questions if one.to in interview.others and one.text
-    )
-    whole = _read_judgement(data, interview)
+    questions = []
+    for entry in data.get("questions", []):
+        queries = tuple(filter(None, map(_one_line, entry.get("queries", ()))))[:max_queries]
+        question = Question(str(entry["to"]), _one_line(entry["question"]), queries)
+        if question.to in prompt.recipients and question.text:
+            questions.append(question)
     statements = []
-    for number in interview.statements if interview.apart else ():
-        judged = _read_judgement(data["statements"][str(number)], interview)
-        quotations = tuple(replace(one, statements=(number,)) for one in judged.quotations)
-        statements.append(replace(judged, quotations=quotations))
+    for number in prompt.statements if prompt.judges_statements else ():
+        statement = _read_judgement(data["statements"][str(number)], prompt)
+        quotations = tuple(replace(quotation, statements=(number,)) for quotation in statement.quotations)
+        statements.append(replace(statement, quotations=quotations))
+    claim, placement = _read_judgement(data, prompt), data.get("placement")
     return replace(
-        whole,
-        placement=cast(Placement, placement) if whole.levels is not None and placement in PLACEMENTS else None,
+        claim,
+        placement=cast(Placement, placement) if claim.levels is not None and placement in PLACEMENTS else None,
         explanation=str(data["explanation"]),
-        questions=asked[:MOST_QUESTIONS],
-        goes_on=bool(asked) if interview.others else None,
-        replies=tuple(str(data["replies"][str(number + 1)]) for number in range(interview.replies)),
+        questions=tuple(questions[:MAX_QUESTIONS]),
+        continue_debate=bool(questions) if prompt.recipients else None,
+        replies=tuple(str(data["replies"][str(number + 1)]) for number in range(prompt.n_replies)),
         statements=tuple(statements),
     )
 
 
-def _line(text: object) -> str:
+def _one_line(text: object) -> str:
     return " ".join(str(text).split())
 
 
-def _read_judgement(data: Mapping[str, Any], interview: AssessmentPrompt) -> Assessment:
-    scale = interview.scale
+def _read_judgement(data: Mapping[str, Any], prompt: AssessmentPrompt) -> Assessment:
+    scale = prompt.scale
     quotations = []
     for entry in data.get("quotations", []):
         number, side = entry["passage"], entry["side"]
         if not isinstance(number, int) or side not in get_args(Side):
             raise TypeError("A quotation names its passage by a number, and its side.")
-        named = entry.get("statements", ())
-        statements = tuple(one for one in interview.statements if one in named)
-        quotations.append(Quotation(int(number), _line(entry["quotation"]), side, statements))
+        numbers = entry.get("statements", ())
+        statements = tuple(statement for statement in prompt.statements if statement in numbers)
+        quotations.append(Quotation(int(number), _one_line(entry["quotation"]), side, statements))
     verdict = str(data["verdict"])
-    result = Assessment(verdict, draft=str(data["reasoning"]), quotations=tuple(quotations))
+    assessment = Assessment(verdict, draft=str(data["reasoning"]), quotations=tuple(quotations))
     if verdict == scale.nei:
-        return result
+        return assessment
     if verdict not in scale.labels:
         raise ValueError(f"{verdict!r} is not a verdict of the scale {scale.name}.")
     confidence = coherent(data["evidence"], data["agreement"], data["confidence"])
-    quantified = confidence in QUANTIFIABLE and data["likelihood"] in LIKELIHOODS
-    levels = Levels(data["evidence"], data["agreement"], confidence, data["likelihood"] if quantified else None)
-    return replace(result, levels=levels)
+    is_quantified = confidence in QUANTIFIABLE and data["likelihood"] in LIKELIHOODS
+    likelihood = data["likelihood"] if is_quantified else None
+    return replace(assessment, levels=Levels(data["evidence"], data["agreement"], confidence, likelihood))

@@ -1,4 +1,4 @@
-"""The mediator: brings the advocates' opinions together, keeps the debate going while it should, and closes it."""
+"""The mediator: combines the advocates' opinions, decides whether the debate goes on, and gives the verdict."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -7,10 +7,11 @@ from typing import Literal
 import numpy as np
 
 from climassay.errors import ModelError
+from climassay.factcheck.certainty import UNCERTAIN, Levels
 from climassay.factcheck.configuration import MediatorSettings
-from climassay.factcheck.debate.advocate import find_contradiction, participant, write_question
+from climassay.factcheck.debate.advocate import find_contradiction, participant_values, write_question
 from climassay.factcheck.debate.assessment import (
-    MOST_QUESTIONS,
+    MAX_QUESTIONS,
     Assessment,
     AssessmentPrompt,
     assess,
@@ -21,15 +22,14 @@ from climassay.factcheck.debate.assessment import (
 from climassay.factcheck.debate.context import (
     DebateContext,
     as_one_line,
-    look_up,
-    provenance,
-    shown_exchanges,
-    shown_quotations,
+    follow_up_values,
+    locate,
+    quotation_values,
+    verify,
 )
-from climassay.factcheck.debate.scheduler import Steps
+from climassay.factcheck.debate.steps import Steps
 from climassay.factcheck.scales import Scale
 from climassay.factcheck.transcript import (
-    UNCERTAIN,
     AdvocateOpinion,
     AdvocateProfile,
     CloseReason,
@@ -46,60 +46,65 @@ from climassay.models.contract import BLANK
 from climassay.prompts import RenderedPrompt
 
 NAME = "mediator"
-_LONGEST_REASONING = 120
-"""Words of an advocate's reasoning on a claim or a statement that the mediator reads."""
-CLOSE = 1
-"""Steps of the scale's order within which verdicts are close; see :func:`are_close`."""
+_MAX_REASONING_WORDS = 120
+"""Maximum number of words of an advocate's reasoning in the mediator's prompt."""
+_CLOSE_STEPS = 1
+"""Maximum number of steps of the scale between close verdicts."""
 
 
 @dataclass(frozen=True, slots=True)
 class Mediator:
-    """A mediator who is ready to debate."""
+    """A mediator with its model."""
 
     settings: MediatorSettings
     model: str
+    """Name of the model."""
     style: str
     """``expert`` or ``neutral``."""
     weights: Mapping[str, float]
     """Authority of each advocate."""
     profiles: Mapping[str, AdvocateProfile] = field(default_factory=dict)
-    """Who the advocates are, by name."""
+    """Profiles of the advocates by name."""
 
 
 @dataclass(frozen=True, slots=True)
 class Consolidation:
-    """What the mediator makes of a round, before it is known whether the debate goes on."""
+    """The mediator's assessment of a round."""
 
-    interview: AssessmentPrompt | None
-    """None where no advocate has information."""
+    prompt: AssessmentPrompt | None
+    """None if no advocate has information."""
     assessment: Assessment
     informed: tuple[AdvocateOpinion, ...]
+    """Opinions that count."""
     spread: int | None
+    """Number of steps between the most distant verdicts; None with fewer than two."""
     follow_ups: tuple[FollowUp, ...] = ()
-    """Those it has read."""
-    brought: tuple[PassageCitation, ...] = ()
-    """The passages that it may rest on."""
+    """Questions and replies in the prompt."""
+    sources: tuple[PassageCitation, ...] = ()
+    """Passages that the verdict may cite and quote."""
 
 
 def informed_opinions(opinions: Sequence[AdvocateOpinion]) -> tuple[AdvocateOpinion, ...]:
-    """Those that count: not for lack of information, and not failed."""
+    """Return the opinions that neither lack information nor failed."""
     return tuple(opinion for opinion in opinions if opinion.informed and opinion.verdict is not None)
 
 
 def spread_of(opinions: Sequence[AdvocateOpinion], scale: Scale) -> int | None:
-    """Steps between the most distant verdicts; None with fewer than two."""
-    places = [scale.position(opinion.verdict) for opinion in opinions if opinion.verdict is not None]
-    return max(places) - min(places) if len(places) > 1 else None
+    """Return the number of steps between the most distant verdicts; None with fewer than two."""
+    positions = [scale.position(opinion.verdict) for opinion in opinions if opinion.verdict is not None]
+    return max(positions) - min(positions) if len(positions) > 1 else None
 
 
 def are_close(spread: int | None, scale: Scale) -> bool:
-    """Whether verdicts so far apart are close; the two ends of a scale never are, not even those of a binary one."""
-    return spread is None or spread <= max(0, min(CLOSE, len(scale.labels) - 2))
+    """Return whether verdicts with this spread are close; the two ends of a scale never are, even of a binary one."""
+    return spread is None or spread <= max(0, min(_CLOSE_STEPS, len(scale.labels) - 2))
 
+
+# ---------------------------------------------------------------------------------------------------- consolidation
 
 Asking = Literal["must", "may", "no"]
-"""Whether the mediator is to put questions: it must where verdicts contrast for the first time, and need not where no
-round can follow."""
+"""Whether the mediator asks questions: it must if verdicts contrast for the first time, and does not if no round can
+follow."""
 
 
 def consolidate(
@@ -110,115 +115,121 @@ def consolidate(
     follow_ups: Sequence[FollowUp],
     asking: Asking = "no",
 ) -> Steps[Consolidation]:
-    """The mediator's own levels, draft and verdict, from the informed opinions. Without any, no model is asked.
+    """Request the mediator's assessment of the informed opinions; no model is called if there are none.
 
-    By ``schema`` the explanation and the questions come in the same call.
+    With ``schema`` the explanation and the questions come in the same call.
     """
     informed = informed_opinions(opinions)
     spread = spread_of(informed, context.scale)
     if not informed:
         return Consolidation(None, Assessment(context.scale.nei), (), spread, tuple(follow_ups))
-    # A model that is not given the quotations of those without a view cannot use their passages.
-    heard = opinions if context.config.elicitation == "schema" else informed
-    numbers = {number for one in heard for number in cited_numbers(one.explanation, one.quotations)}
-    numbers |= {number for one in follow_ups for number in cited_numbers(one.reply)}
-    brought = [source for source in context.sources.citations() if source.number in numbers]
+    # With scores, the prompt contains no quotations of uninformed advocates, so their passages cannot be used.
+    citing = opinions if context.config.elicitation == "schema" else informed
+    numbers = {number for item in citing for number in cited_numbers(item.explanation, item.quotations)}
+    numbers |= {number for item in follow_ups for number in cited_numbers(item.reply)}
+    sources = tuple(source for source in context.sources.citations() if source.number in numbers)
+    prompt = _assessment_prompt(mediator, context, opinions, parts, follow_ups, sources, asking)
+    assessment = yield from assess(prompt, context.config)
+    probabilities = pool(informed, mediator.weights) if mediator.settings.decide == "pool" else ()
+    if probabilities and assessment.error is None:
+        verdict = context.scale.labels[most_probable(probabilities)]
+        # The explanation continues the answer, so the line with the model's verdict must state the pooled verdict.
+        lines = assessment.answer.split("\n")
+        model_line, pooled_line = f"Verdict: {assessment.verdict}", f"Verdict: {verdict}"
+        answer = "\n".join(pooled_line if line == model_line else line for line in lines)
+        assessment = replace(assessment, verdict=verdict, probabilities=probabilities, answer=answer)
+    return Consolidation(prompt, assessment, informed, spread, tuple(follow_ups), sources)
+
+
+def _assessment_prompt(
+    mediator: Mediator,
+    context: DebateContext,
+    opinions: Sequence[AdvocateOpinion],
+    parts: Sequence[AdvocateOpinion],
+    follow_ups: Sequence[FollowUp],
+    sources: Sequence[PassageCitation],
+    asking: Asking,
+) -> AssessmentPrompt:
     statements = {subclaim.number: as_one_line(subclaim.text) for subclaim in context.subclaims}
-    several, asks = len(context.subclaims) > 1, asking != "no"
-    views = [
-        {
-            **participant(opinion.advocate, mediator.profiles.get(opinion.advocate)),
-            "authority": authority(mediator.weights[opinion.advocate]),
-            "verdict": opinion.verdict,
-            "levels": _levels(opinion),
-            "why": _why_silent(opinion),
-            "text": context.told(opinion.explanation),
-            "reasoning": _reasoning(opinion),
-            "quotations": shown_quotations(opinion.quotations),
-            "asks": [{"to": one.to, "question": as_one_line(one.question)} for one in opinion.asks] if asks else [],
-            "parts": [
-                {
-                    "number": part.subclaim,
-                    "statement": statements[part.subclaim or 1],
-                    "verdict": part.verdict or "failed",
-                    "reasoning": _reasoning(part),
-                }
-                for part in parts
-                if part.advocate == opinion.advocate and not part.unasked
-            ],
-        }
-        for opinion in opinions
-    ]
-    shown = [view for view, opinion in zip(views, opinions, strict=True) if opinion in informed]
-    silent = [view for view, opinion in zip(views, opinions, strict=True) if opinion not in informed]
+    listed = [{"number": number, "text": text} for number, text in statements.items()] if len(statements) > 1 else []
     common = {
         "style": mediator.style,
         "asking": asking,
-        "most_questions": MOST_QUESTIONS,
-        "longest_reasoning": _LONGEST_REASONING,
-        "statements": [{"number": number, "text": text} for number, text in statements.items()] if several else [],
+        "max_questions": MAX_QUESTIONS,
+        "max_reasoning_words": _MAX_REASONING_WORDS,
+        "statements": listed,
     }
-    prompt = context.messages(
+    informed = informed_opinions(opinions)
+    views = [(opinion, _opinion_values(mediator, context, opinion, parts, asking)) for opinion in opinions]
+    prompt = context.render(
         "mediator",
         **common,
         claim=as_one_line(context.claim),
-        opinions=shown,
-        silent=silent,
-        exchanges=shown_exchanges(context, follow_ups),
-        passages=[{"number": source.number, "where": provenance(source.passage)} for source in brought],
+        opinions=[values for opinion, values in views if opinion in informed],
+        silent=[values for opinion, values in views if opinion not in informed],
+        exchanges=follow_up_values(context, follow_ups),
+        passages=[{"number": source.number, "where": locate(source.passage)} for source in sources],
     )
-    hidden = {
+    blank_opinion = {
+        **dict.fromkeys(("name", "authority", "verdict", "text"), BLANK),
+        **dict.fromkeys(("about", "levels", "reasoning"), ""),
         "kind": "collection",
-        "about": "",
-        "verdict": BLANK,
-        "levels": "",
-        "text": BLANK,
-        "reasoning": "",
         "asks": [],
+        "quotations": [],
+        "parts": [],
     }
-    blanks = [{"name": BLANK, "authority": BLANK, **hidden, "quotations": [], "parts": []}]
-    blank = context.messages("mediator", **common, claim=BLANK, opinions=blanks, silent=[], exchanges=[], passages=[])
+    blank = context.render(
+        "mediator", **common, claim=BLANK, opinions=[blank_opinion], silent=[], exchanges=[], passages=[]
+    )
     names = tuple(opinion.advocate for opinion in opinions if opinion.verdict is not None)
-    interview = AssessmentPrompt(
+    return AssessmentPrompt(
         mediator.model,
         prompt.messages,
         blank.messages,
         context.scale,
-        gate=False,
-        others=() if asking == "no" else names,
-        passages=tuple(source.number for source in brought),
-        statements=tuple(statements) if several else (),
-        apart=False,
+        asks_placement=False,
+        recipients=() if asking == "no" else names,
+        passages=tuple(source.number for source in sources),
+        statements=tuple(statements) if listed else (),
+        judges_statements=False,
     )
-    assessment = yield from assess(interview, context.config)
-    probabilities = pool(informed, mediator.weights) if mediator.settings.decide == "pool" else ()
-    if probabilities and assessment.error is None:
-        verdict = context.scale.labels[most_probable(probabilities)]
-        # The explanation goes on from the answer: its line with the verdict, wherever it is, becomes the pooled one.
-        lines = assessment.answer.split("\n")
-        answer = "\n".join(
-            f"Verdict: {verdict}" if line == f"Verdict: {assessment.verdict}" else line for line in lines
-        )
-        assessment = replace(assessment, verdict=verdict, probabilities=probabilities, answer=answer)
-    return Consolidation(interview, assessment, informed, spread, tuple(follow_ups), tuple(brought))
 
 
-def whether_to_ask(number: int, limit: int, opinions: Sequence[AdvocateOpinion], scale: Scale) -> Asking:
-    """Whether the mediator is to put questions after a round, of at most ``limit``; :func:`decide` goes by it."""
-    informed = informed_opinions(opinions)
-    changed = any(opinion.changed for opinion in opinions)
-    if (
-        number >= limit
-        or not informed
-        or sum(one.verdict is not None for one in opinions) < 2
-        or (number > 1 and not changed)
-    ):
-        return "no"
-    return "may" if number > 1 or are_close(spread_of(informed, scale), scale) else "must"
+def _opinion_values(
+    mediator: Mediator,
+    context: DebateContext,
+    opinion: AdvocateOpinion,
+    parts: Sequence[AdvocateOpinion],
+    asking: Asking,
+) -> dict[str, object]:
+    """Return the template values of an advocate's opinion."""
+    statements = {subclaim.number: as_one_line(subclaim.text) for subclaim in context.subclaims}
+    questions = opinion.asks if asking != "no" else ()
+    return {
+        **participant_values(opinion.advocate, mediator.profiles.get(opinion.advocate)),
+        "authority": authority(mediator.weights[opinion.advocate]),
+        "verdict": opinion.verdict,
+        "levels": _format_levels(opinion.levels),
+        "why": _silence_reason(opinion),
+        "text": context.format_explanation(opinion.explanation),
+        "reasoning": _reasoning(opinion),
+        "quotations": quotation_values(opinion.quotations),
+        "asks": [{"to": question.to, "question": as_one_line(question.question)} for question in questions],
+        "parts": [
+            {
+                "number": part.subclaim,
+                "statement": statements[part.subclaim or 1],
+                "verdict": part.verdict or "failed",
+                "reasoning": _reasoning(part),
+            }
+            for part in parts
+            if part.advocate == opinion.advocate and not part.unasked
+        ],
+    }
 
 
-def _why_silent(opinion: AdvocateOpinion) -> str:
-    """Why an advocate's opinion does not count."""
+def _silence_reason(opinion: AdvocateOpinion) -> str:
+    """Return the reason why an opinion does not count."""
     if opinion.verdict is None:
         return "a technical failure"
     if opinion.withheld:
@@ -231,18 +242,17 @@ def _why_silent(opinion: AdvocateOpinion) -> str:
 
 
 def _reasoning(opinion: AdvocateOpinion) -> str:
-    """What an advocate wrote before its verdict, cut to a readable length."""
+    """Return an advocate's draft, shortened."""
     words = opinion.draft.split()
-    return " ".join(words[:_LONGEST_REASONING]) + (" ..." if len(words) > _LONGEST_REASONING else "")
+    return " ".join(words[:_MAX_REASONING_WORDS]) + (" ..." if len(words) > _MAX_REASONING_WORDS else "")
 
 
 def authority(weight: float) -> str:
-    """A weight in words, for the prompt."""
+    """Return the word for a weight in the mediator's prompt."""
     return "high" if weight >= 1 else "medium" if weight >= 0.5 else "low"
 
 
-def _levels(opinion: AdvocateOpinion) -> str:
-    levels = opinion.levels
+def _format_levels(levels: Levels | None) -> str:
     if levels is None:
         return ""
     likelihood = f", likelihood {levels.likelihood}" if levels.likelihood else ""
@@ -250,82 +260,98 @@ def _levels(opinion: AdvocateOpinion) -> str:
 
 
 def pool(opinions: Sequence[AdvocateOpinion], weights: Mapping[str, float]) -> tuple[float, ...]:
-    """Logarithmic opinion pool of the advocates' probabilities, their weights scaled to a sum of 1.
+    """Return the logarithmic opinion pool of the advocates' probabilities, with weights normalised to a sum of 1.
 
-    ``p(label)`` is proportional to ``product over advocates of p_a(label) ** (weight_a / sum of weights)``. It is no
-    vote: an advocate that is nearly sure moves the result more than several that are not. Empty where nobody gives any.
+    ``p(label)`` is proportional to ``product over advocates of p_a(label) ** (weight_a / sum of weights)``. Unlike in a
+    vote, an advocate that is nearly sure moves the result more than several that are not. The result is empty if no
+    opinion has probabilities.
 
     References:
         Genest and Zidek (1986), Combining probability distributions, Statistical Science 1, section 3.
     """
-    given = [opinion for opinion in opinions if opinion.probabilities]
-    if not given:
+    pooled = [opinion for opinion in opinions if opinion.probabilities]
+    if not pooled:
         return ()
-    shares = np.array([weights[opinion.advocate] for opinion in given])
-    logs = np.log(np.clip(np.array([opinion.probabilities for opinion in given]), 1e-12, None))
-    summed = (shares / shares.sum()) @ logs
-    powers = np.exp(summed - summed.max())
+    shares = np.array([weights[opinion.advocate] for opinion in pooled])
+    logs = np.log(np.clip(np.array([opinion.probabilities for opinion in pooled]), 1e-12, None))
+    weighted = (shares / shares.sum()) @ logs
+    powers = np.exp(weighted - weighted.max())
     return tuple(float(value) for value in powers / powers.sum())
 
 
-# ---------------------------------------------------------------------------------------------------- the next round
+# --------------------------------------------------------------------------------------------------- the next round
+
+
+def may_ask(number: int, max_rounds: int, opinions: Sequence[AdvocateOpinion], scale: Scale) -> Asking:
+    """Return whether the mediator asks questions after round ``number``, consistently with :func:`decide`."""
+    informed = informed_opinions(opinions)
+    is_unchanged = number > 1 and not any(opinion.changed for opinion in opinions)
+    n_verdicts = sum(opinion.verdict is not None for opinion in opinions)
+    if number >= max_rounds or not informed or n_verdicts < 2 or is_unchanged:
+        return "no"
+    return "may" if number > 1 or are_close(spread_of(informed, scale), scale) else "must"
 
 
 def decide(
-    context: DebateContext, number: int, limit: int, found: Consolidation, changed: bool
+    context: DebateContext, number: int, max_rounds: int, consolidation: Consolidation, changed: bool
 ) -> Steps[MediatorDecision]:
-    """Whether the debate closes after a round, of at most ``limit``, and why.
+    """Decide whether the debate closes after a round.
 
-    ``changed`` says whether any advocate's verdict differs from the round before; it is not used in round 1.
+    Args:
+        context: The debate.
+        number: Number of the round.
+        max_rounds: Maximum number of rounds.
+        consolidation: The mediator's assessment of the round.
+        changed: Whether any advocate's verdict differs from the previous round; ignored in round 1.
     """
-    asked = found.assessment
-    contrast = not are_close(found.spread, context.scale)
+    assessment = consolidation.assessment
+    contrast = not are_close(consolidation.spread, context.scale)
     reason: CloseReason | OpenReason
-    if not found.informed:
+    if not consolidation.informed:
         reason = "not enough information"
     elif number > 1 and not changed:
-        reason = "one informed advocate" if len(found.informed) == 1 else "no change"
-    elif len(found.informed) == 1:
-        # Another one may still find something: a mediator that can reason has asked it.
-        reason = "uncertain" if asked.goes_on else "one informed advocate"
-    elif contrast and number >= limit:
+        reason = "one informed advocate" if len(consolidation.informed) == 1 else "no change"
+    elif len(consolidation.informed) == 1:
+        # Another advocate may still find something if a mediator that can reason has asked it.
+        reason = "uncertain" if assessment.continue_debate else "one informed advocate"
+    elif contrast and number >= max_rounds:
         reason = "round limit"
     elif contrast and number == 1:
         # Contrasting verdicts are never accepted without a question; after one, the mediator may be satisfied.
         reason = "contrast"
     elif contrast:
-        reason = "contrast" if (yield from _goes_on(context, found)) else "mediator"
+        reason = "contrast" if (yield from _wants_round(context, consolidation)) else "mediator"
     elif context.config.elicitation == "schema":
-        # A mediator that can reason says itself whether an answer would help: limited evidence alone is no reason.
-        reason = "uncertain" if asked.goes_on else "close verdicts"
-    elif asked.levels is not None and asked.levels.confidence in UNCERTAIN:
-        reason = "round limit" if number >= limit else "uncertain"
+        # A mediator that can reason decides whether an answer would help: limited evidence alone is no reason.
+        reason = "uncertain" if assessment.continue_debate else "close verdicts"
+    elif assessment.levels is not None and assessment.levels.confidence in UNCERTAIN:
+        reason = "round limit" if number >= max_rounds else "uncertain"
     else:
         reason = "close verdicts"
     decision = MediatorDecision(
         number,
         reason not in ("contrast", "uncertain"),
         reason,
-        None if asked.error else asked.verdict,
-        asked.levels,
-        asked.probabilities,
-        found.spread,
-        tuple(opinion.advocate for opinion in found.informed),
-        asked.draft,
-        asked.error,
+        None if assessment.error else assessment.verdict,
+        assessment.levels,
+        assessment.probabilities,
+        consolidation.spread,
+        tuple(opinion.advocate for opinion in consolidation.informed),
+        assessment.draft,
+        assessment.error,
     )
     context.on_event(decision)
     return decision
 
 
-def _goes_on(context: DebateContext, found: Consolidation) -> Steps[bool]:
-    """Whether the mediator would rather ask than close although verdicts contrast."""
-    prompt, asked = found.interview, found.assessment
-    if context.config.elicitation != "scored" or prompt is None or asked.error is not None:
-        return bool(asked.goes_on)
+def _wants_round(context: DebateContext, consolidation: Consolidation) -> Steps[bool]:
+    """Return whether the mediator prefers a question to closing a debate with contrasting verdicts."""
+    prompt, assessment = consolidation.prompt, consolidation.assessment
+    if context.config.elicitation != "scored" or prompt is None or assessment.error is not None:
+        return bool(assessment.continue_debate)
     prompts = [
-        RenderedPrompt(prompt.messages, asked.answer + "\nNext:"),
-        RenderedPrompt(prompt.blank, f"Verdict: {BLANK}\nNext:"),
+        RenderedPrompt(prompt.messages, assessment.answer + "\nNext:"),
+        RenderedPrompt(prompt.blank_messages, f"Verdict: {BLANK}\nNext:"),
     ]
     try:
         options = (" close the debate", " ask follow-up questions")
@@ -336,71 +362,78 @@ def _goes_on(context: DebateContext, found: Consolidation) -> Steps[bool]:
 
 
 def ask_follow_ups(
-    mediator: Mediator, context: DebateContext, decision: MediatorDecision, found: Consolidation
+    mediator: Mediator, context: DebateContext, decision: MediatorDecision, consolidation: Consolidation
 ) -> Steps[tuple[FollowUp, ...]]:
-    """Questions to named advocates: the mediator's own where it has asked some, else one to each it has to hear.
+    """Return the mediator's questions for the next round.
 
-    Where verdicts contrast, those at the two ends of the scale are asked; where the mediator is uncertain, the advocate
-    of the greatest authority. A question that the model does not manage to write is put in a fixed form, and marked.
+    If its assessment has none, the mediator asks the advocates at the two ends of the scale if verdicts contrast, and
+    otherwise the advocate with the greatest authority. If the model writes no usable question, a template is used.
     """
-    following = decision.round + 1
-    if found.assessment.questions:
+    next_round = decision.round + 1
+    if consolidation.assessment.questions:
         return tuple(
-            FollowUp(following, NAME, one.to, one.text, queries=one.queries) for one in found.assessment.questions
+            FollowUp(next_round, NAME, question.to, question.text, queries=question.queries)
+            for question in consolidation.assessment.questions
         )
-    informed, scale, contrast = found.informed, context.scale, decision.reason == "contrast"
-    places = [scale.position(opinion.verdict or "") for opinion in informed]
-    asked = []
-    for end in (min(places), max(places)) if contrast else (None,):
-        there = [one for one, place in zip(informed, places, strict=True) if end in (None, place)]
-        opinion = max(there, key=lambda one: mediator.weights[one.advocate])
+    informed, scale = consolidation.informed, context.scale
+    positions = [scale.position(opinion.verdict or "") for opinion in informed]
+    ends = (min(positions), max(positions)) if decision.reason == "contrast" else (None,)
+    follow_ups = []
+    for end in ends:
+        candidates = [opinion for opinion, position in zip(informed, positions, strict=True) if end in (None, position)]
+        recipient = max(candidates, key=lambda opinion: mediator.weights[opinion.advocate])
         text = None
         if context.config.elicitation == "scored":
-            text = yield from write_question(context, mediator.model, NAME, informed, opinion.advocate)
+            text = yield from write_question(context, mediator.model, NAME, informed, recipient.advocate)
         if text:
-            asked.append(FollowUp(following, NAME, opinion.advocate, text))
+            follow_ups.append(FollowUp(next_round, NAME, recipient.advocate, text))
             continue
         text = "Which of your passages bear most directly on the claim, and how sure are they of it?"
-        others = [f"{one.advocate} says {one.verdict}" for one in informed if one.verdict != opinion.verdict]
-        if contrast and others:
-            told = ", ".join(others)
-            text = f"You say {opinion.verdict}, but {told}: which of your passages bear on this difference?"
-        asked.append(FollowUp(following, NAME, opinion.advocate, text, "template"))
-    return tuple(asked)
+        differing = [
+            f"{opinion.advocate} says {opinion.verdict}" for opinion in informed if opinion.verdict != recipient.verdict
+        ]
+        if end is not None and differing:
+            text = (
+                f"You say {recipient.verdict}, but {', '.join(differing)}: which of your passages bear on this "
+                "difference?"
+            )
+        follow_ups.append(FollowUp(next_round, NAME, recipient.advocate, text, "template"))
+    return tuple(follow_ups)
 
 
 # ------------------------------------------------------------------------------------------------------- the verdict
 
 
 def final_verdict(
-    mediator: Mediator, context: DebateContext, claim: str, last: Round, found: Consolidation
+    mediator: Mediator, context: DebateContext, claim: str, last: Round, consolidation: Consolidation
 ) -> Steps[Verdict]:
-    """The verdict at the end of a debate, explained; "not enough information" where nothing bears one."""
+    """Return the explained verdict of a debate; "not enough information" if no passage supports one."""
     decision = last.decision
     if decision.error is not None:
         return Verdict("failed", None, claim, error=decision.error)
     failed = [opinion for opinion in last.opinions if opinion.verdict is None]
-    failures = tuple(f"{one.advocate} gave no opinion, because a model call failed." for one in failed)
-    if not found.informed or found.interview is None:
+    failures = tuple(f"{opinion.advocate} gave no opinion, because a model call failed." for opinion in failed)
+    if not consolidation.informed or consolidation.prompt is None:
         if failed and len(failed) == len(last.opinions):
             return Verdict("failed", None, claim, error=failed[0].error)
         return Verdict("not enough information", context.scale.nei, claim, caveats=failures)
-    assessment = yield from explain(found.interview, context.config, found.assessment)
+    assessment = yield from explain(consolidation.prompt, context.config, consolidation.assessment)
     if assessment.error is not None:
         return Verdict("failed", None, claim, error=assessment.error)
-    borne = look_up(context, assessment, claim, found.brought)
-    known = borne._asdict()
-    verdict = Verdict("not enough information", known.pop("verdict"), claim, **known)
-    if borne.verdict == context.scale.nei:
+    verified = verify(context, assessment, claim, consolidation.sources)
+    fields = verified._asdict()
+    verdict = Verdict("not enough information", fields.pop("verdict"), claim, **fields)
+    if verified.verdict == context.scale.nei:
         reason = "What the advocates brought does not settle the claim."
-        return replace(verdict, caveats=(withheld_caveat(borne.withheld) if borne.withheld else reason, *failures))
-    contradicts = yield from find_contradiction(context, mediator.model, claim, borne.verdict, borne.explanation)
+        caveat = withheld_caveat(verified.withheld) if verified.withheld else reason
+        return replace(verdict, caveats=(caveat, *failures))
+    contradicts = yield from find_contradiction(context, mediator.model, claim, verified.verdict, verified.explanation)
     caveats = []
-    if len(found.informed) == 1:
-        name = found.informed[0].advocate
+    if len(consolidation.informed) == 1:
+        name = consolidation.informed[0].advocate
         caveats = [f"Only {name} has information on this claim: the evidence is not broadly substantiated."]
     elif not are_close(decision.spread, context.scale):
-        views = ", ".join(f"{opinion.advocate} says {opinion.verdict}" for opinion in found.informed)
+        views = ", ".join(f"{opinion.advocate} says {opinion.verdict}" for opinion in consolidation.informed)
         caveats = [f"The advocates still differ: {views}."]
     return replace(
         verdict,

@@ -9,15 +9,10 @@ from pydantic import TypeAdapter
 
 from climassay.claim_identity import words_id
 from climassay.errors import InputError
+from climassay.factcheck.certainty import CONFIDENCES
 from climassay.factcheck.results.scoring import NO_VERDICT, VerdictScores, score_verdicts
 from climassay.factcheck.scales import Scale
-from climassay.factcheck.transcript import (
-    CONFIDENCES,
-    AdvocateOpinion,
-    Outcome,
-    Transcript,
-    reader_view,
-)
+from climassay.factcheck.transcript import AdvocateOpinion, Outcome, Transcript, reader_view
 from climassay.grounding import AnswerSentence, written
 from climassay.metrics.entailment import ENTAILED
 from climassay.models.contract import Usage

@@ -12,18 +12,14 @@ from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import urlsplit
 
 from climassay.errors import InputError, NoAnswerError
+from climassay.factcheck.certainty import AgreementLevel, Confidence, EvidenceLevel, Levels, Likelihood
 from climassay.factcheck.debate.assessment import explanation_lead
 from climassay.factcheck.scales import Scale, load_scale
 from climassay.factcheck.transcript import (
     AdvocateOpinion,
     AdvocateProfile,
-    AgreementLevel,
     CloseReason,
-    Confidence,
-    EvidenceLevel,
     Fallacy,
-    Levels,
-    Likelihood,
     OpenReason,
     Outcome,
     PassageCitation,
@@ -46,7 +42,7 @@ from climassay.reporting import Table, counted, render_page
 from climassay.reporting.results import Result
 
 if TYPE_CHECKING:
-    from climassay.factcheck.check_store import PastCheck
+    from climassay.factcheck.past_checks import PastCheck
 
 EVIDENCE: Mapping[EvidenceLevel, str] = {
     "limited": "few sources, or weak ones",

@@ -1,4 +1,4 @@
-"""What experts say about drafts: labels, the items of a queue, and how far it has come."""
+"""Experts' labels of drafts, the items of a queue, and the rules by which labels decide an item."""
 
 import hashlib
 import math
@@ -16,9 +16,9 @@ from climassay.questions.types.longform import RUBRIC, ratings_agree
 from climassay.settings import Flag, check_bounds
 
 ItemState = Literal["open", "settled", "conflict"]
-"""``open``: labels are still wanted; ``settled``: there is an outcome; ``conflict``: the labels do not agree."""
+"""``open``: more labels are needed; ``settled``: the item has an outcome; ``conflict``: the labels disagree."""
 Order = Literal["margin", "paper", "random"]
-"""Those of :data:`climassay.generation.validation.Acquisition` that need no vectors."""
+"""The strategies of :data:`climassay.generation.validation.Acquisition` that need no vectors."""
 
 ANNOTATION_REASONS: tuple[Reason, ...] = (
     *EXPERT_REASONS,
@@ -27,14 +27,14 @@ ANNOTATION_REASONS: tuple[Reason, ...] = (
     ),
     Reason("self-inconsistency", "Given the passage, the marked answer does not come out", "7"),
 )
-"""Why a draft may be rejected: the experts' reasons, and the two that screening sets; ``other`` needs a remark."""
+"""Reasons for rejecting a draft: the experts' reasons, and two that screening sets; ``other`` needs a remark."""
 
 
 @dataclass(frozen=True, slots=True)
 class AnnotationSettings:
-    """How a dataset is annotated."""
+    """Settings of a dataset's annotation queue."""
 
-    __pydantic_config__ = ConfigDict(extra="forbid")  # of what the API is sent
+    __pydantic_config__ = ConfigDict(extra="forbid")
 
     overlap: Annotated[
         int,
@@ -48,7 +48,7 @@ class AnnotationSettings:
     ] = True
     lease_seconds: Annotated[
         float,
-        Field(ge=1, le=7 * 86400, allow_inf_nan=False, description="Seconds that an item is kept for an annotator."),
+        Field(ge=1, le=7 * 86400, allow_inf_nan=False, description="Seconds that an annotator has an item reserved."),
     ] = 1800
     retrain_every: Annotated[
         int,
@@ -61,7 +61,7 @@ class AnnotationSettings:
     ] = 50
     include_rejected: Annotated[
         bool,
-        Field(description="Also ask about items that only screening or the validator rejected."),
+        Field(description="Also queue items that only screening or the validator rejected."),
         Flag(("--include-rejected/--usable-only",)),
     ] = False
     order: Annotated[
@@ -78,50 +78,34 @@ class AnnotationSettings:
 
 @dataclass(frozen=True, slots=True)
 class Label:
-    """One expert's word about one draft; a label is never deleted, only withdrawn."""
+    """An expert's judgement of one draft; a stored label is never deleted, only withdrawn."""
 
-    key: str
-    """Unique in the dataset; made by who sends the label."""
-    dataset: str
-    draft: str
-    annotator: str
-    accepted: bool
-    reasons: tuple[str, ...]
-    """Names of :data:`ANNOTATION_REASONS`, the main one first; none where accepted."""
-    remark: str
-    wording: Wording | None
-    """The whole wording after an edit, the chosen cloze term included; None where the words stay as they are."""
-    seconds: float | None
-    """Time spent on the item."""
-    made_at: float
-    """Seconds since 1970-01-01 UTC."""
-    withdrawn_at: float | None
-    """When it was undone or replaced; None while it counts."""
-    adjudicates: bool
-    """Whether it decides a conflict."""
-
-
-@dataclass(frozen=True, slots=True)
-class ImportedLabel:
-    """A label that is not stored yet; its fields are those of :class:`Label`."""
+    __pydantic_config__ = ConfigDict(strict=True, extra="forbid")
 
     draft: str
+    """Id of the draft."""
     annotator: str
     accepted: bool
     reasons: tuple[str, ...] = ()
+    """Names of :data:`ANNOTATION_REASONS`, the main one first; empty if accepted."""
     remark: str = ""
     wording: Wording | None = None
+    """Whole wording after an edit, including the chosen cloze term; None if the draft's wording is unchanged."""
     seconds: float | None = None
-    made_at: float | None = None
-    """Now, where it is not known."""
+    """Time spent on the item."""
+    made_at: float = 0.0
+    """Seconds since 1970-01-01 UTC; 0 if unknown, and the store then sets the current time."""
     withdrawn_at: float | None = None
+    """Time at which the label was undone or replaced; None while it counts."""
     adjudicates: bool = False
+    """Whether the label decides a conflict."""
     key: str = ""
+    """Key that the sender chose, unique in the dataset; a label sent again has the same key."""
 
 
 @dataclass(frozen=True, slots=True)
-class ImportedSkip:
-    """An item that an annotator passed over elsewhere."""
+class Skip:
+    """An item that an annotator skipped."""
 
     draft: str
     annotator: str
@@ -130,41 +114,41 @@ class ImportedSkip:
 
 @dataclass(frozen=True, slots=True)
 class Comment:
-    """One contribution to the discussion of a draft; it decides nothing, and is never changed."""
+    """A contribution to the discussion of a draft; it decides nothing and is never changed."""
 
     key: str
-    """Unique in the dataset; made by who sends the comment."""
+    """Key that the sender chose, unique in the dataset."""
     draft: str
     author: str
     text: str
     made_at: float
     """Seconds since 1970-01-01 UTC."""
     adjudicates: bool = False
-    """Whether it was written by an adjudicator at work on a conflict."""
+    """Whether an adjudicator wrote it about a conflict."""
 
 
 @dataclass(frozen=True, slots=True)
 class ImportReport:
-    """What became of labels from elsewhere."""
+    """Result of importing labels and comments."""
 
     stored: int
-    """New ones."""
+    """Number of new labels."""
     known: int
-    """There already, by their keys."""
+    """Number of labels whose keys were stored before."""
     withdrawn: int
-    """There already, and withdrawn elsewhere meanwhile: now here too."""
+    """Number of stored labels that the import withdrew."""
     refused: tuple[str, ...]
-    """One sentence for each that cannot be stored."""
+    """One sentence for each label or comment that cannot be stored."""
     comments: int = 0
-    """New comments."""
+    """Number of new comments."""
 
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """A draft that waits for labels or has some."""
+    """A draft in the annotation queue, with its labels."""
 
     draft: Draft
-    """As the pipeline left it: what is judged, without the outcome of the labels."""
+    """Draft after the pipeline, without the outcome of the labels."""
     p_valid: float | None
     """The validator's P(valid); hidden from annotators by default."""
     suggested_term: str | None
@@ -172,66 +156,66 @@ class Item:
     term_candidates: tuple[str, ...]
     """Cloze: words that can be masked, in the order of the statement."""
     labels: tuple[Label, ...]
-    """Current ones of all annotators, oldest first."""
+    """Current labels of all annotators, oldest first."""
     state: ItemState = "open"
     preselected: tuple[str, ...] = ()
-    """Reasons that the automatic checks found, to be preselected."""
+    """Reasons found by the automatic checks, preselected in the form."""
 
 
 ItemFilterState = Literal["", "todo", "done", "skipped", "conflict", "decided"]
-"""For one annotator: ``todo`` wants a label of theirs, ``done`` has one, ``skipped`` was passed over by them; for
-everybody: ``conflict`` has labels that do not agree, ``decided`` has an outcome. Empty: all."""
+"""For one annotator: ``todo`` needs their label, ``done`` has it, ``skipped`` was skipped by them; for everybody:
+``conflict`` has labels that disagree, ``decided`` has an outcome. Empty: all."""
 
 
 @dataclass(frozen=True, slots=True)
 class ItemFilter:
-    """Which items of a dataset are looked for; what is empty excludes nothing."""
+    """Filter of a dataset's items; an empty field excludes nothing."""
 
     text: str = ""
-    """Part of the question, the answer or an option, in small letters or capitals."""
+    """Part of the question, the answer or an option; case is ignored."""
     kind: str = ""
     state: ItemFilterState = ""
 
 
 @dataclass(frozen=True, slots=True)
 class FoundItem:
-    """An item in a list."""
+    """An item in a list, as one annotator sees it."""
 
     draft: Draft
     state: ItemState
     own: Label | None
-    """What the reader said about it and what still counts."""
+    """The annotator's own current label."""
     skipped: bool
-    """Whether the reader passed it over."""
+    """Whether the annotator skipped the item."""
     comments: int
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
-    """How far a dataset has come, and one annotator in it."""
+class AnnotationProgress:
+    """Progress of a dataset, and of one annotator in it."""
 
     items: int
     left_out: int
-    """Drafts that nobody is asked about: rejected by the automatic steps, failed, or decided elsewhere."""
+    """Number of drafts outside the queue: rejected by the automatic steps, failed, or decided elsewhere."""
     settled: int
     conflicts: int
     labelled_by: Mapping[str, int]
-    """Annotator -> items labelled."""
+    """Number of items labelled, by annotator."""
     mine: int
-    """Items that the annotator labelled."""
+    """Number of items that the annotator labelled."""
     adjudicated: int
-    """Items that the annotator adjudicated."""
+    """Number of items that the annotator adjudicated."""
     skipped: int
-    """Items that the annotator skipped; they do not come again until :meth:`AnnotationStore.unskip`."""
+    """Number of items that the annotator skipped; they come again after :meth:`AnnotationStore.unskip`."""
     left_for_me: int
-    """Open items that the annotator neither labelled nor skipped."""
+    """Number of open items that the annotator neither labelled nor skipped."""
     seconds: float
-    """Time that the annotator spent on labels, of everybody where nobody is named."""
+    """Seconds that the annotator spent on labels; of all annotators if none is named."""
 
 
 @dataclass(frozen=True, slots=True)
 class QueueSummary:
-    """A dataset that can be annotated."""
+    """Counts of a dataset that can be annotated."""
 
     dataset: str
     items: int
@@ -241,74 +225,81 @@ class QueueSummary:
     overlap: int
 
 
-LONGEST_NAME = 120
-"""Characters of a key or of an annotator's name."""
-LONGEST_TEXT = 10_000
-"""Characters of a remark, a question, an answer or an option."""
-_NAMES = tuple(reason.name for reason in ANNOTATION_REASONS)
+MAX_NAME_LENGTH = 120
+"""Maximum characters of a key or of an annotator's name."""
+MAX_TEXT_LENGTH = 10_000
+"""Maximum characters of a remark, a question, an answer or an option."""
+_REASON_NAMES = tuple(reason.name for reason in ANNOTATION_REASONS)
 
 
-def check_name(text: str, what: str) -> str:
-    """A key or a name that databases can hold.
+def check_name(text: str, subject: str) -> str:
+    """Return a key or a name if databases can hold it; ``subject`` names it in the error.
 
     Raises:
-        InputError: It is empty or too long, or holds what cannot be stored.
+        InputError: The text is empty or too long, or has characters that cannot be stored.
     """
     from climassay.records.store import storable_text
 
-    if not text.strip() or len(text) > LONGEST_NAME or storable_text(text) != text:
-        raise InputError(f"{what} is a text of 1 to {LONGEST_NAME} characters.")
+    if not text.strip() or len(text) > MAX_NAME_LENGTH or storable_text(text) != text:
+        raise InputError(f"{subject} is a text of 1 to {MAX_NAME_LENGTH} characters.")
     return text
 
 
 def check_comment(text: str) -> str:
-    """A comment in the form in which it is stored.
+    """Return a comment in the form in which it is stored.
 
     Raises:
-        InputError: It is empty or too long.
+        InputError: The comment is empty or too long.
     """
-    words = _text(text, "The comment")
-    if not words:
+    cleaned = _cleaned_text(text, "The comment")
+    if not cleaned:
         raise InputError("The comment is empty.")
-    return words
+    return cleaned
 
 
-def check_label(draft: Draft, label: ImportedLabel) -> ImportedLabel:
-    """A label in the form in which it is stored.
+def check_label(draft: Draft, label: Label) -> Label:
+    """Validate a label of a draft, and return it in the form in which it is stored.
+
+    Reasons are deduplicated, texts cleaned, an invalid time spent becomes None, and a wording that changes nothing
+    becomes None.
 
     Raises:
-        InputError: This cannot be said about the draft; the sentence tells what to change.
+        InputError: The label does not fit the draft; the sentence says what to change.
     """
-    chosen, spent = tuple(dict.fromkeys(label.reasons)), label.seconds
-    words, wording = _text(label.remark, "The remark"), label.wording
-    spent = None if spent is None or not math.isfinite(spent) or spent < 0 else float(spent)
+    reasons, seconds = tuple(dict.fromkeys(label.reasons)), label.seconds
+    remark = _cleaned_text(label.remark, "The remark")
+    seconds = None if seconds is None or not math.isfinite(seconds) or seconds < 0 else float(seconds)
     if label.accepted:
-        if chosen:
+        if reasons:
             raise InputError("An accepted question cannot have reasons for rejection: leave them out, or reject it.")
-        return replace(label, reasons=(), remark=words, wording=_changed(draft, wording), seconds=spent)
-    if unknown := [reason for reason in chosen if reason not in _NAMES]:
-        raise InputError(f"There is no reason {unknown[0]!r}: there are {', '.join(_NAMES)}.")
-    if not chosen:
-        raise InputError(f"Say why the question is rejected; there are {', '.join(_NAMES)}.")
-    if "other" in chosen and not words:
+        return replace(label, reasons=(), remark=remark, wording=_edited_wording(draft, label.wording), seconds=seconds)
+    if unknown := [reason for reason in reasons if reason not in _REASON_NAMES]:
+        raise InputError(f"There is no reason {unknown[0]!r}: there are {', '.join(_REASON_NAMES)}.")
+    if not reasons:
+        raise InputError(f"Say why the question is rejected; there are {', '.join(_REASON_NAMES)}.")
+    if "other" in reasons and not remark:
         raise InputError("The reason other needs a remark: say in words what is wrong.")
-    if wording is not None and _changed(draft, wording) is not None:
+    if label.wording is not None and _edited_wording(draft, label.wording) is not None:
         raise InputError("Only accepted questions can be edited: accept it with the edit, or reject it as it is.")
-    return replace(label, reasons=chosen, remark=words, wording=None, seconds=spent)
+    return replace(label, reasons=reasons, remark=remark, wording=None, seconds=seconds)
 
 
-def _changed(draft: Draft, wording: Wording | None) -> Wording | None:
-    """The wording if it is another than the draft's, and makes a question."""
-    before = _cleaned(draft.wording)
-    after = before if wording is None else _cleaned(wording)
+def _edited_wording(draft: Draft, wording: Wording | None) -> Wording | None:
+    """Return a valid wording that differs from the draft's, or None if nothing changed.
+
+    Raises:
+        InputError: The wording makes no question.
+    """
+    before = _cleaned_wording(draft.wording)
+    after = before if wording is None else _cleaned_wording(wording)
     if draft.type.options:
-        # The answer follows from the option that is marked; nobody has to write it again.
+        # The answer follows from the marked option, so differences in it are no edit.
         before, after = replace(before, answer=""), replace(after, answer="")
-    asked = is_rating(before) or is_rubric(before)
-    if asked:
-        # What is asked for is not an expert's choice, and nothing said of it is no label.
+    is_long_answer = is_rating(before) or is_rubric(before)
+    if is_long_answer:
+        # Experts cannot change what is rated, and an empty rating or rubric is no label.
         after = replace(after, question=before.question, options=before.options, correct=None)
-    if after == before and not draft.type.gap and not (asked and not after.answer):
+    if after == before and not draft.type.gap and not (is_long_answer and not after.answer):
         return None
     checked = Wording(*draft.type.edited(Content(after.question, after.answer, after.options, after.correct)))
     if draft.type.gap:
@@ -316,48 +307,47 @@ def _changed(draft: Draft, wording: Wording | None) -> Wording | None:
     return None if before in (after, checked) else checked
 
 
-def _cleaned(wording: Wording) -> Wording:
+def _cleaned_wording(wording: Wording) -> Wording:
     return replace(
         wording,
-        question=_text(wording.question, "The question"),
-        answer=_text(wording.answer, "The rubric" if is_rubric(wording) else "The answer"),
-        options=tuple(_text(option, "An option") for option in wording.options),
+        question=_cleaned_text(wording.question, "The question"),
+        answer=_cleaned_text(wording.answer, "The rubric" if is_rubric(wording) else "The answer"),
+        options=tuple(_cleaned_text(option, "An option") for option in wording.options),
     )
 
 
-def _text(text: str, what: str) -> str:
-    # Browsers send line ends of their own.
+def _cleaned_text(text: str, subject: str) -> str:
     from climassay.records.store import storable_text
 
-    cleaned = storable_text(text).replace("\r\n", "\n").strip()
-    if len(cleaned) > LONGEST_TEXT:
-        raise InputError(f"{what} has {len(cleaned)} characters, more than the limit of {LONGEST_TEXT}.")
+    cleaned = storable_text(text).replace("\r\n", "\n").strip()  # browsers send \r\n
+    if len(cleaned) > MAX_TEXT_LENGTH:
+        raise InputError(f"{subject} has {len(cleaned)} characters, more than the limit of {MAX_TEXT_LENGTH}.")
     return cleaned
 
 
-EDITS = ("edited_question", "edited_answer", "edited_options", "edited_correct")
-"""Names that tables and other tools have for the parts of an edit. The answer of a cloze statement is the term that is
-masked; multiple choice has none, its options and the letter of the correct one say it."""
+EDIT_FIELDS = ("edited_question", "edited_answer", "edited_options", "edited_correct")
+"""Names of the parts of an edit in tables and other tools. The answer of a cloze statement is the masked term; multiple
+choice has options and the letter of the correct option instead of an answer."""
 
 
-def label_parts(draft: Draft, label: Label) -> dict[str, list[str]]:
-    """The remark of a label and its :data:`EDITS`, each a list of texts; what says nothing is left out."""
-    parts, wording = {"remark": [label.remark]}, label.wording
+def label_fields(draft: Draft, label: Label) -> dict[str, list[str]]:
+    """Return a label's remark and :data:`EDIT_FIELDS` by name, each a list of texts; empty fields are left out."""
+    fields, wording = {"remark": [label.remark]}, label.wording
     if wording is not None:
-        parts["edited_question"] = [wording.question]
+        fields["edited_question"] = [wording.question]
         if draft.type.options:
             letter = "" if wording.correct is None else option_letter(wording.correct)
-            parts |= {"edited_options": list(wording.options), "edited_correct": [letter]}
+            fields |= {"edited_options": list(wording.options), "edited_correct": [letter]}
         else:
-            parts["edited_answer"] = [wording.answer]
-    return {name: texts for name, texts in parts.items() if any(texts)}
+            fields["edited_answer"] = [wording.answer]
+    return {name: texts for name, texts in fields.items() if any(texts)}
 
 
-def accepted_from(word: object) -> bool:
-    """Whether a word says valid.
+def parse_verdict(word: object) -> bool:
+    """Return True for valid, true, 1, yes or accepted, False for their opposites; case is ignored.
 
     Raises:
-        InputError: It says neither valid nor invalid.
+        InputError: The word is none of these.
     """
     text = str(word).strip().casefold()
     accepted = text in ("valid", "true", "1", "yes", "accepted")
@@ -366,117 +356,123 @@ def accepted_from(word: object) -> bool:
     return accepted
 
 
-def label_from_parts(
+def label_from_fields(
     drafts: Mapping[str, Draft],
-    name: object,
+    draft_id: object,
     verdict: object,
     reasons: Iterable[str],
-    parts: Mapping[str, Sequence[str]],
+    fields: Mapping[str, Sequence[str]],
     annotator: str = "",
-) -> ImportedLabel:
-    """The label that another tool or a table has, without a key; an accepted question needs no reasons.
+) -> Label:
+    """Return the label, without a key, that a table or another tool describes; reasons of an acceptance are dropped.
 
     Args:
-        drafts: By id.
-        name: Id of the draft.
-        verdict: See :func:`accepted_from`.
-        reasons: Why it is rejected.
-        parts: As :func:`label_parts` gives them.
-        annotator: Who says it.
+        drafts: Drafts of the dataset by id.
+        draft_id: Id of the labelled draft.
+        verdict: Word that :func:`parse_verdict` reads.
+        reasons: Reasons for the rejection.
+        fields: Texts by field name, as :func:`label_fields` returns them.
+        annotator: Name of the annotator.
 
     Raises:
-        InputError: There is no draft of this name, the verdict is none, or the letter of the correct option names none.
+        InputError: There is no such draft, the verdict is unknown, or the letter of the correct option names no option.
     """
-    draft = drafts.get(str(name))
+    draft = drafts.get(str(draft_id))
     if draft is None:
-        raise InputError(f"the dataset has no item {name!r} to annotate")
-    said = {part: texts[0] for part, texts in parts.items() if texts}
-    if not accepted_from(verdict):
-        return ImportedLabel(draft.id, annotator, False, tuple(reasons), said.get("remark", ""))
+        raise InputError(f"the dataset has no item {draft_id!r} to annotate")
+    texts = {name: values[0] for name, values in fields.items() if values}
+    remark = texts.get("remark", "")
+    if not parse_verdict(verdict):
+        return Label(draft.id, annotator, False, tuple(reasons), remark)
     wording = None
-    if any(said.get(part) for part in EDITS):
+    if any(texts.get(name) for name in EDIT_FIELDS):
         before = draft.wording
-        wording = replace(before, question=said.get("edited_question") or before.question)
+        wording = replace(before, question=texts.get("edited_question") or before.question)
         if draft.type.options:
-            options, correct = tuple(parts.get("edited_options", ())) or before.options, before.correct
-            if letter := said.get("edited_correct", "").strip().lower():
-                letters = [option_letter(place) for place in range(len(options))]
+            options, correct = tuple(fields.get("edited_options", ())) or before.options, before.correct
+            if letter := texts.get("edited_correct", "").strip().lower():
+                letters = [option_letter(index) for index in range(len(options))]
                 if letter not in letters:
                     raise InputError(f"There is no option {letter!r}: there are {', '.join(letters)}.")
                 correct = letters.index(letter)
             answer = options[correct] if correct is not None and correct < len(options) else before.answer
             wording = replace(wording, options=options, correct=correct, answer=answer)
         else:
-            wording = replace(wording, answer=said.get("edited_answer") or before.answer)
-    return ImportedLabel(draft.id, annotator, True, (), said.get("remark", ""), wording)
+            wording = replace(wording, answer=texts.get("edited_answer") or before.answer)
+    return Label(draft.id, annotator, True, (), remark, wording)
 
 
-def content_key(source: str, label: ImportedLabel, *more: object) -> str:
-    """A key for a label that came without one: the same content gives the same key.
+def content_key(source: str, label: Label, *extra: object) -> str:
+    """Return a key for a label that has none: equal content gives equal keys.
 
     Args:
-        source: Name of the tool.
-        label: With any key.
-        more: What else tells it from others, such as the tool's own id and time of change.
+        source: Name of the tool, the key's prefix.
+        label: Label whose own key is ignored.
+        extra: Further values that distinguish the label, such as the tool's own id.
     """
     from climassay.records.store import canonical_json
 
-    content = {**asdict(label), "key": "", "more": [str(one) for one in more]}
+    content = {**asdict(label), "key": "", "extra": [str(value) for value in extra]}
     return f"{source}:{hashlib.sha256(canonical_json(content).encode()).hexdigest()[:32]}"
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
-    """The state of an item, and where it is settled what the experts decided."""
+class ItemOutcome:
+    """State of an item, and the experts' decision if it is settled."""
 
     state: ItemState
     decision: Decision | None = None
     wording: Wording | None = None
-    """The words from now on; None where they stay as they are."""
+    """The experts' wording; None if the words are unchanged."""
     made_at: float = 0.0
-    """When the last label that it rests on was made."""
+    """Time of the last label that the outcome rests on."""
 
 
-def outcome_of(labels: Sequence[Label], overlap: int, base: Wording) -> Outcome:
-    """The outcome of an item.
+def outcome_of(labels: Sequence[Label], overlap: int, base: Wording) -> ItemOutcome:
+    """Return the outcome that an item's current labels give.
 
-    The latest adjudication decides. Without one the item is open until ``overlap`` annotators have labelled it; then
-    all labels must say the same: rejected, for whatever reasons, or accepted with the same words. Ratings may be a step
-    apart (:func:`~climassay.questions.types.longform.ratings_agree`).
+    The latest adjudication decides. Without one the item is open until ``overlap`` annotators have labelled it. Then
+    all labels must agree: all reject, for any reasons, or all accept with the same words. Ratings may be a step apart
+    (:func:`~climassay.questions.types.longform.ratings_agree`).
+
+    Args:
+        labels: Current labels, oldest first.
+        overlap: Number of labels that the item needs.
+        base: Wording of the draft before any label.
     """
     adjudications = [label for label in labels if label.adjudicates]
     if adjudications:
         return _settled(adjudications[-1:], base)
     if len(labels) < overlap:
-        return Outcome("open")
-    said = {(label.accepted, label.wording if label.accepted else None) for label in labels}
-    rated = [label.wording.answer for label in labels if label.accepted and label.wording and is_rating(base)]
-    agree = len(said) == 1 or (len(rated) == len(labels) and ratings_agree(rated, base.options))
-    return _settled(labels, base) if agree else Outcome("conflict")
+        return ItemOutcome("open")
+    verdicts = {(label.accepted, label.wording if label.accepted else None) for label in labels}
+    ratings = [label.wording.answer for label in labels if label.accepted and label.wording and is_rating(base)]
+    agree = len(verdicts) == 1 or (len(ratings) == len(labels) and ratings_agree(ratings, base.options))
+    return _settled(labels, base) if agree else ItemOutcome("conflict")
 
 
 def is_rating(base: Wording) -> bool:
-    """Whether a draft is a long answer to be rated: its options are what is rated, and none of them is right."""
+    """Return whether a draft is a long answer to rate: it has options, the rated dimensions, and none is correct."""
     return bool(base.options) and base.correct is None and not is_rubric(base)
 
 
 def is_rubric(base: Wording) -> bool:
-    """Whether a draft is a long question whose rubric is to be written; its answer is a rubric to begin with."""
+    """Return whether a draft is a long question whose rubric people write; its answer is the initial rubric."""
     return base.options == (RUBRIC,)
 
 
-def _settled(labels: Sequence[Label], base: Wording) -> Outcome:
+def _settled(labels: Sequence[Label], base: Wording) -> ItemOutcome:
     first = labels[0]
-    by = ", ".join(dict.fromkeys(label.annotator for label in labels))
+    annotators = ", ".join(dict.fromkeys(label.annotator for label in labels))
     reasons = tuple(dict.fromkeys(reason for label in labels for reason in label.reasons))
     remarks = [f"{label.annotator}: {label.remark}" for label in labels if label.remark]
     detail = "; ".join([", ".join(reasons), *remarks] if reasons else remarks)
     decision = Decision(
         "expert",
-        by,
+        annotators,
         first.accepted,
         reason=reasons[0] if reasons else "",
         detail=detail,
         replaced=None if first.wording is None else base,
     )
-    return Outcome("settled", decision, first.wording, max(label.made_at for label in labels))
+    return ItemOutcome("settled", decision, first.wording, max(label.made_at for label in labels))

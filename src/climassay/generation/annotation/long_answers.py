@@ -66,7 +66,7 @@ def _item(one: BlindAnswer, texts: tuple[str, ...], options: tuple[str, ...], *m
     id_ = draft_id("rating", one.id, *more)
     passages = tuple(
         # The place says for whom the answer is.
-        SourcePassage(f"{id_}-{number}", text, id_, f"Answer {number}", place=one.question.audience)
+        SourcePassage(f"{id_}-{number}", text, id_, f"Answer {number}", citation=one.question.audience)
         for number, text in enumerate(texts, start=1)
     )
     wording = Wording(one.question.question, options=options)
@@ -90,7 +90,7 @@ def ratings_of(items: Iterable[Item]) -> tuple[list[RatedAnswer], list[Preferred
             for one in decided or item.labels
             if one.accepted and one.wording is not None
         ]
-        question, audience = draft.wording.question, draft.main.place
+        question, audience = draft.wording.question, draft.main.citation
         if BETTER in options:
             first, second = (one.text for one in draft.passages)
             preferred += [Preferred(question, audience, first, second, cast(Better, one[BETTER])) for one in said]
@@ -155,7 +155,7 @@ def rubric_drafts(questions: Iterable[Question]) -> list[StoredDraft]:
         id_ = draft_id("rubric", question.id, question.question)
         source = (question.document or "", question.section or "")
         # The id of the document is the question's, and the place of the reference answer says for whom answers are.
-        passages = [SourcePassage(f"{id_}-answer", question.answer, question.id, *source, place=question.audience)]
+        passages = [SourcePassage(f"{id_}-answer", question.answer, question.id, *source, citation=question.audience)]
         if question.context:
             passages.append(SourcePassage(f"{id_}-text", question.context, question.id, *source))
         wording = Wording(question.question, written_rubric(question.rubric), options=(RUBRIC,))
@@ -188,7 +188,7 @@ def finished_rubrics(items: Iterable[Item]) -> list[Question]:
             context=texts[0].text if texts else None,
             document=answer.document or None,
             section=answer.section or None,
-            audience=answer.place,
+            audience=answer.citation,
             rubric=rubric,
         )
         results += [question] if rubric else []

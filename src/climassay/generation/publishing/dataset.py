@@ -16,7 +16,7 @@ from typing import Any, get_args
 
 from climassay import __version__
 from climassay.errors import InputError, MissingExtraError
-from climassay.generation.draft import Draft, Step, read_drafts
+from climassay.generation.draft import Draft, DraftStep, read_drafts
 from climassay.generation.publishing.entries import (
     SHARES,
     SPLITS,
@@ -214,7 +214,7 @@ def _removed(drafts: Sequence[Draft]) -> str:
         every.update({(one.step, one.reason or one.by) for one in draft.decisions if one.accepted is False})
         if (stands := draft.rejection) is not None:
             first[(stands.step, stands.reason or stands.by)] += 1
-    steps = get_args(Step)
+    steps = get_args(DraftStep)
     ranked = sorted(every, key=lambda one: (steps.index(one[0]), -every[one], one[1]))
     out = first.total()
     text = f"## What was removed\n\nOf {len(drafts)} drafts {out} were rejected or failed ({out / len(drafts):.0%}).\n"

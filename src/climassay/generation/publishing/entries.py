@@ -18,7 +18,7 @@ from climassay.questions.types import LETTERS
 
 _DASHES = "-" * 20
 _TEXT = ("id", "kind", "level", "question")
-_SOURCE = ("passage", "document", "section", "place", "url", "licence", "model")
+_SOURCE = ("passage", "document", "section", "citation", "url", "licence", "model")
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,10 +143,10 @@ def question_row(entry: Entry, canary: str | None) -> dict[str, Any]:
         assert question.correct is not None
         row |= {"options": list(question.options), "correct": option_letter(question.correct)}
     row |= {"answer": question.answer, "passage": question.context, "document": question.document}
-    row |= {"section": question.section} | dict.fromkeys(("place", "url", "licence", "model"))
+    row |= {"section": question.section} | dict.fromkeys(("citation", "url", "licence", "model"))
     if entry.draft is not None:
         main = entry.draft.main
-        row |= {"place": main.place, "url": main.url, "licence": main.licence, "model": entry.draft.origin.model}
+        row |= {"citation": main.citation, "url": main.url, "licence": main.licence, "model": entry.draft.origin.model}
     return row | ({"canary": canary} if canary else {})
 
 

@@ -1,12 +1,19 @@
-"""Screening: named, switchable checks that mark faulty drafts and remove none (ClimaQA, section 4.2, appendix A.4.1).
+"""Screening: named, optional checks that reject faulty drafts but remove none (ClimaQA, section 4.2, appendix A.4.1).
 
-``checks`` holds the checks of one draft; ``catalogue`` makes and counts them. Beside them: the fault of a seed passage,
-near-duplicates across a set, and answering a question again.
+The modules whose names end in ``checks`` have the checks of one draft; ``catalogue`` runs and counts them. Further
+modules find faults of seed passages and near-duplicates, and let a model answer a question again.
 """
 
 from climassay.generation.draft import question_draft
 from climassay.generation.screening.answer_checks import REPLACED, SelfConsistency, Verification, answer_check
-from climassay.generation.screening.catalogue import CHECKS, CheckCount, check_counts, check_names, screen, table
+from climassay.generation.screening.catalogue import (
+    CHECKS,
+    CheckCount,
+    check_counts,
+    check_names,
+    screen,
+    screening_table,
+)
 from climassay.generation.screening.check import Check
 from climassay.generation.screening.checks import TERM_CHECKS
 from climassay.generation.screening.near_duplicates import DuplicateFinder
@@ -17,5 +24,5 @@ from climassay.generation.screening.checks import LANGUAGES, other_language
 __all__ = [
     "CHECKS", "LANGUAGES", "MODEL_CHECKS", "REPLACED", "TERM_CHECKS", "Check", "CheckCount", "DuplicateFinder",
     "SelfConsistency", "Verification", "answer_check", "check_counts", "check_names", "other_language", "passage_fault",
-    "question_draft", "screen", "table",
+    "question_draft", "screen", "screening_table",
 ]  # fmt: skip

@@ -1,7 +1,7 @@
-"""Does a model, given the passages, answer a question as it is marked, however the options are ordered?
+"""Checks by a model that answers a question from its passages and compares the answer with the marked one.
 
-The paper's generator answered about 25% of its own multiple-choice questions wrongly although it was given the
-contexts, often because the pair of question and answer was inaccurate (ClimaQA, section 4.2).
+The generator of ClimaQA answered about 25% of its own multiple-choice questions wrongly with their contexts, often
+because the pair of question and answer was inaccurate (section 4.2).
 """
 
 import json
@@ -15,7 +15,7 @@ import numpy as np
 
 from climassay.errors import InputError
 from climassay.evaluation import Prediction, Prepared, Setting, TaskPrompts, ask_mcq
-from climassay.generation.draft import Decision, Draft, Subject, gapped, has_term, is_blank, where
+from climassay.generation.draft import Decision, Draft, Subject, apply_where, gapped, has_term, is_blank
 from climassay.generation.screening.check import right_answer
 from climassay.generation.screening.checks import OPTIONS
 from climassay.models.contract import Completion, GenerationRequest, Generator, OptionScorer, Sampling
@@ -23,66 +23,72 @@ from climassay.prompts import Profile, load_prompt, profile_of
 from climassay.questions import GAP, Kind, Question
 
 REASON = "self-inconsistency"
-NARROW = "second right answer"
-"""Reason where another option is nearly as probable as the marked one."""
+SECOND_ANSWER = "second right answer"
+"""Reason if another option is nearly as probable as the marked one."""
 
 
 @dataclass(frozen=True)
 class SelfConsistency:
-    """Asks multiple-choice drafts in several orders of their options, each with the draft's passages.
+    """Check that a model answers multiple-choice drafts as marked, in several orders of the options.
 
-    With four orders every option appears at every position once, so that a model that always says *b* is right in a
-    quarter of them, whatever the key.
+    With four orders every option appears at every position once, so a model that always answers *b* is right in a
+    quarter of them.
 
     Raises:
-        InputError: No orders, or a share or margin out of its range.
+        InputError: ``orders``, ``min_agreement`` or ``margin`` is out of range.
     """
 
     model: Generator
-    """Its option letters are weighed where it gives log-probabilities, else it writes a letter."""
+    """Model that answers; its option letters are scored if it gives log-probabilities, else it writes a letter."""
     orders: int = OPTIONS
-    """Option orders a question; the first four are rotations."""
-    needed: float = 1.0
-    """Least share of orders answered as marked, above 0 to 1."""
+    """Number of option orders per question; the first four are rotations."""
+    min_agreement: float = 1.0
+    """Minimum share of orders answered as marked, in (0, 1]."""
     margin: float = 0.0
-    """Least lead of the marked option over the next one, as a difference of probabilities averaged over the orders, for
-    models that give log-probabilities; 0 asks for none. A small lead means that a second option is about as right."""
+    """Minimum difference between the mean probability of the marked option and the next one, for models that give
+    log-probabilities; 0 disables it. A small difference means that a second option is nearly as good."""
     prompts: TaskPrompts | None = None
-    """Templates of the evaluation; the built-in ones by default."""
+    """Templates of the evaluation; the built-in templates by default."""
     seed: int = 0
-    """Decides the orders beyond the rotations."""
+    """Seed of the orders after the rotations."""
 
     def __post_init__(self) -> None:
         if not 0 <= self.margin < 1:
             raise InputError(f"The margin must be at least 0 and below 1, not {self.margin}.")
         if self.orders < 1:
             raise InputError(f"At least one option order is needed, not {self.orders}.")
-        if not 0 < self.needed <= 1:
-            raise InputError(f"The required share of orders must be above 0 and at most 1, not {self.needed}.")
+        if not 0 < self.min_agreement <= 1:
+            raise InputError(f"The required share of orders must be above 0 and at most 1, not {self.min_agreement}.")
 
     def check(self, drafts: Sequence[Draft], on_progress: Callable[[int], None] | None = None) -> list[Draft]:
-        """The drafts, each question with options with a decision.
+        """Return the drafts, each usable multiple-choice draft with a further decision.
 
-        The decision's score is the share of orders answered as marked. Where a call failed it is undecided, unless
-        the orders that were answered already decide. Drafts of other kinds, failures and what is rejected already pass
-        through unasked.
+        The decision's score is the share of orders answered as marked. If a call failed, the draft is undecided unless
+        the other orders already decide. Other drafts are unchanged.
+
+        Args:
+            drafts: Drafts of any kind.
+            on_progress: Called with the number of new answers.
         """
-        askable = {}
-        for place, draft in enumerate(drafts):
+        answerable = {}
+        for index, draft in enumerate(drafts):
             wording = draft.wording
-            marked = wording.correct is not None and 0 <= wording.correct < len(wording.options)
-            if draft.usable and draft.type.options and marked and len(wording.options) >= 2:
-                askable[place] = draft
+            is_marked = wording.correct is not None and 0 <= wording.correct < len(wording.options)
+            if draft.usable and draft.type.options and is_marked and len(wording.options) >= 2:
+                answerable[index] = draft
         predictions: dict[int, list[Prediction]] = defaultdict(list)
-        # Ids of drafts need not be unique here, places are.
+        # Questions are identified by index, since ids of drafts may be repeated.
         questions = [
-            Question(str(place), draft.kind, *draft.content[:2], draft.level, *draft.content[2:])
-            for place, draft in askable.items()
+            Question(str(index), draft.kind, *draft.content[:2], draft.level, *draft.content[2:])
+            for index, draft in answerable.items()
         ]
 
         def prepare(questions: Sequence[Question], _model: Generator) -> list[Prepared]:
-            given = [askable[int(question.id)].passages for question in questions]
-            return [Prepared(tuple(one.text for one in own), tuple(one.id for one in own)) for own in given]
+            contexts = [answerable[int(question.id)].passages for question in questions]
+            return [
+                Prepared(tuple(passage.text for passage in passages), tuple(passage.id for passage in passages))
+                for passages in contexts
+            ]
 
         for kind in dict.fromkeys(question.kind for question in questions):
             for prediction in ask_mcq(
@@ -97,51 +103,51 @@ class SelfConsistency:
             ):
                 predictions[int(prediction.question)].append(prediction)
         return [
-            draft.decided(self._decision(predictions[place])) if place in askable else draft
-            for place, draft in enumerate(drafts)
+            draft.with_decisions(self._decision(predictions[index])) if index in answerable else draft
+            for index, draft in enumerate(drafts)
         ]
 
     def _decision(self, predictions: Sequence[Prediction]) -> Decision:
         total = len(predictions)
-        right = sum(one.correct for one in predictions)
-        failures = [one.error for one in predictions if one.error is not None]
+        n_correct = sum(prediction.correct for prediction in predictions)
+        failures = [prediction.error for prediction in predictions if prediction.error is not None]
         by = self.model.name
-        if right + len(failures) < self.needed * total - 1e-9:
-            detail = f"It chose the marked option in {right} of {total} option orders."
-            return Decision("consistency", by, False, REASON, detail, right / total)
-        if right < self.needed * total - 1e-9:
+        if n_correct + len(failures) < self.min_agreement * total - 1e-9:
+            detail = f"It chose the marked option in {n_correct} of {total} option orders."
+            return Decision("consistency", by, False, REASON, detail, n_correct / total)
+        if n_correct < self.min_agreement * total - 1e-9:
             detail = f"{len(failures)} of {total} requests failed, the first one because: {failures[0]}"
             return Decision("consistency", by, None, "failed call", detail)
         lead = _lead(predictions)
         if self.margin and lead is not None and lead < self.margin:
-            detail = f"The marked option leads the next one by a probability of {lead:.2f} only."
-            return Decision("consistency", by, False, NARROW, detail, lead)
-        return Decision("consistency", by, True, score=right / total)
+            detail = f"The marked option leads the next one only by a probability of {lead:.2f}."
+            return Decision("consistency", by, False, SECOND_ANSWER, detail, lead)
+        return Decision("consistency", by, True, score=n_correct / total)
 
 
 def _lead(predictions: Sequence[Prediction]) -> float | None:
-    """P(marked option) less the greatest of the others, each averaged over the orders; None without probabilities."""
-    given = [one for one in predictions if one.logprobs and one.error is None]
-    if not given:
+    """Return the mean P(marked option) minus the highest mean of the other options; None without probabilities."""
+    scored = [prediction for prediction in predictions if prediction.logprobs and prediction.error is None]
+    if not scored:
         return None
-    mean: dict[int, float] = defaultdict(float)
-    for one in given:
-        shares = np.exp(np.array(one.logprobs) - np.logaddexp.reduce(one.logprobs))
-        for option, share in zip(one.order, shares, strict=True):
-            mean[option] += float(share) / len(given)
-    marked = given[0].order[given[0].correct_position]
-    return mean.pop(marked) - max(mean.values())
+    means: dict[int, float] = defaultdict(float)
+    for prediction in scored:
+        probabilities = np.exp(np.array(prediction.logprobs) - np.logaddexp.reduce(prediction.logprobs))
+        for option, probability in zip(prediction.order, probabilities, strict=True):
+            means[option] += float(probability) / len(scored)
+    marked = scored[0].order[scored[0].correct_position]
+    return means.pop(marked) - max(means.values())
 
 
 REPLACED = ("off topic", "unsupported answer")
-"""Checks that count words or measure cosines because they cannot read; where a model verifies, they are left out."""
+"""Checks by words and cosines, which are left out if a model verifies the drafts."""
 FLAWS = {
     "none": "",
     "gives the answer away": "answer given away",
     "hard to read": "hard to read",
     "not about the subject": "not about the subject",
 }
-"""What a model may find in the wording, and the reason it is counted under."""
+"""Reason for each flaw of the wording that a model may name."""
 VERDICTS = ("right", "wrong", "not in the passages", "beside the question")
 LETTERS = "abcd"
 _REASONS = {"wrong": "wrong answer", "not in the passages": "not in the passages"}
@@ -149,7 +155,7 @@ _MOST_TEXT = 2000
 
 
 class Verification:
-    """Asks a model whether drafts of all kinds are sound; see the prompt ``verify``."""
+    """Check by a strong model that drafts of all kinds are correct and clear; see the prompt ``verify``."""
 
     def __init__(
         self,
@@ -160,10 +166,10 @@ class Verification:
         max_tokens: int = 400,
         seed: int = 0,
     ) -> None:
-        """Prepare; nothing is asked yet.
+        """Load the prompt.
 
         Raises:
-            InputError: The prompt is not valid.
+            InputError: The prompt is invalid.
         """
         self.name = model.name
         self._model = model
@@ -172,22 +178,26 @@ class Verification:
         self._sampling = Sampling(max_tokens, 0.0, seed=seed)
 
     def check(self, drafts: Sequence[Draft], on_progress: Callable[[int], None] | None = None) -> list[Draft]:
-        """The drafts, each complete one with decisions: one for every fault, or one that accepts.
+        """Return the drafts, each complete draft with a rejection for every fault or with an acceptance.
 
-        What has no answer or term yet, was rejected or was looked at before passes through unasked. Where the call
-        failed the draft is undecided.
+        Drafts without an answer or term, rejected drafts, and drafts that were verified before are unchanged. If the
+        call failed, the draft is undecided.
+
+        Args:
+            drafts: Drafts of any kind.
+            on_progress: Called with the number of new answers.
         """
-        heard = None if on_progress is None else (lambda _index, _answer: on_progress(1))
+        on_result = None if on_progress is None else (lambda _index, _answer: on_progress(1))
 
         def verified(complete: Sequence[Draft]) -> list[Draft]:
-            answers = self._model.generate([self.request(draft) for draft in complete], on_result=heard)
+            answers = self._model.generate([self.request(draft) for draft in complete], on_result=on_result)
             pairs = zip(complete, answers, strict=True)
-            return [draft.decided(*self._decisions(draft, answer)) for draft, answer in pairs]
+            return [draft.with_decisions(*self._decisions(draft, answer)) for draft, answer in pairs]
 
-        return where(_complete, verified, drafts)
+        return apply_where(_complete, verified, drafts)
 
     def request(self, draft: Draft) -> GenerationRequest:
-        """What is asked about a complete draft."""
+        """Return the request about a complete draft."""
         wording, question = draft.wording, draft.wording.question
         if draft.type.gap:
             question = gapped(question, wording.answer).replace(GAP, "____")
@@ -212,15 +222,15 @@ class Verification:
                 fields = json.loads(answer.text)
                 faults = _faults(draft, fields)
             except (AttributeError, KeyError, TypeError, ValueError, RecursionError):
-                error = "The reply is not what was asked for."
+                error = "The reply does not have the requested format."
         if error is not None:
             return [Decision("consistency", self.name, None, "failed call", error)]
-        said = " ".join(str(fields["reasoning"]).split())
+        reasoning = " ".join(str(fields["reasoning"]).split())
         if not faults:
-            return [Decision("consistency", self.name, True, detail=said)]
+            return [Decision("consistency", self.name, True, detail=reasoning)]
         return [
-            Decision("consistency", self.name, False, reason, f"{seen} {said}".strip())
-            for reason, seen in faults.items()
+            Decision("consistency", self.name, False, reason, f"{detail} {reasoning}".strip())
+            for reason, detail in faults.items()
         ]
 
 
@@ -229,26 +239,38 @@ def answer_check(
     profile: Profile | None = None,
     *,
     orders: int = len(LETTERS),
-    needed: float = 1.0,
+    min_agreement: float = 1.0,
     margin: float = 0.2,
     prompts: Path | None = None,
     subject: Subject | None = None,
     seed: int = 0,
 ) -> SelfConsistency | Verification:
-    """What answers drafts again: one request that says everything, or option probabilities for small models.
+    """Return the check for a model: :class:`SelfConsistency` for a small model, else :class:`Verification`.
+
+    Args:
+        model: Model that answers the drafts.
+        profile: Profile of the model, which says if it is scored by option probabilities.
+        orders: Number of option orders.
+        min_agreement: Minimum share of orders answered as marked.
+        margin: Minimum lead of the marked option.
+        prompts: Folder of the user's own prompts.
+        subject: Science of the questions.
+        seed: Seed of the option orders and of sampling.
 
     Raises:
-        InputError: A number makes no sense, or a prompt is not valid.
+        InputError: A number is out of range, or a prompt is invalid.
     """
     profile = profile or profile_of(model)
     if not profile.scored:
         return Verification(model, subject=subject, prompts=prompts, max_tokens=profile.text_tokens, seed=seed)
     templates = TaskPrompts.load(prompts)
-    return SelfConsistency(model, orders=orders, needed=needed, margin=margin, prompts=templates, seed=seed)
+    return SelfConsistency(
+        model, orders=orders, min_agreement=min_agreement, margin=margin, prompts=templates, seed=seed
+    )
 
 
 def _complete(draft: Draft) -> bool:
-    if not draft.usable or not draft.wording.answer or any(one.step == "consistency" for one in draft.decisions):
+    if not draft.usable or not draft.wording.answer or any(d.step == "consistency" for d in draft.decisions):
         return False
     marked = draft.wording.correct
     if draft.type.gap:
@@ -257,14 +279,14 @@ def _complete(draft: Draft) -> bool:
 
 
 def _form(draft: Draft) -> str:
-    """The form in which the template and the schema have a draft's type."""
+    """Return the name of a draft's type in the template and the schema."""
     return "mcq" if draft.type.options else "cloze" if draft.type.gap else "freeform"
 
 
 def _schema(draft: Draft) -> dict[str, Any]:
     text = {"type": "string", "maxLength": _MOST_TEXT}
     letters = list(LETTERS[: len(draft.wording.options)])
-    own: dict[Kind, dict[str, Any]] = {
+    kind_properties: dict[Kind, dict[str, Any]] = {
         "mcq": {
             "answer": {"type": "string", "enum": [*letters, "none"]},
             "also_right": {"type": "array", "items": {"type": "string", "enum": letters}, "maxItems": len(LETTERS)},
@@ -277,33 +299,33 @@ def _schema(draft: Draft) -> dict[str, Any]:
         },
     }
     flaw = {"type": "string", "enum": list(FLAWS)}
-    properties = {"missing": text, "reasoning": text, **own[_form(draft)], "flaw": flaw}
+    properties = {"missing": text, "reasoning": text, **kind_properties[_form(draft)], "flaw": flaw}
     return {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
 
 
 def _faults(draft: Draft, fields: Mapping[str, Any]) -> dict[str, str]:
-    """Reason of each fault that an answer names, and one sentence on it; the gravest first."""
+    """Return a sentence on each fault that a model's answer names, by reason, the gravest first."""
     results = {}
     answer, marked = fields["answer"], draft.wording.correct
     if draft.type.options:
-        right = LETTERS[marked or 0]
-        others = [letter for letter in fields["also_right"] if letter not in (answer, right)]
-        if answer != right:
-            results[REASON] = f"It chose {answer} instead of {right}."
-            others = [letter for letter in fields["also_right"] if letter == right]
-        if others:
-            results[NARROW] = f"It takes {', '.join(others)} for right as well."
+        marked_letter = LETTERS[marked or 0]
+        alternatives = [letter for letter in fields["also_right"] if letter not in (answer, marked_letter)]
+        if answer != marked_letter:
+            results[REASON] = f"It chose {answer} instead of {marked_letter}."
+            alternatives = [letter for letter in fields["also_right"] if letter == marked_letter]
+        if alternatives:
+            results[SECOND_ANSWER] = f"It also considers {', '.join(alternatives)} correct."
     elif answer != "right":
         results[_REASONS.get(answer, str(answer))] = ""
     if draft.type.gap:
         term = draft.wording.answer.casefold()
-        others = [word for word in fields["also_right"] if not is_blank(word) and word.casefold() != term]
-        if others:
-            results[NARROW] = f"These words fit as well: {', '.join(others)}."
+        alternatives = [word for word in fields["also_right"] if not is_blank(word) and word.casefold() != term]
+        if alternatives:
+            results[SECOND_ANSWER] = f"These words fit as well: {', '.join(alternatives)}."
         if not fields["is_term"]:
-            results["term trivial"] = f"It takes “{draft.wording.answer}” for no scientific term."
+            results["term trivial"] = f"It does not consider “{draft.wording.answer}” a scientific term."
     if not is_blank(fields["missing"]):
-        results["not self-contained"] = f"It misses: {fields['missing']}."
+        results["not self-contained"] = f"It lacks: {fields['missing']}."
     if reason := FLAWS[fields["flaw"]]:
         results[reason] = ""
     return results

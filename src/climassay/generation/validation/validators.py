@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from climassay.errors import InputError, ModelError
-from climassay.generation.draft import Decision, Draft, Subject, where
+from climassay.generation.draft import Decision, Draft, Subject, apply_where
 from climassay.generation.validation.labels import (
     LabelledDraft,
     ValidatorScores,
@@ -337,7 +337,7 @@ def validate(
         decided = list(drafts)
         for kind, one in validator.validators.items():
             own = partial(validate, validator=one, threshold=threshold, on_judged=on_judged)
-            decided = where(lambda draft, kind=kind: draft.kind == kind, own, decided)  # type: ignore[misc]
+            decided = apply_where(lambda draft, kind=kind: draft.kind == kind, own, decided)  # type: ignore[misc]
         return decided
     if threshold is None:
         threshold = DEFAULT_THRESHOLD if validator.threshold is None else validator.threshold.value
@@ -354,9 +354,9 @@ def validate(
 
     def judged(usable: Sequence[Draft]) -> list[Draft]:
         given = validator.judge(usable, on_judged=on_judged)
-        return [draft.decided(decision(chance)) for draft, chance in zip(usable, given, strict=True)]
+        return [draft.with_decisions(decision(chance)) for draft, chance in zip(usable, given, strict=True)]
 
-    return where(lambda draft: draft.usable, judged, drafts)
+    return apply_where(lambda draft: draft.usable, judged, drafts)
 
 
 @dataclass(frozen=True, slots=True)

@@ -54,8 +54,8 @@ _to_float = value_to_float()
 def run_tasks(
     plan: evaluation.ExperimentPlan,
     model: evaluation.ModelSpec,
-    ask: evaluation.Ask,
-    progress: evaluation.Progress,
+    ask: evaluation.RecordModel,
+    progress: evaluation.ExperimentCallbacks,
     *,
     load: Callable[[evaluation.ModelSpec], contract.Generator],
     kept: Sequence[contract.Generator] = (),
@@ -101,7 +101,7 @@ def run_tasks(
         asked = inspect_model(recorded, on_answer=on_answer)
         grader = None if spec.grader is None else inspect_model(ask(opened_model(spec.grader)))
         for name in planned:
-            progress.on_cell(evaluation.Cell(name, model.shown, SETTING, "mcq"), "asked")
+            progress.on_cell(evaluation.Cell(name, model.display_name, SETTING, "mcq"), "asked")
         logs = runner.run(asked, grader)
         left = recorded.tally
         for log in logs:

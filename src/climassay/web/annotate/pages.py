@@ -3,21 +3,15 @@
 What is written to files and read from them is what ``climassay annotate export`` and ``import`` do.
 """
 
-import io
-import shutil
-import zipfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path, PurePosixPath
-from tempfile import TemporaryDirectory
 from typing import Annotated, Any, cast
-from urllib.parse import quote, urlencode
+from urllib.parse import urlencode
 
 from fastapi import APIRouter, Depends, Form, Request, UploadFile
 from pydantic import BaseModel
 from starlette.responses import Response
 
-from climassay.api import annotation
 from climassay.errors import InputError
 from climassay.generation.annotation import (
     ANNOTATION_REASONS,
@@ -28,13 +22,15 @@ from climassay.generation.annotation import (
     Item,
     ItemFilter,
     Label,
+    is_rubric,
 )
-from climassay.generation.annotation.labels import ItemFilterState, Order, is_rubric
+from climassay.generation.annotation.labels import ItemFilterState, Order
 from climassay.generation.annotation.long_answers import rating_agreement, rubric_agreement
 from climassay.questions import TYPES
 from climassay.settings import entries
 from climassay.web.access import Adjudicator, Admin, Annotator
 from climassay.web.accounts import User
+from climassay.web.annotate.files import LabelFormat, export_labels, import_labels
 from climassay.web.annotate.views import (
     KIND,
     LabelForm,
@@ -56,7 +52,7 @@ from climassay.web.annotate.views import (
     trainings,
     work_of,
 )
-from climassay.web.api.base import named
+from climassay.web.api.base import DatasetName
 from climassay.web.app_state import App, AppState
 from climassay.web.checks.pages import names_for
 from climassay.web.failures import Missing, Refused, missing
@@ -107,11 +103,6 @@ FORMATS = {
 """Formats of labels: the title for people, and what an export has."""
 RUBRICS = {"rubrics": ("Rubrics", "The questions whose rubric is decided, with that rubric, for climassay evaluate.")}
 """The format of what people wrote in a dataset of rubrics; it is not imported."""
-SUFFIXES = (".csv", ".tsv", ".json", ".jsonl", ".parquet")
-"""Endings of files that are imported; the table readers go by them."""
-
-_FILES = {"jsonl": "labels.jsonl", "csv": "labels.csv", "rubrics": "rubrics.jsonl"}
-_MEDIA_TYPES = {".csv": "text/csv; charset=utf-8", ".jsonl": "application/jsonl", ".zip": "application/zip"}
 
 
 class SettingsForm(BaseModel):
@@ -177,7 +168,7 @@ class DatasetRequest:
         if (
             self.user.may("adjudicator")
             or self.store.labels(self.dataset, draft=draft, annotator=name, current=False)
-            or self.store.take(self.dataset, draft, name)
+            or self.store.claim(self.dataset, draft, name)
         ):
             return item
         raise Refused("This question has all the labels it needs, or is open at other annotators.")
@@ -198,12 +189,9 @@ class DatasetRequest:
         """How far an annotator is, and the key of their newest label."""
         progress = self.store.progress(self.dataset, self.user.name)
         total = total_of(progress)
-        last = self.store.history(self.dataset, self.user.name, most=1)
+        last = self.store.history(self.dataset, self.user.name, limit=1)
         said = " ".join(filter(None, (DONE.get(done, ""), f"{progress.mine} of {total}.")))
         return {"progress": progress, "total": total, "said": said, "last": last[0].key if last else ""}
-
-
-DatasetName = Annotated[str, named("Name of the dataset.", "clouds")]
 
 
 def _request_of(role: Any) -> Any:
@@ -278,29 +266,19 @@ def configure(asked: ByAdmin, form: Annotated[SettingsForm, Form()]) -> Response
 @router.post("/{dataset}/retrain")
 def retrain(asked: ByAdmin) -> Response:
     """Train a validator on the labels, in the background."""
-    return back_to(f"/jobs/{train(asked.app, asked.dataset, asked.user)}")
+    train(asked.app, asked.dataset, asked.user)
+    return back_to(asked.address("settings") + "#retraining")
 
 
 @router.post("/{dataset}/import")
 def import_file(asked: ByAdmin, file: UploadFile, format: Annotated[str, Form()] = "jsonl") -> Response:
     """Take labels from a file; sent twice it changes nothing."""
-    suffix = PurePosixPath(file.filename or "").suffix.lower()
     try:
         _check_format(format, FORMATS)
-        if suffix not in SUFFIXES:
-            raise InputError(f"The name of a file of labels ends in {', '.join(SUFFIXES)}; this one does not.")
-        with TemporaryDirectory() as made:
-            path = Path(made) / f"labels{suffix}"
-            with path.open("wb") as kept:
-                shutil.copyfileobj(file.file, kept)
-            try:
-                result = annotation.import_labels(asked.dataset, path, cast(Any, format), workspace=asked.app)
-            except InputError as error:
-                # Where the file lies here is nobody's business.
-                raise InputError(str(error).replace(str(path), "The file")) from None
+        result = import_labels(asked.app, asked.dataset, file, cast(LabelFormat, format))
     except InputError as error:
         return _settings_page(asked, error=str(error))
-    return _settings_page(asked, imported=result.to_dict())
+    return _settings_page(asked, imported=result)
 
 
 def _settings_page(asked: DatasetRequest, **values: Any) -> Response:
@@ -333,7 +311,7 @@ def conflicts(asked: ByAdjudicator, done: str = "", number: PageNumber = 1) -> R
     store, dataset = asked.store, asked.dataset
     total = store.progress(dataset).conflicts
     number = within(number, total, MOST_FOUND)
-    items = store.conflicts(dataset, MOST_FOUND, start=(number - 1) * MOST_FOUND)
+    items = store.conflicts(dataset, MOST_FOUND, offset=(number - 1) * MOST_FOUND)
     results = [(item, asked.address("conflicts", item.draft.id), _votes(item, (), asked)) for item in items]
     part = part_of(results, number, total, MOST_FOUND, asked.address("conflicts"), {})
     return asked.show("conflicts", part=part, done=done)
@@ -362,14 +340,13 @@ def decide(asked: ByAdjudicator, draft: str, form: Annotated[DecisionForm, Form(
             return _conflict_page(asked, item, form=form)
     try:
         if not form.like:
-            told = read_form(form, item.draft)._asdict()
-            del told["seconds"]  # The time that a decision takes is not kept.
-        elif label := next((label for label in item.labels if label.key == form.like), None):
-            told = {name: getattr(label, name) for name in ("accepted", "reasons", "remark", "wording")}
-            told["key"] = form.key
+            label = read_form(form, item.draft, asked.user.name)
+        elif same := next((label for label in item.labels if label.key == form.like), None):
+            label = replace(same, annotator=asked.user.name, key=form.key)
         else:
             raise Missing("This label was withdrawn in the meantime.")
-        asked.store.adjudicate(asked.dataset, draft, asked.user.name, **told)
+        # The time that a decision takes is not stored.
+        asked.store.label(asked.dataset, replace(label, adjudicates=True, seconds=None))
     except InputError as error:
         return _conflict_page(asked, item, form=form, error=str(error))
     following = asked.store.next_conflict(asked.dataset, draft)
@@ -444,22 +421,7 @@ def export(asked: ByAdjudicator, format: str = "") -> Response:
         formats = RUBRICS | FORMATS if work_of(store, dataset) == "rubrics" else FORMATS
         return asked.show("export", formats=formats, progress=progress, counts=counts)
     _check_format(format, FORMATS | RUBRICS)
-    with TemporaryDirectory() as made:
-        folder = Path(made)
-        annotation.export_labels(dataset, folder / _FILES.get(format, ""), cast(Any, format), workspace=asked.app)
-        files = sorted(path for path in folder.rglob("*") if path.is_file())
-        if len(files) == 1:
-            content, suffix = files[0].read_bytes(), files[0].suffix
-            name = f"{dataset}{'' if format in RUBRICS else '-labels'}{suffix}"
-        else:
-            archive = io.BytesIO()
-            with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as packed:
-                for path in files:
-                    packed.write(path, path.relative_to(folder))
-            content, suffix, name = archive.getvalue(), ".zip", f"{dataset}-{format}.zip"
-    # The name goes into a header: a dataset may be called anything.
-    kept = {"Content-Disposition": f"attachment; filename*=UTF-8''{quote(name, safe='')}"}
-    return Response(content, media_type=_MEDIA_TYPES.get(suffix, "application/octet-stream"), headers=kept)
+    return export_labels(asked.app, dataset, cast(Any, format))
 
 
 @router.get("")
@@ -501,7 +463,7 @@ def questions(
     """The questions of a dataset that fit, a part of them on each page."""
     store, dataset, user = asked.store, asked.dataset, asked.user
     wanted, start = ItemFilter(q, kind, state), (number - 1) * MOST_FOUND
-    result, total = store.find(dataset, user.name, wanted, MOST_FOUND, start=start)
+    result, total = store.find(dataset, user.name, wanted, MOST_FOUND, offset=start)
     listed, given = [(one, _place(one, dataset, user)) for one in result], {"q": q, "kind": kind, "state": state}
     return asked.show(
         "questions",
@@ -551,7 +513,7 @@ def undo(asked: ByAnnotator, last: Annotated[str, Form()] = "") -> Response:
 
     ``last`` is the key of the newest label when the page was shown: a second click takes nothing more back.
     """
-    newest = asked.store.history(asked.dataset, asked.user.name, most=1)
+    newest = asked.store.history(asked.dataset, asked.user.name, limit=1)
     shown = last == (newest[0].key if newest else "")
     taken = asked.store.undo(asked.dataset, asked.user.name) if shown else None
     if taken is None:
@@ -584,7 +546,7 @@ def label(asked: ByAnnotator, draft: str, form: Annotated[LabelForm, Form()]) ->
     if form.act and is_rubric(item.draft.wording):
         return _item_page(asked, asked.own_item(draft), form=form)
     try:
-        asked.store.label(asked.dataset, draft, asked.user.name, **read_form(form, item.draft)._asdict())
+        asked.store.label(asked.dataset, read_form(form, item.draft, asked.user.name))
     except InputError as error:
         asked.own_item(draft)
         return _item_page(asked, item, form=form, error=str(error))

@@ -19,13 +19,14 @@ from climassay.generation import Draft, Wording
 from climassay.generation.annotation import (
     ANNOTATION_REASONS,
     Agreement,
+    AnnotationProgress,
     AnnotationStore,
     Comment,
     Item,
     Label,
-    Progress,
+    is_rating,
+    is_rubric,
 )
-from climassay.generation.annotation.labels import is_rating, is_rubric
 from climassay.generation.annotation.long_answers import rubric_of
 from climassay.generation.terms import words
 from climassay.metrics.long_answers import DIMENSIONS, GROUP_OF
@@ -39,7 +40,7 @@ from climassay.questions.types.longform import (
     read_written,
     written_ratings,
 )
-from climassay.reporting.html import Piece, marked
+from climassay.reporting.marking import Piece, marked
 from climassay.web.accounts import User
 from climassay.web.app_state import AppState
 from climassay.web.failures import missing
@@ -140,31 +141,21 @@ class CriterionRow(NamedTuple):
         return cls(criterion.text, f"{criterion.weight:g}", criterion.level, criterion.source)
 
 
-class LabelInput(NamedTuple):
-    """What a form says about a draft, by the names under which the annotation store takes it."""
-
-    accepted: bool
-    reasons: tuple[str, ...]
-    remark: str
-    wording: Wording | None
-    seconds: float | None
-    key: str
-
-
 def new_key() -> str:
     """A key that nobody guesses, for the forms of one page."""
     return secrets.token_urlsafe(12)
 
 
-def read_form(form: LabelForm, draft: Draft) -> LabelInput:
-    """What a form says about a draft.
+def read_form(form: LabelForm, draft: Draft, annotator: str) -> Label:
+    """Read the label of a draft from a form.
 
     Args:
-        form: As it was sent.
-        draft: What is labelled.
+        form: The form as it was sent.
+        draft: The labelled draft.
+        annotator: Name of the annotator.
 
     Returns:
-        The label. Its wording is None where the words stay as they are, also after an edit that changed nothing.
+        The label; its wording is None if the wording of the draft is unchanged.
 
     Raises:
         InputError: There is no verdict or no key, a text is too long, or a number is none.
@@ -184,7 +175,9 @@ def read_form(form: LabelForm, draft: Draft) -> LabelInput:
         raise InputError(f"The time spent is a number of seconds, not {form.seconds[:40]!r}.")
     accepted = form.verdict != "invalid"
     wording = _wording(form, draft) if accepted else None
-    return LabelInput(
+    return Label(
+        draft.id,
+        annotator,
         accepted=accepted,
         reasons=() if accepted else tuple(dict.fromkeys(form.reason)),
         remark=_plain(form.remark),
@@ -383,7 +376,7 @@ def _rating(item: Item, own: Label | None, form: LabelForm | None) -> dict[str, 
     several = len(draft.passages) > 1
     names = ("First answer", "Second answer") if several else ("Answer",)
     answers = [(name, one.text) for name, one in zip(names, draft.passages, strict=True)]
-    return {"audience": draft.main.place, "answers": answers, "groups": groups.items(), "pair": several}
+    return {"audience": draft.main.citation, "answers": answers, "groups": groups.items(), "pair": several}
 
 
 def _rubric(item: Item, own: Label | None, form: LabelForm | None) -> dict[str, Any]:
@@ -395,7 +388,7 @@ def _rubric(item: Item, own: Label | None, form: LabelForm | None) -> dict[str, 
     if form is not None:
         rows, focus = form.acted()
     return {
-        "audience": answer.place,
+        "audience": answer.citation,
         "answer": answer.text,
         "texts": texts,
         "rows": rows or [CriterionRow()],
@@ -488,7 +481,7 @@ def own_label(item: Item, user: User) -> Label | None:
     return next((one for one in item.labels if one.annotator == user.name and not one.adjudicates), None)
 
 
-def total_of(progress: Progress) -> int:
+def total_of(progress: AnnotationProgress) -> int:
     """Items that an annotator has labelled, skipped or still before them."""
     return progress.mine + progress.skipped + progress.left_for_me
 

@@ -1,1 +1,1 @@
-"""The data of the pages for programs: JSON below ``/api/v1``, described by an OpenAPI document. See docs/api.md."""
+"""The REST API: JSON below ``/api/v1``, described by the OpenAPI document at ``/api/openapi.json``. See docs/api.md."""

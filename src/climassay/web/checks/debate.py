@@ -11,7 +11,7 @@ from climassay.errors import ClimassayError
 from climassay.factcheck import Claim, Transcript, open_checker
 from climassay.factcheck.check_store import StoredCheck
 from climassay.factcheck.configuration import DebateSettings
-from climassay.factcheck.debate.scheduler import Ask, AskEntailment, AskOptions, AskPassages, AskText
+from climassay.factcheck.debate.steps import Ask, AskEntailment, AskOptions, AskPassages, AskText
 from climassay.factcheck.fallacies import contrarian_claim
 from climassay.factcheck.scales import load_scale
 from climassay.factcheck.transcript import (
@@ -80,7 +80,7 @@ def _debate(app: AppState, kept: StoredCheck, report: JobReport) -> tuple[Transc
     """The transcript, and the id of the run."""
     progress = DebateProgress(kept.settings)
 
-    def watch(asks: Sequence[Ask]) -> None:
+    def on_requests(asks: Sequence[Ask]) -> None:
         counts = Counter(type(ask) for ask in asks)
         doing = ", ".join(_DOING[kind] for kind, _ in counts.most_common())
         with interrupting():
@@ -93,11 +93,11 @@ def _debate(app: AppState, kept: StoredCheck, report: JobReport) -> tuple[Transc
 
     claim = kept.about.claim
     report.progress(0, progress.steps, "loading models and collections")
-    company = app.debate(kept.settings)
+    resources = app.debate(kept.settings)
     config = {"claim": claim.text, "check": kept.about.id}
     try:
-        with open_checker(kept.settings, company, app.records, command="check", config=config) as checker:
-            [transcript] = checker.check([claim], on_event=on_event, watch=watch)
+        with open_checker(kept.settings, resources, app.records, command="check", config=config) as checker:
+            [transcript] = checker.check([claim], on_event=on_event, on_requests=on_requests)
             checker.keep([transcript])
     except Interrupted:
         raise Stopped from None

@@ -17,10 +17,10 @@ from climassay.confidence.overstatement import overstatement
 from climassay.errors import ClimassayError, InputError
 from climassay.factcheck import factcheck_page
 from climassay.factcheck.check_store import (
-    LONGEST_CLAIM,
-    LONGEST_COMMENT,
-    LONGEST_SOURCE,
-    PAGE,
+    MAX_CLAIM_LENGTH,
+    MAX_COMMENT_LENGTH,
+    MAX_SOURCE_LENGTH,
+    PAGE_SIZE,
     StoredCheck,
     check_data,
 )
@@ -31,7 +31,7 @@ from climassay.factcheck.scales import load_scale
 from climassay.grounding.text_check import Evidence as SentenceEvidence
 from climassay.grounding.text_check import check_sentences
 from climassay.reporting.results import csv_lines, write_workbook
-from climassay.web.access import Annotator, Asker, Reader
+from climassay.web.access import Annotator, Reader
 from climassay.web.accounts import User
 from climassay.web.app_state import App, AppState
 from climassay.web.checks.debate import DebateProgress, LiveDebate, check_claim, live_debate, seconds_left
@@ -57,8 +57,8 @@ from climassay.web.failures import Missing, SignInNeeded, plainly
 from climassay.web.jobs import Job
 from climassay.web.library.cache import found_passage, library_of
 from climassay.web.library.evidence import CitationLinks, Evidence, check_values
-from climassay.web.middleware import PublicView
 from climassay.web.pages import PageNumber, as_file, back_to, page, part_of, readable_text
+from climassay.web.redaction import Redactor
 
 router = APIRouter(include_in_schema=False)
 _NAMES = {"words": "q"}
@@ -66,7 +66,7 @@ _NAMES = {"words": "q"}
 FORMS = ("csv", "xlsx", "jsonl")
 COLUMNS = (
     "id", "claim", "source", "date", "verdict", "outcome", "state", "failure", "topic", "topic_in_words",
-    "collections", "asked_at", "asked_by", "ended_at", "seconds", "set_up", "run", "reviewed", "agree", "disagree",
+    "collections", "asked_at", "asked_by", "ended_at", "seconds", "setup", "run", "reviewed", "agree", "disagree",
     "undecided", "page",
 )  # fmt: skip
 """Columns of a table of checks."""
@@ -91,28 +91,30 @@ def register(app: AppState) -> None:
 
 
 @router.get("/check")
-def ask(request: Request, app: App, _user: Asker, claim: str = "", source: str = "", date: str = "") -> Response:
-    """The form; what a link names is filled in."""
-    asked = ClaimForm(claim=claim[: 2 * LONGEST_CLAIM], source=source[: 2 * LONGEST_SOURCE], date=date[:LONGEST_DATE])
+def ask(request: Request, app: App, _user: Reader, claim: str = "", source: str = "", date: str = "") -> Response:
+    """Show the form with the claim of a link filled in; without an account, a link to sign in."""
+    asked = ClaimForm(
+        claim=claim[: 2 * MAX_CLAIM_LENGTH], source=source[: 2 * MAX_SOURCE_LENGTH], date=date[:LONGEST_DATE]
+    )
     return _form(request, app, asked)
 
 
 @router.post("/check")
-def submit_claim(request: Request, app: App, user: Asker, asked: Annotated[ClaimForm, Form()]) -> Response:
+def submit_claim(request: Request, app: App, user: Annotator, asked: Annotated[ClaimForm, Form()]) -> Response:
     """Begin a check; where the claim was checked before, show that first."""
     try:
-        made, wanted = asked.cleaned(), chosen(app, asked.set_up)
+        made, wanted = asked.cleaned(), chosen(app, asked.setup)
     except InputError as error:
         return _form(request, app, asked, error=str(error), status=400)
     checks = checks_of(app)
-    under_way = checks.under_way(made, user.name if user else None, wanted.name)
+    under_way = checks.find_waiting(made, user.name, wanted.name)
     if under_way is not None:
         return back_to(f"/checks/{under_way}")
     past = [] if asked.anyway else similar_checks(app, made.text)
     if past:
-        known = checks.of_runs([one.run for one in past])
+        known = checks.ids_by_run([one.run for one in past])
         return page(request, "checks/past.html.j2", asked=asked, claim=made, past=past, known=known)
-    return back_to(f"/checks/{begin_check(app, request, user, made, wanted)}")
+    return back_to(f"/checks/{begin_check(app, user, made, wanted)}")
 
 
 def _form(request: Request, app: AppState, asked: ClaimForm, *, error: str = "", status: int = 200) -> Response:
@@ -123,8 +125,8 @@ def _form(request: Request, app: AppState, asked: ClaimForm, *, error: str = "",
         asked=asked,
         error=error,
         choices=set_ups(app),
-        longest_claim=LONGEST_CLAIM,
-        longest_source=LONGEST_SOURCE,
+        longest_claim=MAX_CLAIM_LENGTH,
+        longest_source=MAX_SOURCE_LENGTH,
         longest_date=LONGEST_DATE,
     )
 
@@ -151,7 +153,7 @@ def show(request: Request, app: App, user: Reader, check: str) -> Response:
         "checks/verdict.html.j2",
         reviews=[(called(one.by), one) for one in reviews],
         mine=mine[-1] if mine else None,
-        longest_comment=LONGEST_COMMENT,
+        longest_comment=MAX_COMMENT_LENGTH,
         claim_review=claim_review_data(app, kept),
         **common,
         **check_values(library_of(app), kept.transcript, load_scale(kept.settings.scale)),
@@ -173,9 +175,9 @@ def stop(app: App, user: Annotator, check: str) -> Response:
 
 
 @router.post("/checks/{check}/again")
-def ask_again(request: Request, app: App, user: Asker, check: str) -> Response:
+def ask_again(app: App, user: Annotator, check: str) -> Response:
     """Go on with a check that broke or was stopped; what was answered is not asked again."""
-    begin_again(app, request, user, check)
+    begin_again(app, user, check)
     return back_to(f"/checks/{check}")
 
 
@@ -264,7 +266,7 @@ def show_all(request: Request, app: App, user: Reader, wanted: WantedChecks, num
         request,
         "checks/list.html.j2",
         found=result,
-        part=part_of(result.checks, number, result.total, PAGE, "/checks", given),
+        part=part_of(result.checks, number, result.total, PAGE_SIZE, "/checks", given),
         given=given,
         asked=asked,
         said=_in_words(wanted, reviewers),
@@ -302,10 +304,10 @@ def download_all(request: Request, app: App, user: Reader, wanted: WantedChecks,
     if form not in FORMS:
         raise Missing(f"Checks are available as {', '.join(FORMS)}, not as {form[:20]}.")
     checks = checks_of(app)
-    checks.newest(wanted, most=1)  # What cannot be asked for is told before anything is sent.
+    checks.newest(wanted, limit=1)  # What cannot be asked for is told before anything is sent.
     name = f"checks.{form}"
     called = names_for(app, user)
-    results = (shown_to(user, one, called) for one in checks.each(wanted, debates=form == "jsonl"))
+    results = (shown_to(user, one, called) for one in checks.iterate(wanted, debates=form == "jsonl"))
     if form == "jsonl":
         return as_file((json.dumps(one, ensure_ascii=False) + "\n" for one in results), name)
 
@@ -319,10 +321,10 @@ def download_all(request: Request, app: App, user: Reader, wanted: WantedChecks,
         return as_file(csv_lines(COLUMNS, rows), name)
     if user is None:
         # Nobody can take anything out of a workbook that is on its way to the public.
-        view = PublicView(request.app, app)
+        redactor = Redactor(app)
 
         def public(cell: Any) -> Any:
-            return view.shown(cell.encode("utf-8", "replace")).decode("utf-8", "replace")
+            return redactor.redact(cell.encode("utf-8", "replace")).decode("utf-8", "replace")
 
         rows = ({key: public(cell) if isinstance(cell, str) else cell for key, cell in one.items()} for one in rows)
 
@@ -362,37 +364,50 @@ def names_for(app: AppState, viewer: User | None) -> Callable[[str | None], str]
 
 
 @router.get("/check-text")
-def ask_text(request: Request, app: App, _user: Asker) -> Response:
-    """The empty form, with all collections chosen."""
+def ask_text(request: Request, app: App, _user: Reader) -> Response:
+    """Show the empty form with all collections chosen; without an account, a link to sign in."""
     return _text_page(request, app)
 
 
 @router.post("/check-text")
-def show_text(request: Request, app: App, _user: Asker, text: Text = "", collection: Names = ()) -> Response:
+def show_text(request: Request, app: App, _user: Annotator, text: Text = "", collection: Names = ()) -> Response:
     """What the collections say about each sentence."""
     return _text_answer(request, app, text, collection, download=False)
 
 
 @router.post("/check-text/report")
-def download_text(request: Request, app: App, _user: Asker, text: Text = "", collection: Names = ()) -> Response:
+def download_text(request: Request, app: App, _user: Annotator, text: Text = "", collection: Names = ()) -> Response:
     """The same as one HTML file."""
     return _text_answer(request, app, text, collection, download=True)
 
 
-def _text_answer(request: Request, app: AppState, text: str, names: Sequence[str], *, download: bool) -> Response:
+def check_text(app: AppState, text: str, names: Sequence[str]) -> TextCheck:
+    """Compare each sentence of a text with collections.
+
+    Raises:
+        InputError: The text is empty, or no collection is named.
+        TooLarge: The text is too long.
+        Missing: A collection does not exist.
+        ModelError: The encoder of a collection is not installed.
+    """
     text, names = readable_text(text, LONGEST_TEXT, "text"), tuple(dict.fromkeys(names))
+    if not text.strip():
+        raise InputError("Paste a text to check.")
+    if not names:
+        raise InputError("Choose at least one collection to compare the text with.")
+    for name in names:
+        library_of(app).browse(name)
+    sentences = check_sentences(text, app.collections(names), overstated=overstatement)
+    return TextCheck("the text", names, sentences)
+
+
+def _text_answer(request: Request, app: AppState, text: str, names: Sequence[str], *, download: bool) -> Response:
+    text = readable_text(text, LONGEST_TEXT, "text")
     try:
-        if not text.strip():
-            raise InputError("Paste a text to check.")
-        if not names:
-            raise InputError("Choose at least one collection to compare the text with.")
-        for name in names:
-            library_of(app).browse(name)
-        sentences = check_sentences(text, app.collections(names), overstated=overstatement)
+        found = check_text(app, text, names)
     except ClimassayError as error:
         status = 400 if isinstance(error, InputError) else getattr(error, "status", 503)
         return _text_page(request, app, text, names, error=str(error), status=status)
-    found = TextCheck("the text", names, sentences)
     return as_file(found.page(), "checked-text.html") if download else _text_page(request, app, text, names, found)
 
 

@@ -1,16 +1,12 @@
 """The checks of a server: how claims may be debated, how checks are asked for and begun, and how they are kept."""
 
-import hashlib
-import hmac
 import threading
-import time
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from fastapi import Request
 from pydantic import BaseModel
 
 from climassay.errors import InputError
@@ -33,7 +29,6 @@ from climassay.web.app_state import AppState
 from climassay.web.failures import Failure, Missing, Refused
 from climassay.web.jobs import Job, JobEvent, Jobs
 from climassay.web.library.cache import library_of
-from climassay.web.limits import visitor_address
 
 KIND = "check"
 """Kind of the jobs that check a claim."""
@@ -46,11 +41,8 @@ MOST_PAST = 5
 """Past checks shown before a claim is checked again."""
 MOST_WAITING = 200
 """Checks that have not ended, until no more are taken."""
-MOST_WAITING_FOR_ANYBODY = 20
-"""As many, where somebody without an account asks."""
-MOST_WAITING_OF_ONE = 3
-"""Checks of one visitor without an account that have not ended."""
 MOST_WAITING_OF_ACCOUNT = 50
+"""Checks and questions of one person that have not ended, until no more of theirs are taken."""
 LONGEST_DATE = 40
 _DIRECTIONS = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 """Characters that turn the direction of whatever follows them."""
@@ -188,12 +180,12 @@ def send_to_work(app: AppState, about: CheckSummary, asker: str = "") -> None:
     title = job_title("Check", about.claim.text)
     before = 0.0 if about.job is None else seconds_spent(app.jobs, about.job) or 0.0
     job = app.jobs.submit(KIND, title, {"check": about.id, "asker": asker, "before": before}, about.by)
-    checks_of(app).give_to(about.id, job)
+    checks_of(app).assign_job(about.id, job)
 
 
 def send_forgotten(app: AppState) -> None:
     """Queue the checks that were stored, but not queued, when the server was killed."""
-    for check in checks_of(app).without_job():
+    for check in checks_of(app).unassigned():
         send_to_work(app, checks_of(app).get(check).about)
 
 
@@ -203,8 +195,13 @@ def may_stop(user: User | None, about: CheckSummary) -> bool:
 
 
 def may_begin_again(user: User | None, kept: StoredCheck) -> bool:
-    """Whether somebody who may ask may go on with a check: one that broke; one that was stopped, who may stop it."""
+    """Return whether somebody may resume a check: with an account, one that failed; one that was stopped, as may_stop.
+
+    A check that waits, or that has a result, is never resumed.
+    """
     about = kept.about
+    if user is None:
+        return False
     return may_stop(user, about) if about.state == "stopped" else about.state == "failed" or about.outcome == "failed"
 
 
@@ -229,7 +226,7 @@ def similar_checks(app: AppState, claim: str) -> list[PastCheck]:
     encoder = app.encoder(BUNDLED_ENCODER)
     # Vectors of claims are kept in one file, which two threads must not write at once.
     with app.shared("past checks", threading.Lock):
-        return find_past(app.records, claim, encoder, most=MOST_PAST)
+        return find_past(app.records, claim, encoder, limit=MOST_PAST)
 
 
 def claim_review_data(app: AppState, kept: StoredCheck) -> dict[str, Any] | None:
@@ -283,7 +280,7 @@ class ClaimForm(BaseModel):
     claim: str = ""
     source: str = ""
     date: str = ""
-    set_up: str = ""
+    setup: str = ""
     anyway: bool = False
     """Whether it is to be checked although it was before."""
 
@@ -308,52 +305,46 @@ def plain(text: str) -> str:
     return "".join(" " if unicodedata.category(one) == "Cc" else one for one in text if one not in _DIRECTIONS)
 
 
-def begin_check(app: AppState, request: Request, user: User | None, claim: Claim, wanted: SetUp) -> str:
-    """Have a claim checked; gives the check of the same person's same claim where that still waits."""
-    checks, by = checks_of(app), user.name if user else None
-    under_way = checks.under_way(claim, by, wanted.name)
+def begin_check(app: AppState, user: User, claim: Claim, wanted: SetUp) -> str:
+    """Have a claim checked; gives the check of the same person's same claim where that still waits.
+
+    Raises:
+        Busy: Too many wait already, of this person or of all.
+    """
+    checks = checks_of(app)
+    under_way = checks.find_waiting(claim, user.name, wanted.name)
     if under_way is not None:
         return under_way
-    asker = refuse_crowds(app, request, user)
-    check = checks.begin(claim, wanted.settings, set_up=wanted.name, by=by)
-    send_to_work(app, checks.get(check).about, asker)
+    refuse_crowds(app, user)
+    check = checks.begin(claim, wanted.settings, setup=wanted.name, by=user.name)
+    send_to_work(app, checks.get(check).about, user.name)
     return check
 
 
-def begin_again(app: AppState, request: Request, user: User | None, check: str) -> None:
+def begin_again(app: AppState, user: User, check: str) -> None:
     """Go on with a check that ended without a result; another one stays as it is.
 
     Raises:
         Refused: Somebody stopped it who alone, or with adjudicators, may have it go on.
-        Busy: Too many wait already, of this asker or of all.
+        Busy: Too many wait already, of this person or of all.
     """
     kept, _ = found_check(app, check)
     if may_begin_again(user, kept):
-        send_to_work(app, kept.about, refuse_crowds(app, request, user))
+        refuse_crowds(app, user)
+        send_to_work(app, kept.about, user.name)
     elif kept.about.state == "stopped":
         raise Refused("This check was stopped: the person who asked for it, or an adjudicator, can resume it.")
 
 
-def refuse_crowds(app: AppState, request: Request, user: User | None) -> str:
-    """Refuse what would take the places of others.
-
-    Returns:
-        What the asker's jobs are known by; addresses are kept as a keyed hash.
+def refuse_crowds(app: AppState, user: User) -> None:
+    """Refuse another check or question if too many wait.
 
     Raises:
         Busy: Too many checks and questions wait already.
-        TooMany: The asker has too many.
+        TooMany: Too many of this person's do.
     """
-    asked = app.jobs.unended_or_since((KIND, ASK), time.time() - 3600)
-    questions = sum(job.kind == ASK and not job.ended for job in asked)
-    if checks_of(app).waiting() + questions >= (MOST_WAITING_FOR_ANYBODY if user is None else MOST_WAITING):
+    waiting = app.jobs.unended((KIND, ASK))
+    if checks_of(app).count_waiting() + sum(job.kind == ASK for job in waiting) >= MOST_WAITING:
         raise Busy("Too many claims and questions are waiting: try again later.")
-    address = f"user {user.name}" if user else f"visitor {visitor_address(request)}"
-    asker = hmac.new(app.csrf_key, address.encode(), hashlib.sha256).hexdigest()[:32]
-    mine = [job for job in asked if job.payload.get("asker") == asker]
-    if sum(not job.ended for job in mine) >= (MOST_WAITING_OF_ONE if user is None else MOST_WAITING_OF_ACCOUNT):
+    if sum(job.payload.get("asker") == user.name for job in waiting) >= MOST_WAITING_OF_ACCOUNT:
         raise TooMany("You have reached the limit of waiting claims and questions: wait until one is done.")
-    if user is None and len(mine) >= app.settings.visitor_checks:
-        many = app.settings.visitor_checks
-        raise TooMany(f"Without an account you can send {many} claims and questions an hour: try again later.")
-    return asker

@@ -18,7 +18,7 @@ from climassay.corpus.documents import Hit, Passage, excerpt, shared_start, spli
 from climassay.corpus.search import RRF_CONSTANT, SearchMode, check_mode
 from climassay.errors import ClimassayError, InputError
 from climassay.grounding.citations import mark_quotations
-from climassay.reporting.html import Piece, marked, stems
+from climassay.reporting.marking import Piece, marked, stems
 from climassay.reporting.results import csv_lines
 from climassay.reporting.tables import escape_latex
 from climassay.web.access import Adjudicator, Admin, Reader, may_stop
@@ -40,9 +40,9 @@ from climassay.web.library.uploads import (
 )
 from climassay.web.pages import PageNumber, as_file, back_to, cut, is_web_address, page, part_of, within
 
-LONGEST_QUERY = 1000
+MAX_QUERY_LENGTH = 1000
 """Characters."""
-MOST_HITS = 100
+MAX_HITS = 100
 STEP = 10
 """Hits that are shown at first, and that are added by showing more."""
 EXCERPT_WORDS = 75
@@ -64,7 +64,7 @@ _KEY = re.compile(r"[^A-Za-z0-9:_-]+")
 
 
 @dataclass(frozen=True, slots=True)
-class SearchSpec:
+class SearchRequest:
     """What somebody looks for."""
 
     words: str
@@ -76,24 +76,24 @@ class SearchSpec:
     hits: int = STEP
 
 
-def search_spec(
+def search_query(
     q: Annotated[str, Query()] = "",
     mode: Annotated[str, Query()] = MODES[0][0],
     document: Annotated[str, Query()] = "",
     everything: Annotated[bool, Query(alias="all")] = False,
     hits: Annotated[int, Query()] = STEP,
-) -> SearchSpec:
+) -> SearchRequest:
     """What the address of a search asks for.
 
     Raises:
         InputError: The query is too long, or there is no such mode.
     """
-    if len(q) > LONGEST_QUERY:
-        raise InputError(f"The query is longer than {LONGEST_QUERY} characters.")
-    return SearchSpec(q.strip(), check_mode(mode), document or None, everything, min(max(hits, 1), MOST_HITS))
+    if len(q) > MAX_QUERY_LENGTH:
+        raise InputError(f"The query is longer than {MAX_QUERY_LENGTH} characters.")
+    return SearchRequest(q.strip(), check_mode(mode), document or None, everything, min(max(hits, 1), MAX_HITS))
 
 
-SearchQuery = Annotated[SearchSpec, Depends(search_spec)]
+SearchQuery = Annotated[SearchRequest, Depends(search_query)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,16 +110,16 @@ class SearchHit:
 class SearchResults:
     """What a search found."""
 
-    found: tuple[SearchHit, ...]
+    hits: tuple[SearchHit, ...]
     hidden: bool
     """Whether there may be passages, of which none is relevant."""
     more: bool
     """Whether there may be further hits."""
-    failed: tuple[str, ...] = ()
+    errors: tuple[str, ...] = ()
     """Why collections could not be searched, a sentence each."""
 
 
-def search_library(library: CollectionCache, wanted: SearchSpec, only: str = "") -> SearchResults:
+def search_library(library: CollectionCache, wanted: SearchRequest, only: str = "") -> SearchResults:
     """Search all collections; their rankings are fused by reciprocal rank, because their scores do not compare.
 
     A collection that cannot be searched, as when its encoder is not here, is reported and does not stop the others.
@@ -207,11 +207,11 @@ def collection_search_file(app: App, reader: Reader, wanted: SearchQuery, collec
 
 
 def _search_values(
-    library: CollectionCache, path: str, wanted: SearchSpec, results: SearchResults | None
+    library: CollectionCache, path: str, wanted: SearchRequest, results: SearchResults | None
 ) -> dict[str, Any]:
     """What templates need to show a search; results are None where nothing was looked for yet."""
     query = urlencode(_fields(wanted))
-    more = urlencode(_fields(wanted) | {"hits": min(wanted.hits + STEP, MOST_HITS)})
+    more = urlencode(_fields(wanted) | {"hits": min(wanted.hits + STEP, MAX_HITS)})
     everything = urlencode(_fields(wanted) | {"all": "true"})
     files = path if path.endswith("/search") else f"{path}/search"
     return {
@@ -220,31 +220,31 @@ def _search_values(
         "modes": MODES,
         "here": path,
         "files": {ending: f"{files}.{ending}?{query}" for ending in ("csv", "json")},
-        "show_more": f"{path}?{more}" if results and results.more and wanted.hits < MOST_HITS else None,
+        "show_more": f"{path}?{more}" if results and results.more and wanted.hits < MAX_HITS else None,
         "show_everything": f"{path}?{everything}",
         "passage_query": urlencode({"q": wanted.words}),
         "titled": library.titles().titled,
     }
 
 
-def _fields(wanted: SearchSpec) -> dict[str, str | int]:
+def _fields(wanted: SearchRequest) -> dict[str, str | int]:
     fields: dict[str, str | int] = {"q": wanted.words, "mode": wanted.mode, "hits": wanted.hits}
     fields |= {"document": wanted.document} if wanted.document else {}
     return fields | ({"all": "true"} if wanted.everything else {})
 
 
-def _file(app: AppState, wanted: SearchSpec, ending: str, only: str = "") -> Response:
+def _file(app: AppState, wanted: SearchRequest, ending: str, only: str = "") -> Response:
     library = library_of(app)
     if only:
         library.browse(only)  # a collection that is not there is missing, with or without words
     results = search_library(library, wanted, only) if wanted.words else SearchResults((), False, False)
     name = f"{only}-search" if only else "search"
-    rows = [hit_row(result) for result in results.found]
+    rows = [hit_row(result) for result in results.hits]
     if ending == "csv":
         return as_file(csv_lines(HIT_COLUMNS, rows), f"{name}.csv")
     if ending == "json":
         told = {"query": wanted.words, "mode": wanted.mode, "document": wanted.document, "all": wanted.everything}
-        content = told | {"not_searched": results.failed, "hits": rows}
+        content = told | {"not_searched": results.errors, "hits": rows}
         return as_file([json.dumps(content, ensure_ascii=False, indent=2) + "\n"], f"{name}.json")
     raise Missing("Search results are available as .csv and as .json.")
 
@@ -403,7 +403,7 @@ def show_passage(
     collection: str,
     passage_id: str,
     quotations: Quotations,
-    q: Annotated[str, Query(max_length=LONGEST_QUERY)] = "",
+    q: Annotated[str, Query(max_length=MAX_QUERY_LENGTH)] = "",
 ) -> Response:
     """A passage with its neighbours, at an address that stays; words quoted from it are marked, or those looked for."""
     library = library_of(app)

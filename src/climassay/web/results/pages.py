@@ -20,12 +20,11 @@ from climassay.evaluation.comparing import (
     comparison_table,
     comparison_test_table,
 )
-from climassay.evaluation.question_index import count_rows
 from climassay.evaluation.results import COMMANDS
 from climassay.factcheck import Transcript, factcheck_page, load_scale, stored_truths
 from climassay.factcheck.results.page import OUTCOME
 from climassay.factcheck.scales import Scale
-from climassay.generation.dataset_results import SHOWN, dataset_report, dataset_stats
+from climassay.generation.dataset_results import MAX_REPORTED_DRAFTS, dataset_report, dataset_stats
 from climassay.generation.dataset_store import DatasetStore, StoredDraft
 from climassay.metrics.registry import METRICS
 from climassay.records.queries import (
@@ -59,6 +58,7 @@ from climassay.web.library.evidence import CitationLinks, check_values
 from climassay.web.pages import PageNumber, Search, as_file, cut, page, part_of, within
 from climassay.web.results.stored_run import (
     StoredRun,
+    count_rows,
     experiment_page,
     flat_values,
     found_run,
@@ -358,9 +358,9 @@ def send_dataset_report(app: App, _user: Reader, name: str) -> Response:
     return as_file(_dataset_report(app, name).to_html(), f"{name}.html")
 
 
-def _dataset_report(app: AppState, name: str, most: int = SHOWN) -> Report:
+def _dataset_report(app: AppState, name: str, most: int = MAX_REPORTED_DRAFTS) -> Report:
     drafts = placed_drafts(app, name)
-    return dataset_report(dataset_stats(name, drafts), drafts, most=most)
+    return dataset_report(dataset_stats(name, drafts), drafts, limit=most)
 
 
 def placed_drafts(app: AppState, dataset: str) -> list[StoredDraft]:
@@ -368,7 +368,7 @@ def placed_drafts(app: AppState, dataset: str) -> list[StoredDraft]:
     store = dataset_store(app)
     if dataset not in store:
         raise Missing(f"There is no dataset {dataset[:60]!r}.")
-    return list(store.placed(dataset))
+    return list(store.stored_drafts(dataset))
 
 
 def dataset_store(app: AppState) -> DatasetStore:

@@ -6,14 +6,17 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
+import sqlalchemy as sa
+
 from climassay.errors import ClimassayError, InputError, RecordsError
 from climassay.evaluation.comparing import metrics_in
-from climassay.evaluation.question_index import MANY_ROWS, answered_questions, count_rows
 from climassay.evaluation.results import COMMANDS, Experiment, Outcome, experiment_of
 from climassay.evaluation.scores import ExperimentScores, score_experiment
 from climassay.factcheck import Transcript, from_data
 from climassay.grounding.answer import cut_note, removed_note, unchecked_note
 from climassay.questions import Question
+from climassay.records import tables
+from climassay.records.database import Database
 from climassay.records.queries import RunDetails, RunSummary, require_run, run_details
 from climassay.records.store import cached
 from climassay.reporting import AnswerCard, Facts, Prose, Report, Section, Table, counted
@@ -21,12 +24,33 @@ from climassay.reporting.html import report_data, report_from_data
 from climassay.web.app_state import AppState, ResultCache
 from climassay.web.failures import Missing
 
+MANY_ROWS = 4000
+"""Number of stored rows of a run above which the content of its pages is cached in the records."""
 KEPT_RUNS = 4
 """Runs that stay read; an experiment of 24,000 answers takes some 80 MB."""
 MOST_ROWS = 500
 """Rows of a table of a run that no command of ours explains; the rest is in the downloads."""
 LONGEST_VALUE = 600
 """Characters of a stored value that are shown; the whole is in the run's JSON."""
+
+
+def count_rows(database: Database, run: str) -> int:
+    """Return the number of stored result rows of a run."""
+    query = sa.select(sa.func.count()).select_from(tables.results).where(tables.results.c.run == run)
+    return int(database.scalar(query))
+
+
+def answered_questions(experiment: Experiment | None) -> dict[tuple[str, str], Question]:
+    """Return the questions that have an answer, by benchmark and id, in the order of the experiment."""
+    if experiment is None:
+        return {}
+    answered = {(outcome.cell.benchmark, outcome.question) for outcome in experiment.outcomes}
+    return {
+        (name, question.id): question
+        for name, questions in experiment.questions.items()
+        for question in questions
+        if (name, question.id) in answered
+    }
 
 
 class StoredRun:
@@ -50,7 +74,7 @@ class StoredRun:
         """Its questions and answers, where it asked questions of a benchmark."""
 
         def read() -> Experiment | None:
-            kept = not self.details.results.keys().isdisjoint(("outcomes", "predictions"))
+            kept = "outcomes" in self.details.results
             try:
                 return experiment_of(self.details) if kept and self.details.summary.command in COMMANDS else None
             except (KeyError, TypeError, ValueError, IndexError):  # damaged, or of somebody's own code
@@ -262,7 +286,7 @@ def _answer(run: StoredRun, _published: str) -> Report:
 def _generation(run: StoredRun, _published: str) -> Report:
     details = run.details
     rows = details.results["streams"]
-    columns = ("stream", "wanted", "drafts", "failed", "accepted")
+    columns = ("stream", "requested", "drafts", "failed", "accepted")
     cells = [(*(str(row[name]) for name in columns), row["ended"] or "-") for row in rows]
     table = Table.of("Drafts of this run", ["kind and level", *columns[1:], "ended"], cells)
     accepted = sum(row["accepted"] for row in rows)
@@ -279,7 +303,6 @@ _MAKERS: Sequence[tuple[str, str, Maker, tuple[str, ...]]] = (
     ),
     ("evaluate run", "outcomes", experiment_page, _EXPERIMENT),
     ("evaluate mcq", "outcomes", experiment_page, _EXPERIMENT),
-    ("evaluate mcq", "predictions", experiment_page, ("accuracy", "paired", "position", "questions")),
     ("", "transcript", _factcheck, ("published",)),
     ("judge benchmark", "judges", _judges, ()),
     ("judge rank", "ranking", _ranking, ()),

@@ -1,0 +1,198 @@
+"""Resources of an experiment: models, collections, adapters and metrics, opened when first used."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple, cast
+
+from climassay.errors import InputError
+from climassay.evaluation.experiment_file import ExperimentPlan, MetricSpec, ModelSpec
+from climassay.evaluation.long_answers import Comparer, given_passages
+from climassay.evaluation.results import Cell, CellRecord, ConstantScore, Outcome, TaskGroup
+from climassay.evaluation.settings import Prepared, Retriever, SettingSpec, Sources, TaskPrompts, open_pool
+from climassay.evaluation.tuned import Adapter, find_adapter
+from climassay.grounding.text_check import CheckedSentence
+from climassay.metrics.registry import METRICS, Scorer
+from climassay.models.contract import Generator, OptionScorer
+from climassay.models.provider import load_as_set
+from climassay.prompts import profile_of
+from climassay.questions import Question
+from climassay.records import RequestCounts
+from climassay.settings import located
+from climassay.workspace import Workspace
+
+if TYPE_CHECKING:
+    from climassay.grounding import CollectionGroup
+
+RecordModel = Callable[[Generator], Generator]
+"""Wraps a model so that its answers are stored in the records and reused."""
+CheckAnswer = Callable[[str, Prepared], tuple[CheckedSentence, ...]]
+"""Checks an answer against collections, given its text and the passages of its prompt."""
+OnTraining = Callable[[str, int, int, float], None]
+"""Receives adapter, step, total number of steps and validation loss."""
+LoadModel = Callable[..., Generator]
+"""Loads a model with the arguments of :func:`climassay.models.load_model`."""
+
+
+@dataclass(frozen=True, slots=True)
+class ExperimentCallbacks:
+    """Callbacks that report the progress of an experiment."""
+
+    on_cell: Callable[[Cell, str], None] = lambda _cell, _stage: None
+    """Receives a cell and its stage, ``asked`` or ``scored``."""
+    on_answer: Callable[[int], None] = lambda _count: None
+    """Receives the number of new answers, stored ones included."""
+    on_more: Callable[[int], None] = lambda _count: None
+    """Receives the number of answers that are needed besides those of the benchmarks."""
+    on_end: Callable[[str], None] = lambda _step: None
+    """Receives the name of a step that follows the last answer."""
+
+
+class HarnessCell(NamedTuple):
+    """A model's answers to one task of another framework in one setting."""
+
+    record: CellRecord
+    outcomes: list[Outcome]
+    questions: tuple[Question, ...]
+    constants: tuple[ConstantScore, ...]
+    tally: RequestCounts
+
+
+class HarnessCells(NamedTuple):
+    """A model's answers to all tasks of another framework, with groups of tasks by name."""
+
+    cells: list[HarnessCell]
+    groups: Mapping[str, tuple[TaskGroup, ...]]
+
+
+Harness = Callable[[ExperimentPlan, ModelSpec, RecordModel, ExperimentCallbacks], HarnessCells]
+"""Runs the plan's tasks of another framework with one model."""
+
+
+@dataclass(frozen=True, slots=True)
+class EvaluationResources:
+    """Functions that open the parts of an experiment."""
+
+    open_model: Callable[[ModelSpec, Path | None], Generator]
+    """Loads a model, with the adapter in a folder if the folder is not None."""
+    sources: Sources
+    adapter: Callable[[ModelSpec, SettingSpec], Adapter | None] = lambda _model, _setting: None
+    """Finds or trains the adapter of a model in a setting; returns None if the setting has none."""
+    scorer: Callable[[RecordModel], Scorer] = lambda _record_model: Scorer()
+    """Makes the scorer of generated answers, whose models are recorded."""
+    checker: Callable[[Scorer], CheckAnswer | None] = lambda _scorer: None
+    """Makes the checker of long answers; returns None if the plan names no collection."""
+    harnesses: Mapping[str, Harness] = field(default_factory=dict)
+    """Runners of other frameworks' tasks, by key of :data:`climassay.evaluation.runner.HARNESSES`."""
+    trained_judge: Callable[[Path], Comparer] | None = None
+    """Opens the file of a judge that compares long answers side by side."""
+    shared_models: Sequence[Generator] = ()
+    """Models of the caller, which stay open after the experiment."""
+
+
+def open_resources(
+    plan: ExperimentPlan,
+    workspace: Workspace,
+    *,
+    prompts: TaskPrompts | None = None,
+    deadline: float | None = None,
+    on_training: OnTraining | None = None,
+    load: LoadModel | None = None,
+) -> EvaluationResources:
+    """Return the resources of a plan, each opened when first used.
+
+    Args:
+        plan: Experiment to run.
+        workspace: Holds collections and adapters.
+        prompts: Templates of questions and training examples; the built-in templates by default.
+        deadline: Timeout of a request to a server in seconds, retries included.
+        on_training: Receives the progress of training adapters.
+        load: Loads the models; :func:`climassay.models.load_model` by default.
+    """
+    sources = open_sources(workspace, plan.folder)
+
+    def open_model(spec: ModelSpec, adapter: Path | None) -> Generator:
+        folder = None if adapter is None else str(adapter)
+        return load_as_set(spec.name, spec, workspace.root, deadline=deadline, load=load, adapter=folder)
+
+    def adapter(model: ModelSpec, setting: SettingSpec) -> Adapter | None:
+        return find_adapter(model, setting, plan, workspace, prompts=prompts, on_progress=on_training)
+
+    def scorer(record_model: RecordModel) -> Scorer:
+        spec = plan.metrics.judge
+        judge = None if spec is None else record_model(open_model(spec, None))
+        return make_scorer(plan.metrics, record_model, judge, workspace=workspace)
+
+    def checker(scorer: Scorer) -> CheckAnswer | None:
+        if not plan.metrics.collections:
+            return None
+        from climassay.grounding.text_check import SupportJudge, check_sentences
+
+        collections = cast("CollectionGroup", sources.retriever(plan.metrics.collections))
+        judge = None
+        if scorer.judge is not None and not profile_of(scorer.judge).scored:
+            judge = SupportJudge(scorer.judge)
+
+        def check(text: str, prepared: Prepared) -> tuple[CheckedSentence, ...]:
+            passages = given_passages(prepared.passage_ids, prepared.passages)
+            return check_sentences(text, collections, passages=passages, judge=judge)
+
+        return check
+
+    return EvaluationResources(open_model, sources, adapter, scorer, checker)
+
+
+def open_sources(workspace: Workspace, folder: Path = Path()) -> Sources:
+    """Return the collections of a workspace and the example pools of a folder, each opened once, when first used."""
+
+    @cache
+    def retriever(names: tuple[str, ...]) -> Retriever:
+        from climassay.grounding import open_collections
+
+        return open_collections(workspace, names)
+
+    return Sources(retriever, lambda name: open_pool(located(folder, name)))
+
+
+def make_scorer(
+    spec: MetricSpec, record_model: RecordModel, judge: Generator | None = None, *, workspace: Workspace
+) -> Scorer:
+    """Return the scorer for a plan's metrics.
+
+    Args:
+        spec: Metrics of the plan.
+        record_model: Wraps the model of the entailment scorer.
+        judge: Loaded and recorded judge.
+        workspace: Holds models' folders.
+
+    Raises:
+        InputError: The model of the entailment scorer gives no probabilities of answers.
+    """
+    from climassay.metrics import sentence_encoder
+    from climassay.metrics.entailment import load_entailment, model_name
+    from climassay.metrics.facts import FactMetric
+    from climassay.models import load_model
+
+    encoder = sentence_encoder(spec.encoder)
+    entailment = None
+    is_needed = not spec.names or any(METRICS.find(name).needs in ("entailment", "facts") for name in spec.names)
+    if spec.entailment and is_needed:
+        name = model_name(spec.entailment)
+        model = None
+        if name is not None:
+            loaded = load_model(name, folder=workspace.root)
+            if not isinstance(loaded, OptionScorer):
+                raise InputError(f"{name} gives no probabilities of answers: use another model as the judge.")
+            model = cast(OptionScorer, record_model(loaded))
+        entailment = load_entailment(spec.entailment, model=model)
+    return Scorer(
+        encoder=encoder,
+        bert_model=spec.bert_model or spec.encoder,
+        entailment=entailment,
+        facts=FactMetric(entailment, encoder) if spec.facts and entailment is not None else None,
+        window=spec.window,
+        temperature=spec.temperature,
+        judge=judge,
+        names=spec.names,
+    )

@@ -1,0 +1,88 @@
+"""Certainty of an assessment in the terms of the IPCC: evidence, agreement, confidence and likelihood.
+
+Reference:
+    Mastrandrea et al. (2010), Guidance Note for Lead Authors of the IPCC Fifth Assessment Report on Consistent
+    Treatment of Uncertainties.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+EvidenceLevel = Literal["limited", "medium", "robust"]
+"""Type, amount, quality and consistency of evidence."""
+AgreementLevel = Literal["low", "medium", "high"]
+"""Degree to which the pieces of evidence agree."""
+Confidence = Literal["very low", "low", "medium", "high", "very high"]
+"""Qualitative synthesis of evidence and agreement."""
+Likelihood = Literal[
+    "exceptionally unlikely",
+    "extremely unlikely",
+    "very unlikely",
+    "unlikely",
+    "about as likely as not",
+    "more likely than not",
+    "likely",
+    "very likely",
+    "extremely likely",
+    "virtually certain",
+]
+"""Terms of AR6 for probabilities of 0-1, 0-5, 0-10, 0-33, 33-66, 50-100, 66-100, 90-100, 95-100 and 99-100 per cent."""
+
+EVIDENCE: tuple[EvidenceLevel, ...] = get_args(EvidenceLevel)
+AGREEMENT: tuple[AgreementLevel, ...] = get_args(AgreementLevel)
+CONFIDENCES: tuple[Confidence, ...] = get_args(Confidence)
+LIKELIHOODS: tuple[Likelihood, ...] = get_args(Likelihood)
+QUANTIFIABLE: frozenset[Confidence] = frozenset({"high", "very high"})
+"""Confidence levels for which a likelihood may be given."""
+UNCERTAIN: frozenset[Confidence] = frozenset({"very low", "low"})
+"""Confidence levels for which the mediator opens another round."""
+
+
+@dataclass(frozen=True, slots=True)
+class Levels:
+    """Certainty of one assessment."""
+
+    evidence: EvidenceLevel
+    agreement: AgreementLevel
+    confidence: Confidence
+    likelihood: Likelihood | None = None
+    """Likelihood that the claim is true; only given with high or very high confidence."""
+
+
+def allowed_confidences(evidence: EvidenceLevel, agreement: AgreementLevel) -> tuple[Confidence, ...]:
+    """Return the levels of confidence that fit a pair of evidence and agreement: the middle one and its neighbours.
+
+    Limited evidence with low agreement allows very low and low; robust evidence with high agreement allows high and
+    very high.
+    """
+    middle = EVIDENCE.index(evidence) + AGREEMENT.index(agreement)
+    return CONFIDENCES[max(middle - 1, 0) : middle + 2]
+
+
+def coherent(evidence: EvidenceLevel, agreement: AgreementLevel, confidence: Confidence) -> Confidence:
+    """Return the allowed confidence that is nearest to ``confidence``."""
+    index = CONFIDENCES.index(confidence)
+    return min(allowed_confidences(evidence, agreement), key=lambda allowed: abs(CONFIDENCES.index(allowed) - index))
+
+
+def takes_side(likelihood: Likelihood, right: bool) -> bool:
+    """Return whether the likelihood that a claim is true agrees with a verdict on the right (or wrong) side."""
+    return likelihood == "about as likely as not" or right != ("unlikely" in likelihood)
+
+
+ALL_LEVELS: tuple[Levels, ...] = tuple(
+    Levels(evidence, agreement, confidence)
+    for evidence in EVIDENCE
+    for agreement in AGREEMENT
+    for confidence in allowed_confidences(evidence, agreement)
+)
+"""All coherent assessments, without likelihood."""
+
+
+def weakest(assessments: Sequence[Levels]) -> Levels:
+    """Return the certainty of several statements taken together: the lowest of each level, without likelihood."""
+    evidence = min((levels.evidence for levels in assessments), key=EVIDENCE.index)
+    agreement = min((levels.agreement for levels in assessments), key=AGREEMENT.index)
+    confidence = min((levels.confidence for levels in assessments), key=CONFIDENCES.index)
+    return Levels(evidence, agreement, coherent(evidence, agreement, confidence))

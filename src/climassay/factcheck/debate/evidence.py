@@ -1,0 +1,237 @@
+"""Retrieval of evidence for a debate.
+
+A claim is seldom worded as an assessment report would word it, so a strong model writes search queries in the reports'
+language. After the search it grades the passages found for all advocates, in one call, by their relevance to the claim.
+A model with brief prompts does neither.
+
+The questions of a further round come with queries of their own and are searched in the same way. Their passages are not
+graded, which would take another call: a passage of a collection without any relevant passage must be as similar to its
+query as the least similar relevant passage, so that its advocate is not asked in vain.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from climassay.corpus.search import fuse
+from climassay.factcheck.debate.advocate import Advocate
+from climassay.factcheck.debate.context import as_one_line, locate
+from climassay.factcheck.debate.steps import BEARS, ELSEWHERE, ON_SUBJECT, FoundPassage, Steps, ask_text, gather
+from climassay.factcheck.transcript import FollowUp, Subclaim
+from climassay.models.contract import GenerationRequest, Sampling, object_schema
+from climassay.prompts import Prompt
+
+MAX_CANDIDATES = 24
+"""Maximum number of passages graded for one claim, over all its statements and advocates."""
+MAX_CHARACTERS = 48_000
+"""Maximum number of characters of these passages, about 12,000 tokens; a longer passage is left out, not truncated."""
+_Key = tuple[str, str]
+"""Collection and passage id."""
+
+
+@dataclass(frozen=True, slots=True)
+class Grader:
+    """Model and prompt that grade passages."""
+
+    model: str
+    """Name of the model."""
+    prompt: Prompt
+    """Template with the variables ``claim``, ``statements`` (empty if the claim is its only one) and ``passages``."""
+
+
+@dataclass(frozen=True, slots=True)
+class RetrievedEvidence:
+    """Passages for the advocates of a claim."""
+
+    passages: tuple[tuple[tuple[FoundPassage, ...], ...], ...]
+    """Passages for each advocate and subclaim, best first, at most as many as the advocate takes."""
+    candidates: tuple[FoundPassage, ...] = ()
+    """Passages that were graded, with their grades."""
+    warning: str = ""
+    """Reason why grading failed; empty otherwise."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Grade:
+    value: int | None
+    """Grade; None if the model skipped the passage."""
+    statements: frozenset[int]
+    """Numbers of the relevant statements; empty: all statements for which the passage was found."""
+
+
+def find_evidence(
+    advocates: Sequence[Advocate], subclaims: Sequence[Subclaim], claim: str, grader: Grader | None
+) -> Steps[RetrievedEvidence]:
+    """Search all advocates' collections for all subclaims, and select the passages for each advocate.
+
+    Args:
+        advocates: The advocates.
+        subclaims: Statements of the claim.
+        claim: Claim in the form used in prompts.
+        grader: Grades the passages; without one, passages stay in the order of the search.
+    """
+    pairs = [(advocate, subclaim) for advocate in advocates for subclaim in subclaims]
+    results: list[tuple[FoundPassage, ...]] = yield from gather(
+        [
+            _search(advocate, (subclaim.text, *subclaim.queries), is_graded=grader is not None)
+            for advocate, subclaim in pairs
+        ]
+    )
+    candidates = _select_candidates(results) if grader is not None else {}
+    grades: dict[_Key, _Grade] = {}
+    warning = ""
+    if grader is not None and candidates:
+        try:
+            grades = yield from _grade(grader, claim, subclaims, list(candidates.values()))
+        except ValueError as error:
+            warning = f"The passages could not be graded ({error}), so they stand in the order of the search."
+    graded = {
+        key: replace(found, grade=grades[key].value) if key in grades else found for key, found in candidates.items()
+    }
+    selected: list[list[tuple[FoundPassage, ...]]] = []
+    for first in range(0, len(pairs), len(subclaims)):
+        advocate, advocate_results = pairs[first][0], results[first : first + len(subclaims)]
+        passages = [
+            _select(subclaim, found, advocate_results, graded, grades) if grades else found
+            for subclaim, found in zip(subclaims, advocate_results, strict=True)
+        ]
+        selected.append(_without_subject_passages([tuple(found[: advocate.passages]) for found in passages]))
+    return RetrievedEvidence(tuple(map(tuple, selected)), tuple(graded.values()), warning)
+
+
+def _select_candidates(results: Sequence[Sequence[FoundPassage]]) -> dict[_Key, FoundPassage]:
+    """Return the first passage of each result list, then the second and so on, without duplicates, up to the limits."""
+    candidates: dict[_Key, FoundPassage] = {}
+    n_characters = MAX_CHARACTERS
+    for rank in range(max(map(len, results), default=0)):
+        for found in (passages[rank] for passages in results if rank < len(passages)):
+            length = len(found.passage.text)
+            if found.key not in candidates and length <= n_characters and len(candidates) < MAX_CANDIDATES:
+                candidates[found.key] = found
+                n_characters -= length
+    return candidates
+
+
+def _select(
+    subclaim: Subclaim,
+    found: Sequence[FoundPassage],
+    advocate_results: Sequence[Sequence[FoundPassage]],
+    graded: Mapping[_Key, FoundPassage],
+    grades: Mapping[_Key, _Grade],
+) -> tuple[FoundPassage, ...]:
+    """Return the passages relevant to a subclaim; if there are none, those found for it that are not unrelated."""
+    keys = dict.fromkeys(item.key for items in (found, *advocate_results) for item in items if item.key in graded)
+    found_keys = {item.key for item in found}
+    relevant = []
+    for key in keys:
+        numbers = grades[key].statements
+        if graded[key].grade == BEARS and (subclaim.number in numbers or (not numbers and key in found_keys)):
+            relevant.append(graded[key])
+    return tuple(relevant or [graded[key] for key in keys if key in found_keys and graded[key].grade != ELSEWHERE])
+
+
+def _without_subject_passages(passages: list[tuple[FoundPassage, ...]]) -> list[tuple[FoundPassage, ...]]:
+    """Remove passages that are only related to the subject, unless the advocate has no others."""
+    if all(item.grade == ON_SUBJECT for found in passages for item in found):
+        return passages
+    return [tuple(item for item in found if item.grade != ON_SUBJECT) for found in passages]
+
+
+def find_for_questions(
+    questions: Sequence[tuple[Advocate, FollowUp]], evidence: RetrievedEvidence, *, is_graded: bool
+) -> Steps[list[tuple[FoundPassage, ...]]]:
+    """Return the passages for each question of a further round, best first.
+
+    Args:
+        questions: Questions with the advocates to whom they are addressed.
+        evidence: Evidence of the first round.
+        is_graded: Whether that evidence was graded.
+    """
+    results: list[tuple[FoundPassage, ...]] = yield from gather(
+        [
+            # A question is worded for an advocate, its queries for a search.
+            _search(advocate, question.queries or (question.question,), is_graded=is_graded)
+            for advocate, question in questions
+        ]
+    )
+    grades = {found.key: found.grade for found in evidence.candidates}
+    relevant = [found for found in evidence.candidates if found.grade == BEARS]
+    collections = {found.collection for found in relevant}
+    min_cosine = min((found.cosine for found in relevant if found.cosine is not None), default=-1.0)
+    selected = []
+    for (advocate, _), passages in zip(questions, results, strict=True):
+        known = [replace(found, grade=grades.get(found.key)) for found in passages]
+        kept = [
+            found
+            for found in known
+            if found.grade != ELSEWHERE
+            and (found.grade or found.collection in collections or (found.cosine or 0.0) >= min_cosine)
+        ]
+        selected.append(tuple(kept[: advocate.passages]))
+    return selected
+
+
+def _search(advocate: Advocate, queries: Sequence[str], *, is_graded: bool) -> Steps[tuple[FoundPassage, ...]]:
+    """Return the passages found for several queries, without duplicates, fused by rank."""
+    if advocate.is_plain:
+        return ()
+    asks = [advocate.search(query) for query in dict.fromkeys(queries)]
+    if is_graded:
+        asks = [replace(ask, passages=max(ask.passages, MAX_CANDIDATES)) for ask in asks]
+    results: list[tuple[FoundPassage, ...]] = yield tuple(asks)
+    if len(results) == 1:
+        return tuple(results[0])
+    merged: dict[str, FoundPassage] = {}
+    rankings: list[list[str]] = []
+    for passages in results:
+        rankings.append([])
+        for found in passages:
+            name = "\n".join(found.key)
+            first = merged.setdefault(name, found)
+            cosines = [cosine for cosine in (first.cosine, found.cosine) if cosine is not None]
+            merged[name] = replace(first, cosine=max(cosines, default=None))
+            rankings[-1].append(name)
+    return tuple(merged[name] for name in fuse(*rankings))
+
+
+def _grade(
+    grader: Grader, claim: str, subclaims: Sequence[Subclaim], candidates: Sequence[FoundPassage]
+) -> Steps[dict[_Key, _Grade]]:
+    """Grade all candidates in one call.
+
+    Raises:
+        ValueError: The call failed or the answer has another form; the message states the reason.
+    """
+    entry: dict[str, Any] = {
+        "passage": {"type": "integer", "minimum": 1, "maximum": len(candidates)},
+        "grade": {"type": "integer", "enum": [ELSEWHERE, ON_SUBJECT, BEARS]},
+    }
+    statements = [as_one_line(subclaim.text) for subclaim in subclaims] if len(subclaims) > 1 else []
+    if statements:
+        number = {"type": "integer", "minimum": 1, "maximum": len(subclaims)}
+        entry["statements"] = {"type": "array", "maxItems": len(subclaims), "items": number}
+    rendered = grader.prompt.render(
+        claim=as_one_line(claim),
+        statements=statements,
+        passages=[{"where": locate(found.passage), "text": as_one_line(found.passage.text)} for found in candidates],
+    )
+    request = GenerationRequest(
+        rendered.messages,
+        Sampling(max_tokens=None),
+        schema=object_schema({"grades": {"type": "array", "maxItems": len(candidates), "items": object_schema(entry)}}),
+        assistant_prefix=rendered.assistant_prefix,
+    )
+    completion = yield from ask_text(grader.model, request)
+    if completion.error is not None:
+        raise ValueError(completion.error.rstrip("."))
+    try:
+        grades = {
+            int(item["passage"]): _Grade(int(item["grade"]), frozenset(map(int, item.get("statements", ()))))
+            for item in json.loads(completion.text)["grades"]
+        }
+    except (ValueError, KeyError, TypeError, AttributeError):
+        raise ValueError("the answer does not have the requested form") from None
+    # A skipped passage may be relevant: it is used if no passage is graded as relevant.
+    skipped = _Grade(None, frozenset())
+    return {found.key: grades.get(number, skipped) for number, found in enumerate(candidates, start=1)}

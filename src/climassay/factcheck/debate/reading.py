@@ -1,0 +1,183 @@
+"""Reading of a claim: whether it can be checked, which statements it makes, and what to search for.
+
+A model with full prompts decides all three in one call. A model with brief prompts is only asked for the statements.
+Rules split the claim if no model is asked, or if the model's quotations do not match the claim.
+"""
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+from climassay.corpus.documents import locate_quotation, split_sentences
+from climassay.factcheck.configuration import Splitter
+from climassay.factcheck.debate.context import as_one_line
+from climassay.factcheck.debate.steps import Steps, ask_text
+from climassay.factcheck.transcript import Subclaim
+from climassay.models.contract import GenerationRequest, Sampling, object_schema
+from climassay.prompts import Profile, Prompt
+
+if TYPE_CHECKING:
+    from climassay.factcheck.claims import Kind
+
+MAX_SUBCLAIMS = 5
+_MAX_LENGTH = 400
+"""Maximum number of characters of a statement."""
+_MAX_QUERY_LENGTH = 200
+"""Maximum number of characters of a search query."""
+_MIN_WORDS = 3
+"""Minimum number of words of a statement."""
+_REFUSED: Mapping[str, "Kind"] = {"not checkable": "not checkable", "not about climate": "not about climate"}
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimReading:
+    """Result of reading a claim."""
+
+    subclaims: tuple[Subclaim, ...]
+    """Statements of the claim, at least one."""
+    splitter: Splitter
+    """Method that split the claim."""
+    kind: "Kind" = "checkable"
+    reason: str = ""
+    """Reason why the claim is not checkable or not about climate, in one sentence."""
+
+
+def read_claim(
+    text: str, splitter: Splitter, model: str, profile: Profile, templates: Mapping[str, Prompt]
+) -> Steps[ClaimReading]:
+    """Split a claim into statements and, with full prompts, decide whether it can be checked.
+
+    Args:
+        text: The claim.
+        splitter: ``model`` requests quotations of the claim, each with a statement that can be understood alone, and
+            falls back on rules if the quotations are not in the claim, overlap, or omit half of it; ``rules`` splits at
+            sentences and semicolons; ``none`` takes the claim as one statement.
+        model: Name of the model.
+        profile: Settings of the model's prompts.
+        templates: Prompt templates by role.
+    """
+    if splitter == "none":
+        return ClaimReading((single_subclaim(text),), "none")
+    if splitter == "model":
+        template = templates["split_brief" if profile.brief else "split"]
+        rendered = template.render(
+            claim=as_one_line(text),
+            max_statements=MAX_SUBCLAIMS,
+            max_length=_MAX_LENGTH,
+            queries=profile.queries,
+            max_query_length=_MAX_QUERY_LENGTH,
+        )
+        schema = answer_schema(len(text), profile)
+        request = GenerationRequest(
+            rendered.messages, Sampling(max_tokens=None), schema=schema, assistant_prefix=rendered.assistant_prefix
+        )
+        completion = yield from ask_text(model, request)
+        reading = None if completion.error is not None else _parse_answer(text, completion.text, profile)
+        if reading is not None:
+            return reading
+    return ClaimReading(split_by_rules(text), "rules")
+
+
+def single_subclaim(text: str) -> Subclaim:
+    """Return the whole claim as its only subclaim."""
+    return Subclaim(1, text, 0, len(text))
+
+
+# ------------------------------------------------------------------------------------------------------------ rules
+
+
+def split_by_rules(text: str) -> tuple[Subclaim, ...]:
+    """Split a claim at sentences and semicolons; pieces of fewer than three words are joined to their neighbours."""
+    borders = {0, len(text)}
+    position = 0
+    for sentence in split_sentences(text):
+        position = max(text.find(sentence, position), position)
+        borders.add(position)
+    borders.update(match.end() for match in re.finditer(r";\s+", text))
+    spans: list[tuple[int, int]] = []
+    for start, end in pairwise(sorted(borders)):
+        if spans and min(_count_words(text[start:end]), _count_words(text[slice(*spans[-1])])) < _MIN_WORDS:
+            spans[-1] = (spans[-1][0], end)
+        else:
+            spans.append((start, end))
+    if len(spans) > MAX_SUBCLAIMS:
+        spans = [*spans[: MAX_SUBCLAIMS - 1], (spans[MAX_SUBCLAIMS - 1][0], spans[-1][1])]
+    if len(spans) < 2:
+        return (single_subclaim(text),)
+    subclaims = []
+    for number, (start, end) in enumerate(spans, start=1):
+        start += len(text[start:end]) - len(text[start:end].lstrip())
+        piece = text[start:end].strip().rstrip(";").rstrip()
+        subclaims.append(Subclaim(number, piece, start, start + len(piece)))
+    return tuple(subclaims)
+
+
+def _count_words(text: str) -> int:
+    return len(re.findall(r"\w+", text))
+
+
+# ------------------------------------------------------------------------------------------------------------ model
+
+
+def answer_schema(claim_length: int, profile: Profile) -> dict[str, Any]:
+    """Return the JSON schema of the model's answer about a claim of ``claim_length`` characters."""
+    text: dict[str, Any] = {"type": "string", "maxLength": _MAX_LENGTH}
+    if profile.brief:
+        parts = {"type": "array", "minItems": 1, "maxItems": MAX_SUBCLAIMS}
+        return object_schema({"parts": parts | {"items": object_schema({"quotation": text, "statement": text})}})
+    # A strong model may quote a long claim as a whole.
+    part = {"quotation": {"type": "string", "maxLength": max(claim_length, 1)}, "statement": text}
+    if profile.queries:
+        query = {"type": "string", "maxLength": _MAX_QUERY_LENGTH}
+        part["queries"] = {"type": "array", "maxItems": profile.queries, "items": query}
+    parts = {"type": "array", "minItems": 0, "maxItems": MAX_SUBCLAIMS, "items": object_schema(part)}
+    kind = {"type": "string", "enum": ["checkable", *_REFUSED]}
+    return object_schema({"reason": text, "kind": kind, "parts": parts})
+
+
+def _parse_answer(text: str, answer: str, profile: Profile) -> ClaimReading | None:
+    """Return the model's reading; None if its quotations overlap or cover less than half of the claim's words."""
+    try:
+        data = json.loads(answer)
+        if not profile.brief and (refused := _REFUSED.get(data["kind"])) is not None:
+            return ClaimReading((single_subclaim(text),), "model", refused, as_one_line(str(data["reason"])))
+        parts = []
+        max_queries = 0 if profile.brief else profile.queries
+        for part in data["parts"]:
+            queries = [as_one_line(str(query)) for query in part["queries"]] if max_queries else []
+            # Queries without words and duplicates are left out.
+            unique = tuple(dict.fromkeys(query for query in queries if _count_words(query)))[:max_queries]
+            parts.append((str(part["quotation"]), str(part["statement"]), unique))
+    except (ValueError, KeyError, TypeError):
+        return None
+    if len(parts) == 1 and not profile.brief:
+        return ClaimReading((replace(single_subclaim(text), queries=parts[0][2]),), "model")
+    located = sorted(
+        (span, statement, queries)
+        for quotation, statement, queries in parts
+        if (span := locate_quotation(text, quotation)) is not None
+    )
+    if len(located) < len(parts) or not 0 < len(located) <= MAX_SUBCLAIMS:
+        return None
+    spans = [span for span, _, _ in located]
+    if any(first[1] > second[0] for first, second in pairwise(spans)):
+        return None
+    if sum(_count_words(text[slice(*span)]) for span in spans) < 0.5 * _count_words(text):
+        return None
+    if len(located) == 1:
+        return ClaimReading((single_subclaim(text),), "model")
+    subclaims = []
+    for number, (span, statement, part_queries) in enumerate(located, start=1):
+        quotation = text[slice(*span)]
+        is_quoted = profile.brief and _word_overlap(quotation, statement) < 0.5
+        subclaims.append(Subclaim(number, quotation if is_quoted else as_one_line(statement), *span, part_queries))
+    return ClaimReading(tuple(subclaims), "model") if all(subclaim.text for subclaim in subclaims) else None
+
+
+def _word_overlap(quotation: str, statement: str) -> float:
+    """Return the share of the quotation's distinct words that the statement contains."""
+    words = set(re.findall(r"\w+", quotation.lower()))
+    return len(words & set(re.findall(r"\w+", statement.lower()))) / max(1, len(words))

@@ -1,0 +1,152 @@
+"""Debates as coroutines: generators that yield requests and are sent the answers.
+
+A step yields a tuple of :data:`Ask` and is sent the answers in the same order; its return value is its result.
+:func:`gather` advances several steps together. :class:`~climassay.factcheck.debate.scheduler.Scheduler` runs the steps
+of many debates concurrently.
+"""
+
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Any, TypeVar
+
+from climassay.corpus.documents import Passage
+from climassay.models.contract import Completion, GenerationRequest, OptionRequest, OptionScores, Usage
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class AskText:
+    """Request to continue a chat; the answer is a :class:`Completion`."""
+
+    model: str
+    """Name of the model."""
+    request: GenerationRequest
+
+
+@dataclass(frozen=True, slots=True)
+class AskOptions:
+    """Request for the scores of options; the answer is an :class:`OptionScores`."""
+
+    model: str
+    """Name of the model."""
+    request: OptionRequest
+    blank: bool = False
+    """Whether the prompt has no content; such prompts are the same for every claim and sent once per run."""
+
+
+@dataclass(frozen=True, slots=True)
+class AskPassages:
+    """Search in collections; the answer is a tuple of :class:`FoundPassage`, best first."""
+
+    collections: tuple[str, ...]
+    query: str
+    passages: int
+    """Maximum number of passages."""
+    excerpt_words: int = 0
+    """Number of words kept of each passage: its sentences nearest to the query; 0 keeps the whole passage."""
+    rerank: bool = False
+    """Whether to rerank four times as many passages by their sentences nearest to the query."""
+    latest_only: bool = False
+    """Whether to leave out documents of which the collection has a later edition."""
+    min_cosine: float | None = None
+    """Minimum cosine similarity of a relevant passage; None applies the rule measured for the encoder."""
+
+
+@dataclass(frozen=True, slots=True)
+class AskEntailment:
+    """Request for the probability that a premise entails a statement; the answer is None if it failed."""
+
+    premise: str
+    statement: str
+
+
+BEARS, ON_SUBJECT, ELSEWHERE = 2, 1, 0
+"""Grades of a passage: relevant to the claim, only related to its subject, or unrelated."""
+
+
+@dataclass(frozen=True, slots=True)
+class FoundPassage:
+    """A search result."""
+
+    passage: Passage
+    collection: str
+    cosine: float | None
+    excerpt: str
+    """Text for the model's prompt."""
+    grade: int | None = None
+    """:data:`BEARS`, :data:`ON_SUBJECT` or :data:`ELSEWHERE`; None if not graded."""
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """Collection and passage id."""
+        return self.collection, self.passage.id
+
+
+Ask = AskText | AskOptions | AskPassages | AskEntailment
+Steps = Generator[tuple[Ask, ...], list[Any], T]
+
+
+def ask_text(model: str, request: GenerationRequest) -> Steps[Completion]:
+    """Request one completion."""
+    [answer] = yield (AskText(model, request),)
+    assert isinstance(answer, Completion)
+    return answer
+
+
+def ask_options(asks: Sequence[AskOptions]) -> Steps[list[OptionScores]]:
+    """Request the scores of several sets of options."""
+    return list((yield tuple(asks))) if asks else []
+
+
+def gather(steps: Sequence[Steps[T]]) -> Steps[list[T]]:
+    """Advance several steps together, combining their requests.
+
+    Returns:
+        The results of the steps, in order.
+    """
+    results: dict[int, T] = {}
+    answers: dict[int, list[Any] | None] = dict.fromkeys(range(len(steps)))
+    while True:
+        pending: dict[int, tuple[Ask, ...]] = {}
+        for index, step_answers in answers.items():
+            try:
+                pending[index] = next(steps[index]) if step_answers is None else steps[index].send(step_answers)
+            except StopIteration as end:
+                results[index] = end.value
+        if not pending:
+            return [results[index] for index in range(len(steps))]
+        flat = iter((yield tuple(ask for asks in pending.values() for ask in asks)))
+        answers = {index: list(islice(flat, len(asks))) for index, asks in pending.items()}
+
+
+@dataclass(slots=True)
+class Ledger:
+    """Running totals of a debate."""
+
+    usage: Usage = field(default_factory=Usage)
+    failures: int = 0
+    """Number of failed requests."""
+
+
+def counted(steps: Steps[T], ledger: Ledger) -> Steps[T]:
+    """Run steps and add the usage and failures of their requests to a ledger.
+
+    Tokens of content-free prompts are not counted: those prompts are sent once per run and belong to no debate.
+    """
+    try:
+        asks = next(steps)
+        while True:
+            answers = yield asks
+            for ask, answer in zip(asks, answers, strict=True):
+                if not isinstance(answer, (Completion, OptionScores)):
+                    ledger.failures += answer is None
+                    continue
+                ledger.failures += answer.error is not None
+                if not (isinstance(ask, AskOptions) and ask.blank):
+                    ledger.usage += answer.usage
+            asks = steps.send(answers)
+    except StopIteration as end:
+        result: T = end.value
+        return result

@@ -1,0 +1,232 @@
+"""Estimate of the requests, tokens, time and cost of debates, by a rehearsal that calls no model."""
+
+import json
+import re
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
+
+from climassay.factcheck.checking import DebateResources
+from climassay.factcheck.debate.batcher import RequestBatcher
+from climassay.factcheck.debate.rounds import DebateSetup, debate
+from climassay.factcheck.debate.steps import Ask, AskOptions, AskPassages, AskText, Steps, gather
+from climassay.factcheck.transcript import Claim
+from climassay.models.contract import Completion, GenerationRequest, OptionRequest, OptionScorer, OptionScores
+from climassay.models.provider import is_served
+from climassay.prompts import parameters_of
+from climassay.reporting import counted
+from climassay.reporting.results import Result
+
+T = TypeVar("T")
+MAX_REHEARSED = 8
+"""Maximum number of claims that are rehearsed."""
+_SCHEMA_CALLS_PER_ROUND = 2
+"""Sequential calls of a further round by JSON: the advocates concurrently, then the mediator."""
+_MAX_TIMED = 6
+"""Maximum number of requests of each kind that are timed."""
+_CHARACTERS_PER_TOKEN = 4.0
+_CITATION = re.compile(r"\[\d+\]")
+
+
+@dataclass(frozen=True, slots=True)
+class DebateEstimate(Result):
+    """Estimated cost of the first round of debate on all claims.
+
+    Further rounds, likelihoods of verdicts with high confidence, and measuring entailment come on top.
+    """
+
+    claims: int
+    requests: int
+    sequential_calls: int
+    """Maximum number of sequential model calls per claim."""
+    further_rounds: int
+    """Maximum number of further rounds."""
+    further_sequential_calls: int | None
+    """Maximum number of sequential model calls per claim in a further round; None if verdicts are scored, because the
+    number then depends on the questions."""
+    prompt_tokens: int
+    completion_tokens: int
+    """Maximum number of completion tokens."""
+    seconds: float | None = None
+    """Duration, measured on a few requests to local models and earlier answers of others; None if unknown."""
+    cost: float | None = None
+    """Cost in US dollars; None if a price is unknown."""
+
+    def lines(self) -> Iterator[str]:
+        """Yield the estimate as a sentence."""
+        duration = "time unknown, as the records have no answer of this model"
+        if self.seconds is not None:
+            minutes, hours = self.seconds / 60, self.seconds / 3600
+            duration = f"about {minutes:.0f} minutes" if minutes < 90 else f"about {hours:.1f} hours"
+            duration = f"about {self.seconds:.0f} seconds" if self.seconds < 90 else duration
+        cost = "cost unknown, as no price is given" if self.cost is None else f"at most about ${self.cost:.2f}"
+        cost = "no cost (local model)" if self.cost == 0 else cost
+        further = f", and at most {self.further_rounds} more" if self.further_rounds else ""
+        if self.further_rounds and self.further_sequential_calls is not None:
+            further += (
+                f" with at most {counted(self.further_sequential_calls, 'more call')} one after the other in each"
+            )
+        yield (
+            f"{counted(self.claims, 'claim')}, one round{further}. "
+            f"The first round: {counted(self.requests, 'call')}, for each claim at most "
+            f"{self.sequential_calls} one after the other; {self.prompt_tokens:,} prompt and up to "
+            f"{self.completion_tokens:,} completion tokens; {cost}; {duration}. "
+            "Answers that the records have are not asked again."
+        )
+
+
+def estimate_debate(
+    setup: DebateSetup,
+    resources: DebateResources,
+    claims: Sequence[Claim],
+    samples: int = 1,
+    seconds_per_answer: Callable[[str], float | None] = lambda _: None,
+) -> DebateEstimate:
+    """Rehearse one round on evenly spaced claims and scale the result to all claims.
+
+    Args:
+        setup: Participants and settings.
+        resources: Models and collections. Local models are timed on a few requests.
+        claims: Claims to be debated.
+        samples: Number of debates per claim.
+        seconds_per_answer: Function from the name of a model behind a server to its mean duration; None if unknown.
+    """
+    rehearsed = _evenly_spaced(claims, MAX_REHEARSED)
+    one_round = replace(setup, settings=replace(setup.settings, rounds=1, entailment=False))
+    batcher = _RehearsalBatcher(resources, setup.config.text_tokens)
+    n_calls: list[int] = []
+    _run(gather([_count_calls(debate(claim, one_round), n_calls) for claim in rehearsed]), batcher)
+    prompts: list[OptionRequest | GenerationRequest] = [ask.request for ask in batcher.options]
+    prompts += [ask.request for ask in batcher.texts]
+    completion_tokens = sum(_max_tokens(ask.request, setup) for ask in batcher.texts)
+    seconds: float | None = 0.0
+    for name, model in resources.models.items():
+        options = [ask.request for ask in batcher.options if ask.model == name]
+        texts = [ask.request for ask in batcher.texts if ask.model == name]
+        duration: float | None = None
+        if parameters_of(model) is not None and isinstance(model, OptionScorer):
+            duration = _time(options, model.option_logprobs) + _time(texts, model.generate)
+        elif (mean := seconds_per_answer(name)) is not None:
+            duration = mean * (len(options) + len(texts))
+        seconds = None if seconds is None or duration is None else seconds + duration
+    cost, prices = None, resources.prices
+    if all(name in prices or not is_served(name) for name in resources.models):
+        answers: list[tuple[AskOptions | AskText, int]] = [(ask, 1) for ask in batcher.options]
+        answers += [(ask, _max_tokens(ask.request, setup)) for ask in batcher.texts]
+        cost = sum(
+            prices[ask.model].cost(_count_tokens(ask.request), max_tokens)
+            for ask, max_tokens in answers
+            if ask.model in prices
+        )
+    scale = samples * len(claims) / len(rehearsed)
+    return DebateEstimate(
+        len(claims),
+        round(scale * len(prompts)),
+        max(n_calls),
+        setup.settings.rounds - 1,
+        _SCHEMA_CALLS_PER_ROUND if setup.config.elicitation == "schema" else None,
+        round(scale * sum(map(_count_tokens, prompts))),
+        round(scale * completion_tokens),
+        None if seconds is None else scale * seconds,
+        None if cost is None else scale * cost,
+    )
+
+
+# -------------------------------------------------------------------------------------------------------- rehearsal
+
+
+class _RehearsalBatcher(RequestBatcher):
+    """Batcher that performs searches but answers requests to models with any valid answer, and collects them."""
+
+    def __init__(self, resources: DebateResources, text_tokens: int) -> None:
+        super().__init__({}, resources.collections)
+        self.options: list[AskOptions] = []
+        self.texts: list[AskText] = []
+        # All sentences differ, because repeated sentences are removed before other participants read them.
+        self._text = " ".join(f"Point x{number} bears on the claim." for number in range(max(1, text_tokens // 8)))
+
+    def answer(self, asks: Sequence[Ask]) -> list[Any]:
+        self.options += [ask for ask in asks if isinstance(ask, AskOptions) and not ask.blank]
+        self.texts += [ask for ask in asks if isinstance(ask, AskText)]
+        results = iter(super().answer([ask for ask in asks if isinstance(ask, AskPassages)]))
+        answers: list[Any] = []
+        for ask in asks:
+            if isinstance(ask, AskPassages):
+                answers.append(next(results))
+            elif isinstance(ask, AskOptions):
+                answers.append(OptionScores(tuple(-float(index) for index in range(len(ask.request.options)))))
+            elif isinstance(ask, AskText):
+                schema, text = ask.request.schema, self._text
+                # An opinion that cites no passage would be withheld, and the mediator would not be called.
+                citation = _CITATION.search(ask.request.messages[-1].content)
+                text = text if citation is None else f"The passage bears on the claim {citation[0]}. {text}"
+                answers.append(Completion(json.dumps(_valid_value(schema, text)) if schema else text, "stop"))
+            else:
+                answers.append(0.5)
+        return answers
+
+
+def _run(steps: Steps[T], batcher: RequestBatcher) -> T:
+    answers: list[Any] | None = None
+    try:
+        while True:
+            answers = batcher.answer(next(steps) if answers is None else steps.send(answers))
+    except StopIteration as end:
+        result: T = end.value
+        return result
+
+
+def _count_calls(steps: Steps[T], n_calls: list[int]) -> Steps[T]:
+    """Run steps and append the number of their sequential model calls to a list."""
+    answers: list[Any] | None = None
+    count = 0
+    try:
+        while True:
+            asks = next(steps) if answers is None else steps.send(answers)
+            count += any(isinstance(ask, AskOptions | AskText) for ask in asks)
+            answers = yield asks
+    except StopIteration as end:
+        n_calls.append(count)
+        result: T = end.value
+        return result
+
+
+def _valid_value(schema: Mapping[str, Any], text: str) -> Any:
+    """Return a value that satisfies a JSON schema of the debate's prompts."""
+    if "enum" in schema:
+        return schema["enum"][0]
+    if schema["type"] == "integer":
+        return schema.get("minimum", 1)
+    if schema["type"] == "object":
+        return {name: _valid_value(part, text) for name, part in schema["properties"].items()}
+    if schema["type"] == "array":
+        return [_valid_value(schema["items"], text) for _ in range(schema.get("minItems", 0))]
+    return text[: schema.get("maxLength")]
+
+
+def _evenly_spaced(items: Sequence[T], max_items: int) -> list[T]:
+    count = min(max_items, len(items))
+    return [items[index * len(items) // count] for index in range(count)]
+
+
+def _count_tokens(request: OptionRequest | GenerationRequest) -> int:
+    """Return the approximate number of tokens of a prompt."""
+    n_characters = sum(len(message.content) for message in request.messages) + len(request.assistant_prefix)
+    return round(n_characters / _CHARACTERS_PER_TOKEN)
+
+
+def _max_tokens(request: GenerationRequest, setup: DebateSetup) -> int:
+    """Return the maximum number of tokens of a completion, approximately if the request has no limit."""
+    return request.sampling.max_tokens or 3 * setup.config.text_tokens
+
+
+def _time(requests: Sequence[T], send: Callable[[Sequence[T]], object]) -> float:
+    """Return the estimated duration of all requests, measured on evenly spaced ones after a warm-up request."""
+    if not requests:
+        return 0.0
+    timed = _evenly_spaced(requests, _MAX_TIMED)
+    send(timed[:1])
+    start = time.perf_counter()
+    send(timed)
+    return (time.perf_counter() - start) * len(requests) / len(timed)

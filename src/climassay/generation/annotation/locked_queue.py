@@ -1,0 +1,455 @@
+"""Changes of an annotation queue: reserve, label, skip, undo, comment, configure. Each locks the queue's row."""
+
+import json
+import time
+from collections.abc import Mapping
+from dataclasses import asdict, replace
+from typing import Any
+
+import sqlalchemy as sa
+
+from climassay.errors import InputError
+from climassay.generation.annotation.labels import (
+    AnnotationSettings,
+    Comment,
+    ItemOutcome,
+    Label,
+    check_comment,
+    check_label,
+    check_name,
+    outcome_of,
+)
+from climassay.generation.annotation.tables import (
+    OUT,
+    annotations,
+    comments,
+    current,
+    draft_status,
+    item_row,
+    item_rows,
+    items,
+    label_row,
+    labels_by_draft,
+    leases,
+    queues,
+    skipped,
+    skips,
+    unlabelled_state,
+    validator_confidence,
+)
+from climassay.generation.dataset_store import EXPERTS, datasets, decisions, drafts, drafts_before_experts
+from climassay.generation.draft import Draft
+from climassay.records.database import Database, chunks
+
+
+def enqueue_new_drafts(database: Database, dataset: str) -> None:
+    """Add the drafts that the pipeline has stored since the last call, including failed drafts that were repeated.
+
+    Raises:
+        InputError: There is no such dataset.
+    """
+    with database.read() as connection:
+        queue = connection.execute(sa.select(queues).where(queues.c.dataset == dataset)).first()
+        known_ordinal, in_dataset = -1 if queue is None else queue.last_ordinal, drafts.c.dataset == dataset
+        last_ordinal = connection.execute(sa.select(sa.func.max(drafts.c.ordinal)).where(in_dataset)).scalar()
+        last_ordinal = -1 if last_ordinal is None else last_ordinal
+        draft_ids: list[str] = []
+        if last_ordinal > known_ordinal:
+            added = sa.select(drafts.c.id).where(in_dataset, drafts.c.ordinal > known_ordinal)
+            draft_ids += connection.execute(added).scalars()
+        repeated = (
+            sa.select(items.c.draft)
+            .join(drafts, sa.and_(drafts.c.dataset == items.c.dataset, drafts.c.id == items.c.draft))
+            .where(items.c.dataset == dataset, items.c.state == OUT)
+            .where(items.c.draft_status == "failed", drafts.c.state != "failed")
+        )
+        draft_ids += connection.execute(repeated).scalars()
+        if queue is not None and not draft_ids and last_ordinal <= known_ordinal:
+            return
+        new_drafts: dict[str, Draft] = {}
+        for chunk in chunks(draft_ids):
+            new_drafts |= drafts_before_experts(connection, dataset, chunk)
+
+    def add(connection: sa.Connection) -> None:
+        queue = LockedQueue(database, connection, dataset)
+        rows = []
+        for draft_id, draft in new_drafts.items():
+            status = draft_status(draft)
+            row = {"dataset": dataset, "draft": draft_id, "draft_status": status, "labels": 0, "settled_number": 0}
+            row |= {"state": unlabelled_state(status, queue.settings), "position": 0}
+            rows.append(row | {"p_valid": validator_confidence(draft), "judged_by": None})
+        failed = items.delete().where(items.c.dataset == dataset, items.c.draft_status == "failed")
+        for chunk in chunks(list(new_drafts)):
+            connection.execute(failed.where(items.c.draft.in_(chunk)))
+        database.insert_new(connection, items, rows)
+        queue.update(last_ordinal=max(last_ordinal, queue.row.last_ordinal))
+        queue.order()
+
+    database.write(add)
+
+
+class LockedQueue:
+    """The annotation queue of a dataset, locked against other writers until the transaction ends.
+
+    Args:
+        database: Database of the records.
+        connection: Connection in a transaction.
+        dataset: Name of the dataset; its queue is created if missing.
+
+    Raises:
+        InputError: There is no such dataset.
+    """
+
+    def __init__(self, database: Database, connection: sa.Connection, dataset: str) -> None:
+        self.database, self.connection, self.dataset = database, connection, dataset
+        query = sa.select(queues).where(queues.c.dataset == dataset).with_for_update()
+        row = connection.execute(query).first()
+        if row is None:
+            names = connection.execute(sa.select(datasets.c.name).order_by(datasets.c.name)).scalars().all()
+            if dataset not in names:
+                raise InputError(
+                    f"There is no dataset {dataset!r} in this workspace; there are: {', '.join(names) or 'none yet'}."
+                )
+            new: dict[str, Any] = {"dataset": dataset, "settings": asdict(AnnotationSettings()), "last_ordinal": -1}
+            database.insert_new(connection, queues, [new | {"last_number": 0, "trained_number": 0, "validator": None}])
+            row = connection.execute(query).one()
+        self.row: Any = row
+        self.settings = AnnotationSettings(**row.settings)
+
+    def update(self, **values: object) -> None:
+        """Change columns of the queue's row."""
+        self.connection.execute(queues.update().where(queues.c.dataset == self.dataset).values(**values))
+
+    def next_number(self) -> int:
+        """Increment and return the number that orders labels, skips and withdrawals."""
+        increment = queues.update().where(queues.c.dataset == self.dataset).values(last_number=queues.c.last_number + 1)
+        return int(self.connection.execute(increment.returning(queues.c.last_number)).scalar_one())
+
+    def order(self) -> None:
+        """Assign positions to open items: by the validator's confidence if there is any, else at random."""
+        from climassay.generation.validation import choose_next
+
+        query = sa.select(items.c.draft, items.c.position, items.c.p_valid).where(
+            items.c.dataset == self.dataset, items.c.state == "open"
+        )
+        rows = self.connection.execute(query.order_by(items.c.draft)).all()
+        probabilities = [row.p_valid for row in rows]
+        strategy = "random" if all(p_valid is None for p_valid in probabilities) else self.settings.order
+        order = choose_next(rows, probabilities, None, len(rows), strategy, self.settings.seed)
+        changes = [
+            {"changed_draft": rows[index].draft, "new_position": position}
+            for position, index in enumerate(order)
+            if rows[index].position != position
+        ]
+        if changes:
+            update = items.update().where(
+                items.c.dataset == self.dataset, items.c.draft == sa.bindparam("changed_draft")
+            )
+            self.connection.execute(update.values(position=sa.bindparam("new_position")), changes)
+
+    def reorder(self, probabilities: Mapping[str, float] | None) -> None:
+        """Store P(valid) of items and reorder the open ones.
+
+        Args:
+            probabilities: A validator's P(valid) by draft id; other items keep theirs. None removes all probabilities,
+                and the order becomes random.
+
+        Raises:
+            InputError: There is no such dataset, or a value is not a probability.
+        """
+        invalid = [draft for draft, p_valid in (probabilities or {}).items() if not 0 <= p_valid <= 1]
+        if invalid:
+            raise InputError(f"P(valid) of {invalid[0]} lies outside 0 to 1.")
+        update = items.update().where(items.c.dataset == self.dataset)
+        if probabilities is None:
+            self.connection.execute(update.values(p_valid=None, judged_by=None))
+        elif probabilities:
+            judged = update.where(items.c.draft == sa.bindparam("judged")).values(p_valid=sa.bindparam("new_p_valid"))
+            rows = [{"judged": draft, "new_p_valid": float(p_valid)} for draft, p_valid in probabilities.items()]
+            self.connection.execute(judged, rows)
+        self.order()
+
+    # Leases: items reserved for an annotator
+
+    def _leases(self, annotator: str, draft: str | None = None) -> list[sa.ColumnElement[bool]]:
+        conditions = [leases.c.dataset == self.dataset, leases.c.annotator == annotator]
+        return conditions if draft is None else [*conditions, leases.c.draft == draft]
+
+    def next_item(self, annotator: str, after: str | None) -> str | None:
+        """Reserve the next item for an annotator and return its draft id, or None if no item is left.
+
+        An item that is already reserved for the annotator comes first, then the first open item that still needs a
+        label. Items reserved for others count as labelled; the item ``after`` is excluded.
+        """
+        now, dataset = time.time(), self.dataset
+        query = sa.select(leases.c.draft).where(*self._leases(annotator), leases.c.expires_at > now)
+        reserved = [draft for draft in self.connection.execute(query).scalars() if draft != after]
+        rows = [row for row in item_rows(self.connection, dataset, reserved).values() if row.state == "open"]
+        if rows:
+            draft: str | None = min(rows, key=lambda row: row.position).draft
+        else:
+            n_reserved = (
+                sa.select(sa.func.count())
+                .where(leases.c.dataset == items.c.dataset, leases.c.draft == items.c.draft)
+                .where(leases.c.annotator != annotator, leases.c.expires_at > now)
+                .correlate(items)
+                .scalar_subquery()
+            )
+            is_labelled = sa.exists().where(
+                *current(dataset, annotator=annotator), annotations.c.draft == items.c.draft
+            )
+            is_skipped = sa.exists().where(*skipped(dataset, annotator), skips.c.draft == items.c.draft)
+            available = (
+                sa.select(items.c.draft)
+                .where(items.c.dataset == dataset, items.c.state == "open")
+                .where(items.c.labels + n_reserved < self.settings.overlap, ~is_labelled, ~is_skipped)
+            )
+            available = available if after is None else available.where(items.c.draft != after)
+            draft = self.connection.execute(available.order_by(items.c.position).limit(1)).scalar()
+        if draft is not None:
+            self._reserve(draft, annotator)
+        return draft
+
+    def _reserve(self, draft: str, annotator: str) -> None:
+        """Replace the annotator's lease of an item by one of :attr:`AnnotationSettings.lease_seconds`."""
+        self._release(draft, annotator)
+        expires_at = time.time() + self.settings.lease_seconds
+        row = {"dataset": self.dataset, "draft": draft, "annotator": annotator, "expires_at": expires_at}
+        self.connection.execute(leases.insert(), [row])
+
+    def claim(self, draft: str, annotator: str) -> bool:
+        """Reserve the item that an annotator chose, and end their other leases.
+
+        Returns:
+            True if the item is reserved for the annotator; False if it needs no further label.
+
+        Raises:
+            InputError: There is no such item.
+        """
+        check_name(annotator, "The name of an annotator")
+        item = item_row(self.connection, self.dataset, draft)
+        lease = sa.select(leases.c.expires_at).where(
+            *self._leases(annotator, item.draft), leases.c.expires_at > time.time()
+        )
+        if self.connection.execute(lease).first() is None:
+            if not self._needs_label(item, annotator):
+                return False
+            self.connection.execute(leases.update().where(*self._leases(annotator)).values(expires_at=time.time()))
+            self._reserve(item.draft, annotator)
+        return True
+
+    def _release(self, draft: str, annotator: str) -> None:
+        self.connection.execute(leases.delete().where(*self._leases(annotator, draft)))
+
+    def _needs_label(self, item: Any, annotator: str) -> bool:
+        """Return whether an open item needs one more label, counting others' leases as labels."""
+        others = sa.select(sa.func.count()).where(
+            leases.c.dataset == self.dataset,
+            leases.c.draft == item.draft,
+            leases.c.annotator != annotator,
+            leases.c.expires_at > time.time(),
+        )
+        n_reserved = int(self.connection.execute(others).scalar_one())
+        return bool(item.state == "open" and item.labels + n_reserved < self.settings.overlap)
+
+    def _has_label(self, draft: str, annotator: str) -> bool:
+        query = sa.select(annotations.c.key).where(*current(self.dataset, draft, annotator))
+        return self.connection.execute(query.limit(1)).first() is not None
+
+    def _check_turn(self, item: Any, annotator: str) -> None:
+        """Refuse a label on an item that is reserved for others only; the annotator's own expired lease suffices.
+
+        Raises:
+            InputError: The item needs no label of this annotator.
+        """
+        lease = sa.select(leases.c.expires_at).where(*self._leases(annotator, item.draft))
+        if (
+            not self._needs_label(item, annotator)
+            and self.connection.execute(lease).first() is None
+            and not self._has_label(item.draft, annotator)
+        ):
+            raise InputError(f"The item {item.draft} is reserved for others: ask for the next one.")
+
+    # Labels, skips and comments
+
+    def label(self, label: Label, draft: Draft) -> bool:
+        """Store a label once for each key, replace the annotator's earlier one, and settle its item.
+
+        Args:
+            label: Label to store.
+            draft: The labelled draft before any label.
+
+        Returns:
+            True if it was stored now; False if its key was stored before.
+
+        Raises:
+            InputError: The key belongs to another label, the item is unknown or reserved for others, or the label does
+                not fit the draft.
+        """
+        stored = sa.select(annotations).where(annotations.c.dataset == self.dataset, annotations.c.key == label.key)
+        known = self.connection.execute(stored).first()
+        if known is not None:
+            if (known.draft, known.annotator, known.adjudicates) != (label.draft, label.annotator, label.adjudicates):
+                raise InputError(f"The key {label.key} belongs to another label: use a new key for each label.")
+            return False
+        item = item_row(self.connection, self.dataset, label.draft)
+        label = check_label(draft, label)
+        if not label.adjudicates:
+            self._check_turn(item, label.annotator)
+        elif item.state == "open":
+            raise InputError(f"The item {label.draft} is still waiting for labels: there is nothing to decide yet.")
+        self._withdraw(label.draft, label.annotator, label.adjudicates, label.made_at)
+        number = self.next_number()
+        self.connection.execute(annotations.insert(), [label_row(self.dataset, label, number)])
+        self._release(label.draft, label.annotator)
+        self.unskip(label.annotator, label.draft)
+        self.settle({label.draft: item}, number, {draft.id: draft})
+        return True
+
+    def _withdraw(self, draft: str, annotator: str, adjudicates: bool, at: float) -> None:
+        earlier = (*current(self.dataset, draft, annotator), annotations.c.adjudicates.is_(adjudicates))
+        self.connection.execute(annotations.update().where(*earlier).values(withdrawn_at=at))
+
+    def skip(self, draft: str, annotator: str) -> None:
+        """Skip an item; the annotator does not get it again until :meth:`unskip` or :meth:`undo`.
+
+        Raises:
+            InputError: There is no such item, or the annotator has labelled it.
+        """
+        check_name(annotator, "The name of an annotator")
+        item_row(self.connection, self.dataset, draft)
+        if self._has_label(draft, annotator):
+            raise InputError(f"You have labelled the item {draft}: change the label, or undo it.")
+        number = self.next_number()
+        self.unskip(annotator, draft)
+        row = {"dataset": self.dataset, "annotator": annotator, "draft": draft, "number": number}
+        self.connection.execute(skips.insert(), [row | {"made_at": time.time()}])
+        self._release(draft, annotator)
+
+    def unskip(self, annotator: str, draft: str | None = None) -> int:
+        """Remove an annotator's skip of a draft, or all their skips, and return how many were removed."""
+        delete = skips.delete().where(*skipped(self.dataset, annotator))
+        return int(self.connection.execute(delete if draft is None else delete.where(skips.c.draft == draft)).rowcount)
+
+    def undo(self, annotator: str) -> str | None:
+        """Withdraw an annotator's last current label or skip, and reserve its item again if it needs a label.
+
+        Returns:
+            Id of the draft; None if there is nothing to undo.
+        """
+        labels = sa.select(annotations).where(*current(self.dataset, annotator=annotator))
+        label = self.connection.execute(labels.order_by(annotations.c.number.desc()).limit(1)).first()
+        own_skips = sa.select(skips).where(*skipped(self.dataset, annotator))
+        skip = self.connection.execute(own_skips.order_by(skips.c.number.desc()).limit(1)).first()
+        if skip is not None and (label is None or skip.number > label.number):
+            draft = str(skip.draft)
+            self.unskip(annotator, draft)
+        elif label is not None:
+            draft = str(label.draft)
+            self._withdraw(draft, annotator, label.adjudicates, time.time())
+            self.settle(item_rows(self.connection, self.dataset, [draft]), self.next_number())
+        else:
+            return None
+        item = item_rows(self.connection, self.dataset, [draft])[draft]
+        if self._needs_label(item, annotator):
+            self._reserve(draft, annotator)
+        return draft
+
+    def comment(self, draft: str, author: str, text: str, *, key: str, adjudicates: bool = False) -> bool:
+        """Store a comment on an item, once for each key.
+
+        Args:
+            draft: Id of the item's draft.
+            author: Name of the author.
+            text: Text of up to :data:`MAX_TEXT_LENGTH` characters.
+            key: Key of the comment; a comment sent again has the same key.
+            adjudicates: Whether the author writes as an adjudicator.
+
+        Returns:
+            True if the comment was stored now; False if its key was stored before.
+
+        Raises:
+            InputError: There is no such item, or the comment is empty or too long.
+        """
+        item_row(self.connection, self.dataset, draft)
+        return self.add_comment(Comment(key, draft, author, text, time.time(), adjudicates))
+
+    def add_comment(self, comment: Comment) -> bool:
+        """Store a comment unless its key is stored; return whether it was stored now.
+
+        Raises:
+            InputError: The author or the key cannot be stored, or the comment is empty or too long.
+        """
+        check_name(comment.author, "The name of an author")
+        check_name(comment.key, "The key of a comment")
+        comment = replace(comment, text=check_comment(comment.text))
+        stored = sa.select(comments.c.key).where(comments.c.dataset == self.dataset, comments.c.key == comment.key)
+        if self.connection.execute(stored).first() is not None:
+            return False
+        self.connection.execute(comments.insert(), [{"dataset": self.dataset, **asdict(comment)}])
+        return True
+
+    # Outcomes
+
+    def settle(self, rows: Mapping[str, Any], number: int, drafts_by_id: Mapping[str, Draft] | None = None) -> None:
+        """Recompute states and outcomes of items from their labels, and store what changed.
+
+        Args:
+            rows: Rows of the items by draft id.
+            number: Number of the label or withdrawal that caused the change.
+            drafts_by_id: The drafts before any label; read if None.
+        """
+        connection, dataset = self.connection, self.dataset
+        labels = labels_by_draft(connection, dataset, list(rows))
+        if drafts_by_id is None:
+            drafts_by_id = drafts_before_experts(connection, dataset, list(labels))
+        for draft, row in rows.items():
+            own = labels.get(draft, [])
+            outcome = ItemOutcome("open")
+            if own:
+                outcome = outcome_of(own, self.settings.overlap, drafts_by_id[draft].wording)
+            is_changed = self._store_outcome(draft, outcome)
+            connection.execute(
+                items.update()
+                .where(items.c.dataset == dataset, items.c.draft == draft)
+                .values(
+                    state=outcome.state if own else unlabelled_state(row.draft_status, self.settings),
+                    labels=sum(not label.adjudicates for label in own),
+                    settled_number=number if is_changed else row.settled_number,
+                )
+            )
+
+    def _store_outcome(self, draft: str, outcome: ItemOutcome) -> bool:
+        """Store the experts' decision on a draft, or delete it if there is none; return whether it changed."""
+        key = EXPERTS + draft
+        condition = (decisions.c.dataset == self.dataset, decisions.c.key == key)
+        before = self.connection.execute(sa.select(decisions.c.body).where(*condition)).scalar()
+        body = None
+        if outcome.decision is not None:
+            wording = None if outcome.wording is None else asdict(outcome.wording)
+            body = json.dumps({"decision": asdict(outcome.decision), "wording": wording})
+        if body == before:
+            return False
+        if before is not None:
+            self.connection.execute(decisions.delete().where(*condition))
+        if body is not None:
+            row = {"dataset": self.dataset, "key": key, "draft": draft, "made_at": outcome.made_at, "body": body}
+            self.connection.execute(decisions.insert(), [row])
+        return True
+
+    def configure(self, settings: AnnotationSettings) -> None:
+        """Change the settings of a dataset, and update states, outcomes and order of its items."""
+        if settings.overlap < self.settings.overlap:
+            self.connection.execute(leases.delete().where(leases.c.dataset == self.dataset))
+        self.settings = settings
+        self.update(settings=asdict(settings))
+        number = self.next_number()
+        for status in ("usable", "doubted", "failed", "excluded"):
+            state = unlabelled_state(status, settings)
+            unlabelled = items.update().where(items.c.dataset == self.dataset, items.c.draft_status == status)
+            unlabelled = unlabelled.where(items.c.labels == 0, items.c.state.in_(("open", OUT)), items.c.state != state)
+            self.connection.execute(unlabelled.values(state=state))
+        labelled = sa.select(annotations.c.draft).where(annotations.c.dataset == self.dataset).distinct()
+        for chunk in chunks(self.connection.execute(labelled).scalars().all()):
+            self.settle(item_rows(self.connection, self.dataset, chunk), number)
+        self.order()

@@ -1,0 +1,211 @@
+"""Estimates of the drafts, requests, tokens and cost that a recipe still needs."""
+
+from collections.abc import Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from climassay.generation.dataset_store import DatasetStore
+from climassay.generation.opening import WriterSetup, open_writer
+from climassay.generation.pipeline import PipelineCounts
+from climassay.generation.recipe import Recipe, Stream
+from climassay.generation.writing import Assignment
+from climassay.models.contract import (
+    Completion,
+    CompletionCallback,
+    GenerationRequest,
+    Generator,
+    token_count,
+)
+from climassay.models.provider import is_served, load_as_set, model_price
+from climassay.prompts import profile_of
+from climassay.questions import KINDS, TYPES, Kind
+from climassay.records import Records
+from climassay.reporting import Table
+from climassay.workspace import Workspace
+
+N_SAMPLED_PROMPTS = 6
+"""Number of prompts per stream whose tokens are counted."""
+ASSUMED_YIELD = 0.5
+"""Accepted share of drafts before it is measured; about 0.6 for multiple choice in ClimaQA."""
+MIN_DRAFTS_FOR_YIELD = 20
+"""Minimum number of drafts of a stream from which its measured yield is used."""
+ANSWER_TOKENS: dict[Kind, int] = dict.fromkeys(KINDS, 90) | {"mcq": 130, "cloze": 50}
+"""Tokens of a written answer, as JSON."""
+QUESTION_TOKENS = 150
+"""Tokens of a multiple-choice question with its options and instructions, without its passages."""
+VERIFYING_TOKENS = 550
+"""Tokens of a question with the instructions for verifying it, without its passages."""
+VERDICT_TOKENS = 120
+"""Tokens of the verdict."""
+
+
+@dataclass(frozen=True, slots=True)
+class StreamEstimate:
+    """Estimate for the remaining questions of one kind and level."""
+
+    stream: str
+    requested: int
+    accepted: int
+    """Number of accepted questions in the dataset."""
+    share: float
+    """Yield that the estimate assumes."""
+    measured: bool
+    """Whether the yield was measured on this dataset."""
+    drafts: int
+    requests: int
+    prompt_tokens: int
+    completion_tokens: int
+    cost: float | None
+    """Cost in US dollars; None if no price is known."""
+
+
+class _RequestCollector:
+    """A model that collects the requests it gets and fails each; its other attributes are those of a real model."""
+
+    def __init__(self, model: Generator) -> None:
+        self._model = model
+        self.requests: list[GenerationRequest] = []
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._model, name)
+
+    def generate(
+        self, requests: Sequence[GenerationRequest], *, on_result: CompletionCallback | None = None
+    ) -> list[Completion]:
+        """Collect the requests."""
+        self.requests += requests
+        answers = [Completion.failed("The request was only collected.") for _ in requests]
+        for index, answer in enumerate(answers):
+            if on_result is not None:
+                on_result(index, answer)
+        return answers
+
+
+def estimate_run(recipe: Recipe, workspace: Workspace, *, prompts: Path | None = None) -> list[StreamEstimate]:
+    """Return an estimate per stream of what a recipe still needs.
+
+    The prompts for the recipe's first passages are counted by the model's own tokenizer if it has one. Validators and
+    maskers are not included.
+
+    Raises:
+        InputError: A collection or a prompt does not exist.
+        ModelError: The model cannot be loaded.
+    """
+    with Records(workspace.records_url) as records:
+        counts = PipelineCounts()
+        store = DatasetStore(records)
+        if recipe.name in store:
+            for stored in store.stored_drafts(recipe.name):
+                counts.add(stored)
+    with closing(load_as_set(recipe.writer.model, recipe.writer, workspace.root)) as model:
+        collector = _RequestCollector(model)
+        setup = open_writer(recipe, workspace, collector, prompts=prompts)
+        spec = recipe.writer
+        price = model_price(spec.model, spec.price_in, spec.price_out, workspace.root)
+        is_scored = profile_of(model, recipe.profile).scored
+        results = []
+        for stream, requested in recipe.requested().items():
+            prompt_mean, context_mean = _mean_tokens(stream, setup, collector, model)
+            n_requests, prompt_tokens, completion_tokens = _tokens_per_draft(
+                recipe, stream, prompt_mean, context_mean, is_scored
+            )
+            stream_counts = counts[stream]
+            measured = stream_counts.drafts >= MIN_DRAFTS_FOR_YIELD
+            share = max(stream_counts.accepted, 0.5) / stream_counts.drafts if measured else ASSUMED_YIELD
+            n_drafts = round(max(0, requested - stream_counts.accepted) / share)
+            tokens = round(n_drafts * prompt_tokens), round(n_drafts * completion_tokens)
+            results.append(
+                StreamEstimate(
+                    stream.name,
+                    requested,
+                    stream_counts.accepted,
+                    share,
+                    measured,
+                    n_drafts,
+                    round(n_drafts * n_requests),
+                    *tokens,
+                    price.cost(*tokens) if price is not None else None if is_served(spec.model) else 0.0,
+                )
+            )
+        return results
+
+
+def _mean_tokens(
+    stream: Stream, setup: WriterSetup, collector: _RequestCollector, model: Generator
+) -> tuple[float, float]:
+    """Return the mean tokens of a prompt and of its passages, over the first prompts of a stream."""
+    books = setup.sampler.books
+    seeds = [
+        setup.sampler.passage(stream.name, books[number % len(books)], number)
+        for number in range(N_SAMPLED_PROMPTS if books else 0)
+    ]
+    contexts = setup.finder.find([seed for seed in seeds if seed is not None])
+    collector.requests.clear()
+    setup.writer.write(
+        [
+            Assignment(str(number), stream.kind, stream.level, passages, number)
+            for number, passages in enumerate(contexts)
+        ]
+    )
+    prompts = [model.render(request.messages, request.assistant_prefix) for request in collector.requests]
+    texts = ["\n\n".join(passage.text for passage in passages) for passages in contexts]
+    prompt_mean, context_mean = (
+        sum(token_count(model, text) for text in group) / len(group) if group else 0.0 for group in (prompts, texts)
+    )
+    return prompt_mean, context_mean
+
+
+def _tokens_per_draft(
+    recipe: Recipe, stream: Stream, prompt_mean: float, context_mean: float, is_scored: bool
+) -> tuple[float, float, float]:
+    """Return requests, prompt tokens and completion tokens of one draft, including evolving and answering it again."""
+    answer = ANSWER_TOKENS[stream.kind]
+    n_requests, prompt_tokens, completion_tokens = 1.0, prompt_mean, float(answer)
+    if stream.level != "base":
+        n_requests, prompt_tokens, completion_tokens = 2.0, 2 * prompt_mean + answer, 2.0 * answer
+    if recipe.screening.consistency == "writer" and not is_scored:
+        n_requests += 1
+        prompt_tokens += context_mean + VERIFYING_TOKENS
+        completion_tokens += VERDICT_TOKENS
+    elif TYPES[stream.kind].options and recipe.screening.consistency == "writer":
+        orders = 1 if TYPES[stream.kind].fixed else recipe.screening.orders
+        n_requests += orders
+        prompt_tokens += orders * (context_mean + QUESTION_TOKENS)
+        completion_tokens += orders
+    return n_requests, prompt_tokens, completion_tokens
+
+
+def estimate_table(estimates: Sequence[StreamEstimate]) -> Table:
+    """Return the estimates and their sum as a table."""
+
+    def row(name: str, share: str, group: Sequence[StreamEstimate]) -> tuple[str, ...]:
+        requested, accepted = (
+            sum(getattr(estimate, field) for estimate in group) for field in ("requested", "accepted")
+        )
+        fields = ("drafts", "requests", "prompt_tokens", "completion_tokens")
+        sums = (sum(getattr(estimate, field) for estimate in group) for field in fields)
+        costs = [estimate.cost for estimate in group if estimate.cost is not None]
+        cost = f"{sum(costs):.2f}" if costs else "-"
+        return (name, str(requested), str(accepted), share, *(f"{number:,}" for number in sums), cost)
+
+    kinds = dict.fromkeys(estimate.stream.partition("/")[0] for estimate in estimates)
+    rows = []
+    for estimate in estimates:
+        assumed = "" if estimate.measured else " (assumed)"
+        rows.append(row(estimate.stream, f"{100 * estimate.share:.0f}%{assumed}", [estimate]))
+    has_cost = any(estimate.cost is not None for estimate in estimates)
+    return Table.of(
+        "Estimated effort",
+        (
+            "stream", "requested", "accepted", "yield", "drafts", "requests", "prompt tokens", "answer tokens",
+            "US dollars",
+        ),
+        [*rows, row("all", "", estimates)],
+        strong=(len(rows),),
+        note=f"Prompt tokens are counted on {N_SAMPLED_PROMPTS} prompts of each stream; answers are assumed to have "
+        + ", ".join(f"{ANSWER_TOKENS[kind]} tokens ({kind})" for kind in kinds)
+        + ". Validators and maskers are not included."
+        + ("" if has_cost else " No cost: no price in the recipe or prices.toml."),
+    )  # fmt: skip

@@ -1,0 +1,266 @@
+"""Opening the pipeline of a recipe: collections, recorded models, checks, validators and a masker."""
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from climassay.corpus import Passage
+from climassay.errors import InputError
+from climassay.generation.draft import Draft, apply_where
+from climassay.generation.masking import STATISTICS, mask, open_masker
+from climassay.generation.passages import ContextFinder, SeedSampler
+from climassay.generation.pipeline import DecisionStep, Pipeline
+from climassay.generation.recipe import Recipe
+from climassay.generation.screening import (
+    REPLACED,
+    TERM_CHECKS,
+    DuplicateFinder,
+    Verification,
+    answer_check,
+    check_names,
+    passage_fault,
+    screen,
+)
+from climassay.generation.terms import read_glossary
+from climassay.generation.writing import Evolver, Examples, Writer
+from climassay.grounding import open_collections
+from climassay.metrics import Entailment
+from climassay.models import load_model
+from climassay.models.contract import Generator, OptionScorer, Usage
+from climassay.models.openai.connection import retry_policy
+from climassay.models.provider import load_as_set
+from climassay.prompts import profile_of
+from climassay.questions import KINDS, PRIMER, Kind, Level, Question, read_questions
+from climassay.records import RecordedModel, Records, Run
+from climassay.settings import located
+from climassay.workspace import Workspace
+
+Recorder = Callable[[Generator], RecordedModel]
+"""Function that returns a model whose requests are recorded."""
+LoadModel = Callable[..., Generator]
+"""Function like :func:`climassay.models.load_model`."""
+
+
+@dataclass(frozen=True, slots=True)
+class WriterSetup:
+    """Sampler of passages, and writers of questions."""
+
+    sampler: SeedSampler
+    finder: ContextFinder
+    writer: Writer
+    evolver: Evolver
+
+
+def open_writer(recipe: Recipe, workspace: Workspace, model: Generator, *, prompts: Path | None = None) -> WriterSetup:
+    """Open the collections, prompts and examples of a recipe.
+
+    Raises:
+        InputError: A collection, a prompt or a file of examples does not exist or does not fit.
+    """
+    group = open_collections(workspace, recipe.collections)
+    spec, contexts = recipe.writer, recipe.contexts
+    brief = profile_of(model, recipe.profile).brief if spec.brief is None else spec.brief
+    options: dict[str, Any] = {
+        "subject": recipe.subject,
+        "prompts": prompts,
+        "examples": _examples(recipe),
+        "temperature": spec.temperature,
+        "max_tokens": spec.max_tokens or (400 if brief else 1000),
+        "brief": brief,
+    }
+
+    def fault(passage: Passage) -> str | None:
+        return passage_fault(passage.text, recipe.screening.language, passage.headings)
+
+    finder = ContextFinder(
+        group,
+        max_passages=contexts.max_passages,
+        threshold=contexts.threshold,
+        mode=contexts.mode,
+        other_documents=contexts.other_documents,
+        fault=fault,
+    )
+    return WriterSetup(
+        SeedSampler(group, seed=recipe.seed, fault=fault),
+        finder,
+        Writer(model, **options, own_terms=not recipe.masker.use),
+        Evolver(model, **options),
+    )
+
+
+def _examples(recipe: Recipe) -> Examples:
+    """Return the first examples of each kind and level that have a context, by kind.
+
+    The writer shows those of level base, the evolver those of the level it evolves to.
+    """
+    name, n_examples = recipe.writer.examples, recipe.writer.n_examples
+    if not name or not n_examples:
+        return {}
+    source = read_questions(name if name == PRIMER else located(recipe.folder, name))
+    usable = [question for question in source.questions if question.context]
+    if not usable:
+        raise InputError(f"No question of {name} has the passage it was made from, so none can be shown as an example.")
+    results: dict[Kind, list[Question]] = {kind: [] for kind in KINDS}
+    counts: Counter[tuple[Kind, Level]] = Counter()
+    for question in usable:
+        stream = (question.kind, question.level or "base")
+        counts[stream] += 1
+        if counts[stream] <= n_examples:
+            results[question.kind].append(question)
+    return results
+
+
+@contextmanager
+def open_pipeline(
+    recipe: Recipe,
+    workspace: Workspace,
+    records: Records,
+    run: Run,
+    *,
+    prompts: Path | None = None,
+    deadline: float | None = None,
+    use_cache: bool = True,
+    load: LoadModel = load_model,
+) -> Iterator[Pipeline]:
+    """Open everything that a recipe names, with every model recorded, and close it at the end.
+
+    Args:
+        recipe: The recipe.
+        workspace: Workspace with the collections.
+        records: Open records.
+        run: Run that the requests belong to.
+        prompts: Folder of the user's own prompts.
+        deadline: Seconds after which a request to a server fails, including retries.
+        use_cache: Reuse recorded answers.
+        load: Function that loads the models that write questions or answer them again.
+
+    Raises:
+        InputError: Something that the recipe names does not exist or does not fit.
+        ModelError: A model cannot be loaded.
+    """
+    recorded_models: list[RecordedModel] = []
+    with ExitStack() as stack:
+
+        def record(model: Generator) -> RecordedModel:
+            stack.callback(model.close)
+            recorded_models.append(RecordedModel(model, records, run, use_cache=use_cache))
+            return recorded_models[-1]
+
+        # Names that may be misspelt are checked before models are loaded.
+        encoder = open_collections(workspace, recipe.collections).encoder
+        load_options: dict[str, Any] = {"policy": retry_policy(deadline), "folder": workspace.root}
+        load_judge: LoadModel = partial(load_model, **load_options)
+        spec = recipe.screening
+        unknown = sorted(set(spec.without) - set(check_names()))
+        if unknown:
+            raise InputError(f"There is no check {unknown[0]!r}: climassay generate checks lists them.")
+        entailment = _entailment(recipe, record, load_judge) if spec.entailment else None
+        model = record(load_as_set(recipe.writer.model, recipe.writer, workspace.root, deadline=deadline, load=load))
+        answering = None
+        if spec.consistency:
+            answerer = model if spec.consistency == "writer" else record(load(spec.consistency, **load_options))
+            answering = answer_check(
+                answerer,
+                profile_of(answerer, recipe.profile),
+                orders=spec.orders,
+                min_agreement=spec.min_agreement,
+                margin=spec.margin,
+                prompts=prompts,
+                subject=recipe.subject,
+                seed=recipe.seed,
+            )
+        verifies = isinstance(answering, Verification)
+        check = partial(
+            screen,
+            language=spec.language,
+            encoder=encoder,
+            entailment=entailment,
+            without=(*spec.without, *(REPLACED if verifies else ())),
+        )
+        setup = open_writer(recipe, workspace, model, prompts=prompts)
+        duplicates = DuplicateFinder(encoder, jaccard=spec.jaccard, cosine=spec.cosine)
+        steps = [
+            *((answering.check,) if answering else ()),
+            *_validation(recipe, record, prompts, load_judge),
+            *_masking(recipe, record, prompts, load_judge),
+            # Statements get their term only now; drafts that were verified before are not verified again.
+            *((answering.check,) if answering and verifies and recipe.counts.cloze else ()),
+        ]
+        yield Pipeline(
+            books=lambda: setup.sampler.books,
+            seed=setup.sampler.passage,
+            contexts=setup.finder.find,
+            write=setup.writer.write,
+            evolve=setup.evolver.evolve,
+            screen=check,
+            later_steps=tuple(steps),
+            find_duplicate=duplicates.add,
+            remember=duplicates.refill,
+            usage=lambda: sum((recorded.tally.usage for recorded in recorded_models), Usage()),
+        )
+
+
+def _entailment(recipe: Recipe, record: Recorder, load: LoadModel) -> Entailment:
+    """Load the recipe's entailment scorer; a prompted model is recorded."""
+    from climassay.metrics.entailment import load_entailment, model_name
+
+    spec = recipe.screening.entailment
+    name, model = model_name(spec), None
+    if name is not None:
+        loaded = load(name)
+        if not isinstance(loaded, OptionScorer):
+            raise InputError(f"{name} gives no probabilities of answers: use another model as the judge.")
+        model = record(loaded)
+    return load_entailment(spec, model=model, profile=recipe.profile)
+
+
+def _validation(recipe: Recipe, record: Recorder, prompts: Path | None, load: LoadModel) -> Iterator[DecisionStep]:
+    """Yield the step that validates the kinds that have a validator, if any."""
+    from climassay.generation.validation import ByKind, load_validator, validate
+
+    validators = {}
+    for kind in ("mcq", "freeform"):
+        if name := getattr(recipe.validator, kind):
+            # A trained validator needs the model itself, so only prompted ones are recorded.
+            load_recorded = (lambda model: record(load(model))) if name.startswith("prompted:") else load
+            validators[kind] = load_validator(
+                located(recipe.folder, name),
+                load=load_recorded,
+                prompts=prompts,
+                subject=recipe.subject,
+                profile=recipe.profile,
+            )
+    if validators:
+        yield partial(validate, validator=ByKind(validators), threshold=recipe.validator.threshold)
+
+
+def _masking(recipe: Recipe, record: Recorder, prompts: Path | None, load: LoadModel) -> Iterator[DecisionStep]:
+    """Yield the step that chooses and checks the terms of cloze statements, if any are requested."""
+    if not recipe.counts.cloze:
+        return
+    spec = recipe.masker
+    masker = open_masker(
+        spec.use or STATISTICS,
+        glossary=read_glossary(Path(located(recipe.folder, spec.glossary))) if spec.glossary else (),
+        subject=recipe.subject,
+        prompts=prompts,
+        load=lambda model: record(load(model)),
+        profile=recipe.profile,
+    )
+    checks = [name for name in TERM_CHECKS if name not in recipe.screening.without]
+    check = partial(screen, only=checks, language=recipe.screening.language)
+
+    def masked(drafts: Sequence[Draft]) -> list[Draft]:
+        masked_drafts = apply_where(lambda draft: draft.type.gap and draft.usable, check, mask(drafts, masker))
+        # A statement without a term is no question: it fails, and the next run writes it again.
+        error = "No term was chosen: the masker's model failed."
+        return [
+            replace(draft, error=error) if draft.type.gap and draft.usable and not draft.wording.answer else draft
+            for draft in masked_drafts
+        ]
+
+    yield masked

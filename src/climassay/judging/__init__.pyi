@@ -1,0 +1,36 @@
+from .anchor_labelling import Inserted as Inserted, insert_items as insert_items
+from .benchmark import (
+    JudgeBenchmark as JudgeBenchmark,
+    JudgeResult as JudgeResult,
+    JudgeTask as JudgeTask,
+    benchmark_judges as benchmark_judges,
+    evaluate_judge as evaluate_judge,
+)
+from .judges import (
+    ContrastProbe as ContrastProbe,
+    Harvester as Harvester,
+    PointwiseProbe as PointwiseProbe,
+    probe_judge as probe_judge,
+)
+from .preferences import (
+    Item as Item,
+    ItemColumns as ItemColumns,
+    ItemTable as ItemTable,
+    Method as Method,
+    Preferences as Preferences,
+    Quality as Quality,
+    Questions as Questions,
+    aspect_names as aspect_names,
+    parse_levels as parse_levels,
+    quality as quality,
+    read_items as read_items,
+)
+from .probe import Probe as Probe, fit_contrast as fit_contrast, load_probe as load_probe, save_probe as save_probe
+from .ranking import ItemRanking as ItemRanking, rank_items as rank_items, sort_items as sort_items
+from .settings import BenchmarkSettings as BenchmarkSettings, ProbeSettings as ProbeSettings
+from .training import (
+    METHODS as METHODS,
+    TrainedProbe as TrainedProbe,
+    make_folds as make_folds,
+    train_probe as train_probe,
+)

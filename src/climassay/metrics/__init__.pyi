@@ -1,0 +1,51 @@
+from .answer_scores import (
+    ANSWER_METRICS as ANSWER_METRICS,
+    AnswerRow as AnswerRow,
+    AnswerScores as AnswerScores,
+    read_answers as read_answers,
+    score_answers as score_answers,
+)
+from .cloze import (
+    exact_match as exact_match,
+    exact_match_normalised as exact_match_normalised,
+    phrase_similarities as phrase_similarities,
+    phrase_similarity as phrase_similarity,
+    phrases as phrases,
+    sentence_encoder as sentence_encoder,
+)
+from .entailment import (
+    Entailment as Entailment,
+    PromptedEntailment as PromptedEntailment,
+    PromptedSupport as PromptedSupport,
+    RelationScorer as RelationScorer,
+    Relations as Relations,
+    load_entailment as load_entailment,
+    supports as supports,
+)
+from .facts import FactMetric as FactMetric, fact_scores as fact_scores, split_facts as split_facts
+from .factual_accuracy import (
+    factual_accuracies as factual_accuracies,
+    factual_accuracy as factual_accuracy,
+    judge_answers as judge_answers,
+)
+from .labelled_pairs import (
+    EVIDENCE_COLUMNS as EVIDENCE_COLUMNS,
+    Evidence as Evidence,
+    plain_text as plain_text,
+    read_passages as read_passages,
+)
+from .long_answers import DIMENSIONS as DIMENSIONS, Marker as Marker, assessment_scores as assessment_scores
+from .overlap import (
+    bert_score as bert_score,
+    bleu as bleu,
+    bleu_each as bleu_each,
+    character_bleu as character_bleu,
+    character_bleu_each as character_bleu_each,
+)
+from .registry import (
+    METRICS as METRICS,
+    Answered as Answered,
+    LongAnswer as LongAnswer,
+    Scorer as Scorer,
+    metric as metric,
+)

@@ -1,0 +1,140 @@
+"""Marks of searched words in a text.
+
+Words are compared as the full-text index of a collection compares them: English stems by Porter's second algorithm, no
+case, accents folded. The marks in a passage are therefore the words by which BM25 found the passage.
+"""
+
+import re
+import unicodedata
+from collections.abc import Collection, Iterable, Iterator
+from functools import cache, lru_cache
+from typing import Any
+
+_WORD = re.compile(r"\d+(?:[.,]\d+)*|[^\W\d_](?:[^\W_]|[\u0300-\u036f])*")
+"""Number with its decimals, or word that begins with a letter; hyphens separate words."""
+
+_STOP_WORD_LIST = """
+a about an and any are as at be been but by can could did do does for from had has have how if in into is it its
+may might more most much no nor not of on or our should so some such than that the their them then there these they
+this those to very was we were what when where which while who whose why will with would you your
+"""
+STOP_WORDS = frozenset(_STOP_WORD_LIST.split())
+"""Function words, which are never marked; the index of a collection ignores most of them as well."""
+
+MAX_JOINED_GAP = 1
+"""Maximum number of spaces or hyphens between two marked words that are merged into one mark."""
+
+Piece = tuple[str, bool]
+"""Part of a text, and whether it is marked."""
+
+
+def marked(text: str, words: Collection[str]) -> tuple[Piece, ...]:
+    """Split a text into marked and unmarked pieces; words that share a stem with a searched word are marked.
+
+    Args:
+        text: Text to mark.
+        words: Searched words or phrases; each word of a phrase is searched separately. Stop words are ignored. A
+            number marks only the same number: ``1.5`` marks neither ``15`` nor the ``1`` of ``1.2``.
+
+    Returns:
+        Non-empty pieces, alternately marked and unmarked, whose texts join to ``text``; () for an empty text.
+
+    Examples:
+        >>> marked("Aerosols cool.", ["aerosol"])
+        (('Aerosols', True), (' cool.', False))
+    """
+    phrases = (words,) if isinstance(words, str) else words
+    searched_stems = {stem for phrase in phrases for stem in stems(phrase)}
+    return tuple(_pieces(text, _spans(text, searched_stems)))
+
+
+def mark_spans(text: str, spans: Iterable[tuple[int, int]]) -> tuple[Piece, ...]:
+    """Split a text into marked and unmarked pieces by character spans (start, end), which may overlap."""
+    merged: list[tuple[int, int]] = []
+    for start, end in sorted(spans):
+        if merged and start <= merged[-1][1]:
+            merged[-1] = (merged[-1][0], max(end, merged[-1][1]))
+        else:
+            merged.append((start, end))
+    return tuple(_pieces(text, merged))
+
+
+def letters(text: str) -> tuple[str, tuple[int, ...]]:
+    r"""Return the normalised letters and digits of a text, and the index in the text of each.
+
+    Letters are lower case, without accents and with ligatures expanded. Texts that differ only in hyphenation, spacing,
+    ligatures or symbols therefore have the same letters.
+
+    Examples:
+        >>> letters("De-\nfi ne")[0]
+        'define'
+    """
+    alphanumerics: list[str] = []
+    indices: list[int] = []
+    for index, character in enumerate(text):
+        folded = character.lower() if character.isascii() else unicodedata.normalize("NFKD", character).casefold()
+        for letter in folded:
+            if letter.isalnum():
+                alphanumerics.append(letter)
+                indices.append(index)
+    return "".join(alphanumerics), tuple(indices)
+
+
+@lru_cache(maxsize=4096)
+def stems(text: str) -> tuple[str, ...]:
+    """Return the stems of the words and the numbers of a text in order, without stop words."""
+    words = (_folded(match.group()) for match in _WORD.finditer(text))
+    return tuple(_stem(word) for word in words if word not in STOP_WORDS)
+
+
+def _pieces(text: str, spans: Iterable[tuple[int, int]]) -> Iterator[Piece]:
+    last_end = 0
+    for start, end in spans:
+        if start > last_end:
+            yield text[last_end:start], False
+        yield text[start:end], True
+        last_end = end
+    if last_end < len(text):
+        yield text[last_end:], False
+
+
+def _spans(text: str, searched_stems: Collection[str]) -> Iterator[tuple[int, int]]:
+    """Yield start and end of each matching word; words separated by one space or hyphen are one span."""
+    start = end = 0
+    for match in _WORD.finditer(text) if searched_stems else ():
+        word = _folded(match.group())
+        if word in STOP_WORDS or _stem(word) not in searched_stems:
+            continue
+        gap = text[end : match.start()]
+        if end and len(gap) <= MAX_JOINED_GAP and not gap.strip(" -\u2010\u2011\n"):
+            end = match.end()
+            continue
+        if end:
+            yield start, end
+        start, end = match.span()
+    if end:
+        yield start, end
+
+
+def _folded(word: str) -> str:
+    """Fold a word as the index does: lower case, no accents, superscript and subscript digits as digits (CO₂: co2)."""
+    lowered = word.lower()
+    if lowered.isascii():
+        return lowered
+    decomposed = unicodedata.normalize("NFKD", lowered)
+    return "".join(char for char in decomposed if not unicodedata.combining(char))
+
+
+@lru_cache(maxsize=50_000)
+def _stem(word: str) -> str:
+    if word[0].isdigit():
+        return word
+    stem: str = _stemmer().stem(word)
+    return stem
+
+
+@cache
+def _stemmer() -> Any:
+    from nltk.stem.snowball import EnglishStemmer
+
+    return EnglishStemmer()

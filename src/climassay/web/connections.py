@@ -1,0 +1,215 @@
+"""Limits on TCP connections, which apply before a request is complete, and on repeated log messages.
+
+A connection without a complete request costs only its socket: nothing is read from the database or logged for it.
+"""
+
+import asyncio
+import logging
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from climassay.web.settings import Networks
+
+RESERVED_FILES = 300
+"""Number of open files that are reserved for databases, collections, documents and uploads."""
+ACCEPT_BACKLOG = 128
+"""Number of connections that the system accepts before the limits are checked."""
+MAX_OPEN_FILES = 8192
+LOG_WINDOW_SECONDS = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectionLimits:
+    """Limits on the connections of a server."""
+
+    max_connections: int = 2000
+    """Maximum number of connections; a new one replaces the longest-waiting one, or is refused if none waits."""
+    max_per_peer: int = 200
+    """Maximum number of connections of one address; proxies have no such limit."""
+    max_waiting: int = 500
+    """Maximum number of connections without a complete request; the longest-waiting one is closed."""
+    header_seconds: float = 10.0
+    """Seconds until the headers of a request must be complete, from the opening of the connection or its first byte."""
+    stalled_seconds: float = 60.0
+    """Seconds until a client must read some of the response."""
+
+    @classmethod
+    def for_open_files(cls, n_files: int) -> "ConnectionLimits":
+        """Return limits for a process that may have ``n_files`` files and sockets open."""
+        default = cls()
+        max_connections = max(20, min(default.max_connections, n_files - RESERVED_FILES - ACCEPT_BACKLOG))
+        return replace(
+            default,
+            max_connections=max_connections,
+            max_per_peer=min(default.max_per_peer, max_connections),
+            max_waiting=min(default.max_waiting, max_connections // 2),
+        )
+
+
+class ConnectionPool:
+    """The open connections of a server."""
+
+    def __init__(self, limits: ConnectionLimits, proxies: Networks) -> None:
+        self.limits = limits
+        self._proxies = proxies
+        self._peers: dict[LimitedProtocol, str] = {}
+        self._counts: Counter[str] = Counter()
+        self._waiting: dict[LimitedProtocol, None] = {}
+
+    def __len__(self) -> int:
+        """Number of open connections."""
+        return len(self._peers)
+
+    def admit(self, connection: "LimitedProtocol") -> bool:
+        """Register a connection, dropping the longest-waiting one if the pool is full; return False if refused."""
+        peer = connection.client[0] if connection.client else "unknown"
+        if self._counts[peer] >= self.limits.max_per_peer and peer not in self._proxies:
+            return False
+        if len(self._peers) >= self.limits.max_connections and not self._drop_longest_waiting():
+            return False
+        self._peers[connection] = peer
+        self._counts[peer] += 1
+        self.mark_waiting(connection)
+        return True
+
+    def remove(self, connection: "LimitedProtocol") -> None:
+        """Remove a connection; do nothing if it is not registered."""
+        self._waiting.pop(connection, None)
+        peer = self._peers.pop(connection, None)
+        if peer is not None:
+            self._counts[peer] -= 1
+            if not self._counts[peer]:
+                del self._counts[peer]
+
+    def mark_waiting(self, connection: "LimitedProtocol") -> None:
+        """Record that a connection has no complete request, dropping the longest-waiting one if too many wait."""
+        if connection in self._peers:
+            self._waiting[connection] = None
+            if len(self._waiting) > self.limits.max_waiting:
+                self._drop_longest_waiting()
+
+    def mark_served(self, connection: "LimitedProtocol") -> None:
+        """Record that a connection has a complete request."""
+        self._waiting.pop(connection, None)
+
+    def _drop_longest_waiting(self) -> bool:
+        longest_waiting = next(iter(self._waiting), None)
+        if longest_waiting is None:
+            return False
+        self.remove(longest_waiting)
+        longest_waiting.drop()
+        return True
+
+
+class LimitedProtocol(H11Protocol):
+    """uvicorn's HTTP/1.1 protocol, within the limits of a pool of connections."""
+
+    pool: ConnectionPool
+    """Connections of the server; set by the subclass that :func:`limited_protocol` returns."""
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Register the connection, or close it if it is refused."""
+        super().connection_made(transport)
+        self._header_timer: asyncio.TimerHandle | None = None
+        self._stall_timer: asyncio.TimerHandle | None = None
+        if self.pool.admit(self):
+            self._wait_for_headers()
+        else:
+            self.drop()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Remove the connection and cancel its timers."""
+        self.pool.remove(self)
+        for timer in (self._header_timer, self._stall_timer):
+            if timer is not None:
+                timer.cancel()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        """Read data; the timer for headers runs from the first byte of a request until its headers are complete."""
+        super().data_received(data)
+        if self.transport.is_closing():
+            return
+        if self.cycle is not None and not self.cycle.response_complete:
+            self.pool.mark_served(self)
+            if self._header_timer is not None:
+                self._header_timer.cancel()
+                self._header_timer = None
+        elif self._header_timer is None:
+            self._wait_for_headers()
+
+    def on_response_complete(self) -> None:
+        """Wait for the next request; uvicorn closes idle connections after a few seconds."""
+        self.pool.mark_waiting(self)
+        super().on_response_complete()
+        if not self.cycle.response_complete:  # The next request was already received.
+            self.pool.mark_served(self)
+
+    def pause_writing(self) -> None:
+        """Start the timer for a client that does not read the response."""
+        super().pause_writing()
+        self._stall_timer = self.loop.call_later(self.pool.limits.stalled_seconds, self.drop)
+
+    def resume_writing(self) -> None:
+        """Cancel the timer of :meth:`pause_writing`."""
+        if self._stall_timer is not None:
+            self._stall_timer.cancel()
+            self._stall_timer = None
+        super().resume_writing()
+
+    def drop(self) -> None:
+        """Close the connection without a response."""
+        self.transport.abort()
+
+    def _wait_for_headers(self) -> None:
+        self.pool.mark_waiting(self)
+        self._header_timer = self.loop.call_later(self.pool.limits.header_seconds, self.drop)
+
+
+def limited_protocol(limits: ConnectionLimits, proxies: Networks) -> type[LimitedProtocol]:
+    """Return the protocol class of one server."""
+    return type("ServerProtocol", (LimitedProtocol,), {"pool": ConnectionPool(limits, proxies)})
+
+
+def raise_open_file_limit() -> int:
+    """Raise the limit of open files of this process up to :data:`MAX_OPEN_FILES`, and return the limit."""
+    try:
+        import resource
+    except ImportError:  # Windows has no such limit.
+        return MAX_OPEN_FILES
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    target = MAX_OPEN_FILES if hard == resource.RLIM_INFINITY else min(MAX_OPEN_FILES, hard)
+    if soft == resource.RLIM_INFINITY:
+        return target
+    if soft < target:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (target, hard))
+    return max(soft, target)
+
+
+class RepeatedMessageFilter(logging.Filter):
+    """Filter that limits messages of one kind per minute, so that visitors cannot fill the disk with log messages.
+
+    Messages are of one kind if they have the same format string and exception type.
+    """
+
+    def __init__(self, max_messages: int = 10, clock: Callable[[], float] = time.monotonic) -> None:
+        super().__init__()
+        self._max_messages = max_messages
+        self._clock = clock
+        self._window_start = clock()
+        self._counts: Counter[object] = Counter()
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Return whether to log a message; the last message of a kind says that further ones are left out."""
+        if self._clock() - self._window_start >= LOG_WINDOW_SECONDS:
+            self._window_start = self._clock()
+            self._counts.clear()
+        kind = (record.msg, record.exc_info[0] if record.exc_info else None)
+        self._counts[kind] += 1
+        if self._counts[kind] == self._max_messages:
+            record.msg = f"{record.msg} (more of these are left out for a minute)"
+        return self._counts[kind] <= self._max_messages

@@ -1,0 +1,405 @@
+"""Search tables of the questions and answers of runs.
+
+A run stores its answers as JSON rows. To filter 300,000 of them a page would have to read them all, so the fields that
+pages filter and sort by are written into these tables when somebody first opens the questions of a run.
+"""
+
+import json
+import threading
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, Literal, NamedTuple
+
+import sqlalchemy as sa
+
+from climassay.evaluation.report import is_wrong
+from climassay.evaluation.results import Cell, Experiment
+from climassay.metrics.registry import METRICS, Metric
+from climassay.questions import Kind, Level
+from climassay.records import tables
+from climassay.records.database import Database
+from climassay.records.queries import RunDetails, RunSummary, run_details, run_rows, run_settings
+from climassay.records.store import cached
+from climassay.web.app_state import AppState
+from climassay.web.failures import Missing
+from climassay.web.results.stored_run import MANY_ROWS, StoredRun, answered_questions, count_rows, found_summary
+
+_BATCH_ROWS = 5000
+"""Maximum number of rows in one INSERT statement."""
+_PARTLY_READ = ("outcomes", "predictions", "questions", "passages")
+"""Tables of a run of which a page reads only some rows."""
+
+metadata = sa.MetaData()
+indexes = sa.Table(
+    "scored_question_indexes",
+    metadata,
+    sa.Column("run", sa.String(16), primary_key=True),
+    sa.Column("rows", sa.Integer, nullable=False),
+    comment="Runs whose questions are in the next three tables. rows: number of stored rows of the run at that time.",
+)
+questions = sa.Table(
+    "indexed_questions",
+    metadata,
+    sa.Column("run", sa.String(16), primary_key=True),
+    sa.Column("number", sa.Integer, primary_key=True),
+    sa.Column("benchmark", sa.Text, nullable=False),
+    sa.Column("question", sa.Text, nullable=False),
+    sa.Column("kind", sa.String(20), nullable=False),
+    sa.Column("level", sa.String(20), nullable=False),
+    sa.Column("wrong", sa.Integer, nullable=False),
+    sa.Column("words", sa.Text, nullable=False),
+    sa.Column("position", sa.Integer),
+    sa.Index("indexed_questions_by_id", "run", "question"),
+    sa.Index("indexed_questions_by_wrong", "run", "wrong", "number"),
+    comment="Questions in the order of a run. wrong: wrong answers; words: searched text; position: of its row.",
+)
+answers = sa.Table(
+    "indexed_answers",
+    metadata,
+    sa.Column("run", sa.String(16), primary_key=True),
+    sa.Column("number", sa.Integer, primary_key=True),
+    sa.Column("position", sa.Integer, primary_key=True),
+    sa.Column("model", sa.Text, nullable=False),
+    sa.Column("setting", sa.Text, nullable=False),
+    sa.Column("wrong", sa.Boolean, nullable=False),
+    sa.Column("invalid", sa.Boolean, nullable=False),
+    sa.Column("unstable", sa.Boolean, nullable=False),
+    sa.Column("words", sa.Text, nullable=False),
+    sa.Index("indexed_answers_by_model", "run", "model", "wrong", "number"),
+    comment="Answers to these questions. invalid: failed or against the rules of an answer; unstable: option orders "
+    "disagree; position: of the answer's row.",
+)
+scores = sa.Table(
+    "indexed_scores",
+    metadata,
+    sa.Column("run", sa.String(16), primary_key=True),
+    sa.Column("number", sa.Integer, primary_key=True),
+    sa.Column("position", sa.Integer, primary_key=True),
+    sa.Column("score", sa.Float, nullable=False),
+    comment="Scores that answers are sorted by, higher is better; answers without a score have no row.",
+)
+
+
+class Column(NamedTuple):
+    """Column of the grid of questions: one model in one setting of a run."""
+
+    run: str
+    model: str
+    setting: str
+
+
+@dataclass(frozen=True, slots=True)
+class QuestionFilter:
+    """Conditions on the questions of a run; all of them must hold."""
+
+    benchmark: str = ""
+    kind: Kind | Literal[""] = ""
+    level: Level | Literal[""] = ""
+    text: str = ""
+    """Text in the question, its reference or an answer, ignoring case."""
+    wrong: bool = False
+    """Whether some answer must be wrong."""
+    model: str = ""
+    """Model that must have answered; the other conditions on answers then apply to its answers only."""
+    right: Column | None = None
+    """Column with a right answer."""
+    fails: Column | None = None
+    """Column with a wrong answer."""
+    invalid: bool = False
+    """Whether some answer must have failed or break the rules of an answer."""
+    unstable: bool = False
+    """Whether a model must choose differently in different option orders."""
+
+
+class QuestionIndex:
+    """The indexed questions of one run.
+
+    Args:
+        app: The server; writes the index if it is missing or out of date.
+        run: The run.
+    """
+
+    _lock = threading.Lock()
+
+    def __init__(self, app: AppState, run: RunSummary) -> None:
+        self._app, self._database, self.run, self.summary = app, app.database, run.id, run
+        database = self._database
+        app.shared("results:question tables", lambda: database.create_tables(metadata))
+        with self._lock:
+            self._n_rows = count_rows(database, run.id)
+            if database.scalar(sa.select(indexes.c.rows).where(indexes.c.run == run.id)) != self._n_rows:
+                experiment = StoredRun(run_details(database, run.id)).experiment
+                _write_index(database, run.id, experiment, self._n_rows)
+
+    def __len__(self) -> int:
+        """Number of questions with an answer."""
+        return self._app.computed.get(("questions", self.run, self._n_rows), lambda: self.count(QuestionFilter()))
+
+    def count(self, filters: QuestionFilter) -> int:
+        """Return the number of questions that match."""
+        return int(self._database.scalar(self._select(sa.func.count(), filters=filters)))
+
+    def numbers(
+        self,
+        filters: QuestionFilter,
+        limit: int,
+        *,
+        offset: int = 0,
+        order: Literal["", "wrong", "question"] | Column = "",
+        reverse: bool = False,
+    ) -> list[int]:
+        """Return the numbers of the questions that match, from 0.
+
+        Args:
+            filters: Conditions.
+            limit: Maximum number of questions.
+            offset: Number of matching questions to leave out at the start.
+            order: Order of the run if empty; by the number of wrong answers (descending), by the question's id, or by
+                the lowest score in a column, where questions without a score come last.
+            reverse: Whether to reverse the order.
+        """
+        query = self._select(questions.c.number, filters=filters)
+        keys: tuple[sa.ColumnElement[Any], ...] = ()
+        if isinstance(order, Column):
+            lowest = _lowest_scores(order)
+            is_same = (lowest.c.question == questions.c.question) & (lowest.c.benchmark == questions.c.benchmark)
+            query = query.join(lowest, is_same, isouter=True)
+            keys = (lowest.c.score.is_(None), lowest.c.score.desc() if reverse else lowest.c.score)
+        elif order == "wrong":
+            keys = (questions.c.wrong if reverse else questions.c.wrong.desc(),)
+        elif order == "question":
+            keys = (questions.c.question.desc() if reverse else questions.c.question,)
+        ordered = query.order_by(*keys, questions.c.number).offset(offset).limit(limit)
+        with self._database.read() as connection:
+            return list(connection.execute(ordered).scalars())
+
+    def numbers_of(self, keys: Sequence[tuple[str, str]]) -> list[int]:
+        """Return the numbers of the questions with some pairs of benchmark and id; unknown pairs are left out."""
+        key = sa.tuple_(questions.c.benchmark, questions.c.question)
+        query = sa.select(questions.c.number).where(questions.c.run == self.run, key.in_(keys))
+        return [row.number for row in self._database.rows(query)]
+
+    def number(self, question: str, benchmark: str = "") -> int | None:
+        """Return the number of a question by its id, or None if there is none."""
+        query = sa.select(questions.c.number).where(questions.c.run == self.run, questions.c.question == question)
+        if benchmark:
+            query = query.where(questions.c.benchmark == benchmark)
+        number: int | None = self._database.scalar(query.order_by(questions.c.number).limit(1))
+        return number
+
+    def key(self, number: int) -> tuple[str, str] | None:
+        """Return the benchmark and id of a question, or None if there is no such number."""
+        query = sa.select(questions.c.benchmark, questions.c.question)
+        row = self._database.first(query.where(questions.c.run == self.run, questions.c.number == number))
+        return None if row is None else (str(row.benchmark), str(row.question))
+
+    def columns(self) -> list[Column]:
+        """Return the models and settings, in the order of the run."""
+        return [Column(self.run, model, setting) for model, setting in self.choices()["columns"]]
+
+    def choices(self) -> dict[str, list[Any]]:
+        """Return the values that can be filtered by, in the order of the run.
+
+        Returns:
+            Values of ``benchmark``, ``kind``, ``level`` and ``model``; in ``columns`` pairs of a model and a setting.
+        """
+        key = ("choices", self.run, self._n_rows)
+
+        def compute() -> dict[str, list[Any]]:
+            if self._n_rows <= MANY_ROWS:
+                return self._read_choices()
+            stored: dict[str, list[Any]] = cached(self._database, key, self._read_choices)
+            return stored
+
+        return self._app.computed.get(key, compute)
+
+    def _read_choices(self) -> dict[str, list[Any]]:
+        with self._database.read() as connection:
+            cells = sa.select(answers.c.model, answers.c.setting).where(answers.c.run == self.run)
+            grouped = cells.group_by(answers.c.model, answers.c.setting).order_by(sa.func.min(answers.c.position))
+            columns = [list(row) for row in connection.execute(grouped)]
+            choices: dict[str, list[Any]] = {"columns": columns}
+            for name in ("benchmark", "kind", "level"):
+                values = sa.select(questions.c[name]).where(questions.c.run == self.run, questions.c[name] != "")
+                first = sa.func.min(questions.c.position)
+                ordered = values.group_by(questions.c[name]).order_by(first, questions.c[name])
+                choices[name] = list(connection.execute(ordered).scalars())
+        return choices | {"model": list(dict.fromkeys(model for model, _ in columns if model))}
+
+    def load(self, numbers: Sequence[int], *, with_orders: bool = False) -> StoredRun:
+        """Load the run with only some of its questions, their answers, and the passages that models were given.
+
+        Args:
+            numbers: Numbers of the questions.
+            with_orders: Whether to load the choices in every option order as well.
+        """
+        config, seeds, error = run_settings(self._database, self.run)
+        of_questions = sa.select(questions.c.position).where(
+            questions.c.run == self.run, questions.c.number.in_(numbers)
+        )
+        of_answers = sa.select(answers.c.position).where(answers.c.run == self.run, answers.c.number.in_(numbers))
+        with self._database.read() as connection:
+            positions = {
+                "questions": sorted(connection.execute(of_questions).scalars()),
+                "outcomes": sorted(connection.execute(of_answers).scalars()),
+            }
+        results = run_rows(self._database, self.run, tables.results.c.name.not_in(_PARTLY_READ))
+        for name, row_positions in positions.items():
+            condition = (tables.results.c.name == name) & tables.results.c.position.in_(row_positions)
+            results |= run_rows(self._database, self.run, condition)
+        outcomes = results.get("outcomes", ())
+        first_fields = [("passages", "id", {passage for row in outcomes for passage in row["passages"]})]
+        if with_orders:
+            first_fields.append(("predictions", "question", {row["question"] for row in outcomes}))
+        for name, field, values in first_fields:
+            # The JSON of a row starts with its first field, so rows are found by how they start.
+            starts = (f'{{"{field}": {json.dumps(value, ensure_ascii=False)}' for value in sorted(values))
+            conditions = [tables.results.c.row.startswith(start, autoescape=True) for start in starts]
+            if conditions:
+                condition = (tables.results.c.name == name) & sa.or_(*conditions)
+                results |= run_rows(self._database, self.run, condition)
+        return StoredRun(RunDetails(self.summary, config, seeds, error, (), results))
+
+    def _select(self, *columns: Any, filters: QuestionFilter) -> sa.Select[Any]:
+        query = sa.select(*columns).select_from(questions).where(questions.c.run == self.run)
+        for name in ("benchmark", "kind", "level"):
+            value = getattr(filters, name)
+            query = query.where(questions.c[name] == value) if value else query
+        of_question = answers.select().where(answers.c.run == self.run, answers.c.number == questions.c.number)
+        if filters.model:
+            of_question = of_question.where(answers.c.model == filters.model)
+        if filters.model or filters.wrong:
+            query = query.where((of_question.where(answers.c.wrong) if filters.wrong else of_question).exists())
+        for is_required, flag in ((filters.invalid, answers.c.invalid), (filters.unstable, answers.c.unstable)):
+            if is_required:
+                query = query.where(of_question.where(flag).exists())
+        for column, wrong in ((filters.right, False), (filters.fails, True)):
+            if column is not None:
+                query = query.where(_is_answered(column, wrong=wrong))
+        if filters.text:
+            text = filters.text.lower()
+            in_answer = of_question.where(answers.c.words.contains(text, autoescape=True)).exists()
+            query = query.where(questions.c.words.contains(text, autoescape=True) | in_answer)
+        return query
+
+
+def index_of(app: AppState, run: str) -> QuestionIndex:
+    """Return the index of a run's questions.
+
+    Raises:
+        Missing: There is no such run, or it stored no questions.
+    """
+    index = QuestionIndex(app, found_summary(app, run))
+    if not len(index):
+        raise Missing(f"The run {run} has no stored questions.")
+    return index
+
+
+def _is_answered(column: Column, *, wrong: bool) -> sa.ColumnElement[bool]:
+    """Return the condition that a column, also of another run, holds a wrong or right answer to a question."""
+    other_answers, other_questions = answers.alias(), questions.alias()
+    is_joined = (other_questions.c.run == other_answers.c.run) & (other_questions.c.number == other_answers.c.number)
+    query = sa.select(sa.literal(1)).select_from(other_answers.join(other_questions, is_joined))
+    return query.where(
+        other_questions.c.question == questions.c.question,
+        other_questions.c.benchmark == questions.c.benchmark,
+        other_answers.c.run == column.run,
+        other_answers.c.model == column.model,
+        other_answers.c.setting == column.setting,
+        other_answers.c.wrong == wrong,
+    ).exists()
+
+
+def _lowest_scores(column: Column) -> sa.Subquery:
+    """Return the lowest score of each question in a column, also of another run, as ``score``."""
+    other_questions, other_answers = questions.alias(), answers.alias()
+    is_answer = (other_answers.c.run == other_questions.c.run) & (other_answers.c.number == other_questions.c.number)
+    is_score = sa.and_(*(scores.c[name] == other_answers.c[name] for name in ("run", "number", "position")))
+    keys = other_questions.c.benchmark, other_questions.c.question
+    query = sa.select(*keys, sa.func.min(scores.c.score).label("score"))
+    joined = query.select_from(other_questions.join(other_answers, is_answer).join(scores, is_score))
+    in_column = (
+        other_answers.c.run == column.run,
+        other_answers.c.model == column.model,
+        other_answers.c.setting == column.setting,
+    )
+    return joined.where(*in_column).group_by(*keys).subquery()
+
+
+def _write_index(database: Database, run: str, experiment: Experiment | None, n_rows: int) -> None:
+    """Write the index of a run, replacing an earlier one.
+
+    Args:
+        database: The database.
+        run: Id of the run.
+        experiment: Experiment of the run; None if it has none.
+        n_rows: Number of stored rows of the run.
+    """
+    rows_by_table = _index_rows(run, experiment) if experiment is not None else []
+
+    def write(connection: sa.Connection) -> None:
+        for table in (indexes, questions, answers, scores):
+            connection.execute(table.delete().where(table.c.run == run))
+        for table, rows in rows_by_table:
+            for start in range(0, len(rows), _BATCH_ROWS):
+                connection.execute(table.insert(), rows[start : start + _BATCH_ROWS])
+        connection.execute(indexes.insert(), [{"run": run, "rows": n_rows}])
+
+    database.write(write)
+
+
+def _index_rows(run: str, experiment: Experiment) -> list[tuple[sa.Table, list[dict[str, Any]]]]:
+    answered = answered_questions(experiment)
+    numbers = {key: number for number, key in enumerate(answered)}
+    saved = ((name, question.id) for name, saved in experiment.questions.items() for question in saved)
+    row_positions = {key: position for position, key in enumerate(saved)}
+
+    @cache
+    def sort_metric(task: Kind, names: tuple[str, ...]) -> Metric | None:
+        metrics = [metric for metric in METRICS.ordered(names) if metric.scores(task)]
+        return next((metric for metric in metrics if metric.binary), metrics[0] if metrics else None)
+
+    choices: dict[tuple[Cell, str], set[int | None]] = defaultdict(set)
+    for cell, predictions in experiment.predictions.items():
+        for prediction in predictions:
+            choices[cell, prediction.question].add(prediction.chosen)
+    answer_rows, score_rows = [], []
+    n_wrong: Counter[int] = Counter()
+    for position, outcome in enumerate(experiment.outcomes):
+        number = numbers.get((outcome.cell.benchmark, outcome.question))
+        if number is None:
+            continue
+        key = {"run": run, "number": number, "position": position}
+        metric = sort_metric(outcome.cell.task, tuple(outcome.scores))
+        if metric is not None:
+            score = outcome.scores[metric.name]
+            score_rows.append({**key, "score": -score if metric.lower else score})
+        answer_rows.append(
+            {
+                **key,
+                "model": outcome.cell.model,
+                "setting": outcome.cell.setting,
+                "wrong": is_wrong(outcome),
+                "invalid": outcome.error is not None or bool(outcome.violations),
+                "unstable": len(choices[outcome.cell, outcome.question]) > 1,
+                "words": outcome.answer.lower(),
+            }
+        )
+        n_wrong[number] += is_wrong(outcome)
+    question_rows = [
+        {
+            "run": run,
+            "number": number,
+            "benchmark": benchmark,
+            "question": question.id,
+            "kind": question.kind,
+            "level": question.level or "",
+            "wrong": n_wrong[number],
+            "words": "\n".join((question.id, question.question, question.answer, *question.options)).lower(),
+            "position": row_positions[benchmark, question.id],
+        }
+        for number, ((benchmark, _), question) in enumerate(answered.items())
+    ]
+    return [(questions, question_rows), (answers, answer_rows), (scores, score_rows)]
