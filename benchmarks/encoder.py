@@ -31,7 +31,7 @@ from sentence_transformers import SentenceTransformer
 
 from climassay.corpus.documents import split_passages
 from climassay.corpus.readers.file_types import read
-from climassay.corpus.retrieval_evaluation import REQUIRED_SHARE, GoldText, LabelledQuestion, read_labelled, words_of
+from climassay.corpus.retrieval_evaluation import MIN_GOLD_SHARE, GoldText, LabelledQuestion, read_labelled, words_of
 from climassay.models.bundled import bundled_path, encoder_fingerprint
 from climassay.models.encoders import WINDOW_TOKENS, BertEncoder, token_batches
 from climassay.primer import book_names, book_path, question_paths
@@ -133,7 +133,7 @@ def relevant(texts: Sequence[str], questions: Sequence[LabelledQuestion]) -> lis
     for question in questions:
         gold = GoldText.of(question.passage)
         shares = np.array([len(gold.covered(row)) / len(gold.words) for row in words])
-        found.append(np.flatnonzero(shares >= min(REQUIRED_SHARE, shares.max())).tolist())
+        found.append(np.flatnonzero(shares >= min(MIN_GOLD_SHARE, shares.max())).tolist())
     return found
 
 

@@ -19,7 +19,7 @@ import numpy as np
 
 from climassay.corpus import Collection, read
 from climassay.corpus.documents import Hit
-from climassay.corpus.retrieval_evaluation import REQUIRED_SHARE, GoldText, LabelledQuestion, read_labelled
+from climassay.corpus.retrieval_evaluation import MIN_GOLD_SHARE, GoldText, LabelledQuestion, read_labelled
 from climassay.grounding.answer import CollectionGroup
 from climassay.models.encoders import load_encoder
 from climassay.primer import book_names, book_path, question_paths
@@ -79,7 +79,7 @@ def measured(
     columns["passages of other books"] = []
     for question in questions:
         hits, gold = search(question.question), GoldText.of(question.passage)
-        rank = gold.rank_in(hits, REQUIRED_SHARE)
+        rank = gold.rank_in(hits, MIN_GOLD_SHARE)
         for k in DEPTHS:
             columns[f"recall@{k}"].append(float(rank is not None and rank <= k))
         columns["passages shown"].append(float(len(hits)))

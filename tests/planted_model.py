@@ -23,9 +23,13 @@ class PlantedModel:
         return messages[-1].content
 
     def harvest(self, requests, *, layers=(-1,), token_budget=None, on_result=None):
-        return [self._one(request, len(layers)) for request in requests]
+        results = [self._activations(request, len(layers)) for request in requests]
+        if on_result is not None:
+            for index, result in enumerate(results):
+                on_result(index, result)
+        return results
 
-    def _one(self, request, layers):
+    def _activations(self, request, layers):
         text = request.messages[-1].content
         if any(word in text for word in self.fail):
             return Activations.failed("no")

@@ -10,16 +10,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from climassay import io
 from climassay.errors import InputError
 from climassay.io import (
+    decompress,
     parse_json,
+    read_file,
     read_lines,
     read_text,
-    read_whole,
     reason,
     remove_files,
-    unpacked,
     write_file,
     write_files,
 )  # fmt: skip
@@ -28,10 +27,10 @@ from climassay.io import (
 def test_a_file_is_read_whole_up_to_its_bound(tmp_path):
     file = tmp_path / "f"
     file.write_bytes(b"ab\r\ncd")
-    assert read_whole(file, most=6) == b"ab\r\ncd"
+    assert read_file(file, max_bytes=6) == b"ab\r\ncd"
     assert read_text(file) == "ab\ncd"
     with pytest.raises(OSError, match="larger than 5 bytes") as caught:
-        read_whole(file, most=5)
+        read_file(file, max_bytes=5)
     assert caught.value.errno == errno.EFBIG
 
 
@@ -40,19 +39,19 @@ def test_a_file_of_terabytes_on_paper_is_refused_by_its_size(tmp_path):
     with file.open("wb") as sparse:
         sparse.truncate(1 << 42)
     with pytest.raises(OSError, match="larger than 512 MB"):
-        read_whole(file)
+        read_file(file)
 
 
 @pytest.mark.parametrize(("name", "number"), [(".", errno.EISDIR), ("gone", errno.ENOENT)])
 def test_what_is_no_file_is_told(tmp_path, name, number):
     with pytest.raises(OSError, match=os.strerror(number)) as caught:
-        read_whole(tmp_path / name)
+        read_file(tmp_path / name)
     assert caught.value.errno == number
 
 
 def test_a_device_without_end_is_not_read(tmp_path):
     with pytest.raises(OSError, match="device") as caught:
-        read_whole(Path("/dev/zero"))
+        read_file(Path("/dev/zero"))
     assert reason(caught.value) == "it is a device, not a file"
 
 
@@ -60,7 +59,7 @@ def test_a_pipe_without_writer_is_not_waited_for(tmp_path):
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     with pytest.raises(OSError, match="pipe that nothing writes to"):
-        read_whole(pipe)
+        read_file(pipe)
 
 
 def test_a_pipe_with_a_writer_is_read_to_its_end():
@@ -75,7 +74,7 @@ def test_a_pipe_with_a_writer_is_read_to_its_end():
     writer = threading.Thread(target=write)
     writer.start()
     try:
-        assert read_whole(Path(f"/dev/fd/{out}")) == content
+        assert read_file(Path(f"/dev/fd/{out}")) == content
     finally:
         writer.join()
         os.close(out)
@@ -85,20 +84,20 @@ def test_lines_come_one_at_a_time_and_are_bounded(tmp_path, monkeypatch):
     file = tmp_path / "f"
     file.write_text("one\nzwei\u2028still two\nthree", encoding="utf-8")
     assert list(read_lines(file)) == ["one\n", "zwei\u2028still two\n", "three"]
-    monkeypatch.setattr(io, "LONGEST_LINE", 10)
+    monkeypatch.setattr("climassay.io.reading.MAX_LINE_LENGTH", 10)
     with pytest.raises(OSError, match="line of more than 10"):
         list(read_lines(file))
 
 
 def test_gzip_is_unpacked_up_to_its_bound():
     packed = gzip.compress(b"\0" * 100_000)
-    assert unpacked(packed) == b"\0" * 100_000
-    assert unpacked(b"plain") == b"plain"
+    assert decompress(packed) == b"\0" * 100_000
+    assert decompress(b"plain") == b"plain"
     with pytest.raises(OSError, match="unpacks to more than 99999 bytes"):
-        unpacked(packed, most=99_999)
+        decompress(packed, max_bytes=99_999)
     for cut in (3, 20, len(packed) - 1):
         with pytest.raises(OSError, match="damaged or truncated gzip"):
-            unpacked(packed[:cut])
+            decompress(packed[:cut])
 
 
 @pytest.mark.parametrize("text", ["[" * 200_000, "9" * 5000, "{", '{"a": [' * 60_000, "", "\x00"])

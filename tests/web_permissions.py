@@ -30,7 +30,7 @@ READER = {
     "GET /jobs/{job_id}/events",
     "GET /ask/{question}",
     "GET /checks",
-    "GET /checks.{form}",
+    "GET /checks.{format}",
     "GET /checks/{check}",
     "GET /checks/{check}/check.json",
     "GET /checks/{check}/claimreview.json",

@@ -32,8 +32,7 @@ from climassay.generation.validation.labels import (
     score_validator,
     source_groups,
 )
-from climassay.generation.validation.training import cross_validated, train_validator
-from climassay.generation.validation.validators import (
+from climassay.generation.validation.readers import (
     StateReader,
     TextReader,
     content_free_request,
@@ -41,6 +40,7 @@ from climassay.generation.validation.validators import (
     validation_prompt,
     validation_request,
 )
+from climassay.generation.validation.training import cross_validated, train_validator
 from climassay.learning import ActivationStore, harvest
 from climassay.models import OpenWeights, load_model
 from climassay.models.contract import PLACEHOLDERS, calibrate, content_free_correction

@@ -28,7 +28,8 @@ from climassay.generation.validation.labels import (
     reason_figure,
     source_groups,
 )
-from climassay.generation.validation.validators import TextReader, Validator, draft_vectors
+from climassay.generation.validation.readers import TextReader, draft_vectors
+from climassay.generation.validation.validators import Validator
 from climassay.io import parse_json, read_text, write_file
 from climassay.learning import auroc, fit_path
 from climassay.learning.linear import Scaling, in_span

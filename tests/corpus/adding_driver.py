@@ -56,7 +56,7 @@ class LoggingEncoder:
 
 def main() -> None:
     folder, log, first, last, *kill = sys.argv[1:]
-    collection_adding.CHUNK = CHUNK
+    collection_adding.CHUNK_PASSAGES = CHUNK
     encoder = LoggingEncoder(Path(log), *(int(kill[0]), float(kill[1]) / 1000) if kill else (None, 0.0))
     collection = Collection.create(folder, NAME, encoder, passage_size=160, passage_overlap=0)
     collection.add(document(number) for number in range(int(first), int(last)))

@@ -121,7 +121,7 @@ def test_replacing_takes_out_older_versions_only(collection):
 
 def test_documents_are_read_one_after_the_other(collection, monkeypatch):
     """No more documents are held than a chunk of passages needs."""
-    monkeypatch.setattr(collections, "CHUNK", 2)
+    monkeypatch.setattr(collections, "CHUNK_PASSAGES", 2)
     stored_when_read = []
 
     def stream():
@@ -150,7 +150,7 @@ def test_an_encoder_whose_weights_have_changed_is_refused_at_search_and_adding(t
 
 
 def test_other_passage_settings_are_refused(tmp_path, encoder, collection):
-    with pytest.raises(InputError, match="passages of 2000 characters with 200 overlapping, not 1000 and 200"):
+    with pytest.raises(InputError, match="not 1000 and 200"):
         Collection.create(tmp_path, "ocean", encoder, passage_size=1000)
     with pytest.raises(InputError, match="too small"):
         Collection.create(tmp_path, "new", encoder, passage_size=10)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from climassay.corpus.collection import Collection
-from climassay.corpus.collection_storage import FILES, SMALL, GuardedTable
+from climassay.corpus.collection_storage import MAX_FILES, MAX_UNINDEXED, GuardedTable
 from climassay.corpus.search import SEARCH_MODES
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -75,16 +75,16 @@ def test_a_compaction_leaves_one_version_one_file_and_no_more_bytes_than_needed(
 
 
 def test_many_small_additions_compact_by_themselves(large, monkeypatch):
-    monkeypatch.setattr("climassay.corpus.collection_storage.FILES", 4)
+    monkeypatch.setattr("climassay.corpus.collection_storage.MAX_FILES", 4)
     for number in range(100, 112):
         large.add([random_document(number, 1, words=30)])
         assert len(files(large, "data")) <= 5
-    assert FILES > 4
+    assert MAX_FILES > 4
 
 
 def test_a_search_for_words_takes_small_additions_into_the_index(large):
     large.add([random_document(300, 1, words=30)])
-    assert large._table.index_stats("text_idx").num_unindexed_rows == 1 <= SMALL
+    assert large._table.index_stats("text_idx").num_unindexed_rows == 1 <= MAX_UNINDEXED
     large.search(QUERIES[0], mode="dense")
     assert large._table.index_stats("text_idx").num_unindexed_rows == 1
     large.search(QUERIES[0], mode="bm25")

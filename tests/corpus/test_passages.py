@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from climassay.corpus.documents import (
-    STRETCH,
+    MAX_STRETCH,
     Block,
     Document,
     Passage,
@@ -51,13 +51,13 @@ class TestCutting:
         text = " ".join([*(sentence(number, 60) for number in range(3)), "That is all."])
         passages = split_passages(document(Block(text)), size=190, overlap=20)
         assert [passage.text for passage in passages] == [text]
-        assert 190 < len(text) <= STRETCH * 190
+        assert 190 < len(text) <= MAX_STRETCH * 190
 
     def test_a_sentence_longer_than_the_size_is_cut_between_words(self) -> None:
         text = "ice " * 200 + "end."
         passages = split_passages(document(Block(text)), size=100, overlap=0)
         assert " ".join(passage.text for passage in passages) == text
-        assert all(len(passage.text) <= STRETCH * 100 for passage in passages)
+        assert all(len(passage.text) <= MAX_STRETCH * 100 for passage in passages)
 
     def test_no_text_gives_no_passages(self) -> None:
         assert split_passages(document()) == []
@@ -120,7 +120,7 @@ def test_bounds_coverage_and_borders(blocks: list[Block], size: int, share: floa
     passages = split_passages(work, size=size, overlap=int(share * size))
     assert passages == split_passages(work, size=size, overlap=int(share * size))
     assert len({passage.id for passage in passages}) == len(passages)
-    assert all(0 < len(passage.text) <= STRETCH * size for passage in passages)
+    assert all(0 < len(passage.text) <= MAX_STRETCH * size for passage in passages)
     sentences = [text for block in blocks for text in split_sentences(block.text)]
     for block in blocks:
         carrying = [passage.text for passage in passages if str(block.paragraph_id) in passage.paragraph_ids]

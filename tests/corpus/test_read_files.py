@@ -162,7 +162,7 @@ class TestManyFiles:
         def refuse(*_: object) -> int:
             raise PermissionError(13, "Permission denied")
 
-        monkeypatch.setattr("climassay.io.os.open", refuse)
+        monkeypatch.setattr("climassay.io.reading.os.open", refuse)
         assert read(path).skipped[0].reason == "a.txt cannot be read (permission denied)."
 
     def test_folders_are_walked_in_order(self, tmp_path: Path) -> None:
@@ -339,7 +339,7 @@ def test_pages_are_told_and_what_the_listener_raises_ends_the_reading(tmp_path: 
         read_sandboxed(pdf, ReadOptions(), source="p.pdf", on_page=stop)
 
 
-@pytest.mark.parametrize("limit", [{"memory": 1 << 20}, {"silence": 0.0}], ids=["no-memory", "no-patience"])
+@pytest.mark.parametrize("limit", [{"memory": 1 << 20}, {"timeout": 0.0}], ids=["no-memory", "no-patience"])
 def test_a_reader_that_dies_or_hangs_is_a_sentence(tmp_path: Path, limit: dict[str, float]) -> None:
     text = place(tmp_path, "ab12.txt", b"The ocean stores heat. " * 100)
     result = read_sandboxed(text, ReadOptions(), source="seas.txt", **limit)

@@ -244,7 +244,7 @@ def documents():
 
 @pytest.mark.parametrize("ahead", [1, 2, 5])
 def test_chunks_may_come_in_any_order(ahead, tmp_path, monkeypatch):
-    monkeypatch.setattr(collection_adding, "CHUNK", 4)
+    monkeypatch.setattr(collection_adding, "CHUNK_PASSAGES", 4)
     made = {"passage_size": 120, "passage_overlap": 0}
     alone = open_or_create(tmp_path / "alone", "ice", **made)
     alone.add(documents())
@@ -258,7 +258,7 @@ def test_chunks_may_come_in_any_order(ahead, tmp_path, monkeypatch):
 
 
 def test_chunks_that_came_are_kept_when_the_encoder_fails_later(tmp_path, monkeypatch):
-    monkeypatch.setattr(collection_adding, "CHUNK", 4)
+    monkeypatch.setattr(collection_adding, "CHUNK_PASSAGES", 4)
 
     class Failing(BackwardsEncoder):
         def _given(self, held, on_progress):

@@ -11,17 +11,20 @@ from hypothesis import strategies as st
 from climassay.errors import InputError
 from climassay.evaluation.comparing import (
     ModelMeans,
-    compare_runs,
-    comparison_figure,
-    comparison_table,
-    comparison_test_table,
     experiment_means,
-    metrics_in,
     published_means,
     rank_agreement,
     self_preference,
 )
-from climassay.evaluation.scores import PUBLISHED_QUESTIONS, published_models, published_scores, score_experiment
+from climassay.evaluation.paper_scores import PUBLISHED_QUESTIONS, published_models, published_scores
+from climassay.evaluation.run_comparison import (
+    compare_runs,
+    comparison_figure,
+    comparison_table,
+    comparison_test_table,
+    metrics_in,
+)
+from climassay.evaluation.scores import score_experiment
 from climassay.metrics.registry import METRICS
 from experiments import experiment, question, questions_of
 
@@ -51,7 +54,7 @@ def test_published_silver_ranks_models_as_gold_does():
 def test_bleu_and_bert_score_favour_the_published_generator_and_factual_accuracy_does_not(means, models):
     found = {one.metric: one for one in self_preference(means, GENERATOR)}
     for metric in ("bleu_char", "bert_score"):
-        assert (found[metric].rank, found[metric].place, found[metric].models) == (1, 1, models)
+        assert (found[metric].rank, found[metric].excess_rank, found[metric].models) == (1, 1, models)
         assert found[metric].anchor_rank - found[metric].rank >= 4
         assert found[metric].excess > 0
     truth = found["factual_accuracy"]
@@ -89,7 +92,7 @@ def test_a_planted_favour_is_seen_and_its_absence_too(runs):
     ]
     found = {one.metric: one for one in self_preference(experiment_means(replace(run, outcomes=tuple(lifted))), "m2")}
     planted, other = found["bleu_char"], found["bert_score"]
-    assert (planted.place, planted.rank) == (1, 1)
+    assert (planted.excess_rank, planted.rank) == (1, 1)
     assert planted.p_value < 0.01
     assert planted.over_questions.low > 0.15
     assert other.over_questions.low < 0 < other.over_questions.high

@@ -4,11 +4,11 @@ from dataclasses import replace
 
 import pytest
 
+from climassay.evaluation.calibration import calibrate_experiment, calibration_table
 from climassay.evaluation.contamination import contamination
+from climassay.evaluation.paper_scores import PUBLISHED_QUESTIONS, published_scores
 from climassay.evaluation.report import (
     answer_tables,
-    calibrate_experiment,
-    calibration_table,
     experiment_report,
     is_wrong,
     level_figures,
@@ -17,11 +17,9 @@ from climassay.evaluation.report import (
 )
 from climassay.evaluation.results import Cell
 from climassay.evaluation.scores import (
-    PUBLISHED_QUESTIONS,
     CellCounts,
     ExperimentScores,
     Score,
-    published_scores,
     score_experiment,
 )
 from climassay.evaluation.tables import experiment_tables, score_rows

@@ -4,8 +4,8 @@ import pytest
 
 from climassay.errors import InputError
 from climassay.evaluation import experiment_means, experiment_tables, screen_tables
-from climassay.evaluation.comparing import compare_runs
 from climassay.evaluation.results import Cell, Experiment
+from climassay.evaluation.run_comparison import compare_runs
 from climassay.evaluation.scores import score_experiment
 from climassay.statistics import holm, mcnemar, wilson_interval
 from experiments import experiment, outcome, question, record
@@ -59,7 +59,7 @@ def test_a_screen_shows_of_many_tests_those_beyond_chance():
     assert (len(whole.rows), whole.strong) == (28, frozenset())
     shown = {one.title: one for one in screen_tables(named, 100)}[whole.title]
     assert (shown.rows, "28 of 28 tests" in shown.note) == ((), True)
-    assert whole in screen_tables(named, 100, whole=("settings",))
+    assert whole in screen_tables(named, 100, complete=("settings",))
     beside = {one.title: one for one in screen_tables(named, 100)}
     assert len(beside["Multiple choice and cloze, set"].rows) == len(cells) + 1  # the constant answer
 

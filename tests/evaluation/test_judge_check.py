@@ -10,10 +10,10 @@ from climassay.errors import InputError
 from climassay.evaluation.judge_check import (
     Preferred,
     RatedAnswer,
+    add_certainty,
     blind_rows,
     check_judge,
-    made_confident,
-    made_longer,
+    lengthen,
     read_ratings,
 )
 from climassay.evaluation.results import Cell, Experiment, Outcome
@@ -83,13 +83,13 @@ def test_a_judge_that_sees_what_people_see_can_be_relied_on(rated):
     [
         ({"blind": True}, {"agreement with people"}),
         ({"gain": 1}, {"gain of answers made longer"}),
-        ({"first": True}, {"both orders of a pair agree", "prefers whom people prefer"}),
+        ({"first": True}, {"both orders of a pair agree", "prefers the answer that people prefer"}),
     ],
 )
 def test_each_fault_is_found(rated, fault, found):
     done = check(rated, **fault)
     failed = {name for name, outcome in outcomes(done).items() if outcome == "failed"}
-    assert found - {"prefers whom people prefer"} <= failed
+    assert found - {"prefers the answer that people prefer"} <= failed
     assert done.verdict == "failed"
     assert next(iter(done.notes())).startswith("The judge cannot be relied on")
     assert all(outcome == "passed" for name, outcome in outcomes(done).items() if "confident" in name)
@@ -120,10 +120,10 @@ def test_failures_of_the_judge_are_counted(rated):
 
 def test_perturbations_add_no_content():
     text = "CO2 warms by 3.7 W. Clouds may amplify it.\n\nIce melts."
-    for changed in (made_longer(text), made_confident(text)):
+    for changed in (lengthen(text), add_certainty(text)):
         assert {*re.findall(r"\d[\d.]*", changed)} == {"2", "3.7"}
         assert all(sentence in changed for sentence in ("CO2 warms by 3.7 W.", "Clouds may amplify it.", "Ice melts."))
-    assert len(made_longer(text).split()) > 2 * len(text.split())
+    assert len(lengthen(text).split()) > 2 * len(text.split())
 
 
 def test_ratings_of_several_people_and_other_scales_are_read(tmp_path):
@@ -178,5 +178,5 @@ def test_verdicts_on_criteria_and_pairs_are_compared_with_what_people_said(wrong
 
     done = check_judge(items, ScriptedModel(write=write), preferred=pairs)
     found = {one.name: one for one in done.tests}
-    assert found["agreement on criteria"].outcome == found["prefers whom people prefer"].outcome == outcome
-    assert found["prefers whom people prefer"].estimate.n == 40
+    assert found["agreement on criteria"].outcome == found["prefers the answer that people prefer"].outcome == outcome
+    assert found["prefers the answer that people prefer"].estimate.n == 40

@@ -19,7 +19,7 @@ from climassay.evaluation import (
     run_experiment,
     score_experiment,
 )
-from climassay.evaluation.long_answers import coloured, compare_answers, point_scores, prefer, side_by_side
+from climassay.evaluation.long_answers import coloured_parts, compare_answers, point_scores, prefer, side_by_side
 from climassay.evaluation.report import experiment_report
 from climassay.evaluation.results import Cell, Outcome, Preference, load_experiment
 from climassay.evaluation.settings import ExamplePool, Prepared
@@ -189,9 +189,9 @@ def test_points_and_references_are_scored_by_hand():
     assert point_scores(()) == {}
 
 
-def test_the_answer_is_coloured_by_what_bears_its_points():
+def test_the_answer_is_coloured_parts_by_what_bears_its_points():
     answer = "So: The stratosphere cools. The troposphere warms [7]. I hope that helps. Clouds thin."
-    parts = coloured(answer, (POINTS[0], POINTS[3]))
+    parts = coloured_parts(answer, (POINTS[0], POINTS[3]))
     assert "".join(part.text for part in parts) == answer
     assert [(part.text, part.tone) for part in parts if part.tone] == [
         ("The stratosphere cools.", "right"),

@@ -39,7 +39,7 @@ def test_paired_sizes_reach_the_power_and_half_of_them_does_not(difference, disc
 def test_the_approximation_for_large_plans_is_near_the_exact_size(difference, discordance, monkeypatch):
     exact = row(difference, assume_binary(0.8, discordance))
     assert exact.exact
-    monkeypatch.setattr(planning, "EXACT_UP_TO", 0)
+    monkeypatch.setattr(planning, "MAX_EXACT_QUESTIONS", 0)
     about = row(difference, assume_binary(0.8, discordance))
     assert not about.exact
     assert about.paired == pytest.approx(exact.paired, rel=0.02)

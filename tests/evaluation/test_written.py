@@ -68,7 +68,7 @@ def test_a_failed_call_is_an_answer_with_its_error():
     ],
 )
 def test_a_cloze_answer_is_its_first_line_without_wrapping(text, kept):
-    assert TYPES["cloze"].answer(text) == kept
+    assert TYPES["cloze"].parse_answer(text) == kept
 
 
 @pytest.mark.parametrize(
@@ -92,7 +92,7 @@ def test_freeform_takes_two_sentences_and_knows_abbreviations(said, broken):
 
 def test_a_freeform_answer_is_its_first_paragraph():
     assert TYPES["freeform"].violations("", 0) == ("empty",)
-    assert TYPES["freeform"].answer("A b.\n c.\n\nd.") == "A b. c."
+    assert TYPES["freeform"].parse_answer("A b.\n c.\n\nd.") == "A b. c."
 
 
 @pytest.mark.parametrize(
@@ -101,13 +101,13 @@ def test_a_freeform_answer_is_its_first_paragraph():
      "# Answer\n\n", "## Thermal expansion\n\n", "Answer\n\n"],
 )  # fmt: skip
 def test_the_paragraph_after_a_heading_is_the_freeform_answer(start):
-    assert TYPES["freeform"].answer(f"{start}Water\nexpands.\n\nMore.") == "Water expands."
-    assert TYPES["freeform"].answer(start) == start.strip(), "a heading alone is all there is"
+    assert TYPES["freeform"].parse_answer(f"{start}Water\nexpands.\n\nMore.") == "Water expands."
+    assert TYPES["freeform"].parse_answer(start) == start.strip(), "a heading alone is all there is"
 
 
 @pytest.mark.parametrize("text", ["The answer: it warms.", "Answer: Ice melts.", "#1 is ice.", "Two things happen:"])
 def test_a_first_paragraph_that_says_something_is_no_heading(text):
-    assert TYPES["freeform"].answer(f"{text}\n\nMore.") == text
+    assert TYPES["freeform"].parse_answer(f"{text}\n\nMore.") == text
 
 
 @pytest.mark.parametrize(
@@ -119,12 +119,12 @@ def test_a_first_paragraph_that_says_something_is_no_heading(text):
      'The single scientific word missing in the statement is **"albedo"**.'],
 )  # fmt: skip
 def test_what_is_written_around_the_word_of_a_cloze_statement_is_left_out(text):
-    assert TYPES["cloze"].answer(text) == "albedo"
+    assert TYPES["cloze"].parse_answer(text) == "albedo"
 
 
 @pytest.mark.parametrize(
     "text", ["term", "The word ocean is missing", "The answer is missing", "answer:", "-1.5", "word-order"]
 )
 def test_words_that_say_something_else_stay(text):
-    assert TYPES["cloze"].answer(text) == text
-    assert text.endswith(":") or TYPES["cloze"].answer(f"{text}\n\nMore.") == text
+    assert TYPES["cloze"].parse_answer(text) == text
+    assert text.endswith(":") or TYPES["cloze"].parse_answer(f"{text}\n\nMore.") == text

@@ -192,7 +192,11 @@ def _trained() -> list[Reader]:
     return [
         Reader("probe", "p.safetensors", kind, samples.probe, _called("judging.probe:load_probe")),
         Reader(
-            "validator", "v.safetensors", kind, samples.validator_head, _called("generation.validation:read_learned")
+            "validator",
+            "v.safetensors",
+            kind,
+            samples.validator_head,
+            _called("generation.validation:read_training_record"),
         ),
         Reader("tagger", "t.safetensors", kind, tagger, _called("confidence.tagging.tagger:load_tagger")),
     ]

@@ -247,12 +247,12 @@ def probe() -> bytes:
 def validator_head() -> bytes:
     import numpy as np
 
-    from climassay.generation.validation import Learned, TrainedValidator
+    from climassay.generation.validation import TrainedValidator, TrainingRecord
     from climassay.learning import Calibrator, LinearModel, Provenance
 
     source = Provenance("d", "b" * 64, items=20, trained_on=("q1",), settings={"kind": "features", "kinds": ["mcq"]})
     model = LinearModel("nominal", np.ones((4, 2)), np.zeros(2))
-    return written(TrainedValidator(model, Learned(source, Calibrator("platt"), None)).save)
+    return written(TrainedValidator(model, TrainingRecord(source, Calibrator("platt"), None)).save)
 
 
 def manifest() -> bytes:

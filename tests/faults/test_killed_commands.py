@@ -113,7 +113,7 @@ class Killed(BaseException):
 
 
 def die_after(monkeypatch, written):
-    import climassay.io as room
+    import climassay.io.writing as room
 
     whole, count = room.write_file, []
 

@@ -146,7 +146,7 @@ def test_the_pattern_for_the_hub_finds_no_letter_that_we_do_not_find(text):
     found = re.search(letter_pattern(4), text, re.IGNORECASE)
     letters = [group for group in found.groups() if group] if found else []
     if letters:
-        assert TYPES["mcq"].choice(text, 4) == "abcd".index(letters[0].lower())
+        assert TYPES["mcq"].parse_choice(text, 4) == "abcd".index(letters[0].lower())
 
 
 @pytest.mark.parametrize(

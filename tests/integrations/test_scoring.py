@@ -54,7 +54,7 @@ def test_scores_are_those_of_an_experiment(kind, form, judge):
     question = first(kind)
     text = ANSWERS[form].format(answer=question.answer)
     scorer = Scorer(sentence_encoder(), "local:minilm", judge)
-    taken = question.type.answer(text)
+    taken = question.type.parse_answer(text)
     (expected,) = scorer.score(kind, [Answered(question.question, question.answer, taken)])
     given = score_answer(question, text, entailment="shared words")
     assert given == pytest.approx(expected)

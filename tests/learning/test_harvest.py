@@ -1,5 +1,6 @@
 """Harvests and the store behind them: nothing is computed twice, nothing half written is read."""
 
+import sys
 import warnings
 from pathlib import Path
 
@@ -235,6 +236,22 @@ def test_an_interrupted_harvest_keeps_all_pieces_but_the_last(tmp_path: Path) ->
         harvest(CountingModel(), ask(*texts_of(40)), store=ActivationStore(tmp_path), shard=6, on_progress=interrupt)
     found = harvest(CountingModel(), ask(*texts_of(40)), store=ActivationStore(tmp_path), shard=6)
     assert (found.stored, found.computed) == (18, 22)
+    check_states(found, texts_of(40))
+
+
+def test_slow_work_is_stored_before_its_piece_is_complete(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys.modules[harvest.__module__], "STORE_SECONDS", 0.0)
+    steps: list[int] = []
+
+    def interrupt(done: int) -> None:
+        steps.append(done)
+        if sum(steps) == 20:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        harvest(CountingModel(), ask(*texts_of(40)), store=ActivationStore(tmp_path), on_progress=interrupt)
+    found = harvest(CountingModel(), ask(*texts_of(40)), store=ActivationStore(tmp_path))
+    assert (found.stored, found.computed) == (20, 20)
     check_states(found, texts_of(40))
 
 

@@ -3,13 +3,15 @@
 import json
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 
 import pytest
 
 from climassay.errors import InputError
-from climassay.models.local import loading as dtypes
-from climassay.models.local.loading import DTYPE_VARIABLE, fastest_cpu_dtype, load_local
+from climassay.models.local import cpu_settings as dtypes
+from climassay.models.local.cpu_settings import DTYPE_VARIABLE, fastest_cpu_dtype
+from climassay.models.local.loading import load_local
 from climassay.tuning.base import TuningBase
 from tiny_models import save_tiny
 
@@ -92,7 +94,7 @@ def test_the_variable_decides_without_measuring(cache, monkeypatch):
 def test_a_measurement_says_the_same_in_every_process_and_leaves_the_threads(cache):
     code = (
         "import torch; torch.set_num_threads(2)\n"
-        "from climassay.models.local.loading import fastest_cpu_dtype\n"
+        "from climassay.models.local.cpu_settings import fastest_cpu_dtype\n"
         "print(fastest_cpu_dtype(), torch.get_num_threads())"
     )
     said = [subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True) for _ in range(2)]
@@ -113,3 +115,12 @@ def test_models_are_loaded_and_tuned_in_the_format_decided_for(wanted, tmp_path:
     assert TuningBase(name, device="cpu").fingerprint == loaded.fingerprint
     other = {"float32": "bfloat16", "bfloat16": "float32"}[wanted]
     assert load_local(name, device="cpu", dtype=other).fingerprint != loaded.fingerprint
+
+
+@pytest.mark.parametrize("fastest", ["float32", "bfloat16"])
+def test_bfloat16_on_a_processor_without_it_warns(tmp_path, monkeypatch, fastest):
+    monkeypatch.setattr(dtypes, "_dtype_seconds", lambda: (1.0, 7.0 if fastest == "float32" else 0.5))
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        assert load_local(str(save_tiny(tmp_path / "model")), device="cpu", dtype="bfloat16").dtype == "bfloat16"
+    assert any("no fast bfloat16" in str(warning.message) for warning in caught) == (fastest == "float32")

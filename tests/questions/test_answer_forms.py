@@ -13,7 +13,7 @@ OPTIONS = ("oxygen", "carbon dioxide", "argon", "neon")
 
 
 def choices(forms):
-    return [TYPES["mcq"].choice(form["answer"], form["options"]) for form in forms]
+    return [TYPES["mcq"].parse_choice(form["answer"], form["options"]) for form in forms]
 
 
 @pytest.mark.parametrize("part", ["tuning", "held out", "second held out"])
@@ -47,14 +47,14 @@ def test_the_field_cases_are_read():
     ],
 )
 def test_the_texts_of_options_are_read_and_contradictions_choose_nothing(text, expected):
-    assert TYPES["mcq"].choice(text, 4, OPTIONS) == expected
+    assert TYPES["mcq"].parse_choice(text, 4, OPTIONS) == expected
 
 
 def test_options_that_are_letters_are_chosen_by_their_labels():
     köppen = ("E", "A", "C", "B", "D")
-    assert TYPES["mcq"].choice("B", 5, köppen) == 1
-    assert TYPES["mcq"].choice("B) A", 5, köppen) == 1
-    assert TYPES["mcq"].choice("B) C", 5, köppen) is None
+    assert TYPES["mcq"].parse_choice("B", 5, köppen) == 1
+    assert TYPES["mcq"].parse_choice("B) A", 5, köppen) == 1
+    assert TYPES["mcq"].parse_choice("B) C", 5, köppen) is None
 
 
 @pytest.mark.parametrize(
@@ -76,4 +76,4 @@ def test_options_that_are_letters_are_chosen_by_their_labels():
     ],
 )  # fmt: skip
 def test_letters_of_formulas_and_lists_are_no_answers(text, expected):
-    assert TYPES["mcq"].choice(text, 5) == expected
+    assert TYPES["mcq"].parse_choice(text, 5) == expected

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from climassay.errors import InputError
-from climassay.generation.publishing import Entry, climaqa_row
+from climassay.generation.publishing import DatasetEntry, climaqa_row
 from climassay.questions import TYPES, Question, question_row, read_questions
 from climassay.questions.types import FOLDER
 
@@ -315,7 +315,7 @@ def test_statements_are_read_with_the_words_that_files_have_for_true_and_false(s
     assert {one.options for one in statements.questions} == {("True", "False")}
     assert statements.questions[1].answer == "False"
     with pytest.raises(InputError, match="neither true nor false"):
-        TYPES["true_false"].read("It rains.", "NOT ENOUGH INFO", ())
+        TYPES["true_false"].parse("It rains.", "NOT ENOUGH INFO", ())
 
 
 @pytest.mark.parametrize(
@@ -330,7 +330,7 @@ def test_statements_are_read_with_the_words_that_files_have_for_true_and_false(s
     ],
 )  # fmt: skip
 def test_what_a_model_writes_is_read_as_one_of_the_two_or_as_neither(text, choice):
-    assert TYPES["true_false"].choice(text, 2) == choice
+    assert TYPES["true_false"].parse_choice(text, 2) == choice
 
 
 def read_rows(tmp_path, *rows):
@@ -422,7 +422,7 @@ def test_levels_that_are_missing_are_no_levels(tmp_path):
 def test_a_key_that_is_written_and_read_stays_where_it_is(tmp_path, options):
     for correct in range(len(options)):
         question = Question("q", "mcq", "Which?", options[correct], None, options, correct)
-        for row in (question_row(question), climaqa_row(Entry(question))):
+        for row in (question_row(question), climaqa_row(DatasetEntry(question))):
             (read,) = read_rows(tmp_path, row).questions
             assert (read.options, read.correct) == (options, correct)
 

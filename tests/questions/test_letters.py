@@ -74,14 +74,14 @@ CHOSEN = {
 @pytest.mark.parametrize(("letter", "text"), [(letter, text) for letter, texts in CHOSEN.items() for text in texts])
 def test_the_chosen_letter_is_read_and_never_another(letter, text):
     expected = None if letter is None else "abcd".index(letter)
-    assert TYPES["mcq"].choice(text, 4) == expected
+    assert TYPES["mcq"].parse_choice(text, 4) == expected
     assert named_option(text, (" A", " B", " C", " D")) == expected, "one reader"
 
 
 @pytest.mark.parametrize("part", ["answer\n", "*", "a, b ", "answer is ", "a is the ", "a (x", "</think>", "option "])
 def test_long_answers_are_read_quickly(part):
     start = process_time()
-    assert TYPES["mcq"].choice("So " + part * 5000, 4) is None
+    assert TYPES["mcq"].parse_choice("So " + part * 5000, 4) is None
     assert process_time() - start < 5
 
 

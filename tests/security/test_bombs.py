@@ -178,7 +178,7 @@ def test_a_parquet_file_is_counted_before_it_is_written_out(texts, folder):
 
 
 def test_a_parquet_file_has_a_limit_of_cells(monkeypatch):
-    monkeypatch.setattr(parquet, "MOST_CELLS", 99)
+    monkeypatch.setattr("climassay.io.rows.MAX_CELLS", 99)
     with pytest.raises(ValueError, match="more than 99 cells"):
         parquet.read_parquet(table(pyarrow.array(["x"] * 100)))
 

@@ -333,7 +333,7 @@ def test_rank_correlation_with_interval():
 @pytest.mark.parametrize("values", [3, 1000])
 @pytest.mark.parametrize("ours", [spearman_of_resamples, kendall_of_resamples])
 def test_resamples_all_at_once_have_the_correlations_that_scipy_gives_each(ours, values, monkeypatch):
-    monkeypatch.setattr(agreement, "_ITEMS_AT_ONCE", 5)
+    monkeypatch.setattr(agreement, "_BATCH_SIZE", 5)
     theirs = {spearman_of_resamples: spearmanr, kendall_of_resamples: kendalltau}[ours]
     random = np.random.default_rng(3)
     first, second = random.integers(0, values, (2, 12)).astype(float)
@@ -396,7 +396,7 @@ def test_the_gaps_of_the_reliability_curve_are_the_calibration_error(answers):
 )
 def test_a_curve_without_sense_is_refused(confidence, correct, items):
     with pytest.raises(InputError):
-        selective_curve(confidence, correct, items=items)
+        selective_curve(confidence, correct, n_items=items)
 
 
 @pytest.mark.parametrize(("confidence", "correct"), [([], []), ([1.2], [1]), ([0.5], [1, 0])])

@@ -14,7 +14,7 @@ from climassay.errors import InputError
 from climassay.models.contract import Completion
 from climassay.models.openai.client import OpenAIModel
 from climassay.records.queries import list_runs
-from climassay.web.ask import LONGEST_QUESTION
+from climassay.web.ask import MAX_QUESTION_LENGTH
 from html_pages import Page
 from patience import PATIENCE, job_at_its_end, reached, until
 from scripted_model import USAGE, ScriptedModel
@@ -165,7 +165,7 @@ def test_a_further_question_stands_below_the_earlier_ones(client_of, place, answ
     ("form", "sentence"),
     [
         ({"question": " \n"}, "The question is empty."),
-        ({"question": "warm " * 201}, f"The question has 1,004 characters, and the limit is {LONGEST_QUESTION:,}"),
+        ({"question": "warm " * 201}, f"The question has 1,004 characters, and the limit is {MAX_QUESTION_LENGTH:,}"),
         ({"question": QUESTION, "collections": "nobody"}, "There is no collection 'nobody' with passages"),
     ],
     ids=["empty", "long", "collection"],
@@ -208,7 +208,7 @@ def test_a_question_that_waits_can_be_watched_stopped_and_is_not_asked_twice(cli
 
 
 def test_questions_and_checks_of_one_person_have_one_limit(client_of, place, held, monkeypatch):
-    monkeypatch.setattr("climassay.web.checks.store.MOST_WAITING_OF_ACCOUNT", 2)
+    monkeypatch.setattr("climassay.web.checks.store.MAX_WAITING_PER_USER", 2)
     client, other = client_of("annotator"), client_of("adjudicator")
     send(client, "How bright is the Sun?")
     assert post(client, "/check", {"claim": "The Sun is bright."}).status_code == 303

@@ -6,7 +6,7 @@ import re
 import pytest
 
 from climassay.corpus import Block, Collection, Document, read, remove_collection
-from climassay.web.checks.pages import LONGEST_TEXT
+from climassay.web.checks.pages import MAX_TEXT_LENGTH
 from library_parts import pdf_of
 from web_parts import HOSTILE_DRAFTS
 from web_routes import Site
@@ -120,7 +120,7 @@ def test_the_report_is_one_file_with_the_same_sentences(reader, answer):
         (TEXT, [], 400, "Choose at least one collection"),
         (TEXT, ["<script>"], 404, "There is no collection"),
         (TEXT, ["../seas"], 404, "There is no collection"),
-        ("x" * (LONGEST_TEXT + 1), ["seas"], 413, "the limit is 10,000: send it in parts."),
+        ("x" * (MAX_TEXT_LENGTH + 1), ["seas"], 413, "the limit is 10,000: send it in parts."),
     ],
     ids=["empty", "no collection", "a script", "a folder", "too long"],
 )
@@ -137,7 +137,7 @@ def test_what_cannot_be_checked_is_told_in_one_sentence(reader, text, collection
 @pytest.mark.parametrize("name", HOSTILE_DRAFTS)
 def test_hostile_texts_are_answered_and_stay_text(reader, name):
     harmful = ' {{ 7777 * 7777 }} <script>x</script> 5 m of "seas".'
-    sent = HOSTILE_DRAFTS[name].encode("utf-8", "replace").decode()[: LONGEST_TEXT - len(harmful)] + harmful
+    sent = HOSTILE_DRAFTS[name].encode("utf-8", "replace").decode()[: MAX_TEXT_LENGTH - len(harmful)] + harmful
     for path in ("/check-text", "/check-text/report"):
         answer = checked(reader, sent, path=path)
         assert answer.status_code == 200

@@ -15,7 +15,7 @@ from climassay.errors import InputError
 from climassay.factcheck import from_data, make_claim
 from climassay.factcheck.check_store import PAGE_SIZE
 from climassay.web.checks.debate import seconds_left
-from climassay.web.checks.store import checks_of, chosen, set_ups
+from climassay.web.checks.store import checks_of, choose_debate, debate_choices
 from debate_tables import View
 from factcheck_transcripts import full_transcript
 from html_pages import Page
@@ -147,7 +147,7 @@ def test_a_claim_that_cannot_be_taken_is_told_in_one_sentence_and_not_lost(clien
 
 
 def test_a_claim_that_is_nothing_to_check_ends_so_without_a_debate(client_of, place, script, tmp_path):
-    loose = chosen(place, "").settings
+    loose = choose_debate(place, "").settings
     object.__setattr__(loose, "check_claims", True)
     client = client_of("annotator")
     check = ask(client, "Is it really getting warmer?")
@@ -187,7 +187,7 @@ def test_news_are_pieces_of_the_same_page_from_an_event_on(client_of, place, gat
 
 
 def test_a_check_says_at_which_step_it_is_how_long_it_has_taken_and_what_everybody_does(client_of, place, gate):
-    settings = chosen(place, "").settings
+    settings = choose_debate(place, "").settings
     for number in range(2):
         past = checks_of(place).begin(make_claim(f"Past {number}."), settings, setup="x")
         checks_of(place).finish(past, full_transcript(), run="r1", seconds=1000.0 * (number + 1))
@@ -284,7 +284,7 @@ def test_a_job_that_was_stopped_before_its_turn_stops_its_check(client_of, place
 
 
 def test_only_so_many_checks_wait_at_a_time(client_of, place, gate, monkeypatch):
-    monkeypatch.setattr("climassay.web.checks.store.MOST_WAITING", 1)
+    monkeypatch.setattr("climassay.web.checks.store.MAX_WAITING", 1)
     client = client_of("annotator")
     ask(client)
     answer = post(client, "/check", {"claim": "Glaciers grow."})
@@ -474,4 +474,4 @@ def test_set_ups_that_cannot_be_used_are_told_when_the_server_starts(place, tmp_
     folder.mkdir()
     place.settings = replace(place.settings, debates=files_in(folder, *names, text=text))
     with pytest.raises(InputError, match=sentence):
-        set_ups(place)
+        debate_choices(place)

@@ -92,7 +92,7 @@ def test_a_page_shows_only_what_the_present_attempt_has_told(server):
     begin = JobEvent(len(told) + 1, BEGIN, {}, told[-1].told_at + 1000)
     before = live_debate(jobs_with(), job, settings)
     begun = live_debate(jobs_with(begin), job, settings)
-    again = JobEvent(len(told) + 2, told[1].kind, told[1].body)
+    again = JobEvent(len(told) + 2, told[1].kind, told[1].body, begin.told_at + 1)
     going = live_debate(jobs_with(begin, again), job, settings)
     assert len(before.entries) == sum(event.kind not in (BEGIN, "activity") for event in told)
     assert (before.progress.step, before.progress.final) == (before.progress.steps, True)
@@ -104,10 +104,10 @@ def test_a_page_shows_only_what_the_present_attempt_has_told(server):
 
 
 def test_a_check_that_was_stored_but_not_queued_is_queued_at_the_next_start(server):
-    from climassay.web.checks.store import chosen
+    from climassay.web.checks.store import choose_debate
 
     place = server("forgotten")
     furnish(place, scripted())
-    check = checks_of(place).begin(make_claim(SUN), chosen(place, "").settings, setup="two sides")
+    check = checks_of(place).begin(make_claim(SUN), choose_debate(place, "").settings, setup="two sides")
     with application_over(place):
         assert ended(place, check).about.label == "incorrect"

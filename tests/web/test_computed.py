@@ -36,7 +36,7 @@ def test_an_error_is_told_and_not_kept():
 
 
 def test_what_was_not_asked_for_the_longest_time_goes_first():
-    computed, made = ResultCache(most=2), []
+    computed, made = ResultCache(max_results=2), []
     for key in ("a", "b", "a", "c", "a", "b"):
         computed.get(key, lambda key=key: made.append(key))
     assert made == ["a", "b", "c", "b"]

@@ -8,7 +8,7 @@ import pytest
 from browser import arriving, sideways
 from climassay.confidence.tagging.opened import MeasuredAccuracy, OpenedTagger
 from climassay.errors import InputError, ModelError
-from climassay.web.confidence import LONGEST_STATEMENT, LONGEST_TEXT, TAGGER
+from climassay.web.confidence import MAX_STATEMENT_LENGTH, MAX_TEXT_LENGTH, TAGGER
 from web_parts import HOSTILE_DRAFTS, post
 
 DRAFT = "Glaciers melt (moderate confidence).\n\nRain will very likely increase (low confidence)."
@@ -117,14 +117,14 @@ def test_empty_forms_are_refused_on_the_page(client_of, tagger, path):
 
 def test_too_much_is_refused(client_of, tagger):
     client = client_of("annotator")
-    assert post(client, "/confidence", {"text": "x" * (LONGEST_TEXT + 1)}).status_code == 413
-    assert post(client, "/confidence", {"text": "x" * LONGEST_TEXT}).status_code == 200
-    assert post(client, "/confidence/statement", {"statement": "x" * (LONGEST_STATEMENT + 1)}).status_code == 413
+    assert post(client, "/confidence", {"text": "x" * (MAX_TEXT_LENGTH + 1)}).status_code == 413
+    assert post(client, "/confidence", {"text": "x" * MAX_TEXT_LENGTH}).status_code == 200
+    assert post(client, "/confidence/statement", {"statement": "x" * (MAX_STATEMENT_LENGTH + 1)}).status_code == 413
     assert tagger.asked == []
 
 
 def test_line_ends_of_browsers_do_not_count_against_the_limit(client_of, no_tagger):
-    lines = "\r\n".join(["x" * 99] * (LONGEST_TEXT // 100))
+    lines = "\r\n".join(["x" * 99] * (MAX_TEXT_LENGTH // 100))
     assert post(client_of("annotator"), "/confidence", {"text": lines}).status_code == 200
 
 

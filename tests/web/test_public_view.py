@@ -9,9 +9,9 @@ import pytest
 
 from climassay.errors import ModelError, RecordsError
 from climassay.factcheck import DebateSettings, make_claim
-from climassay.models.openai.connection import HOPELESS_STATUS
+from climassay.models.openai.connection import FATAL_STATUS_ADVICE
 from climassay.web.checks.store import checks_of
-from climassay.web.failures import explained, plainly
+from climassay.web.failures import explain, in_plain_words
 from climassay.web.redaction import RedactedResponses, Redactor
 
 HIDDEN = {
@@ -193,15 +193,15 @@ def test_who_may_only_read_is_led_to_past_checks(client_of):
     ids=["object", "text", "number", "cut", "deep", "nothing"],
 )
 def test_json_is_laid_out_and_other_texts_are_as_they_are(text, shown):
-    from climassay.web.pages import laid_out
+    from climassay.web.pages import format_json
 
-    assert laid_out(text) == shown
+    assert format_json(text) == shown
 
 
 @pytest.mark.parametrize(
     ("error", "words"),
     [
-        (f"The server answered 401: Incorrect API key provided. {HOPELESS_STATUS[401]}", "did not accept the key"),
+        (f"The server answered 401: Incorrect API key provided. {FATAL_STATUS_ADVICE[401]}", "did not accept the key"),
         ("OpenAI's server needs an API key: set OPENAI_API_KEY, or give another --base-url.", "did not accept the key"),
         (
             "The server answered 404: No such model. Check the model's name: the server does not offer 'x' to you.",
@@ -212,12 +212,12 @@ def test_json_is_laid_out_and_other_texts_are_as_they_are(text, shown):
     ],
 )
 def test_a_known_error_is_told_in_plain_words_with_what_to_do(error, words):
-    known = explained(error)
+    known = explain(error)
     assert words in known.what
-    assert known.what == plainly(error)
+    assert known.what == in_plain_words(error)
     assert known.advice.endswith(".")
 
 
 def test_an_error_that_is_not_known_stays_as_it_is():
-    assert explained("Something unforeseen went wrong (KeyError).") is explained(None) is None
-    assert plainly("The model gave no answer.") == "The model gave no answer."
+    assert explain("Something unforeseen went wrong (KeyError).") is explain(None) is None
+    assert in_plain_words("The model gave no answer.") == "The model gave no answer."

@@ -76,7 +76,7 @@ def test_without_an_account_nothing_is_asked_checked_or_uploaded(held, place):
 
 def test_going_on_with_a_check_counts_for_who_goes_on(held, place, monkeypatch):
     client_of, _ = held
-    monkeypatch.setattr("climassay.web.checks.store.MOST_WAITING_OF_ACCOUNT", 1)
+    monkeypatch.setattr("climassay.web.checks.store.MAX_WAITING_PER_USER", 1)
     broken = ask(client_of("annotator"), "A claim whose check breaks.")
     place.jobs.stop(checks_of(place).get(broken).about.job)
     checks_of(place).fail(broken, "The model went away.")

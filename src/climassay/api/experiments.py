@@ -84,7 +84,7 @@ class ExperimentTables(Result):
         from climassay.evaluation.tables import NamedTable
 
         named = [NamedTable(name, "", one) for name, one in self.chosen(only)]
-        return evaluation.screen_tables(named, width, whole=only)
+        return evaluation.screen_tables(named, width, complete=only)
 
     def written(self, only: Sequence[str], form: Form) -> str:
         """Tables by their names, as text of a form."""
@@ -362,7 +362,7 @@ def compare_benchmarks(
 
 
 def _means(session: Session, name: str, setting: str) -> "ModelMeans":
-    from climassay.evaluation.scores import Dataset
+    from climassay.evaluation.paper_scores import Dataset
 
     run, _, part = name.partition(":")
     if run != PUBLISHED:

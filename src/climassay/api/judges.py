@@ -490,14 +490,8 @@ def benchmark_judges(
     from climassay.judging.judges import layer_choices, layers_of
     from climassay.judging.training import NEEDS_WEIGHTS, PROBE_METHODS
 
-    with Session.opened(workspace) as session, ExitStack() as stages:
+    with Session.opened(workspace) as session:
         loaded, options = session.model(model), session.options
-        whole = stages.enter_context(session.progress.task("Judging", total=None))
-
-        def stage(what: str, steps: int) -> Callable[[int], None]:
-            whole.update(description=what, completed=0, total=steps)
-            return whole.advance
-
         names = list(dict.fromkeys(methods))
         if "all" in names:
             names = [one for one in judging.METHODS if isinstance(loaded, OpenWeights) or one not in NEEDS_WEIGHTS]
@@ -513,7 +507,7 @@ def benchmark_judges(
             token_budget=token_budget,
             use_cache=not options.no_cache,
             config={"file": file},
-            stage=stage,
+            progress=session.progress,
         )
         evidence = None
         method = next((one for one in PROBE_METHODS if any(r.scores.method == one for r in done.results)), None)

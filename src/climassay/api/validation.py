@@ -20,7 +20,7 @@ from climassay.session import Place, Session
 
 if TYPE_CHECKING:
     from climassay.generation import Draft, Subject
-    from climassay.generation.validation import Reader, Training, Validator
+    from climassay.generation.validation import FeatureReader, Training, Validator
 
 
 # ---------------------------------------------------------------------------------------------------------- validators
@@ -34,7 +34,7 @@ def open_reader(
     encoder: str = "local:minilm",
     layers: tuple[int, ...] = (),
     subject: "Subject | None" = None,
-) -> "Reader":
+) -> "FeatureReader":
     """What a validator that is to be trained with ``features`` or as a ``probe`` reads of drafts.
 
     Raises:
@@ -145,7 +145,7 @@ def train_validator(
                 on_fold=fitting.advance,
             )
             trained.validator.save(output)
-    threshold, refusal = trained.learned.threshold, trained.refusal
+    threshold, refusal = trained.record.threshold, trained.refusal
 
     def report() -> Report:
         reasons = reason_figure([(table.name, table.drafts)])
@@ -201,10 +201,10 @@ def evaluate_validator(
     with Session.opened(workspace) as session:
         judge = _validator(session, validator, field)
         single = judge.validators.values() if isinstance(judge, ByKind) else [judge]
-        learned = [getattr(one, "learned", None) for one in single]
-        known = [one.provenance for one in learned if one is not None and not include_trained]
-        seen = {name for one in known for name in one.trained_on}
-        fresh = [one for one in table.drafts if one.draft.id not in seen]
+        records = [getattr(one, "record", None) for one in single]
+        known = [record.provenance for record in records if record is not None and not include_trained]
+        training_ids = {draft_id for provenance in known for draft_id in provenance.trained_on}
+        fresh = [example for example in table.drafts if example.draft.id not in training_ids]
         if not fresh:
             raise InputError(f"{judge.name} was trained on all questions of {labels}: measure it on others.")
         trained_on = len(table.drafts) - len(fresh)
@@ -283,16 +283,16 @@ def show_validator(validator: Path | str) -> Shown:
     Raises:
         InputError: It is none.
     """
-    from climassay.generation.validation import read_learned
+    from climassay.generation.validation import read_training_record
     from climassay.generation.validation.labels import threshold_table
 
     validator = Path(validator)
-    learned = read_learned(validator)
-    source = card(learned.provenance)
+    record = read_training_record(validator)
+    source = card(record.provenance)
     facts = {**source.pop("settings"), **source}
     rows = [(name.replace("_", " "), _words(value)) for name, value in facts.items() if value not in ("", (), None)]
-    threshold = [] if learned.threshold is None else [threshold_table(learned.threshold)]
-    data = {"validator": str(validator), **facts, "threshold": learned.threshold}
+    threshold = [] if record.threshold is None else [threshold_table(record.threshold)]
+    data = {"validator": str(validator), **facts, "threshold": record.threshold}
     return Shown(data, [Table.of(str(validator), ("", ""), rows, left=2), *threshold])
 
 

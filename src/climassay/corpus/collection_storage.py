@@ -1,13 +1,10 @@
-"""Where collections lie: passages as rows of LanceDB tables in a workspace, a folder or an object store.
+"""LanceDB tables of collections in a workspace, a folder or an object store: rows, locks, index and compaction.
 
-What a collection remembers about itself stands in the metadata of its table. Locks, damage, index and compaction are
-here as well.
-
-An addition writes a file of its own and leaves the others alone, whatever the size of the collection. Passages outside
-the full-text index would be scored by other counts of words than those in it, so that a search for words takes a small
-addition into the index first, and every search gives the same hits before and after a compaction. LanceDB rewrites a
-collection where it joins files; that is done once for many additions: at the first search for words after them, when
-they have become many, or by ``climassay corpus compact``.
+The settings of a collection are stored in the metadata of its table. An addition writes a new file and leaves the
+others unchanged. BM25 scores of passages outside the full-text index would use other word counts than those inside, so
+a search for words first adds small additions to the index: results are the same before and after a compaction.
+Compaction rewrites a collection, so it runs once for many additions: at the first search for words after them, after
+many additions, or by ``climassay corpus compact``.
 """
 
 import errno
@@ -39,30 +36,30 @@ except ImportError:  # Windows: LanceDB's own conflict detection remains.
 
 METADATA_KEY = b"climassay"
 FORMAT = 1
-"""Version of the row layout; a table of another one is refused."""
+"""Version of the row layout; tables of another version are rejected."""
 
-PASSAGE_COLUMNS = tuple(one.name for one in fields(Passage))
-"""The fields of a :class:`Passage`, which are the columns of the table of the same names."""
+PASSAGE_COLUMNS = tuple(field.name for field in fields(Passage))
+"""Field names of :class:`Passage`, which are column names of the table."""
 
 
 @dataclass(frozen=True, slots=True)
 class CollectionSettings:
-    """What decides a collection's content; remembered in it and never changed."""
+    """Settings that determine a collection's content; stored in the table and never changed."""
 
     encoder: str
     """Name of the encoder, for example ``local:minilm``."""
     encoder_fingerprint: str
     width: int
-    """Dimensions of its vectors."""
+    """Dimensions of the vectors."""
     passage_size: int
-    """In characters."""
+    """Target length of a passage, in characters."""
     passage_overlap: int
-    """In characters."""
+    """Overlap of neighbouring passages, in characters."""
     format: int = FORMAT
 
 
 def table_schema(settings: CollectionSettings) -> pa.Schema:
-    """Columns of a collection's table, with the settings as metadata."""
+    """Return the columns of a collection's table, with the settings as metadata."""
     text, number, texts = pa.string(), pa.int32(), pa.list_(pa.string())
     types = {"position": number, "first_page": number, "last_page": number, "headings": texts, "paragraph_ids": texts}
     columns = [
@@ -75,14 +72,14 @@ def table_schema(settings: CollectionSettings) -> pa.Schema:
 
 
 def read_settings(schema: pa.Schema, name: str) -> CollectionSettings:
-    """The settings a table was made with.
+    """Return the settings stored in a table.
 
     Raises:
-        InputError: The table is not one of ours, or of a newer layout.
+        InputError: The table is not a climassay collection, or has another layout.
     """
     try:
-        result = json.loads((schema.metadata or {})[METADATA_KEY])
-        settings = CollectionSettings(**result)
+        entries = json.loads((schema.metadata or {})[METADATA_KEY])
+        settings = CollectionSettings(**entries)
     except (KeyError, TypeError, ValueError) as error:
         raise InputError(
             f"The table {name!r} was not made by this version of climassay: choose another collection name."
@@ -97,15 +94,15 @@ def read_settings(schema: pa.Schema, name: str) -> CollectionSettings:
 
 @dataclass(frozen=True, slots=True)
 class PendingPassage:
-    """A passage on its way into a collection."""
+    """Passage to be stored, with the number of passages of its document."""
 
     passage: Passage
     document_passages: int
-    """Passages of the whole document; a document is complete when the collection holds that many."""
+    """Number of passages of the whole document, which is complete if the table contains that many."""
 
 
 def to_table(pending: Sequence[PendingPassage], vectors: NDArray[np.float32], schema: pa.Schema) -> pa.Table:
-    """Rows of passages with their vectors, shape [passages, width]; see :func:`table_schema`."""
+    """Return passages as table rows with their vectors, shape [passages, width]; see :func:`table_schema`."""
     rows: dict[str, Any] = {
         name: pa.array([getattr(item.passage, name) for item in pending], schema.field(name).type)
         for name in PASSAGE_COLUMNS
@@ -117,13 +114,13 @@ def to_table(pending: Sequence[PendingPassage], vectors: NDArray[np.float32], sc
 
 
 def to_passage(row: Mapping[str, Any]) -> Passage:
-    """The passage of a row that has all of :data:`PASSAGE_COLUMNS`."""
+    """Build a passage from a row with all :data:`PASSAGE_COLUMNS`."""
     values = {name: row[name] for name in PASSAGE_COLUMNS}
     return Passage(**values | {name: tuple(values[name] or ()) for name in ("headings", "paragraph_ids")})
 
 
 def to_matrix(column: pa.ChunkedArray, width: int) -> NDArray[np.float32]:
-    """Vectors of a column, shape [rows, width]."""
+    """Return a column of vectors as an array, shape [rows, width]."""
     if len(column) == 0:
         return np.zeros((0, width), dtype=np.float32)
     parts = [chunk.flatten().to_numpy(zero_copy_only=False) for chunk in column.chunks]
@@ -131,7 +128,7 @@ def to_matrix(column: pa.ChunkedArray, width: int) -> NDArray[np.float32]:
 
 
 def quoted(text: str) -> str:
-    """A text as a literal of LanceDB's SQL filters."""
+    """Return a text as a string literal of LanceDB's SQL filters."""
     return "'" + text.replace("'", "''") + "'"
 
 
@@ -141,32 +138,32 @@ _COLUMNS = ("document", "source", "report", "date", "edition", "licence")
 
 @dataclass(frozen=True, slots=True)
 class StoredDocument:
-    """A document that a collection holds, all of it or a part."""
+    """Document with at least one passage in a collection."""
 
     id: str
     title: str
     source: str
     passages: int
-    """Passages stored."""
+    """Number of passages stored."""
     expected: int
-    """Passages the whole document has."""
+    """Number of passages of the whole document."""
     report: str | None = None
     date: str | None = None
     edition: str | None = None
     licence: str | None = None
     pages: int | None = None
-    """Number of the last page that a passage comes from, where the source has pages."""
+    """Last page of any passage, if the source has pages."""
     url: str | None = None
-    """Address of the whole document; none where its passages have addresses of their own."""
+    """URL of the whole document; None if its passages have different URLs."""
 
     @property
     def complete(self) -> bool:
-        """Whether adding it was finished."""
+        """True if all passages are stored."""
         return self.passages >= self.expected
 
     @classmethod
     def of(cls, document: Document, passages: int) -> "StoredDocument":
-        """The record of a document all of whose passages are stored."""
+        """Build the record of a document whose passages are all stored."""
         pages = (page for block in document.blocks for page in (block.page, block.last_page))
         return cls(
             id=document.id,
@@ -184,36 +181,36 @@ class StoredDocument:
 
 
 def distinct_titles(documents: Iterable[StoredDocument]) -> dict[str, str]:
-    """A title for each document, by id, that no other has: where titles are the same, the file's name stands behind it.
+    """Return a unique title for each document, by id; equal titles get their file name appended.
 
-    Where the names are the same too, as of two versions of a file, so does the id.
+    Documents with the same title and file name, such as two versions of a file, get the start of their id as well.
     """
-    files: dict[str, list[tuple[str, str]]] = {}
+    same_title: dict[str, list[tuple[str, str]]] = {}
     for document in documents:
-        known = files.setdefault(document.title, [])
-        if (document.id, document.source) not in known:
-            known.append((document.id, document.source))
+        entries = same_title.setdefault(document.title, [])
+        if (document.id, document.source) not in entries:
+            entries.append((document.id, document.source))
     titles = {}
-    for title, same in files.items():
-        names = Counter(source for _, source in same)
-        for one, source in same:
-            name = source if names[source] == 1 else f"{source}, {one[:8]}"
-            titles[one] = title if len(same) == 1 else f"{title} ({name})"
+    for title, entries in same_title.items():
+        names = Counter(source for _, source in entries)
+        for document_id, source in entries:
+            name = source if names[source] == 1 else f"{source}, {document_id[:8]}"
+            titles[document_id] = title if len(entries) == 1 else f"{title} ({name})"
     return titles
 
 
 def stored_documents(table: Any) -> list[StoredDocument]:
-    """Documents of a collection's table, by title; documents whose adding was interrupted among them."""
+    """Return the documents of a table by title, including those whose addition was interrupted."""
     documents: dict[str, StoredDocument] = {}
     columns = ["document_id", "document_passages", "last_page", "url", *_COLUMNS]
     # A document's passages agree in all other columns, so that any aggregate of them gives the value itself.
-    greatest = [(name, "max") for name in ("document_passages", "last_page", "url", *_COLUMNS)]
-    aggregated = [("document_id", "count"), ("url", "min"), *greatest]
+    maxima = [(name, "max") for name in ("document_passages", "last_page", "url", *_COLUMNS)]
+    aggregated = [("document_id", "count"), ("url", "min"), *maxima]
     # In batches: the titles of a million passages would fill the memory, those of their documents do not.
     for batch in table.search().select(columns).limit(None).to_batches(_BATCH):
         grouped = pa.Table.from_batches([batch]).group_by("document_id").aggregate(aggregated)
         for row in grouped.to_pylist():
-            result = StoredDocument(
+            stored = StoredDocument(
                 id=row["document_id"],
                 title=row["document_max"],
                 source=row["source_max"],
@@ -223,41 +220,44 @@ def stored_documents(table: Any) -> list[StoredDocument]:
                 url=row["url_max"] if row["url_min"] == row["url_max"] else None,
                 **{name: row[f"{name}_max"] for name in _COLUMNS[2:]},
             )
-            if (known := documents.get(result.id)) is not None:  # its passages came in two batches
-                pages = max((page for page in (known.pages, result.pages) if page is not None), default=None)
-                url = known.url if known.url == result.url else None
-                result = replace(result, passages=known.passages + result.passages, pages=pages, url=url)
-            documents[result.id] = result
+            if (earlier := documents.get(stored.id)) is not None:  # its passages came in two batches
+                pages = max((page for page in (earlier.pages, stored.pages) if page is not None), default=None)
+                url = earlier.url if earlier.url == stored.url else None
+                stored = replace(stored, passages=earlier.passages + stored.passages, pages=pages, url=url)
+            documents[stored.id] = stored
     return sorted(documents.values(), key=lambda document: (document.title, document.id))
 
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,62}")
 _PRIMARY_KEY = b"lance-schema:unenforced-primary-key:position"
-"""Where LanceDB notes in a column that it is the key."""
+"""Metadata key by which LanceDB marks the primary key column."""
 Location = Workspace | Path | str
-"""A workspace, a folder, or an address that LanceDB understands, for example ``s3://bucket/collections``."""
+"""Workspace, folder, or LanceDB address such as ``s3://bucket/collections``."""
 TEXT_INDEX, HEADING_INDEX = "text_idx", "headings_idx"
-"""Names that LanceDB gives to the indexes of the columns ``text`` and ``headings``, which are updated together."""
-SMALL = 512
-"""Passages that may wait outside the index for the next search; more are taken in as soon as they have been added."""
-SHARE = 0.05
-"""Share of a collection's passages that may wait likewise, so that small collections have no need to."""
-FILES = 64
-"""Files of passages beyond which an addition joins them."""
+"""LanceDB's names of the indexes of the columns ``text`` and ``headings``, which are updated together."""
+MAX_UNINDEXED = 512
+"""Maximum number of unindexed passages that wait for the next search; larger additions are indexed at once."""
+MAX_UNINDEXED_SHARE = 0.05
+"""Maximum share of a collection's passages that wait unindexed."""
+MAX_FILES = 64
+"""Number of data files above which an addition triggers compaction."""
 ORIGINALS = "originals"
-"""Folder beside the tables."""
-_HALF_WRITTEN = ".tmp"
-_GONE = "not found"
-"""In the error of a file that is not there."""
+"""Folder of original files, in the folder of the tables."""
+_TEMPORARY_PREFIX = ".tmp"
+_NOT_FOUND = "not found"
+"""Words in the error of a missing file."""
 _PANICS = ("RustPanic", "PanicException")
-"""What the table's library raises where damage met it unprepared; not all of them are an :class:`Exception`."""
+"""Names of exceptions that LanceDB raises for damage it does not handle; some do not derive from :class:`Exception`."""
 
 logger = logging.getLogger(__name__)
 
 
 @contextmanager
 def reader_lock(path: Path | None) -> Iterator[None]:
-    """Say that passages are read one after the other, so that the version they belong to is not removed meanwhile."""
+    """Hold a shared lock while passages are read in batches, so that their version is not deleted.
+
+    Does nothing if ``path`` is None, cannot be written, or the system has no file locks.
+    """
     if path is None or fcntl is None:
         yield
         return
@@ -273,7 +273,10 @@ def reader_lock(path: Path | None) -> Iterator[None]:
 
 @contextmanager
 def exclude_readers(path: Path | None) -> Iterator[bool]:
-    """Keep readers waiting, unless somebody reads; give whether nobody does, False where that cannot be known."""
+    """Take an exclusive lock against readers without waiting, and yield whether it was obtained.
+
+    Yields False if a reader holds the lock, or if locks are not available.
+    """
     if path is None or fcntl is None:
         yield False
         return
@@ -288,10 +291,10 @@ def exclude_readers(path: Path | None) -> Iterator[bool]:
 
 @contextmanager
 def write_lock(path: Path | None) -> Iterator[None]:
-    """Hold a lock that other processes wait for; the system frees it when the process dies, however it dies.
+    """Hold an exclusive lock between processes; the system releases it if the process dies.
 
-    LanceDB detects most conflicting writes by itself, but three processes that inserted the same keys while others
-    compacted the table have left duplicates; hence the lock wherever there is a file system to hold it.
+    LanceDB detects most write conflicts, but concurrent inserts of the same keys during a compaction have produced
+    duplicates. Does nothing if ``path`` is None or the system has no file locks.
     """
     if path is None or fcntl is None:
         yield
@@ -306,37 +309,37 @@ def write_lock(path: Path | None) -> Iterator[None]:
 
 
 class DamagedCollectionError(InputError):
-    """Files of a collection are damaged, or the library that reads them cannot."""
+    """Files of a collection are damaged or unreadable."""
 
 
 class GuardedTable:
-    """A LanceDB table, or a part of a query on one, whose errors say which collection is damaged and what to do.
+    """Proxy of a LanceDB table or query that converts the library's errors into :class:`DamagedCollectionError`.
 
-    The library reports damage where a file is first read, which may be in any of its calls, as errors of many types.
+    LanceDB reads files lazily, so any call may report damage, with errors of many types.
     """
 
     def __init__(self, inner: Any, name: str, address: str, reading_file: Path | None = None) -> None:
         self._inner, self._name, self._address, self._reading_file = inner, name, address, reading_file
 
     def __getattr__(self, attribute: str) -> Any:
-        value = self._try(lambda: getattr(self._inner, attribute))
+        value = self._guard(lambda: getattr(self._inner, attribute))
         if attribute == "to_batches":
-            return lambda *arguments, **named: self._batches(lambda: value(*arguments, **named))
-        return self._calling(value) if callable(value) else value
+            return lambda *arguments, **keywords: self._batches(lambda: value(*arguments, **keywords))
+        return self._wrap(value) if callable(value) else value
 
-    def search_words(self, words: str, where: str | None, most: int, *, headings: bool = False) -> Any:
-        """Search for words.
+    def search_words(self, words: str, where: str | None, limit: int, *, headings: bool = False) -> Any:
+        """Search the full-text index by BM25.
 
-        The library's blocking search asks its thread five times for one query, this asks it once: half of the time.
+        One call into the library's thread instead of five, which halves the time of its blocking search.
 
         Args:
-            words: The query.
-            where: Condition on the columns; None for none.
-            most: Maximum number of passages.
-            headings: Search the headings for passages that have all of the words, not the texts for any of them.
+            words: Query.
+            where: SQL condition on the columns, or None.
+            limit: Maximum number of passages.
+            headings: Search the headings for passages with all words, instead of the texts for any word.
 
         Returns:
-            Ids and BM25 scores (``_score``) of the passages, as an Arrow table.
+            Arrow table with ids and BM25 scores (``_score``) of the passages.
         """
         from lancedb.background_loop import LOOP
         from lancedb.query import FullTextOperator, MatchQuery
@@ -346,28 +349,28 @@ class GuardedTable:
         def search() -> Any:
             match = MatchQuery(words, column, operator=operator)
             query = self._inner._table.query().nearest_to_text(match).select(["id", "_score"])
-            return LOOP.run((query if where is None else query.where(where)).limit(most).to_arrow())
+            return LOOP.run((query if where is None else query.where(where)).limit(limit).to_arrow())
 
-        return self._calling(search)()
+        return self._wrap(search)()
 
     def __len__(self) -> int:
-        return int(self._try(lambda: len(self._inner)))
+        return int(self._guard(lambda: len(self._inner)))
 
-    def _calling(self, method: Callable[..., Any]) -> Callable[..., Any]:
-        def call(*arguments: Any, **named: Any) -> Any:
+    def _wrap(self, method: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*arguments: Any, **keywords: Any) -> Any:
             def read() -> Any:
                 try:
-                    return method(*arguments, **named)
+                    return method(*arguments, **keywords)
                 except (OSError, RuntimeError, ValueError) as error:
-                    if _GONE not in str(error).lower():
+                    if _NOT_FOUND not in str(error).lower():
                         raise
                     # Another process has compacted the collection meanwhile: there is a newer version to be read.
-                    return method(*arguments, **named)
+                    return method(*arguments, **keywords)
 
-            result = self._try(read)
-            kind = type(result)
+            result = self._guard(read)
+            result_type = type(result)
             # Queries are put together by calls on calls; answers (Arrow tables, lists, numbers) pass as they are.
-            if kind.__module__.startswith("lancedb"):
+            if result_type.__module__.startswith("lancedb"):
                 return GuardedTable(result, self._name, self._address, self._reading_file)
             return result
 
@@ -375,15 +378,15 @@ class GuardedTable:
 
     def _batches(self, begin: Callable[[], Any]) -> Iterator[Any]:
         with reader_lock(self._reading_file):
-            reader = self._try(begin)
+            reader = self._guard(begin)
             while True:
                 try:
-                    batch = self._try(reader.read_next_batch)
+                    batch = self._guard(reader.read_next_batch)
                 except StopIteration:
                     return
                 yield batch
 
-    def _try(self, work: Callable[[], Any]) -> Any:
+    def _guard(self, work: Callable[[], Any]) -> Any:
         try:
             return work()
         except (ClimassayError, AttributeError, StopIteration, TypeError):
@@ -397,15 +400,15 @@ class GuardedTable:
 
 
 def raise_damage(error: BaseException, name: str, address: str) -> NoReturn:
-    """Say that a collection cannot be used, and what to do about it.
+    """Raise the error for a collection that cannot be read or written, with advice.
 
     Raises:
         InputError: The disk is full.
-        DamagedCollectionError: Anything else.
+        DamagedCollectionError: Any other cause.
     """
     message = (str(error).split(", /")[0].strip().splitlines() or [type(error).__name__])[0][:200]
-    full = isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-    if full or "No space left" in str(error) or "File too large" in str(error):
+    is_full = isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+    if is_full or "No space left" in str(error) or "File too large" in str(error):
         raise InputError(
             f"The collection {name!r} in {address} cannot be written because the disk is full: free some "
             "space and run the "
@@ -418,12 +421,12 @@ def raise_damage(error: BaseException, name: str, address: str) -> NoReturn:
 
 
 def has_text_index(table: Any) -> bool:
-    """Whether the texts and headings of the table can be searched by words."""
+    """Return whether texts and headings have full-text indexes."""
     return {TEXT_INDEX, HEADING_INDEX} <= {index.name for index in table.list_indices()}
 
 
 def create_text_index(table: Any) -> None:
-    """Index the words of all passages and of their headings: English stems, no stop words, accents folded."""
+    """Create full-text indexes of texts and headings: English stems, no stop word removal, accents folded."""
     from lancedb.index import FTS
 
     for column in ("text", "headings"):
@@ -433,7 +436,7 @@ def create_text_index(table: Any) -> None:
 
 
 def ensure_text_index(table: Any) -> None:
-    """Make the index where there is none, as after a kill between making a table and indexing it."""
+    """Create the full-text indexes if they are missing, for example after an interruption."""
     if has_text_index(table):
         return
     try:
@@ -445,16 +448,16 @@ def ensure_text_index(table: Any) -> None:
 
 
 def count_unindexed(table: Any) -> int:
-    """Number of passages that were stored since the index was last brought up to date; all, where there is none."""
+    """Return the number of passages outside the text index; all passages if there is no index."""
     result = table.index_stats(TEXT_INDEX)
     return int(table.count_rows() if result is None else result.num_unindexed_rows)
 
 
 def check_name(name: str) -> str:
-    """Return a collection's name when it is one.
+    """Return a collection name unchanged if it is valid.
 
     Raises:
-        InputError: It is empty, too long, or has other characters than letters, digits, ``_`` and ``-``.
+        InputError: The name is empty, too long, or has characters other than letters, digits, ``_`` and ``-``.
     """
     if not _NAME.fullmatch(name):
         raise InputError(
@@ -466,18 +469,18 @@ def check_name(name: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class CollectionStore:
-    """The tables of one place."""
+    """Tables of all collections of one location."""
 
     address: str
     """Folder or URI."""
     folder: Path | None
-    """The folder, where the place is one."""
+    """Local folder; None for an object store."""
     originals: Path | None = None
-    """Folder of the files that documents were read from; on this machine also where collections are not."""
+    """Local folder of original files; a workspace has one even if its collections are in an object store."""
 
     @classmethod
     def at(cls, location: Location) -> "CollectionStore":
-        """The store of a location; nothing is made yet."""
+        """Build the store of a location without creating anything."""
         originals = None
         if isinstance(location, Workspace):
             originals = location.collections / ORIGINALS
@@ -488,24 +491,24 @@ class CollectionStore:
         return cls(str(folder), folder, folder / ORIGINALS)
 
     def lock_file(self, name: str) -> Path | None:
-        """File whose lock lets one process write to a collection; None on object storage."""
+        """Return the path of a collection's write lock; None in an object store."""
         return None if self.folder is None else self.folder / f".{name}.lock"
 
     def reading_file(self, name: str) -> Path | None:
-        """File whose lock says that somebody reads a collection; None on object storage."""
+        """Return the path of a collection's reader lock; None in an object store."""
         return None if self.folder is None else self.folder / f".{name}.reading"
 
     def files_of(self, name: str) -> list[Path]:
-        """A collection's files; none on object storage."""
-        there = [] if self.folder is None else (self.folder / f"{name}.lance").rglob("*")
-        return [file for file in there if file.is_file()]
+        """Return the files of a collection; empty in an object store."""
+        paths = [] if self.folder is None else (self.folder / f"{name}.lance").rglob("*")
+        return [file for file in paths if file.is_file()]
 
     def bytes_of(self, name: str) -> int:
-        """Size of a collection's files; 0 on object storage."""
+        """Return the size of a collection's files in bytes; 0 in an object store."""
         return sum(file.stat().st_size for file in self.files_of(name))
 
     def names(self) -> list[str]:
-        """Names of all tables, in alphabetical order; what was interrupted before its first version is none yet."""
+        """Return the names of all tables in alphabetical order, ignoring tables without a first version."""
         if self.folder is not None:
             # As LanceDB lists them, without opening it. Damage takes versions or data, not both and every trace.
             return sorted(
@@ -524,22 +527,22 @@ class CollectionStore:
                 return sorted(names)
 
     def open(self, name: str) -> Any:
-        """The LanceDB table of a collection.
+        """Open the LanceDB table of a collection.
 
         Raises:
-            InputError: There is none with that name (the message names those that are there), or it is damaged.
+            InputError: The collection does not exist (the message lists those that do), or is damaged.
         """
         check_name(name)
         if name not in (names := self.names()):
-            known = f"there are {', '.join(names)}" if names else "there are none yet"
+            listed = f"there are {', '.join(names)}" if names else "there are none yet"
             raise InputError(
-                f"There is no collection {name!r} in {self.address} ({known}): "
+                f"There is no collection {name!r} in {self.address} ({listed}): "
                 f"make it with `climassay corpus add {name} FILES`."
             )
         return self._open_table(name)
 
     def create(self, name: str, settings: CollectionSettings) -> Any:
-        """Make the empty table of a collection, with its full-text index, or open the one that is there already."""
+        """Create the empty table of a collection with its full-text index, or open the existing table."""
         check_name(name)
         with write_lock(self.lock_file(name)):
             is_new = name not in self.names()
@@ -557,17 +560,17 @@ class CollectionStore:
             return table
 
     def drop(self, name: str) -> None:
-        """Delete a collection with all that is in it.
+        """Delete a collection.
 
         Raises:
-            InputError: There is none with that name.
+            InputError: The collection does not exist.
         """
         self.open(name)
         with write_lock(self.lock_file(name)):
             self._connect().drop_table(name)
 
     def holds(self, document: str) -> bool:
-        """Whether a collection has passages of a document; one that cannot be read is taken to have them."""
+        """Return whether any collection has passages of a document; True if a collection cannot be read."""
         for name in self.names():
             try:
                 if self._open_table(name).count_rows(f"document_id = {quoted(document)}"):
@@ -599,19 +602,18 @@ class CollectionStore:
 
 @dataclass(frozen=True, slots=True)
 class Compaction:
-    """What a compaction did."""
+    """Sizes of a collection's folder before and after a compaction."""
 
     bytes_before: int
-    """Size of the collection's folder; 0 for one in an object store."""
+    """Size in bytes; 0 in an object store."""
     bytes_after: int
 
 
 def compact(table: Any, store: CollectionStore, name: str) -> Compaction:
-    """Join files, bring the index up to date and remove what earlier versions and killed writers have left.
+    """Merge data files, update the index, and delete old versions and leftovers of interrupted writes.
 
-    Searches give the same hits before and after. It may be killed anywhere, and is finished by the next one. Old
-    versions stay while somebody reads passages one after the other, and in an object store, where nobody could be asked
-    to wait.
+    Searches return the same hits before and after. An interrupted compaction is finished by the next one. Old versions
+    are kept while a process reads passages in batches, and in an object store, which has no locks.
     """
     before = store.bytes_of(name)
     with write_lock(store.lock_file(name)):
@@ -620,40 +622,40 @@ def compact(table: Any, store: CollectionStore, name: str) -> Compaction:
 
 
 def compact_locked(table: Any, store: CollectionStore, name: str) -> None:
-    """As :func:`compact`, for who holds the write lock.
+    """Compact a table whose write lock the caller holds; see :func:`compact`.
 
-    Passages outside the index are found as well, only more slowly: LanceDB scans them. So when another process is at
-    the same work, nothing is lost by leaving it to that one.
+    If another process compacts the table at the same time, this call returns without error: LanceDB scans passages
+    outside the index.
     """
     ensure_text_index(table)
     try:
-        with exclude_readers(store.reading_file(name)) as alone, warnings.catch_warnings():
+        with exclude_readers(store.reading_file(name)) as is_exclusive, warnings.catch_warnings():
             # The warning is about other readers and writers, of whom there are none now.
             warnings.simplefilter("ignore", UserWarning)
             table.optimize()
-            if alone:
+            if is_exclusive:
                 table.optimize(cleanup_older_than=timedelta(0), delete_unverified=True)
                 # LanceDB leaves a file that a killed writer had half written: nobody writes now.
                 for file in store.files_of(name):
-                    if file.name.startswith(_HALF_WRITTEN):
+                    if file.name.startswith(_TEMPORARY_PREFIX):
                         file.unlink(missing_ok=True)
     except DamagedCollectionError as error:
         logger.info("The files of %s were left as they are: %s", name, error)
 
 
 def compact_if_fragmented(table: Any, store: CollectionStore, name: str) -> None:
-    """Compact after an addition that was not small, or after many; the write lock is held."""
+    """Compact after a large addition or many small ones; the caller holds the write lock."""
     files = table.stats()["fragment_stats"]["num_fragments"]
-    if count_unindexed(table) > min(SMALL, SHARE * table.count_rows()) or files > FILES:
+    if count_unindexed(table) > min(MAX_UNINDEXED, MAX_UNINDEXED_SHARE * table.count_rows()) or files > MAX_FILES:
         compact_locked(table, store, name)
 
 
 def index_new_passages(table: Any, store: CollectionStore, name: str) -> None:
-    """Take a small addition into the index before a search for words.
+    """Index a small addition before a search for words.
 
-    A large one is under way in another process, or was killed: its passages are scanned until it has ended.
+    A large addition is still being written by another process, or was interrupted: LanceDB scans its passages.
     """
-    if not 0 < count_unindexed(table) <= SMALL:
+    if not 0 < count_unindexed(table) <= MAX_UNINDEXED:
         return
     # Where nothing can be written, the passages are scanned.
     with suppress(OSError), write_lock(store.lock_file(name)):

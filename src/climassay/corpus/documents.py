@@ -1,9 +1,9 @@
-"""What is read, split, stored and found: documents made of blocks, their sentences, passages, and how they are cited.
+"""Documents made of blocks: the records that readers return, sentence splitting, passages and citations.
 
-Sentences of scientific English are told by rules: no model, no dependency, some hundred thousand sentences a second. A
-full stop ends a sentence unless what comes before it is an abbreviation, an initial or the number of a list item, or
-what follows goes on in lower case. References in brackets after the full stop, as in ``(high confidence). {3.1}``,
-belong to the sentence before. Passages are whole sentences, with what the source says about their place.
+Rules split sentences of scientific English, without a model or a dependency, at about 100,000 sentences a second. A
+full stop ends a sentence unless an abbreviation, an initial or the number of a list item comes before it, or a
+lower-case letter follows. References in brackets after the full stop, as in ``(high confidence). {3.1}``, belong to the
+sentence before them.
 """
 
 import re
@@ -47,7 +47,7 @@ _DAY = re.compile(r"(?<![\w.,])[0-3]?\d$")
 _GERMAN_MONTH = re.compile(
     r"(?:Jänner|Januar|Februar|März|April|Mai|Juni|Juli|August|September|Oktober|November|Dezember|Jahrhundert)"
 )
-"""What an ordinal number goes on with in German: "am 4. November"."""
+"""Words that follow a German ordinal number, as in "am 4. November"."""
 
 
 def _words(text: str) -> frozenset[str]:
@@ -87,25 +87,24 @@ _OPENERS = _words(
     """
 )
 
-_KEPT_TEXTS = 4096
-"""Texts whose sentences are remembered, those that were not asked for the longest time go first."""
-_KEPT_CHARACTERS = 4000
-"""Longer texts are not: they are whole documents, which come once."""
+MAX_CACHED_TEXTS = 4096
+"""Maximum number of texts whose sentence spans are cached; the least recently used text is evicted."""
+MAX_CACHED_CHARACTERS = 4000
+"""Maximum number of characters of a text that is cached; longer texts are whole documents, which are split once."""
 
 
 def sentence_spans(text: str) -> list[Span]:
-    """Spans of the sentences of a text.
+    """Split a text into the spans of its sentences.
 
     Returns:
         Spans in order that cover the text without gap (the white space after a sentence belongs to it); none is
         empty or only white space. A text of only white space has no sentence.
     """
-    return list(_known_spans(text) if len(text) <= _KEPT_CHARACTERS else _spans(text))
+    return list(_cached_spans(text) if len(text) <= MAX_CACHED_CHARACTERS else _spans(text))
 
 
-@lru_cache(_KEPT_TEXTS)
-def _known_spans(text: str) -> tuple[Span, ...]:
-    """Spans of a text that may come again: the passages that many searches find."""
+@lru_cache(MAX_CACHED_TEXTS)
+def _cached_spans(text: str) -> tuple[Span, ...]:
     return tuple(_spans(text))
 
 
@@ -129,12 +128,12 @@ def _spans(text: str) -> list[Span]:
 
 
 def split_sentences(text: str) -> list[str]:
-    """The sentences of a text, without white space around them."""
+    """Return the sentences of a text, stripped of surrounding white space."""
     return [text[start:end].strip() for start, end in sentence_spans(text)]
 
 
 def _ends_sentence(text: str, start: int, match: re.Match[str]) -> bool:
-    """Whether the candidate end found in ``text`` closes the sentence begun at ``start``."""
+    """Return whether the candidate ``match`` ends the sentence that starts at ``start``."""
     mark = match["mark"]
     if mark is None or match.end() == len(text):
         return True
@@ -152,35 +151,39 @@ def _ends_sentence(text: str, start: int, match: re.Match[str]) -> bool:
 
 
 def _full_stop_ends(text: str, start: int, stop: int, following: int) -> bool:
-    """Whether the single full stop at ``stop`` ends the sentence; the next word appears at ``following``."""
+    """Return whether a single full stop at index ``stop`` ends the sentence that starts at ``start``.
+
+    ``following`` is the index of the next word.
+    """
     match = _LAST_WORD.search(text, max(start, stop - 40), stop)
     last = match.group() if match else ""
     before = text[max(start, stop - 40) : stop].strip()
     if stop - start <= 40 and len(before) <= 12 and _ENUMERATOR.fullmatch(before):
         return False
-    low = last.lower()
+    last_lower = last.lower()
     if _DAY.search(before) and _GERMAN_MONTH.match(text, following):
         return False
-    if low in _NEVER:
+    if last_lower in _NEVER:
         return False
-    if low in _BEFORE_NUMBER and text[following].isdigit():
+    if last_lower in _BEFORE_NUMBER and text[following].isdigit():
         return False
     if len(last) == 1 and text[max(start, stop - 3) : stop - 1].strip()[-1:].isdigit():
         return True  # a unit, no initial: "2.5 W."
-    uncertain = low in _PERHAPS or _DOTTED.fullmatch(last) or (len(last) == 1 and last.isupper())
+    uncertain = last_lower in _PERHAPS or _DOTTED.fullmatch(last) or (len(last) == 1 and last.isupper())
     if not uncertain:
         return True
     word = _NEXT_WORD.match(text, following)
     if word is None:
         # Brackets and numbers go on: "Smith et al. (2020)", "U.S. 2023".
-        return low == "etc"
+        return last_lower == "etc"
     return word.group().lower() in _OPENERS and not (len(last) == 1 and len(word.group()) == 1)
 
 
 def locate_quotation(text: str, quotation: str) -> tuple[int, int] | None:
-    """Where a quotation of whole words appears in a text, whatever its case, blanks and quotation marks, or None.
+    """Return start and end of a quotation in a text, or None if the text does not contain its words in order.
 
-    Signs at its ends belong to it where the text has them too: without them "-2" would be 2, and "50%" would be 50.
+    Case, white space and punctuation between words are ignored. Signs at the ends of the quotation (``-2``, ``50%``)
+    are included in the span if the text has them.
     """
     words = re.findall(r"\w+", quotation)
     if not words:
@@ -215,35 +218,35 @@ _YEARS = {
     ("6", "WG1"): 2021, ("6", "WG2"): 2022, ("6", "WG3"): 2022, ("6", "SYR"): 2023,
     ("5", "WG1"): 2013, ("5", "WG2"): 2014, ("5", "WG3"): 2014, ("5", "SYR"): 2014,
 }  # fmt: skip
-"""Where publication years of an assessment differ; the fourth and third are of one year each."""
+"""Publication years by assessment and part, for assessments whose parts appeared in different years."""
 _ONE_YEAR = {"4": 2007, "3": 2001}
-_ABBREVIATED = re.compile(
+_ABBREVIATION = re.compile(
     r"(?:ipcc\W*)?(?:ar[3-6]\W*)?(?:wg\W?(?:iii|ii|i|[1-3])|syr|sr\W?1\W?5|srccl|srocc|srex|srren)", re.I
 )
-"""Names of reports in tables and of files, for example ``wg1``, ``AR6-SYR``, ``sr15``."""
+"""Abbreviated report names in tables and file names, for example ``wg1``, ``AR6-SYR``, ``sr15``."""
 _CITED_AS = re.compile(r"cited\s+as:?\s*(?P<who>[A-Z][A-Za-z]+),\s*(?P<year>(?:19|20)\d\d)\b")
 
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A paragraph of a document, with what the source says about its place."""
+    """Paragraph of a document with its location in the source."""
 
     text: str
     """Plain text of one paragraph, cleaned, without line breaks."""
     page: int | None = None
     """Page number in the file, from 1, on which the paragraph begins."""
     last_page: int | None = None
-    """Page on which it ends, where that is another one."""
+    """Page on which the paragraph ends, if it differs from ``page``."""
     headings: tuple[str, ...] = ()
     """Headings above the paragraph, outermost first."""
     paragraph_id: str | None = None
-    """The source's own id of the paragraph."""
+    """Paragraph id that the source assigns."""
     chapter: str | None = None
-    """Chapter name or number, where the source has it apart from the headings."""
+    """Chapter name or number, if the source states it outside the headings."""
     url: str | None = None
-    """Address of this paragraph, where it has one of its own."""
+    """URL of this paragraph, if it has its own."""
     footnote: bool = False
-    """Whether it is a footnote, which comes after the paragraph it belongs to. Told of PDF and Word files."""
+    """True for a footnote, which follows the paragraph it belongs to (PDF and Word files only)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -286,32 +289,32 @@ def merge_left_out(groups: Iterable[Iterable[LeftOut]]) -> tuple[LeftOut, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """One work as it was read: a PDF, a web page, a book, or the rows of a table that belong to one work."""
+    """Work as read from a file: a PDF, a web page, a book, or the rows of a table that belong to one work."""
 
     id: str
-    """Stable short hash of name and content: the same file gives the same id, on any machine, from any folder."""
+    """Hash of the content, 16 hexadecimal digits; independent of machine and folder."""
     title: str
     source: str
-    """File name as given by the user (no folder), or URL."""
+    """File name without folder, or URL."""
     blocks: tuple[Block, ...]
     url: str | None = None
     report: str | None = None
-    """The series or report the document belongs to, for example ``AR6 WG1``."""
+    """Series or report the document belongs to, for example ``AR6 WG1``."""
     date: str | None = None
     """ISO 8601 date or year."""
     edition: str | None = None
     licence: str | None = None
     media: str = "text"
-    """pdf, html, markdown, text, epub, docx or table."""
+    """File format: pdf, html, markdown, text, epub, docx or table."""
     left_out: tuple[LeftOut, ...] = field(default=(), compare=False)
-    """Blocks that the reader left out, at most one entry a kind."""
+    """Parts that the reader left out, at most one entry per kind."""
     path: str | None = field(default=None, compare=False, repr=False)
-    """File that it was read from; None where that holds other documents as well."""
+    """Path of the file; None if the file contains several documents."""
 
 
 @dataclass(frozen=True, slots=True)
 class Skipped:
-    """A file, page or row that was not read, and why, in one sentence."""
+    """File, page or row that could not be read, with the reason in one sentence."""
 
     source: str
     reason: str
@@ -319,17 +322,17 @@ class Skipped:
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """About 2000 characters of one document that end at a sentence: what is embedded, found and cited."""
+    """Part of a document, about 2000 characters, that ends at a sentence; the unit of search and citation."""
 
     id: str
-    """``<document id>-<number>``, unique in a collection and stable for the same document and settings."""
+    """``<document id>-<index>``, unique in a collection and stable for the same document and settings."""
     text: str
     document_id: str
     document: str
     """Title of the document."""
     source: str
     position: int
-    """Number of the passage in its document, from 0."""
+    """Index of the passage in its document, from 0."""
     headings: tuple[str, ...] = ()
     first_page: int | None = None
     last_page: int | None = None
@@ -343,10 +346,10 @@ class Passage:
 
     @property
     def citation(self) -> str:
-        """Where the passage stands, in words: what the source has of title, report, chapter, heading, page and URL."""
+        """Citation with report, title, chapter, headings, pages, paragraph ids and URL, if known."""
         # Many PDFs of one series share their title ("Summary for Policymakers"): the file name tells them apart.
-        told_apart = self.first_page is None or f"({self.source}" in self.document
-        parts = [self.document if told_apart else f"{self.document} ({self.source})"]
+        is_distinct = self.first_page is None or f"({self.source}" in self.document
+        parts = [self.document if is_distinct else f"{self.document} ({self.source})"]
         if self.report and self.report.lower() not in self.document.lower():
             parts.insert(0, self.report)
         if self.chapter and self.chapter.lower() not in self.document.lower():
@@ -354,8 +357,8 @@ class Passage:
         if self.headings:
             parts.append(" > ".join(self.headings[-2:]))
         if self.first_page is not None:
-            same = self.last_page in (None, self.first_page)
-            parts.append(f"p. {self.first_page}" if same else f"pp. {self.first_page}-{self.last_page}")
+            is_single_page = self.last_page in (None, self.first_page)
+            parts.append(f"p. {self.first_page}" if is_single_page else f"pp. {self.first_page}-{self.last_page}")
         if self.paragraph_ids:
             ids = self.paragraph_ids
             parts.append(f"para. {ids[0]}" if len(ids) == 1 else f"para. {ids[0]} to {ids[-1]}")
@@ -366,37 +369,37 @@ class Passage:
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """A passage found by a search."""
+    """Passage returned by a search."""
 
     passage: Passage
     rank: int
-    """From 1."""
+    """Rank, from 1."""
     score: float
-    """What the list is sorted by: cosine (dense), BM25, their weighted sum (hybrid), or fused ranks (rrf)."""
+    """Score that hits are sorted by: cosine (dense), BM25, their weighted sum (hybrid), or fused ranks (rrf)."""
     cosine: float | None = None
-    """Cosine similarity between query and passage, where it was computed."""
+    """Cosine similarity of query and passage, if it was computed."""
 
 
 MEBIBYTE = 1 << 20
 
 PageCallback = Callable[[int, int], None]
-"""Called with the number of the page that is read next, from 1, and the number of pages."""
+"""Called before each page is read, with the page number from 1 and the number of pages."""
 
 
 @dataclass(frozen=True, slots=True)
 class TableColumns:
-    """Which column of a table holds what; a column that is not named is looked for by its usual names."""
+    """Column names of a table by their content; columns that are not named are found by common names."""
 
     text: str | None = None
-    """The paragraphs themselves."""
+    """Text of the paragraphs."""
     document: tuple[str, ...] = ()
-    """Rows with equal values in these columns make one document; without them the whole table is one document."""
+    """Columns whose values identify a document; if empty, the whole table is one document."""
     title: str | None = None
-    """Title of the document the row belongs to."""
+    """Title of the row's document."""
     report: str | None = None
     chapter: str | None = None
     headings: str | None = None
-    """Headings above the paragraph: a list, or one string with ``>`` between the levels."""
+    """Headings above the paragraph: a list, or a string with ``>`` between levels."""
     paragraph_id: str | None = None
     page: str | None = None
     url: str | None = None
@@ -407,7 +410,7 @@ class TableColumns:
 
 @dataclass(frozen=True, slots=True)
 class ReadOptions:
-    """How files are read. What is set here overrides what the file says of itself."""
+    """Options for reading files; metadata set here overrides the file's own."""
 
     columns: TableColumns = field(default_factory=TableColumns)
     """Columns of CSV, TSV, JSON, JSONL and Parquet files."""
@@ -419,24 +422,24 @@ class ReadOptions:
     edition: str | None = None
     licence: str | None = None
     captions: bool = False
-    """Keep captions of figures and tables in PDF files."""
+    """Include captions of figures and tables of PDF files."""
     references: bool = False
-    """Keep lists of references."""
+    """Include lists of references."""
     tables: bool = True
-    """Keep the rows of tables in PDF files."""
+    """Include rows of tables of PDF files."""
     max_bytes: int = 512 * MEBIBYTE
-    """Largest file, after unpacking, that is read into memory."""
+    """Maximum file size in bytes, after unpacking."""
 
     @property
     def overrides(self) -> Mapping[str, str]:
-        """The fields of a document that the user has set, by name."""
+        """Document fields set by the user, by name."""
         names = ("title", "report", "url", "date", "edition", "licence")
         return {name: value for name in names if (value := getattr(self, name)) is not None}
 
 
 @dataclass(frozen=True, slots=True)
 class ReadResult:
-    """What one file gave."""
+    """Documents read from one file, and the parts that could not be read."""
 
     source: str
     """File name without folder."""
@@ -445,39 +448,44 @@ class ReadResult:
 
 
 def full_title(title: str, hints: Sequence[str]) -> str:
-    """A title with report and year before it, where it is one that every report has, else as it is.
+    """Return a title, with report and year before it if it is generic such as "Summary for Policymakers".
 
-    The hints may tell the report, the most telling first: metadata, file name, text of the first pages. An example is
-    ``IPCC SR15 (2018), Summary for Policymakers``.
+    Args:
+        title: Title of the document.
+        hints: Texts that may name the report, the most reliable first: metadata, file name, first pages.
+
+    Returns:
+        For example ``IPCC SR15 (2018), Summary for Policymakers``; the unchanged title if it is specific or no
+        hint names a report.
     """
     if not _GENERIC.fullmatch(" ".join(title.split())):
         return title
     cited = next((match for hint in hints if (match := _CITED_AS.search(hint))), None)
-    if named := _named(hints, cited["year"] if cited else None):
+    if named := _ipcc_name(hints, cited["year"] if cited else None):
         return f"{named}, {title}"
     return f"{cited['who']} ({cited['year']}), {title}" if cited else title
 
 
 def report_name(name: str, source: str) -> str:
-    """A report's name with its year, where it goes by an abbreviation; any other name as it is.
+    """Return the full name of an abbreviated IPCC report with its year; other names are returned unchanged.
 
-    The file's name tells the cycle where the abbreviation does not: ``wg1`` in ``ipcc_ar6_paragraphs.jsonl`` is
-    ``IPCC AR6 WG1 (2021)``.
+    If the abbreviation does not include the assessment, the file name ``source`` is searched for it: ``wg1`` in
+    ``ipcc_ar6_paragraphs.jsonl`` becomes ``IPCC AR6 WG1 (2021)``.
     """
-    if not _ABBREVIATED.fullmatch(name.strip()):
+    if not _ABBREVIATION.fullmatch(name.strip()):
         return name
-    return _named((name, f"{name} {source}"), None) or name
+    return _ipcc_name((name, f"{name} {source}"), None) or name
 
 
-def _named(hints: Sequence[str], year: str | None) -> str | None:
-    result = next((result for hint in hints if (result := _report(re.sub(r"[_\-]+", " ", hint)))), None)
+def _ipcc_name(hints: Sequence[str], year: str | None) -> str | None:
+    result = next((result for hint in hints if (result := _find_report(re.sub(r"[_\-]+", " ", hint)))), None)
     if result is None:
         return None
     name, known = result
     return f"IPCC {name} ({year or known})" if year or known else f"IPCC {name}"
 
 
-def _report(text: str) -> tuple[str, int | None] | None:
+def _find_report(text: str) -> tuple[str, int | None] | None:
     for pattern, name, year in _SPECIAL:
         if pattern.search(text):
             return name, year
@@ -491,32 +499,33 @@ def _report(text: str) -> tuple[str, int | None] | None:
     return None
 
 
-SMALLEST_SIZE = 100
-SHORT_TAIL = 0.2
-"""A last piece of a section shorter than this part of ``size`` joins the passage before it ..."""
-STRETCH = 1.2
-"""... which may then be longer than ``size`` by this factor."""
-SHORTEST_OVERLAP = 20
-"""Characters; what two neighbours share by less may be chance."""
+MIN_PASSAGE_SIZE = 100
+"""Minimum passage size in characters."""
+MAX_TAIL_SHARE = 0.2
+"""Share of the passage size below which the last piece of a section is merged into the passage before it."""
+MAX_STRETCH = 1.2
+"""Maximum length of a merged passage, as a multiple of the passage size."""
+MIN_OVERLAP = 20
+"""Minimum number of shared characters that count as an overlap of neighbouring passages."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Piece:
-    """A sentence, or a part of a very long one, and the block it appears in."""
+    """Sentence, or part of a long sentence, with the index of its block."""
 
     text: str
     block: int
 
 
 def split_passages(document: Document, *, size: int = 2000, overlap: int = 200) -> list[Passage]:
-    """Cut a document into passages of about ``size`` characters that end at sentences.
+    """Split a document into passages of about ``size`` characters that end at sentences.
 
-    A passage never crosses a chapter, and ends early where a new section begins once it is half full. Within a section
-    neighbours share the last whole sentences of the first, up to ``overlap`` characters.
+    A passage never crosses a chapter, and ends early at a new section if it is at least half full. Within a section,
+    each passage starts with the last whole sentences of the one before, up to ``overlap`` characters.
 
     Args:
-        document: What was read.
-        size: Characters of a passage; none is longer than 1.2 times this. A sentence longer than ``size`` is cut
+        document: Document to split.
+        size: Target number of characters; no passage is longer than 1.2 times this. A longer sentence is cut
             between words.
         overlap: Maximum number of characters that two neighbours share.
 
@@ -524,10 +533,10 @@ def split_passages(document: Document, *, size: int = 2000, overlap: int = 200) 
         Passages in reading order. The same document and settings give the same passages with the same ids.
 
     Raises:
-        InputError: A size below 100, or an overlap that is negative or more than half the size.
+        InputError: The size is below 100, or the overlap is negative or more than half the size.
     """
-    if size < SMALLEST_SIZE:
-        raise InputError(f"A passage size of {size} characters is too small: use at least {SMALLEST_SIZE}.")
+    if size < MIN_PASSAGE_SIZE:
+        raise InputError(f"A passage size of {size} characters is too small: use at least {MIN_PASSAGE_SIZE}.")
     if not 0 <= overlap <= size // 2:
         raise InputError(f"An overlap of {overlap} characters does not fit passages of {size}: use 0 to {size // 2}.")
     passages: list[Passage] = []
@@ -538,7 +547,7 @@ def split_passages(document: Document, *, size: int = 2000, overlap: int = 200) 
 
 
 def _runs(document: Document, size: int) -> Iterator[list[_Piece]]:
-    """Stretches of pieces that may share passages: cut at chapters, and at sections once half a passage is there."""
+    """Group pieces by chapter, and by section if the group has at least half a passage."""
     run: list[_Piece] = []
     length = 0
     last: Block | None = None
@@ -559,35 +568,39 @@ def _runs(document: Document, size: int) -> Iterator[list[_Piece]]:
 
 
 def _sentences(text: str, size: int) -> Iterator[str]:
-    """The sentences of a paragraph, none longer than ``size``."""
+    """Yield the sentences of a paragraph, cutting sentences longer than ``size`` between words."""
     for start, end in sentence_spans(text):
         sentence = text[start:end].strip()
         while len(sentence) > size:
-            cut = sentence.rfind(" ", size // 2, size + 1)
-            cut = cut if cut > 0 else size
-            yield sentence[:cut].rstrip()
-            sentence = sentence[cut:].lstrip()
+            limit = sentence.rfind(" ", size // 2, size + 1)
+            limit = limit if limit > 0 else size
+            yield sentence[:limit].rstrip()
+            sentence = sentence[limit:].lstrip()
         if sentence:
             yield sentence
 
 
 def _fill(run: list[_Piece], size: int, overlap: int) -> list[list[_Piece]]:
-    """Share out the pieces of a run; every piece is in at least one passage."""
+    """Distribute the pieces of a run over passages; consecutive passages overlap."""
     filled: list[list[_Piece]] = []
     current: list[_Piece] = []
     length = 0
-    fresh = 0  # pieces of `current` that no earlier passage has
+    n_new = 0  # pieces of `current` that no earlier passage has
     for piece in run:
         if current and length + 1 + len(piece.text) > size:
             filled.append(current)
             current = _tail(current, min(overlap, size - len(piece.text) - 1))
             length = _length(current)
-            fresh = 0
+            n_new = 0
         current = [*current, piece]
         length += len(piece.text) + (len(current) > 1)
-        fresh += 1
-    tail = current[-fresh:]
-    if filled and _length(tail) < SHORT_TAIL * size and _length(filled[-1]) + 1 + _length(tail) <= STRETCH * size:
+        n_new += 1
+    tail = current[-n_new:]
+    if (
+        filled
+        and _length(tail) < MAX_TAIL_SHARE * size
+        and _length(filled[-1]) + 1 + _length(tail) <= MAX_STRETCH * size
+    ):
         filled[-1] = filled[-1] + tail
     else:
         filled.append(current)
@@ -599,14 +612,14 @@ def _length(pieces: list[_Piece]) -> int:
 
 
 def _tail(pieces: list[_Piece], room: int) -> list[_Piece]:
-    """The last whole pieces that fit into ``room`` characters, never all of them."""
-    kept = used = 0
+    """Return the last pieces that fit into ``room`` characters, excluding the first piece."""
+    n_pieces = n_characters = 0
     for piece in reversed(pieces[1:]):
-        used += len(piece.text) + (kept > 0)
-        if used > room:
+        n_characters += len(piece.text) + (n_pieces > 0)
+        if n_characters > room:
             break
-        kept += 1
-    return pieces[len(pieces) - kept :]
+        n_pieces += 1
+    return pieces[len(pieces) - n_pieces :]
 
 
 def _passage(document: Document, pieces: list[_Piece], position: int) -> Passage:
@@ -639,21 +652,24 @@ def _passage(document: Document, pieces: list[_Piece], position: int) -> Passage
 
 
 def shared_start(before: str, passage: str) -> int:
-    """Characters at the start of a passage that end the text before it; 0 below :data:`SHORTEST_OVERLAP`."""
-    start = passage[:SHORTEST_OVERLAP]
-    if len(start) < SHORTEST_OVERLAP:
+    """Return the number of characters at the start of a passage that repeat the end of the text ``before`` it.
+
+    0 if fewer than :data:`MIN_OVERLAP`.
+    """
+    start = passage[:MIN_OVERLAP]
+    if len(start) < MIN_OVERLAP:
         return 0
     # The first place where all the rest of the text before is the beginning of the passage is the longest overlap.
-    place = before.find(start, max(0, len(before) - len(passage)))
-    while place >= 0:
-        if passage.startswith(before[place:]):
-            return len(before) - place
-        place = before.find(start, place + 1)
+    index = before.find(start, max(0, len(before) - len(passage)))
+    while index >= 0:
+        if passage.startswith(before[index:]):
+            return len(before) - index
+        index = before.find(start, index + 1)
     return 0
 
 
 def join_passages(texts: Sequence[str]) -> str:
-    """Text of consecutive passages, what neighbours share once; an empty line where they share nothing."""
+    """Join consecutive passages without repeating overlaps; passages without overlap are separated by an empty line."""
     joined = ""
     for text in texts:
         shared = shared_start(joined, text)
@@ -661,28 +677,29 @@ def join_passages(texts: Sequence[str]) -> str:
     return joined
 
 
-def excerpt(sentences: Sequence[str], nearness: "NDArray[np.float64]", words: int) -> str:
-    """The sentences nearest to a query, in their order, of at most so many words in all; gaps are marked.
+def excerpt(sentences: Sequence[str], similarities: "NDArray[np.float64]", max_words: int) -> str:
+    """Return the sentences most similar to a query, in text order, within a word limit; gaps are marked with dots.
 
     Args:
-        sentences: Of one passage, in order.
-        nearness: Shape [sentences].
-        words: Maximum number of words; 0 keeps all. The nearest sentence is always kept, cut where it alone is longer.
+        sentences: Sentences of one passage, in order.
+        similarities: Similarity of each sentence to the query, shape [sentences].
+        max_words: Maximum number of words; 0 returns all sentences. The most similar sentence is always included,
+            truncated if it alone is longer.
     """
-    if not words:
+    if not max_words:
         return " ".join(sentences)
-    nearest = sentences[int(nearness.argmax())].split()
-    if len(nearest) > words:
-        return " ".join(nearest[:words]) + " ..."
-    kept: set[int] = set()
-    room = words
-    for place in (-nearness).argsort(kind="stable"):
-        length = len(sentences[place].split())
+    best = sentences[int(similarities.argmax())].split()
+    if len(best) > max_words:
+        return " ".join(best[:max_words]) + " ..."
+    indices: set[int] = set()
+    room = max_words
+    for index in (-similarities).argsort(kind="stable"):
+        length = len(sentences[index].split())
         if length <= room:
-            kept.add(int(place))
+            indices.add(int(index))
             room -= length
-    places = sorted(kept)
-    pieces = [sentences[places[0]]]
-    for before, place in pairwise(places):
-        pieces.append(("... " if place > before + 1 else "") + sentences[place])
+    ordered = sorted(indices)
+    pieces = [sentences[ordered[0]]]
+    for before, index in pairwise(ordered):
+        pieces.append(("... " if index > before + 1 else "") + sentences[index])
     return " ".join(pieces)

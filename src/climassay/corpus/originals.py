@@ -1,8 +1,7 @@
-"""The files that documents were read from, kept beside the collections, so that a citation leads to the printed page.
+"""Original files of documents, stored beside the collections, so that a citation can open the printed page.
 
-A document's id is a hash of its file's content, and its file is kept under it: once, however many collections hold the
-document, and whatever the file is called there. Tables are not kept: their rows are documents of their own, and stand
-whole in the passages.
+A document's id is a hash of its file's content, and the file is stored under that id once, however many collections
+contain the document. Tables are not stored: their rows are separate documents whose text is in the passages.
 """
 
 import re
@@ -21,31 +20,31 @@ _ID = re.compile(r"[0-9a-f]{16}")
 
 @dataclass(frozen=True, slots=True)
 class Originals:
-    """The kept files of one place; several processes may keep and remove them at the same time."""
+    """Stored original files of one location; several processes may add and remove files at the same time."""
 
     folder: Path | None
-    """None where nothing is kept: collections at a bare address of an object store."""
+    """Folder of the files; None if nothing is stored, as for a bare object store address."""
 
     @property
     def lock_file(self) -> Path | None:
-        """File whose lock lets one process keep or remove files."""
+        """Path of the lock for adding and removing files."""
         return None if self.folder is None else self.folder / ".lock"
 
     def find(self, document: str) -> Path | None:
-        """The file of a document, by the document's id; None where none is kept."""
-        return self.find_pdf(document) or self._there(document, document)
+        """Return the file of a document by its id; None if it is not stored."""
+        return self.find_pdf(document) or self._stored_file(document, document)
 
     def find_pdf(self, document: str) -> Path | None:
-        """As :meth:`find`, where the file is a PDF."""
-        return self._there(document, f"{document}.pdf")
+        """Return the PDF file of a document by its id; None if it is not stored or not a PDF."""
+        return self._stored_file(document, f"{document}.pdf")
 
     def keep(self, document: Document) -> bool:
-        """Keep the file a document was read from; gives whether it is kept, now or since an earlier call.
+        """Store the file a document was read from, and return whether it is stored.
 
-        A file that is gone, has changed since it was read, or holds other documents as well is not kept.
+        A file that was deleted or changed after reading, or that contains several documents, is not stored.
 
         Raises:
-            InputError: It cannot be written.
+            InputError: The file cannot be written.
         """
         from climassay.corpus.readers.file_types import open_file
 
@@ -64,20 +63,20 @@ class Originals:
             return True
 
     def remove(self, documents: Iterable[str], is_held: Callable[[str], bool]) -> None:
-        """Remove the files of documents, by their ids, unless a collection still holds the document."""
-        kept = [(document, file) for document in documents if (file := self.find(document)) is not None]
-        if kept:
+        """Delete the files of documents by their ids, except documents for which ``is_held`` returns True."""
+        files = [(document, file) for document in documents if (file := self.find(document)) is not None]
+        if files:
             with write_lock(self.lock_file):
-                for document, file in kept:
+                for document, file in files:
                     if not is_held(document):
                         file.unlink(missing_ok=True)
 
     def bytes_of(self, documents: Iterable[str]) -> int:
-        """Size of the files of documents, by their ids."""
+        """Return the total size in bytes of the files of documents, by their ids."""
         files = map(self.find, documents)
         return sum(file.stat().st_size for file in files if file is not None)
 
-    def _there(self, document: str, name: str) -> Path | None:
+    def _stored_file(self, document: str, name: str) -> Path | None:
         # Other ids, as of tables and other people's readers, may hold anything, and name no file.
         if self.folder is None or not _ID.fullmatch(document):
             return None

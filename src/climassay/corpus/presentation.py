@@ -15,11 +15,11 @@ from climassay.reporting.results import Result
 from climassay.reporting.tables import Table
 
 EXCERPT = 240
-"""Characters of a passage in a list of hits."""
+"""Maximum number of characters of a passage in a list of hits."""
 
 
 def collections_table(summaries: Sequence[CollectionSummary]) -> Table:
-    """One row per collection."""
+    """Return a table with one row per collection."""
     rows = [
         [
             summary.name,
@@ -33,9 +33,9 @@ def collections_table(summaries: Sequence[CollectionSummary]) -> Table:
 
 
 def documents_table(
-    name: str, settings: CollectionSettings, documents: Sequence[StoredDocument], kept: int, size: int
+    name: str, settings: CollectionSettings, documents: Sequence[StoredDocument], n_originals: int, n_bytes: int
 ) -> Table:
-    """One row per document; a document whose adding was interrupted says how far it came."""
+    """Return a table with one row per document; interrupted additions show their progress."""
     titles = distinct_titles(documents)
     rows = [
         [
@@ -48,14 +48,14 @@ def documents_table(
     ]
     note = (
         f"Encoder {settings.encoder} ({settings.encoder_fingerprint[:12]}); passages of {settings.passage_size} "
-        f"characters, {settings.passage_overlap} overlapping. Original files: {kept:,} of {len(documents):,} kept, "
-        f"{size / 1e6:,.1f} MB."
+        f"characters, {settings.passage_overlap} overlapping. Original files: {n_originals:,} of {len(documents):,} "
+        f"kept, {n_bytes / 1e6:,.1f} MB."
     )
     return Table.of(name, ["id", "document", "report", "passages"], rows, note=note, left=3)
 
 
 def collection_progress(name: str, task: Task) -> Callable[[AddProgress], None]:
-    """Shows on a task how far adding to a collection is, with the passages embedded a second."""
+    """Return a callback that shows the progress of an addition on a task, with passages per second."""
     start = time.monotonic()
 
     def show(state: AddProgress) -> None:
@@ -75,17 +75,17 @@ def collection_progress(name: str, task: Task) -> Callable[[AddProgress], None]:
 
 @dataclass(frozen=True, slots=True)
 class SearchResult(Result):
-    """Passages found for a query, the best first."""
+    """Passages found for a query, best first."""
 
     collections: tuple[str, ...]
     query: str
     mode: str
     min_cosine: Threshold
-    """Cosine below which passages were left out; ``"measured"`` if what was measured for the encoder decided
-    (:mod:`climassay.corpus.relevance`), None for no limit."""
+    """Minimum cosine; ``"measured"`` for the encoder's relevance rule (:mod:`climassay.corpus.relevance`), None for no
+    limit."""
     hits: tuple[Hit, ...]
     full: bool = False
-    """Show whole passages."""
+    """Print whole passages."""
 
     def __len__(self) -> int:
         return len(self.hits)
@@ -93,11 +93,11 @@ class SearchResult(Result):
     def __iter__(self) -> Iterator[Hit]:
         return iter(self.hits)
 
-    def __getitem__(self, place: int) -> Hit:
-        return self.hits[place]
+    def __getitem__(self, index: int) -> Hit:
+        return self.hits[index]
 
     def to_dict(self) -> dict[str, Any]:
-        """The query and its hits, each with its citation."""
+        """Return the query and its hits, each with its citation."""
         return {
             "collection": "+".join(self.collections),
             "query": self.query,
@@ -107,7 +107,7 @@ class SearchResult(Result):
         }
 
     def rows(self) -> list[dict[str, Any]]:
-        """A row per hit."""
+        """Return one row per hit."""
         return [
             {"rank": hit.rank, "score": hit.score, "cosine": hit.cosine, "citation": hit.passage.citation,
              "passage": hit.passage.id, "text": hit.passage.text}
@@ -115,18 +115,18 @@ class SearchResult(Result):
         ]  # fmt: skip
 
     def tables(self) -> tuple[Table, ...]:
-        """The hits with the beginnings of their texts."""
+        """Return a table of the hits with the beginnings of their texts."""
         rows = [
             (str(hit.rank), f"{hit.score:.4g}", hit.passage.citation, _excerpt(hit.passage.text)) for hit in self.hits
         ]
         return (Table.of(self.query, ("rank", "score", "passage", "text"), rows, left=4),)
 
     def terminal_tables(self, width: int) -> tuple[Table, ...]:  # noqa: ARG002
-        """None: the lines say it all."""
+        """Return no tables, because :meth:`lines` prints the hits."""
         return ()
 
     def lines(self) -> Iterator[str]:
-        """Each hit with its place and the beginning of its text, or all of it."""
+        """Yield each hit with its citation and the beginning of its text, or the whole text."""
         for hit in self.hits:
             text = hit.passage.text
             cosine = "" if hit.cosine is None else f", cosine {hit.cosine:.3f}"
@@ -136,7 +136,7 @@ class SearchResult(Result):
             yield ""
 
     def notes(self) -> Iterator[str]:
-        """What is said where nothing was found."""
+        """Yield a note if there are no hits."""
         if not self.hits:
             limit = ""
             if self.min_cosine == "measured":
@@ -147,7 +147,7 @@ class SearchResult(Result):
 
 
 def passage_lines(passage: Passage) -> Iterator[str]:
-    """A passage in full, with what is known of its place."""
+    """Yield a whole passage with its citation and metadata."""
     yield passage.citation
     facts = {"id": passage.id, "file": passage.source, "date": passage.date, "edition": passage.edition}
     yield "; ".join(f"{key} {value}" for key, value in (facts | {"licence": passage.licence}).items() if value)

@@ -1,10 +1,10 @@
 from .comparing import (
-    ModelMeans as ModelMeans,
     SelfPreference as SelfPreference,
+    ModelMeans as ModelMeans,
     experiment_means as experiment_means,
+    self_preference as self_preference,
     published_means as published_means,
     rank_agreement as rank_agreement,
-    self_preference as self_preference,
 )
 from .experiment_file import (
     BenchmarkSpec as BenchmarkSpec,
@@ -14,28 +14,21 @@ from .experiment_file import (
     load_plan as load_plan,
     parse_plan as parse_plan,
 )
-from .judge_check import (
-    BlindAnswer as BlindAnswer,
-    Preferred as Preferred,
-    RatedAnswer as RatedAnswer,
-    alpha_estimate as alpha_estimate,
-)
-from .long_answers import Better as Better, Comparer as Comparer
 from .planning import (
     assume_binary as assume_binary,
     assume_from_run as assume_from_run,
     assume_mean as assume_mean,
     plan as plan,
 )
-from .report import experiment_report as experiment_report, mcq_report_sections as mcq_report_sections
-from .resources import (
-    EvaluationResources as EvaluationResources,
-    ExperimentCallbacks as ExperimentCallbacks,
-    HarnessCell as HarnessCell,
-    HarnessCells as HarnessCells,
-    RecordModel as RecordModel,
-    open_resources as open_resources,
-    open_sources as open_sources,
+from .report import (
+    experiment_report as experiment_report,
+    mcq_report_sections as mcq_report_sections,
+)
+from .judge_check import (
+    BlindAnswer as BlindAnswer,
+    Preferred as Preferred,
+    RatedAnswer as RatedAnswer,
+    alpha_estimate as alpha_estimate,
 )
 from .results import (
     Cell as Cell,
@@ -46,6 +39,15 @@ from .results import (
     TaskGroup as TaskGroup,
     load_experiment as load_experiment,
 )
+from .resources import (
+    EvaluationResources as EvaluationResources,
+    ExperimentCallbacks as ExperimentCallbacks,
+    HarnessCell as HarnessCell,
+    HarnessCells as HarnessCells,
+    RecordModel as RecordModel,
+    open_resources as open_resources,
+    open_sources as open_sources,
+)
 from .runner import (
     count_answers as count_answers,
     draw_indices as draw_indices,
@@ -53,11 +55,13 @@ from .runner import (
     read_benchmark as read_benchmark,
     run_experiment as run_experiment,
 )
+from .paper_scores import (
+    PublishedScore as PublishedScore,
+    published_scores as published_scores,
+)
 from .scores import (
     OVERALL as OVERALL,
     ExperimentScores as ExperimentScores,
-    PublishedScore as PublishedScore,
-    published_scores as published_scores,
     score_experiment as score_experiment,
     score_mcq as score_mcq,
 )
@@ -75,8 +79,18 @@ from .settings import (
     parse_setting as parse_setting,
     parse_spec as parse_spec,
 )
-from .tables import experiment_tables as experiment_tables, mcq_tables as mcq_tables, screen_tables as screen_tables
-from .tasks import Prediction as Prediction, Scoring as Scoring, ask_mcq as ask_mcq, option_orders as option_orders
+from .long_answers import Better as Better, Comparer as Comparer
+from .tables import (
+    experiment_tables as experiment_tables,
+    mcq_tables as mcq_tables,
+    screen_tables as screen_tables,
+)
+from .tasks import (
+    Prediction as Prediction,
+    Scoring as Scoring,
+    ask_mcq as ask_mcq,
+    option_orders as option_orders,
+)
 from .tuned import (
     ReadDocument as ReadDocument,
     collection_documents as collection_documents,

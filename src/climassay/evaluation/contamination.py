@@ -186,9 +186,9 @@ def _split(text: str) -> tuple[str, ...]:
 
 def question_parts(question: Question) -> dict[str, str]:
     """Return texts of a question by :attr:`SharedRun.part`: stem and options or answer, or the filled statement."""
-    if question.type.gap:
+    if question.type.has_gap:
         return {"statement": _GAP.sub(lambda _: question.answer, question.question)}
-    if question.options and not question.type.fixed:
+    if question.options and not question.type.fixed_options:
         return {"question": question.question, **dict(zip(LETTERS, question.options, strict=False))}
     return {"question": question.question, "answer": question.answer}
 

@@ -1,12 +1,12 @@
-"""The judge is judged: does it agree with people and with itself, and stay firm where nothing that matters changes?
+"""Checks of a judge: agreement with people and with itself, and stability under changes that do not matter.
 
-Answers that people have rated are rated by the judge, again at temperature 1, with the dimensions in the opposite
-order, and after code made them longer or more confident without adding anything. Pairs of answers to one question are
-compared in both orders. Each test has a bound that was fixed beforehand; it is passed or failed where the whole
-interval lies on one side of it, and the judge can be relied on where all are passed.
+The judge rates answers that people have rated: once, again at temperature 1, with the dimensions in reversed order, and
+after code made the answers longer or more confident without adding anything. Pairs of answers to one question are
+compared in both orders. Each test has a bound that was fixed beforehand. A test is passed or failed if the whole
+interval lies on one side of the bound; the judge is reliable if it passes all tests.
 
 References:
-    Krippendorff (2004), Content Analysis, section 11.4 (alpha of 0.667 as the least for tentative conclusions).
+    Krippendorff (2004), Content Analysis, section 11.4 (alpha of 0.667 as the minimum for tentative conclusions).
 """
 
 import hashlib
@@ -21,7 +21,7 @@ import numpy as np
 
 from climassay.corpus.documents import split_sentences
 from climassay.errors import InputError
-from climassay.evaluation.long_answers import Better, prefer
+from climassay.evaluation.long_answers import SIGNS, Better, prefer
 from climassay.evaluation.results import Experiment
 from climassay.io import parse_rows, read_bytes
 from climassay.metrics.factual_accuracy import JudgeFailure
@@ -45,32 +45,35 @@ from climassay.statistics import (
 )
 from climassay.statistics.agreement import spearman_of_resamples
 
-Outcome = Literal["passed", "failed", "not decided"]
-LEAST_ALPHA = 0.667
-LEAST_REPETITION = 0.8
-LEAST_CONSISTENCY = 0.8
-MOST_SHIFT = 0.25
-"""Points of 5 that an answer may gain by being longer or more confident."""
+CheckOutcome = Literal["passed", "failed", "not decided"]
+MIN_ALPHA = 0.667
+"""Minimum agreement of the judge with people, Krippendorff's alpha."""
+MIN_REPETITION = 0.8
+"""Minimum agreement of the judge with itself, Krippendorff's alpha."""
+MIN_CONSISTENCY = 0.8
+"""Minimum share of pairs whose two orders agree."""
+MAX_GAIN = 0.25
+"""Maximum gain, in points of 5, of answers made longer or more confident."""
 RESAMPLES = 500
-_ANOTHER_SEED = 1000
-_LEAST_GROUP = 3
-"""Answers of a question that have a rank correlation."""
+_SECOND_SEED = 1000
+_MIN_GROUP_SIZE = 3
+"""Minimum number of answers to a question for a rank correlation."""
 
 
 class RatedAnswer(NamedTuple):
-    """An answer with what people said of it."""
+    """An answer with people's ratings."""
 
     answer: LongAnswer
     group: str
-    """Answers to one question, or about one source, are compared with each other only."""
+    """Question or source of the answer; only answers of the same group are compared."""
     ratings: Mapping[str, tuple[float, ...]]
-    """Ratings from 1 to 5 by dimension, one a rater; none where nobody rated."""
+    """Ratings from 1 to 5 by dimension, one per rater; empty if nobody rated."""
     verdicts: Mapping[int, tuple[CriterionVerdict, ...]] = {}
-    """Verdicts on criteria of the answer's rubric by their place in it, one a rater."""
+    """Verdicts by index of the rubric's criterion, one per rater."""
 
 
 class Preferred(NamedTuple):
-    """Two answers to one question, and which of them a person found better."""
+    """Two answers to one question with a person's preference."""
 
     question: str
     audience: str
@@ -80,7 +83,7 @@ class Preferred(NamedTuple):
 
 
 class BlindAnswer(NamedTuple):
-    """A long answer of an experiment, to be rated by somebody who cannot tell which model wrote it."""
+    """A long answer of an experiment for raters who must not know which model wrote it."""
 
     id: str
     """Digest of run, cell and question."""
@@ -97,16 +100,16 @@ def read_ratings(
     group: str | None = None,
     scale: tuple[float, float] = (LOWEST, HIGHEST),
 ) -> list[RatedAnswer]:
-    """Rated answers of a table (CSV, JSONL, Parquet ...), such as :func:`blind_rows` makes, filled in.
+    """Read rated answers from a table (CSV, JSONL, Parquet ...), for example a filled table of :func:`blind_rows`.
 
     Args:
-        file: The table.
-        labels: Dimension of each column of ratings; several columns of one dimension are several raters. By default
-            the columns that are called as the eight dimensions are.
+        file: Table.
+        labels: Dimension of each column of ratings; several columns of one dimension are several raters. By default the
+            columns with the names of the eight dimensions.
         question: Column of the question, or of the source that the answers are about.
         answer: Column of the answer.
-        group: Column that says which answers belong together; by default the question.
-        scale: Lowest and highest rating of the file, drawn to 1 and 5.
+        group: Column that groups answers to compare; by default the question.
+        scale: Lowest and highest rating in the file, mapped to 1 and 5.
 
     Raises:
         InputError: A column is missing, a rating is not a number of the scale, or nothing is rated.
@@ -116,16 +119,17 @@ def read_ratings(
         raise InputError(f"The scale of ratings goes from a lower to a higher number, not from {low:g} to {high:g}.")
     rows = list(parse_rows(file, read_bytes(file)))
     present = {name for row in rows for name in row}
-    known = [one.name for one in DIMENSIONS]
-    named = dict(labels) or {name: name for name in known if name in present}
-    missing = [name for name in (question, answer, *((group,) if group else ()), *named) if name not in present]
-    if missing or not named:
-        what = f"the column {missing[0]!r}" if missing else f"ratings: a column such as {known[4]}, or --label COLUMN"
-        raise InputError(f"{file} lacks {what}.")
+    dimensions = [dimension.name for dimension in DIMENSIONS]
+    dimension_by_column = dict(labels) or {name: name for name in dimensions if name in present}
+    columns = (question, answer, *((group,) if group else ()), *dimension_by_column)
+    missing = [name for name in columns if name not in present]
+    if missing or not dimension_by_column:
+        what = f"ratings: a column such as {dimensions[4]}, or --label COLUMN"
+        raise InputError(f"{file} lacks {f'the column {missing[0]!r}' if missing else what}.")
     results = []
     for number, row in enumerate(rows, start=1):
-        given: dict[str, list[float]] = defaultdict(list)
-        for column, dimension in named.items():
+        ratings: dict[str, list[float]] = defaultdict(list)
+        for column, dimension in dimension_by_column.items():
             value = row.get(column)
             if value is None or not str(value).strip():
                 continue
@@ -137,83 +141,88 @@ def read_ratings(
                 raise InputError(
                     f"Row {number} of {file}: {value!r} in {column!r} is not a rating from {low:g} to {high:g}."
                 )
-            given[dimension].append(LOWEST + (rating - low) / (high - low) * (HIGHEST - LOWEST))
-        asked, text = (" ".join(str(row.get(name) or "").split(" ")) for name in (question, answer))
-        if given and text.strip():
-            audience = str(row.get("audience") or "")
-            ratings = {name: tuple(values) for name, values in given.items()}
-            results.append(
-                RatedAnswer(LongAnswer(asked, text, (), audience), str(row[group] if group else asked), ratings)
-            )
+            ratings[dimension].append(LOWEST + (rating - low) / (high - low) * (HIGHEST - LOWEST))
+        question_text, answer_text = (str(row.get(name) or "") for name in (question, answer))
+        if ratings and answer_text.strip():
+            long_answer = LongAnswer(question_text, answer_text, (), str(row.get("audience") or ""))
+            group_name = str(row[group] if group else question_text)
+            ratings_by_rater = {name: tuple(values) for name, values in ratings.items()}
+            results.append(RatedAnswer(long_answer, group_name, ratings_by_rater))
     if not results:
         raise InputError(f"{file} has no rated answer.")
     return results
 
 
 def blind_answers(experiment: Experiment, *, seed: int = 0) -> list[BlindAnswer]:
-    """Long answers of an experiment, those to one question together, in an order drawn by the seed.
+    """Return the long answers of an experiment, sorted by question, in an order drawn by the seed.
 
     Raises:
         InputError: The experiment has no long answer.
     """
-    asked = {(name, one.id): one for name, ones in experiment.questions.items() for one in ones}
+    questions = {
+        (benchmark, question.id): question
+        for benchmark, benchmark_questions in experiment.questions.items()
+        for question in benchmark_questions
+    }
     results = []
     for outcome in experiment.outcomes:
-        if TYPES[outcome.cell.task].judged and outcome.answer:
-            question = asked[outcome.cell.benchmark, outcome.question]
+        if TYPES[outcome.cell.task].is_judged and outcome.answer:
+            question = questions[outcome.cell.benchmark, outcome.question]
             key = "\n".join((experiment.run, repr(outcome.cell), outcome.question))
             results.append(BlindAnswer(hashlib.sha256(key.encode()).hexdigest()[:12], question, outcome.answer))
     if not results:
         raise InputError(f"The experiment {experiment.run} has no long answers to rate.")
     order = np.random.default_rng(seed).permutation(len(results))
-    return sorted((results[int(place)] for place in order), key=lambda one: one.question.question)
+    return sorted((results[index] for index in order), key=lambda answer: answer.question.question)
 
 
 def blind_rows(experiment: Experiment, *, seed: int = 0) -> list[dict[str, str]]:
-    """:func:`blind_answers` as rows: question, audience and answer, and an empty column for each dimension."""
-    empty = dict.fromkeys((one.name for one in DIMENSIONS), "")
+    """Return :func:`blind_answers` as rows of question, audience, answer and an empty column per dimension."""
+    empty = dict.fromkeys((dimension.name for dimension in DIMENSIONS), "")
     return [
-        {"id": id_, "question": asked.question, "audience": asked.audience, "answer": answer, **empty}
-        for id_, asked, answer in blind_answers(experiment, seed=seed)
+        {"id": id_, "question": question.question, "audience": question.audience, "answer": answer, **empty}
+        for id_, question, answer in blind_answers(experiment, seed=seed)
     ]
 
 
-def made_longer(text: str) -> str:
-    """The text with all of its sentences said again, and nothing else."""
+def lengthen(text: str) -> str:
+    """Return the text followed by a repetition of all its sentences."""
     return f"{text}\n\nTo say it once more: {' '.join(split_sentences(text))} These are the points that matter here."
 
 
 _CERTAIN = ("There is no doubt about this: ", "It is beyond question: ", "Every expert agrees: ", "Without exception: ")
 
 
-def made_confident(text: str) -> str:
-    """The text with a word of certainty before each sentence, and nothing else."""
+def add_certainty(text: str) -> str:
+    """Return the text with a phrase of certainty before each sentence."""
     return "\n\n".join(
-        " ".join(f"{word}{one}" for word, one in zip(cycle(_CERTAIN), split_sentences(part), strict=False))
-        for part in text.split("\n\n")
+        " ".join(
+            f"{phrase}{sentence}" for phrase, sentence in zip(cycle(_CERTAIN), split_sentences(paragraph), strict=False)
+        )
+        for paragraph in text.split("\n\n")
     )
 
 
-PERTURBATIONS: Mapping[str, Callable[[str], str]] = {"longer": made_longer, "more confident": made_confident}
+PERTURBATIONS: Mapping[str, Callable[[str], str]] = {"longer": lengthen, "more confident": add_certainty}
 
 
 @dataclass(frozen=True, slots=True)
 class JudgeTest:
-    """One thing that is asked of a judge."""
+    """Result of one test of a judge."""
 
     name: str
     dimension: str
-    """Empty for tests of all dimensions together."""
+    """Dimension of the ratings; empty for tests of all dimensions together."""
     estimate: Estimate | ResampledEstimate | None
-    """None where it could not be measured."""
+    """Measured value; None if it could not be measured."""
     bound: float | None
-    """None for figures that are shown and decide nothing."""
+    """Bound of the value; None for figures that are reported but not tested."""
     above: bool = True
-    """Whether the value is to lie above the bound."""
+    """True if the value must lie above the bound, False if below."""
 
     @property
-    def outcome(self) -> Outcome | None:
-        """Passed or failed where the whole interval lies beyond the bound; a judge at a bound has passed nothing."""
+    def outcome(self) -> CheckOutcome | None:
+        """Outcome: passed or failed if the whole interval lies on one side of the bound."""
         if self.bound is None:
             return None
         if self.estimate is None or self.estimate.interval is None:
@@ -227,59 +236,59 @@ class JudgeTest:
 
 @dataclass(frozen=True)
 class JudgeCheck(Result):
-    """Whether a judge can be relied on."""
+    """Result of all tests of a judge."""
 
     judge: str
     answers: int
     groups: int
     tests: tuple[JudgeTest, ...]
     failed: int
-    """Answers that the judge did not give, over all askings."""
+    """Number of failed requests to the judge."""
     ratings: tuple[Mapping[str, Any], ...] = field(default=(), repr=False)
 
     @property
-    def verdict(self) -> Outcome:
-        """Passed where every test is passed, failed where one is failed."""
+    def verdict(self) -> CheckOutcome:
+        """Verdict: passed if every test is passed, failed if a test is failed."""
         outcomes = {test.outcome for test in self.tests} - {None}
         return "failed" if "failed" in outcomes else "not decided" if "not decided" in outcomes else "passed"
 
     @property
     def sentence(self) -> str:
-        """The verdict in words, with the tests that stand against it."""
-        open_ = [f"{one.name} ({one.dimension})" if one.dimension else one.name for one in self.tests
-                 if one.outcome == self.verdict]  # fmt: skip
-        words = {
+        """Verdict as a sentence, with the tests that decide it."""
+        deciding = [test for test in self.tests if test.outcome == self.verdict]
+        names = "; ".join(f"{test.name} ({test.dimension})" if test.dimension else test.name for test in deciding)
+        sentences = {
             "passed": "The judge can be relied on for answers like these: it passed every test.",
-            "failed": f"The judge cannot be relied on: it failed {'; '.join(open_)}.",
-            "not decided": f"Whether the judge is reliable is open: too few answers to decide {'; '.join(open_)}.",
+            "failed": f"The judge cannot be relied on: it failed {names}.",
+            "not decided": f"Whether the judge is reliable is open: too few answers to decide {names}.",
         }
-        return words[self.verdict]
+        return sentences[self.verdict]
 
     def title(self) -> str:
-        """The judge's name."""
+        """Return a title with the judge's name."""
         return f"Can {self.judge} be relied on as a judge?"
 
     def lines(self) -> Iterator[str]:
-        """The verdict, before any figure."""
+        """Yield the verdict."""
         yield self.sentence
 
     def notes(self) -> Iterator[str]:
-        """What was measured."""
+        """Yield the verdict and the number of answers."""
         yield self.sentence
         yield f"{self.answers} answers in {self.groups} groups; {self.failed} answers of the judge failed."
 
     def tables(self) -> list[Table]:
-        """Every test with its interval and bound."""
+        """Return a table of every test with its interval and bound."""
         rows = []
-        for one in self.tests:
-            shown, interval = "-", "-"
-            if one.estimate is not None:
-                shown = f"{one.estimate.value:.3f}"
-            if one.estimate is not None and one.estimate.interval is not None:
-                interval = " to ".join(f"{end:.3f}" for end in one.estimate.interval)
-            bound = "-" if one.bound is None else f"{'above' if one.above else 'below'} {one.bound:g}"
-            n = "-" if one.estimate is None else str(one.estimate.n)
-            rows.append([one.name, one.dimension or "all", shown, interval, n, bound, one.outcome or "-"])
+        for test in self.tests:
+            value, interval = "-", "-"
+            if test.estimate is not None:
+                value = f"{test.estimate.value:.3f}"
+            if test.estimate is not None and test.estimate.interval is not None:
+                interval = " to ".join(f"{end:.3f}" for end in test.estimate.interval)
+            bound = "-" if test.bound is None else f"{'above' if test.above else 'below'} {test.bound:g}"
+            n = "-" if test.estimate is None else str(test.estimate.n)
+            rows.append([test.name, test.dimension or "all", value, interval, n, bound, test.outcome or "-"])
         note = (
             "Agreement: Krippendorff's alpha (interval scale) of the judge and the people's mean; intervals by "
             "resampling groups. Rank correlation: Spearman's, within groups, mean over groups; a constant judge has 0, "
@@ -290,7 +299,7 @@ class JudgeCheck(Result):
         return [Table.of(self.title(), headings, rows, left=2, note=note)]
 
     def to_dict(self) -> dict[str, Any]:
-        """Verdict, tests and every rating."""
+        """Return verdict, tests and ratings as JSON values."""
         tests = [
             {"name": t.name, "dimension": t.dimension, "estimate": t.estimate, "bound": t.bound, "outcome": t.outcome}
             for t in self.tests
@@ -299,7 +308,7 @@ class JudgeCheck(Result):
         return {**facts, "groups": self.groups, "failed": self.failed, "tests": tests, "ratings": list(self.ratings)}
 
     def rows(self) -> Sequence[Mapping[str, Any]]:
-        """A row per answer and dimension: people's ratings and the judge's."""
+        """Return a row per answer and dimension with people's ratings and the judge's."""
         return self.ratings
 
 
@@ -312,80 +321,81 @@ def check_judge(
     seed: int = 0,
     on_step: Callable[[str], None] = lambda _: None,
 ) -> JudgeCheck:
-    """Rate answers that people have rated, in every manner, and compare.
+    """Rate answers that people have rated, repeatedly and under changes, and test the judge's ratings.
 
     Args:
-        items: From :func:`read_ratings`.
-        judge: The judge, behind records.
-        preferred: Pairs that people compared; without any, whom they prefer follows from their ratings.
-        pairs: Maximum number of pairs of answers that are compared in both orders, drawn by the seed.
-        seed: Seed of draws and resampling.
-        on_step: Called with the name of each step as it begins.
+        items: Rated answers of :func:`read_ratings`.
+        judge: Recorded judge.
+        preferred: Pairs that people compared; if empty, preferences follow from people's ratings.
+        pairs: Maximum number of pairs of answers to compare in both orders, drawn by the seed.
+        seed: Seed of draws and bootstraps.
+        on_step: Receives the name of each step as it begins.
 
     Raises:
         InputError: A dimension is not one of the eight.
     """
-    known = {one.name: one for one in DIMENSIONS}
+    by_name = {dimension.name: dimension for dimension in DIMENSIONS}
     names = list(dict.fromkeys(name for item in items for name in item.ratings))
-    if strange := [name for name in names if name not in known]:
-        raise InputError(f"{strange[0]!r} is not one of the dimensions {', '.join(known)}.")
-    dimensions = [known[name] for name in names]
+    if unknown := [name for name in names if name not in by_name]:
+        raise InputError(f"{unknown[0]!r} is not one of the dimensions {', '.join(by_name)}.")
+    dimensions = [by_name[name] for name in names]
     answers = [item.answer._replace(rubric=()) for item in items]
     groups = [item.group for item in items]
     tests: list[JudgeTest] = []
     failed = 0
 
-    def rated(what: str, texts: Sequence[LongAnswer], **options: Any) -> dict[str, list[float | None]]:
+    def rate(step: str, texts: Sequence[LongAnswer], **options: Any) -> dict[str, list[float | None]]:
         nonlocal failed
-        on_step(what)
-        result = [
-            {rated.dimension: round(rated.rating, 2) for rated in one.ratings}
-            for one in Marker(judge, **options).assess(texts, dimensions)
+        on_step(step)
+        ratings = [
+            {rating.dimension: round(rating.rating, 2) for rating in assessment.ratings}
+            for assessment in Marker(judge, **options).assess(texts, dimensions)
         ]
-        failed += sum(not one for one in result)
-        return {name: [one.get(name) for one in result] for name in names}
+        failed += sum(not by_dimension for by_dimension in ratings)
+        return {name: [by_dimension.get(name) for by_dimension in ratings] for name in names}
 
-    plain = rated("rating", answers)
-    # What is read from probabilities, one dimension per request, is the same every time and in every order.
-    words = not profile_of(judge).scored
-    again = rated("rating again", answers, seed=_ANOTHER_SEED, temperature=1.0) if words else {}
-    turned = rated("rating in reversed order", answers, reverse=True) if words and len(names) > 1 else {}
-    changed = {
-        what: rated(f"rating answers made {what}", [one._replace(answer=change(one.answer)) for one in answers])
-        for what, change in PERTURBATIONS.items()
+    plain = rate("rating", answers)
+    # Ratings read from probabilities, one dimension per request, are the same every time and in every order.
+    is_generated = not profile_of(judge).scored
+    again = rate("rating again", answers, seed=_SECOND_SEED, temperature=1.0) if is_generated else {}
+    backward = rate("rating in reversed order", answers, reverse=True) if is_generated and len(names) > 1 else {}
+    perturbed = {
+        label: rate(f"rating answers made {label}", [text._replace(answer=change(text.answer)) for text in answers])
+        for label, change in PERTURBATIONS.items()
     }
-    lengths = [float(len(one.answer.split())) for one in answers]
+    lengths = [float(len(text.answer.split())) for text in answers]
     for name in names:
         people = [_mean(item.ratings.get(name, ())) for item in items]
         tests.append(
-            JudgeTest("agreement with people", name, alpha_estimate([people, plain[name]], groups, seed), LEAST_ALPHA)
+            JudgeTest("agreement with people", name, alpha_estimate([people, plain[name]], groups, seed), MIN_ALPHA)
         )
-        each = list(zip_longest(*(item.ratings.get(name, ()) for item in items)))
-        if len(each) > 1:
-            tests.append(JudgeTest("agreement among people", name, alpha_estimate(each, groups, seed), None))
-        tests.append(JudgeTest("rank correlation with people", name, _ranks(people, plain[name], groups, seed), 0.0))
-        tests.append(JudgeTest("rank correlation of length", name, _ranks(people, lengths, groups, seed), None))
+        by_rater = list(zip_longest(*(item.ratings.get(name, ()) for item in items)))
+        if len(by_rater) > 1:
+            tests.append(JudgeTest("agreement among people", name, alpha_estimate(by_rater, groups, seed), None))
+        correlation = _rank_correlation(people, plain[name], groups, seed)
+        tests.append(JudgeTest("rank correlation with people", name, correlation, 0.0))
+        baseline = _rank_correlation(people, lengths, groups, seed)
+        tests.append(JudgeTest("rank correlation of length", name, baseline, None))
         if again:
-            repeated = alpha_estimate([plain[name], again[name]], groups, seed)
-            tests.append(JudgeTest("agreement with itself", name, repeated, LEAST_REPETITION))
-        if turned:
-            reversed_ = alpha_estimate([plain[name], turned[name]], groups, seed)
-            tests.append(JudgeTest("dimensions in the opposite order", name, reversed_, LEAST_REPETITION))
-        for what, values in changed.items():
-            both = [(a, b) for a, b in zip(plain[name], values[name], strict=True) if None not in (a, b)]
-            gain = paired_difference(*zip(*both, strict=True), seed=seed).difference if both else None
-            tests.append(JudgeTest(f"gain of answers made {what}", name, gain, MOST_SHIFT, above=False))
-    if any(item.verdicts for item in items):
+            agreement = alpha_estimate([plain[name], again[name]], groups, seed)
+            tests.append(JudgeTest("agreement with itself", name, agreement, MIN_REPETITION))
+        if backward:
+            agreement = alpha_estimate([plain[name], backward[name]], groups, seed)
+            tests.append(JudgeTest("dimensions in reversed order", name, agreement, MIN_REPETITION))
+        for label, ratings in perturbed.items():
+            complete = [(a, b) for a, b in zip(plain[name], ratings[name], strict=True) if None not in (a, b)]
+            gain = paired_difference(*zip(*complete, strict=True), seed=seed).difference if complete else None
+            tests.append(JudgeTest(f"gain of answers made {label}", name, gain, MAX_GAIN, above=False))
+    if marked := [item for item in items if item.verdicts]:
         on_step("marking rubrics")
-        result = Marker(judge).assess([item.answer for item in items if item.verdicts], ())
-        failed += sum(not one.criteria for one in result)
-        agreement = _verdict_agreement([item for item in items if item.verdicts], result, seed)
-        tests.append(JudgeTest("agreement on criteria", "", agreement, LEAST_ALPHA))
+        assessments = Marker(judge).assess([item.answer for item in marked], ())
+        failed += sum(not assessment.criteria for assessment in assessments)
+        tests.append(JudgeTest("agreement on criteria", "", _verdict_agreement(marked, assessments, seed), MIN_ALPHA))
     on_step("comparing pairs")
-    compared, lost = _compared(preferred or _by_ratings(items), judge, pairs, seed)
-    failed += lost
-    tests += compared
-    shown = {"judge": plain, "again": again, **changed}
+    comparisons, n_failed = _test_comparisons(preferred or _preferences_by_ratings(items), judge, pairs, seed)
+    failed += n_failed
+    tests += comparisons
+    columns = {"judge": plain, "again": again, **perturbed}
     rows = [
         {
             "question": item.answer.question,
@@ -393,9 +403,9 @@ def check_judge(
             "group": item.group,
             "dimension": name,
             "people": _mean(item.ratings.get(name, ())),
-            **{what: values[name][place] for what, values in shown.items() if values},
+            **{column: ratings[name][index] for column, ratings in columns.items() if ratings},
         }
-        for place, item in enumerate(items)
+        for index, item in enumerate(items)
         for name in names
     ]
     return JudgeCheck(judge.name, len(items), len(set(groups)), tuple(tests), failed, tuple(rows))
@@ -406,15 +416,15 @@ def _mean(values: Sequence[float]) -> float | None:
 
 
 def _verdict_agreement(
-    items: Sequence[RatedAnswer], found: Sequence[LongAnswerAssessment], seed: int
+    items: Sequence[RatedAnswer], assessments: Sequence[LongAnswerAssessment], seed: int
 ) -> ResampledEstimate | None:
-    """Alpha of the judge's verdicts with what most people said, ties by the first of them; criteria as units."""
+    """Return alpha of the judge's verdicts and people's most frequent ones (ties: the first), criteria as units."""
     people, judge, groups = [], [], []
     verdicts = list(CREDITS)
-    for item, assessed in zip(items, found, strict=True):
-        for place, given in item.verdicts.items():
-            people.append(float(verdicts.index(max(given, key=given.count))))
-            judge.append(float(verdicts.index(assessed.criteria[place].verdict)) if assessed.criteria else None)
+    for item, assessment in zip(items, assessments, strict=True):
+        for index, raters in item.verdicts.items():
+            people.append(float(verdicts.index(max(raters, key=raters.count))))
+            judge.append(float(verdicts.index(assessment.criteria[index].verdict)) if assessment.criteria else None)
             groups.append(item.group)
     return alpha_estimate([people, judge], groups, seed, nominal=True)
 
@@ -422,16 +432,26 @@ def _verdict_agreement(
 def alpha_estimate(
     rows: Sequence[Sequence[float | None]], groups: Sequence[str], seed: int, *, nominal: bool = False
 ) -> ResampledEstimate | None:
-    """Alpha, its interval over groups (over answers where there is one group only); None where nothing has two."""
+    """Return Krippendorff's alpha of several raters with its bootstrap interval over groups.
+
+    Args:
+        rows: Ratings by rater, one per answer; None if missing.
+        groups: Group of each answer; with one group only, answers are resampled.
+        seed: Seed of the bootstrap.
+        nominal: True for nominal, False for interval-scaled ratings.
+
+    Returns:
+        The estimate, or None if no answer has two ratings.
+    """
     units: dict[str, list[int]] = defaultdict(list)
-    for place, group in enumerate(groups):
-        units[group if len(set(groups)) > 1 else str(place)].append(place)
+    for index, group in enumerate(groups):
+        units[group if len(set(groups)) > 1 else str(index)].append(index)
     members = list(units.values())
 
-    def alpha(places: Sequence[int]) -> float | None:
+    def alpha(indices: Sequence[int]) -> float | None:
         try:
-            rated = [[row[place] for place in places] for row in rows]
-            return krippendorff_alpha(rated, measurement="nominal" if nominal else "interval")
+            ratings = [[row[index] for index in indices] for row in rows]
+            return krippendorff_alpha(ratings, measurement="nominal" if nominal else "interval")
         except InputError:
             return None
 
@@ -439,77 +459,78 @@ def alpha_estimate(
     if value is None:
         return None
     generator = np.random.default_rng(seed)
-    drawn = (
-        alpha([place for unit in generator.integers(0, len(members), len(members)) for place in members[unit]])
+    samples = (
+        alpha([index for unit in generator.integers(0, len(members), len(members)) for index in members[unit]])
         for _ in range(RESAMPLES)
     )
-    drawn_interval = percentile_interval([one for one in drawn if one is not None])
-    return ResampledEstimate.of(value, drawn_interval, len(members))
+    interval = percentile_interval([sample for sample in samples if sample is not None])
+    return ResampledEstimate.of(value, interval, len(members))
 
 
-def _ranks(
+def _rank_correlation(
     people: Sequence[float | None], judge: Sequence[float | None], groups: Sequence[str], seed: int
 ) -> ResampledEstimate | None:
-    """Mean rank correlation within groups; a group in which the judge says the same of all has 0."""
+    """Return the mean rank correlation within groups; a group with constant ratings by the judge has 0."""
     members: dict[str, list[tuple[float, float]]] = defaultdict(list)
-    for group, one, other in zip(groups, people, judge, strict=True):
-        if one is not None and other is not None:
-            members[group].append((one, other))
+    for group, rating, judged in zip(groups, people, judge, strict=True):
+        if rating is not None and judged is not None:
+            members[group].append((rating, judged))
     results = []
     for pairs in members.values():
         first, second = np.array(pairs, dtype=np.float64).T
-        if len(pairs) >= _LEAST_GROUP and np.ptp(first) > 0:
+        if len(pairs) >= _MIN_GROUP_SIZE and np.ptp(first) > 0:
             rho = spearman_of_resamples(first, second, np.arange(len(pairs))[None])[0]
             results.append(0.0 if np.isnan(rho) else float(rho))
     if not results:
         return None
-    drawn = bootstrap_interval(results, lambda rows: float(rows.mean()), seed=seed)
-    return ResampledEstimate.of(float(np.mean(results)), drawn, len(results))
+    interval = bootstrap_interval(results, lambda rows: float(rows.mean()), seed=seed)
+    return ResampledEstimate.of(float(np.mean(results)), interval, len(results))
 
 
-def _by_ratings(items: Sequence[RatedAnswer]) -> list[Preferred]:
-    """Every two answers of a group, with whom people's ratings prefer."""
+def _preferences_by_ratings(items: Sequence[RatedAnswer]) -> list[Preferred]:
+    """Return every two answers of a group with the one that has the higher sum of mean ratings."""
     members: dict[str, list[RatedAnswer]] = defaultdict(list)
     for item in items:
         members[item.group].append(item)
     results = []
-    for own in members.values():
-        for one, other in combinations(own, 2):
-            gap = sum(map(np.mean, one.ratings.values())) - sum(map(np.mean, other.ratings.values()))
+    for group in members.values():
+        for first, second in combinations(group, 2):
+            gap = sum(map(np.mean, first.ratings.values())) - sum(map(np.mean, second.ratings.values()))
             better: Better = "first" if gap > 0 else "second" if gap < 0 else "tie"
-            shown = one.answer
-            results.append(Preferred(shown.question, shown.audience, shown.answer, other.answer.answer, better))
+            answer = first.answer
+            results.append(Preferred(answer.question, answer.audience, answer.answer, second.answer.answer, better))
     return results
 
 
-def _compared(every: Sequence[Preferred], judge: Generator, most: int, seed: int) -> tuple[list[JudgeTest], int]:
-    """Whether the two orders of a pair agree, how often the first is preferred, and whether people agree."""
-    chosen = sorted(np.random.default_rng(seed).permutation(len(every))[:most].tolist())
-    pairs = [every[place] for place in chosen]
-    asked = [
+def _test_comparisons(
+    preferred: Sequence[Preferred], judge: Generator, max_pairs: int, seed: int
+) -> tuple[list[JudgeTest], int]:
+    """Compare pairs in both orders; return tests of consistency, position and agreement, and the number of failures."""
+    drawn = sorted(np.random.default_rng(seed).permutation(len(preferred))[:max_pairs].tolist())
+    pairs = [preferred[index] for index in drawn]
+    items = [
         (pair.question, pair.audience, *answers)
         for pair in pairs
         for answers in ((pair.first, pair.second), (pair.second, pair.first))
     ]
-    verdicts = prefer(asked, judge) if asked else []
-    agreeing, decided, right = [], [], []
-    signs = {"first": 1, "second": -1, "tie": 0}
-    for number, pair in enumerate(pairs):
-        there, back = verdicts[2 * number : 2 * number + 2]
-        if isinstance(there, JudgeFailure) or isinstance(back, JudgeFailure):
+    verdicts = prefer(items, judge) if items else []
+    is_consistent, prefers_first, credits = [], [], []
+    for pair, forward, backward in zip(pairs, verdicts[::2], verdicts[1::2], strict=True):
+        if isinstance(forward, JudgeFailure) or isinstance(backward, JudgeFailure):
             continue
-        forth, other_way = signs[there[0]], -signs[back[0]]
-        agreeing.append(forth == other_way)
-        decided += [better == "first" for better in (there[0], back[0]) if better != "tie"]
+        signs = SIGNS[forward[0]], -SIGNS[backward[0]]
+        is_consistent.append(signs[0] == signs[1])
+        prefers_first += [better == "first" for better in (forward[0], backward[0]) if better != "tie"]
         if pair.better != "tie":
-            right.append((1 + signs[pair.better] * np.sign(forth + other_way)) / 2)
+            credits.append((1 + SIGNS[pair.better] * np.sign(sum(signs))) / 2)
 
     def share(values: Sequence[bool]) -> Estimate | None:
         return proportion(sum(values), len(values)) if values else None
 
+    agreement = mean_estimate(credits, seed=seed) if credits else None
     tests = [
-        JudgeTest("both orders of a pair agree", "", share(agreeing), LEAST_CONSISTENCY),
-        JudgeTest("prefers the answer shown first", "", share(decided), None),
-        JudgeTest("prefers whom people prefer", "", mean_estimate(right, seed=seed) if right else None, 0.5),
+        JudgeTest("both orders of a pair agree", "", share(is_consistent), MIN_CONSISTENCY),
+        JudgeTest("prefers the answer shown first", "", share(prefers_first), None),
+        JudgeTest("prefers the answer that people prefer", "", agreement, 0.5),
     ]
-    return tests, sum(isinstance(one, JudgeFailure) for one in verdicts)
+    return tests, sum(isinstance(verdict, JudgeFailure) for verdict in verdicts)

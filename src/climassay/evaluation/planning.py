@@ -1,4 +1,4 @@
-"""How many questions an experiment needs before it can show a difference."""
+"""Sample sizes: the number of questions an experiment needs to show a difference."""
 
 import math
 from collections.abc import Sequence
@@ -14,46 +14,49 @@ from climassay.metrics.registry import METRICS
 from climassay.reporting import Table
 from climassay.statistics import accuracy_sample_size, mcnemar_power
 
-EXACT_UP_TO = 2000
-"""Questions up to which McNemar's power is summed exactly; above, the corrected normal approximation is used, which
-differs by about one per cent there."""
+MAX_EXACT_QUESTIONS = 2000
+"""Maximum number of questions for the exact power of McNemar's test.
+
+Above it, the corrected normal approximation is used, which differs by about one per cent there.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Assumptions:
-    """What is assumed of the scores; sample sizes are only as good as this."""
+    """Assumptions about scores, on which sample sizes depend."""
 
     binary: bool
     mean: float | None
-    """Accuracy of the first system (binary)."""
+    """Accuracy of the first system (binary metrics)."""
     discordance: float | None
-    """Share of questions that exactly one of the two systems gets right (binary)."""
+    """Share of questions that exactly one of the two systems answers correctly (binary metrics)."""
     deviation: float | None
     """Standard deviation of a score over questions (mean metrics)."""
     paired_deviation: float | None
-    """Standard deviation of the difference of two systems' scores on one question (mean metrics)."""
+    """Standard deviation of the difference between two systems' scores on a question (mean metrics)."""
     origin: str
+    """Source of the assumptions, for the table's note."""
 
 
 @dataclass(frozen=True, slots=True)
 class PlanRow:
-    """Questions needed for one difference; None where it cannot be had."""
+    """Number of questions for one difference; None if the difference is impossible."""
 
     difference: float
-    """In the units of the score, shares for binary metrics."""
+    """Difference in the units of the score, a share for binary metrics."""
     paired: int | None
-    """Both systems answer the same questions: exact McNemar test, or a paired test of means."""
+    """Number of questions if both systems answer the same: exact McNemar test, or paired test of means."""
     exact: bool
-    """Whether ``paired`` is exact; else from the normal approximation."""
+    """True if ``paired`` is exact, False if it is the normal approximation."""
     unpaired: int | None
-    """A system, where each answers questions of its own."""
+    """Number of questions per system if each answers questions of its own."""
     interval: int
-    """For a 95% interval of one system's score that reaches so far on each side."""
+    """Number of questions for a 95% interval of one score that extends by the difference to each side."""
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Questions needed by difference."""
+    """Numbers of questions by difference."""
 
     metric: str
     power: float
@@ -63,16 +66,15 @@ class Plan:
 
 
 def assume_binary(mean: float, discordance: float | None = None) -> Assumptions:
-    """Assumptions for right or wrong.
+    """Return assumptions for a binary metric.
 
     Args:
         mean: Accuracy of the first system.
-        discordance: Share of questions on which the systems disagree; by default that of two systems of this accuracy
-            that agree no more than chance makes them, ``2 mean (1 - mean)``, which asks for too many questions rather
-            than too few: systems that resemble each other disagree less.
+        discordance: Share of questions on which the systems disagree. The default, ``2 mean (1 - mean)``, is that of
+            unrelated systems of this accuracy; similar systems disagree less and need fewer questions.
 
     Raises:
-        InputError: A share outside of 0..1.
+        InputError: A share is outside of 0..1.
     """
     if not 0 < mean < 1:
         raise InputError(f"The assumed accuracy must be between 0 and 1, not {mean:g}.")
@@ -85,14 +87,14 @@ def assume_binary(mean: float, discordance: float | None = None) -> Assumptions:
 
 
 def assume_mean(deviation: float, correlation: float = 0.5) -> Assumptions:
-    """Assumptions for a metric that is a mean of numbers.
+    """Return assumptions for a metric that is a mean of numbers.
 
     Args:
         deviation: Standard deviation of a score over questions.
         correlation: Correlation of two systems' scores over questions.
 
     Raises:
-        InputError: A deviation that is not positive, or a correlation outside of -1..1.
+        InputError: The deviation is not positive, or the correlation is outside of -1..1.
     """
     if deviation <= 0:
         raise InputError(f"The standard deviation of scores must be above 0, not {deviation:g}.")
@@ -109,15 +111,15 @@ def _no_variation(run: str, label: str) -> str:
 
 
 def assume_from_run(experiment: Experiment, metric: str) -> Assumptions:
-    """Assumptions estimated from an experiment: medians over its cells and over its pairs of cells.
+    """Estimate assumptions from an experiment: medians over its cells and over its pairs of cells.
 
-    Pairs are those that the experiment compares: settings of one model, and models in one setting.
+    Pairs are settings of one model, and models in one setting.
 
     Raises:
-        InputError: No such metric, fewer than two cells with scores in it, or no variation at all.
+        InputError: The metric does not exist, fewer than two cells have scores in it, or the scores do not vary.
     """
-    known = METRICS.find(metric)
-    cells = {cell: outcomes for cell, outcomes in answered_cells(experiment).items() if known.scores(cell.task)}
+    definition = METRICS.find(metric)
+    cells = {cell: outcomes for cell, outcomes in answered_cells(experiment).items() if definition.scores(cell.task)}
     columns = [[score_of(outcome, metric) for outcome in outcomes] for outcomes in cells.values()]
     scores = [[value for value in column if value is not None] for column in columns]
     pairs = [
@@ -125,21 +127,21 @@ def assume_from_run(experiment: Experiment, metric: str) -> Assumptions:
         for a, b in combinations(cells, 2)
         if a.benchmark == b.benchmark and (a.model == b.model or a.setting == b.setting)
     ]
-    gaps = [np.subtract(b, a) for a, b in pairs if len(a) > 1]
+    differences = [np.subtract(b, a) for a, b in pairs if len(a) > 1]
     scores = [column for column in scores if len(column) > 1]
-    if not gaps:
-        raise InputError(f"{experiment.run} has no two cells to compare in {known.label}.")
-    origin = f"medians over {len(scores)} cells and {len(gaps)} pairs of {experiment.run}"
-    if known.binary:
+    if not differences:
+        raise InputError(f"{experiment.run} has no two cells to compare in {definition.label}.")
+    origin = f"medians over {len(scores)} cells and {len(differences)} pairs of {experiment.run}"
+    if definition.binary:
         mean = float(np.median([np.mean(column) for column in scores]))
-        discordance = float(np.median([np.mean(gap != 0) for gap in gaps]))
+        discordance = float(np.median([np.mean(differences_of_pair != 0) for differences_of_pair in differences]))
         if not 0 < mean < 1 or discordance == 0:
-            raise InputError(_no_variation(experiment.run, known.label))
+            raise InputError(_no_variation(experiment.run, definition.label))
         return Assumptions(True, mean, discordance, None, None, origin)
     deviation = float(np.median([np.std(column, ddof=1) for column in scores]))
-    paired = float(np.median([np.std(gap, ddof=1) for gap in gaps]))
+    paired = float(np.median([np.std(differences_of_pair, ddof=1) for differences_of_pair in differences]))
     if deviation == 0 or paired == 0:
-        raise InputError(_no_variation(experiment.run, known.label))
+        raise InputError(_no_variation(experiment.run, definition.label))
     return Assumptions(False, None, None, deviation, paired, origin)
 
 
@@ -151,17 +153,17 @@ def plan(
     power: float = 0.8,
     alpha: float = 0.05,
 ) -> Plan:
-    """Questions needed to see each difference, in three designs.
+    """Return the number of questions needed to show each difference, in three designs.
 
     Args:
         differences: Differences of two means, above 0; shares for binary metrics (0.05 is five points).
         assumptions: See :func:`assume_binary`, :func:`assume_mean`, :func:`assume_from_run`.
-        metric: Name for the table.
-        power: Probability of seeing the difference where it is there.
-        alpha: Two-sided level of significance; divide it by the number of tests for a correction (Bonferroni).
+        metric: Name of the metric in the table.
+        power: Probability of a significant result if the difference exists.
+        alpha: Two-sided significance level; divide it by the number of tests for Bonferroni's correction.
 
     Raises:
-        InputError: A difference, power or level that makes no sense.
+        InputError: A difference, power or level is out of range.
 
     References:
         Miettinen (1968), Biometrics 24, 339-352, and Connor (1987), Biometrics 43, 207-211, for McNemar's test;
@@ -172,8 +174,8 @@ def plan(
         raise InputError("A plan needs differences greater than 0.")
     if not 0 < alpha < 1 or not alpha < power < 1:
         raise InputError("The power must be between the significance level and 1, and the level between 0 and 1.")
-    row = _binary_row if assumptions.binary else _mean_row
-    rows = tuple(row(difference, assumptions, power, alpha) for difference in sorted(differences))
+    make_row = _binary_row if assumptions.binary else _mean_row
+    rows = tuple(make_row(size, assumptions, power, alpha) for size in sorted(differences))
     return Plan(metric, power, alpha, assumptions, rows)
 
 
@@ -183,57 +185,60 @@ def _quantiles(power: float, alpha: float) -> tuple[float, float]:
     return float(norm.ppf(1 - alpha / 2)), float(norm.ppf(power))
 
 
-def _binary_row(difference: float, given: Assumptions, power: float, alpha: float) -> PlanRow:
-    assert given.mean is not None
-    assert given.discordance is not None
-    paired, exact = _paired_binary(difference, given.discordance, power, alpha)
-    first, second = given.mean, given.mean + difference
+def _binary_row(difference: float, assumptions: Assumptions, power: float, alpha: float) -> PlanRow:
+    assert assumptions.mean is not None
+    assert assumptions.discordance is not None
+    paired, exact = _paired_binary(difference, assumptions.discordance, power, alpha)
+    first, second = assumptions.mean, assumptions.mean + difference
     unpaired = None
     if second < 1:
-        outer, inner = _quantiles(power, alpha)
-        middle = (first + second) / 2
-        null = math.sqrt(2 * middle * (1 - middle))
-        apart = math.sqrt(first * (1 - first) + second * (1 - second))
-        unpaired = math.ceil(((outer * null + inner * apart) / (second - first)) ** 2)
-    return PlanRow(difference, paired, exact, unpaired, accuracy_sample_size(given.mean, difference))
+        z_alpha, z_power = _quantiles(power, alpha)
+        mean = (first + second) / 2
+        null = math.sqrt(2 * mean * (1 - mean))
+        alternative = math.sqrt(first * (1 - first) + second * (1 - second))
+        unpaired = math.ceil(((z_alpha * null + z_power * alternative) / (second - first)) ** 2)
+    return PlanRow(difference, paired, exact, unpaired, accuracy_sample_size(assumptions.mean, difference))
 
 
 def _paired_binary(difference: float, discordance: float, power: float, alpha: float) -> tuple[int | None, bool]:
-    """Questions for McNemar's test; None where the systems disagree on fewer questions than the difference needs."""
+    """Return the number of questions for McNemar's test and whether it is exact.
+
+    The number is None if the systems disagree on fewer questions than the difference needs.
+    """
     if difference > discordance:
         return None, True
-    outer, inner = _quantiles(power, alpha)
+    z_alpha, z_power = _quantiles(power, alpha)
     spread = math.sqrt(max(0.0, discordance - difference**2))
-    # Two questions for each difference of one: the correction for continuity, without which the exact test needs more.
-    about = math.ceil(((outer * math.sqrt(discordance) + inner * spread) / difference) ** 2 + 2 / difference)
-    if about > EXACT_UP_TO:
-        return about, False
+    # 2 / difference corrects for continuity; the exact test needs more questions than the uncorrected approximation.
+    estimate = math.ceil(((z_alpha * math.sqrt(discordance) + z_power * spread) / difference) ** 2 + 2 / difference)
+    if estimate > MAX_EXACT_QUESTIONS:
+        return estimate, False
     gain, loss = (discordance + difference) / 2, (discordance - difference) / 2
 
-    def enough(n: int) -> bool:
+    def is_sufficient(n: int) -> bool:
         return mcnemar_power(gain, loss, n, alpha) >= power
 
-    low, high = max(1, about // 2), about
-    while not enough(high):
+    low, high = max(1, estimate // 2), estimate
+    while not is_sufficient(high):
         low, high = high, math.ceil(high * 1.15) + 1
     while low + 1 < high:
         middle = (low + high) // 2
-        low, high = (low, middle) if enough(middle) else (middle, high)
+        low, high = (low, middle) if is_sufficient(middle) else (middle, high)
     return high, True
 
 
-def _mean_row(difference: float, given: Assumptions, power: float, alpha: float) -> PlanRow:
-    assert given.deviation is not None
-    assert given.paired_deviation is not None
-    outer, inner = _quantiles(power, alpha)
-    reach = (outer + inner) / difference
-    at_95 = _quantiles(0.5, 0.05)[0]
+def _mean_row(difference: float, assumptions: Assumptions, power: float, alpha: float) -> PlanRow:
+    assert assumptions.deviation is not None
+    assert assumptions.paired_deviation is not None
+    z_alpha, z_power = _quantiles(power, alpha)
+    factor = (z_alpha + z_power) / difference
+    z_95 = _quantiles(0.5, 0.05)[0]
     return PlanRow(
         difference,
-        _at_least_two((reach * given.paired_deviation) ** 2),
+        _at_least_two((factor * assumptions.paired_deviation) ** 2),
         False,
-        _at_least_two(2 * (reach * given.deviation) ** 2),
-        _at_least_two((at_95 * given.deviation / difference) ** 2),
+        _at_least_two(2 * (factor * assumptions.deviation) ** 2),
+        _at_least_two((z_95 * assumptions.deviation / difference) ** 2),
     )
 
 
@@ -242,32 +247,32 @@ def _at_least_two(number: float) -> int:
 
 
 def plan_table(plan: Plan) -> Table:
-    """Questions needed by difference and design."""
-    given = plan.assumptions
-    if given.binary:
+    """Return a table of the number of questions by difference and design."""
+    assumptions = plan.assumptions
+    if assumptions.binary:
         unit, test = "points", "exact McNemar test (~: normal approximation)"
-        assumed = (
-            f"the first system is right on {100 * (given.mean or 0):.1f}% and the two disagree on "
-            f"{100 * (given.discordance or 0):.1f}% of the questions"
+        description = (
+            f"the first system is right on {100 * (assumptions.mean or 0):.1f}% and the two disagree on "
+            f"{100 * (assumptions.discordance or 0):.1f}% of the questions"
         )
     else:
         unit, test = "difference", "paired test of means, normal approximation (~)"
-        assumed = (
-            f"scores spread by {given.deviation:.3g} over questions and differences of two systems by "
-            f"{given.paired_deviation:.3g} (standard deviations)"
+        description = (
+            f"scores spread by {assumptions.deviation:.3g} over questions and differences of two systems by "
+            f"{assumptions.paired_deviation:.3g} (standard deviations)"
         )
     return Table.of(
         f"Questions needed to see a difference in {METRICS[plan.metric].label}",
-        [unit, "same questions", "own questions,\na system", "interval so wide\neach side"],
+        [unit, "same questions", "own questions,\nper system", "interval of +/-\nthe difference"],
         [
             [
-                f"{100 * row.difference:g}" if given.binary else f"{row.difference:g}",
+                f"{100 * row.difference:g}" if assumptions.binary else f"{row.difference:g}",
                 "-" if row.paired is None else f"{'' if row.exact else '~'}{row.paired:,}",
                 "-" if row.unpaired is None else f"{row.unpaired:,}",
                 f"{row.interval:,}",
             ]
             for row in plan.rows
         ],
-        note=f"Power {100 * plan.power:g}%, two-sided level {plan.alpha:g}. Assumed: {assumed} "
-        f"({given.origin}). same questions: {test}. -: no such difference is possible.",
+        note=f"Power {100 * plan.power:g}%, two-sided level {plan.alpha:g}. Assumed: {description} "
+        f"({assumptions.origin}). same questions: {test}. -: no such difference is possible.",
     )

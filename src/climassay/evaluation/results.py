@@ -321,7 +321,7 @@ def choice_outcomes(cell: Cell, questions: Sequence[Question], predictions: Sequ
         if first.method == ASKED_AGAIN:
             violations = ("asked again for the option",)
         elif first.chosen is None and first.error is None:
-            violations = ("neither of the two words" if question.type.fixed else "no option letter",)
+            violations = ("neither of the two words" if question.type.fixed_options else "no option letter",)
         outcomes.append(
             Outcome(
                 cell=cell,

@@ -83,8 +83,8 @@ def count_answers(plan: ExperimentPlan, sets: Mapping[str, QuestionSet]) -> int:
         for task in plan.tasks:
             kind = TYPES[task]
             for model in plan.models:
-                scorings: tuple[Scoring, ...] = plan.scorings_of(model) if kind.options else ("letter",)
-                orders = plan.permutations if kind.options else 1
+                scorings: tuple[Scoring, ...] = plan.scorings_of(model) if kind.has_options else ("letter",)
+                orders = plan.permutations if kind.has_options else 1
                 per_question = sum(n_option_orders(kind, scoring, orders) for scoring in scorings)
                 total += len(question_set.of_kind(task)) * per_question
     return total * len(plan.settings)
@@ -284,7 +284,7 @@ def _run_setting(
                 batch = _QuestionBatch(model, generator, setting, questions, adapter, work.passages)
                 cell = Cell(benchmark, model.display_name, setting.name, task)
                 work.callbacks.on_cell(cell, "asked")
-                (_run_choices if TYPES[task].options else _run_written)(work, cell, batch)
+                (_run_choices if TYPES[task].has_options else _run_written)(work, cell, batch)
 
 
 def _run_choices(work: _ExperimentRun, cell: Cell, batch: _QuestionBatch) -> None:
@@ -350,7 +350,7 @@ def _run_written(work: _ExperimentRun, cell: Cell, batch: _QuestionBatch) -> Non
             for question, answer in pairs
         ],
     )
-    check = work.resources.checker(work.scorer) if TYPES[cell.task].judged else None
+    check = work.resources.checker(work.scorer) if TYPES[cell.task].is_judged else None
     outcomes = []
     for (question, answer), scores, judgement, assessment in zip(
         pairs, all_scores, judgements, assessments, strict=True
@@ -405,7 +405,7 @@ def _compare_long_answers(work: _ExperimentRun, trained_judges: Mapping[str, Com
     comparers |= trained_judges
     for benchmark, question_set in work.sets.items():
         questions = {question.id: question for question in question_set.questions}
-        for task in (task for task in work.plan.tasks if TYPES[task].judged):
+        for task in (task for task in work.plan.tasks if TYPES[task].is_judged):
             outcomes: dict[Cell, list[Outcome]] = {}
             for outcome in work.outcomes:
                 if (outcome.cell.benchmark, outcome.cell.task) == (benchmark, task):

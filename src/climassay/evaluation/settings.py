@@ -76,18 +76,22 @@ class TaskPrompts:
 
     def of(self, task: Kind, *, by_text: bool = False) -> Prompt:
         """Return the template of a task; ``by_text`` selects the template without letters."""
-        return self.mcq_text if by_text and TYPES[task].options and not TYPES[task].fixed else self.by_kind[task]
+        return (
+            self.mcq_text
+            if by_text and TYPES[task].has_options and not TYPES[task].fixed_options
+            else self.by_kind[task]
+        )
 
     def render(
         self, question: Question, passages: Sequence[str] = (), examples: Sequence[Values] = ()
     ) -> RenderedPrompt:
         """Render one question as its task's prompt, with options in the file's order."""
         values: Values = {"question": question.question, "passages": passages, "examples": examples}
-        if question.type.options:
+        if question.type.has_options:
             values["options"] = lettered(question.options)
-        if question.type.gap:
+        if question.type.has_gap:
             values["gap"] = GAP
-        return self.of(question.kind).render(**values, **question.type.values(question))
+        return self.of(question.kind).render(**values, **question.type.prompt_values(question))
 
 
 def lettered(options: Sequence[str]) -> list[dict[str, str]]:
@@ -97,9 +101,9 @@ def lettered(options: Sequence[str]) -> list[dict[str, str]]:
 
 def example_values(question: Question, *, as_text: bool = False) -> Values:
     """Return a question and its answer for templates; ``as_text`` uses the option's text instead of its letter."""
-    if question.type.options and as_text:
+    if question.type.has_options and as_text:
         return {"question": question.question, "answer": question.answer}
-    answer = question.type.expected(question)
+    answer = question.type.expected_answer(question)
     return {"question": question.question, "options": lettered(question.options), "answer": answer}
 
 
@@ -169,7 +173,7 @@ def chat_examples(
     for question in questions:
         passages = (passage_by_question[question.id],) if question.id in passage_by_question else ()
         rendered = templates.render(question, passages)
-        answer = after_prefix(rendered.assistant_prefix) + question.type.expected(question)
+        answer = after_prefix(rendered.assistant_prefix) + question.type.expected_answer(question)
         examples.append(ChatExample(rendered.messages, rendered.assistant_prefix, answer))
     return examples
 

@@ -1,10 +1,12 @@
-"""The tables of experiments, plans and comparisons, in the shapes of the paper and with what the paper leaves out."""
+"""Tables of experiments, in the shapes of the paper and with intervals, counts and tests that the paper lacks."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, get_args
 
 from climassay.evaluation.long_answers import side_by_side_table
+from climassay.evaluation.paper_scores import PublishedScore
+from climassay.evaluation.position_bias import PositionRow
 from climassay.evaluation.results import Cell, ConstantScore
 from climassay.evaluation.scores import (
     OVERALL,
@@ -15,8 +17,6 @@ from climassay.evaluation.scores import (
     PairedScores,
     PairedTest,
     PointCounts,
-    PositionRow,
-    PublishedScore,
     Score,
 )
 from climassay.grounding.references import ReferenceStatus
@@ -33,11 +33,11 @@ SHORT_LEVELS: Mapping[str, str] = {"base": "Base", "reasoning": "Reason", "hypot
 
 @dataclass(frozen=True, slots=True)
 class NamedTable:
-    """A table and the name by which it can be asked for."""
+    """Table with the name that selects it."""
 
     name: str
-    """``overview``, ``mcq-cloze``, ``freeform``, ``own-metrics``, ``dimensions``, ``points``, ``side-by-side``,
-    ``position``, ``counts``, ``settings``, ``models``, or a type of question that the paper does not have."""
+    """Name: ``overview``, ``mcq-cloze``, ``freeform``, ``own-metrics``, ``dimensions``, ``points``, ``side-by-side``,
+    ``position``, ``counts``, ``settings``, ``models``, or a question kind that the paper does not have."""
     benchmark: str
     table: Table
 
@@ -57,57 +57,56 @@ class _Column:
 
 @dataclass(frozen=True, slots=True)
 class _Numbers:
-    """All that the tables of scores of one benchmark show."""
+    """Scores of one benchmark."""
 
     cells: tuple[Cell, ...]
-    """Also those that have no score, because all calls failed."""
+    """Cells, including those without a score because all requests failed."""
     ours: tuple[Score, ...]
     constants: tuple[ConstantScore, ...]
     published: tuple[PublishedScore, ...]
 
-    def columns(self, wanted: Callable[[Metric], bool]) -> list[_Column]:
-        """Columns of the metrics wanted that have a score; cloze questions have no levels."""
+    def columns(self, is_included: Callable[[Metric], bool]) -> list[_Column]:
+        """Return columns of the included metrics that have a score; cloze questions have no levels."""
         present = dict.fromkeys((score.metric, score.level) for score in self.ours)
         return [
             _Column(metric, level)
             for metric in METRICS.ordered(name for name, _ in present)
-            if wanted(metric)
+            if is_included(metric)
             for level in ([OVERALL] if "cloze" in metric.kinds else [*LEVELS, OVERALL])
             if (metric.name, level) in present
         ]
 
     def variants(self, columns: Sequence[_Column]) -> list[tuple[str, str]]:
-        """Model and setting of each row, the variants of a model together; also those whose calls all failed."""
-        shown = {(column.metric.name, column.level) for column in columns}
-        having = {s.cell for s in self.ours if (s.metric, s.level) in shown}
-        scored = {s.cell for s in self.ours}
-        having |= {c for c in set(self.cells) - scored if any(column.metric.scores(c.task) for column in columns)}
-        result = dict.fromkeys((cell.model, cell.setting) for cell in self.cells if cell in having)
-        models = list(dict.fromkeys(model for model, _ in result))
-        return sorted(result, key=lambda variant: models.index(variant[0]))
+        """Return model and setting of each row, grouped by model, including those whose requests all failed."""
+        keys = {(column.metric.name, column.level) for column in columns}
+        cells = {score.cell for score in self.ours if (score.metric, score.level) in keys}
+        unscored = set(self.cells) - {score.cell for score in self.ours}
+        cells |= {cell for cell in unscored if any(column.metric.scores(cell.task) for column in columns)}
+        variants = dict.fromkeys((cell.model, cell.setting) for cell in self.cells if cell in cells)
+        models = list(dict.fromkeys(model for model, _ in variants))
+        return sorted(variants, key=lambda variant: models.index(variant[0]))
 
-    def of(self, variant: tuple[str, str], columns: Sequence[_Column]) -> list[Estimate | None]:
-        """A row."""
+    def row(self, variant: tuple[str, str], columns: Sequence[_Column]) -> list[Estimate | None]:
         row = {(s.metric, s.level): s.estimate for s in self.ours if (s.cell.model, s.cell.setting) == variant}
         return [row.get((column.metric.name, column.level)) for column in columns]
 
 
 def shown_value(metric: str, value: float) -> str:
-    """A score as tables show it: per cent with one decimal for accuracy and exact match, else three decimals."""
+    """Format a score: per cent with one decimal for accuracy and exact match, else three decimals."""
     return f"{100 * value:.1f}" if METRICS[metric].percent else f"{value:.3f}"
 
 
 def metric_plot(
-    metric: Metric, dots: Sequence[Dot], counts: Collection[int], more: str = "", note: str = "", **options: Any
+    metric: Metric, dots: Sequence[Dot], counts: Collection[int], suffix: str = "", note: str = "", **options: Any
 ) -> DotPlot:
-    """Scores of a metric with their intervals, per cent where tables show it so.
+    """Return a dot plot of a metric's scores with intervals, in the units of tables.
 
     Args:
-        metric: Whose name begins the title.
-        dots: Shares from 0 to 1 have an axis from 0 to 1, others one that goes as far as the intervals reach.
+        metric: Metric whose name begins the title.
+        dots: Scores; shares from 0 to 1 have an axis from 0 to 1, others an axis over all intervals.
         counts: Number of questions of each dot.
-        more: End of the title.
-        note: What follows the explanation of dots and bars.
+        suffix: End of the title.
+        note: Text after the explanation of dots and bars.
         **options: Further fields of :class:`DotPlot`.
     """
     ends = [end for dot in dots for end in (dot.low, dot.high)]
@@ -116,28 +115,28 @@ def metric_plot(
     else:
         axis = Axis.over(metric.label, (0.0, *ends), percent=metric.percent)
     note = f"Dots: mean over {question_range(counts)}. Bars: 95% interval.{note}"
-    return DotPlot(f"{heading(metric)}{more}", tuple(dots), metric.label, note, axis, decimals=3, **options)
+    return DotPlot(f"{heading(metric)}{suffix}", tuple(dots), metric.label, note, axis, decimals=3, **options)
 
 
 def question_range(counts: Collection[int]) -> str:
-    """How many questions figures rest on, for example ``30 questions`` or ``20 to 30 questions``."""
-    fewest, most = min(counts, default=0), max(counts, default=0)
-    return f"{fewest:,} to {counted(most, 'question')}" if fewest < most else counted(most, "question")
+    """Format a range of numbers of questions, for example ``30 questions`` or ``20 to 30 questions``."""
+    low, high = min(counts, default=0), max(counts, default=0)
+    return f"{low:,} to {counted(high, 'question')}" if low < high else counted(high, "question")
 
 
 def heading(metric: Metric) -> str:
-    """The metric's label as a title begins with it."""
+    """Return the metric's label with a capital, for the start of a title."""
     return metric.label[:1].upper() + metric.label[1:]
 
 
 def shown_estimate(metric: str, estimate: Estimate) -> str:
-    """A score with both ends of its interval, for example ``61.1 [52.0, 69.4]``."""
+    """Format a score with its interval, for example ``61.1 [52.0, 69.4]``."""
     low, high = (shown_value(metric, end) for end in estimate.interval)
     return f"{shown_value(metric, estimate.value)} [{low}, {high}]"
 
 
 def shown_difference(metric: str, value: float) -> str:
-    """A difference of two scores with its sign: percentage points for accuracy and exact match, else three decimals."""
+    """Format a difference of two scores: percentage points for accuracy and exact match, else three decimals."""
     return f"{100 * value:+.1f}" if METRICS[metric].percent else f"{value:+.3f}"
 
 
@@ -145,7 +144,7 @@ TEST_HEADINGS = ("95% interval", "gained /\nlost", "p", "p\n(Holm)")
 
 
 def paired_cells(test: PairedComparison | PairedScores, metric: str) -> list[str]:
-    """Number of items and difference of a paired test, then the cells below :data:`TEST_HEADINGS`."""
+    """Return number of items and difference of a paired test, then the cells below :data:`TEST_HEADINGS`."""
     return [
         str(test.difference.n),
         shown_difference(metric, test.difference.value),
@@ -157,23 +156,24 @@ def paired_cells(test: PairedComparison | PairedScores, metric: str) -> list[str
 
 
 def experiment_tables(scores: ExperimentScores, published: Sequence[PublishedScore] = ()) -> list[NamedTable]:
-    """All tables of an experiment, benchmark by benchmark; those without any row are left out.
+    """Return all tables of an experiment, benchmark by benchmark; tables without rows are left out.
 
     Args:
-        scores: From :func:`~climassay.evaluation.scores.score_experiment`.
+        scores: Scores of :func:`~climassay.evaluation.scores.score_experiment`.
         published: Rows of the paper to show below ours, marked as published.
     """
-    tables = [one for one in [_overview(scores)] if one is not None]
+    overview = _overview(scores)
+    tables = [] if overview is None else [overview]
     for benchmark in dict.fromkeys(count.cell.benchmark for count in scores.counts):
-        ours = [one for one in scores.scores if one.cell.benchmark == benchmark]
-        constants = [one for one in scores.constants if one.benchmark == benchmark]
-        dimensions = [one for one in scores.dimensions if one.cell.benchmark == benchmark]
-        points = [one for one in scores.points if one.cell.benchmark == benchmark]
+        ours = [score for score in scores.scores if score.cell.benchmark == benchmark]
+        constants = [constant for constant in scores.constants if constant.benchmark == benchmark]
+        dimensions = [dimension for dimension in scores.dimensions if dimension.cell.benchmark == benchmark]
+        points = [count for count in scores.points if count.cell.benchmark == benchmark]
         cells = tuple(count.cell for count in scores.counts if count.cell.benchmark == benchmark)
         numbers = _Numbers(
             cells,
-            tuple(one for one in ours if one.cell.task in METRICS[one.metric].kinds),
-            tuple(one for one in constants if one.task in METRICS[one.metric].kinds),
+            tuple(score for score in ours if score.cell.task in METRICS[score.metric].kinds),
+            tuple(constant for constant in constants if constant.task in METRICS[constant.metric].kinds),
             tuple(published),
         )
         named = {
@@ -192,21 +192,21 @@ def experiment_tables(scores: ExperimentScores, published: Sequence[PublishedSco
             ),
             "own-metrics": _score_table(
                 f"Further metrics, {benchmark}",
-                [one for one in numbers.columns(lambda metric: not metric.published) if one.level == OVERALL],
+                [column for column in numbers.columns(lambda metric: not metric.published) if column.level == OVERALL],
                 replace(numbers, published=()),
                 "Metrics that the paper does not have, over all levels, from 0 to 1. In brackets: 95% intervals.",
             ),
         }
-        # The types of questions that no metric names, but which name their metrics, have tables of their own.
-        for task in dict.fromkeys(one.cell.task for one in ours if one.cell.task not in METRICS[one.metric].kinds):
+        # Question kinds that no metric lists, but which list their metrics, have tables of their own.
+        for task in dict.fromkeys(s.cell.task for s in ours if s.cell.task not in METRICS[s.metric].kinds):
             numbers = _Numbers(
                 tuple(cell for cell in cells if cell.task == task),
-                tuple(one for one in ours if one.cell.task == task),
-                tuple(one for one in constants if one.task == task),
+                tuple(score for score in ours if score.cell.task == task),
+                tuple(constant for constant in constants if constant.task == task),
                 (),
             )
             columns = numbers.columns(lambda _: True)
-            columns = [column for column in columns if TYPES[task].levels or column.level == OVERALL]
+            columns = [column for column in columns if TYPES[task].has_levels or column.level == OVERALL]
             note = "In brackets: 95% intervals."
             named[task] = _score_table(f"{TYPES[task].title}, {benchmark}", columns, numbers, note, plain=True)
         positions = [((c.model, c.setting), row) for c, row in scores.positions.items() if c.benchmark == benchmark]
@@ -214,8 +214,8 @@ def experiment_tables(scores: ExperimentScores, published: Sequence[PublishedSco
             named["position"] = _position_table(f"Position bias, {benchmark} (%)", ("model", "setting"), positions)
         named["dimensions"] = _dimensions(benchmark, dimensions)
         named["points"] = _points(benchmark, points)
-        for judge, compared in scores.side_by_side.get(benchmark, {}).items():
-            named["-".join(filter(None, ("side-by-side", judge)))] = side_by_side_table(compared, benchmark, judge)
+        for judge, result in scores.side_by_side.get(benchmark, {}).items():
+            named["-".join(filter(None, ("side-by-side", judge)))] = side_by_side_table(result, benchmark, judge)
         named["counts"] = _counts(benchmark, scores.counts)
         named["settings"] = _tests(benchmark, "settings", scores.tests)
         named["models"] = _tests(benchmark, "models", scores.tests)
@@ -224,93 +224,95 @@ def experiment_tables(scores: ExperimentScores, published: Sequence[PublishedSco
 
 
 SCORE_TABLES = ("mcq-cloze", "freeform", "own-metrics")
-"""Tables that may be wider than a screen: one column per score."""
-_WIDE = 160
-"""Columns of a screen that shows eight scores side by side."""
-_MOST_TESTS = 24
-"""Rows of a table of tests on a screen; of a longer one only differences beyond chance are shown."""
+"""Names of tables with a column per score, which may be wider than a screen."""
+_WIDE_SCREEN = 160
+"""Minimum width, in characters, of a screen with eight scores side by side."""
+_MAX_SCREEN_TESTS = 24
+"""Maximum number of tests on a screen; of more tests only the significant ones are shown."""
 
 
-def screen_tables(named: Sequence[NamedTable], width: int, *, whole: Collection[str] = ()) -> list[Table]:
-    """Tables as a screen shows them: scores in parts that fit, and of many tests those beyond chance.
+def screen_tables(named: Sequence[NamedTable], width: int, *, complete: Collection[str] = ()) -> list[Table]:
+    """Return tables for a screen: scores split into parts that fit, and only significant tests if there are many.
 
     Args:
-        named: From :func:`experiment_tables`.
-        width: Columns of the screen.
-        whole: Names of the tables whose rows are all shown.
+        named: Tables of :func:`experiment_tables`.
+        width: Width of the screen in characters.
+        complete: Names of the tables whose rows are all shown.
     """
-    # A score with its interval takes some 14 columns; the levels of a metric are four scores.
-    wide, results = 8 if width >= _WIDE else 4, []
-    for one in named:
-        table = one.table
-        if one.name in ("settings", "models") and one.name not in whole and len(table.rows) > _MOST_TESTS:
-            shown = sorted(table.strong)
-            note = f"{len(table.rows) - len(shown)} of {len(table.rows)} tests, those with p (Holm) of 0.05 or more, "
-            note += f"are not shown: --table {one.name} of climassay evaluate table shows all. {table.note}"
-            rows = tuple(table.rows[place] for place in shown)
+    # A score with its interval takes some 14 characters; the levels of a metric are four scores.
+    n_scores, results = 8 if width >= _WIDE_SCREEN else 4, []
+    for entry in named:
+        name, table = entry.name, entry.table
+        if name in ("settings", "models") and name not in complete and len(table.rows) > _MAX_SCREEN_TESTS:
+            significant = sorted(table.strong)
+            n_hidden = len(table.rows) - len(significant)
+            note = f"{n_hidden} of {len(table.rows)} tests, those with p (Holm) of 0.05 or more, are not shown: "
+            note += f"--table {name} of climassay evaluate table shows all. {table.note}"
+            rows = tuple(table.rows[index] for index in significant)
             table = replace(table, rows=rows, strong=frozenset(), note=note)
-        results += split_columns(table, 2, wide) if one.name in SCORE_TABLES else [table]
+        results += split_columns(table, 2, n_scores) if name in SCORE_TABLES else [table]
     return results
 
 
 def _overview(scores: ExperimentScores) -> NamedTable | None:
-    """Chief metrics of all benchmarks in one table, where some are tasks of another framework."""
-    shown = [one for one in scores.scores if one.level == OVERALL and METRICS[one.metric].tested]
-    rows = list(dict.fromkeys((one.cell.benchmark, one.metric) for one in shown))
-    if len({name for name, _ in rows}) < 2 or not any(METRICS[metric].external for _, metric in rows):
+    """Return the chief metrics of all benchmarks; None without several benchmarks, some of another framework."""
+    overall = [score for score in scores.scores if score.level == OVERALL and METRICS[score.metric].tested]
+    keys = list(dict.fromkeys((score.cell.benchmark, score.metric) for score in overall))
+    if len({name for name, _ in keys}) < 2 or not any(METRICS[metric].external for _, metric in keys):
         return None
-    variants = list(dict.fromkeys((one.cell.model, one.cell.setting) for one in shown))
-    results = {(one.cell.benchmark, one.metric, one.cell.model, one.cell.setting): one.estimate for one in shown}
-    constants = {(one.benchmark, one.metric): one.value for one in scores.constants if one.level == OVERALL}
-    lines = []
-    for name, metric in rows:
-        given = [results.get((name, metric, *variant)) for variant in variants]
+    variants = list(dict.fromkeys((score.cell.model, score.cell.setting) for score in overall))
+    estimates = {(s.cell.benchmark, s.metric, s.cell.model, s.cell.setting): s.estimate for s in overall}
+    constants = {(c.benchmark, c.metric): c.value for c in scores.constants if c.level == OVERALL}
+    rows = []
+    for name, metric in keys:
+        row = [estimates.get((name, metric, *variant)) for variant in variants]
         constant = constants.get((name, metric))
-        lines.append(
+        rows.append(
             [
                 name,
                 METRICS[metric].label,
-                str(max(one.n for one in given if one is not None)),
-                *("-" if one is None else shown_estimate(metric, one) for one in given),
+                str(max(estimate.n for estimate in row if estimate is not None)),
+                *(_shown_or_dash(metric, estimate) for estimate in row),
                 "-" if constant is None else shown_value(metric, constant),
             ]
         )
     headings = ["benchmark", "metric", "n", *(f"{model}\n{setting}" for model, setting in variants), "constant"]
     note = "In brackets: 95% intervals. constant: the most frequent answer to all."
-    return NamedTable("overview", "", Table.of("All benchmarks", headings, lines, left=2, grouped=1, note=note))
+    return NamedTable("overview", "", Table.of("All benchmarks", headings, rows, left=2, grouped=1, note=note))
+
+
+def _shown_or_dash(metric: str, estimate: Estimate | None) -> str:
+    return "-" if estimate is None else shown_estimate(metric, estimate)
 
 
 def _score_table(title: str, columns: Sequence[_Column], numbers: _Numbers, note: str, *, plain: bool = False) -> Table:
     variants = numbers.variants(columns)
-    values = [numbers.of(variant, columns) for variant in variants]
+    values = [numbers.row(variant, columns) for variant in variants]
     sizes = [max((estimate.n for estimate in column if estimate), default=0) for column in zip(*values, strict=True)]
     names = [column.metric.name for column in columns]
-    rows = [
-        [*variant, *("-" if one is None else shown_estimate(name, one) for name, one in zip(names, row, strict=True))]
-        for variant, row in zip(variants, values, strict=True)
-    ]
-    known = {(constant.metric, constant.level): constant for constant in numbers.constants}
-    results = [known.get((column.metric.name, column.level)) for column in columns]
-    if any(results):
-        cells = ["-" if one is None else shown_value(one.metric, one.value) for one in results]
+    rows = [[*variant, *map(_shown_or_dash, names, row)] for variant, row in zip(variants, values, strict=True)]
+    constants = {(constant.metric, constant.level): constant.value for constant in numbers.constants}
+    constant_row = [constants.get((column.metric.name, column.level)) for column in columns]
+    if any(value is not None for value in constant_row):
+        cells = ["-" if v is None else shown_value(name, v) for name, v in zip(names, constant_row, strict=True)]
         rows.append(["best constant answer", "always the same", *cells])
-    beside = {(one.model, one.setting, one.metric, one.level): one.value for one in numbers.published}
-    printed = False
+    published = {(p.model, p.setting, p.metric, p.level): p.value for p in numbers.published}
+    published_rows = []
     for model, setting in dict.fromkeys((score.model, score.setting) for score in numbers.published):
-        given = [beside.get((model, setting, column.metric.name, column.level)) for column in columns]
-        if any(value is not None for value in given):
-            cells = []
-            for column, value in zip(columns, given, strict=True):
-                # With as many digits as the paper prints.
-                digits = 3 if column.metric.name in ("bleu_char", "bert_score") else 2
-                percents = 100.0 if column.metric.binary else 1.0
-                cells.append("-" if value is None else f"{percents * value:.{digits}f}")
-            rows.append([f"{model} (published)", setting, *cells])
-            printed = True
-    if printed:
+        cells = []
+        for column in columns:
+            value = published.get((model, setting, column.metric.name, column.level))
+            # With as many digits as the paper prints.
+            digits = 3 if column.metric.name in ("bleu_char", "bert_score") else 2
+            factor = 100.0 if column.metric.binary else 1.0
+            cells.append("-" if value is None else f"{factor * value:.{digits}f}")
+        if any(cell != "-" for cell in cells):
+            published_rows.append([f"{model} (published)", setting, *cells])
+    rows += published_rows
+    if published_rows:
         note += (
-            " Rows named published are numbers of the ClimaQA paper: other questions, other books, other prompts; they "
-            "cannot be compared with ours item by item and have no part in the marks."
+            " Rows marked published are numbers of the ClimaQA paper: other questions, books and prompts; they "
+            "cannot be compared with ours item by item and are not considered in the marks."
         )
     return Table.of(
         title,
@@ -326,12 +328,12 @@ def _score_table(title: str, columns: Sequence[_Column], numbers: _Numbers, note
 def _marks(
     columns: Sequence[_Column], groups: Sequence[str], values: Sequence[Sequence[Estimate | None]]
 ) -> dict[tuple[int, int], frozenset[Mark]]:
-    """Marks of the best values of each column, within a group and over all; equal as printed, equal in marks."""
+    """Return marks of each column's best values, over all rows and within each group; printed ties share marks."""
     marks: dict[tuple[int, int], set[Mark]] = {}
-    for place, column in enumerate(columns):
+    for index, column in enumerate(columns):
         printed = {
             row: float(shown_value(column.metric.name, estimate.value))
-            for row, estimate in enumerate(one[place] for one in values)
+            for row, estimate in enumerate(estimates[index] for estimates in values)
             if estimate is not None
         }
         parts: list[tuple[Mark, list[int]]] = [("top", list(printed))]
@@ -339,21 +341,21 @@ def _marks(
         for mark, rows in parts:
             best = min if column.metric.lower else max
             highest = best((printed[row] for row in rows), default=0.0)
-            # Where all are alike, none is the best.
+            # If all values are equal, none is the best.
             for row in rows if len({printed[row] for row in rows}) > 1 else []:
                 if printed[row] == highest:
                     # Two leading columns, model and setting, hold no numbers.
-                    marks.setdefault((row, place + 2), set()).add(mark)
-    return {cell: frozenset(result) for cell, result in marks.items()}
+                    marks.setdefault((row, index + 2), set()).add(mark)
+    return {cell: frozenset(cell_marks) for cell, cell_marks in marks.items()}
 
 
 def _dimensions(benchmark: str, dimensions: Iterable[DimensionScore]) -> Table:
     rows = []
-    for one in dimensions:
-        interval = " to ".join(f"{end:.2f}" for end in one.estimate.interval)
-        issues = "; ".join(f"{issue}: {count}" for issue, count in one.issues) or "-"
-        facts = [str(one.estimate.n), f"{one.estimate.value:.2f}", interval, issues]
-        rows.append([one.cell.model, one.cell.setting, GROUP_OF[one.dimension], one.dimension, *facts])
+    for score in dimensions:
+        interval = " to ".join(f"{end:.2f}" for end in score.estimate.interval)
+        issues = "; ".join(f"{issue}: {count}" for issue, count in score.issues) or "-"
+        cells = [str(score.estimate.n), f"{score.estimate.value:.2f}", interval, issues]
+        rows.append([score.cell.model, score.cell.setting, GROUP_OF[score.dimension], score.dimension, *cells])
     headings = ["model", "setting", "group", "dimension", "n", "rating", "95% interval", "issues"]
     note = "Ratings from 1 (not usable) to 5 (no fault) by the judge; issues: in how many answers it named them."
     return Table.of(f"Adequacy of long answers, {benchmark}", headings, rows, left=4, grouped=1, note=note)
@@ -363,18 +365,18 @@ def _points(benchmark: str, points: Iterable[PointCounts]) -> Table:
     sentences, references = STATUSES[:-1], get_args(ReferenceStatus)
     rows = [
         [
-            one.cell.model,
-            one.cell.setting,
-            *(str(one.sentences.get(status, 0)) for status in sentences),
-            *(str(one.references.get(status, 0)) for status in references),
+            count.cell.model,
+            count.cell.setting,
+            *(str(count.sentences.get(status, 0)) for status in sentences),
+            *(str(count.references.get(status, 0)) for status in references),
         ]
-        for one in points
+        for count in points
     ]
-    headings = ["model", "setting", *(f"sentences\n{one}" for one in sentences)]
-    headings += [f"references\n{one}" for one in references]
+    headings = ["model", "setting", *(f"sentences\n{status}" for status in sentences)]
+    headings += [f"references\n{status}" for status in references]
     note = (
-        "Sentences that claim something, by what the collections say (supported: a judge has read both); "
-        "references by what could be looked up."
+        "Sentences with a claim by their support in the collections (supported: a judge has read both); "
+        "references by the result of their look-up."
     )
     return Table.of(f"Points and references, {benchmark}", headings, rows, left=2, grouped=1, note=note)
 
@@ -387,7 +389,7 @@ def _counts(benchmark: str, counts: Iterable[CellCounts]) -> Table:
             count.cell.task,
             str(count.n),
             str(count.failed),
-            str(count.unparsed) if TYPES[count.cell.task].options else "-",
+            str(count.unparsed) if TYPES[count.cell.task].has_options else "-",
             _shown_readings(count.readings),
             str(count.violations),
             "; ".join(f"{kind}: {number}" for kind, number in count.kinds) or "-",
@@ -413,8 +415,8 @@ def _counts(benchmark: str, counts: Iterable[CellCounts]) -> Table:
         f"Answers that are not plain answers, {benchmark}",
         tuple(Column(heading, "left" if heading in words else "right") for heading in headings),
         tuple(tuple(row) for row in rows),
-        note="Failed and unparsed answers score 0. Answers that break a constraint are scored as they are. Unscored: "
-        f"the metric itself failed; such answers are in no mean of it. Read by: {READ_BY}.",
+        note="Failed and unparsed answers score 0. Answers that break a constraint are scored unchanged. Unscored: "
+        f"the metric itself failed; its means leave out such answers. Read by: {READ_BY}.",
         grouped=1,
     )
 
@@ -423,6 +425,7 @@ READ_BY = (
     "probability: of the letters, which hold at least half of it; low mass: likewise, with less than half; "
     "enumeration: the model could write nothing but a letter; text: what it wrote"
 )
+"""Explanation of the reading methods, for notes."""
 
 
 def _shown_readings(readings: Iterable[tuple[str, int]]) -> str:
@@ -432,17 +435,17 @@ def _shown_readings(readings: Iterable[tuple[str, int]]) -> str:
 def _tests(benchmark: str, family: str, tests: Iterable[PairedTest]) -> Table:
     results = [test for test in tests if test.benchmark == benchmark and test.family == family]
     kinds = " and ".join(dict.fromkeys(test.test for test in results))
-    shared, differing = ("model", "settings") if family == "settings" else ("setting", "models")
+    shared_label, differing = ("model", "settings") if family == "settings" else ("setting", "models")
     return Table.of(
         f"{differing.capitalize()} compared on the same questions, {benchmark}",
-        [shared, "difference", "metric", "n", "value", *TEST_HEADINGS],
+        [shared_label, "difference", "metric", "n", "value", *TEST_HEADINGS],
         [
             [test.fixed, f"{test.second} - {test.first}", METRICS[test.metric].label, *paired_cells(test, test.metric)]
             for test in results
         ],
         left=3,
         grouped=1,
-        strong=[number for number, test in enumerate(results) if test.p_holm < 0.05],
+        strong=[index for index, test in enumerate(results) if test.p_holm < 0.05],
         note=f"Paired tests: {kinds}. Interval: differences that sign flips do not reject. gained / lost: "
         "questions that only the one named first, or only the one named second, got right. Holm: corrected for the "
         f"{counted(len(results), 'test')} of this table; rows below 0.05 are set off. Accuracy and exact "
@@ -451,34 +454,36 @@ def _tests(benchmark: str, family: str, tests: Iterable[PairedTest]) -> Table:
 
 
 def score_rows(scores: ExperimentScores, published: Sequence[PublishedScore] = ()) -> Table:
-    """Every score on a line of its own with its interval: the form for other programs."""
+    """Return a table with a row per score and interval, for other programs."""
     ours = [
         (
-            *(one.cell.benchmark, one.cell.model, one.cell.setting, one.cell.task, one.metric, one.level),
-            str(one.estimate.n),
-            *(f"{value:.6g}" for value in (one.estimate.value, *one.estimate.interval)),
+            *(score.cell.benchmark, score.cell.model, score.cell.setting, score.cell.task, score.metric, score.level),
+            str(score.estimate.n),
+            *(f"{value:.6g}" for value in (score.estimate.value, *score.estimate.interval)),
             "ours",
         )
-        for one in scores.scores
+        for score in scores.scores
     ]
-    beside = [
+    published_rows = [
         (f"ClimaQA {p.dataset}", p.model, p.setting, p.task, p.metric, p.level, str(p.n or ""), f"{p.value:g}", "", "")
         for p in published
     ]
     headings = ["benchmark", "model", "setting", "task", "metric", "level", "n", "value", "low", "high", "origin"]
-    return Table.of("Scores", headings, [*ours, *((*row, "published") for row in beside)], left=6)
+    return Table.of("Scores", headings, [*ours, *((*row, "published") for row in published_rows)], left=6)
 
 
 def mcq_tables(scores: McqScores) -> list[Table]:
-    """Accuracy by level, paired tests, position bias; the last two only where there is something to show."""
-    several = len({row.model for row in scores.accuracy}) > 1
-    named = ("model", "setting", "scoring") if several else ("setting", "scoring")
-    again = any(row.asked_again for row in scores.accuracy)
-    usual = {"likelihood": {"probability"}, "letter": {"text"}}
-    mixed = any({reading for reading, _ in row.readings} - usual.get(row.scoring, set()) for row in scores.accuracy)
+    """Return tables of accuracy by level, of paired tests and of position bias, the last two if there are any rows."""
+    has_models = len({row.model for row in scores.accuracy}) > 1
+    labels = ("model", "setting", "scoring") if has_models else ("setting", "scoring")
+    has_asked_again = any(row.asked_again for row in scores.accuracy)
+    usual_readings = {"likelihood": {"probability"}, "letter": {"text"}}
+    has_mixed_readings = any(
+        {reading for reading, _ in row.readings} - usual_readings.get(row.scoring, set()) for row in scores.accuracy
+    )
     accuracy = [
         (
-            *[row.model] * several,
+            *[row.model] * has_models,
             row.setting,
             row.scoring,
             row.level,
@@ -491,24 +496,24 @@ def mcq_tables(scores: McqScores) -> list[Table]:
             percent(row.chance),
             str(row.unparsed),
             str(row.failed),
-            *[str(row.asked_again)] * again,
-            *[_shown_readings(row.readings)] * mixed,
+            *[str(row.asked_again)] * has_asked_again,
+            *[_shown_readings(row.readings)] * has_mixed_readings,
         )
         for row in scores.accuracy
     ]
     note = "const.: always the same letter. unparsed and failed answers count as wrong."
-    if again:
+    if has_asked_again:
         note += " asked again: answers that named no option, after which the model said which one it had chosen."
-    if mixed:
+    if has_mixed_readings:
         note += f" read by: {READ_BY}."
     headings = ["level", "n", "accuracy", "95% interval", "const.", "chance", "unparsed", "failed"]
     tables = [
         Table.of(
             "Accuracy by level (%)",
-            [*named, *headings, *["asked again"] * again, *["read by"] * mixed],
+            [*labels, *headings, *["asked again"] * has_asked_again, *["read by"] * has_mixed_readings],
             accuracy,
-            left=len(named) + 1,
-            grouped=len(named),
+            left=len(labels) + 1,
+            grouped=len(labels),
             strong=[number for number, row in enumerate(scores.accuracy) if row.level == OVERALL],
             note=note,
         )
@@ -516,29 +521,31 @@ def mcq_tables(scores: McqScores) -> list[Table]:
     for family in dict.fromkeys(row.family for row in scores.paired):
         paired = [row for row in scores.paired if row.family == family]
         pairs = [
-            [row.fixed] * several + [f"{row.second} - {row.first}", row.scoring, *paired_cells(row, "accuracy")]
+            [row.fixed] * has_models + [f"{row.second} - {row.first}", row.scoring, *paired_cells(row, "accuracy")]
             for row in paired
         ]
         tests = " and ".join(dict.fromkeys(row.test for row in paired))
-        shared = ["model" if family == "settings" else "setting"] if several else []
+        shared_label = ["model" if family == "settings" else "setting"] if has_models else []
         tables.append(
             Table.of(
                 f"{family.capitalize()} compared on the same questions (percentage points)",
-                [*shared, "difference", "scoring", "n", "points", *TEST_HEADINGS],
+                [*shared_label, "difference", "scoring", "n", "points", *TEST_HEADINGS],
                 pairs,
-                left=len(shared) + 2,
+                left=len(shared_label) + 2,
                 note=f"Paired test: {tests}. Interval: differences that sign flips do not reject. gained / lost: "
                 "questions that only the one named first, or only the one named second, got right, in the option order "
                 "of the file.",
             )
         )
     if scores.position:
-        rows = [((row.model, row.setting, row.scoring)[-len(named) :], row) for row in scores.position]
-        tables.append(_position_table("Position bias (%)", named, rows))
+        rows = [((row.model, row.setting, row.scoring)[-len(labels) :], row) for row in scores.position]
+        tables.append(_position_table("Position bias (%)", labels, rows))
     return tables
 
 
-def _position_table(title: str, names: Sequence[str], found: Sequence[tuple[Sequence[str], PositionRow]]) -> Table:
+def _position_table(
+    title: str, names: Sequence[str], rows_by_label: Sequence[tuple[Sequence[str], PositionRow]]
+) -> Table:
     rows = [
         (
             *labels,
@@ -552,7 +559,7 @@ def _position_table(title: str, names: Sequence[str], found: Sequence[tuple[Sequ
             if row.averaged is None
             else f"{percent(row.averaged.value)} ({percent_interval(row.averaged.interval)})",
         )
-        for labels, row in found
+        for labels, row in rows_by_label
     ]
     return Table.of(
         title,

@@ -257,7 +257,9 @@ def ask_mcq(
             prompt = prompts.of(questions[0].kind, by_text=_by_text(scoring)) if questions else prompts.mcq
             rendered = [item.render(prompt, scoring) for item in presented]
             if scoring == "letter":
-                max_tokens = profile_of(model).room(max((item.question.type.tokens for item in presented), default=0))
+                max_tokens = profile_of(model).room(
+                    max((item.question.type.max_tokens for item in presented), default=0)
+                )
                 sampling = Sampling(max_tokens=max_tokens)
                 completions = model.generate(
                     [
@@ -303,7 +305,7 @@ def _read_letters(
     for item, completion in zip(presented, completions, strict=True):
         arranged = item.question.arranged(item.order)
         kind = item.question.type
-        positions.append(None if completion.error else kind.choice(completion.text, len(arranged), arranged))
+        positions.append(None if completion.error else kind.parse_choice(completion.text, len(arranged), arranged))
     unread = [
         index
         for index, (position, completion) in enumerate(zip(positions, completions, strict=True))
@@ -342,7 +344,7 @@ def _which_option(item: _PresentedQuestion, answer: str, prompt: Prompt) -> Gene
 
 def n_option_orders(kind: QuestionType, scoring: Scoring, orders: int) -> int:
     """Return the number of option orders of a question: 1 if options are hidden or fixed, else ``orders``."""
-    return 1 if _by_text(scoring) or kind.fixed else orders
+    return 1 if _by_text(scoring) or kind.fixed_options else orders
 
 
 def _predict_by_text(
@@ -445,7 +447,7 @@ def ask_written(
     """
     prepared = setting.prepare(questions, model)
     profile = profile_of(model)
-    max_tokens = {question.kind: profile.room(question.type.tokens) for question in questions}
+    max_tokens = {question.kind: profile.room(question.type.max_tokens) for question in questions}
     requests = []
     for question, context in zip(questions, prepared, strict=True):
         rendered = prompts.render(question, context.passages, [example_values(example) for example in context.examples])
@@ -456,11 +458,11 @@ def ask_written(
     )
     results = []
     for question, context, answer in zip(questions, prepared, answers, strict=True):
-        text = "" if answer.error is not None else question.type.answer(answer.text)
+        text = "" if answer.error is not None else question.type.parse_answer(answer.text)
         violations: tuple[str, ...] = ()
         if answer.error is None:
             violations = question.type.violations(text, len(split_sentences(text)))
-            if question.type.prose and answer.finish_reason == "length":
+            if question.type.is_prose and answer.finish_reason == "length":
                 violations = (*violations, f"cut at {max_tokens[question.kind]} tokens")
         results.append(GeneratedAnswer(question.id, text, context, violations, answer.error))
     return results

@@ -12,7 +12,7 @@ from pydantic import ConfigDict, TypeAdapter
 
 from climassay.corpus import Passage
 from climassay.errors import InputError
-from climassay.io import first_problem, parse_json, read_lines, reason, written_beside
+from climassay.io import atomic_path, first_problem, parse_json, read_lines, reason
 from climassay.questions import GAP, TYPES, Kind, Level, Question, QuestionType
 from climassay.questions.types import Content
 from climassay.reporting.results import write_rows
@@ -193,7 +193,7 @@ class Draft:
         if self.error is not None:
             raise InputError(f"The draft {self.id} was never written: {self.error}")
         text = self.wording.question
-        if self.type.gap:
+        if self.type.has_gap:
             text = gapped(text, self.wording.answer, allow_parts=True)
         return Question(
             id=self.id,
@@ -291,7 +291,7 @@ def question_draft(question: Question, document: str = "") -> Draft:
     """
     context, title = question.context or "", question.document or document
     passage = SourcePassage(f"{question.id}-context", context, title, title, question.section or "")
-    text = question.question.replace(GAP, question.answer) if question.type.gap else question.question
+    text = question.question.replace(GAP, question.answer) if question.type.has_gap else question.question
     return Draft(
         id=question.id,
         kind=question.kind,
@@ -346,7 +346,7 @@ def write_drafts(path: Path, drafts: Iterable[Draft]) -> None:
     if path.suffix.lower() in (".csv", ".xlsx"):
         write_rows(path, map(asdict, drafts))
         return
-    with written_beside(path) as part, part.open("w", encoding="utf-8") as file:
+    with atomic_path(path) as part, part.open("w", encoding="utf-8") as file:
         for draft in drafts:
             file.write(json.dumps(asdict(draft), ensure_ascii=False, allow_nan=False) + "\n")
 

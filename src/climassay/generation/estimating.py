@@ -169,8 +169,8 @@ def _tokens_per_draft(
         n_requests += 1
         prompt_tokens += context_mean + VERIFYING_TOKENS
         completion_tokens += VERDICT_TOKENS
-    elif TYPES[stream.kind].options and recipe.screening.consistency == "writer":
-        orders = 1 if TYPES[stream.kind].fixed else recipe.screening.orders
+    elif TYPES[stream.kind].has_options and recipe.screening.consistency == "writer":
+        orders = 1 if TYPES[stream.kind].fixed_options else recipe.screening.orders
         n_requests += orders
         prompt_tokens += orders * (context_mean + QUESTION_TOKENS)
         completion_tokens += orders

@@ -255,11 +255,11 @@ def _masking(recipe: Recipe, record: Recorder, prompts: Path | None, load: LoadM
     check = partial(screen, only=checks, language=recipe.screening.language)
 
     def masked(drafts: Sequence[Draft]) -> list[Draft]:
-        masked_drafts = apply_where(lambda draft: draft.type.gap and draft.usable, check, mask(drafts, masker))
+        masked_drafts = apply_where(lambda draft: draft.type.has_gap and draft.usable, check, mask(drafts, masker))
         # A statement without a term is no question: it fails, and the next run writes it again.
         error = "No term was chosen: the masker's model failed."
         return [
-            replace(draft, error=error) if draft.type.gap and draft.usable and not draft.wording.answer else draft
+            replace(draft, error=error) if draft.type.has_gap and draft.usable and not draft.wording.answer else draft
             for draft in masked_drafts
         ]
 

@@ -227,7 +227,7 @@ class Recipe:
         for kind in KINDS:
             number = counts.of(kind)
             parts: dict[Level, int] = {"base": number}
-            if TYPES[kind].levels:
+            if TYPES[kind].has_levels:
                 exact = {level: number * share / total if total else 0.0 for level, share in shares.items()}
                 parts = {level: int(value) for level, value in exact.items()}
                 left = number - sum(parts.values())
@@ -299,7 +299,7 @@ def check_recipe(recipe: Recipe, source: str) -> None:
         (min(map(counts.of, KINDS)) < 0, "a count cannot be negative"),
         (not any(map(counts.of, KINDS)), "request at least one question in [counts]"),
         (
-            any(counts.of(kind) for kind in KINDS if TYPES[kind].levels)
+            any(counts.of(kind) for kind in KINDS if TYPES[kind].has_levels)
             and not counts.base + counts.reasoning + counts.hypothetical,
             "at least one level needs a share above 0",
         ),

@@ -21,7 +21,7 @@ from climassay.questions import KINDS, PRIMER, TYPES, Kind, Level, Question, rea
 if TYPE_CHECKING:
     from climassay.metrics import Entailment
 
-MAX_TOKENS: dict[Kind, int] = {kind: one.tokens for kind, one in TYPES.items()}
+MAX_TOKENS: dict[Kind, int] = {kind: one.max_tokens for kind, one in TYPES.items()}
 """Tokens that a model may write, by kind of question; all are asked greedily."""
 
 
@@ -48,7 +48,7 @@ class PosedQuestion:
     @property
     def target(self) -> str:
         """What a perfect model writes: the letter, the answer, the term."""
-        return self.question.type.expected(self.question)
+        return self.question.type.expected_answer(self.question)
 
     @property
     def choices(self) -> tuple[str, ...]:
@@ -85,7 +85,7 @@ def pose_questions(
 
 LEVELS: tuple[Level | None, ...] = ("base", "reasoning", "hypothetical", None)
 _NAME = re.compile(r"[a-z0-9][a-z0-9_]*")
-FRAMEWORK_KINDS = tuple(kind for kind, one in TYPES.items() if one.climaqa)
+FRAMEWORK_KINDS = tuple(kind for kind, one in TYPES.items() if one.in_climaqa)
 """Types of questions that other frameworks have tasks for."""
 
 
@@ -242,10 +242,10 @@ JUDGED = tuple(metric.name for metric in metrics_for("freeform") if metric.needs
 
 def answer_of(question: Question, text: str) -> str:
     """What of a model's text is its answer: the letter (empty where it names none), first paragraph, first line."""
-    if question.type.options:
-        place = question.type.choice(text, len(question.options), question.options)
+    if question.type.has_options:
+        place = question.type.parse_choice(text, len(question.options), question.options)
         return "" if place is None else question.type.labels(question.options)[place]
-    return question.type.answer(text)
+    return question.type.parse_answer(text)
 
 
 def score_answer(
@@ -264,11 +264,11 @@ def score_answer(
         them; a score whose own model failed is missing.
     """
     answer = answer_of(question, text)
-    if question.type.options:
-        return {"accuracy": float(bool(answer) and answer == question.type.expected(question))}
+    if question.type.has_options:
+        return {"accuracy": float(bool(answer) and answer == question.type.expected_answer(question))}
     scorer = Scorer(
-        sentence_encoder(encoder) if question.type.gap else BUNDLED_ENCODER,
-        entailment=None if entailment is None or question.type.gap else _judge(entailment),
+        sentence_encoder(encoder) if question.type.has_gap else BUNDLED_ENCODER,
+        entailment=None if entailment is None or question.type.has_gap else _judge(entailment),
     )
     (scores,) = scorer.score(question.kind, [Answered(question.question, question.answer, answer)])
     return scores

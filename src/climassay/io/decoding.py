@@ -1,4 +1,4 @@
-"""Decode text of unknown or wrongly declared encoding, as browsers do; used for documents and tables of every kind."""
+"""Decoding of text whose encoding is unknown or wrongly declared, as browsers do it."""
 
 import codecs
 import re

@@ -1,4 +1,4 @@
-"""Read comma-separated values and their kin as spreadsheets of all languages write them."""
+"""Delimited text (CSV, TSV and similar) as spreadsheets of all languages write it."""
 
 import csv
 import io
@@ -10,26 +10,26 @@ from typing import Any, NamedTuple
 
 _DELIMITERS = ",;\t|"
 _SEPARATOR_LINE = re.compile(r"""["']?sep=(?P<delimiter>\\t|[^\r\n])["']?[,;\t|]*\s*(?:\n|\Z)""", re.IGNORECASE)
-"""First line by which Excel is told the separator."""
+"""First line that tells Excel the separator."""
 _ONE_NAME = re.compile(r"""\s*(["']?)[^\W\d]\w*\1[ \t]*""")
 _NO_DELIMITER = "\x1f"
 HEAD_ROWS = 200
-"""Rows at the beginning from which the separator and the header are found."""
+"""Number of first rows that decide the separator and the header."""
 
 
 class DelimitedTable(NamedTuple):
-    """Rows of comma-separated values or of their kin."""
+    """Rows of delimited text."""
 
     names: list[str]
     rows: list[Mapping[str, Any]]
     """Cells by the name of their column; None if a row ends before the column."""
     lines_above: list[str]
-    """Text of the lines above the header, such as the source and date of a table."""
+    """Lines above the header, such as the source and date of a table."""
     overlong: list[int]
-    """Numbers, from 1, of the rows with more cells than the header has names. They are not among the rows."""
+    """Numbers, from 1, of rows with more cells than the header; these rows are not in ``rows``."""
 
     def overlong_sentence(self) -> str:
-        """Return what is wrong with the overlong rows and what to do, to go on after the file's name and a comma."""
+        """Return the error message on overlong rows, to follow the file's name and a comma."""
         more = "" if len(self.overlong) == 1 else f" and {len(self.overlong) - 1} others"
         return (
             f"row {self.overlong[0]}{more}: there are more cells than the header names columns; put quotation marks "
@@ -38,10 +38,10 @@ class DelimitedTable(NamedTuple):
 
 
 def read_delimited(text: str, delimiter: str | None = None) -> DelimitedTable:
-    """Read comma-separated values and their kin: semicolons, tabs or bars, as spreadsheets of all languages write them.
+    """Read text with comma, semicolon, tab or bar as separator.
 
-    The separator is what a line ``sep=;`` says, or what cuts most rows into the same number of cells. The header is the
-    first row with as many cells; lines above it are kept apart. Numbers stay the text that they are.
+    A line ``sep=;`` sets the separator; otherwise it is the character that splits most rows into the same number of
+    cells. The header is the first row with that number of cells. All cells stay text.
 
     Args:
         text: The decoded file; quoted cells may hold line breaks.

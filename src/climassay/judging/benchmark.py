@@ -63,6 +63,7 @@ from climassay.learning.calibration import fit_tie_band
 from climassay.learning.evaluation import Calibration
 from climassay.learning.harvest import ActivationStore
 from climassay.models.contract import Generator, OpenWeights, OptionRequest, OptionScores, ScoresCallback, number_format
+from climassay.progress import Progress as Bars
 from climassay.records import RecordedModel, Records, Run
 from climassay.records.queries import RunDetails
 
@@ -168,10 +169,8 @@ def score_judge(
         # A comparison that failed is not a prediction of equality.
         predicted = np.where(judged.failed, NO_ANSWER, three_way(judged.log_odds, learned.tie_band))
         tested.append(JudgedPairs(fold.test_pairs, truth, judged.log_odds, predicted))
-        # A judge that learns nothing has no training pairs; its baselines are the best on the test pairs themselves.
-        basis = fold.train_pairs if len(fold.train_pairs) else fold.test_pairs
-        ratios, outcomes = log_length_differences(words, fold.test_pairs), outcomes_of(labels, basis)
-        band = fit_tie_band(log_length_differences(words, basis), outcomes)
+        ratios, outcomes = log_length_differences(words, fold.test_pairs), outcomes_of(labels, fold.train_pairs)
+        band = fit_tie_band(log_length_differences(words, fold.train_pairs), outcomes)
         longer.append(JudgedPairs(fold.test_pairs, truth, ratios, three_way(ratios, band)))
         # Accuracy of the commonest answer on each test pair, over both its orders.
         ties, least = int((outcomes == 0).sum()), int((outcomes != 0).sum()) / 2
@@ -228,21 +227,30 @@ def evaluate_judge(
     seed: int = 0,
     on_progress: Progress | None = None,
 ) -> JudgeScores:
-    """Score a judge that learns nothing any more on labelled items, which a probe must not have been trained on.
+    """Score a judge that needs no training on labelled items, which a probe must not have been trained on.
 
-    Within ``band`` log-odds it calls two items equal; with ``pairs_per_item`` each item is compared with so many others
-    of its group instead of all.
+    The most frequent outcome and the tie band of the length baseline are taken from the scored pairs themselves.
+
+    Args:
+        items: Labelled items.
+        method: Judge that compares two items.
+        quality: Name of the quality, for tables.
+        band: Log-odds up to which the judge calls two items equal.
+        pairs_per_item: Number of others each item is compared with, instead of all of its group.
+        seed: Seed of the draw of pairs and of the bootstrap.
+        on_progress: Called with the number of requests answered since the last call.
 
     Raises:
         InputError: Items are not labelled, or no two can be compared.
     """
     if any(item.label is None for item in items):
         raise InputError("A judge is scored on items that have a label: name the column with --label.")
-    everything, nothing = np.arange(len(items)), np.zeros((0, 2), dtype=np.int64)
-    pairs = pairs_within([item.group for item in items], everything, pairs_per_item, np.random.default_rng(seed))
+    indices = np.arange(len(items))
+    pairs = pairs_within([item.group for item in items], indices, pairs_per_item, np.random.default_rng(seed))
     if not len(pairs):
         raise InputError("No two of the items can be compared: each is the only one of its group.")
-    fold = Fold(0, nothing[:, 0], nothing, everything, pairs)
+    # The judge does not learn from the training pairs. The baselines do, which makes them as strong as they can be.
+    fold = Fold(0, indices, pairs, indices, pairs)
     candidate = Untrained(method, items, band=band, on_progress=on_progress)
     return score_judge(items, [fold], candidate, method=method.name, quality=quality, seed=seed)
 
@@ -334,8 +342,6 @@ def _learning_curve(
     return tuple(points)
 
 
-Stage = Callable[[str, int], Progress]
-"""Told what begins and how many steps it has; gives a function that is called with the steps done since."""
 BENCHMARK = "judge benchmark"
 _POINT = frozenset({"pointwise", "pointwise-length"})
 
@@ -389,7 +395,7 @@ def benchmark_judges(
     token_budget: int | None = None,
     use_cache: bool = True,
     config: dict[str, Any] | None = None,
-    stage: Stage | None = None,
+    progress: Bars | None = None,
 ) -> JudgeBenchmark:
     """Cross-validate methods on one or several qualities of labelled items.
 
@@ -407,7 +413,7 @@ def benchmark_judges(
         token_budget: Maximum number of tokens in one forward pass.
         use_cache: False asks ``direct`` and ``pairs`` afresh; for hidden states, give an empty store.
         config: What else the run is to remember.
-        stage: Told about the progress.
+        progress: Shows a bar for each piece of work.
 
     Raises:
         InputError: A method does not exist or needs another model, or the items cannot be split.
@@ -439,8 +445,7 @@ def benchmark_judges(
     }
     with records.run(command=BENCHMARK, config=kept, seeds={"folds": chosen.seed}) as run:
         resources = _Resources(
-            model, records, run, activations, chosen, token_budget, use_cache,
-            stage or (lambda _what, _steps: lambda _done: None),
+            model, records, run, activations, chosen, token_budget, use_cache, progress or Bars()
         )  # fmt: skip
         results = resources.evaluate(parts, methods)
         run.save_results("judges", [result_row(result) for result in results])
@@ -527,7 +532,7 @@ class _Resources:
     settings: BenchmarkSettings
     token_budget: int | None
     use_cache: bool
-    stage: Stage
+    progress: Bars
     cost: Cost = field(default_factory=Cost)
 
     def evaluate(self, parts: Sequence[_Part], methods: Sequence[MethodName]) -> list[JudgeResult]:
@@ -540,7 +545,8 @@ class _Resources:
             requests = [part.requests(pointwise) for part in parts]
             everything = [request for some in requests for request in some]
             reader = self._harvester(parts[0])
-            reader.harvest(everything, self.stage(f"{what} read by {self.model.name}", len(everything)))
+            with self.progress.task(f"{what} read by {self.model.name}", len(everything)) as bar:
+                reader.harvest(everything, bar.advance)
             self.cost += reader.cost
             for number, part in enumerate(parts):
                 share = len(requests[number]) / max(1, len(everything))
@@ -561,7 +567,7 @@ class _Resources:
         """Methods that read one harvest, which is on disk by now; a share of its cost is theirs."""
         harvester = self._harvester(part)
         table = StateTable(harvester, part.task.items)
-        scores = [self._score(part, name, harvester.model, table) for name in names]
+        scores = [self._score_by_folds(part, name, harvester.model, table) for name in names]
         more = harvester.cost
         # Sorts may compare pairs that the folds did not foresee; only these are computed now.
         self.cost += replace(more, tokens_two_pass=0, stored=0)
@@ -578,10 +584,10 @@ class _Resources:
     def _ask(self, part: _Part, name: MethodName) -> JudgeResult:
         """A method that reads the model's answers only."""
         model = _Counting(self.model, self.records, self.run, self.use_cache)
-        steps = len(part.task.items) if name.startswith("direct") else 2 * len(pairs_of_folds(part.folds))
-        advance = self.stage(f"{name}, {part.task.quality.name}", steps)
         before = self.model.work if isinstance(self.model, OpenWeights) else None
-        scores = self._score(part, name, model, None, advance)
+        # A sort may compare pairs that the folds did not foresee, so that the number of requests is not known.
+        with self.progress.task(f"{name}, {part.task.quality.name}") as bar:
+            scores = self._score(part, name, model, None, on_progress=bar.advance)
         tally = model.tally
         passes, tokens = tally.asked, tally.usage.prompt_tokens
         if before is not None and isinstance(self.model, OpenWeights):
@@ -591,14 +597,21 @@ class _Resources:
         self.cost += cost
         return JudgeResult(part.task.quality, scores, cost, part.task.skipped)
 
+    def _score_by_folds(self, part: _Part, name: MethodName, model: Any, table: StateTable) -> JudgeScores:
+        with self.progress.task(f"Folds of {name}, {part.task.quality.name}", len(part.folds)) as bar:
+            return self._score(part, name, model, table, on_fold=lambda _number: bar.advance())
+
     def _score(
-        self, part: _Part, name: MethodName, model: Any, table: StateTable | None, on_progress: Progress | None = None
+        self,
+        part: _Part,
+        name: MethodName,
+        model: Any,
+        table: StateTable | None,
+        *,
+        on_progress: Progress | None = None,
+        on_fold: Callable[[int], None] | None = None,
     ) -> JudgeScores:
         settings, items = self.settings, part.task.items
-        on_fold = None
-        if on_progress is None:
-            advance = self.stage(f"Folds of {name}, {part.task.quality.name}", len(part.folds))
-            on_fold = lambda _: advance(1)  # noqa: E731
         return score_judge(
             items,
             part.folds,

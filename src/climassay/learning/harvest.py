@@ -1,8 +1,8 @@
 """Harvest hidden states at scale: what is stored is not computed again, what is shared is computed once.
 
 Requests are put into the order of their prompts, so that those with a common beginning come together, and are computed
-in contiguous pieces of that order. Each piece is stored as soon as it is complete: a process killed at any moment
-loses one piece, and the same call again computes only what is missing.
+in contiguous pieces of that order. A piece is stored when it is complete, and every half minute before that: a process
+killed at any moment loses no more than that, and the same call again computes only what is missing.
 
 A store is a folder with one section for each way of computing activations (:class:`Setting`), and a section holds
 shards: safetensors files that appear whole, by renaming, or not at all. Two processes may write the same activations at
@@ -17,6 +17,7 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from time import monotonic
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -25,7 +26,7 @@ from numpy.typing import NDArray
 from climassay.errors import InputError, ModelError
 from climassay.io import write_file
 from climassay.learning.model_file import safetensors_library
-from climassay.models.contract import MultiWorkerModel, OpenWeights, OptionRequest
+from climassay.models.contract import Activations, MultiWorkerModel, OpenWeights, OptionRequest
 
 StorageType = Literal["float32", "float16"]
 
@@ -224,6 +225,8 @@ def _digest(content: object) -> bytes:
 
 
 DEFAULT_SHARD = 256
+STORE_SECONDS = 30.0
+"""Seconds after which activations are stored although their piece of work is not complete."""
 Progress = Callable[[int], None]
 """Called with the number of requests done (served, computed or failed) since the last call."""
 
@@ -282,8 +285,8 @@ def harvest(
         layers: Numbered as transformers does: 0 are the embeddings, -1 the last layer after the final norm.
         store: Where states are kept and looked up; without it they are kept in memory.
         token_budget: Maximum number of tokens in one forward pass, by default what suits the device.
-        shard: Maximum number of requests in one piece of work, which is also what a killed process can lose; more where
-            the model is spread over several places and needs more to keep them busy.
+        shard: Maximum number of requests in one piece of work; more for a model spread over several machines, which
+            needs more to keep them busy.
         on_progress: Called with the number of requests done since the last call.
 
     Raises:
@@ -324,25 +327,20 @@ def harvest(
     for piece in _pieces(
         missing, prompts, max(shard, model.requests_at_once) if isinstance(model, MultiWorkerModel) else shard
     ):
-        counts = [len(same[keys[index]]) for index in piece]
-        result = model.harvest(
+        writer = _PieceWriter(
+            kept, [keys[index] for index in piece], [len(same[keys[index]]) for index in piece], progress
+        )
+        results = model.harvest(
             [requests[index] for index in piece],
             layers=tuple(layers),
             token_budget=token_budget,
-            on_result=lambda place, _, counts=counts: progress(counts[place]),  # type: ignore[misc]
+            on_result=writer.add,
         )
-        good = [(keys[index], one) for index, one in zip(piece, result, strict=True) if one.error is None]
-        for index, one in zip(piece, result, strict=True):
-            if one.error is not None:
-                failed |= dict.fromkeys(same[keys[index]], one.error)
-                failed_tokens += one.tokens * len(same[keys[index]])
-        if good:
-            rows = Rows(
-                np.stack([one.states for _, one in good]),
-                np.array([one.logprobs for _, one in good], dtype=np.float64),
-                np.array([one.tokens for _, one in good], dtype=np.int64),
-            )
-            kept.write([key for key, _ in good], rows)
+        writer.store()
+        for index, result in zip(piece, results, strict=True):
+            if result.error is not None:
+                failed |= dict.fromkeys(same[keys[index]], result.error)
+                failed_tokens += result.tokens * len(same[keys[index]])
 
     logprobs, two_pass = np.zeros((len(requests), max(options, default=0))), failed_tokens
     shape: tuple[int, ...] = (max(options, default=0), len(layers), 0)
@@ -361,6 +359,44 @@ def harvest(
 
     cost = model.work - before
     return Harvest(logprobs, failed, served, len(succeeded) - served, cost.passes, cost.tokens, two_pass, read)
+
+
+class _PieceWriter:
+    """Stores the activations of one piece of work as they arrive.
+
+    Args:
+        target: Store of the activations.
+        keys: Key of each request of the piece.
+        counts: Number of requests that each key stands for.
+        progress: Called with the number of requests done.
+    """
+
+    def __init__(
+        self, target: "Section | _Memory", keys: Sequence[bytes], counts: Sequence[int], progress: Progress
+    ) -> None:
+        self._target, self._keys, self._counts, self._progress = target, keys, counts, progress
+        self._pending: dict[int, Activations] = {}
+        self._stored_at = monotonic()
+
+    def add(self, position: int, activations: Activations) -> None:
+        """Take the activations of a request of the piece; store all pending ones if the last shard is old enough."""
+        if activations.error is None:
+            self._pending[position] = activations
+        if monotonic() - self._stored_at >= STORE_SECONDS:
+            self.store()
+        self._progress(self._counts[position])
+
+    def store(self) -> None:
+        """Store the pending activations as one shard."""
+        if self._pending:
+            rows = Rows(
+                np.stack([activations.states for activations in self._pending.values()]),
+                np.array([activations.logprobs for activations in self._pending.values()], dtype=np.float64),
+                np.array([activations.tokens for activations in self._pending.values()], dtype=np.int64),
+            )
+            self._target.write([self._keys[position] for position in self._pending], rows)
+            self._pending.clear()
+        self._stored_at = monotonic()
 
 
 class _Memory:

@@ -1,9 +1,9 @@
-"""Reading questions: climassay's own JSONL, the tables of the published ClimaQA dataset, and those of Pira 2.
+"""Reading question files in the formats of climassay, ClimaQA, Pira 2, MMLU and ARC.
 
-``primer`` names the bundled questions, ``primer:long_answers`` the bundled long-form ones, ``hub:OWNER/NAME`` a dataset
-of the hub.
+The name ``primer`` stands for the bundled questions, ``primer:long_answers`` for the bundled long-form questions and
+``hub:OWNER/NAME`` for a dataset of the Hugging Face hub.
 
-The format is recognised by the columns, not by the file name:
+The columns decide the format:
 
 ==========  =======================================================================================================
 climassay   ``id, kind, level, question, options, correct, answer, passage, document, section`` (JSONL): ``correct`` is
@@ -48,52 +48,51 @@ from climassay.questions.types.multiple_choice.keys import (
 )
 
 PRIMER = "primer"
-"""Names the 120 bundled questions where a question file can be named."""
+"""Name of the 120 bundled questions, accepted instead of a question file."""
 LONG_ANSWERS = "primer:long_answers"
-"""Names the 24 bundled long-form questions, which have rubrics, likewise."""
+"""Name of the 24 bundled long-form questions with rubrics, accepted instead of a question file."""
 _BUNDLED = {PRIMER: ("physical_climate", "aerosols_clouds"), LONG_ANSWERS: ("long_answers",)}
-_TELLING = {"answer", "answerKey", "answer_key", "rubric", "criteria", "kind"}
+_FORMAT_COLUMNS = {"answer", "answerKey", "answer_key", "rubric", "criteria", "kind"}
 _OPTION_FIELDS = ("options", "choices")
 _ANSWER_FIELDS = ("answer", "answerKey", "answer_key")
-_SHAPES = {bool: "a truth value", list: "a list", tuple: "a list", dict: "a table", bytes: "binary"}
-_PLAIN = {"question", "id", "audience", "reference_answer"}
-"""Columns of climassay's format: one of the first tells it; these alone are questions that want long answers."""
-_SHOWN_CHARACTERS = 300
-"""Maximum number of characters of the columns that a message names: a damaged header may be a whole file long."""
+_TYPE_NAMES = {bool: "a truth value", list: "a list", tuple: "a list", dict: "a table", bytes: "binary"}
+_LONG_FORM_COLUMNS = {"question", "id", "audience", "reference_answer"}
+"""Columns of climassay's format if no column of ``_FORMAT_COLUMNS`` is there."""
+_MAX_MESSAGE_COLUMNS = 300
+"""Maximum number of characters of the column names in a message."""
 _DASHES = re.compile(r"^\s*-{5,}\s*$", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
 class QuestionSet:
-    """The questions of one file and what could not be used of it."""
+    """Questions of a file or dataset."""
 
     name: str
     questions: tuple[Question, ...]
     skipped: tuple[str, ...]
-    """One sentence for each row that was left out, with its number."""
+    """Reason for each skipped row, with the row's number."""
     sha256: str
-    """SHA-256 of the file's bytes; part of every run's configuration."""
+    """SHA-256 of the file's bytes."""
 
     def of_kind(self, kind: Kind) -> tuple[Question, ...]:
-        """The questions of one kind."""
+        """Return the questions of one kind."""
         return tuple(question for question in self.questions if question.kind == kind)
 
 
 def bundled_files(name: str) -> tuple[Path, ...]:
-    """Files of :data:`PRIMER` or :data:`LONG_ANSWERS`, in climassay's own JSONL."""
+    """Return the files of :data:`PRIMER` or :data:`LONG_ANSWERS`, in climassay's format."""
     folder = Path(__file__).parents[1] / "primer" / "questions"
     return tuple(folder / f"{stem}.jsonl" for stem in _BUNDLED[name])
 
 
 def read_questions(path: str | Path) -> QuestionSet:
-    """Read a question file, the bundled questions, or a dataset of the hub; see the module's table of formats.
+    """Read a question file, the bundled questions, or a dataset of the hub.
 
-    Of ``hub:OWNER/NAME`` all tables are read; of a folder of ``climassay generate publish`` the test split, or all if
-    there is none. Rows that cannot be used are listed in ``skipped`` and do not stop the others. Duplicate ids get a
-    suffix.
+    All tables of ``hub:OWNER/NAME`` are read; of a folder from ``climassay generate publish``, the test split if there
+    is one. Unusable rows are listed in ``skipped``. Duplicate ids get a suffix.
 
     Raises:
-        InputError: The file is missing, unreadable, of no known format, or has no usable question.
+        InputError: The file is missing, unreadable, of unknown format, or has no usable question.
     """
     name = str(path)
     if name.startswith(HUB):
@@ -122,15 +121,11 @@ def read_questions(path: str | Path) -> QuestionSet:
             skipped.append(f"row {number}: {error}")
     if not questions:
         raise InputError(f"{file} has no usable question; the first row fails because {skipped[0]}")
-    return QuestionSet(file.name, _numbered(questions), tuple(skipped), hashlib.sha256(data).hexdigest())
+    return QuestionSet(file.name, _with_unique_ids(questions), tuple(skipped), hashlib.sha256(data).hexdigest())
 
 
 def _lines(file: Path, data: bytes) -> list[str]:
-    """Return the lines of a text file that are not blank.
-
-    Raises:
-        InputError: It is not text.
-    """
+    """Return the lines of a text file that are not blank."""
     try:
         text = decode_text(data)
     except ValueError as error:
@@ -139,9 +134,9 @@ def _lines(file: Path, data: bytes) -> list[str]:
 
 
 def question_row(question: Question) -> dict[str, Any]:
-    """Return a question in climassay's own format, without the fields that it does not have.
+    """Return a question as a row of climassay's format, without empty fields.
 
-    ``answer`` is always a text; for questions with options, ``correct`` is the letter of the correct one.
+    ``correct`` is the letter of the correct option and ``answer`` its text.
     """
     fields = {
         "id": question.id,
@@ -161,40 +156,44 @@ def question_row(question: Question) -> dict[str, Any]:
 
 
 def join_questions(name: str, sets: Sequence[QuestionSet]) -> QuestionSet:
-    """Several question sets as one.
+    """Join question sets and make ids unique.
 
-    Files number their questions each for itself: where two have the same id, all get their kind before it, and what
-    is still the same gets a suffix.
+    If two questions have the same id, all ids are prefixed with the kind, and remaining duplicates get a suffix.
 
     Raises:
-        InputError: There is none.
+        InputError: There is no question set.
     """
     if not sets:
         raise InputError(f"{name} has no question file.")
-    questions = [question for one in sets for question in one.questions]
+    questions = [question for question_set in sets for question in question_set.questions]
     if len({question.id for question in questions}) < len(questions):
         questions = [replace(question, id=f"{question.kind}-{question.id}") for question in questions]
-    skipped = tuple(f"{one.name}, {sentence}" for one in sets for sentence in one.skipped)
-    digests = [one.sha256 for one in sets]
+    skipped = tuple(f"{question_set.name}, {sentence}" for question_set in sets for sentence in question_set.skipped)
+    digests = [question_set.sha256 for question_set in sets]
     digest = digests[0] if len(sets) == 1 else hashlib.sha256("".join(digests).encode()).hexdigest()
-    return QuestionSet(name, _numbered(questions), skipped, digest)
+    return QuestionSet(name, _with_unique_ids(questions), skipped, digest)
 
 
-def _numbered(questions: Sequence[Question]) -> tuple[Question, ...]:
-    """The second question of an id gets ``-2`` behind it, and so on."""
-    seen: Counter[str] = Counter()
-    kept = []
+def _with_unique_ids(questions: Sequence[Question]) -> tuple[Question, ...]:
+    """Append ``-2`` to the id of the second question with that id, and so on."""
+    counts: Counter[str] = Counter()
+    unique = []
     for question in questions:
-        seen[question.id] += 1
-        kept.append(question if seen[question.id] == 1 else replace(question, id=f"{question.id}-{seen[question.id]}"))
-    return tuple(kept)
+        counts[question.id] += 1
+        count = counts[question.id]
+        unique.append(question if count == 1 else replace(question, id=f"{question.id}-{count}"))
+    return tuple(unique)
 
 
 def row_converter(file: Path, row: Row) -> Callable[[Row, int], Question]:
-    """What makes questions of the rows of a file, and of their numbers, by the columns of its first row.
+    """Return the function that converts a row and its number to a question.
+
+    Args:
+        file: Name of the file, for messages.
+        row: First row, whose columns decide the format.
 
     Raises:
-        InputError: The columns are of no known format.
+        InputError: The columns have no known format.
     """
     names = set(row)
     if {"question", "alternative", "A", "B"} <= names:
@@ -203,34 +202,30 @@ def row_converter(file: Path, row: Row) -> Callable[[Row, int], Question]:
         return _from_pira_freeform
     if {"Question", "Answer"} <= names:
         return _from_climaqa
-    if "question" in names and (_TELLING & names or names <= _PLAIN):
+    if "question" in names and (_FORMAT_COLUMNS & names or names <= _LONG_FORM_COLUMNS):
         return _from_climassay
-    shown = shorten(", ".join(sorted(map(str, names))), _SHOWN_CHARACTERS, placeholder=" ...")
+    columns = shorten(", ".join(sorted(map(str, names))), _MAX_MESSAGE_COLUMNS, placeholder=" ...")
     raise InputError(
-        f"{file} has the columns {shown}, which match none of the known question formats: "
+        f"{file} has the columns {columns}, which match none of the known question formats: "
         "climassay (question, answer, options ...; question, rubric), ClimaQA (Question, Options, Answer ...), Pira "
         "(A, B, alternative; or question_en_origin, answer_en_origin)."
     )
 
 
 def _text(row: Row, name: str) -> str:
-    """Return a field as a text on one line; empty if it is missing, null or NaN.
-
-    Raises:
-        InputError: It is a list, a table, a truth value or another thing that is no text.
-    """
-    return _plain(name, row.get(name))
+    """Return a field as text on one line; empty if the field is missing, null or NaN."""
+    return _as_text(name, row.get(name))
 
 
-def _plain(name: str, value: Any) -> str:
+def _as_text(name: str, value: Any) -> str:
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return ""
     if isinstance(value, bool) or not isinstance(value, str | int | float):
-        raise InputError(f"the field {name!r} is {_SHAPES.get(type(value), 'no text')} instead of a text")
+        raise InputError(f"the field {name!r} is {_TYPE_NAMES.get(type(value), 'no text')} instead of a text")
     return " ".join(str(value).split())
 
 
-def _needed(row: Row, name: str) -> str:
+def _required_text(row: Row, name: str) -> str:
     value = _text(row, name)
     if not value:
         raise InputError(f"the field {name!r} is empty")
@@ -256,11 +251,13 @@ def _from_climassay(row: Row, number: int) -> Question:
     correct = _read_correct(row, options, key, name) if options.texts else None
     if correct is not None:
         answer = options.texts[correct]
-    elif TYPES[kind].fixed and isinstance(row.get(key), bool):
+    elif TYPES[kind].fixed_options and isinstance(row.get(key), bool):
         answer = str(row[key])
     else:
-        answer = _needed(row, key) if TYPES[kind].answered else _text(row, key) or _text(row, "reference_answer")
-    content = TYPES[kind].read(_needed(row, "question"), answer, options.texts, correct)
+        answer = (
+            _required_text(row, key) if TYPES[kind].has_reference else _text(row, key) or _text(row, "reference_answer")
+        )
+    content = TYPES[kind].parse(_required_text(row, "question"), answer, options.texts, correct)
     return Question(
         id=_text(row, "id") or _text(row, "question_id") or f"q{number:05d}",
         kind=kind,
@@ -269,7 +266,7 @@ def _from_climassay(row: Row, number: int) -> Question:
         context=_text(row, "passage") or _text(row, "context") or None,
         document=_text(row, "document") or None,
         section=_text(row, "section") or None,
-        **TYPES[kind].fields(row),
+        **TYPES[kind].row_fields(row),
     )
 
 
@@ -282,38 +279,34 @@ def _kind_by_content(row: Row) -> Kind:
 
 
 def _read_options(name: str, value: Any) -> LabelledOptions:
-    """Return the options of a field: a list, a text of labelled lines, ``{label: text}`` or ``{text: [], label: []}``.
-
-    Raises:
-        InputError: It is none of these, or an option is no text; the message names the field.
-    """
+    """Parse options: a list, a text of labelled lines, ``{label: text}`` or ``{text: [], label: []}``."""
     if isinstance(value, str) and value.lstrip().startswith(("[", "{")):
         with suppress(ValueError):
             value = parse_json(value)
     if isinstance(value, str):
         return without_labels(_split_options(value))
     if isinstance(value, Mapping) and isinstance(value.get("text"), Sequence) and not isinstance(value["text"], str):
-        value = [{"text": text, "label": label} for text, label in _paired(name, value)]
+        value = [{"text": text, "label": label} for text, label in _text_label_pairs(name, value)]
     if isinstance(value, Mapping):
         by_label = {str(label).strip().lower(): text for label, text in value.items()}
         if not all((len(label) == 1 and label in LETTERS) or label.isdecimal() for label in by_label):
             entries = ", ".join(map(str, list(value)[:5]))
             raise InputError(f"the field {name!r} has the entries {entries} instead of lettered options")
-        ordered = sorted(by_label, key=lambda label: (len(label), label))
-        return LabelledOptions(tuple(_plain(name, by_label[label]) for label in ordered), tuple(ordered))
+        labels = sorted(by_label, key=lambda label: (len(label), label))
+        return LabelledOptions(tuple(_as_text(name, by_label[label]) for label in labels), tuple(labels))
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return LabelledOptions((), ())
     if not isinstance(value, Sequence):
         raise InputError(f"the options are {str(value)[:40]!r} instead of a list")
     if value and all(isinstance(option, Mapping) and {"text", "label"} <= option.keys() for option in value):
-        labels = [_plain(name, option["label"]).lower() for option in value]
+        labels = [_as_text(name, option["label"]).lower() for option in value]
         if len(set(labels)) < len(labels):
             raise InputError(f"two options of the field {name!r} have the same label")
-        return LabelledOptions(tuple(_plain(name, option["text"]) for option in value), tuple(labels))
-    return without_labels([_plain(name, option) for option in value])
+        return LabelledOptions(tuple(_as_text(name, option["text"]) for option in value), tuple(labels))
+    return without_labels([_as_text(name, option) for option in value])
 
 
-def _paired(name: str, value: Mapping[str, Any]) -> list[tuple[Any, Any]]:
+def _text_label_pairs(name: str, value: Mapping[str, Any]) -> list[tuple[Any, Any]]:
     texts, labels = value["text"], value.get("label", value.get("labels"))
     if labels is None:
         labels = LETTERS[: len(texts)]
@@ -325,11 +318,11 @@ def _paired(name: str, value: Mapping[str, Any]) -> list[tuple[Any, Any]]:
 def _read_correct(row: Row, options: LabelledOptions, key: str, name: str) -> int | None:
     """Return the index of the correct option; None if the row has no key.
 
-    It is what ``answer_index`` (from 0) or ``correct`` (a label, or an index from 0) says, else what the answer names:
-    a label, a text, or with ``choices``, as in MMLU, an index from 0.
+    The key is ``answer_index`` (from 0) or ``correct`` (a label, or an index from 0), else the answer: a label, a text,
+    or with ``choices``, as in MMLU, an index from 0.
 
     Raises:
-        InputError: The key names no option, could name several, or the fields contradict each other.
+        InputError: The key names no option or several, or the fields contradict each other.
     """
     answer = row.get(key)
     indices = [row[field] for field in ("answer_index", "correct") if type(row.get(field)) is int]
@@ -342,7 +335,7 @@ def _read_correct(row: Row, options: LabelledOptions, key: str, name: str) -> in
     for index in indices:
         if not 0 <= index < len(options.texts):
             raise InputError(f"the index {index} of the correct option is not one of 0 to {len(options.texts) - 1}")
-    answer_text = "" if type(answer) is int else _plain(key, answer)
+    answer_text = "" if type(answer) is int else _as_text(key, answer)
     if not indices and (label := _text(row, "correct")):
         if label.lower() not in options.labels:
             raise InputError(f"the field 'correct' is {label!r} instead of one of {', '.join(options.labels)}")
@@ -350,7 +343,7 @@ def _read_correct(row: Row, options: LabelledOptions, key: str, name: str) -> in
     if not indices:
         return find_option(answer_text, options) if answer_text else None
     if "correct" in row and answer_text in options.texts:
-        # Beside 'correct', an answer is a text, though it may look like another option's letter.
+        # With 'correct', the answer is a text, even if it looks like the letter of another option.
         indices.append(options.texts.index(answer_text))
     if len(set(indices)) > 1 or (answer_text and indices[0] not in named_options(answer_text, options)):
         raise InputError(f"the field {key!r} and the index or letter of the correct option name different options")
@@ -371,11 +364,11 @@ def _from_climaqa(row: Row, number: int) -> Question:
     validation = _text(row, "Validation").lower()
     if validation in ("invalid", "false", "0", "no"):
         raise InputError("experts marked it invalid")
-    question, answer = _needed(row, "Question"), _needed(row, "Answer")
+    question, answer = _required_text(row, "Question"), _required_text(row, "Answer")
     options = _read_options("Options", row.get("Options"))
     kind = _kind_by_content({"question": question, "answer": answer, "options": options.texts})
     correct = find_option(answer, options) if options.texts else None
-    content = TYPES[kind].read(question, answer, options.texts, correct)
+    content = TYPES[kind].parse(question, answer, options.texts, correct)
     return Question(
         id=f"{kind}-{number:05d}",
         kind=kind,
@@ -388,57 +381,58 @@ def _from_climaqa(row: Row, number: int) -> Question:
 def _from_pira(row: Row, number: int) -> Question:
     letters = [letter for letter in "ABCDEFGH" if _text(row, letter)]
     options = [_text(row, letter) for letter in letters]
-    marked = _needed(row, "alternative").upper()
-    if marked not in letters:
-        raise InputError(f"the alternative {marked!r} is not one of {', '.join(letters)}")
-    content = TYPES["mcq"].read(_needed(row, "question"), "", options, letters.index(marked))
+    correct = _required_text(row, "alternative").upper()
+    if correct not in letters:
+        raise InputError(f"the alternative {correct!r} is not one of {', '.join(letters)}")
+    content = TYPES["mcq"].parse(_required_text(row, "question"), "", options, letters.index(correct))
     return Question(
         id=_text(row, "id") or f"pira-{number:05d}", kind="mcq", **content._asdict(), context=_text(row, "text") or None
     )
 
 
 def _from_pira_freeform(row: Row, number: int) -> Question:
-    """A question of Pira 2 with its free answer, unless its raters found the pair unusable.
+    """Convert a row of Pira 2 with a free answer, unless its raters found it unusable.
 
-    Unusable means: the answer is not in the text, the question makes no sense (rated 2 or less of 5), or the answer of
-    a second person was not the same (2 or less). Rows that were not rated are kept.
+    A row is unusable if the answer is not in the text, or if the question's meaningfulness or the agreement of a second
+    person's answer is rated 2 or less of 5. Rows without ratings are used.
     """
-    for name, least, sentence in (
+    for name, min_rating, sentence in (
         ("answer_in_text", 1.0, "its answer is not in the text"),
         ("question_meaningful", 3.0, "the question makes little sense"),
         ("answer_equivalent", 3.0, "a second person answered differently"),
     ):
         rating = _text(row, name)
         try:
-            low = bool(rating) and float(rating) < least
+            is_low = bool(rating) and float(rating) < min_rating
         except ValueError:
             raise InputError(f"the rating {rating!r} in {name!r} is not a number") from None
-        if low:
+        if is_low:
             raise InputError(f"its raters found that {sentence}")
     return Question(
         id=_text(row, "id_qa") or f"pira-{number:05d}",
         kind="freeform",
-        question=_needed(row, "question_en_origin"),
-        answer=_needed(row, "answer_en_origin"),
+        question=_required_text(row, "question_en_origin"),
+        answer=_required_text(row, "answer_en_origin"),
         context=_text(row, "abstract") or None,
     )
 
 
 HUB = "hub:"
-_TABLES = ("*.csv", "*.tsv", "*.jsonl", "*.json", "*.parquet", "*.csv.gz", "*.jsonl.gz")
+_TABLE_PATTERNS = ("*.csv", "*.tsv", "*.jsonl", "*.json", "*.parquet", "*.csv.gz", "*.jsonl.gz")
 
 
 def fetch_questions(name: str) -> list[Path]:
-    """Download the tables of a dataset, or find them among those downloaded before; nothing of it is ever run.
+    """Return the tables of a dataset, downloaded or from the cache; code in the dataset is never executed.
 
-    The name is ``hub:OWNER/NAME`` for all tables, with ``/PATTERN`` behind it for those whose path fits.
+    Args:
+        name: ``hub:OWNER/NAME`` for all tables, or ``hub:OWNER/NAME/PATTERN`` for those whose path matches.
 
     Raises:
-        InputError: The name is none, there is no such dataset or no such table in it, or the hub cannot be reached.
-        MissingExtraError: The package for the hub is not installed.
+        InputError: The name is invalid, the dataset or table does not exist, or the hub cannot be reached.
+        MissingExtraError: huggingface_hub is not installed.
     """
-    owner, _, rest = name.removeprefix(HUB).partition("/")
-    dataset, _, pattern = rest.partition("/")
+    owner, _, path = name.removeprefix(HUB).partition("/")
+    dataset, _, pattern = path.partition("/")
     if not owner or not dataset:
         raise InputError(f"A dataset of the hub is named hub:OWNER/NAME, as hub:UCSD-GENIE/ClimaQA, not {name}.")
     try:
@@ -448,25 +442,25 @@ def fetch_questions(name: str) -> list[Path]:
         raise MissingExtraError(
             "Datasets of the hub need the package huggingface_hub: install it with `pip install 'climassay[local]'`."
         ) from error
-    wanted = [pattern] if pattern else list(_TABLES)
+    patterns = [pattern] if pattern else list(_TABLE_PATTERNS)
     failures: tuple[type[Exception], ...] = (*connection_errors(), LocalEntryNotFoundError, ValueError)
     try:
-        folder = snapshot_download(f"{owner}/{dataset}", repo_type="dataset", allow_patterns=wanted)
+        folder = snapshot_download(f"{owner}/{dataset}", repo_type="dataset", allow_patterns=patterns)
     except RepositoryNotFoundError as error:
         raise InputError(f"The hub has no public dataset {owner}/{dataset}: check the name, or log in.") from error
     except failures as error:
         raise InputError(f"The hub could not be reached to look for the dataset {owner}/{dataset}.") from error
-    files = sorted({file for one in wanted for file in Path(folder).rglob(one) if file.is_file()})
+    files = sorted({file for pattern in patterns for file in Path(folder).rglob(pattern) if file.is_file()})
     if not files:
-        raise InputError(f"The dataset {owner}/{dataset} has no table of the kinds {', '.join(wanted)}.")
+        raise InputError(f"The dataset {owner}/{dataset} has no table of the kinds {', '.join(patterns)}.")
     return files
 
 
 def connection_errors() -> tuple[type[Exception], ...]:
-    """What the hub's package raises when the hub refuses or cannot be reached; the package must be installed."""
+    """Return the exceptions that huggingface_hub raises if the hub refuses a request or cannot be reached."""
     from huggingface_hub.errors import HfHubHTTPError
 
-    # The package has changed its HTTP client twice; the base of its own error is the client's, whichever that is. Not
-    # every client's errors are of the system's (OSError), which stand for a lost connection or a full disk as well.
+    # The package has changed its HTTP client twice: the bases of its error include the error of the current client.
+    # OSError covers lost connections.
     bases = (base for base in HfHubHTTPError.__mro__ if issubclass(base, Exception) and base is not Exception)
     return tuple(dict.fromkeys((*bases, OSError)))

@@ -17,7 +17,7 @@ import sqlalchemy as sa
 
 from climassay import __version__
 from climassay.errors import InputError
-from climassay.io import parse_json, read_lines, safe_cell, written_beside
+from climassay.io import atomic_path, parse_json, read_lines, safe_cell
 from climassay.records import tables
 from climassay.records.database import Database, chunks
 from climassay.records.queries import ROWS_AT_ONCE, RecordedAnswer, iso_time, iterate_answers
@@ -62,7 +62,7 @@ def export_answers(
             if on_progress is not None:
                 on_progress(len(bundle))
 
-    with written_beside(path) as part:
+    with atomic_path(path) as part:
         write(part, counted())
     return written
 

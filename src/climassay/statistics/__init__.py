@@ -1,6 +1,6 @@
-"""Honest numbers: intervals, baselines, paired tests, agreement, rank correlation, power.
+"""Intervals, baselines, paired tests, agreement, rank correlation and power, as pure functions of arrays.
 
-Everything here is a pure function of arrays; random procedures take a seed.
+Functions that draw random numbers take a seed.
 """
 
 from climassay.statistics.agreement import Correlation, cohen_kappa, fleiss_kappa, kendall, krippendorff_alpha, spearman

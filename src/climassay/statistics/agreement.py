@@ -29,56 +29,55 @@ def cohen_kappa(
     weights: Literal["linear", "quadratic"] | None = None,
     order: Sequence[Hashable] | None = None,
 ) -> float:
-    """Cohen's kappa of two annotators: 1 perfect, 0 chance, below 0 worse than chance.
+    """Return Cohen's kappa of two annotators: 1 perfect, 0 chance, below 0 worse than chance.
 
-    Items that one of the two has not labelled (None or NaN) are left out.
+    Items with a missing label (None or NaN) are ignored.
 
     Args:
-        first: One label an item.
-        second: Labels of the same items by the other annotator.
-        weights: None counts every disagreement alike; ``linear`` or ``quadratic`` by distance in ``order``.
-        order: The ordered labels; needed with weights.
+        first: Label of each item by the first annotator.
+        second: Label of each item by the second annotator.
+        weights: Weight of a disagreement: None for 1, ``linear`` or ``quadratic`` for the distance in ``order``.
+        order: Ordered labels; required with weights.
 
     Returns:
-        Kappa; 1.0 where both annotators use one and the same label throughout (agreement is full).
+        Kappa; 1.0 if both annotators use one label for all items.
 
     Raises:
-        InputError: The lists are of different lengths or share no labelled item, weights come without an order, or a
-            label is not in it.
+        InputError: The lengths differ, no item has both labels, ``order`` is missing, or a label is not in it.
 
     References:
         Cohen, J. (1960), Educ. Psychol. Meas. 20, 37-46; Cohen, J. (1968), Psychol. Bull. 70, 213-220.
     """
     if len(first) != len(second) or not len(first):
         raise InputError(f"Kappa needs two lists of equal length, got {len(first)} and {len(second)}.")
-    both = [pair for pair in zip(first, second, strict=True) if not any(map(is_missing, pair))]
-    if not both:
+    pairs = [pair for pair in zip(first, second, strict=True) if not any(map(is_missing, pair))]
+    if not pairs:
         raise InputError("Kappa needs at least one item that both have labelled.")
-    first, second = zip(*both, strict=True)
+    first, second = zip(*pairs, strict=True)
     if weights and order is None:
         raise InputError("Weighted kappa needs the order of the labels.")
     labels = list(order) if order is not None else list(dict.fromkeys([*first, *second]))
-    place = {label: index for index, label in enumerate(labels)}
-    unknown = [label for label in [*first, *second] if label not in place]
+    indices = {label: index for index, label in enumerate(labels)}
+    unknown = [label for label in [*first, *second] if label not in indices]
     if unknown:
         raise InputError(f"The label {unknown[0]!r} is not in the order given.")
     from sklearn.metrics import cohen_kappa_score
 
-    # Where both use one label throughout, chance is perfect too, and kappa 0 / 0.
-    a, b = ([place[label] for label in one] for one in (first, second))
+    # With a single label, kappa would be 0 / 0.
+    a, b = ([indices[label] for label in labelled] for labelled in (first, second))
     if len({*a, *b}) == 1:
         return 1.0
     return float(cohen_kappa_score(a, b, labels=range(len(labels)), weights=weights))
 
 
 def fleiss_kappa(counts: ArrayLike) -> float:
-    """Fleiss' kappa of many annotators.
+    """Return Fleiss' kappa of several annotators.
 
     Args:
-        counts: Shape [items, labels]: how many annotators gave the label; every row sums to the same number (>= 2).
+        counts: Number of annotators who gave each label, shape [items, labels]; all rows have the same sum (>= 2).
 
     Raises:
-        InputError: The counts are no such table.
+        InputError: The counts have another shape, or the rows different sums.
 
     References:
         Fleiss, J. L. (1971), Psychol. Bull. 76, 378-382.
@@ -107,42 +106,44 @@ def krippendorff_alpha(
     measurement: Measurement = "nominal",
     order: Sequence[Hashable] | None = None,
 ) -> float:
-    """Krippendorff's alpha; annotators may miss items.
+    """Return Krippendorff's alpha; ratings may be missing.
 
     Args:
-        ratings: One row per annotator, one column per item, None or NaN if not rated.
+        ratings: Shape [annotators, items]; None or NaN for a missing rating.
         measurement: ``nominal``, ``ordinal`` (labels in ``order``) or ``interval`` (numbers).
-        order: The ordered labels; needed for ordinal.
+        order: Ordered labels; required for ``ordinal``.
 
     Returns:
-        Alpha; 1.0 where all values are equal.
+        Alpha; 1.0 if all values are equal.
 
     Raises:
-        InputError: Rows of different lengths, no item with two ratings, an ordinal measurement without its order, a
-            label that is not in the order, or an interval measurement of what is not a number.
+        InputError: Rows have different lengths, no item has two ratings, ``order`` is missing, a label is not in
+            ``order``, or a rating of an interval measurement is not a number.
 
     References:
         Krippendorff, K. (2011), Computing Krippendorff's alpha-reliability.
     """
     if len({len(row) for row in ratings}) != 1:
         raise InputError("Every annotator's row needs one entry per item.")
-    alike = Counter(tuple(value for value in unit if not is_missing(value)) for unit in zip(*ratings, strict=True))
-    units = {unit: times for unit, times in alike.items() if len(unit) >= 2}
+    unit_counts = Counter(
+        tuple(value for value in unit if not is_missing(value)) for unit in zip(*ratings, strict=True)
+    )
+    units = {unit: n_items for unit, n_items in unit_counts.items() if len(unit) >= 2}
     if not units:
         raise InputError("Alpha needs at least one item rated by two annotators.")
     if measurement == "ordinal" and order is None:
         raise InputError("Ordinal alpha needs the order of the labels.")
     values = list(order) if order is not None else list(dict.fromkeys(v for unit in units for v in unit))
-    place = {value: index for index, value in enumerate(values)}
-    unknown = [value for unit in units for value in unit if value not in place]
+    indices = {value: index for index, value in enumerate(values)}
+    unknown = [value for unit in units for value in unit if value not in indices]
     if unknown:
         raise InputError(f"The label {unknown[0]!r} is not in the order given.")
     coincidence = np.zeros((len(values), len(values)))
-    for unit, times in units.items():
+    for unit, n_items in units.items():
         counts = Counter(unit)
         for a, m in counts.items():
             for b, n in counts.items():
-                coincidence[place[a], place[b]] += times * m * (n - (a == b)) / (len(unit) - 1)
+                coincidence[indices[a], indices[b]] += n_items * m * (n - (a == b)) / (len(unit) - 1)
     totals = coincidence.sum(0)
     cost = _alpha_distance(measurement, values, totals)
     expected = float((np.outer(totals, totals) * cost).sum() / (totals.sum() - 1))
@@ -150,90 +151,91 @@ def krippendorff_alpha(
 
 
 def _alpha_distance(measurement: Measurement, values: Sequence[Hashable], totals: np.ndarray) -> np.ndarray:
-    """Squared distances between values, shape [values, values]."""
+    """Return the squared distances between values, shape [values, values]."""
     size = len(values)
     if measurement == "nominal":
         return 1.0 - np.eye(size)
     if measurement == "interval":
         try:
-            numbers = np.array([float(value) for value in values])  # type: ignore[arg-type]  # found out by trying
+            numbers = np.array([float(value) for value in values])  # type: ignore[arg-type]
         except (TypeError, ValueError):
             raise InputError("Interval alpha needs labels that are numbers.") from None
         return np.asarray(np.subtract.outer(numbers, numbers) ** 2)
-    # All values from one to the other, the ends counted half: the way from the middle of one to that of the other.
-    middles = np.cumsum(totals) - totals / 2
-    return np.asarray(np.subtract.outer(middles, middles) ** 2)
+    # The distance of two values is the number of ratings between them, with the ratings of both values counted half.
+    mid_ranks = np.cumsum(totals) - totals / 2
+    return np.asarray(np.subtract.outer(mid_ranks, mid_ranks) ** 2)
 
 
 FloatArray = NDArray[np.float64]
-_ITEMS_AT_ONCE = 1000
-"""Items whose comparisons with all others are held in memory at a time."""
+_BATCH_SIZE = 1000
+"""Number of items whose comparisons with all items are in memory at a time."""
 
 
 @dataclass(frozen=True, slots=True)
 class Correlation:
-    """A rank correlation with a bootstrap interval over items."""
+    """Rank correlation with a bootstrap interval over items."""
 
     value: float
     interval: Interval
     n: int
     p_value: float
-    """Two-sided, from the asymptotic distribution."""
+    """Two-sided p-value from the asymptotic distribution."""
 
 
-def spearman_of_resamples(first: FloatArray, second: FloatArray, chosen: NDArray[np.int64]) -> FloatArray:
-    """Spearman's rho of each resample of two lists, all at once; ties get mean ranks.
+def spearman_of_resamples(first: FloatArray, second: FloatArray, indices: NDArray[np.int64]) -> FloatArray:
+    """Return Spearman's rho of each resample of two lists; ties get mean ranks.
 
     Args:
         first: Shape [n].
         second: Shape [n].
-        chosen: Places of the items of each resample, shape [resamples, n].
+        indices: Indices of the items in each resample, shape [resamples, n].
 
     Returns:
-        Shape [resamples]; NaN where one of the lists is constant in a resample.
+        Shape [resamples]; NaN for resamples in which a list is constant.
     """
-    counts = _counts(chosen)
+    counts = _draw_counts(indices)
 
     def ranks(values: FloatArray) -> FloatArray:
-        """Mean ranks of the items within each resample, [resamples, n]."""
-        different, places = np.unique(values, return_inverse=True)
+        """Return the mean ranks of the items in each resample, shape [resamples, n]."""
+        distinct_values, value_indices = np.unique(values, return_inverse=True)
         order = np.argsort(values)
-        there = np.add.reduceat(counts[:, order], np.searchsorted(values, different, sorter=order), axis=1)
-        return np.asarray((there.cumsum(axis=1) - (there - 1) / 2)[:, places])
+        value_starts = np.searchsorted(values, distinct_values, sorter=order)
+        value_counts = np.add.reduceat(counts[:, order], value_starts, axis=1)
+        return np.asarray((value_counts.cumsum(axis=1) - (value_counts - 1) / 2)[:, value_indices])
 
-    # The ranks of n items have the mean (n + 1) / 2, with ties and without.
+    # The mean rank of n items is (n + 1) / 2, also with ties.
     a, b = (ranks(values) - (len(first) + 1) / 2 for values in (first, second))
     return _ratio(*((counts * product).sum(axis=1) for product in (a * b, a * a, b * b)))
 
 
-def kendall_of_resamples(first: FloatArray, second: FloatArray, chosen: NDArray[np.int64]) -> FloatArray:
-    """Kendall's tau-b of each resample of two lists, all at once; arguments as in :func:`spearman_of_resamples`."""
-    counts = _counts(chosen)
+def kendall_of_resamples(first: FloatArray, second: FloatArray, indices: NDArray[np.int64]) -> FloatArray:
+    """Return Kendall's tau-b of each resample of two lists; arguments as in :func:`spearman_of_resamples`."""
+    counts = _draw_counts(indices)
     ranks = [np.unique(values, return_inverse=True)[1] for values in (first, second)]
-    sums = np.zeros((3, len(chosen)))
-    # A pair of items counts as often as the product of their counts says, so that pairs are compared only once.
-    for start in range(0, len(first), _ITEMS_AT_ONCE):
-        here = slice(start, start + _ITEMS_AT_ONCE)
-        a, b = (np.sign(places[:, None] - places[here]) for places in ranks)
-        sums += [((counts @ signs) * counts[:, here]).sum(axis=1) for signs in (a * b, a * a, b * b)]
+    sums = np.zeros((3, len(indices)))
+    # Each pair of items is compared once and weighted by the product of the items' counts.
+    for start in range(0, len(first), _BATCH_SIZE):
+        batch = slice(start, start + _BATCH_SIZE)
+        a, b = (np.sign(list_ranks[:, None] - list_ranks[batch]) for list_ranks in ranks)
+        sums += [((counts @ signs) * counts[:, batch]).sum(axis=1) for signs in (a * b, a * a, b * b)]
     return _ratio(*(sums / 2))
 
 
-def _counts(chosen: NDArray[np.int64]) -> FloatArray:
-    """How often each item appears in each resample, [resamples, n]."""
-    return np.array([np.bincount(row, minlength=chosen.shape[1]) for row in chosen], dtype=np.float64)
+def _draw_counts(indices: NDArray[np.int64]) -> FloatArray:
+    """Return the number of draws of each item in each resample, shape [resamples, n]."""
+    return np.array([np.bincount(row, minlength=indices.shape[1]) for row in indices], dtype=np.float64)
 
 
-def _ratio(together: FloatArray, first: FloatArray, second: FloatArray) -> FloatArray:
+def _ratio(product: FloatArray, first: FloatArray, second: FloatArray) -> FloatArray:
     with np.errstate(invalid="ignore"):
-        return together / np.sqrt(first) / np.sqrt(second)
+        return product / np.sqrt(first) / np.sqrt(second)
 
 
 def _correlate(
     first: ArrayLike,
     second: ArrayLike,
-    measure: Callable[[FloatArray, FloatArray], Any],
-    resampled: Callable[[FloatArray, FloatArray, NDArray[np.int64]], FloatArray],
+    correlation: Callable[[FloatArray, FloatArray], Any],
+    correlation_of_resamples: Callable[[FloatArray, FloatArray, NDArray[np.int64]], FloatArray],
     level: float,
     resamples: int,
     seed: int,
@@ -241,29 +243,29 @@ def _correlate(
     a, b = np.asarray(first, dtype=np.float64), np.asarray(second, dtype=np.float64)
     if a.shape != b.shape or a.ndim != 1 or a.size < 3:
         raise InputError(f"A rank correlation needs two lists of at least 3 numbers each, got {a.shape} and {b.shape}.")
-    rated = ~(np.isnan(a) | np.isnan(b))
-    a, b = a[rated], b[rated]
+    is_complete = ~(np.isnan(a) | np.isnan(b))
+    a, b = a[is_complete], b[is_complete]
     if a.size < 3:
         raise InputError(f"A rank correlation needs at least 3 items with both numbers, got {a.size}.")
     if np.ptp(a) == 0 or np.ptp(b) == 0:
-        raise InputError("A rank correlation is undefined where one list is constant.")
-    result = measure(a, b)
-    chosen = np.random.default_rng(seed).integers(0, len(a), (resamples, len(a)))
-    # A resample that happens to be constant has no rank correlation and says nothing.
-    low, high = np.nanquantile(resampled(a, b, chosen), [(1 - level) / 2, (1 + level) / 2])
+        raise InputError("A rank correlation is undefined if a list is constant.")
+    result = correlation(a, b)
+    indices = np.random.default_rng(seed).integers(0, len(a), (resamples, len(a)))
+    # Resamples with a constant list have no rank correlation and are ignored.
+    low, high = np.nanquantile(correlation_of_resamples(a, b, indices), [(1 - level) / 2, (1 + level) / 2])
     return Correlation(float(result.statistic), Interval(float(low), float(high)), len(a), float(result.pvalue))
 
 
 def spearman(
     first: ArrayLike, second: ArrayLike, *, level: float = 0.95, resamples: int = 1000, seed: int = 0
 ) -> Correlation:
-    """Spearman's rho (ties get mean ranks); items with NaN in one of the lists are left out, and not counted.
+    """Return Spearman's rho with mean ranks for ties, ignoring items with NaN in a list.
 
     Args:
         first: Shape [n], n >= 3, not constant.
         second: Shape [n].
         level: Confidence level.
-        resamples: Bootstrap samples over items.
+        resamples: Number of bootstrap samples over items.
         seed: Seed of the resampling.
     """
     from scipy.stats import spearmanr
@@ -274,7 +276,7 @@ def spearman(
 def kendall(
     first: ArrayLike, second: ArrayLike, *, level: float = 0.95, resamples: int = 1000, seed: int = 0
 ) -> Correlation:
-    """Kendall's tau-b; arguments as in :func:`spearman`."""
+    """Return Kendall's tau-b; arguments as in :func:`spearman`."""
     from scipy.stats import kendalltau
 
     return _correlate(first, second, kendalltau, kendall_of_resamples, level, resamples, seed)

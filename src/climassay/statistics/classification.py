@@ -1,4 +1,4 @@
-"""What a constant answer reaches, and whether a system knows when it is right."""
+"""Constant baselines, calibration and selective prediction."""
 
 from collections import Counter
 from collections.abc import Hashable, Sequence
@@ -14,14 +14,14 @@ from climassay.statistics.intervals import Estimate, proportion
 
 
 class Baseline(NamedTuple):
-    """The best a constant answer can do."""
+    """Constant answer with the highest accuracy."""
 
     label: Hashable
     accuracy: float
 
 
 def constant_baseline(truth: Sequence[Hashable]) -> Baseline:
-    """The most frequent label and the accuracy of always answering it (the first seen of equals).
+    """Return the most frequent label (the first of equally frequent ones) and the accuracy of always answering it.
 
     Raises:
         InputError: No labels.
@@ -33,80 +33,84 @@ def constant_baseline(truth: Sequence[Hashable]) -> Baseline:
 
 
 def expected_calibration_error(confidence: ArrayLike, correct: ArrayLike, bins: int = 10) -> float:
-    """Mean gap between confidence and accuracy over equal-width bins, weighted by their size.
+    """Return the mean difference between confidence and accuracy over equal-width bins, weighted by bin size.
 
     Args:
         confidence: Shape [n], in 0..1.
-        correct: Shape [n], 0 or 1; 0.5 where an answer is undecided and right by half.
+        correct: Shape [n], 1 for correct, 0 for wrong and 0.5 for undecided answers.
         bins: Number of bins.
 
     Raises:
-        InputError: As :func:`~climassay.statistics.classification.reliability_curve`.
+        InputError: There are no answers, the lengths differ, or a confidence is outside 0..1.
 
     References:
         Naeini, Cooper and Hauskrecht (2015), AAAI.
     """
     curve = reliability_curve(confidence, correct, bins)
-    gaps = (abs(one.confidence - one.accuracy.value) * one.accuracy.n for one in curve)
-    return sum(gaps) / sum(one.accuracy.n for one in curve)
+    differences = (abs(point.confidence - point.accuracy.value) * point.accuracy.n for point in curve)
+    return sum(differences) / sum(point.accuracy.n for point in curve)
 
 
 @dataclass(frozen=True, slots=True)
 class CoveragePoint:
-    """Answers at least so sure."""
+    """Answers above a threshold of confidence."""
 
     coverage: float
-    """Share of all items, answered or not."""
-    right: int
-    """How many of these answers are right."""
-    answers: int
+    """Share of all items, including unanswered ones, that have such an answer."""
+    n_correct: int
+    """Number of correct answers above the threshold."""
+    n_answers: int
+    """Number of answers above the threshold."""
 
     @property
     def accuracy(self) -> Estimate:
-        """Share of these answers that is right, with Wilson's interval."""
-        return proportion(self.right, self.answers)
+        """Share of correct answers above the threshold, with Wilson's interval."""
+        return proportion(self.n_correct, self.n_answers)
 
 
 @dataclass(frozen=True, slots=True)
 class SelectiveCurve:
-    """Accuracy of the surest answers against the share of items that they cover."""
+    """Accuracy of the most confident answers by coverage."""
 
-    items: int
-    """All items, also those without an answer, which nothing covers."""
+    n_items: int
+    """Number of items, including unanswered ones."""
     points: tuple[CoveragePoint, ...]
-    """Surest first; answers that are equally sure make one point."""
+    """Points by decreasing confidence, one for each distinct confidence."""
     area: float
-    """Mean accuracy over the coverages reached, equally sure answers in random order."""
+    """Mean accuracy over all coverages, with equally confident answers in random order."""
     unordered: float
-    """What that area is when the order says nothing: the accuracy of all answers."""
+    """Expected area for a random order of answers: the accuracy of all answers."""
 
     @property
     def aurc(self) -> float:
-        """Area under the risk-coverage curve, per unit of coverage: 0 best, ``1 - unordered`` for a random order."""
+        """Area under the risk-coverage curve per unit of coverage: 0 is best, ``1 - unordered`` a random order."""
         return 1.0 - self.area
 
 
 @dataclass(frozen=True, slots=True)
 class ReliabilityBin:
-    """Answers whose confidence lies in one range."""
+    """Answers in one range of confidence."""
 
     low: float
     high: float
     confidence: float
+    """Mean confidence of the answers."""
     accuracy: Estimate
-    """Share of them that is right, with Wilson's interval."""
+    """Share of correct answers, with Wilson's interval."""
 
 
-def selective_curve(confidence: Sequence[Any], correct: Sequence[bool], *, items: int | None = None) -> SelectiveCurve:
-    """The risk-coverage curve of answers.
+def selective_curve(
+    confidence: Sequence[Any], correct: Sequence[bool], *, n_items: int | None = None
+) -> SelectiveCurve:
+    """Return the risk-coverage curve of answers.
 
     Args:
-        confidence: One value per answer, higher is surer; anything that can be ordered, for example a tuple.
-        correct: Whether each answer is right.
-        items: Number of items, where not every one was answered; by default there are as many as answers.
+        confidence: Confidence of each answer; any values that can be sorted, for example tuples.
+        correct: Whether each answer is correct.
+        n_items: Number of items if some were not answered; by default the number of answers.
 
     Raises:
-        InputError: No answers, lists of different lengths, or fewer items than answers.
+        InputError: There are no answers, the lengths differ, or there are fewer items than answers.
 
     References:
         El-Yaniv and Wiener (2010), On the Foundations of Noise-free Selective Classification, JMLR 11;
@@ -115,46 +119,42 @@ def selective_curve(confidence: Sequence[Any], correct: Sequence[bool], *, items
     """
     if len(confidence) != len(correct) or not correct:
         raise InputError("A risk-coverage curve needs as many confidences as outcomes, and at least one.")
-    total = len(correct) if items is None else items
+    total = len(correct) if n_items is None else n_items
     if total < len(correct):
         raise InputError(f"There are {len(correct)} answers to {total} items.")
     ranked = sorted(zip(confidence, correct, strict=True), key=lambda pair: pair[0], reverse=True)
-    groups = [[bool(right) for _, right in group] for _, group in groupby(ranked, key=lambda pair: pair[0])]
-    points, area, covered, right = [], 0.0, 0, 0
+    groups = [[bool(is_correct) for _, is_correct in group] for _, group in groupby(ranked, key=lambda pair: pair[0])]
+    points, area, n_answers, n_correct = [], 0.0, 0, 0
     for group in groups:
         share = sum(group) / len(group)
-        # Within a group of equally sure answers, the expectation over its orders.
-        area += sum((right + share * place) / (covered + place) for place in range(1, len(group) + 1))
-        covered += len(group)
-        right += sum(group)
-        points.append(CoveragePoint(covered / total, right, covered))
-    return SelectiveCurve(total, tuple(points), area / covered, right / covered)
+        # Expectation over the orders of equally confident answers.
+        area += sum((n_correct + share * rank) / (n_answers + rank) for rank in range(1, len(group) + 1))
+        n_answers += len(group)
+        n_correct += sum(group)
+        points.append(CoveragePoint(n_answers / total, n_correct, n_answers))
+    return SelectiveCurve(total, tuple(points), area / n_answers, n_correct / n_answers)
 
 
 def reliability_curve(confidence: ArrayLike, correct: ArrayLike, bins: int = 10) -> tuple[ReliabilityBin, ...]:
-    """Accuracy against confidence over equal-width bins.
+    """Return accuracy by confidence in equal-width bins.
 
     Args:
         confidence: Shape [n], in 0..1.
-        correct: Shape [n], 0 or 1; 0.5 where an answer is undecided and right by half.
-        bins: Number of bins; empty ones are left out.
+        correct: Shape [n], 1 for correct, 0 for wrong and 0.5 for undecided answers.
+        bins: Number of bins; empty bins are omitted.
 
     Raises:
-        InputError: No answers, lists of different lengths, or a confidence outside of 0..1.
+        InputError: There are no answers, the lengths differ, or a confidence is outside 0..1.
     """
-    given, right = np.asarray(confidence, dtype=np.float64), np.asarray(correct, dtype=np.float64)
-    if given.shape != right.shape or given.ndim != 1 or given.size == 0:
+    confidences, outcomes = np.asarray(confidence, dtype=np.float64), np.asarray(correct, dtype=np.float64)
+    if confidences.shape != outcomes.shape or confidences.ndim != 1 or confidences.size == 0:
         raise InputError("A reliability curve needs as many confidences as outcomes, and at least one.")
-    if not ((given >= 0) & (given <= 1)).all():
+    if not ((confidences >= 0) & (confidences <= 1)).all():
         raise InputError("A reliability curve needs confidences between 0 and 1.")
-    index = np.minimum((given * bins).astype(int), bins - 1)
-    return tuple(
-        ReliabilityBin(
-            low=k / bins,
-            high=(k + 1) / bins,
-            confidence=float(given[index == k].mean()),
-            accuracy=proportion(float(right[index == k].sum()), int((index == k).sum())),
-        )
-        for k in range(bins)
-        if (index == k).any()
-    )
+    bin_indices = np.minimum((confidences * bins).astype(int), bins - 1)
+    curve = []
+    for index in np.unique(bin_indices).tolist():
+        members = bin_indices == index
+        accuracy = proportion(float(outcomes[members].sum()), int(members.sum()))
+        curve.append(ReliabilityBin(index / bins, (index + 1) / bins, float(confidences[members].mean()), accuracy))
+    return tuple(curve)

@@ -13,7 +13,7 @@ from climassay.errors import InputError
 
 
 class Interval(NamedTuple):
-    """A confidence interval, both ends included."""
+    """Closed confidence interval."""
 
     low: float
     high: float
@@ -21,31 +21,31 @@ class Interval(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """A mean or share, never without its n and interval."""
+    """Mean or share with its n and confidence interval."""
 
     value: float
-    """The mean, in the units of what was averaged (shares: 0 to 1)."""
+    """Mean in the unit of the averaged values; a share is from 0 to 1."""
     interval: Interval
     n: int
-    """Independent items behind the value (not permutations or repeats of one item)."""
+    """Number of independent items; permutations or repeats of an item count once."""
     level: float = 0.95
 
 
 @dataclass(frozen=True, slots=True)
 class ResampledEstimate:
-    """A value that is no mean of right and wrong, for example a coefficient of agreement, with a bootstrap interval."""
+    """Statistic other than a mean, for example a coefficient of agreement, with a bootstrap interval."""
 
     value: float
     interval: Interval | None
-    """None for a single item: resampled, it would seem to be known exactly."""
+    """None for a single item, whose resamples are all equal."""
     n: int
-    """Independent items behind the value."""
+    """Number of independent items."""
     level: float = 0.95
 
     @classmethod
-    def of(cls, value: float, drawn: Interval, n: int) -> "ResampledEstimate":
-        """The value with the interval of its resamples, if there is more than one item."""
-        return cls(value, drawn if n > 1 else None, n)
+    def of(cls, value: float, interval: Interval, n: int) -> "ResampledEstimate":
+        """Return the estimate, without the interval if there is only one item."""
+        return cls(value, interval if n > 1 else None, n)
 
 
 def _check_level(level: float) -> None:
@@ -54,11 +54,11 @@ def _check_level(level: float) -> None:
 
 
 def wilson_interval(successes: float, n: int, level: float = 0.95) -> Interval:
-    """Wilson's score interval for a proportion, without continuity correction.
+    """Return Wilson's score interval for a proportion, without continuity correction.
 
     Args:
-        successes: Number of successes, 0 to n; or the sum of n values from 0 to 1, whose mean no interval of their own
-            could hold more safely, for right and wrong vary most.
+        successes: Number of successes, 0 to n; or the sum of n values from 0 to 1, for which the interval is
+            conservative, since binary values have the largest variance.
         n: Number of independent trials, at least 1.
         level: Confidence level.
 
@@ -75,31 +75,40 @@ def wilson_interval(successes: float, n: int, level: float = 0.95) -> Interval:
     share = successes / n
     centre = (share + z * z / (2 * n)) / (1 + z * z / n)
     half = z / (1 + z * z / n) * math.sqrt(share * (1 - share) / n + z * z / (4 * n * n))
-    # At the ends the exact bounds are 0 and 1; rounding must not push them off.
+    # The exact bounds are 0 and 1 at the ends; rounding errors must not change them.
     low = 0.0 if successes == 0 else max(0.0, centre - half)
     high = 1.0 if successes == n else min(1.0, centre + half)
     return Interval(low, high)
 
 
 def proportion(successes: float, n: int, level: float = 0.95) -> Estimate:
-    """A share with its Wilson interval; see :func:`wilson_interval`."""
+    """Return a share with its Wilson interval; arguments as in :func:`wilson_interval`."""
     return Estimate(successes / n if n else 0.0, wilson_interval(successes, n, level), n, level)
 
 
 def percentile_interval(values: Sequence[float] | NDArray[np.float64], level: float = 0.95) -> Interval:
-    """What lies between the tails of resampled values, shape [resamples]."""
+    """Return the interval between the tails of resampled values of shape [resamples]."""
     low, high = np.quantile(values, [(1 - level) / 2, (1 + level) / 2])
     return Interval(float(low), float(high))
 
 
-def share_interval(drawn: Interval, share: float, n: int, level: float = 0.95, *, ends_only: bool = False) -> Interval:
-    """The bootstrap interval of a share, or Wilson's for ``n`` resampled units where it has no width.
+def share_interval(
+    bootstrap: Interval, share: float, n: int, level: float = 0.95, *, ends_only: bool = False
+) -> Interval:
+    """Return the bootstrap interval of a share, or Wilson's interval if the bootstrap interval has no width.
 
-    What no resample changes, for example a share of verdicts that are all right, is not known exactly. Averages over
-    classes (``ends_only``) are so only at 0 and 1: a constant answer has the mean recall 0.5 of two classes for sure.
+    A share that no resample changes, for example of verdicts that are all correct, is not known exactly.
+
+    Args:
+        bootstrap: Bootstrap interval of the share.
+        share: Share, from 0 to 1.
+        n: Number of resampled units.
+        level: Confidence level of Wilson's interval.
+        ends_only: Replace the bootstrap interval only of the shares 0 and 1, for averages over classes: the mean recall
+            of a constant answer is exactly 0.5 for two classes.
     """
-    if drawn.low < drawn.high or (ends_only and 0 < share < 1):
-        return drawn
+    if bootstrap.low < bootstrap.high or (ends_only and 0 < share < 1):
+        return bootstrap
     return wilson_interval(min(max(share, 0.0), 1.0) * n, n, level)
 
 
@@ -111,10 +120,10 @@ def bootstrap_interval(
     resamples: int = 2000,
     seed: int = 0,
 ) -> Interval:
-    """Percentile bootstrap interval over items.
+    """Return a percentile bootstrap interval over items.
 
     Args:
-        items: Shape [n] or [n, ...]; rows are the independent units that are resampled.
+        items: Shape [n] or [n, ...]; rows are the independent units of resampling.
         statistic: Function of the resampled rows.
         level: Confidence level.
         resamples: Number of bootstrap samples.
@@ -138,14 +147,14 @@ def bootstrap_interval(
 def mean_estimate(
     values: ArrayLike | Sequence[float], *, level: float = 0.95, resamples: int = 2000, seed: int = 0
 ) -> Estimate:
-    """Mean of one value per item, with a percentile bootstrap interval over items.
+    """Return the mean of one value per item with a percentile bootstrap interval over items.
 
-    Use it where an item's value is itself an average, for example over permutations of its options: the interval then
-    speaks of new items, which repeats of the same items must not narrow.
+    An item's value may itself be an average, for example over permutations of its options: the interval is that of new
+    items and does not narrow with repeats of an item.
 
     Args:
-        values: Shape [n], one value per item. Where all are the same, and from 0 to 1, the interval is Wilson's:
-            resampled, they would claim to be known exactly.
+        values: Shape [n], one value per item. If all values are equal and from 0 to 1, the interval is Wilson's, since
+            all resamples would be equal.
         level: Confidence level.
         resamples: Number of bootstrap samples.
         seed: Seed of the resampling.
@@ -159,34 +168,34 @@ def mean_estimate(
 
 @dataclass(frozen=True, slots=True)
 class McNemar:
-    """Exact McNemar test."""
+    """Result of an exact McNemar test."""
 
     first_only: int
-    """Items that only the first system got right."""
+    """Number of items that only the first system answered correctly."""
     second_only: int
-    """Items that only the second system got right."""
+    """Number of items that only the second system answered correctly."""
     n: int
     p_value: float
-    """Two-sided; 1 where the systems never disagree."""
+    """Two-sided p-value; 1 if the systems never disagree."""
 
 
 @dataclass(frozen=True, slots=True)
 class PairedDifference:
-    """Mean difference second - first over items, with the p-value and the interval of one sign-flip test."""
+    """Mean difference second - first over items, with p-value and interval of the sign-flip test."""
 
     difference: Estimate
     p_value: float
 
 
 def mcnemar(first: ArrayLike, second: ArrayLike) -> McNemar:
-    """Exact two-sided McNemar test of paired right/wrong outcomes.
+    """Run an exact two-sided McNemar test of paired binary outcomes.
 
     Args:
-        first: Shape [n], truthy where the first system is right.
-        second: Shape [n], the same items in the same order.
+        first: Shape [n], truthy for items that the first system answered correctly.
+        second: Shape [n], the same items in the same order for the second system.
 
     Raises:
-        InputError: Different lengths.
+        InputError: The lengths differ.
 
     References:
         McNemar, Q. (1947), Psychometrika 12, 153-157; the exact form is a binomial test of the discordant items.
@@ -198,7 +207,7 @@ def mcnemar(first: ArrayLike, second: ArrayLike) -> McNemar:
         raise InputError(f"Paired outcomes must be two lists of equal length, got {a.shape} and {b.shape}.")
     first_only, second_only = int((a & ~b).sum()), int((b & ~a).sum())
     discordant = first_only + second_only
-    # A fair coin's tails are alike: the p-value is twice one of them.
+    # The binomial distribution is symmetric: the p-value is twice one tail.
     p_value = min(1.0, 2 * float(bdtr(min(first_only, second_only), discordant, 0.5)))
     return McNemar(first_only, second_only, len(a), p_value)
 
@@ -206,56 +215,57 @@ def mcnemar(first: ArrayLike, second: ArrayLike) -> McNemar:
 def paired_difference(
     first: ArrayLike, second: ArrayLike, *, level: float = 0.95, flips: int = 20_000, seed: int = 0
 ) -> PairedDifference:
-    """Mean of second - first over items with its sign-flip test; see :func:`paired_differences`."""
+    """Return the mean of second - first over items with its sign-flip test; see :func:`paired_differences`."""
     return paired_differences([(first, second)], level=level, flips=flips, seed=seed)[0]
 
 
 @dataclass(frozen=True, slots=True)
 class PairedComparison:
-    """A difference between two systems on the same items, tested among others."""
+    """Difference between two systems on the same items, as one of several tests."""
 
     difference: Estimate
     """Mean of second - first, with the interval of the test."""
     exact: McNemar | None
-    """For right or wrong; else the p-value is that of sign flips."""
+    """McNemar test of binary scores; None if the p-value is that of sign flips."""
     p_value: float
     p_holm: float
-    """Adjusted over all tests made together (Holm)."""
+    """p-value adjusted over all tests (Holm)."""
 
     @property
     def first_only(self) -> int | None:
-        """Items that only the first got right; None for what is not right or wrong."""
+        """Number of items that only the first system answered correctly; None if scores are not binary."""
         return None if self.exact is None else self.exact.first_only
 
     @property
     def second_only(self) -> int | None:
-        """Items that only the second got right, likewise."""
+        """Number of items that only the second system answered correctly; None if scores are not binary."""
         return None if self.exact is None else self.exact.second_only
 
 
 def paired_tests(
     pairs: Sequence[tuple[ArrayLike, ArrayLike]], binary: Sequence[bool], seed: int
 ) -> list[PairedComparison]:
-    """Test several pairs of systems together.
+    """Test several pairs of systems and adjust the p-values by Holm's method.
 
     Args:
         pairs: Scores of two systems, each of shape [n], the same items in the same order.
-        binary: For each pair whether its scores are 0 or 1: McNemar's exact test then, else sign flips.
+        binary: Whether the scores of each pair are 0 or 1: McNemar's exact test if they are, else sign flips.
         seed: Seed of the sign flips.
 
     Raises:
         InputError: A pair is empty or its lists differ in length.
     """
-    # Of right and wrong, McNemar's test is the sign-flip test over all flips.
-    exact = [mcnemar(*pair) if whole else None for pair, whole in zip(pairs, binary, strict=True)]
-    gaps = paired_differences(pairs, exact=[None if test is None else test.p_value for test in exact], seed=seed)
-    p_values = [gap.p_value for gap in gaps]
-    result = zip(gaps, exact, p_values, holm(p_values), strict=True)
-    return [PairedComparison(gap.difference, test, p_value, adjusted) for gap, test, p_value, adjusted in result]
+    # For binary scores, McNemar's test is the sign-flip test over all flips.
+    tests = [mcnemar(*pair) if is_binary else None for pair, is_binary in zip(pairs, binary, strict=True)]
+    exact = [None if test is None else test.p_value for test in tests]
+    differences = paired_differences(pairs, exact=exact, seed=seed)
+    p_values = [difference.p_value for difference in differences]
+    rows = zip(differences, tests, p_values, holm(p_values), strict=True)
+    return [PairedComparison(paired.difference, test, p_value, adjusted) for paired, test, p_value, adjusted in rows]
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
-    """Holm's step-down adjustment for several tests, in the order given.
+    """Return p-values adjusted by Holm's step-down method, in the order of the arguments.
 
     References:
         Holm, S. (1979), Scand. J. Statist. 6, 65-70.
@@ -268,24 +278,23 @@ def holm(p_values: Sequence[float]) -> list[float]:
     return adjusted
 
 
-_ROWS_AT_ONCE = 2000
-"""Resamples or sign flips held in memory at a time."""
-_MANY_ITEMS = 10_000
-"""Where there are more items, fewer draws are held at a time, and resamples are drawn item by item."""
-_FEW_VALUES = 256
-"""Where many items have no more different values, it is drawn how many of each value are in a subset."""
-_PAIRS_AT_ONCE = 64
-"""Pairs whose flips are held in memory at a time, 320 KB each."""
+_MAX_BATCH_DRAWS = 2000
+"""Maximum number of resamples or sign flips in memory."""
+_LARGE_N = 10_000
+"""Number of items above which batches are smaller and resamples are drawn item by item."""
+_MAX_DISTINCT_VALUES = 256
+"""Maximum number of distinct values for which subsets of many items are drawn as counts of each value."""
+_MAX_BATCH_PAIRS = 64
+"""Maximum number of pairs whose flips are in memory, 320 KB each."""
 
 
 def mean_estimates(
     columns: Sequence[ArrayLike], *, level: float = 0.95, resamples: int = 2000, seed: int = 0
 ) -> list[Estimate]:
-    """Mean of each column with a percentile bootstrap interval over items.
+    """Return the mean of each column with a percentile bootstrap interval over items.
 
-    The same numbers as :func:`mean_estimate` up to the draw of the resamples, which columns of one length share: as
-    valid as resampling for each, comparable with each other, and one matrix product instead of hundreds of loops. A
-    column whose values are all the same keeps an interval of no width.
+    Unlike repeated calls of :func:`mean_estimate`, columns of one length share their resamples, which makes them
+    comparable and needs one matrix product. The interval of a column of equal values has no width.
 
     Args:
         columns: Each of shape [n], one value per item; lengths may differ.
@@ -297,15 +306,15 @@ def mean_estimates(
         InputError: A column is empty or has another shape.
     """
     arrays = [np.asarray(values, dtype=np.float64) for values in columns]
-    wrong = next((array for array in arrays if array.ndim != 1 or array.size == 0), None)
-    if wrong is not None:
-        raise InputError(f"A mean needs a list of at least one number, got shape {wrong.shape}.")
-    results: dict[int, Estimate] = {}
-    for places in _by_length(arrays):
-        table = np.stack([arrays[place] for place in places], axis=1)
-        for place, interval in zip(places, _intervals(table, level, resamples, seed), strict=True):
-            results[place] = Estimate(float(arrays[place].mean()), interval, len(arrays[place]), level)
-    return [results[place] for place in range(len(arrays))]
+    invalid = next((array for array in arrays if array.ndim != 1 or array.size == 0), None)
+    if invalid is not None:
+        raise InputError(f"A mean needs a list of at least one number, got shape {invalid.shape}.")
+    estimates: dict[int, Estimate] = {}
+    for indices in _by_length(arrays):
+        table = np.stack([arrays[index] for index in indices], axis=1)
+        for index, interval in zip(indices, _intervals(table, level, resamples, seed), strict=True):
+            estimates[index] = Estimate(float(arrays[index].mean()), interval, len(arrays[index]), level)
+    return [estimates[index] for index in range(len(arrays))]
 
 
 def paired_differences(
@@ -317,21 +326,21 @@ def paired_differences(
     flips: int = 20_000,
     seed: int = 0,
 ) -> list[PairedDifference]:
-    """Mean of second - first over items for each pair, with the p-value and the interval of one sign-flip test.
+    """Return the mean of second - first over items for each pair, with p-value and interval of a sign-flip test.
 
-    The interval holds the differences that the test does not reject: 0 lies outside the 95% interval exactly where the
-    p-value is below .05. Its ends are quantiles of the means of random subsets of the items, which are the typical
-    values of the mean. Where there are too few items for any rejection (at 95%: five), it is the range of the
-    differences together with 0.
+    The interval contains the differences that the test does not reject: 0 is outside the 95% interval exactly if the
+    p-value is below .05. Its ends are quantiles of the means of random subsets of the items, which are typical values
+    of the mean. If there are too few items for any rejection (at 95%: five), the interval is the range of the
+    differences extended to 0.
 
     Args:
         pairs: Scores of two systems, each of shape [n], the same items in the same order; n may differ between pairs.
-        exact: For each pair the p-value over all flips where it is known, else None; empty where none is.
-        weights: For each pair how much its items weigh, shape [n], for example the sizes of groups whose means are
-            given; empty where all weigh the same.
+        exact: p-value over all flips for each pair, or None to estimate it; empty to estimate all.
+        weights: Weights of the items of each pair, shape [n], for example the sizes of groups whose means are the
+            scores; empty for equal weights.
         level: Confidence level of the intervals.
-        flips: Sign flips; the smallest p-value possible is 1 / (flips + 1), and Holm's correction multiplies it by the
-            number of tests.
+        flips: Number of sign flips; the smallest possible p-value is 1 / (flips + 1), and Holm's correction multiplies
+            p-values by the number of tests.
         seed: Seed of the flips.
 
     Raises:
@@ -341,137 +350,156 @@ def paired_differences(
         Hartigan, J. A. (1969), Using subsample values as typical values, J. Am. Stat. Assoc. 64, 1303-1317.
     """
     _check_level(level)
-    gaps = []
+    differences = []
     for first, second in pairs:
         a, b = np.asarray(first, dtype=np.float64), np.asarray(second, dtype=np.float64)
         if a.shape != b.shape or a.ndim != 1 or a.size == 0:
             raise InputError(f"Paired scores must be two lists of equal length, got {a.shape} and {b.shape}.")
-        gaps.append(b - a)
+        differences.append(b - a)
     results: dict[int, PairedDifference] = {}
-    for alike in _by_length(gaps):
-        for start in range(0, len(alike), _PAIRS_AT_ONCE):
-            places = alike[start : start + _PAIRS_AT_ONCE]
-            table = np.stack([gaps[place] for place in places], axis=1)
-            heavy = np.stack([np.asarray(weights[place], np.float64) for place in places], axis=1) if weights else None
-            means = _subset_means(table, flips, seed, heavy)
-            values = np.average(table, axis=0, weights=heavy)
-            for place, value, typical in zip(places, values.tolist(), means.T, strict=True):
-                known = exact[place] if exact else None
-                results[place] = _sign_flip_test(gaps[place], value, typical, known, level)
-    return [results[place] for place in range(len(gaps))]
+    for same_length in _by_length(differences):
+        for start in range(0, len(same_length), _MAX_BATCH_PAIRS):
+            indices = same_length[start : start + _MAX_BATCH_PAIRS]
+            table = np.stack([differences[index] for index in indices], axis=1)
+            table_weights = (
+                np.stack([np.asarray(weights[index], np.float64) for index in indices], axis=1) if weights else None
+            )
+            means = _subset_means(table, flips, seed, table_weights)
+            values = np.average(table, axis=0, weights=table_weights)
+            for index, value, subset_means in zip(indices, values.tolist(), means.T, strict=True):
+                p_value = exact[index] if exact else None
+                results[index] = _sign_flip_test(differences[index], value, subset_means, p_value, level)
+    return [results[index] for index in range(len(differences))]
 
 
 def _sign_flip_test(
-    gaps: NDArray[np.float64], value: float, typical: NDArray[np.float64], exact: float | None, level: float
+    differences: NDArray[np.float64],
+    mean: float,
+    subset_means: NDArray[np.float64],
+    exact: float | None,
+    level: float,
 ) -> PairedDifference:
-    """Test and interval of a pair from the means of random subsets and of what these leave, shape [2 * flips]."""
-    flips = len(typical) // 2
-    slack = 1e-12 * (1 + float(np.abs(gaps).max()))
-    # Flipping a subset leaves the sum as extreme exactly where the subset's mean has the other sign, or is 0.
-    ahead = typical > slack if value > 0 else typical < -slack
-    # The observed signs are one arrangement of those counted, so that the p-value is never 0.
-    p_value = exact if exact is not None else min(1.0, (1 + int((~ahead).sum())) / (1 + flips))
-    cut = max(0, math.ceil((1 - level) * (1 + flips)) - 2)
-    # The mean of no items bounds the difference on neither side.
-    low = max(float(np.sort(np.where(np.isnan(typical), -np.inf, typical))[cut]), float(gaps.min()))
-    high = min(float(np.sort(np.where(np.isnan(typical), np.inf, typical))[-1 - cut]), float(gaps.max()))
+    """Return test and interval of a pair.
+
+    Args:
+        differences: Shape [n].
+        mean: Mean of the differences.
+        subset_means: Means of random subsets and of their complements, shape [2 * flips], NaN for empty ones.
+        exact: p-value over all flips, if known.
+        level: Confidence level.
+    """
+    flips = len(subset_means) // 2
+    tolerance = 1e-12 * (1 + float(np.abs(differences).max()))
+    # Flipping a subset leaves the sum as extreme exactly if the subset's mean has the opposite sign or is 0.
+    has_same_sign = subset_means > tolerance if mean > 0 else subset_means < -tolerance
+    # The observed signs count as one of the flips, so that the p-value is never 0.
+    p_value = exact if exact is not None else min(1.0, (1 + int((~has_same_sign).sum())) / (1 + flips))
+    rank = max(0, math.ceil((1 - level) * (1 + flips)) - 2)
+    # The mean of an empty subset does not bound the difference.
+    low = max(float(np.sort(np.where(np.isnan(subset_means), -np.inf, subset_means))[rank]), float(differences.min()))
+    high = min(
+        float(np.sort(np.where(np.isnan(subset_means), np.inf, subset_means))[-1 - rank]), float(differences.max())
+    )
     if p_value >= 1 - level:
         low, high = min(low, 0.0), max(high, 0.0)
     elif not (low > 0 or high < 0):
-        # The flips that were drawn are off the exact test by a few.
-        low, high = (float(typical[ahead].min()), high) if value > 0 else (low, float(typical[ahead].max()))
-    return PairedDifference(Estimate(value, Interval(low, high), len(gaps), level), p_value)
+        # The random flips differ slightly from the exact test.
+        same_sign_means = subset_means[has_same_sign]
+        low, high = (float(same_sign_means.min()), high) if mean > 0 else (low, float(same_sign_means.max()))
+    return PairedDifference(Estimate(mean, Interval(low, high), len(differences), level), p_value)
 
 
 def _by_length(arrays: Sequence[NDArray[np.float64]]) -> Iterator[list[int]]:
     lengths = dict.fromkeys(len(array) for array in arrays)
     for length in lengths:
-        yield [place for place, array in enumerate(arrays) if len(array) == length]
+        yield [index for index, array in enumerate(arrays) if len(array) == length]
 
 
 def _intervals(table: NDArray[np.float64], level: float, resamples: int, seed: int) -> list[Interval]:
-    """Percentile intervals of the means of the columns; shape of ``table``: [items, columns]."""
+    """Return percentile bootstrap intervals of the column means of a table of shape [items, columns]."""
     _check_level(level)
     size = len(table)
     generator = np.random.default_rng(seed)
-    # Means about the column's own mean: a column without any spread keeps an interval of exactly no width.
-    middle = table.mean(axis=0)
+    # Centring makes the interval of a constant column exactly zero wide.
+    column_means = table.mean(axis=0)
     means = np.empty((resamples, table.shape[1]))
-    step = _rows_at_once(size)
+    step = _batch_size(size)
     for start in range(0, resamples, step):
         rows = min(step, resamples - start)
-        # How often each item is drawn in each resample, [rows, items].
-        if size <= _MANY_ITEMS:
-            drawn = generator.multinomial(size, np.full(size, 1 / size), size=rows)
+        # Number of draws of each item in each resample, shape [rows, items].
+        if size <= _LARGE_N:
+            counts = generator.multinomial(size, np.full(size, 1 / size), size=rows)
         else:
-            # The same distribution at a fifth of the cost; of fewer items the draws stay those of published figures.
+            # The same distribution at a fifth of the cost; smaller sets keep the draws behind published figures.
             samples = (generator.integers(0, size, size) for _ in range(rows))
-            drawn = np.stack([np.bincount(sample, minlength=size) for sample in samples])
-        means[start : start + rows] = middle + drawn.astype(np.float64) @ (table - middle) / size
+            counts = np.stack([np.bincount(sample, minlength=size) for sample in samples])
+        means[start : start + rows] = column_means + counts.astype(np.float64) @ (table - column_means) / size
     constant = np.ptp(table, axis=0) == 0
     low, high = np.quantile(means, [(1 - level) / 2, (1 + level) / 2], axis=0)
     low, high = np.where(constant, table[0], low), np.where(constant, table[0], high)
     return [Interval(float(a), float(b)) for a, b in zip(low, high, strict=True)]
 
 
-def _rows_at_once(size: int) -> int:
-    """Resamples or sign flips of so many items that are held in memory at a time."""
-    return _ROWS_AT_ONCE if size <= _MANY_ITEMS else max(1, 2_000_000 // size)
+def _batch_size(size: int) -> int:
+    """Return the number of resamples or sign flips of ``size`` items in a batch."""
+    return _MAX_BATCH_DRAWS if size <= _LARGE_N else max(1, 2_000_000 // size)
 
 
 def _subset_means(
     table: NDArray[np.float64], flips: int, seed: int, weights: NDArray[np.float64] | None = None
 ) -> NDArray[np.float64]:
-    """Means of random subsets of the rows and of the rows that each leaves out, NaN where these are none.
+    """Return the means of random subsets of the rows and of their complements, NaN for empty ones.
 
     Args:
         table: Shape [items, columns].
         flips: Number of random subsets.
-        seed: Seed of their draw.
-        weights: Shape [items, columns]; None: all alike.
+        seed: Seed of the random subsets.
+        weights: Shape [items, columns]; None for equal weights.
 
     Returns:
         Shape [2 * flips, columns].
     """
     generator = np.random.default_rng(seed)
     size, columns = table.shape
-    sums, numbers = np.empty((flips, columns)), np.empty((flips, columns))
-    whole: NDArray[np.float64] | int = size
+    sums, subset_weights = np.empty((flips, columns)), np.empty((flips, columns))
+    total_weight: NDArray[np.float64] | int = size
     if weights is not None:
-        table, whole = table * weights, weights.sum(axis=0)
-    many = size > _MANY_ITEMS and weights is None
-    counts = [np.unique(column, return_counts=True) for column in table.T] if many else []
-    few = [place for place, (values, _) in enumerate(counts) if len(values) <= _FEW_VALUES]
-    for place in few:
-        values, number = counts[place]
-        taken = generator.binomial(number, 0.5, size=(flips, len(values)))
-        sums[:, place], numbers[:, place] = taken @ values, taken.sum(axis=1)
-    others = [place for place in range(columns) if place not in few]
-    step = _rows_at_once(size)
-    for start in range(0, flips if others else 0, step):
+        table, total_weight = table * weights, weights.sum(axis=0)
+    is_large = size > _LARGE_N and weights is None
+    distinct_values = [np.unique(column, return_counts=True) for column in table.T] if is_large else []
+    counted = [index for index, (values, _) in enumerate(distinct_values) if len(values) <= _MAX_DISTINCT_VALUES]
+    for index in counted:
+        values, n_items = distinct_values[index]
+        counts = generator.binomial(n_items, 0.5, size=(flips, len(values)))
+        sums[:, index], subset_weights[:, index] = counts @ values, counts.sum(axis=1)
+    uncounted = [index for index in range(columns) if index not in counted]
+    step = _batch_size(size)
+    for start in range(0, flips if uncounted else 0, step):
         rows = slice(start, min(start + step, flips))
-        flipped = 1.0 - generator.integers(0, 2, size=(rows.stop - start, size), dtype=np.int8)
-        sums[rows, others] = flipped @ table[:, others]
-        numbers[rows, others] = flipped.sum(axis=1, keepdims=True) if weights is None else flipped @ weights[:, others]
-    # Where nothing is left out, rounding must not leave a sum: it would count as evidence for one side.
-    rest = np.where(numbers < whole, table.sum(axis=0) - sums, 0.0)
+        is_member = 1.0 - generator.integers(0, 2, size=(rows.stop - start, size), dtype=np.int8)
+        sums[rows, uncounted] = is_member @ table[:, uncounted]
+        subset_weights[rows, uncounted] = (
+            is_member.sum(axis=1, keepdims=True) if weights is None else is_member @ weights[:, uncounted]
+        )
+    # The sum of an empty complement is exactly 0: a rounding error would count as evidence.
+    complement_sums = np.where(subset_weights < total_weight, table.sum(axis=0) - sums, 0.0)
     with np.errstate(invalid="ignore"):
-        means = np.stack([sums / numbers, rest / (whole - numbers)])
+        means = np.stack([sums / subset_weights, complement_sums / (total_weight - subset_weights)])
     return means.reshape(2 * flips, -1)
 
 
 def accuracy_sample_size(accuracy: float, half_width: float, level: float = 0.95) -> int:
-    """Questions needed for an interval of plus or minus ``half_width`` around an accuracy (normal approximation).
+    """Return the number of questions for an interval of accuracy +- half_width (normal approximation).
 
     Example: 245 questions near 80% give about five points each side: ``accuracy_sample_size(0.8, 0.05) == 246``.
 
     Args:
-        accuracy: Expected, above 0 and below 1.
-        half_width: In the same unit, above 0.
+        accuracy: Expected accuracy, above 0 and below 1.
+        half_width: Half the width of the interval, above 0.
         level: Confidence level of the interval.
 
     Raises:
-        InputError: The accuracy or the half-width lies outside its range.
+        InputError: The accuracy or the half-width is outside its range.
     """
     from scipy.stats import norm
 
@@ -482,11 +510,11 @@ def accuracy_sample_size(accuracy: float, half_width: float, level: float = 0.95
 
 
 def mcnemar_power(gain: float, loss: float, n: int, alpha: float = 0.05) -> float:
-    """Power of the exact two-sided McNemar test.
+    """Return the power of the exact two-sided McNemar test.
 
     Args:
-        gain: Probability that only the second system is right on an item.
-        loss: Probability that only the first system is right.
+        gain: Probability that only the second system answers an item correctly.
+        loss: Probability that only the first system answers an item correctly.
         n: Number of items.
         alpha: Significance level.
 
@@ -494,7 +522,7 @@ def mcnemar_power(gain: float, loss: float, n: int, alpha: float = 0.05) -> floa
         Probability that p <= alpha.
 
     Raises:
-        InputError: Probabilities that are none or sum to more than 1, or no items.
+        InputError: A probability is negative, both sum to more than 1, or n is 0.
     """
     from scipy.stats import binom
 
@@ -506,22 +534,21 @@ def mcnemar_power(gain: float, loss: float, n: int, alpha: float = 0.05) -> floa
     discordant = np.arange(1, n + 1)
     weight = binom.pmf(discordant, n, discordance)
     discordant, weight = discordant[weight >= 1e-12], weight[weight >= 1e-12]
-    # The largest count k with P(X <= k) <= alpha / 2 under a fair coin bounds the lower rejection region.
+    # The lower rejection region ends at the largest k with P(X <= k) <= alpha / 2 for X ~ Binomial(n, 0.5).
     k = binom.ppf(alpha / 2, discordant, 0.5)
     k -= binom.cdf(k, discordant, 0.5) > alpha / 2
     share = gain / discordance
-    rejected = binom.cdf(k, discordant, share) + binom.sf(discordant - k - 1, discordant, share)
-    return float(weight @ np.where(k >= 0, rejected, 0.0))
+    p_rejected = binom.cdf(k, discordant, share) + binom.sf(discordant - k - 1, discordant, share)
+    return float(weight @ np.where(k >= 0, p_rejected, 0.0))
 
 
 def mcnemar_sample_size(gain: float, loss: float, power: float = 0.8, alpha: float = 0.05, limit: int = 100_000) -> int:
-    """Number of items at which :func:`mcnemar_power` reaches ``power``, found by doubling and bisection.
+    """Return a number of items at which :func:`mcnemar_power` reaches ``power``, by doubling and bisection.
 
-    The power of an exact test falls a little at some numbers while it rises on the whole, so that a slightly smaller
-    number may reach it, too.
+    The power of an exact test is not monotonic in n: a slightly smaller number of items may reach it too.
 
     Raises:
-        InputError: gain equals loss, or more than ``limit`` items would be needed.
+        InputError: gain equals loss, or more than ``limit`` items are needed.
     """
     if gain == loss:
         raise InputError("Systems that gain and lose equally often cannot be distinguished by any number of items.")

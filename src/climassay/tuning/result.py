@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import TypeAdapter
 
 from climassay.errors import InputError
-from climassay.io import parse_json, read_text, written_beside
+from climassay.io import atomic_path, parse_json, read_text
 from climassay.reporting.results import Result
 from climassay.reporting.tables import Table, counted
 from climassay.tuning.config import TuningConfig
@@ -39,7 +39,7 @@ def replace_file(file: Path, write: Callable[[Path], object]) -> None:
     Raises:
         InputError: It cannot be written.
     """
-    with written_beside(file) as part:
+    with atomic_path(file) as part:
         write(part)
         with part.open("rb") as written:
             os.fsync(written.fileno())

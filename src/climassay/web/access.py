@@ -1,4 +1,4 @@
-"""Who may do what: the visitor of a request, and the dependencies that guard pages."""
+"""Who is signed in, which role a page needs, and protection of forms against other sites."""
 
 import hashlib
 import hmac
@@ -16,9 +16,9 @@ from climassay.web.jobs import Job
 
 SESSION_COOKIE = "climassay_session"
 VISITOR_COOKIE = "climassay_visitor"
-"""Cookie of somebody who is not signed in, so that their forms can be protected too."""
+"""Cookie of a browser without a session, which protects its forms."""
 DEVICE_COOKIE = "climassay_device"
-"""Cookie of a browser that somebody signed in from, so that guesses of strangers do not count against them."""
+"""Cookie of a browser in which a user has signed in; its attempts to sign in are counted separately."""
 SAFE_METHODS = ("GET", "HEAD", "OPTIONS", "TRACE")
 CSRF_FIELD = "csrf"
 CSRF_HEADER = "x-csrf-token"
@@ -26,13 +26,13 @@ _CSRF_BYTES = hashlib.sha256().digest_size
 
 
 def bearer(request: HTTPConnection) -> str | None:
-    """The token of a program; taken below ``/api/`` only."""
+    """Return the bearer token of a request below ``/api/``; elsewhere and without one, return None."""
     scheme, _, token = request.headers.get("authorization", "").partition(" ")
     return token.strip() if scheme.lower() == "bearer" and request.url.path.startswith(API) else None
 
 
 def visitor(request: HTTPConnection, app: App) -> User | None:
-    """Who asks; None where nobody is signed in. Looked up once a request."""
+    """Return the user of a request, or None if nobody is signed in; read from the database once per request."""
     if not hasattr(request.state, "user"):
         token, session = bearer(request), request.cookies.get(SESSION_COOKIE)
         user = None
@@ -72,41 +72,47 @@ Reader = Annotated[User | None, Depends(_reader)]
 
 
 def may_read(user: User | None, app: AppState) -> bool:
-    """Whether results, checks and the library are open to somebody."""
+    """Return whether results, checks and the library are open to a visitor."""
     return user is not None or app.settings.public != "nothing"
 
 
 def job_for(app: AppState, user: User | None, job_id: str) -> Job:
-    """A job that somebody may see: one's own, an adjudicator's any, a check or question also by whoever may read."""
+    """Return a job that a visitor may see.
+
+    Users see their own jobs, adjudicators all jobs, and everybody who may read sees checks and questions.
+
+    Raises:
+        Missing: There is no such job.
+        Refused: The visitor may not see the job.
+    """
     with missing():
         job = app.jobs.get(job_id)
-    own = user is not None and (job.by == user.name or user.may("adjudicator"))
-    if not own and not (job.kind in ("check", "ask") and may_read(user, app)):
+    is_own = user is not None and (job.by == user.name or user.may("adjudicator"))
+    if not is_own and not (job.kind in ("check", "ask") and may_read(user, app)):
         raise Refused("This is somebody else's work.")
     return job
 
 
 def may_stop(job: Job, user: User | None) -> bool:
-    """Whether somebody may end a job: who asked for it, and admins."""
+    """Return whether a user may stop a job: its owner, and admins."""
     return user is not None and not job.ended and (job.by == user.name or user.may("admin"))
 
 
 def visitor_token(request: Request) -> str:
-    """What forms of this visitor are bound to; made, and sent with the answer, where there is none yet."""
-    given = request.cookies.get(SESSION_COOKIE) or request.cookies.get(VISITOR_COOKIE)
-    if given:
-        return given
+    """Return the token that the forms of a visitor are bound to; a new one is sent with the response."""
+    token = request.cookies.get(SESSION_COOKIE) or request.cookies.get(VISITOR_COOKIE)
+    if token:
+        return token
     if not hasattr(request.state, "new_visitor"):
         request.state.new_visitor = secrets.token_urlsafe(24)
-    made: str = request.state.new_visitor
-    return made
+    new_token: str = request.state.new_visitor
+    return new_token
 
 
 def csrf_token(request: Request) -> str:
-    """The token that a form of this visitor carries, masked anew for each answer.
+    """Return the CSRF token of a form, masked with random bytes.
 
-    Answers are compressed, and the length of a compressed answer says whether what it repeats of a request occurs in it
-    elsewhere: a token that stays the same could be guessed letter by letter (BREACH).
+    Responses are compressed, so the length of a response could reveal a constant token letter by letter (BREACH).
     """
     mask = secrets.token_bytes(_CSRF_BYTES)
     return (mask + _xor(mask, _csrf_secret(request))).hex()
@@ -117,24 +123,24 @@ def _csrf_secret(request: Request) -> bytes:
     return hmac.new(app.csrf_key, visitor_token(request).encode("utf-8", "replace"), hashlib.sha256).digest()
 
 
-def _is_csrf_token(given: str, request: Request) -> bool:
+def _is_csrf_token(token: str, request: Request) -> bool:
     try:
-        masked = bytes.fromhex(given)
+        decoded = bytes.fromhex(token)
     except ValueError:
         return False
-    mask, rest = masked[:_CSRF_BYTES], masked[_CSRF_BYTES:]
-    return len(rest) == _CSRF_BYTES and hmac.compare_digest(_xor(mask, rest), _csrf_secret(request))
+    mask, digest = decoded[:_CSRF_BYTES], decoded[_CSRF_BYTES:]
+    return len(digest) == _CSRF_BYTES and hmac.compare_digest(_xor(mask, digest), _csrf_secret(request))
 
 
-def _xor(one: bytes, other: bytes) -> bytes:
-    return bytes(a ^ b for a, b in zip(one, other, strict=True))
+def _xor(left: bytes, right: bytes) -> bytes:
+    return bytes(a ^ b for a, b in zip(left, right, strict=True))
 
 
 async def check_csrf(request: Request) -> None:
-    """Refuse what a foreign page sends in a visitor's name.
+    """Refuse an unsafe request that does not carry the CSRF token of the visitor.
 
     Raises:
-        Refused: The request changes something and does not carry the visitor's token.
+        Refused: Another site sent the request, or its token is missing or wrong.
     """
     if request.method in SAFE_METHODS or bearer(request) is not None:
         return
@@ -143,11 +149,11 @@ async def check_csrf(request: Request) -> None:
     if request.url.path.startswith(API) and SESSION_COOKIE not in request.cookies:
         # A program without a token: nothing is done in anybody's name, and the guard of the route says what is missing.
         return
-    given = request.headers.get(CSRF_HEADER)
-    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if given is None and kind in ("application/x-www-form-urlencoded", "multipart/form-data"):
+    token = request.headers.get(CSRF_HEADER)
+    content_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if token is None and content_type in ("application/x-www-form-urlencoded", "multipart/form-data"):
         field = (await request.form()).get(CSRF_FIELD)
-        given = field if isinstance(field, str) else None
-    known = request.cookies.get(SESSION_COOKIE) or request.cookies.get(VISITOR_COOKIE)
-    if not given or not known or not _is_csrf_token(given, request):
+        token = field if isinstance(field, str) else None
+    visitor_cookie = request.cookies.get(SESSION_COOKIE) or request.cookies.get(VISITOR_COOKIE)
+    if not token or not visitor_cookie or not _is_csrf_token(token, request):
         raise Refused("This page is out of date: go back, reload it, and send the form again.")

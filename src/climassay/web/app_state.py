@@ -1,4 +1,4 @@
-"""Everything one server has open, and what it computes once for all who look at it."""
+"""State of a server: its session, accounts, jobs, and results that are computed once."""
 
 import threading
 from collections import OrderedDict
@@ -21,48 +21,52 @@ if TYPE_CHECKING:
     from climassay.grounding import CollectionGroup
 
 T = TypeVar("T")
-KEPT = 256
-"""ResultCache results that are kept; the least recently used go first."""
+MAX_CACHED_RESULTS = 256
+"""Maximum number of cached results; the least recently used are evicted first."""
 
 
 class ResultCache:
-    """Results by what they were computed from; threads may share it."""
+    """Thread-safe cache of computed results by key, which evicts the least recently used."""
 
-    def __init__(self, most: int = KEPT) -> None:
-        self._most = most
+    def __init__(self, max_results: int = MAX_CACHED_RESULTS) -> None:
+        self._max_results = max_results
         self._lock = threading.Lock()
-        self._made: OrderedDict[Hashable, Future[Any]] = OrderedDict()
+        self._futures: OrderedDict[Hashable, Future[Any]] = OrderedDict()
 
     def get(self, key: Hashable, make: Callable[[], T]) -> T:
-        """A result; whoever asks for it while it is computed waits for it, and an error reaches all of them."""
+        """Return a cached result, or compute and cache it.
+
+        Threads that request the same key meanwhile wait for the result. An error is raised in all of them and not
+        cached.
+        """
         with self._lock:
-            known = self._made.get(key)
-            result: Future[T] = self._made.setdefault(key, Future())
-            self._made.move_to_end(key)
-            while len(self._made) > self._most:
-                self._made.popitem(last=False)
-        if known is None:
+            existing = self._futures.get(key)
+            future: Future[T] = self._futures.setdefault(key, Future())
+            self._futures.move_to_end(key)
+            while len(self._futures) > self._max_results:
+                self._futures.popitem(last=False)
+        if existing is None:
             try:
-                result.set_result(make())
+                future.set_result(make())
             except BaseException as error:
-                result.set_exception(error)
+                future.set_exception(error)
                 with self._lock:
-                    self._made.pop(key, None)
-        return result.result()
+                    self._futures.pop(key, None)
+        return future.result()
 
     def __contains__(self, key: Hashable) -> bool:
-        """Whether a result is there already."""
-        result = self._made.get(key)
-        return result is not None and result.done()
+        """Whether the result of a key is cached."""
+        future = self._futures.get(key)
+        return future is not None and future.done()
 
 
 class AppState(Session):
-    """The session of a server, whose models, encoders and stores all threads share.
+    """Session of a server; all threads share its models, encoders and stores.
 
     Args:
-        workspace: Whose data the pages show.
-        settings: How the server is set up.
-        database_url: Database of the records, by default the workspace's.
+        workspace: Workspace whose data the pages show.
+        settings: Settings of the server.
+        database_url: Database of the records; the workspace's if None.
     """
 
     def __init__(
@@ -82,15 +86,15 @@ class AppState(Session):
 
     @property
     def database(self) -> Database:
-        """Where everything is kept."""
+        """Database of records, accounts and jobs."""
         return self.records.database
 
     def shared(self, key: str, make: Callable[[], T]) -> T:
-        """Something that is made once a server: a loaded model, an open store.
+        """Return an object that is created once per server, such as a loaded model or an open store.
 
         Args:
-            key: What it is; another key makes another one.
-            make: Makes it while others that want the same wait; it may ask for shared things itself.
+            key: Identifier of the object.
+            make: Creates the object while other threads that request it wait; may request shared objects itself.
         """
         with self._lock:
             lock = self._locks.setdefault(key, threading.Lock())
@@ -100,11 +104,11 @@ class AppState(Session):
             return cast(T, self._shared[key])
 
     def encoder(self, name: str | None = None) -> Encoder:
-        """An encoder, loaded once for everything that the server does; it encodes a text once."""
+        """Return an encoder that is loaded once per server and caches the vectors of texts."""
         from climassay.models.encoders import BUNDLED_ENCODER, CachedEncoder, load_encoder
 
-        wanted = name or BUNDLED_ENCODER
-        return self.shared(f"encoder {wanted}", lambda: CachedEncoder(load_encoder(wanted)))
+        encoder_name = name or BUNDLED_ENCODER
+        return self.shared(f"encoder {encoder_name}", lambda: CachedEncoder(load_encoder(encoder_name)))
 
     def model(
         self,
@@ -114,48 +118,48 @@ class AppState(Session):
         base_url: str | None = None,
         dtype: str | None = None,
     ) -> Generator:
-        """The model of a name, loaded once, in the way that the server's settings say."""
+        """Return a model that is loaded once per server, with the server's options."""
         if not isinstance(given, str):
             return given
-        chosen = options or self.options
+        model_options = options or self.options
         limits = {
             "base_url": base_url,
-            "max_output_tokens": chosen.max_output_tokens,
-            "reasoning_effort": chosen.reasoning_effort,
+            "max_output_tokens": model_options.max_output_tokens,
+            "reasoning_effort": model_options.reasoning_effort,
             "dtype": dtype,
         }
-        own = {option: value for option, value in limits.items() if value is not None}
-        key = " ".join((f"model {given}", *(f"{option}={value}" for option, value in own.items())))
-        return self.shared(key, lambda: self.settings.load(given, self.workspace, **own))
+        load_options = {option: value for option, value in limits.items() if value is not None}
+        key = " ".join((f"model {given}", *(f"{option}={value}" for option, value in load_options.items())))
+        return self.shared(key, lambda: self.settings.load(given, self.workspace, **load_options))
 
     def collections(self, names: str | Sequence[str]) -> "CollectionGroup":
-        """Collections by name, opened anew, which takes milliseconds: what was changed or replaced is seen as it is.
+        """Open collections by name, so that changes by other processes are seen; takes milliseconds.
 
         Raises:
-            InputError: There is no such collection.
+            InputError: A collection does not exist.
         """
         from climassay.corpus import Collection
         from climassay.grounding import CollectionGroup
 
-        listed = one_or_several(names)
-        encoders = [self.encoder(Collection.open(self.workspace, name).settings.encoder) for name in listed]
-        opened = (Collection.open(self.workspace, *pair) for pair in zip(listed, encoders, strict=True))
-        return CollectionGroup(tuple(opened))
+        collection_names = one_or_several(names)
+        encoders = [self.encoder(Collection.open(self.workspace, name).settings.encoder) for name in collection_names]
+        collections = (Collection.open(self.workspace, *pair) for pair in zip(collection_names, encoders, strict=True))
+        return CollectionGroup(tuple(collections))
 
     def forget(self, prefix: str) -> None:
-        """Let go of shared things whose key begins so; who holds one goes on with it."""
+        """Drop shared objects whose key starts with a prefix; threads that use one keep it."""
         with self._lock:
             for key in [key for key in self._shared if key.startswith(prefix)]:
                 del self._shared[key]
 
     def close(self) -> None:
-        """End the jobs and give back the database."""
+        """Stop the jobs and close the database."""
         self.jobs.close()
         super().close()
 
 
 def app_state_of(request: Request) -> AppState:
-    """The state of the application that answers a request."""
+    """Return the state of the application that answers a request."""
     return cast(AppState, request.app.state.climassay)
 
 

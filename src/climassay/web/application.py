@@ -1,4 +1,4 @@
-"""The web application over one workspace, and what it answers when it cannot do what was asked."""
+"""The web application over one workspace, and its error responses."""
 
 import logging
 from collections.abc import AsyncIterator
@@ -63,7 +63,7 @@ TITLES = {
 
 
 class _Assets(StaticFiles):
-    """Files whose address changes with their content, so that browsers may keep them."""
+    """Static files, which browsers may cache because their address changes with their content."""
 
     async def get_response(self, path: str, scope: Scope) -> Response:
         answer = await super().get_response(path, scope)
@@ -73,7 +73,7 @@ class _Assets(StaticFiles):
 
 
 def create_app(state: AppState) -> FastAPI:
-    """The application; whoever opened its state closes it."""
+    """Create the application of a server; the caller closes its state."""
 
     @asynccontextmanager
     async def life(_app: FastAPI) -> AsyncIterator[None]:
@@ -98,10 +98,10 @@ def create_app(state: AppState) -> FastAPI:
         if hasattr(area, "register"):
             area.register(state)
     app.mount("/static", _Assets(directory=Path(str(files("climassay.web") / "static"))), name="static")
-    app.add_exception_handler(ClimassayError, _known)
-    app.add_exception_handler(HTTPException, _http)
-    app.add_exception_handler(RequestValidationError, _invalid)
-    app.add_exception_handler(Exception, _unforeseen)
+    app.add_exception_handler(ClimassayError, _known_error)
+    app.add_exception_handler(HTTPException, _http_error)
+    app.add_exception_handler(RequestValidationError, _validation_error)
+    app.add_exception_handler(Exception, _unexpected_error)
     app.add_middleware(RedactedResponses, state=state)
     app.add_middleware(VisitorSlots, state=state)
     app.add_middleware(BodyLimit, state=state)
@@ -114,58 +114,64 @@ def create_app(state: AppState) -> FastAPI:
 
 @cache
 def _routes() -> list[BaseRoute]:
-    """The routes of all areas, shared by the applications of a process: FastAPI takes 0.3 s to prepare them."""
+    """Return the routes of all areas, shared by all applications of a process: preparing them takes 0.3 s."""
     areas = APIRouter(dependencies=[Depends(check_csrf)])
     for name in AREAS:
         areas.include_router(import_module(f"climassay.web.{name}").router)
     return areas.routes
 
 
-async def _known(request: Request, error: Exception) -> Response:
+async def _known_error(request: Request, error: Exception) -> Response:
     status = error.status if isinstance(error, Failure) else 400
     if isinstance(error, TooManyAttempts):
         status = 429
     elif not isinstance(error, Failure | InputError):
         status = 500
     if isinstance(error, SignInNeeded) and not request.url.path.startswith(API):
-        wanted = request.url.path + (f"?{request.url.query}" if request.url.query else "")
-        following = f"?next={quote(wanted, safe='')}" if request.method in ("GET", "HEAD") else ""
-        return RedirectResponse(f"/sign-in{following}", status_code=303)
+        address = request.url.path + (f"?{request.url.query}" if request.url.query else "")
+        query = f"?next={quote(address, safe='')}" if request.method in ("GET", "HEAD") else ""
+        return RedirectResponse(f"/sign-in{query}", status_code=303)
     if status == 500:
         logging.getLogger("climassay.web").error("%s", error)
         if getattr(request.state, "user", None) is None:
-            return _failure(request, status, "The server cannot do this at the moment; its log says why.")
-    return _failure(request, status, str(error))
+            return _error_response(request, status, "The server cannot do this at the moment; its log says why.")
+    return _error_response(request, status, str(error))
 
 
-async def _http(request: Request, error: Exception) -> Response:
+async def _http_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     words = {404: "There is no such page.", 405: "This address does not accept requests of this kind."}
-    answer = _failure(request, error.status_code, words.get(error.status_code, f"{str(error.detail).rstrip('.')}."))
+    answer = _error_response(
+        request, error.status_code, words.get(error.status_code, f"{str(error.detail).rstrip('.')}.")
+    )
     answer.headers.update(error.headers or {})
     return answer
 
 
-async def _invalid(request: Request, error: Exception) -> Response:
+async def _validation_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)
     first = error.errors()[0]
-    where = ".".join(str(part) for part in first["loc"][1:]) or "the request"
-    sentence = f"{where}: {first['msg']}."
+    field = ".".join(str(part) for part in first["loc"][1:]) or "the request"
+    sentence = f"{field}: {first['msg']}."
     if first["type"] == "json_invalid":
         sentence = f"The body is not JSON: {first.get('ctx', {}).get('error', 'it cannot be read')}."
-    details = [{"at": ".".join(map(str, one["loc"])), "says": str(one["msg"])} for one in error.errors()]
-    return _failure(request, 422, sentence, details)
+    details = [{"at": ".".join(map(str, problem["loc"])), "says": str(problem["msg"])} for problem in error.errors()]
+    return _error_response(request, 422, sentence, details)
 
 
-async def _unforeseen(request: Request, error: Exception) -> Response:
-    answer = _failure(request, 500, f"Something went wrong on the server ({type(error).__name__}); its log says more.")
+async def _unexpected_error(request: Request, error: Exception) -> Response:
+    answer = _error_response(
+        request, 500, f"Something went wrong on the server ({type(error).__name__}); its log says more."
+    )
     # Starlette sends this answer from outside of all middleware.
     answer.headers.update(HEADERS)
     return answer
 
 
-def _failure(request: Request, status: int, sentence: str, details: list[dict[str, Any]] | None = None) -> Response:
-    """The answer with a sentence: a page for people, JSON for programs."""
+def _error_response(
+    request: Request, status: int, sentence: str, details: list[dict[str, Any]] | None = None
+) -> Response:
+    """Return an error response: a page for people, JSON for programs."""
     if request.url.path.startswith(API):
         more = {"details": details} if details else {}
         headers = {"WWW-Authenticate": "Bearer"} if status == 401 else None

@@ -1,4 +1,4 @@
-"""Why a request is not answered with what was asked for: one sentence and the right status; and why work failed."""
+"""Errors with their HTTP status, and explanations of failed work in plain words."""
 
 import re
 from collections.abc import Iterator
@@ -14,23 +14,23 @@ API = "/api/"
 
 
 class Failure(ClimassayError):
-    """An answer that is not what was asked for."""
+    """Error with an HTTP status."""
 
     status = 400
 
 
 class Missing(Failure):
-    """What was asked for is not there."""
+    """The requested resource does not exist."""
 
     status = 404
 
 
 @contextmanager
 def missing() -> Iterator[None]:
-    """Around a look-up that refuses what is not there.
+    """Turn an InputError of a lookup into Missing.
 
     Raises:
-        Missing: It was refused.
+        Missing: The lookup raised InputError.
     """
     try:
         yield
@@ -39,30 +39,30 @@ def missing() -> Iterator[None]:
 
 
 class Refused(Failure):
-    """Somebody may not do this."""
+    """The visitor may not do this."""
 
     status = 403
 
 
 class TooLarge(Failure):
-    """More was sent than is taken."""
+    """A body or text exceeds its limit."""
 
     status = 413
 
 
 class SignInNeeded(Failure):
-    """Nobody is signed in."""
+    """The page needs a signed-in user."""
 
     status = 401
 
 
 class Explanation(NamedTuple):
-    """Why work failed, for people who know nothing of servers and models."""
+    """Explanation of a failure for people who know nothing of servers and models."""
 
     what: str
     """What happened, in one sentence."""
     advice: str
-    """What can be done about it."""
+    """What the reader can do about it."""
 
 
 _OWNER = "the person who runs this site"
@@ -135,24 +135,26 @@ _KNOWN = (
 )
 
 
-def explained(error: str | None) -> Explanation | None:
-    """What the message of an error means; None where it is not one of those that are known."""
-    known = (Explanation(*one) for pattern, *one in _KNOWN if error and re.search(pattern, error, re.IGNORECASE))
-    return next(known, None)
+def explain(error: str | None) -> Explanation | None:
+    """Return the explanation of an error message, or None if the message is not a known one."""
+    explanations = (
+        Explanation(*texts) for pattern, *texts in _KNOWN if error and re.search(pattern, error, re.IGNORECASE)
+    )
+    return next(explanations, None)
 
 
-def plainly(error: str) -> str:
-    """What happened, in plain words where the error is a known one, else its message."""
-    known = explained(error)
-    return known.what if known else error
+def in_plain_words(error: str) -> str:
+    """Return what happened in plain words if the error is a known one, else its message."""
+    explanation = explain(error)
+    return explanation.what if explanation else error
 
 
 async def refuse(
     scope: Scope, receive: Receive, send: Send, status: int, sentence: str, headers: dict[str, str] | None = None
 ) -> None:
-    """Answer with a sentence before anything is known of who asks."""
-    given = {"Connection": "close", **(headers or {})}
-    answer: Response = PlainTextResponse(sentence, status, given)
+    """Answer a request with an error sentence, before the application sees it."""
+    all_headers = {"Connection": "close", **(headers or {})}
+    answer: Response = PlainTextResponse(sentence, status, all_headers)
     if scope["path"].startswith(API):
-        answer = JSONResponse({"error": sentence}, status, given)
+        answer = JSONResponse({"error": sentence}, status, all_headers)
     await answer(scope, receive, send)

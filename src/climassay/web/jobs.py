@@ -1,13 +1,11 @@
-"""Long work behind the pages: kept in the database, done in order, begun again after a kill.
+"""Long-running work: stored in the database, done in order, and resumed after the server was killed.
 
-A job is a row before anybody hears of it. One thread per lane does the work, so that two debates never load two models
-and two uploads never write one collection at once. A server that was killed finds its jobs again when it starts: they
-are queued once more, which is why work has to be resumable. A job that runs belongs to the server that does it: as long
-as that gives signs of life, no other one takes the job, and who has lost it changes nothing about it any more.
+Each lane has one thread, so that two debates never load two models and two uploads never write one collection at once.
+A job that was running when its server was killed is queued again, so its work must be resumable. A running job belongs
+to one server as long as that server updates ``seen_at``; a server that has lost a job no longer changes it.
 
-Nobody polls for what jobs tell, which goes as server-sent events to any number of listeners: a job that tells something
-wakes one task, which reads the database once for all who listen to that job. What other processes change is seen by one
-query for all jobs together, every few seconds.
+Clients follow a job by server-sent events. A job that reports something wakes one task, which reads the database once
+for all followers of that job; changes by other processes are read every few seconds by one query for all jobs.
 """
 
 import asyncio
@@ -30,17 +28,17 @@ from climassay.errors import ClimassayError, InputError, RecordsError
 from climassay.records.database import Database, record_of
 
 Lane = Literal["models", "corpus"]
-"""What must not be done twice at once: asking models, and changing collections."""
+"""Kinds of work that must not run twice at once: requests to models, and changes of collections."""
 State = Literal["queued", "running", "done", "failed", "stopped"]
 ENDED: tuple[State, ...] = ("done", "failed", "stopped")
 QUIET_SECONDS = 0.2
-"""Progress is written at most so often."""
+"""Minimum number of seconds between two stored reports of progress."""
 HEARTBEAT_SECONDS = 5.0
-"""How often a server says that it is doing its jobs."""
+"""Seconds between two updates of ``seen_at``."""
 LEASE_SECONDS = 30.0
-"""A job whose server has given no sign of life for so long may be queued again."""
+"""Seconds without an update of ``seen_at`` after which a job is queued again."""
 WAKE_SECONDS = 5.0
-"""A lane looks for work so often even if nobody wakes it."""
+"""Maximum number of seconds until a lane looks for jobs that other processes queued."""
 
 
 metadata = sa.MetaData()
@@ -74,20 +72,20 @@ job_events = sa.Table(
     sa.Column("number", sa.Integer, primary_key=True),
     sa.Column("kind", sa.String(40), nullable=False),
     sa.Column("body", sa.Text, nullable=False),
-    sa.Column("told_at", sa.Float),
+    sa.Column("told_at", sa.Float, nullable=False),
     comment="What a job told while it ran, numbered from 1.",
 )
 TOGETHER_SECONDS = 0.25
-"""What is reported within so short a time goes out together."""
+"""Seconds for which news are collected before they are sent."""
 BEATS = 3
-"""A comment after so many waits without news keeps the connection open through proxies: every 15 seconds."""
+"""Number of waits without news after which a comment keeps the connection open: every 15 seconds."""
 KEPT_EVENTS = 200
-"""The last events of a job, which need not be read again for those who follow it closely."""
+"""Number of events of a followed job that are kept in memory."""
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """One piece of long work."""
+    """A job."""
 
     id: str
     kind: str
@@ -95,7 +93,7 @@ class Job:
     state: State
     done: int
     total: int
-    """0 where it is not known."""
+    """Number of steps; 0 if unknown."""
     message: str
     error: str | None
     result: dict[str, Any] | None
@@ -107,36 +105,36 @@ class Job:
 
     @property
     def ended(self) -> bool:
-        """Whether nothing more will happen."""
+        """Whether the job has ended."""
         return self.state in ENDED
 
 
 @dataclass(frozen=True, slots=True)
 class JobEvent:
-    """Something that a job reported."""
+    """An event that a job reported."""
 
     number: int
-    """From 1, without gaps."""
+    """Number of the event, from 1 without gaps."""
     kind: str
     body: dict[str, Any]
-    told_at: float | None = None
-    """Seconds since 1970-01-01 UTC; None where an earlier climassay kept it."""
+    told_at: float
+    """Seconds since 1970-01-01 UTC."""
 
 
 class Stopped(Exception):
-    """Somebody stopped the job, or the server ends."""
+    """The job was stopped, or the server shuts down."""
 
 
 class Interrupted(KeyboardInterrupt):
-    """Ends the run that a job is in as interrupted, which is what has happened to it; no failure."""
+    """Ends the records' run of a job as interrupted, not as failed."""
 
 
 @contextmanager
 def interrupting() -> Iterator[None]:
-    """Around reports from within a run: a job that should end interrupts the run.
+    """Turn Stopped into Interrupted, for reports from within a run of the records.
 
     Raises:
-        Interrupted: The job should end; outside of the run that is :class:`Stopped` again.
+        Interrupted: The job should end.
     """
     try:
         yield
@@ -145,72 +143,72 @@ def interrupting() -> Iterator[None]:
 
 
 class JobReport:
-    """How work tells how far it is, and learns whether it should end."""
+    """Reports the progress of a job, and tells its work whether to end."""
 
     def __init__(self, owner: "Jobs", job: str) -> None:
         self.job = job
         self._jobs = owner
-        self._written = self._asked = 0.0
+        self._reported_at = self._checked_at = 0.0
         self._stopped = self._lost = False
         last = sa.select(sa.func.max(job_events.c.number)).where(job_events.c.job == job)
         self._number: int = owner.database.scalar(last) or 0
 
     @property
     def stopped(self) -> bool:
-        """Whether the work should end: somebody stopped it, another server does it now, or this server ends."""
-        if time.monotonic() - self._asked > QUIET_SECONDS:
-            self._look()
+        """Whether the work should end: the job was stopped or lost, or the server shuts down."""
+        if time.monotonic() - self._checked_at > QUIET_SECONDS:
+            self._read_state()
         return self._stopped or self._lost or self._jobs.closing
 
     @property
     def stopped_by_somebody(self) -> bool:
-        """Whether a person stopped the job that is still this server's to do."""
-        self._look()
+        """Whether a person stopped the job, and this server still owns it."""
+        self._read_state()
         return self._stopped and not self._lost
 
     @property
     def lost(self) -> bool:
-        """Whether another server does the job now, which then alone says how it ended."""
-        self._look()
+        """Whether another server now does the job."""
+        self._read_state()
         return self._lost
 
-    def _look(self) -> None:
-        self._asked = time.monotonic()
+    def _read_state(self) -> None:
+        self._checked_at = time.monotonic()
         row = self._jobs.database.first(sa.select(jobs.c.state, jobs.c.owner).where(jobs.c.id == self.job))
         self._stopped, self._lost = row.state == "stopped", row.owner != self._jobs.owner
 
     def progress(self, done: int, total: int = 0, message: str = "") -> None:
-        """Say how far the work is.
-
-        Raises:
-            Stopped: It should end.
-        """
-        if self.stopped:
-            raise Stopped
-        now = time.monotonic()
-        if done < total and now - self._written < QUIET_SECONDS:
-            return
-        self._written = now
-        ours = jobs.update().where(jobs.c.id == self.job, jobs.c.owner == self._jobs.owner)
-        self._jobs.database.execute(ours.values(done=done, total=total, message=message))
-        self._jobs.announce(self.job)
-
-    def event(self, kind: str, body: dict[str, Any]) -> None:
-        """Tell something that pages show live.
+        """Store the progress of the job, at most every :data:`QUIET_SECONDS`.
 
         Raises:
             Stopped: The work should end.
         """
         if self.stopped:
             raise Stopped
-        told = {"kind": kind, "body": json.dumps(body, ensure_ascii=False), "told_at": time.time()}
-        self._jobs.database.execute(job_events.insert().values(job=self.job, number=self._number + 1, **told))
+        now = time.monotonic()
+        if done < total and now - self._reported_at < QUIET_SECONDS:
+            return
+        self._reported_at = now
+        update = jobs.update().where(jobs.c.id == self.job, jobs.c.owner == self._jobs.owner)
+        self._jobs.database.execute(update.values(done=done, total=total, message=message))
+        self._jobs.announce(self.job)
+
+    def event(self, kind: str, body: dict[str, Any]) -> None:
+        """Store an event and send it to all followers.
+
+        Raises:
+            Stopped: The work should end.
+        """
+        if self.stopped:
+            raise Stopped
+        row = {"kind": kind, "body": json.dumps(body, ensure_ascii=False), "told_at": time.time()}
+        self._jobs.database.execute(job_events.insert().values(job=self.job, number=self._number + 1, **row))
         self._number += 1
         self._jobs.announce(self.job)
 
 
 JobWork = Callable[[Any, dict[str, Any], JobReport], dict[str, Any] | None]
-"""What does the jobs of a kind, from the state of the server, what the job was given, and how to report on it."""
+"""Function that does the jobs of a kind, given the state of the server, the payload, and the report."""
 
 
 class Jobs:
@@ -227,15 +225,15 @@ class Jobs:
         database.create_tables(metadata)
 
     def register(self, kind: str, work: JobWork, lane: Lane) -> None:
-        """Say how jobs of a kind are done."""
+        """Set the function that does the jobs of a kind, and their lane."""
         self._works[kind] = (lane, work)
 
     def listen(self, listener: Callable[[str], None]) -> None:
-        """Have a function called, in any thread, with the id of every job that tells something or changes its state."""
+        """Register a function that is called in any thread with the id of each job that has news."""
         self._listeners.append(listener)
 
     def start(self, context: Any) -> None:
-        """Begin, also with what a kill has cut; ``context`` is given to all work."""
+        """Start the threads; ``context`` is passed to all work."""
         threads = [
             threading.Thread(target=self._work_lane, args=(context, lane), name=f"jobs-{lane}", daemon=True)
             for lane in get_args(Lane)
@@ -245,15 +243,15 @@ class Jobs:
             thread.start()
 
     def take_over(self) -> None:
-        """Queue again what other servers had begun, dead or alive: for the one that knows itself to be the only one."""
+        """Queue the running jobs of all other servers again, for a server that is known to be the only one."""
         self._queue_again(jobs.c.owner != self.owner)
 
-    def _queue_again(self, *whose: sa.ColumnElement[bool]) -> None:
-        cut = jobs.update().where(jobs.c.state == "running", sa.or_(jobs.c.owner.is_(None), *whose))
-        self.database.execute(cut.values(state="queued", owner=None))
+    def _queue_again(self, *conditions: sa.ColumnElement[bool]) -> None:
+        update = jobs.update().where(jobs.c.state == "running", sa.or_(jobs.c.owner.is_(None), *conditions))
+        self.database.execute(update.values(state="queued", owner=None))
 
     def _live(self) -> None:
-        """Give signs of life for the jobs that are done here, and queue again those of servers that give none."""
+        """Update ``seen_at`` of own jobs, and queue jobs again whose server stopped doing so."""
         while not self._stopping.is_set():
             try:
                 self._give_sign()
@@ -264,7 +262,7 @@ class Jobs:
             self._stopping.wait(HEARTBEAT_SECONDS)
 
     def close(self) -> None:
-        """Ask what runs to end, and wait a moment; it goes on at the next start."""
+        """Ask running jobs to end and wait up to 5 seconds per thread; unfinished jobs resume at the next start."""
         self._stopping.set()
         self.announce("")
         for thread in self._threads:
@@ -272,11 +270,11 @@ class Jobs:
 
     @property
     def closing(self) -> bool:
-        """Whether the server ends."""
+        """Whether the server shuts down."""
         return self._stopping.is_set()
 
     def submit(self, kind: str, title: str, payload: dict[str, Any], by: str | None = None) -> str:
-        """Queue a job; gives its id."""
+        """Queue a job and return its id."""
         lane, _ = self._works[kind]
         job = "j" + os.urandom(6).hex()
         row = {"id": job, "kind": kind, "lane": lane, "title": title, "by": by, "made_at": time.time()}
@@ -286,9 +284,9 @@ class Jobs:
         return job
 
     def stop(self, job: str) -> None:
-        """Stop a job; one that has ended stays as it is."""
-        ours = jobs.update().where(jobs.c.id == job, jobs.c.state.in_(("queued", "running")))
-        self.database.execute(ours.values(state="stopped", ended_at=time.time()))
+        """Stop a job; do nothing if it has ended."""
+        update = jobs.update().where(jobs.c.id == job, jobs.c.state.in_(("queued", "running")))
+        self.database.execute(update.values(state="stopped", ended_at=time.time()))
         self.announce(job)
 
     def _read(self, query: sa.Select[Any]) -> "Sequence[Job]":
@@ -300,21 +298,21 @@ class Jobs:
         ]
 
     def get(self, job: str) -> Job:
-        """A job.
+        """Return a job.
 
         Raises:
-            InputError: There is none with that id.
+            InputError: No job has that id.
         """
         for result in self.many([job]):
             return result
         raise InputError(f"There is no job {job!r}.")
 
     def many(self, ids: Collection[str]) -> "Sequence[Job]":
-        """The jobs of some ids, those that there are."""
+        """Return the jobs with some ids; unknown ids are left out."""
         return self._read(sa.select(jobs).where(jobs.c.id.in_(ids)))
 
     def last_events(self, ids: Collection[str]) -> dict[str, int]:
-        """Numbers of the last events of jobs that have reported something."""
+        """Return the number of the last event by job, for jobs with events."""
         query = sa.select(job_events.c.job, sa.func.max(job_events.c.number)).where(job_events.c.job.in_(ids))
         return {job: int(last) for job, last in self.database.rows(query.group_by(job_events.c.job))}
 
@@ -323,33 +321,27 @@ class Jobs:
         query = sa.select(jobs).where(jobs.c.state.not_in(ENDED)).order_by(jobs.c.made_at)
         return self._read(query.where(jobs.c.kind.in_(kinds)) if kinds else query)
 
-    def list(self, kind: str | None = None, most: int = 50, after: str | None = None) -> list[Job]:
-        """Jobs, the newest first; those behind one of them where its id is given.
-
-        Raises:
-            InputError: There is no job of that id.
-        """
-        query = sa.select(jobs).order_by(jobs.c.made_at.desc(), jobs.c.id).limit(most)
+    def list(self, kind: str | None = None, limit: int = 50) -> list[Job]:
+        """Return the newest jobs, newest first."""
+        query = sa.select(jobs).order_by(jobs.c.made_at.desc(), jobs.c.id).limit(limit)
         if kind is not None:
             query = query.where(jobs.c.kind == kind)
-        if after is not None:
-            query = query.where(sa.tuple_(-jobs.c.made_at, jobs.c.id) > sa.tuple_(-self.get(after).made_at, after))
         return [*self._read(query)]
 
-    def events(self, job: str, after: int = 0, most: int = 500) -> "Sequence[JobEvent]":
-        """What a job has reported, in order."""
+    def events(self, job: str, after: int = 0, limit: int = 500) -> "Sequence[JobEvent]":
+        """Return the events of a job after a number, in order."""
         query = sa.select(job_events).where(job_events.c.job == job, job_events.c.number > after)
-        rows = self.database.rows(query.order_by(job_events.c.number).limit(most))
+        rows = self.database.rows(query.order_by(job_events.c.number).limit(limit))
         return [record_of(JobEvent, row, body=json.loads(row.body)) for row in rows]
 
     def wait_for_news(self, seconds: float) -> None:
-        """Wait until any job tells something, at most so long."""
+        """Wait until a job has news, up to a number of seconds."""
         with self._news:
             self._news.wait(seconds)
 
     def _give_sign(self) -> None:
-        mine = sa.and_(jobs.c.state == "running", jobs.c.owner == self.owner)
-        self.database.execute(jobs.update().where(mine).values(seen_at=time.time()), durable=False)
+        is_own = sa.and_(jobs.c.state == "running", jobs.c.owner == self.owner)
+        self.database.execute(jobs.update().where(is_own).values(seen_at=time.time()), durable=False)
 
     def _work_lane(self, context: Any, lane: Lane) -> None:
         while not self._stopping.is_set():
@@ -367,11 +359,11 @@ class Jobs:
                 self._stopping.wait(WAKE_SECONDS)
 
     def _take(self, lane: Lane) -> Job | None:
-        mine = sa.and_(jobs.c.state == "queued", jobs.c.lane == lane, jobs.c.kind.in_(list(self._works)))
-        for job in self._read(sa.select(jobs).where(mine).order_by(jobs.c.made_at).limit(1)):
-            ours = jobs.update().where(jobs.c.id == job.id, jobs.c.state == "queued")
-            taken = ours.values(state="running", owner=self.owner, seen_at=time.time())
-            if self.database.execute(taken):
+        is_next = sa.and_(jobs.c.state == "queued", jobs.c.lane == lane, jobs.c.kind.in_(list(self._works)))
+        for job in self._read(sa.select(jobs).where(is_next).order_by(jobs.c.made_at).limit(1)):
+            update = jobs.update().where(jobs.c.id == job.id, jobs.c.state == "queued")
+            claim = update.values(state="running", owner=self.owner, seen_at=time.time())
+            if self.database.execute(claim):
                 self.announce(job.id)
                 return job
         return None
@@ -397,12 +389,12 @@ class Jobs:
             values["ended_at"] = time.time()
         if result is not None:
             values["result"] = json.dumps(result, ensure_ascii=False)
-        mine = jobs.update().where(jobs.c.id == job, jobs.c.state == "running", jobs.c.owner == self.owner)
-        self.database.execute(mine.values(values))
+        is_own = jobs.update().where(jobs.c.id == job, jobs.c.state == "running", jobs.c.owner == self.owner)
+        self.database.execute(is_own.values(values))
         self.announce(job)
 
     def announce(self, job: str) -> None:
-        """Wake who waits for news; ``job`` is empty where the server ends."""
+        """Wake all threads that wait for news; ``job`` is empty if the server shuts down."""
         with self._news:
             self._news.notify_all()
         for listener in self._listeners:
@@ -411,23 +403,23 @@ class Jobs:
 
 @dataclass(eq=False)
 class _Topic:
-    """A job that somebody listens to."""
+    """A followed job."""
 
     job: Job
     last: int
-    """Number of the last event that was read."""
+    """Number of the last event read."""
     events: deque[JobEvent] = field(default_factory=lambda: deque(maxlen=KEPT_EVENTS))
     followers: set[asyncio.Event] = field(default_factory=set)
     beats: int = 0
 
     @property
     def before(self) -> int:
-        """All events behind this number are kept."""
+        """Number after which all events are in memory."""
         return self.events[0].number - 1 if self.events else self.last
 
 
 class JobStreams:
-    """The streams of one server."""
+    """Server-sent events of the jobs of one server."""
 
     def __init__(self, jobs: Jobs) -> None:
         self._jobs = jobs
@@ -439,16 +431,16 @@ class JobStreams:
         jobs.listen(self._hear)
 
     async def follow(self, job: str, after: int) -> AsyncIterator[str]:
-        """The events of a job behind a number, and its state, until it ends."""
+        """Yield the events of a job after a number, and its progress, until it ends."""
         topic = await self._topic(job)
-        woken = asyncio.Event()
-        topic.followers.add(woken)
-        shown, beats = "", topic.beats
+        wake = asyncio.Event()
+        topic.followers.add(wake)
+        last_progress, beats = "", topic.beats
         try:
             while not self._jobs.closing:
-                woken.clear()
+                wake.clear()
                 # The state first: whatever the job told before it ended is then seen below.
-                now, told = topic.job, [event for event in topic.events if event.number > after]
+                current, news = topic.job, [event for event in topic.events if event.number > after]
                 while after < topic.before:
                     earlier = await run_in_threadpool(self._jobs.events, job, after)
                     for event in earlier:
@@ -456,23 +448,25 @@ class JobStreams:
                         yield _event_lines(event)
                     if not earlier:
                         break
-                for event in told:
+                for event in news:
                     if event.number > after:
                         after = event.number
                         yield _event_lines(event)
-                state = json.dumps({"done": now.done, "total": now.total, "message": now.message, "state": now.state})
-                if state != shown:
-                    shown, beats = state, topic.beats
+                state = json.dumps(
+                    {"done": current.done, "total": current.total, "message": current.message, "state": current.state}
+                )
+                if state != last_progress:
+                    last_progress, beats = state, topic.beats
                     yield f"event: progress\ndata: {state}\n\n"
-                if now.ended:
-                    yield f"event: end\ndata: {json.dumps({'state': now.state, 'error': now.error})}\n\n"
+                if current.ended:
+                    yield f"event: end\ndata: {json.dumps({'state': current.state, 'error': current.error})}\n\n"
                     return
                 if topic.beats - beats >= BEATS:
                     beats = topic.beats
                     yield ": still here\n\n"
-                await woken.wait()
+                await wake.wait()
         finally:
-            topic.followers.discard(woken)
+            topic.followers.discard(wake)
             if not topic.followers and self._topics.get(job) is topic:
                 del self._topics[job]
 
@@ -491,7 +485,7 @@ class JobStreams:
         return self._topics[job]
 
     def _hear(self, job: str) -> None:
-        """Take note of news, in whatever thread they come."""
+        """Record that a job has news; called in any thread."""
         if self._loop is not None and (job in self._topics or not job):
             with contextlib.suppress(RuntimeError):  # The loop has ended.
                 self._loop.call_soon_threadsafe(self._note, job)
@@ -501,7 +495,7 @@ class JobStreams:
         self._news.set()
 
     async def _watch(self) -> None:
-        """Read what is new for all followers; ends when nobody listens any more."""
+        """Read news for all followers until nobody follows a job."""
         loop = asyncio.get_running_loop()
         look = loop.time() + WAKE_SECONDS
         while self._topics and not self._jobs.closing:
@@ -509,9 +503,9 @@ class JobStreams:
                 await asyncio.wait_for(self._news.wait(), max(0.0, look - loop.time()))
                 await asyncio.sleep(TOGETHER_SECONDS)
             self._news.clear()
-            told, self._changed, everything = self._changed, set(), loop.time() >= look
+            changed, self._changed, everything = self._changed, set(), loop.time() >= look
             with contextlib.suppress(RecordsError):  # The database may be away for a while.
-                await self._read({job: one for job, one in self._topics.items() if everything or job in told})
+                await self._read({job: topic for job, topic in self._topics.items() if everything or job in changed})
             if everything:
                 look = loop.time() + WAKE_SECONDS
                 for topic in self._topics.values():
@@ -536,8 +530,8 @@ class JobStreams:
     @staticmethod
     def _wake(topics: Collection[_Topic]) -> None:
         for topic in topics:
-            for woken in topic.followers:
-                woken.set()
+            for wake in topic.followers:
+                wake.set()
 
 
 def _event_lines(event: JobEvent) -> str:

@@ -1,4 +1,4 @@
-"""Pages from templates: everything is escaped, every form is protected, every asset is ours; lists by pages."""
+"""Rendering of pages from templates, downloads, redirects, cookies, and lists that are split into pages."""
 
 import hashlib
 import json
@@ -30,7 +30,7 @@ from climassay.web.access import (
     visitor,
 )
 from climassay.web.app_state import AppState
-from climassay.web.failures import TooLarge, explained, plainly
+from climassay.web.failures import TooLarge, explain, in_plain_words
 
 T = TypeVar("T")
 PageNumber = Annotated[int, Query(alias="page", ge=1, le=10**6)]
@@ -38,7 +38,7 @@ Search = Annotated[str, Query(max_length=200)]
 _LEADING = re.compile(r'(\s(?:href|action|formaction|src|data-load)=")/(?!/)')
 
 _TONES = {"done": "good", "failed": "bad", "interrupted": "warn", "stopped": "warn"}
-"""The colours of badges that say how work ended."""
+"""Colours of badges by the state of a job."""
 _STYLES = {area: f"{area}.css" for area in ("annotate", "checks", "confidence", "library")}
 MEDIA_TYPES = {
     "csv": "text/csv; charset=utf-8",
@@ -53,13 +53,13 @@ MEDIA_TYPES = {
 
 
 def page(request: Request, template: str, *, status: int = 200, **values: Any) -> HTMLResponse:
-    """Answer with a page.
+    """Render a template as a response.
 
     Args:
-        request: What is answered.
-        template: Below ``climassay/web/templates``; extends ``base.html.j2``, and has the style of its folder.
+        request: Request to answer.
+        template: Path below ``climassay/web/templates``; the style of its folder is included.
         status: HTTP status.
-        **values: For the template, every one escaped.
+        **values: Values for the template, which escapes them.
     """
     app: AppState = request.app.state.climassay
     user = visitor(request, app)
@@ -86,36 +86,36 @@ def page(request: Request, template: str, *, status: int = 200, **values: Any) -
         # Values are escaped, so that whatever leads to "/" this way appears in a template of ours.
         rendered = _LEADING.sub(rf"\1{app.settings.prefix}/", rendered)
     answer = HTMLResponse(rendered, status, {"Cache-Control": "no-store"})
-    made = getattr(request.state, "new_visitor", None)
-    if made is not None:
-        keep_cookie(answer, app, VISITOR_COOKIE, made)
+    new_visitor = getattr(request.state, "new_visitor", None)
+    if new_visitor is not None:
+        keep_cookie(answer, app, VISITOR_COOKIE, new_visitor)
     return answer
 
 
-def readable_text(text: str, most: int, what: str) -> str:
-    """What somebody sent, without control characters.
+def clean_text(text: str, max_length: int, name: str) -> str:
+    """Return a submitted text with normalised line ends and without control characters.
 
     Args:
-        text: As it came.
-        most: Characters that are taken.
-        what: It is called so in the refusal.
+        text: Submitted text.
+        max_length: Maximum number of characters.
+        name: Name of the text in the error message.
 
     Raises:
-        TooLarge: It is longer than is taken.
+        TooLarge: The text is longer.
     """
-    if len(text) > most + text.count("\r\n"):
-        raise TooLarge(f"The {what} has {len(text):,} characters, and the limit is {most:,}: send it in parts.")
+    if len(text) > max_length + text.count("\r\n"):
+        raise TooLarge(f"The {name} has {len(text):,} characters, and the limit is {max_length:,}: send it in parts.")
     text = text.replace("\r\n", "\n").replace("\r", "\n")
     return "".join(char if char in "\n\t" or unicodedata.category(char) != "Cc" else " " for char in text)
 
 
 def as_file(content: str | Iterable[str | bytes], name: str, media_type: str = "") -> Response:
-    """A file as a download; one in pieces is sent while it is made.
+    """Return a download; content in pieces is sent while it is produced.
 
     Args:
-        content: What is sent.
-        name: Of the file, with an ending of :data:`MEDIA_TYPES`; what could mislead a browser is taken out of it.
-        media_type: By default that of the ending.
+        content: Content, or its pieces.
+        name: File name with a suffix of :data:`MEDIA_TYPES`; characters that are unsafe in headers are replaced.
+        media_type: Media type; that of the suffix if empty.
     """
     safe = re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("-.")[-100:]
     headers = {"Content-Disposition": f'attachment; filename="{safe}"', "Cache-Control": "no-store"}
@@ -127,15 +127,15 @@ def as_file(content: str | Iterable[str | bytes], name: str, media_type: str = "
 
 
 def back_to(url: str) -> RedirectResponse:
-    """After a form: show a page, by GET."""
+    """Redirect to a page after a form was submitted (303)."""
     return RedirectResponse(url, status_code=303)
 
 
-def safe_next(wanted: str | None) -> str:
-    """Where to go after signing in: a path of this server, or the start."""
-    if not wanted or not wanted.startswith("/") or wanted[1:2] in ("/", "\\") or any(ord(c) < 33 for c in wanted):
+def safe_next(path: str | None) -> str:
+    """Return the path to show after signing in, or ``/`` if it is not a path of this server."""
+    if not path or not path.startswith("/") or path[1:2] in ("/", "\\") or any(ord(c) < 33 for c in path):
         return "/"
-    return wanted
+    return path
 
 
 def keep_cookie(answer: Response, app: AppState, name: str, value: str) -> None:
@@ -147,36 +147,36 @@ def keep_cookie(answer: Response, app: AppState, name: str, value: str) -> None:
 
 @cache
 def asset(name: str) -> str:
-    """Address of a file below ``static``, which changes with its content."""
+    """Return the address of a file below ``static``, which changes with its content."""
     content = files("climassay.web").joinpath("static", *name.split("/")).read_bytes()
     return f"/static/{name}?v={hashlib.sha256(content).hexdigest()[:12]}"
 
 
 def is_web_address(text: str | None) -> bool:
-    """Whether a text from data may become a link."""
+    """Return whether a text is an HTTP address that may become a link."""
     return text is not None and re.match(r"https?://[^\s/]", text, re.IGNORECASE) is not None
 
 
 def day_and_time(moment: float | str | None) -> str:
-    """A moment, in seconds or as ISO 8601, in words: ``6 Nov 2026, 11:39 UTC``; a dash where there is none."""
+    """Format a time, in seconds or ISO 8601, like ``6 Nov 2026, 11:39 UTC``; None as a dash."""
     if moment is None:
         return "–"
-    told = datetime.fromisoformat(moment) if isinstance(moment, str) else datetime.fromtimestamp(moment, UTC)
-    return f"{told.day} {told:%b %Y, %H:%M} UTC"
+    moment_utc = datetime.fromisoformat(moment) if isinstance(moment, str) else datetime.fromtimestamp(moment, UTC)
+    return f"{moment_utc.day} {moment_utc:%b %Y, %H:%M} UTC"
 
 
 def duration(seconds: float) -> str:
-    """A duration in words: ``40 s``, ``1 min 5 s``, ``2 h 10 min``."""
-    whole = int(seconds)
-    if whole < 60:
-        return f"{whole} s"
-    if whole < 3600:
-        return f"{whole // 60} min {whole % 60} s"
-    return f"{whole // 3600} h {whole % 3600 // 60} min"
+    """Format a duration like ``40 s``, ``1 min 5 s`` or ``2 h 10 min``."""
+    total = int(seconds)
+    if total < 60:
+        return f"{total} s"
+    if total < 3600:
+        return f"{total // 60} min {total % 60} s"
+    return f"{total // 3600} h {total % 3600 // 60} min"
 
 
 def rough_duration(seconds: float) -> str:
-    """An estimated duration in words, no more exact than it can be: ``about 40 seconds``, ``about 3 minutes``."""
+    """Format an estimated duration like ``about 40 seconds`` or ``about 3 minutes``."""
     if seconds < 55:
         number, unit = max(10, 10 * math.ceil(seconds / 10)), "second"
     elif seconds < 3600:
@@ -186,8 +186,8 @@ def rough_duration(seconds: float) -> str:
     return f"about {number} {unit}{'' if number == 1 else 's'}"
 
 
-def laid_out(text: str | None) -> str:
-    """JSON in lines of its own for every value; any other text as it is."""
+def format_json(text: str | None) -> str:
+    """Return JSON objects and arrays with indentation, and any other text unchanged."""
     try:
         value = json.loads(text or "")
     except (ValueError, RecursionError):
@@ -201,52 +201,52 @@ class Part(Generic[T]):
 
     entries: Sequence[T]
     number: int
-    """From 1."""
+    """Number of the page, from 1."""
     pages: int
     total: int
-    """Entries of the whole list."""
+    """Number of entries of the whole list."""
     first: int
-    """Number of the first entry shown; 0 where there is none."""
+    """Number of the first entry on the page; 0 if there is none."""
     address: str
-    """Address of the list, with its filters, ready for ``&page=2``."""
+    """Address of the list with its filters, to which ``page=2`` can be appended."""
 
     @property
     def last(self) -> int:
-        """Number of the last entry shown."""
+        """Number of the last entry on the page."""
         return self.first + len(self.entries) - 1 if self.entries else 0
 
     def at(self, number: int) -> str:
-        """Address of another page."""
+        """Return the address of another page."""
         return f"{self.address}page={number}"
 
 
-def within(wanted: int, total: int, size: int) -> int:
-    """A page that exists: the one wanted, or the last."""
-    return max(1, min(wanted, -(-total // size)))
+def clamp_page(number: int, total: int, size: int) -> int:
+    """Return a page number limited to the existing pages."""
+    return max(1, min(number, -(-total // size)))
 
 
 def part_of(
     entries: Sequence[T], number: int, total: int, size: int, path: str, filters: Mapping[str, object]
 ) -> Part[T]:
-    """A page of a list, whose entries are known; filters that are empty are left out of addresses."""
+    """Return a page of a list from its entries; empty filters are left out of the address."""
     query = urlencode([(name, str(value)) for name, value in filters.items() if value not in ("", False, None)])
     address = f"{path}?{query}&" if query else f"{path}?"
     first = (number - 1) * size + 1 if entries else 0
     return Part(entries, number, max(1, -(-total // size)), total, first, address)
 
 
-def cut(entries: Sequence[T], wanted: int, size: int, path: str, filters: Mapping[str, object]) -> Part[T]:
-    """A page of a list that is all there."""
-    number = within(wanted, len(entries), size)
+def cut_page(entries: Sequence[T], requested: int, size: int, path: str, filters: Mapping[str, object]) -> Part[T]:
+    """Return a page of a list that is in memory."""
+    number = clamp_page(requested, len(entries), size)
     return part_of(entries[(number - 1) * size : number * size], number, len(entries), size, path, filters)
 
 
 @cache
 def environment() -> Any:
-    """The templates of all pages, with the filters and functions that they share."""
+    """Return the Jinja environment of all pages, with shared filters and functions."""
     from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 
-    made = Environment(
+    templates = Environment(
         # What fact-checks are shown with is shared with their self-contained pages.
         loader=ChoiceLoader([PackageLoader(f"climassay.{room}", "templates") for room in ("web", "reporting")]),
         autoescape=True,
@@ -254,10 +254,10 @@ def environment() -> Any:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.globals |= {"asset": asset, "counted": counted, "is_web_address": is_web_address}
-    made.globals |= {"explain": explained, "in_words": plainly, "letter": option_letter}
-    made.globals["tone"] = lambda state: _TONES.get(state, "info")
-    made.filters["moment"] = day_and_time
-    made.filters |= {"duration": duration, "rough_duration": rough_duration, "explained": explained, "plainly": plainly}
-    made.filters["laid_out"] = laid_out
-    return made
+    templates.globals |= {"asset": asset, "counted": counted, "is_web_address": is_web_address}
+    templates.globals |= {"explain": explain, "in_words": in_plain_words, "letter": option_letter}
+    templates.globals["tone"] = lambda state: _TONES.get(state, "info")
+    templates.filters["moment"] = day_and_time
+    templates.filters |= {"duration": duration, "rough_duration": rough_duration, "in_plain_words": in_plain_words}
+    templates.filters["format_json"] = format_json
+    return templates

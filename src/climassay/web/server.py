@@ -1,4 +1,4 @@
-"""The server's own pages: the start, signing in and out, accounts, and long work with its live streams."""
+"""The server's own pages: start, sign-in, accounts, users, and the jobs' event streams."""
 
 import asyncio
 from typing import Annotated, Any, cast
@@ -32,13 +32,13 @@ ShortField = Annotated[str, Form(max_length=120)]
 
 @router.get("/")
 def start(request: Request) -> Response:
-    """What can be done here."""
+    """Show what can be done here."""
     return page(request, "auth/start.html.j2")
 
 
 @router.get("/sign-in")
 def sign_in_page(request: Request, user: Visitor, following: Annotated[str, Query(alias="next")] = "") -> Response:
-    """The form."""
+    """Show the form to sign in, or redirect users who are signed in."""
     return _form(request, following) if user is None else back_to(safe_next(following))
 
 
@@ -50,7 +50,7 @@ async def sign_in(
     password: Field = "",
     following: Annotated[str, Form(alias="next")] = "",
 ) -> Response:
-    """Check the password, and begin a session of a new name."""
+    """Check the password and begin a session."""
     device = request.cookies.get(DEVICE_COOKIE, "")
     # A wait holds no thread, so that those who guess keep nobody from being answered.
     if delay := await run_in_threadpool(app.accounts.delay, name, device):
@@ -82,13 +82,13 @@ def sign_out(request: Request, app: App) -> Response:
 
 @router.get("/enter/{token}")
 def link_page(request: Request, app: App, token: str) -> Response:
-    """What a one-time link is for; only the button uses it up, so that a preview of the link does not."""
+    """Show what a one-time link is for; it is used up by the button only, so that previews of the link do not."""
     return page(request, "auth/enter.html.j2", link=_link(app, token), token=token, error="")
 
 
 @router.post("/enter/{token}")
 def use_link(request: Request, app: App, token: str, password: Field = "", again: Field = "") -> Response:
-    """Enter by a one-time link, with a new password where the link asks for one."""
+    """Sign in by a one-time link, setting a new password if the link asks for one."""
     link = _link(app, token)
     try:
         if link.purpose != "enter" and password != again:
@@ -109,7 +109,7 @@ def _link(app: AppState, token: str) -> Link:
 
 
 def _begin(app: AppState, request: Request, user: User, following: str) -> Response:
-    """Begin a session; a token that the browser had before is never taken over."""
+    """Begin a session with a new token, ending the earlier session of the browser."""
     if earlier := request.cookies.get(SESSION_COOKIE):
         app.accounts.end_session(earlier)
     answer = back_to(following)
@@ -126,7 +126,7 @@ def _form(request: Request, following: str, name: str = "", error: str = "", sta
 
 @router.get("/account")
 def show_account(request: Request, app: App, user: Annotator) -> Response:
-    """One's own account: password, and tokens for programs."""
+    """Show the user's account: password and API tokens."""
     return _account_page(request, app, user)
 
 
@@ -134,7 +134,7 @@ def show_account(request: Request, app: App, user: Annotator) -> Response:
 def change_password(
     request: Request, app: App, user: Annotator, password: Field = "", again: Field = "", present: Field = ""
 ) -> Response:
-    """Set another password; other sessions end."""
+    """Change the user's password and end all other sessions."""
     device = request.cookies.get(DEVICE_COOKIE, "")
     try:
         address = visitor_address(request)
@@ -153,26 +153,26 @@ def change_password(
 
 @router.post("/account/tokens")
 def make_token(request: Request, app: App, user: Annotator, label: ShortField = "") -> Response:
-    """A new token, shown this once."""
+    """Create an API token and show it once."""
     return _account_page(request, app, user, token=app.accounts.make_token(user.name, label))
 
 
 @router.post("/account/tokens/{token_id}/revoke")
 def revoke_token(app: App, user: Annotator, token_id: str) -> Response:
-    """End a token."""
+    """Revoke an API token."""
     app.accounts.revoke_token(user.name, token_id)
     return back_to("/account")
 
 
 def _account_page(request: Request, app: AppState, user: User, **values: Any) -> Response:
-    shown = {"error": "", "said": "", "token": "", **values}
-    shown |= {"me": app.accounts.user(user.name), "tokens": app.accounts.tokens(user.name)}
-    return page(request, "auth/account.html.j2", **shown)
+    all_values = {"error": "", "said": "", "token": "", **values}
+    all_values |= {"me": app.accounts.user(user.name), "tokens": app.accounts.tokens(user.name)}
+    return page(request, "auth/account.html.j2", **all_values)
 
 
 @router.get("/users")
 def show_users(request: Request, app: App, user: Admin) -> Response:
-    """Everybody's accounts: invitations, roles, new passwords, who is shut out."""
+    """Show all accounts, and the running and waiting jobs."""
     return _users_page(request, app)
 
 
@@ -180,7 +180,7 @@ def show_users(request: Request, app: App, user: Admin) -> Response:
 def invite(
     request: Request, app: App, user: Admin, name: Field = "", shown: ShortField = "", role: Field = "annotator"
 ) -> Response:
-    """Add somebody, and show the link that lets them in."""
+    """Create an account and show its invitation link."""
     try:
         made = app.accounts.add(name.strip().lower(), cast(Role, role), shown)
     except InputError as error:
@@ -190,13 +190,13 @@ def invite(
 
 @router.post("/users/{name}/link")
 def new_link(request: Request, app: App, user: Admin, name: str) -> Response:
-    """A link by which somebody sets a new password."""
+    """Show a link by which a user sets a new password."""
     return _users_page(request, app, link=link_address(app, name, "password"), linked=name)
 
 
 @router.post("/users/{name}")
 def change(request: Request, app: App, user: Admin, name: str, role: Field = "", active: Field = "") -> Response:
-    """Another role, shut out, or let in again."""
+    """Change a user's role, or block or unblock the account."""
     try:
         chosen = cast(Role, role) if role else None
         app.accounts.change(name, role=chosen, active={"yes": True, "no": False}.get(active))
@@ -206,19 +206,19 @@ def change(request: Request, app: App, user: Admin, name: str, role: Field = "",
 
 
 def link_address(app: AppState, name: str, purpose: Purpose) -> str:
-    """A new one-time link for somebody."""
+    """Return the address of a new one-time link for a user."""
     return f"{app.settings.root}/enter/{app.accounts.make_link(name, purpose)}"
 
 
 def _users_page(request: Request, app: AppState, **values: Any) -> Response:
-    shown = {"link": "", "linked": "", "error": "", **values}
+    all_values = {"link": "", "linked": "", "error": "", **values}
     jobs = app.jobs.unended()
-    return page(request, "auth/people.html.j2", users=app.accounts.users(), roles=ROLES, jobs=jobs, **shown)
+    return page(request, "auth/people.html.j2", users=app.accounts.users(), roles=ROLES, jobs=jobs, **all_values)
 
 
 @router.post("/jobs/{job_id}/stop")
 def stop_job(app: App, user: Annotator, job_id: str, following: Annotated[str, Form(alias="next")] = "") -> Response:
-    """End the user's own job, or as an admin anybody's, and show the page in the field ``next``."""
+    """Stop the user's own job, or as an admin any job, and redirect to the path in the field ``next``."""
     job = job_for(app, user, job_id)
     if not may_stop(job, user):
         raise Refused("This is somebody else's work: they or an admin can stop it.")
@@ -228,7 +228,7 @@ def stop_job(app: App, user: Annotator, job_id: str, following: Annotated[str, F
 
 @router.get("/jobs/{job_id}/events")
 async def follow_job(request: Request, app: App, user: Reader, job_id: str) -> StreamingResponse:
-    """What a job tells, as server-sent events, from ``Last-Event-ID`` on."""
+    """Stream the events of a job as server-sent events, after ``Last-Event-ID``."""
     await run_in_threadpool(job_for, app, user, job_id)
     last = request.headers.get("last-event-id", "") or request.query_params.get("after", "")
     after = int(last) if last.isascii() and last.isdigit() and len(last) < 10 else 0

@@ -1,4 +1,4 @@
-"""How a server is set up."""
+"""Settings of a server."""
 
 import ipaddress
 import re
@@ -21,10 +21,10 @@ LOCAL_HOSTS = ("localhost", "127.0.0.1", "[::1]", "::1")
 
 
 class Networks:
-    """Addresses and networks by commas, as in ``127.0.0.1, 10.0.0.0/8``; ``*`` is all of them.
+    """Addresses and networks from a comma-separated text like ``127.0.0.1, 10.0.0.0/8``; ``*`` matches all.
 
     Raises:
-        InputError: One is neither.
+        InputError: A part is neither an address nor a network.
     """
 
     def __init__(self, written: str) -> None:
@@ -36,7 +36,7 @@ class Networks:
             raise InputError(f"Proxies are addresses or networks like 10.0.0.0/8, or *: {error}.") from None
 
     def __contains__(self, host: str) -> bool:
-        """Whether an address is one of them."""
+        """Whether an address is in one of the networks."""
         if self.everything:
             return True
         try:
@@ -46,8 +46,8 @@ class Networks:
         return any(address in network for network in self._networks)
 
 
-def _load(name: str, workspace: Workspace, **own: Any) -> Generator:
-    return ModelOptions(**own).open_model(name, workspace.root)
+def _load(name: str, workspace: Workspace, **options: Any) -> Generator:
+    return ModelOptions(**options).open_model(name, workspace.root)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,17 +72,17 @@ class ServerSettings:
         Field(description="Debate configuration; repeat to offer a choice."),
         Flag(("--debate",)),
     ] = ()
-    """Without one every collection is an advocate."""
+    """If empty, every collection is an advocate."""
     model: Annotated[str, Field(description="Model of debates without a configuration file."), Flag()] = DEFAULT_MODEL
     load: Callable[..., Generator] = _load
-    """From the name of a model and the workspace to the model; a debate's own options are given as well."""
+    """Loads a model by name for a workspace, with a debate's own options."""
     upload_bytes: Annotated[int, Field(ge=1)] = 200 * 2**20
-    """Largest upload."""
+    """Maximum size of an upload."""
     originals: Annotated[
         bool, Field(description="Keep uploaded files, so that citations lead to pages of a PDF."), Flag()
     ] = True
     form_bytes: Annotated[int, Field(ge=1)] = 2**20
-    """Largest body of any other request."""
+    """Maximum size of any other body."""
     session_days: Annotated[float, Field(gt=0)] = 14.0
     proxies: Annotated[
         str,
@@ -93,8 +93,8 @@ class ServerSettings:
     def __post_init__(self) -> None:
         check_bounds(self, "The server")
         parts = urlsplit(self.address)
-        known = parts.scheme in ("http", "https") and parts.hostname and not parts.query and not parts.fragment
-        if self.address and not (known and re.fullmatch(r"[\w/.~-]*", parts.path, re.ASCII)):
+        is_address = parts.scheme in ("http", "https") and parts.hostname and not parts.query and not parts.fragment
+        if self.address and not (is_address and re.fullmatch(r"[\w/.~-]*", parts.path, re.ASCII)):
             raise InputError(
                 "The address must look like https://climassay.example.org or https://example.org/climassay, "
                 f"got {self.address!r}."
@@ -103,7 +103,7 @@ class ServerSettings:
 
     @property
     def root(self) -> str:
-        """The address, without a slash at its end."""
+        """Address of the server, without a slash at its end."""
         if self.address:
             return self.address.rstrip("/")
         host = f"[{self.host}]" if ":" in self.host else self.host
@@ -111,12 +111,12 @@ class ServerSettings:
 
     @property
     def prefix(self) -> str:
-        """Path below which people reach the pages, as in ``/climassay``; empty at the top of a host."""
+        """Path below which the pages are served, such as ``/climassay``; empty at the root of a host."""
         return urlsplit(self.address).path.rstrip("/")
 
     @property
     def https(self) -> bool:
-        """Whether people come by HTTPS, so that cookies may be bound to it."""
+        """Whether people reach the server by HTTPS, so that cookies are limited to it."""
         return self.address.startswith("https://")
 
     @property
@@ -126,7 +126,7 @@ class ServerSettings:
 
     @property
     def hosts(self) -> tuple[str, ...]:
-        """Names under which the server answers; others are refused, or a foreign page could reach a local server."""
+        """Host names under which the server answers; others are refused, as a protection against DNS rebinding."""
         if self.host in ("0.0.0.0", "::") and not self.address:
             return ("*",)
         named = urlsplit(self.address).hostname

@@ -73,7 +73,7 @@ def test_training_judges_what_waits_and_puts_it_in_order(first):
     _, found, told, store = first
     assert (found.labels, found.invalid, found.judged, found.trained) == (40, 14, 20, True)
     assert found.cross_validated["auroc"] > 0.9
-    assert TrainedValidator.load(found.validator).learned.provenance.data == "labels of silver"
+    assert TrainedValidator.load(found.validator).record.provenance.data == "labels of silver"
     assert store.validator(DATASET) == found.validator.name
     waiting = [item for item in store.items(DATASET) if item.state == "open"]
     doubts = [abs(item.p_valid - 0.5) for item in waiting]

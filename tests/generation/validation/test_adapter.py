@@ -24,7 +24,7 @@ def test_an_adapter_learns_is_saved_and_is_loaded_by_its_folder(tmp_path, labels
         labels, f"local:{model}", folder, CONFIG, prompt=prompt, precision=0.6, on_progress=told.append
     )
     assert trained.scores.evaluation.auroc.value > 0.9
-    assert trained.learned.provenance.items + trained.scores.evaluation.n == 60
+    assert trained.record.provenance.items + trained.scores.evaluation.n == 60
     loaded = load_validator(f"adapter:{folder}", prompts=prompts)
     assert loaded.name == "adapter:adapter"
     drafts = [make_draft(1), make_draft(2, answer="It cools."), make_draft(3, kind="mcq", options=("a", "b"))]
@@ -33,7 +33,7 @@ def test_an_adapter_learns_is_saved_and_is_loaded_by_its_folder(tmp_path, labels
     assert given[:2] == pytest.approx(trained.validator.judge(drafts)[:2], abs=1e-4)
     assert given[0] > given[1]
     assert given[2] is None
-    assert load_validator(str(folder), prompts=prompts).threshold == trained.learned.threshold
+    assert load_validator(str(folder), prompts=prompts).threshold == trained.record.threshold
     with pytest.raises(InputError, match="another text of the prompt"):
         load_validator(f"adapter:{folder}")
     # The same again finds that it is done.

@@ -8,13 +8,9 @@ from api_server import ApiServer
 from climassay.errors import InputError, ModelError
 from climassay.generation import Subject
 from climassay.generation.validation import ByKind, PromptedValidator, load_validator, validate
-from climassay.generation.validation.training import measured, split_labels
-from climassay.generation.validation.validators import (
-    read_learned,
-    validation_prompt,
-    validation_request,
-    write_learned,
-)
+from climassay.generation.validation.loading import read_training_record, write_training_record
+from climassay.generation.validation.readers import validation_prompt, validation_request
+from climassay.generation.validation.training import calibrate_prompted, split_labels
 from climassay.prompts import ProfileSettings
 
 
@@ -78,20 +74,20 @@ def test_labels_are_held_out_by_passage_with_both_kinds(labels):
 
 def test_a_fine_tuned_model_keeps_its_calibration_and_threshold(labels, verdicts, tmp_path):
     asked = PromptedValidator(verdicts, content_free=False, name="adapter:test")
-    found = measured(asked, labels, labels.drafts[:20], labels.drafts[20:], precision=0.9)
+    found = calibrate_prompted(asked, labels, labels.drafts[:20], labels.drafts[20:], precision=0.9)
     assert found.scores.evaluation.auroc.value == 1
-    assert found.learned.kinds == ("freeform",)
+    assert found.record.kinds == ("freeform",)
     assert found.validator.threshold.precision.value >= 0.9
-    write_learned(found.learned, tmp_path)
-    learned = read_learned(tmp_path)
-    assert learned == found.learned
-    again = PromptedValidator.fine_tuned(verdicts, validation_prompt(), learned, "adapter:test")
+    write_training_record(found.record, tmp_path)
+    record = read_training_record(tmp_path)
+    assert record == found.record
+    again = PromptedValidator.fine_tuned(verdicts, validation_prompt(), record, "adapter:test")
     drafts = [one.draft for one in labels.drafts]
     assert again.judge(drafts) == found.validator.judge(drafts)
     own = tmp_path / "validate.prompt"
     own.write_text("[user]\n{{ question }}\n[assistant]\nVerdict:", encoding="utf-8")
     with pytest.raises(InputError, match="another text of the prompt"):
-        PromptedValidator.fine_tuned(verdicts, validation_prompt(tmp_path), learned, "x")
+        PromptedValidator.fine_tuned(verdicts, validation_prompt(tmp_path), record, "x")
 
 
 def test_a_fine_tuning_job_becomes_a_validator(labels, verdicts, tmp_path, monkeypatch, make_draft):
@@ -111,7 +107,7 @@ def test_a_fine_tuning_job_becomes_a_validator(labels, verdicts, tmp_path, monke
     trained = fine_tuning.train_api(labels, "openai:small", state, lambda name: asked.append(name) or verdicts)
     assert asked == ["openai:ft:x"]
     # Nothing that is measured on was sent.
-    source = trained.learned.provenance
+    source = trained.record.provenance
     assert len(sent[0].splitlines()) == source.items == len(source.trained_on) < 60
     loaded = load_validator(f"api:{state}", load=lambda *_, **__: verdicts)
     assert loaded.name == "api:ft:x"
@@ -144,20 +140,13 @@ def test_a_recipe_decides_whether_a_prompted_validator_is_corrected(verdicts, ca
     assert asked.content_free is calibrated
 
 
-def test_an_adapter_of_an_earlier_climassay_is_read(tmp_path):
-    facts = {
-        "format": "climassay-asked-validator", "kinds": ["freeform"], "template_sha256": "a" * 64, "data": "made up",
-        "subject": {"field": "botany", "source": "a book", "audience": "students"}, "data_sha256": "0" * 64,
-        "labels": 45, "invalid": 15, "threshold": None, "held_out": [["auroc", 0.9]], "trained_on": ["q1"],
-        "calibrator": {"method": "platt", "slope": 1.5, "intercept": 0.25, "scores": [], "probabilities": []},
-    }  # fmt: skip
+def test_a_record_without_kinds_is_damaged(labels, verdicts, tmp_path):
+    prompted = PromptedValidator(verdicts, content_free=False, name="adapter:test")
+    trained = calibrate_prompted(prompted, labels, labels.drafts[:20], labels.drafts[20:])
+    write_training_record(trained.record, tmp_path)
     file = tmp_path / "climassay-validator.json"
-    file.write_text(json.dumps(facts), encoding="utf-8")
-    learned = read_learned(tmp_path)
-    source = learned.provenance
-    assert (source.items, source.measured, source.trained_on) == (45, {"auroc": 0.9}, ("q1",))
-    assert (source.template_sha256, learned.subject.field, learned.calibrator.slope) == ("a" * 64, "botany", 1.5)
-    del facts["kinds"]
+    facts = json.loads(file.read_text(encoding="utf-8"))
+    del facts["provenance"]["settings"]["kinds"]
     file.write_text(json.dumps(facts), encoding="utf-8")
     with pytest.raises(InputError, match="damaged"):
-        read_learned(tmp_path)
+        read_training_record(tmp_path)

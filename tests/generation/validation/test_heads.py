@@ -1,22 +1,15 @@
 """Heads that judge drafts, and how they are evaluated."""
 
-import json
-
 import numpy as np
 import pytest
-from safetensors.numpy import save
 
 from climassay.errors import InputError
 from climassay.generation.draft import Subject
 from climassay.generation.validation import StateReader, TextReader, load_validator, train_validator, validate
 from climassay.generation.validation.labels import LabelledDraft, chosen_threshold, precision_at, score_validator
+from climassay.generation.validation.readers import TEXT_FEATURES, validation_prompt, validation_request
 from climassay.generation.validation.training import cross_validated
-from climassay.generation.validation.validators import (
-    TEXT_FEATURES,
-    TrainedValidator,
-    validation_prompt,
-    validation_request,
-)
+from climassay.generation.validation.validators import TrainedValidator
 from climassay.learning import threshold_for
 from climassay.questions import KINDS
 from word_encoder import WordEncoder
@@ -69,7 +62,7 @@ def test_a_learnable_fault_is_learned_saved_and_loaded(labels, encoder, tmp_path
     file = tmp_path / "validator"
     trained.validator.save(file)
     loaded = load_validator(str(file), encoder=encoder)
-    assert loaded.learned == trained.learned
+    assert loaded.record == trained.record
     fresh = [make_draft(100), make_draft(101, answer="It cools."), make_draft(102, kind="mcq", options=("a", "b"))]
     given = loaded.judge(fresh)
     assert given == trained.validator.judge(fresh)
@@ -99,7 +92,7 @@ def test_a_probe_reads_states_and_leaves_out_what_failed(labels, verdicts, tmp_p
     assert trained.left_out == 1
     assert len(trained.probabilities) == 60
     assert trained.scores.evaluation.auroc.value > 0.9
-    assert trained.learned.provenance.layers == (1, 2)
+    assert trained.record.provenance.layers == (1, 2)
     file = tmp_path / "probe.safetensors"
     trained.validator.save(file)
     loaded = load_validator(str(file), load=lambda name, dtype: verdicts)
@@ -119,7 +112,7 @@ def test_other_encoders_and_damaged_files_are_refused(labels, encoder, tmp_path)
         validator.with_reader(TextReader(other))
     file = tmp_path / "head"
     validator.save(file)
-    with pytest.raises(InputError, match="without the encoder"):
+    with pytest.raises(InputError, match="without its encoder"):
         TrainedValidator.load(file).judge([labels.drafts[0].draft])
     file.write_bytes(file.read_bytes()[:-10])
     with pytest.raises(InputError, match="damaged"):
@@ -146,39 +139,6 @@ def test_deciding_leaves_alone_what_was_rejected_before(labels, encoder, make_dr
         validate(given, validator, 1.5)
 
 
-EARLIER = {
-    "format": "climassay-validator", "version": 1, "bias": 0.5,
-    "source": {
-        "kind": "features", "model": "local:words", "fingerprint": "e" * 64, "data": "made up", "data_sha256": "0" * 64,
-        "labels": 60, "invalid": 20, "kinds": ["freeform"], "regularisation": 0.1, "seed": 3, "layers": [], "dtype": "",
-        "template_sha256": "", "subject": {"field": "botany", "source": "a book", "audience": "students"},
-        "cross_validated": [["auroc", 0.9], ["constant", 0.8]], "trained_on": ["q1", "q2"],
-    },
-    "threshold": {
-        "value": 0.1, "wanted": 0.9, "precision": {"value": 0.9, "interval": [0.7, 0.97], "n": 22, "level": 0.95},
-        "yield_": {"value": 1.0, "interval": [0.85, 1.0], "n": 22, "level": 0.95},
-    },
-    "calibrator": {"method": "platt", "slope": 1.5, "intercept": 0.25, "scores": [], "probabilities": []},
-}  # fmt: skip
-"""The header of what climassay wrote before all of a validator's origin was called provenance."""
-
-
-def test_a_validator_of_an_earlier_climassay_is_read(tmp_path, encoder, make_draft):
-    weights = np.zeros(len(TEXT_FEATURES) + 4 * encoder.width)
-    weights[TEXT_FEATURES.index("words of answer")] = 2.0
-    file = tmp_path / "validator.safetensors"
-    file.write_bytes(save({"weights": weights}, {name: json.dumps(value) for name, value in EARLIER.items()}))
-    validator = load_validator(str(file), encoder=encoder)
-    source = validator.learned.provenance
-    assert (source.items, source.encoder, source.encoder_fingerprint) == (60, "local:words", "e" * 64)
-    assert (source.measured["auroc"], source.regularisation, source.settings["invalid"]) == (0.9, 0.1, 20)
-    assert (validator.learned.kinds, validator.learned.subject.field) == (("freeform",), "botany")
-    assert (validator.threshold.value, validator.threshold.yield_.interval.low) == (0.1, 0.85)
-    # Two words: 1.5 (2 log 3 + 0.5) + 0.25.
-    (given,) = validator.judge([make_draft(1, answer="It warms.")])
-    assert given == pytest.approx(1 / (1 + np.exp(-(1.5 * (2 * np.log(3) + 0.5) + 0.25))))
-
-
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_question_of_any_type_can_be_put_before_a_model(kind, make_draft):
     asked = validation_request(make_draft(1, kind=kind, question="Does it warm?"), validation_prompt(), Subject())
@@ -193,8 +153,8 @@ def test_precision_at_a_share():
 
 def test_a_validator_that_keeps_nothing_has_no_precision():
     scores = score_validator([1, 0, 1], [0.1, 0.2, 0.3], [0, 1, 2])
-    assert [one.share for one in scores.kept] == [1.0, 0.5, 0.8]
-    assert scores.kept[0].precision.value == pytest.approx(2 / 3)
+    assert [one.share for one in scores.precisions] == [1.0, 0.5, 0.8]
+    assert scores.precisions[0].precision.value == pytest.approx(2 / 3)
 
 
 def test_one_kind_of_label_cannot_be_scored():
@@ -207,8 +167,8 @@ def test_what_could_not_be_judged_is_neither_kept_nor_right():
     assert (scores.evaluation.n, scores.evaluation.failed) == (4, 1)
     assert scores.evaluation.accuracy.value == pytest.approx(3 / 4)
     # One half itself is kept.
-    assert scores.kept[1].share == pytest.approx(2 / 3)
-    assert scores.kept[1].precision.value == 1
+    assert scores.precisions[1].share == pytest.approx(2 / 3)
+    assert scores.precisions[1].precision.value == 1
     assert scores.calibration.n == 3
 
 

@@ -1,4 +1,4 @@
-"""Read EPUB books, which are web pages in a zip; bounds for whatever is read from a zip."""
+"""Read EPUB books, which are web pages in a zip archive, and limit what is unpacked from any zip archive."""
 
 import io
 import posixpath
@@ -28,19 +28,19 @@ from climassay.errors import DocumentError
 _CONTAINER = "META-INF/container.xml"
 _ENCRYPTION = "META-INF/encryption.xml"
 _PAGE_TYPES = frozenset({"application/xhtml+xml", "text/html", "application/x-dtbook+xml"})
-MOST_PAGES = 20_000
-MOST_GROWTH = 100
-"""A book may unpack to so many times its size; text rarely gets ten times smaller in a zip, a bomb a thousand times."""
-UNSUSPECTED = 16 * MEBIBYTE
-"""What unpacks to no more than this is read, whatever its growth."""
+MAX_PAGES = 20_000
+MAX_GROWTH = 100
+"""Maximum ratio of unpacked to packed size; text is rarely compressed 10 times, a zip bomb 1000 times."""
+UNCHECKED_BYTES = 16 * MEBIBYTE
+"""Maximum unpacked size for which the ratio is not checked."""
 
 
 @reader("epub", ".epub")
 def read_epub(data: bytes, source: str, options: ReadOptions) -> ReadResult:
-    """Read a book.
+    """Read an EPUB book.
 
     Raises:
-        DocumentError: Not an EPUB, damaged, copy-protected, without text, or larger than allowed when unpacked.
+        DocumentError: The file is not an EPUB, damaged, copy-protected, without text, or too large when unpacked.
     """
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as book:
@@ -72,33 +72,33 @@ def read_epub(data: bytes, source: str, options: ReadOptions) -> ReadResult:
 
 
 def check_unpacked(unpacked: int, packed: int, source: str, options: ReadOptions) -> None:
-    """Refuse what would fill the memory; the zip module reads no more of an entry than its header announces.
+    """Reject an archive that would exhaust memory; zipfile reads no more of an entry than its header states.
 
     Raises:
-        DocumentError: It unpacks to more than is allowed, or grows as no book does.
+        DocumentError: The unpacked size exceeds ``options.max_bytes``, or :data:`MAX_GROWTH` times the packed size.
     """
     if unpacked > options.max_bytes:
         raise DocumentError(f"{source} unpacks to more than the limit of {options.max_bytes >> 20} MB.")
-    if unpacked > UNSUSPECTED and unpacked > MOST_GROWTH * packed:
+    if unpacked > UNCHECKED_BYTES and unpacked > MAX_GROWTH * packed:
         raise DocumentError(
             f"{source} was not read: it grows {unpacked // packed:,} times when unpacked, as attacks do, not books."
         )
 
 
 def read_xml(book: zipfile.ZipFile, name: str, source: str, kind: str = "an EPUB") -> ET.Element:
-    """An XML part of a zip, which must not define entities.
+    """Parse an XML file of a zip archive, rejecting entity definitions.
 
     Raises:
-        DocumentError: It is not there, not well-formed, or defines entities.
+        DocumentError: The file is missing, not well-formed, or defines entities.
     """
 
-    def declared(*_: object) -> None:
+    def refuse_entity(*_: object) -> None:
         raise DocumentError(f"{source} was not read: its {name} defines XML entities, as attacks do and books do not.")
 
     try:
         content = book.read(name)
         parser = expat.ParserCreate()
-        parser.EntityDeclHandler = declared  # finds what declares entities, whatever the encoding
+        parser.EntityDeclHandler = refuse_entity  # finds what declares entities, whatever the encoding
         parser.Parse(content, True)
         return ET.fromstring(content)
     except (KeyError, ET.ParseError, expat.ExpatError, LookupError, RecursionError):
@@ -106,7 +106,7 @@ def read_xml(book: zipfile.ZipFile, name: str, source: str, kind: str = "an EPUB
 
 
 def _package(book: zipfile.ZipFile, source: str) -> tuple[list[str], dict[str, str]]:
-    """Pages in reading order, and the Dublin Core fields."""
+    """Return the page names in reading order, and the Dublin Core metadata by name."""
     rootfile = read_xml(book, _CONTAINER, source).find(".//{*}rootfile")
     if rootfile is None or not (path := rootfile.get("full-path")):
         raise DocumentError(f"{source} is not an EPUB file (its container names no package).")
@@ -124,7 +124,7 @@ def _package(book: zipfile.ZipFile, source: str) -> tuple[list[str], dict[str, s
         if namespace.endswith("purl.org/dc/elements/1.1/") and element.text and (text := clean(element.text)):
             fields.setdefault(name, text)
     # Each page once: a short list that names a long page over and over would be a long book.
-    return list(dict.fromkeys(pages))[:MOST_PAGES], fields
+    return list(dict.fromkeys(pages))[:MAX_PAGES], fields
 
 
 def _read_pages(

@@ -1,4 +1,4 @@
-"""Normalise the characters of extracted text, join what a line break cut, and name documents by their content."""
+"""Normalise extracted text, join words split by line breaks, and hash content into document ids."""
 
 import hashlib
 import re
@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 
 LINE_END_HYPHEN = "\ufffe"
-"""Stands where a line ended in a hyphen that may or may not belong to the word."""
+"""Placeholder for a hyphen at a line end, which may or may not belong to the word."""
 
 _LIGATURES = {"ﬀ": "ff", "ﬁ": "fi", "ﬂ": "fl", "ﬃ": "ffi", "ﬄ": "ffl", "ﬅ": "st", "ﬆ": "st"}
 # Fonts of TeX keep ligatures at these control codes; a file without a Unicode map shows them bare, between letters.
@@ -17,9 +17,9 @@ _INVISIBLE = "\u00ad\u200b\u200c\u200d\u2060\ufeff\u200e\u200f\u202a\u202b\u202c
 _CONTROL = "\ufffd\ufff9-\ufffb\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f"
 _PRIVATE = "\ue000-\uf8ff"
 _HALVES = "\ud800-\udfff"
-"""Halves of characters: JSON may name them alone, and nothing can store them."""
+"""Surrogates: JSON may contain single ones, which cannot be stored."""
 _WINDOWS = {chr(byte): bytes([byte]).decode("cp1252", "ignore") for byte in range(0x80, 0xA0) if byte != 0x85}
-"""Characters of windows-1252 by the control characters that a text has for them which was taken for Latin-1."""
+"""Windows-1252 characters by the control character that replaces them in text decoded as Latin-1."""
 _SOFT_HYPHEN = "\u00ad"
 _ODD = re.compile(f"[{''.join(_LIGATURES)}{_INVISIBLE}{_CONTROL}{_PRIVATE}{_HALVES}]+")
 _REPLACEMENTS = _LIGATURES | _WINDOWS | dict.fromkeys("\uf0b7\uf0a7\uf0d8\uf076\uf0fc", "•")
@@ -27,17 +27,17 @@ _WORD = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)*")
 _LETTERS_AT_END = re.compile(r"[^\W\d_]*\Z")
 _WORD_AT_START = re.compile(r"\s*((?:[^\W_]|-(?=[^\W_]))*)")
 _DIGITS = re.compile(r"\d+")
-LONGEST_WORD = 60
-SHORTEST_COMPOUND_PART = 3
+MAX_WORD = 60
+MIN_COMPOUND_PART = 3
 
 
 def clean(text: str) -> str:
-    """Return one line of plain text: NFC, ordinary spaces, ligatures spelled out, no control characters.
+    """Return text as one line: NFC, single spaces, ligatures spelled out, no control characters.
 
-    Control characters of Latin-1 become the signs of windows-1252 in their place (``1850–1900``). Other characters that
-    are taken out from between two figures leave a space, a soft hyphen leaves a hyphen.
+    Latin-1 control characters become windows-1252 characters (``1850–1900``). Other characters removed between two
+    digits are replaced by a space, a soft hyphen by a hyphen.
 
-    Superscripts, subscripts and mathematical signs stay as they are: ``W m⁻²`` is not ``W m-2`` (NFC, not NFKC).
+    Superscripts, subscripts and mathematical signs are kept: ``W m⁻²`` is not ``W m-2`` (NFC, not NFKC).
     """
     if not (text.isascii() and text.isprintable()):
         text = _TEX_LIGATURE.sub(lambda match: _TEX_LIGATURES[match.group()], text)
@@ -46,7 +46,7 @@ def clean(text: str) -> str:
 
 
 def _replacement(match: re.Match[str]) -> str:
-    """Return what stands for odd characters; figures around some that are taken out stay two figures."""
+    """Return the replacement of unusual characters, keeping digits around them apart."""
     odd = match.group()
     replacement = "".join(_REPLACEMENTS.get(char, "") for char in odd)
     before, after = match.string[match.start() - 1 : match.start()], match.string[match.end() : match.end() + 1]
@@ -56,7 +56,7 @@ def _replacement(match: re.Match[str]) -> str:
 
 
 def count_words(texts: Iterable[str]) -> Counter[str]:
-    """How often each word (lower case, compounds whole and in parts) appears in the texts."""
+    """Count the words of texts in lower case; compounds count as a whole and in parts."""
     joined = "\n".join(texts).lower().replace("‐", "-")
     if LINE_END_HYPHEN in joined:
         joined = _map_broken(joined, lambda _left, _right: " ")  # halves of words are not words
@@ -71,7 +71,7 @@ def count_words(texts: Iterable[str]) -> Counter[str]:
 def join_hyphens(text: str, vocabulary: Counter[str]) -> str:
     """Resolve each :data:`LINE_END_HYPHEN`: ``prob￾lems`` becomes problems, ``short￾lived`` short-lived.
 
-    The vocabulary holds the words of the whole document (:func:`count_words`): its author's spelling.
+    ``vocabulary`` counts the words of the whole document (:func:`count_words`), which decide between spellings.
     """
     if LINE_END_HYPHEN not in text:
         return text
@@ -79,11 +79,11 @@ def join_hyphens(text: str, vocabulary: Counter[str]) -> str:
 
 
 def _map_broken(text: str, resolve: Callable[[str, str], str]) -> str:
-    """Replace each pair of letters before and word after a mark; marks are few, so only their surroundings are read."""
+    """Replace each pair of word parts around a placeholder by ``resolve(left, right)``."""
     first, *rest = text.split(LINE_END_HYPHEN)
     done = first
     for part in rest:
-        ending = _LETTERS_AT_END.search(done, max(0, len(done) - LONGEST_WORD))
+        ending = _LETTERS_AT_END.search(done, max(0, len(done) - MAX_WORD))
         left = ending.group() if ending else ""
         match = _WORD_AT_START.match(part)
         right = match.group(1) if match else ""
@@ -100,21 +100,21 @@ def _join(left: str, right: str, vocabulary: Counter[str]) -> str:
     if joined != compound:
         return left + right if joined > compound else f"{left}-{right}"
     both_words = vocabulary[low_left] > 0 and vocabulary[low_right.split("-")[0]] > 0
-    if both_words and min(len(left), len(right)) >= SHORTEST_COMPOUND_PART:
+    if both_words and min(len(left), len(right)) >= MIN_COMPOUND_PART:
         return f"{left}-{right}"
     return left + right
 
 
 def mask_digits(text: str) -> str:
-    """The text with every run of digits made ``#``, so that ``Chapter 7 | 12`` and ``Chapter 7 | 13`` are alike."""
+    """Replace each run of digits by ``#``, so that ``Chapter 7 | 12`` equals ``Chapter 7 | 13``."""
     return _DIGITS.sub("#", text)
 
 
 def document_id(*contents: str | bytes) -> str:
-    """Hash contents into a stable id of 16 hexadecimal digits; a file's name is no part of it.
+    """Hash contents into an id of 16 hexadecimal digits, independent of the file name.
 
     Args:
-        contents: The bytes of a file; or several texts, if a document is only a part of a file.
+        contents: Bytes of a file, or texts if the document is a part of a file.
     """
     digest = hashlib.sha256()
     for content in contents:

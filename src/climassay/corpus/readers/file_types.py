@@ -1,4 +1,4 @@
-"""Read files of any supported kind into documents, within bounds; a bad file never stops the others."""
+"""Read files of all supported types into documents, within size limits; a bad file never stops the others."""
 
 import errno
 from collections.abc import Callable, Iterable, Iterator
@@ -8,7 +8,7 @@ from typing import Any
 
 from climassay.corpus.documents import Document, PageCallback, ReadOptions, ReadResult, Skipped
 from climassay.errors import DocumentError
-from climassay.io import in_megabytes, read_whole, reason, unpacked
+from climassay.io import decompress, format_size, read_file, reason
 from climassay.registry import Registry
 
 Read = Callable[..., ReadResult | Document]
@@ -17,18 +17,18 @@ _GZIP = b"\x1f\x8b"
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """How files of one kind are read."""
+    """Reader of one file type."""
 
     endings: tuple[str, ...]
-    """Ends of file names, in lower case with their dot; each also with ``.gz`` after it."""
+    """File name endings in lower case with dot; each may be followed by ``.gz``."""
     read: Read
-    """From bytes, name and options to a document, or to what was read of a file of many."""
+    """Function from bytes, file name and options to a document, or a :class:`ReadResult` for several."""
     magic: bytes = b""
-    """How the content begins, where that tells the kind of a file whose name does not."""
+    """First bytes of the content, by which files with unknown endings are recognised; empty for none."""
     paged: bool = False
-    """Whether ``read`` takes, as its last argument, a callback that is called with each page."""
+    """True if ``read`` takes a page callback as its last argument."""
     packed: bool = False
-    """Whether content that looks like gzip is left as it is."""
+    """True if gzip content is not unpacked before reading."""
 
 
 READERS: Registry[Reader] = Registry(
@@ -36,11 +36,11 @@ READERS: Registry[Reader] = Registry(
     "climassay.readers",
     [f"climassay.corpus.readers.{name}" for name in ("pdf", "html", "markdown", "text", "archives", "word", "tables")],
 )
-"""By kind of file."""
+"""Readers by file type."""
 
 
 def reader(kind: str, *endings: str, **more: Any) -> Callable[[Read], Read]:
-    """Add a function as the reader of a kind of file; ``more`` are fields of :class:`Reader`.
+    """Register a function as the reader of a file type; ``more`` are fields of :class:`Reader`.
 
     Example:
         >>> @reader("rst", ".rst")
@@ -56,12 +56,12 @@ def reader(kind: str, *endings: str, **more: Any) -> Callable[[Read], Read]:
 
 
 def file_endings() -> dict[str, str]:
-    """Kind of file by the ending of its name."""
-    return {ending: kind for kind, one in READERS.items() for ending in one.endings}
+    """Return the file type of each file name ending."""
+    return {ending: kind for kind, file_reader in READERS.items() for ending in file_reader.endings}
 
 
 def kind_of(path: Path) -> str | None:
-    """The kind a file's name claims, or None."""
+    """Return the file type for a file name, or None."""
     suffixes = [suffix.lower() for suffix in path.suffixes]
     if suffixes and suffixes[-1] == ".gz":
         suffixes.pop()
@@ -69,16 +69,16 @@ def kind_of(path: Path) -> str | None:
 
 
 def open_file(path: Path, max_bytes: int, source: str | None = None) -> tuple[str, str, bytes]:
-    """Name, kind and content of a file, gzip unpacked.
+    """Read a file, unpacking gzip, and return its name, type and content.
 
     Args:
         path: The file.
         max_bytes: Maximum size in bytes, packed and unpacked.
-        source: What it is called, by default its name.
+        source: Name for messages; by default the file name.
 
     Raises:
-        DocumentError: No such file, a folder, unreadable, of unknown kind, empty, larger than ``max_bytes`` (after
-            unpacking, too), or damaged gzip.
+        DocumentError: The file is missing, a folder, unreadable, of unknown type, empty, larger than ``max_bytes``
+            (packed or unpacked), or damaged gzip.
     """
     source = source or path.name
     if not path.exists():
@@ -89,13 +89,16 @@ def open_file(path: Path, max_bytes: int, source: str | None = None) -> tuple[st
     try:
         size = path.stat().st_size
         if size > max_bytes:
-            raise DocumentError(f"{source} is larger than the limit of {in_megabytes(max_bytes)}.")
-        data = read_whole(path, max_bytes)
+            raise DocumentError(f"{source} is larger than the limit of {format_size(max_bytes)}.")
+        data = read_file(path, max_bytes)
     except OSError as error:
         raise DocumentError(f"{source} cannot be read ({reason(error)}).") from None
     if not data:
         raise DocumentError(f"{source} is empty.")
-    kind = kind or next((name for name, one in READERS.items() if one.magic and data.startswith(one.magic)), None)
+    kind = kind or next(
+        (name for name, file_reader in READERS.items() if file_reader.magic and data.startswith(file_reader.magic)),
+        None,
+    )
     if kind is None:
         listed = " ".join(sorted(file_endings()))
         raise DocumentError(
@@ -103,10 +106,10 @@ def open_file(path: Path, max_bytes: int, source: str | None = None) -> tuple[st
         )
     if data.startswith(_GZIP) and not READERS[kind].packed:
         try:
-            data = unpacked(data, max_bytes)
+            data = decompress(data, max_bytes)
         except OSError as error:
             if error.errno == errno.EFBIG:
-                raise DocumentError(f"{source} unpacks to more than the limit of {in_megabytes(max_bytes)}.") from None
+                raise DocumentError(f"{source} unpacks to more than the limit of {format_size(max_bytes)}.") from None
             raise DocumentError(f"{source} is a damaged or truncated gzip file.") from None
         if not data:
             raise DocumentError(f"{source} is empty.")
@@ -122,27 +125,26 @@ def read(
     source: str | None = None,
     on_page: PageCallback | None = None,
 ) -> ReadResult:
-    """Read one file.
+    """Read one file into documents.
 
     Args:
         path: PDF, HTML, Markdown, plain text, EPUB, Word (.docx), or a table (CSV, TSV, JSON, JSONL, Parquet);
             gzip of any of these.
-        options: Columns of tables, and what to put in place of what the file says of itself.
-        source: Name by which users know the file, where it is stored here under another one; documents and sentences
-            name it so.
+        options: Column names of tables, and metadata that overrides the file's.
+        source: Name of the file in documents and messages; by default its own.
         on_page: Called before each page of a PDF file with its number and the number of pages.
 
     Returns:
-        The documents in the file (tables may hold many) and, each in one sentence, what could not be read. A file that
-        cannot be read at all gives no document and its reason; nothing is raised for bad content.
+        The documents of the file (a table may have several) and the parts that could not be read, each with a reason.
+        Bad content raises nothing: an unreadable file gives no documents and one reason.
     """
     options = options or ReadOptions()
     path = Path(path)
     name = source or path.name
     try:
         _, kind, data = open_file(path, options.max_bytes, name)
-        chosen = READERS[kind]
-        results = chosen.read(data, name, options, *((on_page,) if chosen.paged else ()))
+        file_reader = READERS[kind]
+        results = file_reader.read(data, name, options, *((on_page,) if file_reader.paged else ()))
     except DocumentError as error:
         return ReadResult(name, (), (Skipped(name, str(error)),))
     result = results if isinstance(results, ReadResult) else ReadResult(name, (results,))
@@ -153,10 +155,10 @@ def read(
 
 
 def find_files(paths: Iterable[str | Path]) -> list[Path]:
-    """Files to read, each once: a file as named; of a folder, all files of known kinds below it in name order.
+    """List files to read without duplicates: named files, and files of known types in named folders, sorted.
 
-    Hidden files and folders, files of unknown kinds, and links that lead out of the folder are left out unless they are
-    named themselves: a folder from somebody else may link to files that were never meant to be read.
+    Hidden files and folders, files of unknown types, and links that lead out of the folder are skipped unless they are
+    named: an untrusted folder may link to private files.
     """
     results: dict[Path, None] = {}
     for path in map(Path, paths):
@@ -170,6 +172,6 @@ def find_files(paths: Iterable[str | Path]) -> list[Path]:
 
 
 def read_all(paths: Iterable[str | Path], options: ReadOptions | None = None) -> Iterator[ReadResult]:
-    """Read files and folders one after the other; see :func:`read` and :func:`find_files`."""
+    """Read files and folders one by one; see :func:`read` and :func:`find_files`."""
     for path in find_files(paths):
         yield read(path, options)

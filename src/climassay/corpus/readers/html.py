@@ -1,4 +1,4 @@
-"""Read web pages: the text of the article, its headings, and what the page says of itself."""
+"""Read web pages: the text of the article, its headings, and the page's metadata."""
 
 import json
 import re
@@ -26,7 +26,7 @@ _NEVER_DEEP = frozenset(
         *("area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "track", "wbr", "body"),
     ]
 )
-"""Tags that need no end, or end by themselves where the next one of them begins."""
+"""Tags that need no end tag, or that the next tag of the same kind closes."""
 _VOID = frozenset(
     [
         *("area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "param", "source"),
@@ -34,15 +34,15 @@ _VOID = frozenset(
     ]
 )
 _RAW_IN_HTML = frozenset({"xmp", "iframe", "noembed", "noframes", "plaintext", "listing", "noscript"})
-"""Elements whose content an HTML parser does not take for markup."""
+"""Elements whose content an HTML parser does not parse as markup."""
 _LOOKS_LIKE_XML = re.compile(
     r"\A\s*<\?xml\b|http://www\.w3\.org/1999/xhtml|<(?!(?:area|base|br|col|embed|hr|img|input|link|meta|param|source|track|wbr)\b)"
     r"[a-zA-Z][\w:.-]*(?:\s[^<>]*)?/>"
 )
 _SELF_CLOSED_RAW = re.compile(r"<(script|style|title|iframe|textarea|noscript|template)\b([^<>]*)/>", re.IGNORECASE)
 _DATE = re.compile(r"\d{4}(?:-\d{2}(?:-\d{2})?)?")
-DEEPEST = 10_000
-"""Elements within each other: a parser's time grows with their square, and pages that people write have dozens."""
+MAX_DEPTH = 10_000
+"""Maximum nesting of elements; parsing time is quadratic in it, and real pages nest dozens."""
 
 
 @reader("html", ".html", ".htm", ".xhtml")
@@ -50,7 +50,7 @@ def read_html(data: bytes, source: str, options: ReadOptions) -> Document:
     """Read a web page.
 
     Raises:
-        DocumentError: Not HTML, no text in it, or nested as no page is.
+        DocumentError: The file is not HTML, has no text, or is nested too deeply.
     """
     text = decode_markup(data, source)
     if "<" not in text:
@@ -62,9 +62,9 @@ def read_html(data: bytes, source: str, options: ReadOptions) -> Document:
     blocks, left_out = _blocks_of(page, text, source, references=options.references)
     if not blocks:
         raise DocumentError(f"{source} has no text (perhaps a script draws the page); save the page from a browser.")
-    tops = {block.headings[:1] for block in blocks}
+    top_headings = {block.headings[:1] for block in blocks}
     title = options.title or meta.title or heading or PurePath(source).stem
-    if len(tops) <= 2 and heading and (heading,) in tops:
+    if len(top_headings) <= 2 and heading and (heading,) in top_headings:
         # One heading above everything is the title of the page, not a chapter.
         blocks = [
             Block(block.text, headings=block.headings[1:] if block.headings[:1] == (heading,) else block.headings)
@@ -84,45 +84,43 @@ def read_html(data: bytes, source: str, options: ReadOptions) -> Document:
 
 
 def check_depth(text: str, source: str) -> None:
-    """Refuse, before it is parsed, a page whose elements lie deeper within each other than :data:`DEEPEST`.
+    """Reject a page nested more than :data:`MAX_DEPTH` deep, before it is parsed.
 
     Raises:
-        DocumentError: It is one.
+        DocumentError: The page is nested too deeply.
     """
-    within: list[str] = []
+    open_tags: list[str] = []
     counts: Counter[str] = Counter()
     for match in _TAG.finditer(text):
         tag = match[2].lower()
         if tag in _NEVER_DEEP:
             continue
         if not match[1]:
-            within.append(tag)
+            open_tags.append(tag)
             counts[tag] += 1
         elif counts[tag]:
-            while (last := within.pop()) != tag:
+            while (last := open_tags.pop()) != tag:
                 counts[last] -= 1
             counts[tag] -= 1
-        if len(within) > DEEPEST:
-            raise DocumentError(
-                f"{source} was not read: more than {DEEPEST:,} of its elements are nested in each other, as in attacks."
-            )
+        if len(open_tags) > MAX_DEPTH:
+            raise DocumentError(f"{source} was not read: more than {MAX_DEPTH:,} nested elements look like an attack.")
 
 
 def read_html_text(markup: str, source: str, *, references: bool = False) -> tuple[list[Block], tuple[LeftOut, ...]]:
-    """Return the text blocks of an HTML or XHTML text in reading order, with what was left out.
+    """Return the text blocks of HTML or XHTML in reading order, and the number of parts left out by kind.
 
     Web pages, chapters of EPUB books and Word files (converted to HTML) are all read by this function.
 
     Args:
         markup: A whole page or a fragment.
         source: Name of the file, for error messages.
-        references: Keep lists of references.
+        references: Include lists of references.
 
     Returns:
         Blocks with the headings above them, and the number of blocks left out by kind.
 
     Raises:
-        DocumentError: The elements are nested more than :data:`DEEPEST` deep.
+        DocumentError: The elements are nested more than :data:`MAX_DEPTH` deep.
     """
     return _blocks_of(parse_markup(markup, source), markup, source, references=references)
 
@@ -141,7 +139,7 @@ def parse_markup(markup: str, source: str) -> LexborHTMLParser:
     """Parse a page, as XML if it is well-formed XML and otherwise as HTML.
 
     Raises:
-        DocumentError: The elements are nested more than :data:`DEEPEST` deep.
+        DocumentError: The elements are nested more than :data:`MAX_DEPTH` deep.
     """
     html = xml_to_html(markup) if _LOOKS_LIKE_XML.search(markup) else None
     html = markup if html is None else html
@@ -150,10 +148,9 @@ def parse_markup(markup: str, source: str) -> LexborHTMLParser:
 
 
 def xml_to_html(markup: str) -> str | None:
-    """Return well-formed XML as HTML, in which elements without content have an end tag; None if it is no such XML.
+    """Convert well-formed XML to HTML with an end tag for each element; return None for other text.
 
-    Nothing outside of the text is read, and a text that defines entities is not taken for XML: an HTML parser reads
-    it without replacing them.
+    External files are not read. A text that defines entities returns None, since an HTML parser does not expand them.
     """
     writer = _HtmlWriter()
     parser = expat.ParserCreate(namespace_separator=" ")
@@ -183,7 +180,7 @@ def _refuse_entity(*_: object) -> None:
 
 
 class _HtmlWriter:
-    """Writes the elements and text that an XML parser reports as HTML."""
+    """Writes the elements and text reported by an XML parser as HTML."""
 
     def __init__(self) -> None:
         self.pieces: list[str] = []
@@ -219,7 +216,7 @@ class _HtmlWriter:
 
 @lru_cache(1024)
 def _local(name: str) -> str:
-    """Return the name of an element or attribute without its namespace, as HTML writes it."""
+    """Return the name of an element or attribute without its namespace, in lower case."""
     local = name.rpartition(" ")[2].lower()
     return "div" if local in _RAW_IN_HTML else local
 
@@ -232,7 +229,7 @@ class _Metadata(NamedTuple):
 
 
 def _metadata(page: LexborHTMLParser) -> _Metadata:
-    """What the head of the page says: Open Graph, Dublin Core, Highwire and JSON-LD are understood."""
+    """Read the page's metadata: Open Graph, Dublin Core, Highwire and JSON-LD."""
     named: dict[str, str] = {}
     for node in page.css("meta[content]"):
         name = node.attributes.get("property") or node.attributes.get("name") or node.attributes.get("itemprop")
@@ -264,7 +261,7 @@ def _first(named: dict[str, str], *names: str) -> str | None:
 
 
 def _linked_data(page: LexborHTMLParser) -> dict[str, str]:
-    """Date and licence from JSON-LD."""
+    """Return publication date and licence from JSON-LD."""
     results: dict[str, str] = {}
     for node in page.css("script[type='application/ld+json']"):
         try:

@@ -1,4 +1,4 @@
-"""Cut a parsed page into blocks of text: headings, tables, raised figures; page furniture is left out and counted."""
+"""Split a parsed page into text blocks with headings, tables and exponents; navigation is left out and counted."""
 
 import re
 from collections import Counter
@@ -30,7 +30,7 @@ _WORDLESS = frozenset(
         *("param",),
     ]
 )
-"""Tags without text that readers see in the flow of the page."""
+"""Tags without visible text."""
 _BLOCK_TAGS = frozenset(
     [
         *("p", "div", "section", "article", "main", "header", "footer", "nav", "aside", "form", "menu"),
@@ -43,7 +43,7 @@ _BLOCK_TAGS = frozenset(
 _HEADINGS = {f"h{level}": level for level in range(1, 7)}
 _FURNITURE_TAGS = frozenset({"nav", "menu", "dialog", "footer", "aside", "form", "search", "header", "button"})
 _TAGS_TO_JUDGE = _FURNITURE_TAGS | {"del", "s", "strike"}
-"""Tags of elements that may be left out although they have no attributes."""
+"""Tags of elements that may be left out even without attributes."""
 _FURNITURE_ROLES = {
     **dict.fromkeys(
         ("navigation", "search", "dialog", "alert", "alertdialog", "contentinfo", "menu", "menubar"), "nav"
@@ -68,12 +68,12 @@ _SURE_NAME = re.compile(
     rf"mw-editsection|mw-jump-link|navbox|toc){_SUFFIX}",
     re.IGNORECASE,
 )
-"""Names that only page furniture has."""
+"""Class names and ids that only navigation and advertising have."""
 _LIKELY_NAME = re.compile(
     rf"{_PREFIX}(?:share|social|sidebar|related|comments?|promos?|banner|menu|noprint|teasers?){_SUFFIX}",
     re.IGNORECASE,
 )
-"""Names that sections of a text have, too."""
+"""Class names and ids that content sections may have, too."""
 _NOT_SHOWN = re.compile(r"display\s*:\s*none|visibility\s*:\s*hidden", re.IGNORECASE)
 _NOTE_NAME = re.compile(
     r"(?:^|[\s_-])(?:foot|end)?(?:notes?|noteref|fn|fnref|footnotes?|endnotes?|cite|citation|xref|bibr|reference)(?:$|[\s_-])",
@@ -91,34 +91,34 @@ _SENTENCE_OR_FIGURE = re.compile(r"[.!?…。]['\"”’»)\]]*$|\d")
 _SENTENCE_END = re.compile(r"[^.][.!?。]['\"”’»)\]]*$")
 _SPACE = re.compile(r"\s+")
 MAX_LINK_SHARE = 0.8
-"""A short block that is no sentence and links for the greater part is navigation."""
+"""Link share above which a short block that is no sentence is navigation."""
 SHORT_BLOCK = 120
 MAX_FURNITURE = 600
-"""Characters of text in an element for navigation; a longer one is left out only if it is mostly links."""
+"""Maximum number of characters of a navigation element; a longer one is left out only if it is mostly links."""
 SHORT_FORM = 200
 SHORT_NAMED = 200
-FEWEST_SPACES = 3
-"""Spaces in a short sentence that is read although its element is called a sidebar or the like."""
+MIN_SPACES = 3
+"""Minimum number of spaces of a short sentence that is kept although its element is called a sidebar or similar."""
 LINK_HEAVY = 0.5
-SMALLEST_MAIN_SHARE = 0.3
-"""``<main>`` or ``<article>`` is taken for the content when it holds this part of the page's text."""
+MIN_MAIN_SHARE = 0.3
+"""Minimum share of the page's text for ``<main>`` or ``<article>`` to be the content."""
 MAX_PROSE_OUTSIDE = 0.5
-"""Prose outside of the content, as a share of the content, above which all of the page is read."""
+"""Prose outside the content, as a share of the content, above which the whole page is read."""
 LONG_CELL = 300
-"""Characters; a cell of paragraphs that is longer places prose on the page."""
-FEWEST_ROWS_OF_DATA = 3
-FEWEST_COLUMNS_OF_DATA = 3
-"""A table of at least so many rows and columns shows data, however long its cells are."""
+"""Number of characters above which a cell of paragraphs indicates a layout table."""
+MIN_DATA_ROWS = 3
+MIN_DATA_COLUMNS = 3
+"""A table of at least this many rows and columns is a data table, however long its cells."""
 _SCAN_FACTOR = 40
-"""Times the length of the page that may be scanned for the size of furniture, against pages of nested furniture."""
+"""Maximum number of characters scanned for the size of navigation, as a multiple of the page's length."""
 
 
 def html_blocks(page: LexborHTMLParser, *, references: bool = False) -> tuple[list[Block], tuple[LeftOut, ...]]:
-    """Return the text blocks of a parsed page in reading order, and the number of blocks left out by kind.
+    """Return the text blocks of a parsed page in reading order, and the number of parts left out by kind.
 
     Args:
-        page: The page; its scripts and styles are removed from it.
-        references: Keep lists of references.
+        page: Parsed page; scripts and styles are removed from it.
+        references: Include lists of references.
     """
     for node in page.css("script, style"):
         node.decompose()
@@ -146,7 +146,7 @@ def html_blocks(page: LexborHTMLParser, *, references: bool = False) -> tuple[li
 
 
 def heading_text(node: LexborNode) -> str:
-    """Return the text of a heading as it stands in the headings of blocks."""
+    """Return the text of a heading as it appears in the headings of blocks."""
     return _Walker(len(node.text()), is_whole_page=False).line(node)[0]
 
 
@@ -155,26 +155,26 @@ def _content_root(body: LexborNode) -> LexborNode:
     for selector in ("main", "[role=main]", "article"):
         nodes = body.css(selector)
         if nodes and (best := max(nodes, key=lambda node: len(node.text()))):
-            others = sum(len(node.text(strip=True)) for node in nodes) - len(best.text(strip=True))
+            other_length = sum(len(node.text(strip=True)) for node in nodes) - len(best.text(strip=True))
             size = len(best.text(strip=True))
-            if size >= SMALLEST_MAIN_SHARE * total and others < MAX_PROSE_OUTSIDE * size:
+            if size >= MIN_MAIN_SHARE * total and other_length < MAX_PROSE_OUTSIDE * size:
                 return best
     return body
 
 
-class _Row(NamedTuple):
-    """Nodes beside each other that are still to be taken in."""
+class _Siblings(NamedTuple):
+    """Sibling nodes that are still to be visited."""
 
     nodes: Iterator[LexborNode]
     in_link: bool = False
     is_note_like: bool = False
-    """Whether they are in a link to another part of the page or are called a note."""
+    """True inside a link to another part of the page, or in an element named as a note."""
     is_block: bool = False
-    """Whether a block of text ends after the last of them."""
+    """True if a text block ends after the last sibling."""
 
 
 class _Walker:
-    """Goes through the tree and cuts its text into blocks."""
+    """Traverses the tree and splits its text into blocks."""
 
     def __init__(self, page_length: int, *, is_whole_page: bool, skipped: int | None = None) -> None:
         self.blocks: list[Block] = []
@@ -189,27 +189,27 @@ class _Walker:
         self._has_cell_roles = False
 
     def walk(self, node: LexborNode) -> None:
-        """Take in all below a node; without recursion, so that no page is too deep for it."""
+        """Add all text below a node, without recursion, so that deep pages cannot overflow the stack."""
         self._has_cell_roles = node.css_first("[role=cell], [role=gridcell]") is not None
-        waiting = [_Row(node.iter(include_text=True))]
-        while waiting:
-            row = waiting[-1]
-            child = next(row.nodes, None)
+        stack = [_Siblings(node.iter(include_text=True))]
+        while stack:
+            siblings = stack[-1]
+            child = next(siblings.nodes, None)
             if child is not None:
-                waiting += self._visit(child, row)
+                stack += self._visit(child, siblings)
                 continue
-            waiting.pop()
-            if row.is_block:
+            stack.pop()
+            if siblings.is_block:
                 self.flush()
         self.flush()
 
-    def _visit(self, node: LexborNode, row: _Row) -> "list[_Row]":
-        """Take in a node; return the nodes below it that are to be taken in one by one."""
+    def _visit(self, node: LexborNode, siblings: _Siblings) -> "list[_Siblings]":
+        """Add a node; return the child nodes to visit one by one."""
         tag = self._tag(node)
         if tag == "-text":
             text = node.text(deep=False) or ""
             self._parts.append(Part(text))
-            self._linked += len(text.strip()) if row.in_link else 0
+            self._linked += len(text.strip()) if siblings.in_link else 0
             return []
         if not self._is_read(node, tag):
             return []
@@ -220,7 +220,7 @@ class _Walker:
             title, tables = self.line(node)
             if title:
                 self._headings.append((_HEADINGS[tag], title))
-            return [_Row(iter(tables))]
+            return [_Siblings(iter(tables))]
         if tag == "table":
             return self._table(node)
         if tag == "pre" and node.css_first("code") is not None:
@@ -231,32 +231,32 @@ class _Walker:
             self.flush()
             if tag == "figure" and node.css_first("img, svg, picture, object, iframe, video, canvas") is not None:
                 self.left_out[FIGURES] += 1
-            return [_Row(node.iter(include_text=True), row.in_link, is_block=True)]
-        parts = self._inline(node, tag, row)
+            return [_Siblings(node.iter(include_text=True), siblings.in_link, is_block=True)]
+        parts = self._inline(node, tag, siblings)
         if parts is None:
-            return [_within(node, tag, row)]
+            return [_inside(node, tag, siblings)]
         self._parts += parts
-        if row.in_link:
+        if siblings.in_link:
             self._linked += sum(len(part.text.strip()) for part in parts)
         return []
 
     def _tag(self, node: LexborNode) -> str:
-        """Return the tag of a node, and ``td`` for other elements that stand for the cells of a table."""
+        """Return the tag of a node, or ``td`` for another element with the role of a table cell."""
         tag = _tag(node)
         is_cell = self._has_cell_roles and tag in ("div", "span") and node.attributes.get("role") in _CELL_ROLES
         return "td" if is_cell else tag
 
     def line(self, root: LexborNode) -> tuple[str, list[LexborNode]]:
-        """Return all text below a node as one line, and the tables in it, which are not part of the line."""
+        """Return all text below a node as one line, and the tables in it, which are excluded from the line."""
         parts: list[Part] = []
         tables: list[LexborNode] = []
-        waiting = [_Row(root.iter(include_text=True))]
-        while waiting:
-            row = waiting[-1]
-            child = next(row.nodes, None)
+        stack = [_Siblings(root.iter(include_text=True))]
+        while stack:
+            siblings = stack[-1]
+            child = next(siblings.nodes, None)
             if child is None:
-                waiting.pop()
-                if row.is_block:
+                stack.pop()
+                if siblings.is_block:
                     parts.append(Part(" "))
                 continue
             tag = self._tag(child)
@@ -266,11 +266,11 @@ class _Walker:
                 tables.append(child)
             elif tag in _BLOCK_TAGS:
                 parts.append(Part(" "))
-                waiting.append(_Row(child.iter(include_text=True), row.in_link, is_block=True))
-            elif (inline := self._inline(child, tag, row)) is not None:
+                stack.append(_Siblings(child.iter(include_text=True), siblings.in_link, is_block=True))
+            elif (inline := self._inline(child, tag, siblings)) is not None:
                 parts += inline
             else:
-                waiting.append(_within(child, tag, row))
+                stack.append(_inside(child, tag, siblings))
         return self._joined(parts), tables
 
     def _joined(self, parts: list[Part]) -> str:
@@ -278,8 +278,8 @@ class _Walker:
         self.left_out[NOTE_MARKS] += joined.note_marks
         return clean(joined.text)
 
-    def _inline(self, node: LexborNode, tag: str, row: _Row) -> list[Part] | None:
-        """Return the parts that a node within a line consists of; None if the nodes below it tell."""
+    def _inline(self, node: LexborNode, tag: str, siblings: _Siblings) -> list[Part] | None:
+        """Return the parts of a node within a line; None if its children must be visited."""
         if tag == "-text":
             return [Part(node.text(deep=False) or "")]
         if tag == "br":
@@ -287,7 +287,7 @@ class _Walker:
         if tag == "math":
             return math_parts(node)
         if (script := _SCRIPT_TAGS.get(tag) or (_styled_script(node) if tag == "span" else None)) is not None:
-            is_note_like = row.is_note_like or _is_note_like(node) or any(map(_is_note_like, node.css("a")))
+            is_note_like = siblings.is_note_like or _is_note_like(node) or any(map(_is_note_like, node.css("a")))
             return [Part(_script_text(node), script, is_note_like)]
         if tag == "a":
             text = node.text().strip()
@@ -298,7 +298,7 @@ class _Walker:
         return None
 
     def _is_read(self, node: LexborNode, tag: str) -> bool:
-        """Return whether a node is part of the text; count it if it has text and is not."""
+        """Return whether a node is part of the text; count it as left out if it has text and is not."""
         if tag == "-text":
             return True
         if tag in _WORDLESS or tag.startswith(("-", "!", "_")) or node.mem_id == self._skipped:
@@ -322,7 +322,7 @@ class _Walker:
         return kind is None
 
     def _is_furniture(self, node: LexborNode, tag: str, attributes: dict[str, str | None]) -> bool:
-        """Return whether an element that may be page furniture is short or mostly links."""
+        """Return whether an element is navigation or similar, by its tag, role, names, length and links."""
         kind = tag if tag in _FURNITURE_TAGS else _FURNITURE_ROLES.get(attributes.get("role") or "", "")
         names = f"{attributes.get('class') or ''} {attributes.get('id') or ''}".split() if tag in _NAMED_TAGS else []
         is_sure = any(map(_SURE_NAME.fullmatch, names))
@@ -350,18 +350,18 @@ class _Walker:
         if is_sure:
             return is_link_heavy or length < MAX_FURNITURE
         if is_likely or kind == "header":
-            is_sentence = kind != "header" and _SENTENCE_END.search(text) and text.count(" ") >= FEWEST_SPACES
+            is_sentence = kind != "header" and _SENTENCE_END.search(text) and text.count(" ") >= MIN_SPACES
             return is_link_heavy or (length < SHORT_NAMED and not has_heading and not is_sentence)
         if kind == "aside":
             return is_link_heavy or (length < SHORT_BLOCK and _SENTENCE_OR_FIGURE.search(text) is None)
         return False
 
-    def _table(self, table: LexborNode) -> "list[_Row]":
-        """Add a block for each row of a table of data; return what is below a table used for layout."""
+    def _table(self, table: LexborNode) -> "list[_Siblings]":
+        """Add a block for each row of a data table; return the children of a layout table to visit."""
         self.flush()
         rows = list(_table_rows(table))
         if _is_layout(table, rows):
-            return [_Row(table.iter(include_text=True), is_block=True)]
+            return [_Siblings(table.iter(include_text=True), is_block=True)]
         nested: list[LexborNode] = []
         if (caption := next((child for child in table.iter() if _tag(child) == "caption"), None)) is not None:
             text, tables = self.line(caption)
@@ -379,10 +379,10 @@ class _Walker:
         n_titles = _count_title_rows(grid)
         for text in (*row_texts(grid[:n_titles], 0), *row_texts(grid[n_titles:], _count_header_rows(rows[n_titles:]))):
             self._append(text)
-        return [_Row(iter(nested))]
+        return [_Siblings(iter(nested))]
 
     def flush(self) -> None:
-        """End the block."""
+        """Finish the current block."""
         if not self._parts:
             return
         text = self._joined(self._parts)
@@ -406,7 +406,7 @@ def _tag(node: LexborNode | None) -> str:
 
 
 def _styled_script(node: LexborNode) -> Script | None:
-    """Return the position that the style or the class of a ``<span>`` gives its text, if it is not on the line."""
+    """Return raised or lowered if the style or class of a ``<span>`` says so, otherwise None."""
     attributes = node.attributes
     if not attributes:
         return None
@@ -419,12 +419,12 @@ def _role(node: LexborNode) -> str:
     return attributes.get("role") or attributes.get("epub:type") or ""
 
 
-def _within(node: LexborNode, tag: str, row: _Row) -> _Row:
-    """Return what is below an element within a line."""
+def _inside(node: LexborNode, tag: str, siblings: _Siblings) -> _Siblings:
+    """Return the children of an inline element."""
     nodes = node.iter(include_text=True)
     if tag != "a":
-        return _Row(nodes, row.in_link, row.is_note_like)
-    return _Row(nodes, row.in_link or "href" in node.attributes, row.is_note_like or _is_note_like(node))
+        return _Siblings(nodes, siblings.in_link, siblings.is_note_like)
+    return _Siblings(nodes, siblings.in_link or "href" in node.attributes, siblings.is_note_like or _is_note_like(node))
 
 
 def _is_note_like(node: LexborNode) -> bool:
@@ -435,7 +435,7 @@ def _is_note_like(node: LexborNode) -> bool:
 
 
 def _script_text(node: LexborNode) -> str:
-    """Return the text of a raised or lowered element; what is raised within it is raised once more."""
+    """Return the text of a raised or lowered element, with nested raised text as powers."""
     if node.css_first("sup sup, sup sub, sub sup, sub sub") is None:
         return node.text()
     scripts = {"sup": Script.POWER, "sub": Script.LOWERED}
@@ -444,7 +444,7 @@ def _script_text(node: LexborNode) -> str:
 
 
 def _table_rows(table: LexborNode) -> Iterator[LexborNode]:
-    """Yield the rows of a table, without those of tables in its cells."""
+    """Yield the rows of a table, excluding nested tables."""
     for child in table.iter():
         tag = _tag(child)
         if tag == "tr":
@@ -463,7 +463,7 @@ def _span(cell: LexborNode, name: str) -> int:
 
 
 def _is_layout(table: LexborNode, rows: list[LexborNode]) -> bool:
-    """Return whether a table places parts of the page, with prose in its cells, instead of showing data."""
+    """Return whether a table arranges parts of the page instead of data."""
     if table.attributes.get("role") in ("presentation", "none"):
         return True
     cells = [_cells(row) for row in rows]
@@ -475,13 +475,13 @@ def _is_layout(table: LexborNode, rows: list[LexborNode]) -> bool:
         return True
     if len(cells) == 1:
         return table.css_first("p, ul, ol, div") is not None or any(len(cell.text()) > LONG_CELL for cell in cells[0])
-    if len(cells) >= FEWEST_ROWS_OF_DATA and n_columns >= FEWEST_COLUMNS_OF_DATA:
+    if len(cells) >= MIN_DATA_ROWS and n_columns >= MIN_DATA_COLUMNS:
         return False
     return any(len(cell.css("p, h3, h4, h5, h6")) > 1 and len(cell.text()) > LONG_CELL for row in cells for cell in row)
 
 
 def _count_title_rows(grid: list[list[str | None]]) -> int:
-    """Return the number of rows at the top that consist of one cell over all columns."""
+    """Return the number of rows at the top that consist of one cell spanning all columns."""
     count = 0
     while count < len(grid) - 1 and len(grid[count]) > 1 and all(cell is None for cell in grid[count][1:]):
         count += 1
@@ -489,7 +489,7 @@ def _count_title_rows(grid: list[list[str | None]]) -> int:
 
 
 def _count_header_rows(rows: list[LexborNode]) -> int | None:
-    """Return the number of rows at the top that name the columns; None if the markup does not tell."""
+    """Return the number of header rows at the top; None if the markup does not tell."""
     cells = [_cells(row) for row in rows]
     count = 0
     for row, line in zip(rows, cells, strict=True):
@@ -508,7 +508,7 @@ def _count_header_rows(rows: list[LexborNode]) -> int | None:
 
 
 def _is_called_header(row: LexborNode, cells: list[LexborNode]) -> bool:
-    """Return whether the names of a row or of each of its cells call it a header."""
+    """Return whether the class of a row, or of each of its cells, names it a header."""
     if _HEADER_NAME.search(row.attributes.get("class") or ""):
         return True
     return bool(cells) and all(_HEADER_NAME.search(cell.attributes.get("class") or "") for cell in cells)

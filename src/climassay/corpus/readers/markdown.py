@@ -1,4 +1,4 @@
-"""Read Markdown: front matter, headings, and the text behind the markup."""
+"""Read Markdown: front matter, headings, and the text without markup."""
 
 import datetime
 import re
@@ -33,21 +33,21 @@ _SCRIPT_MARKS = re.compile(r"(?<=\S)\^([^\s^]{1,20})\^|(?<=[^\W\d_])~([^\s~]{1,1
 _SCRIPT_OF_MARK = {"^": Script.RAISED, "~": Script.LOWERED}
 _QUOTED = re.compile(r"^(?: {0,3}> ?)+", re.MULTILINE)
 _LEFT_OUT = re.compile(r"^[ \t]*:{3,}.*$|^ {0,3}\[(?!\^)[^\]\n]+\]:\s+\S+.*$|\[\^[^\[\]]{1,100}\](?!:)", re.MULTILINE)
-"""Directives, references of links, and marks of footnotes."""
+"""Directives, link references, and footnote marks."""
 _NOTE = re.compile(r"^ {0,3}\[\^[^\]]+\]:\s*", re.MULTILINE)
 _LINK = re.compile(r"(?<!!)\[([^\[\]]{1,500})\](?:\[[^\[\]]{0,200}\]|\([^()\n]{0,500} [^()\n]{0,500}\))")
-"""Links that CommonMark knows only where their reference is defined, or not at all: addresses with blanks."""
+"""Links that CommonMark does not recognise without their reference, or with spaces in the address."""
 _TASK = re.compile(r"^\[[ xX]\][ \t]+")
-MOST_LISTS = 500
-"""In brackets, in the front matter; a reader's time grows with the square of those within each other."""
+MAX_LISTS = 500
+"""Maximum number of bracketed lists in front matter; parsing time is quadratic in their nesting."""
 
 
 @reader("markdown", ".md", ".markdown", ".mdown")
 def read_markdown(data: bytes, source: str, options: ReadOptions) -> Document:
-    """Read a Markdown file; title, date, edition, licence and URL come from its YAML front matter where it has one.
+    """Read a Markdown file; metadata comes from YAML front matter, if present.
 
     Raises:
-        DocumentError: Not text, empty, or the front matter is not YAML.
+        DocumentError: The file is not text, is empty, or its front matter is not valid YAML.
     """
     text = decode(data, source).replace("\r\n", "\n").replace("\r", "\n")
     meta, body = _front_matter(text, source)
@@ -76,7 +76,7 @@ def read_markdown(data: bytes, source: str, options: ReadOptions) -> Document:
 
 
 def _front_matter(text: str, source: str) -> tuple[dict[str, str], str]:
-    """The scalar fields of the front matter, and the text after it."""
+    """Return the scalar fields of the front matter, and the text after it."""
     match = _FRONT_MATTER.match(text)
     if match is None:
         return {}, text
@@ -96,9 +96,9 @@ def _front_matter(text: str, source: str) -> tuple[dict[str, str], str]:
 
 
 def _check_front_matter(text: str, source: str) -> None:
-    """Refuse what a description of a document does not need and an attack does.
+    """Reject front matter with aliases, or with more than :data:`MAX_LISTS` lists.
 
-    A few lines that refer to their own parts again and again fill any memory when they are merged.
+    Aliases can expand a few lines beyond any memory.
     """
     import yaml
 
@@ -107,12 +107,12 @@ def _check_front_matter(text: str, source: str) -> None:
         if isinstance(token, yaml.AliasToken):
             raise DocumentError(f"The front matter of {source} was not read: it refers to its own parts (aliases).")
         lists += isinstance(token, yaml.FlowSequenceStartToken | yaml.FlowMappingStartToken)
-        if lists > MOST_LISTS:
-            raise DocumentError(f"The front matter of {source} was not read: it has more than {MOST_LISTS} lists.")
+        if lists > MAX_LISTS:
+            raise DocumentError(f"The front matter of {source} was not read: it has more than {MAX_LISTS} lists.")
 
 
 _SPACES = {"text": "", "code_inline": "", "softbreak": " ", "hardbreak": " "}
-"""Parts of a line that are text, or stand for a space; other markup and images are not."""
+"""Tokens of a line that are text, with the text of tokens without content; other tokens are ignored."""
 _SCRIPT_TAGS = {"sup": Script.RAISED, "sub": Script.LOWERED}
 _INLINE_TAG = re.compile(r"<(/?)([a-zA-Z][\w-]*)")
 _JOINED_TAGS = frozenset(
@@ -121,35 +121,35 @@ _JOINED_TAGS = frozenset(
         *("mark", "q", "s", "samp", "small", "span", "strike", "strong", "sub", "sup", "time", "tt", "u", "var", "wbr"),
     ]
 )
-"""Tags of HTML that stand within a word; others, such as ``<br>`` and ``<td>``, divide it."""
+"""HTML tags that do not separate words; others, such as ``<br>`` and ``<td>``, do."""
 
 
 @cache
 def markdown_parser() -> "MarkdownIt":
-    """CommonMark with tables and text struck out; indented lines are text, as in books, and HTML is part of a line."""
+    """Return a cached CommonMark parser with tables, strikethrough and inline HTML, without indented code."""
     from markdown_it import MarkdownIt
 
     return MarkdownIt("commonmark").enable(["table", "strikethrough"]).disable(["code", "html_block"])
 
 
 def markdown_blocks(text: str) -> list[Block]:
-    """Return the blocks of Markdown text, lists of references included; see :func:`read_markdown_text`."""
+    """Return the blocks of Markdown text, including lists of references; see :func:`read_markdown_text`."""
     return read_markdown_text(text, "text", references=True)[0]
 
 
 def read_markdown_text(text: str, source: str, *, references: bool = False) -> tuple[list[Block], tuple[LeftOut, ...]]:
-    """Return the blocks of Markdown text with the headings above them, and the number of blocks left out by kind.
+    """Return the blocks of Markdown text with their headings, and the number of parts left out by kind.
 
-    Blocks are paragraphs, list items, rows of tables (of HTML, too) and displayed mathematics, which stays as written.
+    Blocks are paragraphs, list items, rows of Markdown and HTML tables, and displayed mathematics in its source form.
     Fenced code, comments, images and directives are left out.
 
     Args:
-        text: Without front matter.
+        text: Text without front matter.
         source: Name of the file, for error messages.
-        references: Keep lists of references.
+        references: Include lists of references.
 
     Raises:
-        DocumentError: A table in HTML is nested as no table is.
+        DocumentError: An HTML table is nested too deeply.
     """
     reader = _MarkdownReader(source)
     reader.read(text)
@@ -162,7 +162,7 @@ def read_markdown_text(text: str, source: str, *, references: bool = False) -> t
 
 
 class _MarkdownReader:
-    """Cuts Markdown text into blocks."""
+    """Splits Markdown text into blocks."""
 
     def __init__(self, source: str) -> None:
         self.blocks: list[Block] = []
@@ -171,13 +171,15 @@ class _MarkdownReader:
         self._source = source
         self._headings: list[tuple[int, str]] = []
         self._verbatim: list[str] = []
-        """Mathematics, and tables in HTML, whose places are marked in the text."""
+        """Mathematics and HTML tables that placeholders in the text refer to."""
 
     def read(self, text: str) -> None:
-        """Take in a text."""
+        """Add the blocks of a text."""
         # The characters 1 and 2 mark the places of what is not Markdown, and belong into no text.
-        whole = self._set_aside_tables(_without_comments(text).replace("\x01", "").replace("\x02", ""))
-        marked = _QUOTED.sub("", _MATH.sub(lambda match: self._set_aside(match.group().replace("\n", " ")), whole))
+        without_tables = self._replace_tables(_without_comments(text).replace("\x01", "").replace("\x02", ""))
+        marked = _QUOTED.sub(
+            "", _MATH.sub(lambda match: self._add_placeholder(match.group().replace("\n", " ")), without_tables)
+        )
         self.left_out[NOTE_MARKS] += sum(match.group().startswith("[^") for match in _LEFT_OUT.finditer(marked))
         plain = _NOTE.sub("\n", _LEFT_OUT.sub("", marked))
         level = 0
@@ -217,19 +219,24 @@ class _MarkdownReader:
                     else:
                         self._add(_TASK.sub("", words))
 
-    def _set_aside(self, part: str) -> str:
+    def _add_placeholder(self, part: str) -> str:
         self._verbatim.append(part)
         return f"\x01{len(self._verbatim) - 1}\x02"
 
     def _with_verbatim(self, words: str) -> str:
         return clean(_MARKED.sub(lambda match: self._verbatim[int(match[1])], words))
 
-    def _set_aside_tables(self, text: str) -> str:
-        """Return the text with a mark, in a paragraph of its own, for each table in HTML."""
+    def _replace_tables(self, text: str) -> str:
+        """Replace each HTML table by a placeholder paragraph."""
         parts: list[str] = []
         position = 0
         while (begin := _TABLE_START.search(text, position)) and (end := _TABLE_END.search(text, begin.end())):
-            parts += (text[position : begin.start()], "\n\n", self._set_aside(text[begin.start() : end.end()]), "\n\n")
+            parts += (
+                text[position : begin.start()],
+                "\n\n",
+                self._add_placeholder(text[begin.start() : end.end()]),
+                "\n\n",
+            )
             position = end.end()
         return "".join((*parts, text[position:]))
 
@@ -240,7 +247,7 @@ class _MarkdownReader:
             self._add(block.text)
 
     def _line(self, tokens: "Sequence[Token]") -> str:
-        """Return the text of a line; raised and lowered figures in HTML or between ``^`` and ``~`` are told apart."""
+        """Return the text of a line, resolving raised and lowered text from HTML tags and ``^`` or ``~``."""
         parts: list[Part] = []
         script = Script.NORMAL
         for token in tokens:
@@ -277,7 +284,7 @@ def _without_comments(text: str) -> str:
 
 
 def _scripts(text: str) -> list[Part]:
-    """Return text with what stands between ``^`` or ``~`` after a character raised or lowered, as pandoc reads it."""
+    """Split text at superscripts (``^``) and subscripts (``~``), as pandoc reads them."""
     parts: list[Part] = []
     position = 0
     for match in _SCRIPT_MARKS.finditer(text):

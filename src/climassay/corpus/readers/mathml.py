@@ -1,4 +1,4 @@
-"""Write MathML as parts of a line: exponents raised, fractions with a slash."""
+"""Convert MathML to parts of a line: exponents raised, fractions with a slash."""
 
 from collections.abc import Callable
 
@@ -7,14 +7,14 @@ from selectolax.lexbor import LexborNode
 from climassay.corpus.readers.raised_text import Part, Script, join_parts
 
 MAX_DEPTH = 60
-"""Elements within each other that are written by structure; what lies deeper is written as plain text."""
+"""Maximum nesting that is converted by structure; deeper elements are written as plain text."""
 _SILENT = frozenset({"annotation", "annotation-xml", "mphantom", "maligngroup", "malignmark", "-comment"})
 _INVISIBLE_OPERATORS = dict.fromkeys(map(ord, "\u2061\u2062\u2063\u2064"))
 _ATOMS = frozenset({"mn", "mi", "mtext", "mo", "ms"})
 
 
 def math_parts(node: LexborNode) -> list[Part]:
-    """Return the parts of a ``<math>`` element in reading order, or its alternative text if it has no elements."""
+    """Return the parts of a ``<math>`` element in reading order, or its alternative text if it is empty."""
     if not any((child.tag or "-") not in _SILENT and not (child.tag or "-").startswith("-") for child in node.iter()):
         return [Part(f" {node.attributes.get('alttext') or node.text()} ")]
     return [Part(" "), *_parts(node, 0), Part(" ")]
@@ -54,7 +54,7 @@ def _parts(node: LexborNode, depth: int) -> list[Part]:
 
 
 def _grouped(node: LexborNode, depth: int) -> list[Part]:
-    """Return the parts of an element, in brackets if they are several."""
+    """Return the parts of an element, in brackets if there are several."""
     parts = _parts(node, depth)
     text = _text(parts)
     is_single = len(parts) == 1 or text.isalnum() or (text[:1] == "(" and text[-1:] == ")")

@@ -1,4 +1,4 @@
-"""Read PDF files into clean paragraphs with page numbers and headings, and draw their pages as pictures with text."""
+"""Read PDF files into clean paragraphs with pages and headings, and render their pages with character positions."""
 
 import ctypes
 import re
@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
+from itertools import takewhile
 from pathlib import PurePath
 from statistics import median
 
@@ -44,17 +45,17 @@ from climassay.corpus.readers.pdf_tables import find_tables
 from climassay.errors import DocumentError
 from climassay.reporting.marking import letters
 
-HEADER_WITHIN = 1024
-"""A PDF file shows its mark within so many bytes."""
-TRAILER_WITHIN = 2048
-LONGEST_TITLE = 200
-MOST_TEXTS = 50_000
-"""Pieces of text that a page may be set from: ten times those of a page full of figures. More would take minutes."""
-MOST_CHARACTERS = 1_000_000
-"""Characters of a page, however its text is set."""
+HEADER_BYTES = 1024
+"""Number of bytes at the beginning of a file in which the PDF mark must appear."""
+TRAILER_BYTES = 2048
+MAX_TITLE = 200
+MAX_TEXT_OBJECTS = 50_000
+"""Maximum number of text objects of a page, ten times those of a page full of figures; more take minutes."""
+MAX_CHARACTERS = 1_000_000
+"""Maximum number of characters of a page."""
 _IMAGES = frozenset({pdfium.FPDF_PAGEOBJ_IMAGE, pdfium.FPDF_PAGEOBJ_FORM})
 _OPENING_PAGES = 4
-"""Pages that may say how a document is to be cited."""
+"""Number of pages at the beginning that may state how a document is to be cited."""
 _TITLE_WORD = re.compile(r"[^\W\d_]{4,}")
 _CHAPTER_NUMBER = re.compile(r"^\d{1,2}\s+(?=[A-Z])")
 _NO_TITLE = re.compile(
@@ -67,11 +68,11 @@ _NO_TITLE = re.compile(
 def read_pdf(data: bytes, source: str, options: ReadOptions, on_page: PageCallback | None = None) -> ReadResult:
     """Read a PDF file.
 
-    Running heads and feet, page numbers, tables of contents, captions, and the residue of figures and tables are left
-    out (captions on request not); so are lists of references. Footnotes follow the paragraph they hang on.
+    Running heads and feet, page numbers, tables of contents, labels of figures, and, unless ``options`` include them,
+    captions and references are left out. Footnotes follow the paragraph that refers to them.
 
     Raises:
-        DocumentError: Not a PDF, encrypted, damaged beyond reading, without pages, or made of images only.
+        DocumentError: The file is not a PDF, encrypted, damaged, without pages, or made of images only.
     """
     pdf = _open(data, source)
     omitted: Omitted = Counter()
@@ -82,7 +83,7 @@ def read_pdf(data: bytes, source: str, options: ReadOptions, on_page: PageCallba
         pdf.close()
     if not any(page.lines or page.tables for page in pages):
         raise DocumentError(skipped[0].reason if skipped else f"{source} has no text on its pages.")
-    if b"%%EOF" not in data[-TRAILER_WITHIN:]:
+    if b"%%EOF" not in data[-TRAILER_BYTES:]:
         skipped.append(Skipped(source, f"{source} seems truncated (its end is missing); {len(pages)} pages were read."))
     drop_line_numbers(pages, omitted)
     drop_running_lines(pages, omitted)
@@ -109,7 +110,7 @@ def read_pdf(data: bytes, source: str, options: ReadOptions, on_page: PageCallba
 
 
 def _left_out(omitted: Omitted) -> Iterator[LeftOut]:
-    """Yield one entry for each kind of block that was left out, the most frequent kind first."""
+    """Yield one entry per kind of block left out, the most frequent kind first."""
     totals: Counter[str] = Counter()
     for (kind, _), count in omitted.items():
         totals[kind] += count
@@ -119,7 +120,7 @@ def _left_out(omitted: Omitted) -> Iterator[LeftOut]:
 
 
 def _open(data: bytes, source: str) -> pypdfium2.PdfDocument:
-    start = data[:HEADER_WITHIN]
+    start = data[:HEADER_BYTES]
     if b"%PDF-" not in start:
         kind = "a web page" if re.search(rb"<(?:!doctype|html)", start, re.IGNORECASE) else "another kind of file"
         raise DocumentError(f"{source} is not a PDF file; by its content it is {kind}.")
@@ -141,7 +142,7 @@ def _open(data: bytes, source: str) -> pypdfium2.PdfDocument:
 def _read_pages(
     pdf: pypdfium2.PdfDocument, source: str, on_page: PageCallback | None, omitted: Omitted
 ) -> tuple[list[Page], list[Skipped]]:
-    """The lines of every page, and which pages gave none although there is something on them."""
+    """Return the lines of every page, and the pages that could not be read."""
     reader = LineReader(omitted)
     pages: list[Page] = []
     images: list[int] = []
@@ -155,7 +156,7 @@ def _read_pages(
             broken.append(number)
             continue
         # More pieces of text than a page for people has; counted before any is read.
-        if _kinds(page, MOST_TEXTS).count(pdfium.FPDF_PAGEOBJ_TEXT) > MOST_TEXTS:
+        if _object_types(page, MAX_TEXT_OBJECTS).count(pdfium.FPDF_PAGEOBJ_TEXT) > MAX_TEXT_OBJECTS:
             crowded.append(number)
             pdfium.FPDF_ClosePage(page)
             continue
@@ -163,15 +164,15 @@ def _read_pages(
         width, height = pdfium.FPDF_GetPageWidthF(page), pdfium.FPDF_GetPageHeightF(page)
         if pdfium.FPDFPage_GetRotation(page) % 2:
             width, height = height, width
-        if text_page and pdfium.FPDFText_CountChars(text_page) > MOST_CHARACTERS:
+        if text_page and pdfium.FPDFText_CountChars(text_page) > MAX_CHARACTERS:
             crowded.append(number)
         elif text_page:
-            for turned in reader.read(page, text_page, number):
-                turned.tables, turned.lines = find_tables(turned.lines, reader.split)
-                pages.append(turned)
+            for turned_page in reader.read(page, text_page, number):
+                turned_page.tables, turned_page.lines = find_tables(turned_page.lines, reader.split)
+                pages.append(turned_page)
         if not pages or pages[-1].number != number:
             pages.append(Page(number, width, height, []))
-            if number not in crowded and _IMAGES.intersection(_kinds(page)):
+            if number not in crowded and _IMAGES.intersection(_object_types(page)):
                 images.append(number)
         pdfium.FPDFText_ClosePage(text_page)
         pdfium.FPDF_ClosePage(page)
@@ -180,10 +181,10 @@ def _read_pages(
     return pages, list(_skipped(source, images, broken, crowded, len(pdf)))
 
 
-def _kinds(page: object, least: int = 0) -> list[int]:
-    """Kinds of a page's objects; none are looked at where there are no more than ``least``."""
+def _object_types(page: object, min_count: int = 0) -> list[int]:
+    """Return the types of a page's objects; empty if there are at most ``min_count``."""
     count = pdfium.FPDFPage_CountObjects(page)
-    if count <= least:
+    if count <= min_count:
         return []
     return [pdfium.FPDFPageObj_GetType(pdfium.FPDFPage_GetObject(page, number)) for number in range(count)]
 
@@ -205,7 +206,7 @@ def _pages(numbers: list[int]) -> str:
 
 
 def _title(metadata: str, pages: Sequence[Page]) -> str:
-    """The title the file gives itself, else the largest type on its first page with words."""
+    """Return the title in the metadata, or the largest type on the first page with words."""
     if len(metadata) > 3 and not _NO_TITLE.fullmatch(metadata) and any(char.isalpha() for char in metadata):
         return metadata
 
@@ -219,79 +220,87 @@ def _title(metadata: str, pages: Sequence[Page]) -> str:
     largest = max(line.size for line in first)
     lines = [line for line in first if line.size > 0.95 * largest]
     title = _CHAPTER_NUMBER.sub("", clean(" ".join(line.text for line in lines)))
-    return title if len(title) <= LONGEST_TITLE else clean(lines[0].text)
+    return title if len(title) <= MAX_TITLE else clean(lines[0].text)
 
 
-LONGEST_SIDE = 1500
-"""Pixels of the picture's longer side: about 130 to the inch of a printed page."""
-MOST_PLACED = 20_000
-"""Characters of a page whose places are looked up; a printed page has some thousands."""
-MOST_OBJECTS = 500_000
-"""Lines, pictures and pieces of text that a page may be drawn from."""
+MAX_SIDE = 1500
+"""Pixels of the longer side of the image: about 130 per inch of a printed page."""
+MAX_BOXES = 20_000
+"""Maximum number of characters of a page whose positions are computed; a printed page has some thousands."""
+MAX_OBJECTS = 500_000
+"""Maximum number of lines, images and text objects of a page that is rendered."""
 CONTEXT = 60
-"""Letters around words by which they are told from the same words elsewhere on a page."""
-SHORTEST_PART = 8
-"""Letters of a part of words that were set apart, as by the number of a note; fewer may be chance."""
-LEAST_FOUND = 0.8
-"""Share of the letters that must be found in parts."""
-LONGEST_GAP = 1500
-"""Letters that may stand between the parts, as in a figure's caption or a column beside."""
+"""Number of letters before and after a quotation that distinguish it from other occurrences on a page."""
+MIN_PART = 8
+"""Minimum number of letters of a matching part; shorter matches are ignored as chance."""
+MIN_MATCHED = 0.8
+"""Minimum share of the letters that the matching parts must cover."""
+MAX_GAP = 1500
+"""Maximum number of letters between matching parts, such as a figure's caption or a second column."""
 EDGE = 20
-"""Letters on either side of where words begin or end, by which those are found of which the rest is overleaf."""
+"""Number of letters on each side of a page break by which the rest of a quotation is located."""
 SAME_LINE = 0.5
-"""Characters stand in one line where their boxes share this part of the lower one's height."""
+"""Minimum overlap of two characters of one line, as a share of the lower one's height."""
 
 _PLAIN = str.maketrans({"\r": " ", "\x02": "-", LINE_END_HYPHEN: "-"})
 
 Box = tuple[int, int, int, int]
-"""Left, top, right and bottom, in pixels of the picture."""
+"""Left, top, right and bottom, in pixels of the image."""
 
 
 @dataclass(frozen=True, slots=True)
 class DrawnPage:
-    """A page as it is shown."""
+    """Rendered page with its text and character positions."""
 
     number: int
-    """From 1."""
+    """Page number, from 1."""
     pages: int
-    """Pages of the file."""
+    """Number of pages of the file."""
     width: int
-    """Pixels of the picture."""
+    """Width of the image in pixels."""
     height: int
     png: bytes
     text: str
-    """As the file holds it, lines divided, hyphens and ligatures as they are printed."""
+    """Text as the file stores it, with line breaks, hyphens and ligatures."""
     boxes: tuple[Box, ...]
-    """For each character of the text where it stands; of no width and height where it is not printed."""
+    """Box of each character of the text; empty for characters that are not printed."""
 
     def find(self, words: str, before: str = "", after: str = "") -> tuple[tuple[int, int], ...]:
-        """Where words stand in the text, whatever hyphens, ligatures and line ends they are set with.
+        """Locate a quotation in the page's text, ignoring hyphens, ligatures and line breaks.
 
-        Words that are not there in one piece are found in parts where something small stands between them, as a note's
-        number; of words that go on overleaf, or come from the page before, those are found that are here.
+        A quotation that is interrupted, for example by a note number, is located in parts; of one that continues on
+        another page, the part on this page is located.
+
+        Args:
+            words: The quotation.
+            before: Text before it, to distinguish repeated words.
+            after: Text after it.
 
         Returns:
-            Beginning and end of each part, in order; none where the words are not on the page.
+            Start and end index of each part, in order; empty if the quotation is not on the page.
         """
-        (wanted, whence), (have, places) = letters(words), letters(self.text)
-        if not wanted:
+        (quote_letters, quote_indices), (page_letters, page_indices) = letters(words), letters(self.text)
+        if not quote_letters:
             return ()
-        closing = words[whence[-1] + 1 :]
+        closing = words[quote_indices[-1] + 1 :]
 
-        def spans(found: list[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
-            ends = [(places[start], places[end - 1] + 1) for start, end in found]
-            return tuple((start, end + _alike(closing, self.text[end:])) for start, end in ends)
+        def spans(parts: list[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
+            ends = [(page_indices[start], page_indices[end - 1] + 1) for start, end in parts]
+            return tuple((start, end + _n_common(closing, self.text[end:])) for start, end in ends)
 
-        lead, tail = letters(before)[0][-CONTEXT:], letters(after)[0][:CONTEXT]
-        for first, last in ((lead, tail), (lead, ""), ("", tail), ("", "")):
-            place = have.find(first + wanted + last)
-            if place >= 0:
-                start = place + len(first)
-                return spans([(start, start + len(wanted))])
-        return spans(_in_parts(have, wanted) or _over_an_edge(have, wanted, lead, tail))
+        letters_before, letters_after = letters(before)[0][-CONTEXT:], letters(after)[0][:CONTEXT]
+        for first, last in ((letters_before, letters_after), (letters_before, ""), ("", letters_after), ("", "")):
+            index = page_letters.find(first + quote_letters + last)
+            if index >= 0:
+                start = index + len(first)
+                return spans([(start, start + len(quote_letters))])
+        return spans(
+            _find_parts(page_letters, quote_letters)
+            or _find_at_edge(page_letters, quote_letters, letters_before, letters_after)
+        )
 
     def rectangles(self, start: int, end: int) -> Iterator[Box]:
-        """The places of some characters of the text, joined to one rectangle a line."""
+        """Yield one rectangle per line that encloses a range of characters of the text."""
         line: Box | None = None
         for left, top, right, bottom in self.boxes[start:end]:
             if right <= left or bottom <= top:
@@ -307,46 +316,50 @@ class DrawnPage:
             yield line
 
 
-def _in_parts(have: str, wanted: str) -> list[tuple[int, int]]:
-    """Beginnings and ends of the parts of wanted letters, near each other and in order; none unless most are there."""
-    matcher = SequenceMatcher(None, have, wanted, autojunk=False)
+def _find_parts(page_letters: str, quote_letters: str) -> list[tuple[int, int]]:
+    """Return start and end of the parts of a quotation's letters; empty unless most letters match, close together."""
+    matcher = SequenceMatcher(None, page_letters, quote_letters, autojunk=False)
     anchor = matcher.find_longest_match()
-    begin = max(0, anchor.a - anchor.b - LONGEST_GAP)
-    matcher.set_seq1(have[begin : anchor.a + len(wanted) - anchor.b + LONGEST_GAP])
-    parts = [part for part in matcher.get_matching_blocks() if part.size >= SHORTEST_PART]
-    if sum(part.size for part in parts) < LEAST_FOUND * len(wanted):
+    begin = max(0, anchor.a - anchor.b - MAX_GAP)
+    matcher.set_seq1(page_letters[begin : anchor.a + len(quote_letters) - anchor.b + MAX_GAP])
+    parts = [part for part in matcher.get_matching_blocks() if part.size >= MIN_PART]
+    if sum(part.size for part in parts) < MIN_MATCHED * len(quote_letters):
         return []
     return [(begin + part.a, begin + part.a + part.size) for part in parts]
 
 
-def _over_an_edge(have: str, wanted: str, lead: str, tail: str) -> list[tuple[int, int]]:
-    """Beginning and end of the wanted letters that end a page, or begin one; none unless what is around them fits."""
-    lead, tail = lead[-EDGE:], tail[:EDGE]
-    first, last = lead + wanted[: 2 * EDGE - len(lead)], wanted[len(tail) - 2 * EDGE :] + tail
-    if (place := have.rfind(first)) >= 0:
-        start = place + len(lead)
-        return [(start, start + _alike(have[start:], wanted))]
-    if (place := have.find(last)) >= 0:
-        end = place + len(last) - len(tail)
-        return [(end - _alike(have[:end][::-1], wanted[::-1]), end)]
+def _find_at_edge(
+    page_letters: str, quote_letters: str, letters_before: str, letters_after: str
+) -> list[tuple[int, int]]:
+    """Return start and end of the letters of a quotation that ends or begins the page; empty if its context differs."""
+    letters_before, letters_after = letters_before[-EDGE:], letters_after[:EDGE]
+    first, last = (
+        letters_before + quote_letters[: 2 * EDGE - len(letters_before)],
+        quote_letters[len(letters_after) - 2 * EDGE :] + letters_after,
+    )
+    if (index := page_letters.rfind(first)) >= 0:
+        start = index + len(letters_before)
+        return [(start, start + _n_common(page_letters[start:], quote_letters))]
+    if (index := page_letters.find(last)) >= 0:
+        end = index + len(last) - len(letters_after)
+        return [(end - _n_common(page_letters[:end][::-1], quote_letters[::-1]), end)]
     return []
 
 
-def _alike(one: str, other: str) -> int:
-    """Characters at the beginning of two texts that are the same."""
-    pairs = enumerate(zip(one, other, strict=False))
-    return next((place for place, (first, second) in pairs if first != second), min(len(one), len(other)))
+def _n_common(first: str, second: str) -> int:
+    """Return the number of equal characters at the beginning of two texts."""
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(first, second, strict=False)))
 
 
 def draw_page(data: bytes, number: int) -> DrawnPage:
-    """Draw a page.
+    """Render a page as a PNG image with the position of each character.
 
     Args:
         data: The PDF file.
         number: Number of the page, from 1.
 
     Raises:
-        DocumentError: The file cannot be read, has no such page, or more is set on the page than on any printed one.
+        DocumentError: The file cannot be read, has no such page, or the page has more than :data:`MAX_OBJECTS` objects.
     """
     try:
         pdf = pypdfium2.PdfDocument(data)
@@ -359,10 +372,10 @@ def draw_page(data: bytes, number: int) -> DrawnPage:
             page = pdf[number - 1]
         except pypdfium2.PdfiumError:
             raise DocumentError(f"Page {number} is damaged.") from None
-        if pdfium.FPDFPage_CountObjects(page.raw) > MOST_OBJECTS:
+        if pdfium.FPDFPage_CountObjects(page.raw) > MAX_OBJECTS:
             raise DocumentError(f"Page {number} has too much on it to be drawn.")
         size = page.get_size()
-        scale = LONGEST_SIDE / max(*size, 1.0)
+        scale = MAX_SIDE / max(*size, 1.0)
         bitmap = page.render(scale=scale, rev_byteorder=True)
         pixels = bitmap.to_numpy()[:, :, :3] if bitmap.n_channels > 3 else bitmap.to_numpy()
         height, width = pixels.shape[:2]
@@ -377,12 +390,12 @@ def _characters(page: object, width: int, height: int) -> tuple[str, tuple[Box, 
     if not text_page:
         return "", ()
     try:
-        count = min(pdfium.FPDFText_CountChars(text_page), MOST_PLACED)
-        codes = [pdfium.FPDFText_GetUnicode(text_page, place) for place in range(max(count, 0))]
+        count = min(pdfium.FPDFText_CountChars(text_page), MAX_BOXES)
+        codes = [pdfium.FPDFText_GetUnicode(text_page, index) for index in range(max(count, 0))]
         box, x, y = pdfium.FS_RECTF(), ctypes.c_int(), ctypes.c_int()
         boxes: list[Box] = []
-        for place in range(len(codes)):
-            if not pdfium.FPDFText_GetLooseCharBox(text_page, place, box):
+        for index in range(len(codes)):
+            if not pdfium.FPDFText_GetLooseCharBox(text_page, index, box):
                 boxes.append((0, 0, 0, 0))
                 continue
             corners = []
@@ -400,7 +413,7 @@ def _characters(page: object, width: int, height: int) -> tuple[str, tuple[Box, 
 
 
 def png_of(pixels: NDArray[np.uint8]) -> bytes:
-    """A picture as a PNG file.
+    """Encode an image as PNG.
 
     Args:
         pixels: Shape [height, width] or [height, width, 1] for grey, [height, width, 3] for red, green and blue.

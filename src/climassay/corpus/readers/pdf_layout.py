@@ -1,4 +1,4 @@
-"""Leave running heads, feet and tables of contents out of PDF pages, and bring the lines into reading order."""
+"""Remove running heads, feet and tables of contents from PDF pages, and sort lines into reading order."""
 
 import re
 from collections import Counter, defaultdict
@@ -9,64 +9,66 @@ from climassay.corpus.readers.cleaning import mask_digits
 from climassay.corpus.readers.pdf_lines import Line, Omitted, Page, has_leaders
 
 MARGIN_ZONE = 0.13
-"""Running heads and feet appear in this part of the page at its top and bottom."""
+"""Share of the page height at top and bottom that may contain running heads and feet."""
 REPEATS = 3
-"""A line that appears in the same place on so many pages is a running head, foot or tab."""
+"""Number of pages on which a line at the same position is a running head, foot or tab."""
 MAX_REPEATED = 0.6
-"""Share of a page's lines that may be running heads, feet and tabs."""
-LONGEST_HEAD = 150
+"""Maximum share of a page's lines that may be running heads, feet and tabs."""
+MAX_HEAD_LENGTH = 150
 MAX_HEAD_SIZE = 1.2
-"""Larger type than this times the text's is that of titles, as those at the top of slides."""
-SHORTEST_COLUMN_LINE = 15
-"""Shorter lines say nothing about columns."""
-FEWEST_COLUMN_LINES = 4
+"""Maximum type size of a running head, as a multiple of the text's; larger type is a title, as on slides."""
+MIN_COLUMN_LINE = 15
+"""Minimum number of characters of lines that columns are detected by."""
+MIN_COLUMN_LINES = 4
 NEIGHBOUR = 8
-"""Lines in two columns appear beside each other when their baselines are about this many points apart, or less."""
-MOST_NESTED_COLUMNS = 2
+"""Maximum distance, in points, of the baselines of lines side by side in two columns."""
+MAX_NESTED_COLUMNS = 2
 WIDE_SHARE = 0.75
-"""A chunk that takes up this part of the width of all text goes over the columns."""
+"""Share of the text width above which a chunk spans the columns."""
 _NUMBER_ENDS = re.compile(r"^\W*(\d{1,4}|[ivxl]{1,7})\b|\b(\d{1,4}|[ivxl]{1,7})\W*$")
 CONTENTS_SHARE = 0.25
-FEWEST_LEADERS = 4
+MIN_LEADERS = 4
 _ROMAN = {"i": 1, "v": 5, "x": 10, "l": 50}
 
 
 def drop_running_lines(pages: Sequence[Page], omitted: Omitted) -> None:
-    """Take running heads and feet, page numbers, margin tabs and tables of contents off the pages, and count them."""
-    places = [[_place(line, page) for line in page.lines] for page in pages]
+    """Remove running heads and feet, page numbers, margin tabs and contents lines, in place, and count them."""
+    positions = [[_position(line, page) for line in page.lines] for page in pages]
     edges = [_edge_lines(page) for page in pages]
-    enough = max(2, min(REPEATS, len(places) - 1))
-    counts = Counter(place for where in places for place in set(where))
-    repeated = {place for place, count in counts.items() if count >= enough and place[0]}
+    min_pages = max(2, min(REPEATS, len(positions) - 1))
+    counts = Counter(position for page_positions in positions for position in set(page_positions))
+    repeated = {position for position, count in counts.items() if count >= min_pages and position[0]}
     # Offsets that come again on many pages: those numbers are page numbers.
-    differences = Counter(offset for edge in edges for offset in {one for line in edge for one in _offsets(line)})
+    differences = Counter(
+        offset for edge in edges for offset in {number_offset for line in edge for number_offset in _offsets(line)}
+    )
     offsets = {offset for offset, count in differences.items() if count >= max(2, min(REPEATS, len(edges)))}
     slots = _head_slots(pages, edges)
-    for page, edge, where in zip(pages, edges, places, strict=True):
+    for page, edge, page_positions in zip(pages, edges, positions, strict=True):
         heads = {id(line) for line in edge if _slot(line, page) in slots or _offsets(line) & offsets}
         # A page that is nearly all repeated is a copy of others.
-        is_copy = sum(place in repeated for place in where) > MAX_REPEATED * len(where)
-        kept = [
+        is_copy = sum(position in repeated for position in page_positions) > MAX_REPEATED * len(page_positions)
+        remaining = [
             line
-            for line, place in zip(page.lines, where, strict=True)
-            if (is_copy or place not in repeated) and id(line) not in heads
+            for line, position in zip(page.lines, page_positions, strict=True)
+            if (is_copy or position not in repeated) and id(line) not in heads
         ]
         # Dots lead from a title to a page number, as in a table of contents.
-        page.lines = [line for line in kept if not has_leaders(line)]
-        leaders = len(kept) - len(page.lines)
-        if leaders >= FEWEST_LEADERS and leaders > CONTENTS_SHARE * len(kept):
-            leaders, page.lines = len(kept), []
-        omitted["running heads and page numbers", page.number] += len(where) - len(kept)
+        page.lines = [line for line in remaining if not has_leaders(line)]
+        leaders = len(remaining) - len(page.lines)
+        if leaders >= MIN_LEADERS and leaders > CONTENTS_SHARE * len(remaining):
+            leaders, page.lines = len(remaining), []
+        omitted["running heads and page numbers", page.number] += len(page_positions) - len(remaining)
         omitted["lines of contents", page.number] += leaders
 
 
-Place = tuple[str, int, int]
+Position = tuple[str, int, int]
 
 
-def _place(line: Line, page: Page) -> Place:
-    """Text and position; the text with its digits masked in the margins, where page numbers change it."""
+def _position(line: Line, page: Page) -> Position:
+    """Return text and rounded position of a line; digits are masked in the margins, where page numbers change."""
     text = line.text
-    if len(text) > LONGEST_HEAD:
+    if len(text) > MAX_HEAD_LENGTH:
         return "", 0, 0
     if not MARGIN_ZONE * page.height <= line.y <= (1 - MARGIN_ZONE) * page.height:
         text = mask_digits(text)
@@ -74,20 +76,20 @@ def _place(line: Line, page: Page) -> Place:
 
 
 def _edge_lines(page: Page) -> list[Line]:
-    """The topmost and lowest lines in the margins of a page, all that share a baseline with them included."""
+    """Return the top and bottom lines in a page's margins, with all lines on the same baselines."""
     low, high = MARGIN_ZONE * page.height, (1 - MARGIN_ZONE) * page.height
     top = max((line.y for line in page.lines if line.y > high), default=None)
     bottom = min((line.y for line in page.lines if line.y < low), default=None)
     return [
         line
         for line in page.lines
-        if len(line.text) < LONGEST_HEAD
+        if len(line.text) < MAX_HEAD_LENGTH
         and ((top is not None and line.y > top - 3) or (bottom is not None and line.y < bottom + 3))
     ]
 
 
 def _offsets(line: Line) -> set[tuple[bool, int]]:
-    """By how much the numbers at the ends of a line differ from the page's place in the file (roman apart)."""
+    """Return the differences between the numbers at a line's ends and its page index, with a flag for roman."""
     results = set()
     for match in _NUMBER_ENDS.finditer(line.text):
         token = match.group(1) or match.group(2)
@@ -106,23 +108,23 @@ def _slot(line: Line, page: Page) -> tuple[bool, int, int]:
 
 
 def _head_slots(pages: Sequence[Page], edges: Sequence[list[Line]]) -> set[tuple[bool, int, int]]:
-    """Baselines on which most pages have a short line set off from the text, whatever it says (section titles)."""
+    """Return the slots (half, baseline, size) in which most pages have a short isolated line."""
     counts: Counter[tuple[bool, int, int]] = Counter()
     text_size = median(line.size for page in pages for line in page.lines)
     for page, edge in zip(pages, edges, strict=True):
         for line in edge:
             nearest = min((abs(line.y - other.y) for other in page.lines if abs(line.y - other.y) > 3), default=0.0)
             is_large = line.size > MAX_HEAD_SIZE * text_size
-            if len(line.text) < LONGEST_HEAD / 2 and nearest > 2 * line.size and not is_large:
+            if len(line.text) < MAX_HEAD_LENGTH / 2 and nearest > 2 * line.size and not is_large:
                 counts[_slot(line, page)] += 1
     return {slot for slot, count in counts.items() if count >= max(4, 0.5 * len(pages))}
 
 
 def order_lines(page: Page) -> list[Line]:
-    """The lines of a page in reading order, each with the right edge of its column set.
+    """Return a page's lines in reading order, and set the right edge of each line's column, in place.
 
-    Lines that follow each other in the file and on the page stay together; what is ordered are these chunks: columns
-    from left to right, broken where something crosses from one into the other (a title, a wide figure's caption).
+    Consecutive lines that are below each other form chunks. Chunks are sorted by column from left to right, separately
+    above and below each chunk that spans columns (a title, a wide caption).
     """
     ordered: list[Line] = []
     for group in _groups(_chunks(page.lines)):
@@ -158,9 +160,9 @@ def _chunks(lines: Iterable[Line]) -> list[Chunk]:
 
 
 def _groups(chunks: list[Chunk]) -> list[list[Chunk]]:
-    """Chunks in reading order, grouped by column; what goes over the whole width divides the page into bands.
+    """Group chunks by column in reading order; wide chunks divide the page into bands.
 
-    Each band has its own columns, so that a table with many of them does not hide the two of the text above it.
+    Columns are detected per band, so that a table with many columns does not hide those of the text above.
     """
     if not chunks:
         return []
@@ -169,11 +171,11 @@ def _groups(chunks: list[Chunk]) -> list[list[Chunk]]:
     is_wide = {id(chunk): right - left > wide for chunk, (left, right) in zip(chunks, edges, strict=True)}
     groups: list[list[Chunk]] = [[]]
     band: list[Chunk] = []
-    for chunk in [*_downwards(chunks), None]:
+    for chunk in [*_sort_downwards(chunks), None]:
         if chunk is not None and not is_wide[id(chunk)]:
             band.append(chunk)
             continue
-        columns = _columns(band, MOST_NESTED_COLUMNS)
+        columns = _columns(band, MAX_NESTED_COLUMNS)
         if len(columns) > 1:
             groups += [*columns, []]
         else:
@@ -185,16 +187,16 @@ def _groups(chunks: list[Chunk]) -> list[list[Chunk]]:
 
 
 def _columns(chunks: list[Chunk], depth: int) -> list[list[Chunk]]:
-    """Chunks in reading order, grouped by the column they appear in."""
+    """Group chunks by column in reading order, splitting at most ``depth`` times."""
     gutter = _gutter([line for chunk in chunks for line in chunk]) if depth else None
     if gutter is None:
-        return [_downwards(chunks)] if chunks else []
+        return [_sort_downwards(chunks)] if chunks else []
     groups: list[list[Chunk]] = []
     left: list[Chunk] = []
     right: list[Chunk] = []
     # A chunk in which only some lines cross the gutter is cut into lines, so that the others find their column.
-    pieces = [piece for chunk in chunks for piece in _cut_at(chunk, gutter)]
-    for chunk in _downwards(pieces):
+    pieces = [piece for chunk in chunks for piece in _split_crossing(chunk, gutter)]
+    for chunk in _sort_downwards(pieces):
         if min(line.x0 for line in chunk) >= gutter - 3:
             right.append(chunk)
         elif max(line.x1 for line in chunk) <= gutter + 3:
@@ -205,7 +207,7 @@ def _columns(chunks: list[Chunk], depth: int) -> list[list[Chunk]]:
     return [*groups, *_columns(left, depth - 1), *_columns(right, depth - 1)]
 
 
-def _cut_at(chunk: Chunk, gutter: float) -> list[Chunk]:
+def _split_crossing(chunk: Chunk, gutter: float) -> list[Chunk]:
     crossing = [line.x0 < gutter - 3 and line.x1 > gutter + 3 for line in chunk]
     if all(crossing) or not any(crossing):
         return [chunk]
@@ -214,39 +216,38 @@ def _cut_at(chunk: Chunk, gutter: float) -> list[Chunk]:
     return [[line] for line in chunk]
 
 
-def _downwards(chunks: list[Chunk]) -> list[Chunk]:
+def _sort_downwards(chunks: list[Chunk]) -> list[Chunk]:
     return sorted(chunks, key=lambda chunk: (-round((chunk[0].y + 0.8 * chunk[0].size) / 4), chunk[0].x0))
 
 
 def _gutter(lines: list[Line]) -> float | None:
-    """Left edge of the right-hand column, where the lines appear in two columns side by side."""
-    long = [line for line in lines if len(line.text) >= SHORTEST_COLUMN_LINE]
-    if len(long) < 2 * FEWEST_COLUMN_LINES:
+    """Return the left edge of the right column if the lines form two columns, otherwise None."""
+    long = [line for line in lines if len(line.text) >= MIN_COLUMN_LINE]
+    if len(long) < 2 * MIN_COLUMN_LINES:
         return None
     leftmost, rightmost = min(line.x0 for line in long), max(line.x1 for line in long)
     starts = Counter(round(line.x0 / 3) * 3 for line in long)
     best: tuple[int, float] | None = None
     for start, count in starts.items():
         share = (start - leftmost) / max(1.0, rightmost - leftmost)
-        if count < FEWEST_COLUMN_LINES or not 0.25 < share < 0.8:
+        if count < MIN_COLUMN_LINES or not 0.25 < share < 0.8:
             continue
-        side_by_side = _side_by_side(long, start)
+        side_by_side = _count_side_by_side(long, start)
         if side_by_side and (best is None or side_by_side > best[0]):
             best = (side_by_side, float(start))
     return best[1] if best else None
 
 
-def _side_by_side(lines: list[Line], start: float) -> int:
-    """How many lines would have a neighbour in the other column, if the right column began at ``start``; 0: too few.
+def _count_side_by_side(lines: list[Line], start: float) -> int:
+    """Return the number of lines with a neighbour in the other column if the right one began at ``start``.
 
-    Lines that cross from one into the other do not count against it: a wide caption between the columns is no reason
-    to read the columns above and below it as one.
+    0 if there are too few. Lines that cross the gutter are ignored, since a wide caption may interrupt the columns.
     """
     left = {round(line.y / NEIGHBOUR) for line in lines if line.x1 <= start + 3}
     right = {round(line.y / NEIGHBOUR) for line in lines if line.x0 >= start - 3}
-    both = min(_beside(left, right), _beside(right, left))
-    return both if both >= FEWEST_COLUMN_LINES else 0
+    both = min(_count_neighbours(left, right), _count_neighbours(right, left))
+    return both if both >= MIN_COLUMN_LINES else 0
 
 
-def _beside(rows: set[int], others: set[int]) -> int:
-    return sum(1 for row in rows if row in others or row - 1 in others or row + 1 in others)
+def _count_neighbours(rows: set[int], neighbour_rows: set[int]) -> int:
+    return sum(1 for row in rows if row in neighbour_rows or row - 1 in neighbour_rows or row + 1 in neighbour_rows)

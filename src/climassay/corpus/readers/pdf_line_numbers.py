@@ -1,8 +1,8 @@
-"""Leave line numbers out of the pages of drafts and preprints.
+"""Remove line numbers from the pages of drafts and preprints.
 
-Line numbers are told by their place: a column of integers that rise downwards by equal steps, with no text above or
-below it in the same column, beside lines that are running text. The numbers of lists, tables' first columns, equations
-and pages fail at least one of these conditions.
+Line numbers form a column of integers that rise downwards by equal steps, with no other text above or below in the
+column, beside running text. List numbers, first columns of tables, equation numbers and page numbers fail at least one
+of these conditions.
 """
 
 from collections import Counter, defaultdict
@@ -13,27 +13,27 @@ from itertools import pairwise
 from climassay.corpus.readers.pdf_lines import MAX_EDGE_DIGITS, EdgeNumber, Line, Omitted, Page, Table
 
 ALIGNED = 3.0
-"""Numbers of one column share an edge within so many points."""
+"""Maximum distance, in points, of the edges of numbers in one column."""
 MAX_STEP = 10
 MAX_CHAINS = 20
-"""Columns of a page that are looked at; a page has one or two of line numbers."""
+"""Maximum number of number columns of a page that are checked."""
 MISSED_STEPS = 3
-"""Numbers in a row that may be missing from a column, as beside a figure."""
+"""Maximum number of consecutive numbers missing from a column, as beside a figure."""
 MIN_NUMBERS = {1: 5}
-"""Fewest numbers of a column that is evidence, by step; for larger steps, see ``MIN_SPARSE_NUMBERS``."""
+"""Minimum number of numbers of a column, by step; ``MIN_SPARSE_NUMBERS`` for other steps."""
 MIN_SPARSE_NUMBERS = 3
 MIN_TEXT = 25
-"""Fewest characters of a line that tells running text from cells and list items."""
+"""Minimum number of characters of a line of running text."""
 MIN_PROSE_SHARE = 0.25
-"""Share of the lines beside the numbers that go on in the middle of a sentence."""
+"""Minimum share of the lines beside the numbers that continue a sentence."""
 MIN_COVERAGE = 0.4
-"""Share of the pages' lines that the numbers stand beside."""
+"""Minimum share of the pages' lines with a number beside them."""
 MAX_CROSSED = 0.1
-"""Share of the lines beside a column of numbers that may reach into the column."""
+"""Maximum share of lines beside the numbers that extend into their column."""
 MAX_CROSSED_PAGE = 0.2
-"""The same share for all the page, where a title may go over two columns and the numbers between them."""
+"""Maximum share of all lines of the page that extend into the column, as a title over two columns does."""
 SAME_LINE = 0.5
-"""A number stands beside text if their baselines differ by at most this part of the type size."""
+"""Maximum difference of the baselines of number and text, as a share of the type size."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class _Number:
     x1: float
     line: Line
     edge: EdgeNumber | None
-    """None if the line is the number."""
+    """Position in the line; None if the line is only the number."""
 
     @property
     def y(self) -> float:
@@ -52,7 +52,7 @@ class _Number:
 
 @dataclass(frozen=True, slots=True)
 class _Chain:
-    """Numbers of one column, downwards."""
+    """Rising numbers of one column, downwards."""
 
     step: int
     by_right_edge: bool
@@ -60,32 +60,34 @@ class _Chain:
 
     @property
     def edge(self) -> float:
-        """The edge that the numbers share."""
+        """Horizontal position of the shared edge."""
         return self.numbers[0].x1 if self.by_right_edge else self.numbers[0].x0
 
 
 def drop_line_numbers(pages: Sequence[Page], omitted: Omitted) -> None:
-    """Take line numbers off the pages, in place, and count them by page."""
+    """Remove line numbers from the pages, in place, and count them by page."""
     numbers = [_edge_numbers(page) for page in pages]
-    evidence = [(page, chain) for page, found in zip(pages, numbers, strict=True) for chain in _chains(found)]
+    evidence = [
+        (page, chain) for page, page_numbers in zip(pages, numbers, strict=True) for chain in _chains(page_numbers)
+    ]
     evidence = [
         (page, chain)
         for page, chain in evidence
         if _is_long(chain) and not _is_crossed(chain, page) and not _is_crossed(chain, page, page.height)
     ]
-    if not evidence or not _stand_beside_prose(evidence):
+    if not evidence or not _are_beside_prose(evidence):
         return
     columns = _columns(chain for _, chain in evidence)
-    for page, found in zip(pages, numbers, strict=True):
+    for page, page_numbers in zip(pages, numbers, strict=True):
         dropped: dict[int, _Number] = {}
         for by_right_edge, edge, step, first in columns:
-            aligned = [number for number in found if abs(_edge(number, by_right_edge) - edge) <= ALIGNED]
+            aligned = [number for number in page_numbers if abs(_edge(number, by_right_edge) - edge) <= ALIGNED]
             chain = _Chain(step, by_right_edge, _longest_chain(aligned, step))
             is_sure = len(chain.numbers) > 1 or (chain.numbers and chain.numbers[0].value == first)
             if is_sure and not _is_crossed(chain, page):
                 dropped.update((id(number.line), number) for number in chain.numbers)
         for number in dropped.values():
-            _cut(number)
+            _remove_number(number)
         page.lines = [line for line in page.lines if id(line) not in dropped or dropped[id(line)].edge is not None]
         for table in page.tables if dropped else ():
             _drop_column(table, dropped)
@@ -102,7 +104,7 @@ def _edge(number: _Number, right: bool) -> float:
 
 
 def _edge_numbers(page: Page) -> list[_Number]:
-    """Return the numbers that begin, end or are lines of a page, downwards."""
+    """Return the numbers at the beginning or end of a page's lines, and lines that are numbers, downwards."""
     numbers: list[_Number] = []
     cells = [cell for table in page.tables for row in table.cells for cell in (*row[0], *row[-1])]
     for line in [*page.lines, *cells] if cells else page.lines:
@@ -121,43 +123,43 @@ def _edge_numbers(page: Page) -> list[_Number]:
 
 
 def _chains(numbers: Sequence[_Number]) -> list[_Chain]:
-    """Find the longest columns of numbers that rise downwards by equal steps."""
+    """Return the longest columns of numbers that rise downwards by equal steps."""
     chains: list[_Chain] = []
     for right in (True, False):
         columns: dict[int, list[_Number]] = defaultdict(list)
         for number in numbers:
             columns[round(_edge(number, right) / ALIGNED)].append(number)
-        for place, column in columns.items():
-            beside = columns.get(place + 1, [])
-            both = sorted([*column, *beside], key=lambda number: -number.y) if beside else column
-            both = [number for number in both if abs(_edge(number, right) - _edge(column[0], right)) <= ALIGNED]
-            if len(both) < MIN_SPARSE_NUMBERS:
+        for position, column in columns.items():
+            neighbours = columns.get(position + 1, [])
+            aligned = sorted([*column, *neighbours], key=lambda number: -number.y) if neighbours else column
+            aligned = [number for number in aligned if abs(_edge(number, right) - _edge(column[0], right)) <= ALIGNED]
+            if len(aligned) < MIN_SPARSE_NUMBERS:
                 continue
-            steps = Counter(below.value - above.value for above, below in pairwise(both))
+            steps = Counter(below.value - above.value for above, below in pairwise(aligned))
             rising = [(count, step) for step, count in steps.items() if 0 < step <= MAX_STEP]
             if rising:
                 step = max(rising)[1]
-                chains.append(_Chain(step, right, _longest_chain(both, step)))
+                chains.append(_Chain(step, right, _longest_chain(aligned, step)))
     return sorted(chains, key=lambda chain: -len(chain.numbers))[:MAX_CHAINS]
 
 
 def _longest_chain(numbers: Sequence[_Number], step: int) -> list[_Number]:
-    """Return the longest run of numbers, downwards, that rise by a step or, over a gap, by some steps."""
+    """Return the longest downward sequence of numbers that rise by a step, or by several over a gap."""
     lengths: dict[int, tuple[int, int]] = {}
     before: list[int | None] = []
-    for place, number in enumerate(numbers):
+    for index, number in enumerate(numbers):
         reached = [lengths[value] for n in range(1, MISSED_STEPS + 2) if (value := number.value - n * step) in lengths]
         length, last = max(reached, default=(0, -1))
         before.append(last if length else None)
         if length + 1 > lengths.get(number.value, (0, -1))[0]:
-            lengths[number.value] = (length + 1, place)
+            lengths[number.value] = (length + 1, index)
     if not lengths:
         return []
     chain: list[_Number] = []
-    at: int | None = max(lengths.values())[1]
-    while at is not None:
-        chain.append(numbers[at])
-        at = before[at]
+    position: int | None = max(lengths.values())[1]
+    while position is not None:
+        chain.append(numbers[position])
+        position = before[position]
     return chain[::-1]
 
 
@@ -165,38 +167,38 @@ def _is_long(chain: _Chain) -> bool:
     return len(chain.numbers) >= MIN_NUMBERS.get(chain.step, MIN_SPARSE_NUMBERS)
 
 
-def _is_crossed(chain: _Chain, page: Page, beyond: float = 1.0) -> bool:
-    """Whether text reaches into the column of the numbers, as the text above and below a numbered list does.
+def _is_crossed(chain: _Chain, page: Page, margin: float = 1.0) -> bool:
+    """Return whether text extends into the column of the numbers, as around a numbered list.
 
     Args:
         chain: The numbers.
         page: Their page.
-        beyond: Points above and below the numbers within which text is looked at.
+        margin: Points above and below the numbers in which text is checked.
     """
     left, right = min(number.x0 for number in chain.numbers), max(number.x1 for number in chain.numbers)
     top, bottom = chain.numbers[0].y, chain.numbers[-1].y
-    own = {id(number.line): number for number in chain.numbers}
+    numbers_by_line = {id(number.line): number for number in chain.numbers}
     crossed = n_lines = 0
     for line in page.lines:
-        if not bottom - beyond <= line.y <= top + beyond or (beyond > 1 and len(line.text) < MIN_TEXT):
+        if not bottom - margin <= line.y <= top + margin or (margin > 1 and len(line.text) < MIN_TEXT):
             continue
         n_lines += 1
-        number = own.get(id(line))
-        x0, x1 = (line.x0, line.x1) if number is None else _rest(number)
+        number = numbers_by_line.get(id(line))
+        x0, x1 = (line.x0, line.x1) if number is None else _text_edges(number)
         crossed += x0 < right and x1 > left
-    return crossed > (MAX_CROSSED if beyond <= 1 else MAX_CROSSED_PAGE) * n_lines
+    return crossed > (MAX_CROSSED if margin <= 1 else MAX_CROSSED_PAGE) * n_lines
 
 
-def _rest(number: _Number) -> tuple[float, float]:
-    """Return left and right edges of what a line has beside its number; nothing if the line is the number."""
+def _text_edges(number: _Number) -> tuple[float, float]:
+    """Return left and right edges of a line without its number; zeros if the line is only the number."""
     line, edge = number.line, number.edge
     if edge is None:
         return 0.0, 0.0
     return (edge.text_edge, line.x1) if edge is line.lead else (line.x0, edge.text_edge)
 
 
-def _stand_beside_prose(evidence: Iterable[tuple[Page, _Chain]]) -> bool:
-    """Whether the numbers stand beside most lines of their pages, and beside lines that go on with a sentence."""
+def _are_beside_prose(evidence: Iterable[tuple[Page, _Chain]]) -> bool:
+    """Return whether the numbers are beside most lines of their pages, and beside continued sentences."""
     n_numbered = n_prose = n_beside = n_lines = 0
     pages: dict[int, tuple[Page, int, set[int]]] = {}
     for page, chain in evidence:
@@ -204,40 +206,40 @@ def _stand_beside_prose(evidence: Iterable[tuple[Page, _Chain]]) -> bool:
         for line in page.lines:
             if len(line.text) >= MIN_TEXT:
                 rows[round(line.y / 4)].append(line)
-        beside: set[int] = set()
+        lines_with_number: set[int] = set()
         for number in chain.numbers:
             text_line = number.line if number.edge else _nearest(number, rows)
             if text_line is None or len(text_line.text) < MIN_TEXT:
                 continue
             text = text_line.text.removeprefix(number.edge.digits).lstrip() if number.edge else text_line.text
-            beside.add(id(text_line))
+            lines_with_number.add(id(text_line))
             n_beside += 1
-            n_prose += _goes_on(text)
-        _, n_steps, before = pages.get(id(page), (page, 1, set()))
-        pages[id(page)] = (page, max(n_steps, chain.step), before | beside)
-    for page, step, beside in pages.values():
-        n_numbered += step * len(beside)
+            n_prose += _continues_sentence(text)
+        _, n_steps, lines_before = pages.get(id(page), (page, 1, set()))
+        pages[id(page)] = (page, max(n_steps, chain.step), lines_before | lines_with_number)
+    for page, step, lines_with_number in pages.values():
+        n_numbered += step * len(lines_with_number)
         n_lines += sum(1 for line in page.lines if len(line.text) >= MIN_TEXT)
     return n_prose >= MIN_PROSE_SHARE * max(1, n_beside) and n_numbered >= MIN_COVERAGE * n_lines
 
 
 def _nearest(number: _Number, rows: dict[int, list[Line]]) -> Line | None:
-    """Return the line on a number's baseline that is next to it."""
+    """Return the closest line on a number's baseline."""
     row = round(number.y / 4)
     lines = [line for near in (row - 1, row, row + 1) for line in rows.get(near, ())]
     level = [line for line in lines if abs(line.y - number.y) <= SAME_LINE * line.size]
     return min(level, key=lambda line: min(abs(line.x0 - number.x1), abs(number.x0 - line.x1)), default=None)
 
 
-def _goes_on(text: str) -> bool:
-    """Whether a line is running text that begins in the middle of a sentence, as far as its script can tell."""
+def _continues_sentence(text: str) -> bool:
+    """Return whether a line is running text that begins in the middle of a sentence."""
     tokens = text.split()
     n_figures = sum(token[0].isdigit() for token in tokens)
     return text[:1].isalpha() and not text[0].isupper() and n_figures <= MIN_PROSE_SHARE * len(tokens)
 
 
 def _columns(chains: Iterable[_Chain]) -> set[tuple[bool, float, int, int]]:
-    """Return where columns of numbers stand: which edge, its place, their step and the first number."""
+    """Return edge side, position, step and first number of each number column."""
     columns: dict[tuple[bool, int], tuple[bool, float, int, int]] = {}
     for chain in chains:
         key = chain.by_right_edge, round(chain.edge / ALIGNED)
@@ -247,7 +249,7 @@ def _columns(chains: Iterable[_Chain]) -> set[tuple[bool, float, int, int]]:
 
 
 def _drop_column(table: Table, dropped: Mapping[int, _Number]) -> None:
-    """Take line numbers out of a table, and the columns that are empty then."""
+    """Remove line numbers from a table, and columns that become empty."""
     n_before = len(table.lines)
     rows = [[[line for line in cell if id(line) not in dropped] for cell in row] for row in table.cells]
     filled = [index for index in range(len(rows[0])) if any(row[index] for row in rows)]
@@ -256,12 +258,11 @@ def _drop_column(table: Table, dropped: Mapping[int, _Number]) -> None:
         table.n_header_rows = None  # the header's own number hid that it has words only
 
 
-def _cut(number: _Number) -> None:
-    """Take a number off its line."""
+def _remove_number(number: _Number) -> None:
     line, edge = number.line, number.edge
     if edge is None:
         return
-    line.x0, line.x1 = _rest(number)
+    line.x0, line.x1 = _text_edges(number)
     line.bold, line.starts_bold = edge.bold, edge.starts_bold
     if edge is line.lead:
         line.text, line.mark = line.text.removeprefix(edge.digits).lstrip(), ""

@@ -1,7 +1,7 @@
-"""Take the lines of text off PDF pages, with their place, size and style.
+"""Extract lines of text from PDF pages, with position, size and style.
 
-PDFium gives the text of a whole page in one call, lines divided. Asking it for every character's box from Python would
-be slower than all the rest together; a line's geometry follows from three of its characters.
+PDFium returns the text of a whole page in one call, divided into lines. Requesting each character's box from Python
+would take longer than everything else; three characters determine a line's geometry.
 """
 
 import ctypes
@@ -18,18 +18,18 @@ import pypdfium2.raw as pdfium
 from climassay.corpus.readers.cleaning import LINE_END_HYPHEN
 
 RAISED = 0.18
-"""A figure whose baseline is higher than the line's by this part of the size is a superscript."""
+"""Height of a superscript's baseline above the line's, as a share of the type size."""
 SUPERSCRIPT_SIZE = 0.9
-HIGHEST = 0.7
-"""A superscript's baseline is not higher above the line's than this part of the size."""
+MAX_RAISE = 0.7
+"""Maximum height of a superscript's baseline above the line's, as a share of the type size."""
 SAME_BASELINE = 0.35
-WIDEST_SPACE = 1.3
-"""Pieces on one baseline belong to one line when the gap between them is at most this many times the size."""
-SHORTEST_TYPICAL = 3
+MAX_SPACE = 1.3
+"""Maximum gap between pieces of one line, as a multiple of the type size."""
+MIN_SAMPLED_LENGTH = 3
 WIDE_LINE = 0.6
-"""A line that takes up this part of the page's width may be two, side by side in two columns."""
+"""Share of the page's width above which a line may be two lines side by side in two columns."""
 GUTTER = 1.2
-FEWEST_GUTTER_LINES = 4
+MIN_GUTTER_LINES = 4
 GUTTER_SAMPLE = 6
 BOLD_WEIGHT = 600
 _get_origin = pdfium.FPDFText_GetCharOrigin
@@ -50,15 +50,15 @@ _SIGNS = "+-−–‐"
 _BOLD_NAME = re.compile(r"bold|black|heavy|semib|demi|-medi|cmbx|sfbx|\bbd\b", re.IGNORECASE)
 _FAMILY = re.compile(r"(?:[A-Z]{6}\+)?([A-Za-z]+)")
 MIN_TURNED_CHARACTERS = 400
-"""Fewer characters in another direction than most of the page's are labels, as the title of an axis."""
+"""Minimum number of characters in another direction; fewer are labels, such as the title of an axis."""
 _LEADING_NUMBER = re.compile(r"\d{1,4}(?!\d)")
 _TRAILING_NUMBER = re.compile(r"(?<!\d)\d{1,4}$")
 _SPACE = re.compile(r"\s+")
 MIN_CELL_GAP = 0.7
-"""Gap between two cells of a table's row, in units of the type size; spaces between words are half as wide."""
+"""Minimum gap between two cells of a table row, in units of the type size; word spaces are half as wide."""
 MAX_EDGE_DIGITS = 4
 MIN_NUMBER_GAP = 0.4
-"""Gap between a number in the margin and the text, in units of the type size; within a word there is none."""
+"""Minimum gap between a number in the margin and the text, in units of the type size."""
 _SWAPPED_BRACKETS = str.maketrans("()[]{}", ")(][}{")
 
 
@@ -72,50 +72,50 @@ Omitted = Counter[tuple[str, int]]
 
 @dataclass(frozen=True, slots=True)
 class EdgeNumber:
-    """A number at the beginning or end of a line that a gap separates from the rest: perhaps the line's own number."""
+    """Number at the beginning or end of a line, separated by a gap: possibly a line number."""
 
     digits: str
     x0: float
     x1: float
     text_edge: float
-    """Edge of the rest of the line that is next to the number."""
+    """Edge of the remaining line next to the number."""
     bold: bool
-    """All of the rest, as far as its first and last characters tell."""
+    """True if the first and last characters of the remaining line are bold."""
     starts_bold: bool
 
 
 @dataclass(slots=True)
 class Line:
-    """A line of text as it stands on the page. Lengths in points; y grows upwards."""
+    """Line of text on a page. Lengths are in points; y increases upwards."""
 
     text: str
     page: int
-    """From 1."""
+    """Page number, from 1."""
     x0: float
     x1: float
     y: float
-    """Baseline."""
+    """Height of the baseline."""
     size: float
-    """Height of the type."""
+    """Type size."""
     bold: bool
-    """All of it, as far as its first and last characters tell."""
+    """True if the first and last characters are bold."""
     family: str
-    """Name of the typeface without style."""
+    """Typeface name without style."""
     angle: int = 0
-    """Direction of writing, relative to that of the page's text: 0, 90, 180 or 270 degrees."""
+    """Writing direction relative to the page's text: 0, 90, 180 or 270 degrees."""
     starts_bold: bool = False
     hyphen: bool = False
-    """The line ends in a hyphen that PDFium has taken for one of a broken word."""
+    """True if the line ends in a hyphen that PDFium takes for word division."""
     n_marks: int = 0
-    """Number of the marks of notes that were taken out of the text."""
+    """Number of note marks removed from the text."""
     mark: str = ""
-    """The raised figure that the line begins with, as a footnote does; empty where there is none."""
+    """Raised figure at the beginning of the line, as in a footnote; empty if there is none."""
     right: float = field(default=0.0)
-    """Right edge of the column the line appears in."""
+    """Right edge of the line's column."""
     lead: EdgeNumber | None = None
     tail: EdgeNumber | None = None
     pieces: tuple[tuple[int, str], ...] = ()
-    """What the line was joined from: PDFium's number of the first character, and the characters."""
+    """Pieces that the line was joined from: PDFium's index of the first character, and the characters."""
 
 
 @dataclass(slots=True)
@@ -123,9 +123,9 @@ class Table:
     """Cells of a table by row and column, header rows first."""
 
     cells: list[list[list[Line]]]
-    """Lines of each cell: rows, columns, lines. Cells that span columns stand in each of them."""
+    """Lines by row, column and cell; cells that span columns are repeated in each."""
     n_header_rows: int | None
-    """0 if it is not sure which row names the columns; None if the texts tell."""
+    """Number of header rows; 0 if no row certainly names the columns; None to decide by the texts."""
 
     @property
     def lines(self) -> list[Line]:
@@ -134,16 +134,16 @@ class Table:
 
     @property
     def texts(self) -> list[list[str]]:
-        """Text of each cell by row and column."""
+        """Text of each cell, by row and column."""
         return [[" ".join(line.text for line in cell) for cell in row] for row in self.cells]
 
 
 @dataclass(slots=True)
 class Page:
-    """The lines of a page in one direction of writing, seen upright; ``lines`` shrinks as the layout is worked out."""
+    """Lines of a page in one writing direction, rotated upright; later steps remove lines."""
 
     number: int
-    """From 1."""
+    """Page number, from 1."""
     width: float
     height: float
     lines: list[Line]
@@ -151,12 +151,12 @@ class Page:
 
 
 class LineReader:
-    """Reads the lines of page after page of one file; keeps the buffers and the names of fonts seen."""
+    """Reads the lines of a file's pages, reusing buffers and font names."""
 
     def __init__(self, omitted: Omitted) -> None:
         self._omitted = omitted
         self._turn = 0
-        """Direction of writing, in degrees, that is level in the coordinates of the lines that are read."""
+        """Writing direction, in degrees, that is horizontal in line coordinates."""
         self._width = self._height = 0.0
         self._x = ctypes.c_double()
         self._y = ctypes.c_double()
@@ -173,7 +173,7 @@ class LineReader:
     def read(self, page: Any, text_page: Any, number: int) -> Iterator[Page]:
         """Read the lines of a page in the order of its content stream.
 
-        PDFium divides lines well only on a page that is displayed with its text upright: any other is turned.
+        PDFium divides lines well only if the text is displayed upright, so other pages are rotated.
 
         Args:
             page: PDFium's handle of the page.
@@ -181,8 +181,8 @@ class LineReader:
             number: Page number, from 1.
 
         Yields:
-            A page for each direction in which a good part of the text is written, the main one first. Lines in
-            other directions are counted as left out. :meth:`split` works for the lines of the page that came last.
+            A page for each direction of a large part of the text, the main one first. Lines in other directions are
+            counted as left out. :meth:`split` accepts lines of the last page only.
         """
         displayed = pdfium.FPDFPage_GetRotation(page)
         width, height = pdfium.FPDF_GetPageWidthF(page), pdfium.FPDF_GetPageHeightF(page)
@@ -202,42 +202,42 @@ class LineReader:
             if turn != main and weight < MIN_TURNED_CHARACTERS:
                 self._omitted["lines written in another direction", number] += sum(1 for x in lines if x.angle == turn)
                 continue
-            turned = self._read_turned(text, identical, number, turn) if turn else lines
-            self._omitted["note marks", number] += sum(line.n_marks for line in turned if not line.angle)
+            turned_lines = self._read_turned(text, identical, number, turn) if turn else lines
+            self._omitted["note marks", number] += sum(line.n_marks for line in turned_lines if not line.angle)
             size = (self._height, self._width) if turn % 180 else (self._width, self._height)
-            yield Page(number, *size, [line for line in turned if not line.angle])
+            yield Page(number, *size, [line for line in turned_lines if not line.angle])
         if self._handle is not text_page:
             pdfium.FPDFText_ClosePage(self._handle)
 
     def _read_turned(self, text: str, identical: bool, page: int, turn: int) -> list[Line]:
-        """Read all lines of a page in the coordinates in which a direction of writing is level."""
+        """Read all lines of a page in coordinates in which a writing direction is horizontal."""
         self._turn = turn
         width = self._height if turn % 180 else self._width
         spans = [match.span() for match in _SEGMENT.finditer(text)]
         lines = [self._line(text[start:end], self._index(start, identical), page) for start, end in spans]
-        cut = self._cut_at_gutter(spans, lines, identical, width)
-        if cut:
-            spans = cut
+        split_spans = self._cut_at_gutter(spans, lines, identical, width)
+        if split_spans:
+            spans = split_spans
             lines = [self._line(text[start:end].rstrip(), self._index(start, identical), page) for start, end in spans]
         joined: list[Line] = []
         for line, (start, end) in zip(lines, spans, strict=True):
             line.hyphen = text.startswith(LINE_END_HYPHEN, end)
-            if not joined or not _continues(joined[-1], line, start > 0 and text[start - 1] in _SPACES):
+            if not joined or not _append_if_continued(joined[-1], line, start > 0 and text[start - 1] in _SPACES):
                 joined.append(line)
         return joined
 
     def _index(self, position: int, identical: bool) -> int:
-        """PDFium's number of the character at a position of the page's text."""
+        """Return PDFium's character index for a position in the page's text."""
         return position if identical else pdfium.FPDFText_GetCharIndexFromTextIndex(self._handle, position)
 
     def _cut_at_gutter(self, spans: list[Span], lines: list[Line], identical: bool, width: float) -> list[Span]:
-        """Cut the lines that PDFium has drawn together from two columns because the file gives them row by row.
+        """Split lines that PDFium has joined across two columns, in files that store text row by row.
 
         Returns:
-            The new spans; none where the page is not of that kind.
+            The new spans; empty if no lines were joined.
         """
         wide = [n for n, line in enumerate(lines) if line.x1 - line.x0 > WIDE_LINE * width and not line.angle]
-        if len(wide) < FEWEST_GUTTER_LINES:
+        if len(wide) < MIN_GUTTER_LINES:
             return []
 
         def starts_after_gap(number: int) -> list[int]:
@@ -248,37 +248,39 @@ class LineReader:
         sample = wide[:: max(1, len(wide) // GUTTER_SAMPLE)]
         if sum(1 for number in sample if starts_after_gap(number)) < 0.5 * len(sample):
             return []
-        results = {number: starts_after_gap(number) for number in wide}
-        place, count = Counter(x for starts in results.values() for x in starts).most_common(1)[0]
-        if count < FEWEST_GUTTER_LINES or count < 0.5 * len(wide):
+        starts_by_line = {number: starts_after_gap(number) for number in wide}
+        gutter, count = Counter(x for starts in starts_by_line.values() for x in starts).most_common(1)[0]
+        if count < MIN_GUTTER_LINES or count < 0.5 * len(wide):
             return []
-        cut: list[Span] = []
+        split_spans: list[Span] = []
         for number, (start, end) in enumerate(spans):
             offset = 0
             line = lines[number]
-            if number not in results and line.x0 < 4 * place < line.x1 and not line.angle:
-                results[number] = starts_after_gap(number)  # the short last lines of two paragraphs
-            if place in results.get(number, ()):
-                x, y = self._on_page(4.0 * place + 2, lines[number].y + 1)
+            if number not in starts_by_line and line.x0 < 4 * gutter < line.x1 and not line.angle:
+                starts_by_line[number] = starts_after_gap(number)  # the short last lines of two paragraphs
+            if gutter in starts_by_line.get(number, ()):
+                x, y = self._on_page(4.0 * gutter + 2, lines[number].y + 1)
                 offset = pdfium.FPDFText_GetCharIndexAtPos(self._handle, x, y, 6, 4) - self._index(start, identical)
-            cut += [(start, start + offset), (start + offset, end)] if 0 < offset < end - start else [(start, end)]
-        return cut
+            split_spans += (
+                [(start, start + offset), (start + offset, end)] if 0 < offset < end - start else [(start, end)]
+            )
+        return split_spans
 
     def _gaps(self, line: Line, index: int) -> list[float]:
-        """Where text begins again after a gap as wide as the one between columns."""
+        """Return the left edges of text after gaps as wide as those between columns."""
         left, top, right, bottom = (ctypes.c_double() for _ in range(4))
         starts: list[float] = []
         end = line.x0
         for number in range(_count_rects(self._handle, index, len(line.text))):
             pdfium.FPDFText_GetRect(self._handle, number, left, top, right, bottom)
-            x0, x1 = self._level(left.value, bottom.value, right.value, top.value)
+            x0, x1 = self._horizontal_edges(left.value, bottom.value, right.value, top.value)
             if x0 - end > GUTTER * line.size:
                 starts.append(x0)
             end = max(end, x1)
         return starts
 
     def _upright(self, x: float, y: float) -> tuple[float, float]:
-        """Turn a point of the page into the coordinates of the lines."""
+        """Transform a point of the page to line coordinates."""
         if self._turn == 90:
             return y, self._width - x
         if self._turn == 180:
@@ -286,54 +288,54 @@ class LineReader:
         return (self._height - y, x) if self._turn else (x, y)
 
     def _on_page(self, x: float, y: float) -> tuple[float, float]:
-        """Turn a point in the coordinates of the lines into one of the page."""
+        """Transform a point in line coordinates to the page."""
         if self._turn == 90:
             return self._width - y, x
         if self._turn == 180:
             return self._width - x, self._height - y
         return (y, self._height - x) if self._turn else (x, y)
 
-    def _level(self, left: float, bottom: float, right: float, top: float) -> tuple[float, float]:
-        """Return the left and right edges, in the coordinates of the lines, of a rectangle of the page."""
+    def _horizontal_edges(self, left: float, bottom: float, right: float, top: float) -> tuple[float, float]:
+        """Return the left and right edges, in line coordinates, of a rectangle on the page."""
         if not self._turn:
             return left, right
-        (one, _), (other, _) = self._upright(left, bottom), self._upright(right, top)
-        return min(one, other), max(one, other)
+        (first_x, _), (second_x, _) = self._upright(left, bottom), self._upright(right, top)
+        return min(first_x, second_x), max(first_x, second_x)
 
     def _edges(self, index: int) -> tuple[float, float]:
-        """Left and right edges of a character."""
+        """Return the left and right edges of a character."""
         box = self._box
         _get_loose_box(self._handle, index, self._box_ref)
-        return self._level(box.left, box.bottom, box.right, box.top)
+        return self._horizontal_edges(box.left, box.bottom, box.right, box.top)
 
     def _baseline(self, index: int) -> float:
-        """Height of a character's baseline; leaves where the character begins in ``_x``."""
+        """Return the height of a character's baseline; sets ``_x`` to the character's origin."""
         _get_origin(self._handle, index, self._x_ref, self._y_ref)
         if self._turn:
             self._x.value, self._y.value = self._upright(self._x.value, self._y.value)
         return self._y.value
 
     def _size(self, index: int) -> float:
-        """Size of the type of a character on the page; leaves its direction in the matrix."""
+        """Return the type size of a character on the page; sets ``_matrix``."""
         matrix = self._matrix
         _get_matrix(self._handle, index, self._matrix_ref)
         scale = matrix.d if matrix.c == 0 else math.hypot(matrix.c, matrix.d)
         return float(abs(_get_font_size(self._handle, index) * scale))
 
     def _font(self, index: int) -> tuple[str, bool]:
-        """Family of the typeface, and whether it is bold."""
+        """Return typeface family and boldness of a character."""
         _get_font_info(self._handle, index, self._name, 128, self._flags_ref)
         name = self._name.value
-        known = self._families.get(name)
-        if known is None:
+        font = self._families.get(name)
+        if font is None:
             spelled = name.decode("utf-8", "replace")
             match = _FAMILY.match(spelled)
             family = match.group(1) if match else spelled
             if re.match(r"(?:CM|SF|LM)[A-Z]{1,4}$", family):
                 family = family[:2]  # Computer Modern names every style as a family of its own
             heavy = pdfium.FPDFText_GetFontWeight(self._handle, index) >= BOLD_WEIGHT
-            known = self._families[name] = (family, heavy or bool(_BOLD_NAME.search(spelled)))
-        return known
+            font = self._families[name] = (family, heavy or bool(_BOLD_NAME.search(spelled)))
+        return font
 
     def _line(self, text: str, start: int, page: int) -> Line:
         length = len(text)
@@ -342,13 +344,13 @@ class LineReader:
         y = self._baseline(start)
         x0 = self._x.value
         family, starts_bold = self._font(start)
-        if length > SHORTEST_TYPICAL:
+        if length > MIN_SAMPLED_LENGTH:
             # A big initial or a raised figure at the start says little about the line: two of three places decide.
             # Figures say little as well, which may be raised or lowered themselves.
-            typical = start + _letter(text, length // 2)
+            typical = start + _letter_index(text, length // 2)
             middle_size = self._size(typical)
             if abs(middle_size - size) > 0.05 * size:
-                third = start + _letter(text, length // 3)
+                third = start + _letter_index(text, length // 3)
                 if abs(self._size(third) - middle_size) > 0.05 * middle_size:
                     typical = third
                 size = self._size(typical)
@@ -383,10 +385,10 @@ class LineReader:
         return line
 
     def split(self, line: Line) -> list[Line]:
-        """Cut a line at gaps that are wider than the spaces between words, as those between the columns of a table.
+        """Split a line at gaps wider than word spaces, as between the columns of a table.
 
         Returns:
-            The parts, with exponents and marks of notes as in lines; the line itself if it has no such gap.
+            The parts, with superscripts and note marks resolved; the line itself if it has no such gap.
         """
         limit = MIN_CELL_GAP * line.size
         parts: list[tuple[int, str]] = []
@@ -405,7 +407,7 @@ class LineReader:
         cells: list[Line] = []
         for start, text in parts:
             cell = self._line(text, start, line.page)
-            if not cells or cell.x0 - cells[-1].x1 > limit or not _continues(cells[-1], cell, False):
+            if not cells or cell.x0 - cells[-1].x1 > limit or not _append_if_continued(cells[-1], cell, False):
                 cells.append(cell)
         return cells if len(cells) > 1 else [line]
 
@@ -436,7 +438,7 @@ class LineReader:
         return EdgeNumber(match.group(), left, right, edge, bold, line.starts_bold)
 
     def _superscripts(self, line: Line, start: int) -> None:
-        """Write raised figures as superscripts where they are exponents, and take out the marks of notes."""
+        """Write raised figures as superscripts if they are exponents, and remove note marks, in place."""
         text = line.text
         limit = line.y + RAISED * line.size
         parts: list[str] = []
@@ -465,31 +467,31 @@ class LineReader:
 
 
 def has_leaders(line: Line) -> bool:
-    """Whether dots lead from a title to a page number, as in a table of contents."""
+    """Return whether dots lead from a title to a page number, as in a table of contents."""
     text = line.text
     has_dots = "...." in text or ". . ." in text or "……" in text or "__" in text or "\ufffd\ufffd" in text
     return has_dots and _LEADERS.search(text) is not None
 
 
 def _angles(lines: Iterable[Line]) -> dict[int, int]:
-    """Return the number of characters by direction of writing."""
+    """Return the number of characters by writing direction."""
     weights: dict[int, int] = {}
     for line in lines:
         weights[line.angle] = weights.get(line.angle, 0) + len(line.text)
     return weights
 
 
-def _letter(text: str, place: int) -> int:
-    """A place of a text, or where a figure or space appears there, of the next letter, if there is one."""
-    if not (text[place].isdigit() or text[place].isspace()):
-        return place
-    return next((number for number in range(place, len(text)) if text[number].isalpha()), place)
+def _letter_index(text: str, index: int) -> int:
+    """Return the index of the next letter if the character at ``index`` is a digit or space, otherwise ``index``."""
+    if not (text[index].isdigit() or text[index].isspace()):
+        return index
+    return next((following for following in range(index, len(text)) if text[following].isalpha()), index)
 
 
 def _raised(before: str, raised: str, after: str) -> str:
-    """Write what a raised figure stands for: an exponent, a numerator, an isotope's mass, or a note's mark (nothing).
+    """Return the replacement of a raised figure: superscript, numerator, isotope mass, or nothing for a note mark.
 
-    A small number raised from a single letter is an exponent (``R²``).
+    A raised 2 or 3 after a single letter is an exponent (``R²``).
     """
     if after and after in _FRACTION_BARS:
         return raised
@@ -505,7 +507,7 @@ def _raised(before: str, raised: str, after: str) -> str:
 
 
 def _page_text(text_page: Any) -> tuple[str, bool]:
-    """The text of a page, one Python character for each of PDFium's code units; whether both count alike."""
+    """Return the text of a page, one character per code unit, and whether indices equal PDFium's."""
     count = pdfium.FPDFText_CountChars(text_page)
     if count <= 0:
         return "", True
@@ -523,19 +525,19 @@ def _page_text(text_page: Any) -> tuple[str, bool]:
     return text, text_index == count - 1 if last > 0 else True
 
 
-def _continues(line: Line, piece: Line, spaced: bool) -> bool:
-    """Append a piece to the line before it when it stands on the same baseline right after it, or is raised from it."""
+def _append_if_continued(line: Line, piece: Line, spaced: bool) -> bool:
+    """Append a piece to the line before it if it is adjacent on the baseline, or raised; return whether it was."""
     if piece.angle or line.angle or line.hyphen:
         return False
     size = max(line.size, piece.size)
-    if abs(piece.y - line.y) > HIGHEST * size:
+    if abs(piece.y - line.y) > MAX_RAISE * size:
         return False
     gap = piece.x0 - line.x1
     figures = None if spaced else _RAISED_PIECE.fullmatch(piece.text)
     if (
         figures
         and piece.size <= SUPERSCRIPT_SIZE * line.size
-        and RAISED * line.size < piece.y - line.y <= HIGHEST * line.size
+        and RAISED * line.size < piece.y - line.y <= MAX_RAISE * line.size
         and -0.5 * size <= gap <= 0.15 * size
     ):
         raised = _raised(line.text, figures[1], "")
@@ -544,7 +546,7 @@ def _continues(line: Line, piece: Line, spaced: bool) -> bool:
         line.pieces += piece.pieces
         line.x1, line.hyphen = piece.x1, piece.hyphen
         return True
-    if abs(piece.y - line.y) > SAME_BASELINE * size or not -0.5 * size <= gap <= WIDEST_SPACE * size:
+    if abs(piece.y - line.y) > SAME_BASELINE * size or not -0.5 * size <= gap <= MAX_SPACE * size:
         return False
     joint = " " if spaced or gap > 0.15 * size else ""
     if piece.size > 1.05 * line.size:
@@ -564,19 +566,19 @@ def _continues(line: Line, piece: Line, spaced: bool) -> bool:
 
 
 def _is_right_to_left(text: str) -> bool:
-    """Whether the first letter of a text is of a script that is written from right to left."""
+    """Return whether the first letter belongs to a right-to-left script."""
     first = next((char for char in text if char.isalpha()), " ")
     return unicodedata.bidirectional(first) in {"R", "AL"}
 
 
 def _with_brackets_turned(text: str) -> str:
-    """Exchange opening and closing brackets where PDFium has mirrored them, so that each closes after it has opened."""
-    turned = text.translate(_SWAPPED_BRACKETS)
-    return turned if _unmatched(turned) < _unmatched(text) else text
+    """Swap opening and closing brackets if fewer are then unmatched, since PDFium may mirror them."""
+    swapped = text.translate(_SWAPPED_BRACKETS)
+    return swapped if _unmatched(swapped) < _unmatched(text) else text
 
 
 def _unmatched(text: str) -> int:
-    """Number of brackets without their counterpart."""
+    """Return the number of unmatched brackets."""
     depth = unmatched = 0
     for char in text:
         if char in "([{":

@@ -1,4 +1,4 @@
-"""Build paragraphs from the ordered lines of a PDF page, by distance, indent, size and style."""
+"""Build paragraphs from the ordered lines of PDF pages, by distance, indent, size and style."""
 
 import re
 from collections import Counter
@@ -12,14 +12,14 @@ from climassay.corpus.readers.pdf_lines import Line, Omitted, Table
 from climassay.corpus.readers.table_rows import row_texts
 
 PARAGRAPH_GAP = 1.3
-"""Lines further apart than this times the usual distance belong to different paragraphs."""
+"""Maximum line distance within a paragraph, as a multiple of the usual distance."""
 ITEM_GAP = 1.08
 INDENT = 0.8
-"""In units of the type size."""
+"""Minimum indent, in units of the type size."""
 SHORT_LINE = 0.8
-"""A line that fills less than this part of its column ends a paragraph, if it ends a sentence."""
+"""Share of the column width below which a line that ends a sentence ends the paragraph."""
 SIZE_STEP = 0.07
-"""Relative difference between sizes of type that are not the same."""
+"""Minimum relative difference of different type sizes."""
 _BULLETS = "•◦▪■●○‣·\uf0b7\uf0a7\uf0d8\uf076\uf0fc"
 _BULLET = re.compile(rf"[{_BULLETS}–—*→✓✔]\s")
 _ITEM = re.compile(rf"(?:[{_BULLETS}*]|[–—-](?=\s[A-Z])|" + r"\(?(?:\d{1,2}|[a-z]|[ivx]{1,4})[.)])\s")
@@ -28,13 +28,13 @@ PART = re.compile(r"(?:Chapter|CHAPTER|Part|PART|Appendix|APPENDIX|Annex|ANNEX)\
 _NOTE = re.compile(r"(?:\d{1,3}|[*†‡§¶])\s*(?=[A-Z‘“(])")
 _ENDS = ".!?:…}。！？؟۔।"
 _SENTENCE_END = re.compile(rf"[{_ENDS}]" + r"[\"'”’»)\]}]*(?:\d{1,2})?$|[.!?]\)?\s?\([^()]*\)$")
-_LAST_CHARACTERS = 120
+_TAIL_LENGTH = 120
 _UNSPACED = re.compile(r"[\u3000-\u30ff\u3400-\u9fff\uff00-\uffef]")
-"""Characters of Chinese and Japanese, which have no spaces between words."""
+"""Chinese and Japanese characters, which are written without spaces."""
 
 
 class Kind(Enum):
-    """What a paragraph is."""
+    """Kind of a paragraph."""
 
     PROSE = "prose"
     HEADING = "heading"
@@ -45,7 +45,7 @@ class Kind(Enum):
 
 @dataclass(slots=True)
 class Paragraph:
-    """Lines that belong together."""
+    """Lines of one paragraph."""
 
     lines: list[Line]
     kind: Kind = Kind.PROSE
@@ -57,39 +57,39 @@ class Paragraph:
 
     @property
     def first(self) -> Line:
-        """Its first line."""
+        """First line."""
         return self.lines[0]
 
     @property
     def last(self) -> Line:
-        """Its last line."""
+        """Last line."""
         return self.lines[-1]
 
     @property
     def size(self) -> float:
-        """Size of its type, as its middle line has it."""
+        """Type size of the middle line."""
         return self.lines[len(self.lines) // 2].size
 
     @property
     def bold(self) -> bool:
-        """Whether all of it is bold."""
+        """True if all lines are bold."""
         return all(line.bold for line in self.lines)
 
     @property
     def text(self) -> str:
-        """Lines joined; a hyphen at the end of a line is marked for ``join_hyphens``."""
+        """Joined lines, with a placeholder for hyphens at line ends (see ``join_hyphens``)."""
         if self._joined[0] != len(self.lines):
             self._joined = (len(self.lines), join_lines(self.lines))
         return self._joined[1]
 
 
 def ends_sentence(text: str) -> bool:
-    """Whether a line ends as sentences do."""
-    return text[-1] in _ENDS or _SENTENCE_END.search(text[-_LAST_CHARACTERS:]) is not None
+    """Return whether a line ends like a sentence."""
+    return text[-1] in _ENDS or _SENTENCE_END.search(text[-_TAIL_LENGTH:]) is not None
 
 
 def join_lines(lines: Sequence[Line]) -> str:
-    """The text of consecutive lines."""
+    """Join the text of consecutive lines, with placeholders for hyphens at line ends."""
     parts: list[str] = []
     for line, after in zip(lines, [*lines[1:], None], strict=True):
         parts.append(line.text)
@@ -109,33 +109,33 @@ def join_lines(lines: Sequence[Line]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Style:
-    """What most of a document looks like."""
+    """Usual typography of a document."""
 
     size: float
     families: frozenset[str]
-    """Typefaces of a good part of the text."""
+    """Typefaces of a large part of the text."""
     pitches: dict[int, float]
-    """Usual distance of baselines by size of type (in half points)."""
+    """Usual baseline distance by type size (in half points)."""
     is_slides: bool = False
-    """Whether the type is as large as on slides, on which few lines are whole sentences."""
+    """True if the type is as large as on slides, where few lines are whole sentences."""
 
     def pitch(self, size: float) -> float:
-        """Usual distance between lines of this size."""
+        """Return the usual baseline distance for a type size."""
         return self.pitches.get(round(2 * size), 1.2 * size)
 
 
 FAMILY_SHARE = 0.15
-FEWEST_DISTANCES = 3
+MIN_DISTANCES = 3
 PROSE_LINE = 35
-"""Lines of at least so many characters tell what a document's text looks like; shorter ones may be a figure's."""
+"""Minimum number of characters of lines that determine the style; shorter ones may belong to figures."""
 
 
 SLIDE_SIZE = 0.02
-"""Size of the type, in heights of the page, from which on pages are slides; that of reports is .01 to .018."""
+"""Minimum type size of slides, as a share of the page height; that of reports is .01 to .018."""
 
 
 def find_style(columns: Sequence[Sequence[Line]], page_height: float) -> Style:
-    """Find the usual size, typefaces and line distances of a document, weighed by characters.
+    """Determine the usual size, typefaces and line distances of a document, weighted by characters.
 
     Args:
         columns: Lines of each page in reading order.
@@ -161,28 +161,28 @@ def find_style(columns: Sequence[Sequence[Line]], page_height: float) -> Style:
     is_slides = size > SLIDE_SIZE * page_height
     pitches: dict[int, float] = {}
     for (half_points, gap), count in distances.most_common():
-        if count >= FEWEST_DISTANCES:
+        if count >= MIN_DISTANCES:
             pitches.setdefault(half_points, gap)
     if not families:  # nothing but short lines: every typeface may be the text's
-        common = frozenset(line.family for lines in columns for line in lines)
+        common_families = frozenset(line.family for lines in columns for line in lines)
     else:
-        common = frozenset(family for family, count in families.items() if count >= FAMILY_SHARE * total)
-    return Style(size, common, pitches, is_slides)
+        common_families = frozenset(family for family, count in families.items() if count >= FAMILY_SHARE * total)
+    return Style(size, common_families, pitches, is_slides)
 
 
 def build_paragraphs(lines: Sequence[Line], style: Style) -> list[Paragraph]:
     """Group the ordered lines of one page into paragraphs."""
     paragraphs: list[Paragraph] = []
     for line in lines:
-        if paragraphs and not _begins(paragraphs[-1], line, style):
+        if paragraphs and not _begins_paragraph(paragraphs[-1], line, style):
             paragraphs[-1].lines.append(line)
         else:
             paragraphs.append(Paragraph([line]))
     return paragraphs
 
 
-def _begins(paragraph: Paragraph, line: Line, style: Style) -> bool:
-    """Whether a line begins a new paragraph after the one before it."""
+def _begins_paragraph(paragraph: Paragraph, line: Line, style: Style) -> bool:
+    """Return whether a line begins a new paragraph."""
     last = paragraph.last
     gap = last.y - line.y
     pitch = style.pitch(max(last.size, line.size))
@@ -206,33 +206,33 @@ def _begins(paragraph: Paragraph, line: Line, style: Style) -> bool:
 def _breaks_by_indent(paragraph: Paragraph, line: Line) -> bool:
     last = paragraph.last
     step = INDENT * line.size
-    settled = len(paragraph.lines) > 1 and abs(last.x0 - paragraph.lines[-2].x0) < step
-    ended = ends_sentence(last.text)
-    if settled and abs(line.x0 - last.x0) > step:
+    has_margin = len(paragraph.lines) > 1 and abs(last.x0 - paragraph.lines[-2].x0) < step
+    is_sentence_end = ends_sentence(last.text)
+    if has_margin and abs(line.x0 - last.x0) > step:
         return True  # first line of an indented paragraph, or of a hanging one
     if len(paragraph.lines) == 1 and line.x0 < last.x0 - step:
         return False  # second line of an indented paragraph
-    short = last.x1 - last.x0 < SHORT_LINE * (last.right - last.x0)
-    return ended and short and not (line.text[0].islower() or line.text[0] in "{(")
+    is_short = last.x1 - last.x0 < SHORT_LINE * (last.right - last.x0)
+    return is_sentence_end and is_short and not (line.text[0].islower() or line.text[0] in "{(")
 
 
-UNFINISHED_WITHIN = 12
-LONGEST_HEADING = 180
+MAX_DRAFTS_BETWEEN = 12
+MAX_HEADING = 180
 HEADING_LINES = 3
 NUMBERED_HEADING_LINES = 5
-FEWEST_BODY_WORDS = 5
-FEWEST_SMALL_PRINT_WORDS = 12
-FEWEST_FOREIGN_WORDS = 30
-FEWEST_SMALL_WORDS = 3
-SHORTEST_SMALL_WORD = 3
+MIN_BODY_WORDS = 5
+MIN_SMALL_PRINT_WORDS = 12
+MIN_FOREIGN_WORDS = 30
+MIN_LOWER_WORDS = 3
+MIN_LOWER_WORD_LENGTH = 3
 UNSPACED_WORD = 2
-"""Characters of a Chinese or Japanese word."""
+"""Number of characters of a Chinese or Japanese word."""
 MIN_ITEM_SIZE = 0.7
-"""Size of the type of a list's or slide's items, relative to that of the text; that of labels in figures is smaller."""
-FEWEST_NOTE_WORDS = 2
+"""Minimum type size of list and slide items, relative to the text; labels in figures are smaller."""
+MIN_NOTE_WORDS = 2
 MANY_WORDS = 40
-SURELY_PROSE = 250
-MOST_NUMBERS = 0.45
+MIN_SURE_PROSE = 250
+MAX_NUMBERS = 0.45
 _LETTER_WORD = re.compile(r"[^\W\d_]{2,}")
 _TOKEN_WITH_LETTER = re.compile(r"\S*[^\W\d_]\S*")
 _HEADING_WORD = re.compile(r"[^\W\d_]*[a-zà-þ]{2,}|[^\W\d_]{5,}")
@@ -255,7 +255,7 @@ _OPENING = "\"'“‘([{"
 
 
 def classify(paragraphs: Sequence[Paragraph], style: Style) -> None:
-    """Set the kind of each paragraph of one page, in place: what is not a heading, caption or footnote stays prose."""
+    """Set the kind of each paragraph of one page, in place; prose is the default."""
     body_lines = [line for paragraph in paragraphs for line in paragraph.lines if _is_body(line.size, style)]
     for number, paragraph in enumerate(paragraphs):
         before = paragraphs[number - 1] if number else None
@@ -269,22 +269,24 @@ def classify(paragraphs: Sequence[Paragraph], style: Style) -> None:
 
 
 MAX_CAPTION_GAP = 4.0
-"""Caption and table are at most so many lines apart."""
+"""Maximum distance of caption and table, in lines."""
 
 
 def with_tables(paragraphs: Sequence[Paragraph], tables: Sequence[Table]) -> list[Paragraph]:
-    """Put the tables of a page where they stand among its paragraphs, each with its caption, which is taken away."""
+    """Insert the tables of a page among its paragraphs, and move each table's caption into it."""
     placed = list(paragraphs)
     for table in tables:
         lines = table.lines
         left, right = min(line.x0 for line in lines), max(line.x1 for line in lines)
         top, bottom = max(line.y for line in lines), min(line.y for line in lines)
-        beside = [p for p in placed if p.table is None and any(line.x0 < right and line.x1 > left for line in p.lines)]
-        above = min((p for p in beside if p.last.y > top), key=lambda p: p.last.y - top, default=None)
-        below = min((p for p in beside if p.first.y < bottom), key=lambda p: bottom - p.first.y, default=None)
+        overlapping = [
+            p for p in placed if p.table is None and any(line.x0 < right and line.x1 > left for line in p.lines)
+        ]
+        above = min((p for p in overlapping if p.last.y > top), key=lambda p: p.last.y - top, default=None)
+        below = min((p for p in overlapping if p.first.y < bottom), key=lambda p: bottom - p.first.y, default=None)
         paragraph = Paragraph(lines, Kind.TABLE, table=table)
-        place = placed.index(above) + 1 if above else placed.index(below) if below else len(placed)
-        placed.insert(place, paragraph)
+        index = placed.index(above) + 1 if above else placed.index(below) if below else len(placed)
+        placed.insert(index, paragraph)
         for caption in (above, below):
             gap = 0.0 if caption is None else max(caption.last.y - top, bottom - caption.first.y)
             if caption and _TABLE_CAPTION.match(caption.text) and gap < MAX_CAPTION_GAP * 1.2 * caption.size:
@@ -296,14 +298,14 @@ def with_tables(paragraphs: Sequence[Paragraph], tables: Sequence[Table]) -> lis
 
 
 def _shortened(caption: str) -> str:
-    """Return the first sentences of a caption that fit into a heading."""
+    """Return the first sentences of a caption, at most :data:`MAX_HEADING` characters."""
     sentences = split_sentences(caption)
     text = sentences[0]
     for sentence in sentences[1:]:
-        if len(text) + len(sentence) > LONGEST_HEADING:
+        if len(text) + len(sentence) > MAX_HEADING:
             break
         text += " " + sentence
-    return text if len(text) <= LONGEST_HEADING else text[:LONGEST_HEADING].rsplit(" ", 1)[0] + " …"
+    return text if len(text) <= MAX_HEADING else text[:MAX_HEADING].rsplit(" ", 1)[0] + " …"
 
 
 def _is_body(size: float, style: Style) -> bool:
@@ -312,9 +314,9 @@ def _is_body(size: float, style: Style) -> bool:
 
 def _is_caption(paragraph: Paragraph, text: str, before: Paragraph | None, style: Style) -> bool:
     match = _CAPTION.match(text)
-    apart = not _is_body(paragraph.size, style) or paragraph.first.starts_bold
+    is_distinct = not _is_body(paragraph.size, style) or paragraph.first.starts_bold
     if match and any(char.isdigit() for char in match.group()):
-        return apart or match["stop"].strip() in {"|", ":"}
+        return is_distinct or match["stop"].strip() in {"|", ":"}
     if _is_body(paragraph.size, style):
         return False
     if _LEGEND.match(text):
@@ -329,31 +331,31 @@ def _is_footnote(paragraph: Paragraph, text: str, body_lines: Sequence[Line], st
     if paragraph.size > (1 - SIZE_STEP) * style.size or not (paragraph.first.mark or _NOTE_NUMBER.match(text)):
         return False
     first = paragraph.first
-    if not (ends_sentence(text) or "http" in text) or len(_LETTER_WORD.findall(text)) < FEWEST_NOTE_WORDS:
+    if not (ends_sentence(text) or "http" in text) or len(_LETTER_WORD.findall(text)) < MIN_NOTE_WORDS:
         return False
     return all(line.y > first.y for line in body_lines if line.x0 < first.x1 and line.x1 > first.x0)
 
 
 def _is_heading(paragraph: Paragraph, text: str, following: Sequence[Paragraph], style: Style) -> bool:
-    large = paragraph.size > (1 + SIZE_STEP) * style.size
-    if not (large or paragraph.bold or NUMBERED.match(text)) or paragraph.size < (1 - SIZE_STEP) * style.size:
+    is_large = paragraph.size > (1 + SIZE_STEP) * style.size
+    if not (is_large or paragraph.bold or NUMBERED.match(text)) or paragraph.size < (1 - SIZE_STEP) * style.size:
         return False
-    if style.is_slides and not large:
+    if style.is_slides and not is_large:
         return False
-    numbered = NUMBERED.match(text) is not None
-    if len(paragraph.lines) > (NUMBERED_HEADING_LINES if numbered else HEADING_LINES):
+    is_numbered = NUMBERED.match(text) is not None
+    if len(paragraph.lines) > (NUMBERED_HEADING_LINES if is_numbered else HEADING_LINES):
         return False
-    if len(text) > LONGEST_HEADING or not _HEADING_WORD.search(text):
+    if len(text) > MAX_HEADING or not _HEADING_WORD.search(text):
         return False
     if text[-1] in ".;,}" or text[0] in "{[" or "=" in text or _starts_lower(text):
         return False
-    if numbered and paragraph.first.family in style.families:
+    if is_numbered and paragraph.first.family in style.families:
         return True
-    return any(_leads_to(paragraph, after, style) for after in following) or (large and not following)
+    return any(_leads_to(paragraph, after, style) for after in following) or (is_large and not following)
 
 
 def _leads_to(heading: Paragraph, after: Paragraph, style: Style) -> bool:
-    """Whether text or another heading follows below or in the next column; what appears in a figure leads to labels."""
+    """Return whether text or another heading follows a heading; labels in figures lead to other labels."""
     if after.first.family not in style.families:
         return False
     gap = heading.last.y - after.first.y
@@ -363,40 +365,40 @@ def _leads_to(heading: Paragraph, after: Paragraph, style: Style) -> bool:
 
 
 def _starts_lower(text: str) -> bool:
-    """Whether the first letter, after opening quotation marks and brackets, is a small one."""
+    """Return whether the first letter after opening punctuation is lower-case."""
     return text.lstrip(_OPENING)[:1].islower()
 
 
 def is_prose(paragraph: Paragraph, text: str, style: Style) -> bool:
-    """Whether a paragraph is running text, not the label, axis or table cell it may also be."""
-    plain_body = _is_body(paragraph.size, style) and paragraph.first.family in style.families
-    if plain_body and len(text) > SURELY_PROSE and ends_sentence(text):
+    """Return whether a paragraph is running text, not a label, axis or table cell."""
+    is_plain_body = _is_body(paragraph.size, style) and paragraph.first.family in style.families
+    if is_plain_body and len(text) > MIN_SURE_PROSE and ends_sentence(text):
         return True
     letter_words = _LETTER_WORD.findall(text)
-    words = len(letter_words)
+    n_words = len(letter_words)
     if not text.isascii():
-        words += len(_UNSPACED.findall(text)) // UNSPACED_WORD
+        n_words += len(_UNSPACED.findall(text)) // UNSPACED_WORD
     in_text_family = paragraph.first.family in style.families
     if in_text_family and (_BULLET.match(text) or style.is_slides) and paragraph.size > MIN_ITEM_SIZE * style.size:
-        return words >= 1 or (style.is_slides and any(char.isalnum() for char in text))
+        return n_words >= 1 or (style.is_slides and any(char.isalnum() for char in text))
     tokens = text.count(" ") + 1
-    if tokens - len(_TOKEN_WITH_LETTER.findall(text)) > MOST_NUMBERS * tokens:
+    if tokens - len(_TOKEN_WITH_LETTER.findall(text)) > MAX_NUMBERS * tokens:
         return False
-    if words < MANY_WORDS and _CONTINUED.search(text[-40:]):
+    if n_words < MANY_WORDS and _CONTINUED.search(text[-40:]):
         return False
-    ended = ends_sentence(text) or (text[-1] in "),;" and _has_small_words(letter_words))
+    is_ended = ends_sentence(text) or (text[-1] in "),;" and _has_lower_words(letter_words))
     if not in_text_family:
-        return words >= FEWEST_FOREIGN_WORDS and ended
+        return n_words >= MIN_FOREIGN_WORDS and is_ended
     if not _is_body(paragraph.size, style):
-        return words >= FEWEST_SMALL_PRINT_WORDS and ended
-    if ended or _starts_lower(text):
-        return words >= 1
-    return words >= MANY_WORDS or (words >= FEWEST_BODY_WORDS and _has_small_words(letter_words))
+        return n_words >= MIN_SMALL_PRINT_WORDS and is_ended
+    if is_ended or _starts_lower(text):
+        return n_words >= 1
+    return n_words >= MANY_WORDS or (n_words >= MIN_BODY_WORDS and _has_lower_words(letter_words))
 
 
-def _has_small_words(words: Sequence[str]) -> bool:
-    """Whether some words are in lower case, or of a script that has no other."""
-    return sum(len(word) >= SHORTEST_SMALL_WORD and word == word.lower() for word in words) >= FEWEST_SMALL_WORDS
+def _has_lower_words(words: Sequence[str]) -> bool:
+    """Return whether enough words are lower-case, or of a script without case."""
+    return sum(len(word) >= MIN_LOWER_WORD_LENGTH and word == word.lower() for word in words) >= MIN_LOWER_WORDS
 
 
 @dataclass(slots=True)
@@ -405,15 +407,15 @@ class _Heading:
     size: float
     bold: bool
     boxed: bool
-    """Title of a box, which appears in a section and is no part of the numbering."""
+    """True for the title of a box, which is not part of the numbering."""
     depth: int | None
-    """Parts of its number: 3 for 7.2.1."""
+    """Number of parts of its number: 3 for 7.2.1."""
     paragraph: Paragraph
     has_text: bool = False
 
 
 class BlockBuilder:
-    """Takes the classified paragraphs of page after page and gives the blocks of the document."""
+    """Builds the blocks of a document from the classified paragraphs of its pages."""
 
     def __init__(self, title: str, style: Style, options: ReadOptions, omitted: Omitted) -> None:
         self._style = style
@@ -428,7 +430,7 @@ class BlockBuilder:
         self._drafts: list[tuple[Paragraph, tuple[_Heading, ...]]] = []
 
     def add(self, paragraph: Paragraph) -> None:
-        """Take the next paragraph."""
+        """Add the next paragraph."""
         match paragraph.kind:
             case Kind.HEADING:
                 self._close()
@@ -475,12 +477,12 @@ class BlockBuilder:
         self._omitted[kind, paragraph.first.page] += 1
 
     def _omit_section_line(self, paragraph: Paragraph) -> None:
-        """Count a paragraph of the list of references or contents."""
+        """Count a paragraph of a list of references or contents as left out."""
         is_contents = self._left_out is not None and CONTENTS.fullmatch(self._left_out.text)
         self._omit("lines of contents" if is_contents else "references", paragraph)
 
     def _pop(self) -> None:
-        """End a section. A heading that has no text under it becomes text on a slide, and is counted elsewhere."""
+        """End a section; a heading without text is added as text on slides, and otherwise counted as left out."""
         heading = self._stack.pop()
         if heading.has_text or REFERENCES.fullmatch(heading.text) or CONTENTS.fullmatch(heading.text):
             return
@@ -491,13 +493,13 @@ class BlockBuilder:
             self._omit("headings without text", heading.paragraph)
 
     def _continued_by(self, paragraph: Paragraph) -> Paragraph | None:
-        """The paragraph that this one goes on: the one before it, or one left unfinished before a box or a heading."""
-        if self._open is not None and _goes_on(self._open, paragraph):
+        """Return the earlier paragraph that this one continues, or None."""
+        if self._open is not None and _continues(self._open, paragraph):
             return self._open
         if not _starts_lower(paragraph.first.text):
             return None
-        recent = (draft for draft, _ in reversed(self._drafts[-UNFINISHED_WITHIN:]) if draft.kind is Kind.PROSE)
-        return next((draft for draft in recent if _goes_on(draft, paragraph)), None)
+        recent_drafts = (draft for draft, _ in reversed(self._drafts[-MAX_DRAFTS_BETWEEN:]) if draft.kind is Kind.PROSE)
+        return next((draft for draft in recent_drafts if _continues(draft, paragraph)), None)
 
     def _draft(self, paragraph: Paragraph) -> None:
         for heading in self._stack:
@@ -505,7 +507,7 @@ class BlockBuilder:
         self._drafts.append((paragraph, tuple(self._stack)))
 
     def _close(self) -> None:
-        """No more lines for the open paragraph; the notes of its page come after it."""
+        """Finish the open paragraph and add the notes of its page after it."""
         self._open = None
         for note in self._notes:
             self._draft(note)
@@ -538,7 +540,7 @@ class BlockBuilder:
         self._fresh_heading = True
 
     def blocks(self) -> list[Block]:
-        """The blocks of the document, words joined over line ends with the document's own vocabulary."""
+        """Return the document's blocks, with words rejoined over line ends by the document's vocabulary."""
         self._close()
         while self._stack:
             self._pop()
@@ -570,8 +572,8 @@ class BlockBuilder:
             yield Block(text, paragraph.first.page, paragraph.last_page, headings=path)
 
 
-def _goes_on(before: Paragraph, paragraph: Paragraph) -> bool:
-    """Whether a paragraph continues the one before it, in the next column, on the next page or past a figure."""
+def _continues(before: Paragraph, paragraph: Paragraph) -> bool:
+    """Return whether a paragraph continues the one before it in the next column, on the next page or past a figure."""
     last, first = before.last, paragraph.first
     if abs(last.size - first.size) > SIZE_STEP * last.size or last.family != first.family:
         return False
@@ -579,15 +581,15 @@ def _goes_on(before: Paragraph, paragraph: Paragraph) -> bool:
         return True
     if ends_sentence(last.text):
         return False
-    moved = last.page != first.page or first.y > last.y or first.x0 > last.x1
+    is_after_break = last.page != first.page or first.y > last.y or first.x0 > last.x1
     if _starts_lower(first.text):
-        return moved or last.x1 > last.right - 3 * last.size
-    full = last.x1 > last.right - 4 * last.size and len(last.text) > 25
-    return moved and full and not last.bold and not first.bold and not first.text.startswith("•")
+        return is_after_break or last.x1 > last.right - 3 * last.size
+    is_full = last.x1 > last.right - 4 * last.size and len(last.text) > 25
+    return is_after_break and is_full and not last.bold and not first.bold and not first.text.startswith("•")
 
 
 def _closes(heading: _Heading, above: _Heading) -> bool:
-    """Whether a new heading ends the section of the heading above it."""
+    """Return whether a new heading ends the section of the heading above it."""
     if heading.depth is not None and above.depth is not None:
         return above.depth >= heading.depth
     if heading.boxed or above.boxed:

@@ -1,8 +1,8 @@
-"""Join the parts of a line of text, deciding from content and neighbours what raised and lowered parts mean.
+"""Join the parts of a line of text, interpreting raised and lowered parts by content and neighbours.
 
-A raised figure is an exponent, a charge, an isotope's mass, an ordinal's ending, or the mark of a note. The first three
-become Unicode superscripts (``W m⁻²``, ``10²²``, ``SO4²⁻``), since plain figures would join the figure before them and
-make another number. Marks of notes are left out and counted.
+A raised figure is an exponent, a charge, an isotope's mass number, an ordinal ending, or a note mark. Exponents,
+charges and mass numbers become Unicode superscripts (``W m⁻²``, ``10²²``, ``SO4²⁻``), since plain digits would change
+the number before them. Note marks are left out and counted.
 """
 
 import re
@@ -12,32 +12,32 @@ from typing import NamedTuple
 
 
 class Script(Enum):
-    """Position of a part of a line."""
+    """Vertical position of a part of a line."""
 
     NORMAL = "normal"
     RAISED = "raised"
     LOWERED = "lowered"
     POWER = "power"
-    """Raised text that the markup calls an exponent, as MathML does."""
+    """Raised text marked as an exponent, as in MathML."""
     NOTE = "note"
-    """Text on the line that the markup calls the mark of a note."""
+    """Text on the line marked as a note mark."""
 
 
 class Part(NamedTuple):
-    """Text with one position on the line."""
+    """Text with one vertical position."""
 
     text: str
     script: Script = Script.NORMAL
     is_note_like: bool = False
-    """Whether markup (a link within the page, a class name) suggests the mark of a note; decides if all else fails."""
+    """True if a link within the page or a class name suggests a note mark; decides if nothing else does."""
 
 
 class JoinedText(NamedTuple):
-    """Text of a line, not yet cleaned."""
+    """Text of a line before cleaning."""
 
     text: str
     note_marks: int
-    """Number of marks of notes left out."""
+    """Number of note marks left out."""
 
 
 _RAISED = str.maketrans("0123456789+-−–‑‐=()ni", "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁻⁻⁻⁻⁼⁽⁾ⁿⁱ")
@@ -88,20 +88,20 @@ _FUNCTIONS = frozenset(
 )
 MAX_UNIT_EXPONENT = 9
 MAX_FORMULA = 9
-"""Characters of a raised formula that is written as ``^(...)``; a longer text is no exponent."""
+"""Maximum number of characters of a raised formula, written as ``^(...)``; longer text is no exponent."""
 _SHORT_WORD = 2
-"""Longest word, in letters, after which a raised figure may be an exponent although it is no known unit."""
+"""Maximum number of letters of an unknown unit that an exponent may follow."""
 
 
 def join_parts(parts: Sequence[Part]) -> JoinedText:
-    """Return the text of a line with exponents as superscripts and without marks of notes.
+    """Return the text of a line with exponents as superscripts and without note marks.
 
     Args:
         parts: Parts in reading order.
     """
     if all(part.script is Script.NORMAL for part in parts):
         return JoinedText("".join(part.text for part in parts), 0)
-    line = _Line()
+    line = _LineJoiner()
     parts = _merge_split_exponents(parts)
     for index, part in enumerate(parts):
         following = "".join(other.text for other in parts[index + 1 : index + 3])
@@ -126,7 +126,7 @@ def join_parts(parts: Sequence[Part]) -> JoinedText:
 
 
 def _merge_split_exponents(parts: Sequence[Part]) -> list[Part]:
-    """Join a raised sign with the raised figure after it, and white space around parts with the text beside it."""
+    """Join a raised sign with the raised figure after it, and adjacent parts on the line."""
     merged: list[Part] = []
     for part in parts:
         last = merged[-1] if merged else None
@@ -140,41 +140,41 @@ def _merge_split_exponents(parts: Sequence[Part]) -> list[Part]:
 
 
 def _is_continued(text: str, following: str) -> bool:
-    """Return whether two raised texts are one: a sign and its figure, or the marks of several notes."""
+    """Return whether two raised texts form one: a sign and its figure, or several note marks."""
     return _SIGN_ALONE.fullmatch(text) is not None or text.strip()[-1:] in (",", ";") or following.strip() in (",", ";")
 
 
-class _Line:
-    """A line that is being joined."""
+class _LineJoiner:
+    """Builds the text of a line."""
 
     def __init__(self) -> None:
         self.pieces: list[str] = []
         self.note_marks = 0
         self._tail = ""
         """Last characters of the line."""
-        self._is_apart = False
-        """Whether something was left out after the last character, which must not let figures join."""
+        self._has_gap = False
+        """True if text was left out after the last character, so that digits must not join."""
         self._is_lowered = False
-        """Whether the last characters were lowered."""
+        """True if the last characters were lowered."""
 
     def add(self, text: str) -> None:
-        """Append text; a figure is set apart from a figure before it if they were not neighbours in the source."""
+        """Append text, with a space between digits that were not adjacent in the source."""
         if not text:
             return
-        if self._is_apart and self._tail[-1:].isalnum() and text[0].isalnum():
+        if self._has_gap and self._tail[-1:].isalnum() and text[0].isalnum():
             self.pieces.append(" ")
-        self._is_apart = self._is_lowered = False
+        self._has_gap = self._is_lowered = False
         self.pieces.append(text)
         self._tail = (self._tail + text)[-60:]
 
     def leave_out_note(self, text: str) -> None:
-        """Count the mark of a note instead of appending it."""
+        """Count a note mark."""
         if text.strip():
             self.note_marks += 1
-            self._is_apart = True
+            self._has_gap = True
 
     def add_lowered(self, text: str, following: str) -> None:
-        """Append lowered text: plain after letters (``CO2``), as subscripts beside other figures (``log₁₀5``)."""
+        """Append lowered text: plain after letters (``CO2``), as subscripts beside other digits (``log₁₀5``)."""
         if not text:
             return
         before = self._tail[-1:]
@@ -186,17 +186,17 @@ class _Line:
             self.add(text.translate(_LOWERED))
         else:
             self.add(text)
-            self._is_apart = text[-1].isdigit() and following[:1].isdigit()
+            self._has_gap = text[-1].isdigit() and following[:1].isdigit()
         self._is_lowered = True
 
     def add_raised(self, part: Part, following: str, *, is_fraction: bool, is_bound: bool) -> None:
-        """Append raised text in the form that its meaning asks for, or leave out the mark of a note."""
+        """Append raised text by its meaning, or count it as a note mark."""
         text = part.text.strip()
         before = self._tail
         if not text:
             self.add(part.text)
         elif text in (",", ";"):
-            self._is_apart = True  # between the marks of two notes
+            self._has_gap = True  # between the marks of two notes
         elif is_fraction and text.isdigit():
             self.add(f" {text}" if before[-1:].isalnum() else text)
         elif is_bound and _SIGNED.fullmatch(text) and before[-1:].isdigit() and not _POWER_OF_TEN.search(before):
@@ -207,7 +207,7 @@ class _Line:
             self.add_power(text)
 
     def add_power(self, text: str) -> None:
-        """Append an exponent, charge, mass number or ordinal's ending."""
+        """Append an exponent, charge, mass number or ordinal ending."""
         before = self._tail
         compact = "".join(text.split())
         if before[-1:].isdigit() and _ORDINAL.fullmatch(text):
@@ -224,7 +224,7 @@ class _Line:
             self.add(f" {text}" if before[-1:].isdigit() and text[0].isdigit() else text)
 
     def _is_note(self, text: str, before: str, following: str, is_note_like: bool) -> bool:
-        """Return whether raised text is the mark of a note, from its content, then its neighbours, then its markup."""
+        """Return whether raised text is a note mark, by its content, then neighbours, then markup."""
         if _NOTE_MARK.fullmatch(text):
             return True
         text = text.rstrip(",;")
@@ -235,15 +235,15 @@ class _Line:
         if _SEVERAL_FIGURES.fullmatch(text):
             return not _POWER_OF_TEN.search(before)
         if _NOTE_LETTER.fullmatch(text):
-            verdict = _letter_is_note(before)
+            is_note = _letter_is_note(before)
         elif _FIGURES.fullmatch(text):
-            verdict = self._figure_is_note(text, before, following)
+            is_note = self._figure_is_note(text, before, following)
         else:
             return is_note_like and not (before[-1:].isdigit() and _ORDINAL.fullmatch(text))
-        return is_note_like if verdict is None else verdict
+        return is_note_like if is_note is None else is_note
 
     def _figure_is_note(self, text: str, before: str, following: str) -> bool | None:
-        """Return whether a raised figure without sign is the mark of a note; None if neighbours do not tell."""
+        """Return whether a raised unsigned figure is a note mark; None if neighbours do not tell."""
         if _ISOTOPE.match(text + following):
             return False
         if not before or before[-1].isspace():
@@ -294,7 +294,7 @@ def _figure_after_word_is_note(text: str, word: str, has_digits: bool, before: s
 
 
 def _letter_is_note(before: str) -> bool | None:
-    """Return whether a raised letter is the mark of a note: after a figure, a word or a full stop, not a variable."""
+    """Return whether a raised letter is a note mark; None after a possible variable."""
     if not before or before[-1].isspace():
         return True
     if _POWER_OF_TEN.search(before) or before[-1] in "/⁄·×^√∂∇Δ∑′|}":

@@ -1,4 +1,4 @@
-"""Recognise lists of references, whose titles are evidence of nothing, by their heading and by the look of entries."""
+"""Recognise lists of references, which are no evidence, by their heading and by the form of their entries."""
 
 import re
 from collections.abc import Sequence
@@ -7,7 +7,7 @@ from climassay.corpus.documents import Block, LeftOut
 
 KIND = "references"
 MIN_ENTRIES = 3
-"""Entries one after the other that make a list without a heading."""
+"""Minimum number of consecutive entries of a list without a heading."""
 _NUMBERING = r"(?:(?:\d+|[A-Z])(?:\.\d+)*[.):]?\s+|[IVX]+\.\s+)?"
 _SURE_NAMES = (
     "references?|bibliograph(?:y|ies)|works? cited|literature cited|cited literature|reference list|list of references|"
@@ -22,7 +22,7 @@ _SURE_NAMES = (
 _OTHER_NAMES = (
     "literature|literatur|literatuur|litteratur|литература|citations|endnotes|further reading|sources|quellen"
 )
-"""Headings that other sections have, too."""
+"""Headings that other sections may have."""
 _SURE_HEADING = re.compile(rf"{_NUMBERING}(?:{_SURE_NAMES})\s*[:.]?(?:\s*\[\w+\])?", re.IGNORECASE)
 _HEADING = re.compile(rf"{_NUMBERING}(?:{_SURE_NAMES}|{_OTHER_NAMES})\s*[:.]?(?:\s*\[\w+\])?", re.IGNORECASE)
 _YEAR = r"(?:1[5-9]|20)\d\d[a-z]?"
@@ -61,28 +61,28 @@ _PUBLICATION = (
 _CAPTION = re.compile(r"(?:Figures?|Fig\.|Tables?|Box|FAQ|Section|Chapter|Panel|Appendix|Annex|Plate|Map)\b")
 _WORD = re.compile(r"[^\W\d_]+")
 _PROSE_START = re.compile(rf".{{0,140}}?\(?\b{_YEAR}\)?,?\s+(?!doi|and\b|available|online|accessed)[a-z]{{3}}")
-"""Author and year before a word in lower case, as in "Smith et al. (2012) found": a sentence about a work."""
+"""Author and year before a lower-case word, as in "Smith et al. (2012) found": a sentence about a work."""
 _CITATION = re.compile(rf"\([^()]*\b{_YEAR}[^()]*\)")
 MIN_MARKS = 2
 MAX_CITATIONS = 2
-"""References in brackets to other works; a paragraph with more is prose."""
-FEWEST_WORDS_OF_PROSE = 8
+"""Maximum number of bracketed citations in an entry; a paragraph with more is prose."""
+MIN_PROSE_WORDS = 8
 LOWER_CASE_SHARE = 0.6
-"""Share of words in lower case from which on a paragraph under a heading of references may be prose."""
+"""Minimum share of lower-case words of prose under a heading of references."""
 MAX_GAP = 2
 _TITLE = re.compile(r"[^\W\d_a-z][^\d.,;:]{2,60}")
-"""A short line without figures or punctuation, which may be the title of the section after a list of references."""
+"""Short line without figures or punctuation, possibly the title of the section after a list of references."""
 MAX_ENTRY = 1500
-"""Characters; a longer paragraph is no entry of a list."""
+"""Maximum number of characters of an entry."""
 
 
 def is_references_heading(text: str) -> bool:
-    """Return whether a heading or a line of its own announces a list of references."""
+    """Return whether a heading or line announces a list of references."""
     return len(text) < 60 and _HEADING.fullmatch(text.strip(" *_#")) is not None
 
 
 def looks_like_entry(text: str) -> bool:
-    """Return whether a paragraph looks like an entry of a list of references: authors, year, and where it appeared."""
+    """Return whether a paragraph looks like a reference: authors, year, and publication."""
     if len(text) > MAX_ENTRY or _PROSE_START.match(text) or len(_CITATION.findall(text)) > MAX_CITATIONS:
         return False
     if _CAPTION.match(text):
@@ -99,15 +99,15 @@ def looks_like_entry(text: str) -> bool:
 
 
 def begins_like_entry(text: str) -> bool:
-    """Return whether a line begins as entries of a list of references do: with a number in brackets or an author."""
+    """Return whether a line begins with a number in brackets or an author, as references do."""
     return any(pattern.match(text) for pattern in (_BRACKETED, _AUTHOR, _AUTHORS_WITHOUT_INITIALS))
 
 
 def leave_out_references(blocks: Sequence[Block]) -> tuple[list[Block], tuple[LeftOut, ...]]:
-    """Return the blocks that are no entries of lists of references, and the number of entries with their pages.
+    """Return the blocks without references, and the number of references with their pages.
 
-    A list is what stands under a heading such as "References" (prose after the last entry is no part of it), the
-    entries after a paragraph that is such a title, or at least :data:`MIN_ENTRIES` entries one after the other.
+    References are: blocks under a heading such as "References", except prose after the last entry; entries after a
+    paragraph with such a title; and at least :data:`MIN_ENTRIES` consecutive entries.
 
     Args:
         blocks: Blocks of one document in reading order.
@@ -128,10 +128,10 @@ def leave_out_references(blocks: Sequence[Block]) -> tuple[list[Block], tuple[Le
     for title in titles:
         _mark_after_title(blocks, looks, entries, title)
     left_out = {title for title in titles if title + 1 < len(blocks) and entries[title + 1]}
-    others = [block for index, block in enumerate(blocks) if not entries[index] and index not in left_out]
+    remaining = [block for index, block in enumerate(blocks) if not entries[index] and index not in left_out]
     pages = {block.page for block, is_entry in zip(blocks, entries, strict=True) if is_entry and block.page is not None}
     n_entries = sum(entries)
-    return others, (LeftOut(KIND, n_entries, tuple(sorted(pages))),) if n_entries else ()
+    return remaining, (LeftOut(KIND, n_entries, tuple(sorted(pages))),) if n_entries else ()
 
 
 def _keep_prose(blocks: Sequence[Block], looks: Sequence[bool], entries: list[bool], start: int, end: int) -> None:
@@ -143,12 +143,14 @@ def _keep_prose(blocks: Sequence[Block], looks: Sequence[bool], entries: list[bo
 
 
 def _reads_like_prose(text: str) -> bool:
-    """Return whether a paragraph is sentences, mostly of words in lower case, that begin with no author."""
+    """Return whether a paragraph consists of sentences and does not begin with an author."""
     words = _WORD.findall(text)
     n_lower = sum(word[0].islower() for word in words)
-    is_text = len(words) >= FEWEST_WORDS_OF_PROSE and n_lower >= LOWER_CASE_SHARE * len(words) and text[-1] in ".!?:)"
-    begins_apart = begins_like_entry(text) or not text[0].isalnum()
-    return len(text) > MAX_ENTRY or (is_text and not begins_apart and not any(p.search(text) for p in _PUBLICATION[:2]))
+    is_text = len(words) >= MIN_PROSE_WORDS and n_lower >= LOWER_CASE_SHARE * len(words) and text[-1] in ".!?:)"
+    begins_like_list = begins_like_entry(text) or not text[0].isalnum()
+    return len(text) > MAX_ENTRY or (
+        is_text and not begins_like_list and not any(p.search(text) for p in _PUBLICATION[:2])
+    )
 
 
 def _mark_after_title(blocks: Sequence[Block], looks: Sequence[bool], entries: list[bool], title: int) -> None:

@@ -1,7 +1,6 @@
-"""Read files of strangers in a process of their own, which may crash, hang or fill its memory without harm to ours.
+"""Read untrusted files in a separate process, which may crash, hang or exhaust its memory safely.
 
-PDF files in particular are read by a large library in C; a file that is made to crash it must not end a server, nor be
-tried again and again by every start of it.
+PDF files are read by a large C library: a file that crashes it must not end a server, nor crash each restart of it.
 """
 
 import base64
@@ -34,12 +33,12 @@ from climassay.redaction import environment_without_secrets
 if TYPE_CHECKING:
     from climassay.corpus.readers.pdf import DrawnPage
 
-LARGEST_MEMORY = 4096 * MEBIBYTE
-"""Address space of the reading process."""
-LONGEST_SILENCE = 300.0
-"""Seconds in which a reader must have finished a page, or a file that has none."""
-LONGEST_DRAWING = 60.0
-"""Seconds in which a page must be drawn."""
+MAX_MEMORY = 4096 * MEBIBYTE
+"""Maximum address space of the reading process, in bytes."""
+READ_TIMEOUT = 300.0
+"""Maximum seconds per page, or per file without pages."""
+DRAW_TIMEOUT = 60.0
+"""Maximum seconds for drawing a page."""
 
 
 def read_sandboxed(
@@ -48,16 +47,17 @@ def read_sandboxed(
     *,
     source: str,
     on_page: PageCallback | None = None,
-    memory: int = LARGEST_MEMORY,
-    silence: float = LONGEST_SILENCE,
+    memory: int = MAX_MEMORY,
+    timeout: float = READ_TIMEOUT,
 ) -> ReadResult:
-    """Read one file in another process; see :func:`climassay.corpus.readers.file_types.read`.
+    """Read one file in a separate process; see :func:`climassay.corpus.readers.file_types.read`.
 
-    The reader may use ``memory`` bytes of address space and be silent for so many seconds; what ``on_page`` raises ends
-    the reading. A file on which it crashes, hangs or runs out of memory gives no document and the reason.
+    The process may use ``memory`` bytes of address space, and is killed after ``timeout`` seconds without a finished
+    page. An exception from ``on_page`` ends the reading. A file on which the process crashes, hangs or runs out of
+    memory gives no documents and one reason.
     """
     request = {"path": str(path), "source": source, "options": asdict(options), "memory": memory}
-    with _reader(request, silence) as lines:
+    with _reader(request, timeout) as lines:
         for line in lines:
             message = json.loads(line)
             if "result" in message:
@@ -75,17 +75,15 @@ def read_sandboxed(
     return ReadResult(source, (), (Skipped(source, reason),))
 
 
-def draw_sandboxed(
-    path: Path, page: int, *, memory: int = LARGEST_MEMORY, silence: float = LONGEST_DRAWING
-) -> "DrawnPage":
-    """Draw a page of a PDF file in another process; see :func:`climassay.corpus.readers.pdf.draw_page`.
+def draw_sandboxed(path: Path, page: int, *, memory: int = MAX_MEMORY, timeout: float = DRAW_TIMEOUT) -> "DrawnPage":
+    """Draw a page of a PDF file in a separate process; see :func:`climassay.corpus.readers.pdf.draw_page`.
 
     Raises:
-        DocumentError: It cannot be drawn, or not in so much memory or so many seconds.
+        DocumentError: The page cannot be drawn within the limits of memory and time.
     """
     from climassay.corpus.readers.pdf import DrawnPage
 
-    with _reader({"path": str(path), "page": page, "memory": memory}, silence) as lines:
+    with _reader({"path": str(path), "page": page, "memory": memory}, timeout) as lines:
         for line in lines:
             message = json.loads(line)
             if "refused" in message:
@@ -96,8 +94,8 @@ def draw_sandboxed(
 
 
 @contextmanager
-def _reader(request: dict[str, Any], silence: float) -> Iterator[Iterator[bytes]]:
-    """The lines that a reading process writes; it has ended when the block ends."""
+def _reader(request: dict[str, Any], timeout: float) -> Iterator[Iterator[bytes]]:
+    """Start a reading process and yield its output lines; the process is killed when the block ends."""
     # Should a file take the reader over, it finds no key and no password there.
     environment = {**environment_without_secrets(), "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
     command = [sys.executable, "-m", "climassay.corpus.readers.sandboxed_reader"]
@@ -110,51 +108,51 @@ def _reader(request: dict[str, Any], silence: float) -> Iterator[Iterator[bytes]
             with suppress(BrokenPipeError):
                 process.stdin.write(json.dumps(request).encode())
                 process.stdin.close()
-            yield _watched(process, process.stdout, silence)
+            yield _lines_until_timeout(process, process.stdout, timeout)
         finally:
             process.kill()
 
 
-def _watched(process: "subprocess.Popen[bytes]", lines: IO[bytes], silence: float) -> Iterator[bytes]:
-    """The lines of a process, which is killed when it is silent for too long."""
-    watch = _Watch(process, silence)
-    watch.start()
+def _lines_until_timeout(process: "subprocess.Popen[bytes]", lines: IO[bytes], timeout: float) -> Iterator[bytes]:
+    """Yield the lines of a process, killing it if the next line takes too long."""
+    watchdog = _Watchdog(process, timeout)
+    watchdog.start()
     try:
-        while line := watch.listen(lines):
+        while line := watchdog.read_line(lines):
             yield line
     finally:
-        watch.over.set()
+        watchdog.is_done.set()
 
 
-class _Watch(threading.Thread):
-    """Kills a process that says nothing for too long while somebody listens to it; one thread for all of its lines."""
+class _Watchdog(threading.Thread):
+    """Thread that kills a process if a line takes too long; one thread serves all lines."""
 
-    def __init__(self, process: "subprocess.Popen[bytes]", silence: float) -> None:
+    def __init__(self, process: "subprocess.Popen[bytes]", timeout: float) -> None:
         super().__init__(daemon=True)
-        self.over = threading.Event()
+        self.is_done = threading.Event()
         self._process = process
-        self._silence = silence
-        self._patient_until = math.inf
+        self._timeout = timeout
+        self._deadline = math.inf
 
-    def listen(self, lines: IO[bytes]) -> bytes:
-        """The next line."""
-        self._patient_until = time.monotonic() + self._silence
+    def read_line(self, lines: IO[bytes]) -> bytes:
+        """Read the next line within the timeout."""
+        self._deadline = time.monotonic() + self._timeout
         try:
             return lines.readline()
         finally:
-            self._patient_until = math.inf
+            self._deadline = math.inf
 
     def run(self) -> None:
-        """Watch until it is over."""
-        # No wait is longer than the silence allowed, so that who begins to listen meanwhile is looked at in time.
-        while not self.over.wait(max(0.001, min(self._silence, self._patient_until - time.monotonic()))):
-            if time.monotonic() >= self._patient_until:
+        """Kill the process when a deadline passes, until ``is_done`` is set."""
+        # No wait is longer than the timeout, so that a deadline set meanwhile is checked in time.
+        while not self.is_done.wait(max(0.001, min(self._timeout, self._deadline - time.monotonic()))):
+            if time.monotonic() >= self._deadline:
                 self._process.kill()
                 return
 
 
 def _serve_request(requests: IO[bytes], answers: IO[bytes]) -> None:
-    """The reading process: one request in, pages and one result out, a line of JSON each."""
+    """Read one request and write pages and one result, each as a line of JSON."""
     request = json.loads(requests.read())
     with suppress(ImportError):  # Windows has no such module.
         import resource

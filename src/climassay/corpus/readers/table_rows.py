@@ -1,4 +1,4 @@
-"""Write the rows of a table as text that names its columns; used for the tables of every file format."""
+"""Write table rows as text that names the columns, for the tables of all file formats."""
 
 import re
 from collections.abc import Sequence
@@ -8,11 +8,12 @@ from typing import NamedTuple
 _NUMBER = re.compile(r"\W*\d")
 _YEAR = re.compile(r"(?:1[5-9]|20|21)\d\d")
 MAX_REPEATS = 50
-"""Places in the grid per cell above which spans are ignored, so that a small file cannot make a huge table."""
+"""Maximum number of grid cells per table cell; above it spans are ignored, since a small file could expand to a huge
+table."""
 
 
 class Cell(NamedTuple):
-    """Text of a cell and the number of rows and columns that it spans; 0 rows: all rows below."""
+    """Text of a cell, with the number of rows and columns that it spans; 0 rows: all rows below."""
 
     text: str
     n_rows: int = 1
@@ -20,10 +21,10 @@ class Cell(NamedTuple):
 
 
 def span_rows(rows: Sequence[Sequence[Cell]]) -> list[list[str | None]]:
-    """Return the rows with each cell in its column, as :func:`row_texts` takes them.
+    """Expand spanning cells into a grid, as :func:`row_texts` takes it.
 
-    A cell that spans several rows stands in each of them. A cell that spans several columns stands in the first; None
-    marks the others.
+    A cell that spans several rows is repeated in each. A cell that spans several columns is in the first; None marks
+    the others.
     """
     max_columns = max(map(len, rows), default=0)
     cells = [cell for row in rows for cell in row]
@@ -53,19 +54,20 @@ def _fill_from_above(line: list[str | None], below: dict[int, tuple[int, str | N
 
 
 def row_texts(rows: Sequence[Sequence[str | None]], n_header_rows: int | None = None) -> list[str]:
-    """Return one text for each row of a table, for example ``Year: 1990; CO2: 320; CH4: 41``.
+    """Return one text per table row, for example ``Year: 1990; CO2: 320; CH4: 41``.
 
-    A row's empty cells are left out, which moves no other cell because each value follows the name of its column. If
-    no header is known, the cells are separated by bars and empty cells keep their place (``a | | b``).
+    Empty cells are omitted, because each value follows its column name. Without a header, cells are separated by bars
+    and empty cells are kept (``a | | b``).
 
     Args:
-        rows: Cells as cleaned text, header rows first; None where the cell to the left goes on (:func:`span_rows`).
-        n_header_rows: Number of rows at the top that name the columns. By default the first row is taken as the
-            header if it has no figures but years, and the cells below it in at least one column are all figures.
+        rows: Cells as cleaned text, header rows first; None for columns spanned by the cell to the left
+            (:func:`span_rows`).
+        n_header_rows: Number of header rows. By default the first row is the header if it has no figures but years, and
+            at least one column has only figures below it.
 
     Returns:
-        Texts of the rows with at least one cell that is not empty, without the header rows. A table that consists of
-        header rows only returns them separated by bars, so that nothing is lost.
+        Texts of the rows that are not empty, without the header rows. A table of header rows only returns their cells
+        separated by bars.
     """
     width = max((len(row) for row in rows), default=0)
     grid = [[*row, *[""] * (width - len(row))] for row in rows]
@@ -102,7 +104,7 @@ def _first_row_names_columns(grid: Sequence[Sequence[str | None]]) -> bool:
 
 
 def _spread(row: Sequence[str | None]) -> list[str]:
-    """Return a header row with the text of each cell in all columns that it spans."""
+    """Return a header row with the text of each cell repeated in the columns that it spans."""
     spread: list[str] = []
     for cell in row:
         spread.append(cell if cell is not None else spread[-1] if spread else "")

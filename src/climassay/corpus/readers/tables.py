@@ -39,28 +39,33 @@ _PLAIN = re.compile(r"[^a-z0-9]+")
 
 
 def find_layout(names: Sequence[str], chosen: TableColumns, source: str) -> TableColumns:
-    """Match the columns of a table with what the user has chosen, and the rest with their usual names.
+    """Find the columns of a table by the user's choice, and the others by their common names.
 
     Raises:
-        DocumentError: A chosen column does not exist, or no column looks like the text; the sentence names those
-            there are.
+        DocumentError: A chosen column does not exist, or no column looks like text; the message lists the columns.
     """
     listed = listed_names(names)
     fields = {field: getattr(chosen, field) for field in _USUAL_NAMES}
     for name in (*fields.values(), *chosen.document):
         if name is not None and name not in names:
             raise DocumentError(f"{source} has no column {name!r}; its columns are: {listed}.")
-    known = {_PLAIN.sub("", name.lower()): name for name in reversed(names)}
-    taken = {name for name in fields.values() if name}
+    names_by_plain = {_PLAIN.sub("", name.lower()): name for name in reversed(names)}
+    used = {name for name in fields.values() if name}
     for field, usual in _USUAL_NAMES.items():
         if fields[field] is None:
-            free = (known[plain] for plain in usual if plain in known and known[plain] not in taken)
+            free = (
+                names_by_plain[plain]
+                for plain in usual
+                if plain in names_by_plain and names_by_plain[plain] not in used
+            )
             fields[field] = next(free, None)
             if fields[field] is not None:
-                taken.add(fields[field])
+                used.add(fields[field])
     if fields["text"] is None:
         raise DocumentError(f"{source} has no column that looks like text; choose one of its columns: {listed}.")
-    document = chosen.document or tuple(known[plain] for plain in _DOCUMENT_NAMES if plain in known)[:1]
+    document = (
+        chosen.document or tuple(names_by_plain[plain] for plain in _DOCUMENT_NAMES if plain in names_by_plain)[:1]
+    )
     if not document and fields["title"]:
         document = (fields["title"],)
     return TableColumns(document=document, **fields)
@@ -68,15 +73,15 @@ def find_layout(names: Sequence[str], chosen: TableColumns, source: str) -> Tabl
 
 Row = Mapping[str, Any]
 LISTED_ROWS = 5
-"""So many bad rows are named one by one, the rest counted."""
+"""Maximum number of invalid lines listed in a message; the others are counted."""
 MAX_QUOTED = 60
-"""Characters of a line that a message repeats."""
+"""Maximum number of characters of a line quoted in a message."""
 _MARKDOWN = re.compile(r"\]\(\S+?\)|^#{1,6} |^```|\$\$", re.MULTILINE)
 _NAME_SUFFIXES = (".pdf", ".ipynb", ".html", ".htm", ".md", ".txt", ".docx")
 
 
-class Table(NamedTuple):
-    """Rows with their columns, and what was wrong with the rows left out."""
+class TableRows(NamedTuple):
+    """Rows with their column names, and problems found while reading."""
 
     names: list[str]
     rows: list[Row]
@@ -84,10 +89,10 @@ class Table(NamedTuple):
 
 
 def read_table(data: bytes, source: str, options: ReadOptions, *, kind: str) -> ReadResult:
-    """Read a table into documents: rows that agree in the document columns are the paragraphs of one document.
+    """Read a table into documents: rows with equal values in the document columns form one document.
 
     Raises:
-        DocumentError: Not such a table, no rows, or no text column.
+        DocumentError: The file is not a table of this kind, or has no rows or no text column.
     """
     table = _READERS[kind][1](data, source)
     if not table.rows:
@@ -110,7 +115,7 @@ def read_table(data: bytes, source: str, options: ReadOptions, *, kind: str) -> 
 
 
 def cell(row: Row, name: str | None) -> str:
-    """The value of a cell as one stripped string; empty where there is none."""
+    """Return the value of a cell as a stripped string; empty if missing."""
     value = row.get(name) if name else None
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return ""
@@ -149,17 +154,17 @@ def _document(
 
 
 def _same(rows: Sequence[Row], name: str | None) -> str | None:
-    """The value all rows share."""
+    """Return the value if all rows share it, otherwise None."""
     values = {cell(row, name) for row in rows}
     return (values.pop() or None) if len(values) == 1 else None
 
 
 def _blocks(row: Row, layout: TableColumns) -> Iterator[Block]:
-    """The paragraphs of a row's text."""
+    """Yield the paragraphs of a row's text as blocks."""
     text = cell(row, layout.text)
-    given = row.get(layout.headings) if layout.headings else None
-    levels = [str(part) for part in given if part] if isinstance(given, list | tuple) else []
-    levels = re.split(r"\s+>\s+", given) if isinstance(given, str) else levels
+    value = row.get(layout.headings) if layout.headings else None
+    levels = [str(part) for part in value if part] if isinstance(value, list | tuple) else []
+    levels = re.split(r"\s+>\s+", value) if isinstance(value, str) else levels
     headings = tuple(heading for level in levels if (heading := clean(level)))
     url = cell(row, layout.url) or None
     paragraph_id = cell(row, layout.paragraph_id) or None
@@ -179,7 +184,7 @@ def _blocks(row: Row, layout: TableColumns) -> Iterator[Block]:
         )
 
 
-def _read_csv(data: bytes, source: str, delimiter: str | None = None) -> Table:
+def _read_csv(data: bytes, source: str, delimiter: str | None = None) -> TableRows:
     try:
         table = read_delimited(decode(data, source), delimiter)
     except ValueError as error:
@@ -192,10 +197,10 @@ def _read_csv(data: bytes, source: str, delimiter: str | None = None) -> Table:
         )
     if table.overlong:
         problems.append(f"{source}, {table.overlong_sentence()} These rows were left out.")
-    return Table(table.names, table.rows, problems)
+    return TableRows(table.names, table.rows, problems)
 
 
-def _read_jsonl(data: bytes, source: str) -> Table:
+def _read_jsonl(data: bytes, source: str) -> TableRows:
     rows: list[Row] = []
     bad: list[int] = []
     for number, line in enumerate(decode(data, source).split("\n"), start=1):
@@ -213,10 +218,10 @@ def _read_jsonl(data: bytes, source: str) -> Table:
     if bad:
         more = f" and {len(bad) - LISTED_ROWS} more" if len(bad) > LISTED_ROWS else ""
         problems.append(f"{source}: not a JSON object in line {', '.join(map(str, bad[:LISTED_ROWS]))}{more}.")
-    return Table(list(dict.fromkeys(name for row in rows for name in row)), rows, problems)
+    return TableRows(list(dict.fromkeys(name for row in rows for name in row)), rows, problems)
 
 
-def _read_json(data: bytes, source: str) -> Table:
+def _read_json(data: bytes, source: str) -> TableRows:
     try:
         value = parse_json(decode(data, source))
     except ValueError as error:
@@ -229,18 +234,18 @@ def _read_json(data: bytes, source: str) -> Table:
         value = lists[0] if len(lists) == 1 else [value]
     if not isinstance(value, list) or not all(isinstance(row, dict) for row in value):
         raise DocumentError(f"{source} is not a list of JSON objects.")
-    return Table(list(dict.fromkeys(name for row in value for name in row)), value, [])
+    return TableRows(list(dict.fromkeys(name for row in value for name in row)), value, [])
 
 
-def _read_parquet(data: bytes, source: str) -> Table:
+def _read_parquet(data: bytes, source: str) -> TableRows:
     try:
         table = read_parquet(data)
     except ValueError as error:
         raise DocumentError(f"{source} is not a readable Parquet file: {error}.") from None
-    return Table(table.names, table.rows, [])
+    return TableRows(table.names, table.rows, [])
 
 
-_READERS: dict[str, tuple[tuple[str, ...], Callable[[bytes, str], Table]]] = {
+_READERS: dict[str, tuple[tuple[str, ...], Callable[[bytes, str], TableRows]]] = {
     "csv": ((".csv",), _read_csv),
     "tsv": ((".tsv", ".tab"), partial(_read_csv, delimiter="\t")),
     "json": ((".json",), _read_json),

@@ -1,4 +1,4 @@
-"""Read plain text: find its encoding, its pages, and the paragraphs behind hard-wrapped lines."""
+"""Read plain text: decode it, and split it into pages and paragraphs, joining hard-wrapped lines."""
 
 import re
 from collections import Counter
@@ -19,19 +19,19 @@ from climassay.errors import DocumentError
 from climassay.io.decoding import decode_text
 
 MARKUP_START = 4096
-"""Bytes at the beginning of a page in which its encoding is declared."""
+"""Number of bytes at the beginning of a page in which its encoding may be declared."""
 _META_CHARSET = re.compile(rb"""<meta[^>]+charset\s*=\s*["']?\s*([\w.:-]+)""", re.IGNORECASE)
 _XML_ENCODING = re.compile(rb"""\s*<\?xml[^>]*?\sencoding\s*=\s*["']([\w.:-]+)""")
-SHORTEST_BROKEN = 25
-"""A shorter line without a full stop is a heading, not a sentence that a page break cut."""
-FEWEST_PAGES = 3
-"""Form feeds count as page breaks from this many pages on."""
-LONGEST_WRAPPED_LINE = 130
-"""Lines longer than this are paragraphs of their own, not the lines of a wrapped one."""
+MIN_BROKEN_LENGTH = 25
+"""Maximum length of a heading; a longer line without a full stop is a sentence split by a page break."""
+MIN_PAGES = 3
+"""Minimum number of pages from which form feeds count as page breaks."""
+MAX_WRAPPED_LINE = 130
+"""Maximum length of a wrapped line; longer lines are separate paragraphs."""
 # A number or a list mark alone is what is left of a table or a page; leaders are those of a table of contents.
 _WORD = re.compile(r"[^\W\d_]{2,}")
 _FIGURES = re.compile(r"\d\D+\d|\d{5}|[%°€$£±+−]")
-"""Two numbers, a long one, or one with a sign: figures and not the number of a page."""
+"""Two numbers, a long number, or one with a sign: figures, not a page number."""
 _PAGE_AT_END = re.compile(r"(?:\.{3}|(?:\. ){3})[\s.]*(?:\d{1,4}|[ivxlc]{1,7})?$", re.IGNORECASE)
 _LEADERS = re.compile(r"\.{6,}|(?:\. ){6,}")
 _BLANK_LINES = re.compile(r"\n[ \t\u00a0]*(?:\n[ \t\u00a0]*)+")
@@ -41,7 +41,7 @@ _PAGE_NUMBER = re.compile(r"(?:page\s+)?[-–|\s]*(?:\d{1,4}|[ivxl]{1,6})[-–|\
 
 
 def decode(data: bytes, source: str, label: str | None = None) -> str:
-    """Decode a document as :func:`climassay.io.decoding.decode_text` does.
+    """Decode a document; see :func:`climassay.io.decoding.decode_text`.
 
     Raises:
         DocumentError: The bytes are not text.
@@ -53,7 +53,7 @@ def decode(data: bytes, source: str, label: str | None = None) -> str:
 
 
 def decode_markup(data: bytes, source: str) -> str:
-    """Decode a page by its byte order mark, its XML declaration or its ``<meta>``, else as :func:`decode` does.
+    """Decode a page by its byte order mark, XML declaration or ``<meta>``, otherwise as :func:`decode`.
 
     Raises:
         DocumentError: The bytes are not text.
@@ -68,12 +68,12 @@ def read_text(data: bytes, source: str, options: ReadOptions) -> Document:
     """Read a plain text file.
 
     Raises:
-        DocumentError: Not text, or empty.
+        DocumentError: The file is not text, or empty.
     """
     text = decode(data, source).replace("\r\n", "\n").replace("\r", "\n")
     pages = text.split("\f")
     left_out: list[LeftOut] = []
-    if len(pages) >= FEWEST_PAGES:
+    if len(pages) >= MIN_PAGES:
         pages, running = _without_running_lines(pages)
         left_out += running
         numbered: list[tuple[int | None, str]] = list(enumerate(pages, start=1))
@@ -87,7 +87,7 @@ def read_text(data: bytes, source: str, options: ReadOptions) -> Document:
                 blocks.append(Block(text=part, page=page))
             else:
                 left_out.append(LeftOut(kind, 1, () if page is None else (page,)))
-    blocks = _joined(blocks)
+    blocks = _join_split_sentences(blocks)
     if not options.references:
         blocks, references = leave_out_references(blocks)
         left_out += references
@@ -104,16 +104,16 @@ def read_text(data: bytes, source: str, options: ReadOptions) -> Document:
 
 
 def _kind_left_out(part: str) -> str | None:
-    """Return what a paragraph is that is no text: a line of contents, or a page number or list mark alone."""
+    """Return the kind of a paragraph that is not text: a line of contents, or stray marks; None for text."""
     if not (_WORD.search(part) or _FIGURES.search(part)):
         return "stray marks"
     return "contents lines" if _LEADERS.search(part) and _PAGE_AT_END.search(part) else None
 
 
 def paragraphs(text: str) -> list[str]:
-    """The paragraphs of plain text: blank lines divide them, hard-wrapped lines are put together again.
+    """Split plain text into paragraphs at blank lines, joining hard-wrapped lines.
 
-    A line much longer than a page is wide is a paragraph of its own; so is a list item.
+    A list item is a separate paragraph, and so is a line longer than :data:`MAX_WRAPPED_LINE`.
     """
     results: list[str] = []
     marked = re.sub(r"(?<=[A-Za-z])[-‐]\n\s*(?=[a-z])", LINE_END_HYPHEN, text)
@@ -128,19 +128,19 @@ def paragraphs(text: str) -> list[str]:
 
 
 def _groups(lines: list[str], *, in_references: bool) -> list[list[str]]:
-    """Return lines without a blank one between them, put together as far as they are one wrapped paragraph."""
+    """Group consecutive lines into wrapped paragraphs."""
     groups: list[list[str]] = []
     width = max((len(line.rstrip()) for line in lines), default=0)
     for line in lines:
         last = groups[-1][-1].rstrip() if groups else ""
-        goes_on = (
+        continues = (
             groups
             and not (in_references and _begins_entry(line, last))
-            and len(last) <= LONGEST_WRAPPED_LINE
+            and len(last) <= MAX_WRAPPED_LINE
             and not _ITEM.match(line)
             and not (_SENTENCE_END.search(last) and len(last) < 0.7 * width)
         )
-        if goes_on:
+        if continues:
             groups[-1].append(line)
         else:
             groups.append([line])
@@ -148,14 +148,14 @@ def _groups(lines: list[str], *, in_references: bool) -> list[list[str]]:
 
 
 def _begins_entry(line: str, last: str) -> bool:
-    """Return whether a line begins an entry of a list of references, or is the heading or follows it."""
+    """Return whether a line begins a reference, is a references heading, or follows one."""
     if is_references_heading(line) or is_references_heading(last):
         return True
     return begins_like_entry(line.strip()) and last[-1:] not in ",;&-–" and not last.endswith(" and")
 
 
-def _joined(blocks: list[Block]) -> list[Block]:
-    """Blocks with a sentence that a page break or stray blank line cut put together again."""
+def _join_split_sentences(blocks: list[Block]) -> list[Block]:
+    """Join sentences that a page break or stray blank line has split."""
     joined: list[Block] = []
     for block in blocks:
         before = joined[-1] if joined else None
@@ -163,7 +163,7 @@ def _joined(blocks: list[Block]) -> list[Block]:
             before
             and block.text[0].islower()
             and not _SENTENCE_END.search(before.text)
-            and len(before.text) > SHORTEST_BROKEN
+            and len(before.text) > MIN_BROKEN_LENGTH
         ):
             last_page = block.page if block.page != before.page else before.last_page
             joined[-1] = Block(text=f"{before.text} {block.text}", page=before.page, last_page=last_page)
@@ -173,10 +173,10 @@ def _joined(blocks: list[Block]) -> list[Block]:
 
 
 def _without_running_lines(pages: list[str]) -> tuple[list[str], list[LeftOut]]:
-    """Return pages without the first and last lines that come again on other pages, and without page numbers."""
+    """Remove page numbers, and first and last lines that recur on other pages."""
     split = [page.split("\n") for page in pages]
     edges = Counter(key for lines in split for key in {mask_digits(lines[i].strip()) for i in _edge_lines(lines)})
-    repeated = {key for key, count in edges.items() if count >= FEWEST_PAGES}
+    repeated = {key for key, count in edges.items() if count >= MIN_PAGES}
     cleaned = []
     left_out = []
     for page, lines in enumerate(split, start=1):
@@ -191,6 +191,6 @@ def _without_running_lines(pages: list[str]) -> tuple[list[str], list[LeftOut]]:
 
 
 def _edge_lines(lines: list[str]) -> list[int]:
-    """Numbers of the first two and last two lines that are not blank."""
+    """Return the indices of the first two and last two non-blank lines."""
     filled = [i for i, line in enumerate(lines) if line.strip()]
     return sorted({*filled[:2], *filled[-2:]})

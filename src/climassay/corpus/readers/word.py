@@ -1,7 +1,7 @@
-"""Read Word files: reduce their XML to text, tables and headings, let mammoth make HTML of it, and read that as a page.
+"""Read Word files: simplify their XML, convert it to HTML with mammoth, and read that as a page.
 
-Readers see the result of fields, insertions and the new place of moved text; they do not see deletions, hidden text,
-comments or field codes. The same holds here, and what is left out is counted.
+As in Word, results of fields, insertions and the new place of moved text are visible; deletions, hidden text, comments
+and field codes are left out and counted.
 """
 
 import io
@@ -46,15 +46,15 @@ _UNWRAPPED = frozenset(
         *("ruby", "rubyBase"),
     )
 )
-_KEPT = frozenset(_WORD + name for name in ("t", "noBreakHyphen", "fldChar", "instrText"))
+_UNCHANGED = frozenset(_WORD + name for name in ("t", "noBreakHyphen", "fldChar", "instrText"))
 _SPACES = {_WORD + name: tag for tag, names in {"br": ("br", "cr"), "tab": ("tab", "ptab")}.items() for name in names}
-_COUNTED = {
+_COUNTED_KINDS = {
     f"{_WORD}del": "tracked deletions",
     f"{_WORD}commentReference": "comments",
     f"{_WORD}altChunk": "embedded files",
     f"{_WORD}subDoc": "embedded files",
 }
-_DRAWN = {
+_DRAWING_KINDS = {
     f"{_DRAWING}chart}}chart": "charts",
     "{http://schemas.microsoft.com/office/drawing/2014/chartex}chart": "charts",
     f"{_DRAWING}diagram}}relIds": "diagrams",
@@ -63,33 +63,33 @@ _DRAWN = {
     f"{_DRAWING}main}}t": "texts in drawings",
 }
 _NOTE_MARK = "\ufdd0"
-"""Noncharacter before the text of a footnote on its way through HTML."""
+"""Noncharacter that marks the text of a footnote in the intermediate HTML."""
 _CODE_POINT = re.compile(r"[0-9A-Fa-f]{1,4}")
 _IS_JOINED = "is-joined"
 _CELL_STYLE = "ClimassayCell"
 _STYLE_MAP = f"p.{_CELL_STYLE} =>"
-"""The only paragraph of a cell gets no element of its own, which would make the table look like a layout."""
+"""The only paragraph of a cell gets no element, since ``<p>`` in cells indicates a layout table."""
 MAX_NESTING = 150
-"""Elements within each other; files that people make stay below 80."""
+"""Maximum nesting of elements; real files stay below 80."""
 MAX_COLUMNS = 1000
-"""Most columns that a cell may span, as in HTML."""
+"""Maximum number of columns that a cell may span, as in HTML."""
 MAX_HEADING_LENGTH = 250
-"""Longer paragraphs are text, even in the style of a heading."""
-PARTS_AT_ONCE = 1000
-"""Paragraphs and tables that mammoth gets at once, because it takes fifty times the memory of a text."""
+"""Maximum number of characters of a heading; longer paragraphs in a heading style are text."""
+BATCH_PARTS = 1000
+"""Number of paragraphs and tables converted at once, since mammoth needs fifty times the memory of the text."""
 _MAX_BASED_ON = 20
 
 
 @reader("docx", ".docx", ".docm")
 def read_docx(data: bytes, source: str, options: ReadOptions) -> Document:
-    """Read a Word file into paragraphs and rows of tables under their headings, footnotes after their paragraph.
+    """Read a Word file into paragraphs and table rows with headings; footnotes follow their paragraph.
 
     Left out and counted: hidden text, tracked deletions, comments, headers and footers, the entries of a table of
     contents, pictures, charts, embedded files, and equations that are stored as pictures.
 
     Raises:
-        DocumentError: Not a Word file, damaged, encrypted, without text, nested too deeply, or larger than allowed when
-            unpacked.
+        DocumentError: The file is not a Word file, damaged, encrypted, without text, nested too deeply, or too large
+            when unpacked.
     """
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as file:
@@ -115,12 +115,10 @@ def read_docx(data: bytes, source: str, options: ReadOptions) -> Document:
 
 
 def _read_body(body: ET.Element, source: str, *, references: bool) -> tuple[list[Block], tuple[LeftOut, ...]]:
-    """Return the blocks of a simplified body, notes marked as such, and what the reader of web pages left out."""
+    """Return the blocks of a simplified body, with footnotes marked, and the number of parts left out."""
     parts = list(body)
     try:
-        markup = "".join(
-            _convert(parts[start : start + PARTS_AT_ONCE]) for start in range(0, len(parts), PARTS_AT_ONCE)
-        )
+        markup = "".join(_convert(parts[start : start + BATCH_PARTS]) for start in range(0, len(parts), BATCH_PARTS))
     except RecursionError:
         raise DocumentError(f"{source} was not read: its tables are nested in each other, as in attacks.") from None
     blocks, left_out = read_html_text(markup, source, references=references)
@@ -133,7 +131,7 @@ def _read_body(body: ET.Element, source: str, *, references: bool) -> tuple[list
 
 
 def _convert(parts: list[ET.Element]) -> str:
-    """Return paragraphs and tables as HTML."""
+    """Convert paragraphs and tables to HTML."""
     document = _new("document", [_new("body", parts)])
     reduced = io.BytesIO()
     with zipfile.ZipFile(reduced, "w") as file:
@@ -143,7 +141,7 @@ def _convert(parts: list[ET.Element]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Style:
-    """Properties of a style of paragraphs or characters."""
+    """Properties of a paragraph or character style."""
 
     name: str
     based_on: str | None
@@ -154,7 +152,7 @@ class _Style:
 
 
 class _Package:
-    """The parts of a Word file, found by their relationships; Strict files are given the usual namespaces."""
+    """Parts of a Word file, found by relationships; Strict files are mapped to Transitional namespaces."""
 
     def __init__(self, file: zipfile.ZipFile, source: str) -> None:
         self.source = source
@@ -165,27 +163,27 @@ class _Package:
         self._related = self._targets(posixpath.join(folder, "_rels", f"{name}.rels"), folder)
 
     def part(self, kind: str) -> ET.Element | None:
-        """Return a part that belongs to the document, such as ``footnotes``, or None if there is none."""
+        """Return a related part such as ``footnotes``, or None if there is none."""
         names = [*self._related.get(kind, []), posixpath.join(posixpath.dirname(self._document), f"{kind}.xml")]
-        found = next((name for name in names if name in self._names), None)
-        return None if found is None else self._read(found)
+        part_name = next((name for name in names if name in self._names), None)
+        return None if part_name is None else self._read(part_name)
 
     @cached_property
     def body(self) -> ET.Element:
-        """The text of the document."""
-        found = self._read(self._document).find(f"{_WORD}body")
-        return ET.Element(f"{_WORD}body") if found is None else found
+        """Body element of the document."""
+        element = self._read(self._document).find(f"{_WORD}body")
+        return ET.Element(f"{_WORD}body") if element is None else element
 
     @cached_property
     def title(self) -> str:
-        """The title among the file's properties."""
+        """Title in the file's properties."""
         if "docProps/core.xml" not in self._names:
             return ""
         return clean(self._read("docProps/core.xml").findtext("{http://purl.org/dc/elements/1.1/}title") or "")
 
     @cached_property
     def styles(self) -> dict[str, _Style]:
-        """Styles by id. Ids are in the language of the program, the names of the usual styles in English."""
+        """Styles by id. Ids are localised, names of built-in styles are English."""
         root = self.part("styles")
         elements = [] if root is None else root.findall(f"{_WORD}style")
         return {element.get(f"{_WORD}styleId", ""): _read_style(element) for element in elements}
@@ -206,7 +204,7 @@ class _Package:
         return root
 
     def _targets(self, name: str, folder: str) -> dict[str, list[str]]:
-        """Return the names of parts by the last word of their relationship's type."""
+        """Return the names of related parts by the last word of the relationship type."""
         targets: dict[str, list[str]] = {}
         if name in self._names:
             for element in read_xml(self._file, name, self.source, "a Word"):
@@ -221,10 +219,10 @@ def _transitional(name: str) -> str:
 
 
 def _check_nesting(root: ET.Element, source: str) -> None:
-    """Refuse an element whose descendants lie deeper within each other than :data:`MAX_NESTING`.
+    """Reject an element nested more than :data:`MAX_NESTING` deep.
 
     Raises:
-        DocumentError: They do.
+        DocumentError: The element is nested too deeply.
     """
     level, depth = [root], 0
     while level:
@@ -247,12 +245,12 @@ def _read_style(element: ET.Element) -> _Style:
 
 
 def _value(element: ET.Element, path: str) -> str | None:
-    found = element.find("/".join(_WORD + name for name in path.split("/")))
-    return None if found is None else found.get(f"{_WORD}val")
+    element_value = element.find("/".join(_WORD + name for name in path.split("/")))
+    return None if element_value is None else element_value.get(f"{_WORD}val")
 
 
 def _vertical(properties: ET.Element | None) -> str | None:
-    """Return the vertical alignment of a run, also of one that is only set higher or lower."""
+    """Return the vertical alignment of a run; a raised or lowered position counts as super- or subscript."""
     if properties is None:
         return None
     position = _value(properties, "position")
@@ -266,7 +264,7 @@ def _vertical(properties: ET.Element | None) -> str | None:
 
 
 def _switch(properties: ET.Element | None) -> bool | None:
-    """Return whether the properties of a run hide it, or None if they do not say."""
+    """Return whether run properties hide the text, or None if they do not say."""
     hidden = None if properties is None else properties.find(f"{_WORD}vanish")
     return None if hidden is None else hidden.get(f"{_WORD}val") not in ("0", "false", "off")
 
@@ -293,12 +291,12 @@ def _set_before(paragraph: ET.Element, style: str) -> None:
 
 
 class _Simplifier:
-    """Rewrites the body of a document with the few elements that carry text, and counts what it leaves out."""
+    """Reduces a document body to elements with text, and counts what it leaves out."""
 
     def __init__(self, package: _Package) -> None:
         self.left_out: Counter[str] = Counter()
         self.title = ""
-        """Text of the first paragraph in the style of a title."""
+        """Text of the first paragraph with a title style."""
         self._package = package
         self._styles = package.styles
         self._notes = {
@@ -309,11 +307,11 @@ class _Simplifier:
         }
         self._table_depth = 0
         self._paragraph_styles: list[_Style] = []
-        self._waiting_boxes: list[ET.Element] = []
-        self._waiting_notes: list[ET.Element] = []
+        self._pending_boxes: list[ET.Element] = []
+        self._pending_notes: list[ET.Element] = []
 
     def simplify(self) -> ET.Element:
-        """Return the body; its paragraphs have at most a style, its runs at most a vertical alignment."""
+        """Return the body; paragraphs keep only a style, runs only a vertical alignment."""
         body = _new("body", self._rewrite_all(self._package.body))
         self._drop_field_codes(body)
         for container in (body, *body.iter(f"{_WORD}tc")):
@@ -331,7 +329,7 @@ class _Simplifier:
         tag = element.tag
         if tag == f"{_WORD}r":
             return self._run(element)
-        if tag in _KEPT:
+        if tag in _UNCHANGED:
             return [element]
         if tag == f"{_WORD}p":
             return self._paragraph(element)
@@ -347,8 +345,8 @@ class _Simplifier:
             return self._table(element)
         if tag in (f"{_WORD}drawing", f"{_WORD}pict", f"{_WORD}object", f"{_WORD}txbxContent"):
             self._draw(element)
-        elif tag in _COUNTED and (tag != f"{_WORD}del" or element.find(f".//{_WORD}delText") is not None):
-            self.left_out[_COUNTED[tag]] += 1
+        elif tag in _COUNTED_KINDS and (tag != f"{_WORD}del" or element.find(f".//{_WORD}delText") is not None):
+            self.left_out[_COUNTED_KINDS[tag]] += 1
         return []
 
     def _style_chain(self, style_id: str | None) -> Iterator[_Style]:
@@ -365,7 +363,7 @@ class _Simplifier:
             self.left_out["entries of the table of contents"] += 1
             return []
         n_hidden = self.left_out["hidden paragraphs"]
-        boxes, self._waiting_boxes = self._waiting_boxes, []
+        boxes, self._pending_boxes = self._pending_boxes, []
         styles, self._paragraph_styles = self._paragraph_styles, chain
         parts = self._rewrite_all(element)
         # Runs are counted while they are read, paragraphs are what users see.
@@ -378,15 +376,15 @@ class _Simplifier:
             _set_before(paragraph, f"Heading{level}")
         if element.find(f"{_WORD}pPr/{_WORD}rPr/{_WORD}del") is not None:
             paragraph.set(_IS_JOINED, "1")
-        results = [paragraph, *self._waiting_boxes]
-        self._waiting_boxes, self._paragraph_styles = boxes, styles
+        results = [paragraph, *self._pending_boxes]
+        self._pending_boxes, self._paragraph_styles = boxes, styles
         return results + self._flush_notes()
 
     def _flush_notes(self) -> list[ET.Element]:
-        """Return the notes of the paragraph or table that has just ended; those of a table's cells wait for its end."""
+        """Return the pending notes of the paragraph or table that has just ended; empty inside a table."""
         if self._table_depth:
             return []
-        notes, self._waiting_notes = self._waiting_notes, []
+        notes, self._pending_notes = self._pending_notes, []
         return notes
 
     def _run(self, element: ET.Element) -> list[ET.Element]:
@@ -419,13 +417,13 @@ class _Simplifier:
         return [run]
 
     def _symbols(self, text: str, font: str | None) -> ET.Element:
-        """Return characters of a symbol font as the Unicode characters that look like them."""
+        """Return text in a symbol font as Unicode characters."""
         written = ""
         for character in text:
             code = ord(character)
-            known = dingbats.get((font, code)) or (dingbats.get((font, code & 0xFF)) if code in _PRIVATE else None)
-            if known:
-                written += chr(known)
+            mapped = dingbats.get((font, code)) or (dingbats.get((font, code & 0xFF)) if code in _PRIVATE else None)
+            if mapped:
+                written += chr(mapped)
             elif code in _PRIVATE:
                 self.left_out["symbols without a Unicode character"] += 1
             else:
@@ -439,29 +437,29 @@ class _Simplifier:
         note = self._notes.pop((kind, reference.get(f"{_WORD}id")), None)
         if note is None:
             return
-        outer, self._waiting_notes = self._waiting_notes, []
+        outer, self._pending_notes = self._pending_notes, []
         depth, self._table_depth = self._table_depth, 0
         parts = self._rewrite_all(note)
         for part in parts:
             if part.tag == f"{_WORD}p":
                 part.insert(0, _text_run(_NOTE_MARK))
         self._table_depth = depth
-        self._waiting_notes = [*outer, *parts]
+        self._pending_notes = [*outer, *parts]
 
     def _draw(self, element: ET.Element) -> None:
-        """Put the text boxes of a drawing after the paragraph that it belongs to, and count its other parts."""
+        """Queue the text boxes of a drawing after its paragraph, and count its other parts."""
         if element.tag == f"{_WORD}txbxContent":
-            waiting, self._waiting_boxes = self._waiting_boxes, []
+            pending, self._pending_boxes = self._pending_boxes, []
             parts = self._rewrite_all(element)
-            self._waiting_boxes = waiting + parts
+            self._pending_boxes = pending + parts
             return
         is_equation = any(ole.get("ProgID", "").startswith("Equation") for ole in element.iter(_OLE_OBJECT))
         if is_equation:
             self.left_out["equations stored as pictures"] += 1
             return
         for child in element:
-            if child.tag in _DRAWN:
-                self.left_out[_DRAWN[child.tag]] += 1
+            if child.tag in _DRAWING_KINDS:
+                self.left_out[_DRAWING_KINDS[child.tag]] += 1
             elif child.tag == f"{_COMPATIBILITY}AlternateContent":
                 for part in _choose_branch(child):
                     self._draw(part)
@@ -499,7 +497,7 @@ class _Simplifier:
         return row
 
     def _drop_field_codes(self, body: ET.Element) -> None:
-        """Remove the codes of fields that begin and end, so that their results stay; others are left as they are."""
+        """Remove field codes and keep field results; unbalanced fields are left unchanged."""
         runs = list(body.iter(f"{_WORD}r"))
         parts = [(run, child) for run in runs for child in run]
         changes = [0] * (len(parts) + 1)
@@ -528,14 +526,14 @@ _SYMBOL_FONTS = frozenset(font for font, _ in dingbats)
 
 
 def _choose_branch(alternatives: ET.Element) -> ET.Element:
-    """Return the branch of a drawing for old programs if it has text, otherwise the first branch that has."""
+    """Return the fallback branch of a drawing if it has text, otherwise the first branch with text."""
     branches = [*alternatives.findall(f"{_COMPATIBILITY}Fallback"), *alternatives.findall(f"{_COMPATIBILITY}Choice")]
     empty = ET.Element(f"{_COMPATIBILITY}Fallback")
     return next(filter(_has_text, branches), branches[-1] if branches else empty)
 
 
 def _descend(element: ET.Element, tag: str) -> Iterator[ET.Element]:
-    """Give the rows of a table or the cells of a row, also those within content controls and insertions."""
+    """Yield the rows of a table or the cells of a row, including those in content controls and insertions."""
     for child in element:
         if child.tag == tag:
             yield child
@@ -552,9 +550,9 @@ def _count(value: str | None) -> int:
 
 
 def _heading_level(paragraph: ET.Element, chain: list[_Style]) -> int | None:
-    """Return the level from 1 to 6 of a heading, by its outline level, its style, or one that its style is based on."""
-    own = _value(paragraph, "pPr/outlineLvl")
-    outline = _count(own) if own else None
+    """Return the level of a heading, 1 to 6, by outline level or style chain; None for other paragraphs."""
+    level_value = _value(paragraph, "pPr/outlineLvl")
+    outline = _count(level_value) if level_value else None
     for style in chain:
         if match := _HEADING.fullmatch(style.name):
             return min(max(int(match[1]), 1), 6)
@@ -567,7 +565,7 @@ def _plain(paragraph: ET.Element) -> str:
 
 
 def _join_paragraphs(container: ET.Element) -> None:
-    """Put the content of paragraphs whose end is a tracked deletion before that of the paragraph that follows."""
+    """Merge each paragraph whose end mark is a tracked deletion into the next paragraph."""
     parts = list(container)
     for part, following in pairwise(parts):
         if part.tag == following.tag == f"{_WORD}p" and part.get(_IS_JOINED):

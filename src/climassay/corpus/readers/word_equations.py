@@ -1,4 +1,4 @@
-"""Write the equations of Word files (Office Math Markup) as a line of text in which no figure changes its meaning."""
+"""Write Word equations (Office Math Markup) as one line of text that keeps the meaning of digits."""
 
 import xml.etree.ElementTree as ET
 from collections.abc import Callable
@@ -12,12 +12,12 @@ _LOWERED = dict(zip("0123456789+-−=()", "₀₁₂₃₄₅₆₇₈₉₊₋�
 def equation_text(element: ET.Element) -> str:
     """Return an equation as one line of text, for example ``ΔF=5.35 ln(C/C₀)`` or ``(a+1)/(b−2)``.
 
-    Superscripts and subscripts of digits and signs become the Unicode characters, others follow ``^`` and ``_``. Each
-    row of a matrix or of several equations ends with a semicolon.
+    Superscripts and subscripts of digits and signs become Unicode characters, others follow ``^`` and ``_``. Rows of
+    matrices and equation arrays are separated by semicolons.
 
     Args:
-        element: An ``m:oMath`` or ``m:oMathPara`` element, or any element within one. Its depth must be bounded by the
-            caller, because the function calls itself for each level.
+        element: An ``m:oMath`` or ``m:oMathPara`` element, or any element within one. The caller must limit its
+            depth, because the function is recursive.
     """
     name = element.tag.removeprefix(MATH)
     if name in ("t", f"{_WORD}t"):
@@ -40,7 +40,7 @@ def _setting(element: ET.Element, name: str, default: str) -> str:
 
 
 def _grouped(text: str) -> str:
-    """Put a text into brackets unless it is one word or number."""
+    """Put a text in brackets unless it is one word or number."""
     return text if text.replace(".", "").isalnum() else f"({text})"
 
 

@@ -144,7 +144,7 @@ class ImportReport:
 
 
 @dataclass(frozen=True, slots=True)
-class Item:
+class AnnotationItem:
     """A draft in the annotation queue, with its labels."""
 
     draft: Draft
@@ -183,7 +183,7 @@ class FoundItem:
 
     draft: Draft
     state: ItemState
-    own: Label | None
+    own_label: Label | None
     """The annotator's own current label."""
     skipped: bool
     """Whether the annotator skipped the item."""
@@ -292,17 +292,17 @@ def _edited_wording(draft: Draft, wording: Wording | None) -> Wording | None:
     """
     before = _cleaned_wording(draft.wording)
     after = before if wording is None else _cleaned_wording(wording)
-    if draft.type.options:
+    if draft.type.has_options:
         # The answer follows from the marked option, so differences in it are no edit.
         before, after = replace(before, answer=""), replace(after, answer="")
     is_long_answer = is_rating(before) or is_rubric(before)
     if is_long_answer:
         # Experts cannot change what is rated, and an empty rating or rubric is no label.
         after = replace(after, question=before.question, options=before.options, correct=None)
-    if after == before and not draft.type.gap and not (is_long_answer and not after.answer):
+    if after == before and not draft.type.has_gap and not (is_long_answer and not after.answer):
         return None
-    checked = Wording(*draft.type.edited(Content(after.question, after.answer, after.options, after.correct)))
-    if draft.type.gap:
+    checked = Wording(*draft.type.validate_edit(Content(after.question, after.answer, after.options, after.correct)))
+    if draft.type.has_gap:
         gapped(checked.question, checked.answer)
     return None if before in (after, checked) else checked
 
@@ -335,7 +335,7 @@ def label_fields(draft: Draft, label: Label) -> dict[str, list[str]]:
     fields, wording = {"remark": [label.remark]}, label.wording
     if wording is not None:
         fields["edited_question"] = [wording.question]
-        if draft.type.options:
+        if draft.type.has_options:
             letter = "" if wording.correct is None else option_letter(wording.correct)
             fields |= {"edited_options": list(wording.options), "edited_correct": [letter]}
         else:
@@ -388,7 +388,7 @@ def label_from_fields(
     if any(texts.get(name) for name in EDIT_FIELDS):
         before = draft.wording
         wording = replace(before, question=texts.get("edited_question") or before.question)
-        if draft.type.options:
+        if draft.type.has_options:
             options, correct = tuple(fields.get("edited_options", ())) or before.options, before.correct
             if letter := texts.get("edited_correct", "").strip().lower():
                 letters = [option_letter(index) for index in range(len(options))]

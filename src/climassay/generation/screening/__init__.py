@@ -15,11 +15,11 @@ from climassay.generation.screening.catalogue import (
     screening_table,
 )
 from climassay.generation.screening.check import Check
-from climassay.generation.screening.checks import TERM_CHECKS
+from climassay.generation.screening.statement_checks import TERM_CHECKS
 from climassay.generation.screening.near_duplicates import DuplicateFinder
 from climassay.generation.screening.passages import passage_fault
-from climassay.generation.screening.checks import MODEL_CHECKS
-from climassay.generation.screening.checks import LANGUAGES, other_language
+from climassay.generation.screening.support_checks import MODEL_CHECKS
+from climassay.generation.screening.question_checks import LANGUAGES, other_language
 
 __all__ = [
     "CHECKS", "LANGUAGES", "MODEL_CHECKS", "REPLACED", "TERM_CHECKS", "Check", "CheckCount", "DuplicateFinder",

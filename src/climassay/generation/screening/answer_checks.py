@@ -17,7 +17,7 @@ from climassay.errors import InputError
 from climassay.evaluation import Prediction, Prepared, Setting, TaskPrompts, ask_mcq
 from climassay.generation.draft import Decision, Draft, Subject, apply_where, gapped, has_term, is_blank
 from climassay.generation.screening.check import right_answer
-from climassay.generation.screening.checks import OPTIONS
+from climassay.generation.screening.option_checks import N_OPTIONS
 from climassay.models.contract import Completion, GenerationRequest, Generator, OptionScorer, Sampling
 from climassay.prompts import Profile, load_prompt, profile_of
 from climassay.questions import GAP, Kind, Question
@@ -40,7 +40,7 @@ class SelfConsistency:
 
     model: Generator
     """Model that answers; its option letters are scored if it gives log-probabilities, else it writes a letter."""
-    orders: int = OPTIONS
+    orders: int = N_OPTIONS
     """Number of option orders per question; the first four are rotations."""
     min_agreement: float = 1.0
     """Minimum share of orders answered as marked, in (0, 1]."""
@@ -74,7 +74,7 @@ class SelfConsistency:
         for index, draft in enumerate(drafts):
             wording = draft.wording
             is_marked = wording.correct is not None and 0 <= wording.correct < len(wording.options)
-            if draft.usable and draft.type.options and is_marked and len(wording.options) >= 2:
+            if draft.usable and draft.type.has_options and is_marked and len(wording.options) >= 2:
                 answerable[index] = draft
         predictions: dict[int, list[Prediction]] = defaultdict(list)
         # Questions are identified by index, since ids of drafts may be repeated.
@@ -199,9 +199,9 @@ class Verification:
     def request(self, draft: Draft) -> GenerationRequest:
         """Return the request about a complete draft."""
         wording, question = draft.wording, draft.wording.question
-        if draft.type.gap:
+        if draft.type.has_gap:
             question = gapped(question, wording.answer).replace(GAP, "____")
-        elif draft.type.fixed:
+        elif draft.type.fixed_options:
             question = f"{draft.type.title}? {question}"
         rendered = self._prompt.render(
             kind=_form(draft),
@@ -273,14 +273,16 @@ def _complete(draft: Draft) -> bool:
     if not draft.usable or not draft.wording.answer or any(d.step == "consistency" for d in draft.decisions):
         return False
     marked = draft.wording.correct
-    if draft.type.gap:
+    if draft.type.has_gap:
         return has_term(draft.wording.question, draft.wording.answer)
-    return not draft.type.options or (marked is not None and 0 <= marked < len(draft.wording.options) <= len(LETTERS))
+    return not draft.type.has_options or (
+        marked is not None and 0 <= marked < len(draft.wording.options) <= len(LETTERS)
+    )
 
 
 def _form(draft: Draft) -> str:
     """Return the name of a draft's type in the template and the schema."""
-    return "mcq" if draft.type.options else "cloze" if draft.type.gap else "freeform"
+    return "mcq" if draft.type.has_options else "cloze" if draft.type.has_gap else "freeform"
 
 
 def _schema(draft: Draft) -> dict[str, Any]:
@@ -307,7 +309,7 @@ def _faults(draft: Draft, fields: Mapping[str, Any]) -> dict[str, str]:
     """Return a sentence on each fault that a model's answer names, by reason, the gravest first."""
     results = {}
     answer, marked = fields["answer"], draft.wording.correct
-    if draft.type.options:
+    if draft.type.has_options:
         marked_letter = LETTERS[marked or 0]
         alternatives = [letter for letter in fields["also_right"] if letter not in (answer, marked_letter)]
         if answer != marked_letter:
@@ -317,7 +319,7 @@ def _faults(draft: Draft, fields: Mapping[str, Any]) -> dict[str, str]:
             results[SECOND_ANSWER] = f"It also considers {', '.join(alternatives)} correct."
     elif answer != "right":
         results[_REASONS.get(answer, str(answer))] = ""
-    if draft.type.gap:
+    if draft.type.has_gap:
         term = draft.wording.answer.casefold()
         alternatives = [word for word in fields["also_right"] if not is_blank(word) and word.casefold() != term]
         if alternatives:

@@ -8,7 +8,8 @@ from functools import partial
 from climassay.errors import InputError
 from climassay.generation.draft import Decision, Draft, apply_where
 from climassay.generation.screening.check import CHECKS, Check, check
-from climassay.generation.screening.checks import MODEL_CHECKS, language_check, not_entailed, off_topic
+from climassay.generation.screening.question_checks import language_check
+from climassay.generation.screening.support_checks import MODEL_CHECKS, not_entailed, off_topic
 from climassay.metrics import Entailment
 from climassay.models.contract import Encoder
 from climassay.questions import KINDS, TYPES, Kind

@@ -1,4 +1,4 @@
-"""What a check is, how one is added, and the words of texts as checks compare them."""
+"""Checks of a draft, their registry, and the words of texts as checks compare them."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -8,42 +8,44 @@ from climassay.generation.draft import Draft
 from climassay.questions import Kind
 from climassay.registry import Registry
 
-ASKED: tuple[Kind, ...] = ("mcq", "freeform")
-"""Kinds that ask a question; a cloze statement states."""
-CHOICE: tuple[Kind, ...] = ("mcq",)
-STATED: tuple[Kind, ...] = ("cloze",)
+QUESTION_KINDS: tuple[Kind, ...] = ("mcq", "freeform")
+"""Kinds that ask a question."""
+CHOICE_KINDS: tuple[Kind, ...] = ("mcq",)
+STATEMENT_KINDS: tuple[Kind, ...] = ("cloze",)
 
 Examine = Callable[[Draft], str | None]
 
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One named fault that a draft can have, and how it is seen."""
+    """A named fault of drafts, and the function that detects it."""
 
     name: str
-    """Name of the fault; the ``by`` and ``reason`` of the decisions it makes."""
+    """Name of the fault; ``by`` and ``reason`` of the check's decisions."""
     kinds: tuple[Kind, ...]
-    """Kinds of questions that can have it."""
+    """Kinds of questions that can have the fault."""
     words: str
-    """What is faulty, in one sentence."""
+    """Description of the fault in one sentence."""
     examine: Examine
-    """From a written draft of these kinds to one sentence on what was seen; None where the draft has not the fault."""
+    """Function that returns one sentence on the fault in a written draft of these kinds, or None."""
 
     def fault(self, draft: Draft) -> str | None:
-        """What was seen in a draft of any kind; None for kinds that the check is not for."""
+        """Return one sentence on the fault in a draft, or None; None also for a draft of another kind."""
         return self.examine(draft) if draft.kind in self.kinds else None
 
+
+_MODULES = ("question_checks", "option_checks", "statement_checks", "support_checks", "catalogue")
 
 CHECKS: Registry[Check] = Registry(
     "check",
     "climassay.checks",
-    ("climassay.generation.screening.checks", "climassay.generation.screening.catalogue"),
+    tuple(f"climassay.generation.screening.{name}" for name in _MODULES),
 )
-"""Every check that needs no model, in the order in which faults are listed."""
+"""Registry of all checks that need no model, in the order of the catalogue."""
 
 
 def check(name: str, kinds: Sequence[Kind], words: str) -> Callable[[Examine], Examine]:
-    """Add a function as a check; see :class:`Check` for what it gets and gives.
+    """Register a function as a check; see :class:`Check` for its argument and result.
 
     Example:
         >>> @check("shouting", ["mcq", "freeform"], "The question is in capital letters.")
@@ -59,7 +61,7 @@ def check(name: str, kinds: Sequence[Kind], words: str) -> Callable[[Examine], E
 
 
 def right_answer(draft: Draft) -> str:
-    """Text of the correct option where one is marked, else the answer."""
+    """Return the text of the marked option, or the answer if there is none."""
     wording = draft.wording
     if wording.correct is not None and 0 <= wording.correct < len(wording.options):
         return wording.options[wording.correct]
@@ -70,7 +72,7 @@ _WORD = re.compile(r"[^\W_]+(?:['’][^\W\d_]+)?")
 
 
 def word_set(text: str) -> frozenset[str]:
-    """The words of a list, separated by white space."""
+    """Return the words of a text that are separated by white space."""
     return frozenset(text.split())
 
 
@@ -96,18 +98,18 @@ FUNCTION_WORDS = word_set(
     within without would yet you your
     """
 )
-"""Words that carry no subject matter."""
+"""English words without subject matter."""
 
 
 def words(text: str) -> list[str]:
-    """Words and numbers of a text in lower case, in order; ``3.5`` gives two."""
+    """Return the words and numbers of a text in lower case, in order; ``3.5`` gives two."""
     return [match.lower() for match in _WORD.findall(text)]
 
 
 def stem(word: str) -> str:
-    """A word without its commonest English ending: near enough to find *warming* in *warmed*.
+    """Return a word without its English suffix, so that *warming* and *warmed* have the same stem.
 
-    At least four letters are left; words with digits stay as they are.
+    At least four letters remain; words with digits are unchanged.
     """
     if any(letter.isdigit() for letter in word):
         return word
@@ -118,7 +120,7 @@ def stem(word: str) -> str:
 
 
 def content_words(text: str) -> list[str]:
-    """Stems of the words that carry subject matter, numbers left out, in order."""
+    """Return the stems of a text's words without function words and numbers, in order."""
     return [
         stem(word) for word in words(text) if word not in FUNCTION_WORDS and not word[0].isdigit() and len(word) > 1
     ]

@@ -1,9 +1,9 @@
-"""Questions that repeat an earlier one, found among a million without comparing them all.
+"""Near-duplicates of questions, found by an index instead of comparing all pairs.
 
-Question and answer are taken as sets of pairs of neighbouring words. Two sets with a Jaccard similarity of at least t
-share one of their first ``n - ceil(t n) + 1`` elements, in any one order of all elements; so only these few are
-indexed, and what shares none of them is never looked at. Long pairs of words come first in the order, since they are
-rare, and their lists in the index short.
+Question and answer are sets of pairs of neighbouring words. Two sets with a Jaccard similarity of at least t share one
+of their first ``n - ceil(t n) + 1`` elements, in any common order of all elements. Only these elements are indexed, and
+sets that share none of them are never compared. Long pairs of words come first, since they are rare and their index
+entries short.
 
 References:
     Bayardo, Ma and Srikant (2007), Scaling Up All Pairs Similarity Search, WWW (prefix filtering).
@@ -24,26 +24,27 @@ from climassay.generation.screening.check import right_answer, stem, words
 from climassay.models.contract import Encoder
 
 Shingles = NDArray[np.uint64]
-_FIRST_ROOM = 256
+_INITIAL_CAPACITY = 256
 
 
 class DuplicateFinder:
-    """Finds for each draft the first earlier one that it repeats.
+    """Finder of the first earlier draft that a draft repeats.
 
-    The order of adding decides which of two is kept, and the same drafts in the same order give the same answer in
-    every process. Options are not compared, so that their order and the distractors do not matter; but what has other
-    numbers than the earlier one asks something else, and so has what is of another kind.
+    The first of two duplicates is kept, and the same drafts in the same order give the same results in every process.
+    Options are not compared, so their order and the distractors do not matter. Drafts with different numbers or of
+    different kinds are never duplicates.
     """
 
     def __init__(self, encoder: Encoder | None = None, *, jaccard: float = 0.8, cosine: float = 0.92) -> None:
-        """Start empty.
+        """Create an empty finder.
 
-        An encoder finds repetitions in other words too; every vector is kept and compared with (384 numbers a question
-        for the bundled encoder), so that adding takes time in proportion to what is there. Repetitions have at least
-        this Jaccard similarity of their words, above 0 up to 1, or this cosine of their vectors.
+        Args:
+            encoder: Encoder that also finds paraphrases; a new vector is compared with all stored vectors.
+            jaccard: Minimum Jaccard similarity of duplicates' word pairs, in (0, 1].
+            cosine: Minimum cosine of duplicates' vectors.
 
         Raises:
-            InputError: A threshold is out of its range.
+            InputError: A threshold is out of range.
         """
         if not 0 < jaccard <= 1 or not -1 <= cosine <= 1:
             raise InputError(f"Similarities are at most 1, the Jaccard similarity above 0: not {jaccard} and {cosine}.")
@@ -57,79 +58,81 @@ class DuplicateFinder:
         self._vectors = np.zeros((0, 0), dtype=np.float32)
 
     def __len__(self) -> int:
-        """Drafts that are kept."""
+        """Return the number of stored drafts."""
         return len(self._ids)
 
     def add(self, draft: Draft) -> str | None:
-        """Keep a draft unless it repeats one that is kept.
+        """Store a draft unless it repeats a stored one.
 
         Returns:
-            The id of the earlier draft; None where there is none, and this one is kept.
+            Id of the earlier draft; None if there is none and the draft was stored.
         """
         vector = None if self._encoder is None else self._encoder.encode([_text(draft)])[0]
         ordered, numbers = _ordered_shingles(draft), _numbers(draft)
-        result = self._by_words(ordered, numbers)
-        if result is None and vector is not None and self._ids:
-            near = map(int, np.flatnonzero(self._vectors[: len(self._ids)] @ vector >= self._cosine))
-            result = next((place for place in near if self._numbers[place] == numbers), None)
-        if result is not None:
-            return self._ids[result]
-        self._keep(draft, ordered, vector)
+        duplicate = self._find_by_words(ordered, numbers)
+        if duplicate is None and vector is not None and self._ids:
+            similar = map(int, np.flatnonzero(self._vectors[: len(self._ids)] @ vector >= self._cosine))
+            duplicate = next((index for index in similar if self._numbers[index] == numbers), None)
+        if duplicate is not None:
+            return self._ids[duplicate]
+        self._store(draft, ordered, vector)
         return None
 
     def refill(self, drafts: Iterable[Draft]) -> None:
-        """Keep drafts that were found to repeat none when they were added, for example those of a stopped run."""
-        kept = list(drafts)
-        vectors = None if self._encoder is None or not kept else self._encoder.encode([_text(one) for one in kept])
-        for place, draft in enumerate(kept):
-            self._keep(draft, _ordered_shingles(draft), None if vectors is None else vectors[place])
+        """Store drafts without comparing them, for example the accepted drafts of an earlier run."""
+        drafts = list(drafts)
+        vectors = None
+        if self._encoder is not None and drafts:
+            vectors = self._encoder.encode([_text(draft) for draft in drafts])
+        for index, draft in enumerate(drafts):
+            self._store(draft, _ordered_shingles(draft), None if vectors is None else vectors[index])
 
     def _prefix(self, ordered: Sequence[int]) -> Sequence[int]:
-        # The small amount keeps 0.8 * 5 from being a little more than 4.
+        # 1e-9 compensates the rounding of products such as 0.8 * 5.
         return ordered[: len(ordered) - math.ceil(self._jaccard * len(ordered) - 1e-9) + 1]
 
-    def _by_words(self, ordered: Sequence[int], numbers: tuple[str, ...]) -> int | None:
-        """The first kept draft whose words are similar enough."""
-        places = {place for shingle in self._prefix(ordered) for place in self._index.get(shingle, ())}
-        wanted = np.sort(np.array(ordered, dtype=np.uint64))
-        for place in sorted(places):
-            other = self._shingles[place]
-            shorter, longer = sorted((len(wanted), len(other)))
-            if shorter < self._jaccard * longer - 1e-9 or self._numbers[place] != numbers:
+    def _find_by_words(self, ordered: Sequence[int], numbers: tuple[str, ...]) -> int | None:
+        """Return the index of the first stored draft with similar words, or None."""
+        candidates = {index for shingle in self._prefix(ordered) for index in self._index.get(shingle, ())}
+        shingles = np.sort(np.array(ordered, dtype=np.uint64))
+        for index in sorted(candidates):
+            other = self._shingles[index]
+            shorter, longer = sorted((len(shingles), len(other)))
+            if shorter < self._jaccard * longer - 1e-9 or self._numbers[index] != numbers:
                 continue
-            shared = len(np.intersect1d(wanted, other, assume_unique=True))
-            if shared >= self._jaccard * (len(wanted) + len(other) - shared) - 1e-9:
-                return place
+            n_shared = len(np.intersect1d(shingles, other, assume_unique=True))
+            if n_shared >= self._jaccard * (len(shingles) + len(other) - n_shared) - 1e-9:
+                return index
         return None
 
-    def _keep(self, draft: Draft, ordered: Sequence[int], vector: NDArray[np.float32] | None) -> None:
-        place = len(self._ids)
+    def _store(self, draft: Draft, ordered: Sequence[int], vector: NDArray[np.float32] | None) -> None:
+        index = len(self._ids)
         self._ids.append(draft.id)
         self._shingles.append(np.sort(np.array(ordered, dtype=np.uint64)))
         self._numbers.append(_numbers(draft))
         for shingle in self._prefix(ordered):
-            self._index.setdefault(shingle, []).append(place)
+            self._index.setdefault(shingle, []).append(index)
         if vector is not None:
-            if place >= len(self._vectors):
-                grown = np.zeros((max(_FIRST_ROOM, 2 * place), len(vector)), dtype=np.float32)
-                grown[:place] = self._vectors[:place].reshape(place, len(vector))
+            if index >= len(self._vectors):
+                grown = np.zeros((max(_INITIAL_CAPACITY, 2 * index), len(vector)), dtype=np.float32)
+                grown[:index] = self._vectors[:index].reshape(index, len(vector))
                 self._vectors = grown
-            self._vectors[place] = vector
+            self._vectors[index] = vector
 
 
 def _text(draft: Draft) -> str:
-    # A cloze statement has its answer in it, and may be masked later.
-    return draft.wording.question if draft.type.states else f"{draft.wording.question} {right_answer(draft)}"
+    # A cloze statement contains its answer, and may be masked later.
+    return draft.wording.question if draft.type.is_statement else f"{draft.wording.question} {right_answer(draft)}"
 
 
 def _ordered_shingles(draft: Draft) -> list[int]:
-    """Pairs of neighbouring stems as 64-bit numbers, longest pair first."""
-    results = [draft.kind, *map(stem, words(_text(draft))), "."]
-    pairs = {f"{first} {second}" for first, second in pairwise(results)}
+    """Return pairs of neighbouring stems as 64-bit hashes, the longest pair first."""
+    stems = [draft.kind, *map(stem, words(_text(draft))), "."]
+    pairs = {f"{first} {second}" for first, second in pairwise(stems)}
     ordered = sorted(pairs, key=lambda pair: (-len(pair), pair))
     return [int.from_bytes(blake2b(pair.encode(), digest_size=8).digest(), "little") for pair in ordered]
 
 
 def _numbers(draft: Draft) -> tuple[str, ...]:
-    """The kind and every number of question and answer: where these differ, nothing is repeated."""
+    """Return the kind and all numbers of question and answer, which are equal for duplicates."""
     return (draft.kind, *sorted(word for word in words(_text(draft)) if word[0].isdigit()))

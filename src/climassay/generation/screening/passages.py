@@ -1,27 +1,26 @@
-"""Is a passage fit to write a question from? References, indices, contents, equations and the like are not.
+"""Faults of seed passages: references, indices, contents, equations and other text that no question fits.
 
-The faults are recognised by shares of the passage's words, so that running text with citations, with an equation or
-with a list in it stays what it is.
+The faults are recognised by shares of the passage's words, so that prose with citations, an equation or a list passes.
 """
 
 import re
 from collections.abc import Sequence
 
-from climassay.generation.screening.checks import LANGUAGES, check_language, other_language
+from climassay.generation.screening.question_checks import LANGUAGES, check_language, other_language
 
-FEWEST_WORDS = 20
-REFERENCES = 0.05
-"""Authors with initials, DOIs and page ranges for each word, from which a passage is a list of references."""
+MIN_WORDS = 20
+REFERENCE_SHARE = 0.05
+"""Minimum number of authors with initials, DOIs and page ranges per word in a list of references."""
 FUNCTION_SHARE = 0.14
-"""Share of function words below which words do not form sentences; English prose has 0.3 to 0.5."""
-NUMBERS = 0.3
-"""Share of numbers among words and numbers from which a passage without sentences is mostly numbers ..."""
+"""Minimum share of function words in sentences; English prose has 0.3 to 0.5."""
+NUMBER_SHARE = 0.3
+"""Minimum share of numbers among words and numbers in a table ..."""
 PROSE_SHARE = 0.2
-"""... and share of function words among them from which it has sentences all the same."""
-CAPITALS = 0.5
-"""Share of capitals among letters from which a passage is set in capitals."""
-FORMULAE = 0.6
-"""Share of the characters within formulae, or of fragments of them, from which a passage is equations only."""
+"""... unless function words have at least this share of them."""
+CAPITAL_SHARE = 0.5
+"""Minimum share of capitals among the letters of a passage in capitals."""
+FORMULA_SHARE = 0.6
+"""Minimum share of characters in formulae, or of symbols among the words, in a passage of equations."""
 
 _INITIALS = r"(?:(?:[A-Z]|Th|Ch|Yu|Sh)\.[-‐–\s]?){1,4}"
 _NAME = r"(?:(?:van|von|de|del|der|den|di|da|le|la|el|al)\s)?[A-ZÀ-ÖØ-ÞŠŽČ][\w’'‐–-]+"
@@ -65,7 +64,7 @@ _FRONT_HEADING = re.compile(
     r"|endnotes|figure (?:captions|legends))\W*$",
     re.IGNORECASE,
 )
-"""Headings under which nothing of the subject is taught."""
+"""Headings of front and back matter."""
 _CAPTION = re.compile(
     r"^\W*(?:Supplementary\s+)?(?:(?:Cross-Chapter\s+)?Box\s+)?(?:Figure|Fig\.|Table)\s*[A-Z]*\.?\d[\d.\w]*\s*(?P<mark>[|:])?"
 )
@@ -77,9 +76,9 @@ _CAPTION_WORDS = re.compile(
     re.IGNORECASE,
 )
 _CAPTION_SHARE = 0.025
-"""Words about lines, colours and panels for each word, from which a text that begins as a caption is nothing else."""
-_SHORT_CAPTION = 150
-"""Words up to which a text that begins as *Figure 3:* has room for nothing but the legend."""
+"""Minimum number of words about lines, colours and panels per word in a text that begins like a caption."""
+_MAX_CAPTION_WORDS = 150
+"""Maximum number of words of a text beginning with *Figure 3:* that has nothing but the legend."""
 _ROLES = re.compile(
     r"\b(?:(?:coordinating\s+)?lead|contributing|drafting|corresponding)\s+authors?\b|\breview\s+editors?\b"
     r"|\bchapter\s+scientists?\b|\bedited\s+by\b|\b(?:eds?|editors?)\b\.?\)?:?|\bshould\s+be\s+cited\b|\bISBN\b",
@@ -89,72 +88,76 @@ _AFFILIATED = re.compile(r"[A-Z][\w.’'-]+\s+\((?:The\s+)?[A-Z][A-Za-z ]+\)")
 
 
 def passage_fault(text: str, language: str = "en", headings: Sequence[str] = ()) -> str | None:
-    """Why no question should be written from a passage.
+    """Return why no question should be written from a passage.
 
     Args:
-        text: The passage.
-        language: In which it is to be written; see :data:`~climassay.generation.screening.checks.LANGUAGES`.
-        headings: Those that it appears under; acknowledgements, contents, references and the like are front matter.
+        text: Text of the passage.
+        language: Required language; see :data:`~climassay.generation.screening.LANGUAGES`.
+        headings: Headings of the passage; acknowledgements, contents, references and the like are front matter.
 
     Returns:
         ``too short``, ``references``, ``contents``, ``index``, ``equations``, ``numbers``, ``capitals``,
-        ``front matter``, ``figure legend``, ``other language``, ``no sentences``, or None for a passage that will do.
+        ``front matter``, ``figure legend``, ``other language``, ``no sentences``, or None for a suitable passage.
 
     Raises:
-        InputError: The language is not known.
+        InputError: The language is not supported.
     """
     check_language(language)
     if any(_FRONT_HEADING.match(heading) for heading in headings):
         return "front matter"
-    # Citations in running text are not references, and their names and "et al." no language.
-    cited = _CITATION.sub(" ", text)
-    prose = _FORMULA.sub(" ", cited)
+    # Citations in prose are not references, and their names would disturb the recognition of the language.
+    text_without_citations = _CITATION.sub(" ", text)
+    prose = _FORMULA.sub(" ", text_without_citations)
     words = _WORD.findall(prose)
-    function_words = sum(word.lower() in LANGUAGES[language] for word in words) / max(1, len(words))
-    tokens = len(words) + len(_NUMBER.findall(prose))
-    # Years and names must stand so close that the text has little else.
-    years = len(re.findall(r"\b(?:19|20)\d\d[a-z]?\b", text))
-    if len(_REFERENCE.findall(cited)) >= REFERENCES * tokens and years and (years >= 0.01 * tokens or tokens < 60):
+    function_share = sum(word.lower() in LANGUAGES[language] for word in words) / max(1, len(words))
+    n_tokens = len(words) + len(_NUMBER.findall(prose))
+    n_years = len(re.findall(r"\b(?:19|20)\d\d[a-z]?\b", text))
+    if (
+        len(_REFERENCE.findall(text_without_citations)) >= REFERENCE_SHARE * n_tokens
+        and n_years
+        and (n_years >= 0.01 * n_tokens or n_tokens < 60)
+    ):
         return "references"
-    entries = len(_INDEX_ENTRY.findall(prose)) + len(_PAGE_LIST.findall(prose))
-    if entries >= 5 and entries >= 0.15 * len(words) and function_words < 0.2:
+    n_entries = len(_INDEX_ENTRY.findall(prose)) + len(_PAGE_LIST.findall(prose))
+    if n_entries >= 5 and n_entries >= 0.15 * len(words) and function_share < 0.2:
         return "index"
     lines = [line for line in text.splitlines() if line.strip()]
-    leaders = len(_LEADER.findall(text))
-    if leaders >= 5 or (leaders >= 3 and leaders >= len(lines) / 3):
+    n_leaders = len(_LEADER.findall(text))
+    if n_leaders >= 5 or (n_leaders >= 3 and n_leaders >= len(lines) / 3):
         return "contents"
     if len(lines) >= 5 and len(_LINE_WITH_PAGE.findall(text)) >= 0.6 * len(lines):
         return "contents"
-    if len(_WORD.findall(cited)) < FEWEST_WORDS:
+    if len(_WORD.findall(text_without_citations)) < MIN_WORDS:
         return "too short"
-    # Formulae without marks around them, as PDFs have them, are symbols and single letters instead of words.
-    signs = prose.split()
-    symbolic = sum((len(one) == 1 and one not in "aAI") or bool(_SYMBOLS.search(one)) for one in signs)
+    # Formulae without markup, as in PDFs, are symbols and single letters instead of words.
+    tokens = prose.split()
+    n_symbols = sum((len(token) == 1 and token not in "aAI") or bool(_SYMBOLS.search(token)) for token in tokens)
     if (
-        len(_FORMULA.sub("", text)) <= (1 - FORMULAE) * len(text)
-        or len(words) < FEWEST_WORDS
-        or symbolic >= FORMULAE * max(1, len(signs))
+        len(_FORMULA.sub("", text)) <= (1 - FORMULA_SHARE) * len(text)
+        or len(words) < MIN_WORDS
+        or n_symbols >= FORMULA_SHARE * max(1, len(tokens))
     ):
         return "equations"
-    if tokens - len(words) >= NUMBERS * tokens and function_words * len(words) < PROSE_SHARE * tokens:
+    if n_tokens - len(words) >= NUMBER_SHARE * n_tokens and function_share * len(words) < PROSE_SHARE * n_tokens:
         return "numbers"
     letters = [letter for letter in text if letter.isalpha()]
-    if sum(letter.isupper() for letter in letters) >= CAPITALS * len(letters):
+    if sum(letter.isupper() for letter in letters) >= CAPITAL_SHARE * len(letters):
         return "capitals"
     if _is_front_matter(text, len(words)):
         return "front matter"
     if caption := _CAPTION.match(text):
-        looks = len(_CAPTION_WORDS.findall(text))
-        if (caption["mark"] and len(words) <= _SHORT_CAPTION) or looks >= max(2, _CAPTION_SHARE * len(words)):
+        n_caption_words = len(_CAPTION_WORDS.findall(text))
+        is_short = caption["mark"] and len(words) <= _MAX_CAPTION_WORDS
+        if is_short or n_caption_words >= max(2, _CAPTION_SHARE * len(words)):
             return "figure legend"
     if other_language(prose, language):
         return "other language"
-    return "no sentences" if function_words < FUNCTION_SHARE else None
+    return "no sentences" if function_share < FUNCTION_SHARE else None
 
 
-def _is_front_matter(text: str, words: int) -> bool:
-    result = len({match.lower() for match in _FRONT_MATTER.findall(text)})
-    thanks = len(_ACKNOWLEDGING.findall(text))
-    roles, people = len(_ROLES.findall(text)), len(_AFFILIATED.findall(text))
-    listed = roles >= 1 and people >= 3 and 4 * people >= 0.1 * words
-    return (result >= 3 and words <= 250) or (thanks >= 3 and thanks >= 0.02 * words) or listed
+def _is_front_matter(text: str, n_words: int) -> bool:
+    n_phrases = len({match.lower() for match in _FRONT_MATTER.findall(text)})
+    n_thanks = len(_ACKNOWLEDGING.findall(text))
+    n_roles, n_people = len(_ROLES.findall(text)), len(_AFFILIATED.findall(text))
+    is_list_of_people = n_roles >= 1 and n_people >= 3 and 4 * n_people >= 0.1 * n_words
+    return (n_phrases >= 3 and n_words <= 250) or (n_thanks >= 3 and n_thanks >= 0.02 * n_words) or is_list_of_people

@@ -1,9 +1,4 @@
-"""Active learning: which drafts to have labelled next, and what that would have saved on labels that are known already.
-
-In a simulation drafts are labelled, a validator fitted and the next ones chosen. Every strategy starts from the same
-labelled drafts of a split, and is measured on the same passages that it never sees. Nothing is random but what the seed
-of the split decides, and each split is stored as soon as it is done.
-"""
+"""Active learning: which drafts experts should label next."""
 
 from collections.abc import Sequence, Sized
 from typing import Literal, get_args
@@ -14,21 +9,14 @@ from numpy.typing import ArrayLike, NDArray
 from climassay.errors import InputError
 
 FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 Acquisition = Literal["random", "paper", "margin", "diverse"]
-"""``random``; ``paper``: drafts judged with a confidence above 0.85 are dropped with probability one half, then chance;
-``margin``: the least confident first; ``diverse``: the least confident of each cluster of like drafts."""
+"""``random``; ``paper``: random, but drafts judged with a confidence above 0.85 are dropped with probability 0.5;
+``margin``: the least confident first; ``diverse``: the least confident of each cluster of similar drafts."""
 STRATEGIES: tuple[Acquisition, ...] = get_args(Acquisition)
-CONFIDENT = 0.85
-"""Above it the paper drops a draft with probability :data:`DROPPED` (ClimaQA, section 4.4)."""
-DROPPED = 0.5
-
-Measure = Literal["precision", "kept", "precision_at_share", "auroc"]
-MEASURES: tuple[Measure, ...] = ("precision", "kept", "precision_at_share", "auroc")
-_COMPARED: tuple[Measure, ...] = ("precision", "precision_at_share", "auroc")
-_BASE: Acquisition = "random"
-_SHOWN = 6
-"""Label counts of the table of the screen."""
+MAX_CONFIDENCE = 0.85
+"""Confidence above which the strategy ``paper`` drops a draft with probability :data:`DROP_PROBABILITY` (ClimaQA,
+section 4.4)."""
+DROP_PROBABILITY = 0.5
 
 
 def choose_next(
@@ -39,48 +27,47 @@ def choose_next(
     strategy: Acquisition = "margin",
     seed: int = 0,
 ) -> list[int]:
-    """Places of the drafts that an expert should see next, the first one first.
+    """Return the indices of the drafts that an expert should label next, the first one first.
 
     Args:
-        drafts: Those that nobody has labelled.
-        probabilities: P(valid) of each; None for a draft that could not be judged, which counts as wholly uncertain.
-            None altogether where there is no validator yet: then all are equally uncertain.
-        vectors: Shape [drafts, width], unit vectors; needed for ``diverse``.
-        n: How many; fewer where there are fewer drafts.
+        drafts: Unlabelled drafts.
+        probabilities: P(valid) of each draft; None, for one draft or for all, counts as 0.5.
+        vectors: Unit vectors, shape [drafts, width]; required by ``diverse``.
+        n: Maximum number of indices.
         strategy: See :data:`Acquisition`.
-        seed: Decides all that is left to chance, the order of equals included.
+        seed: Seed of all random choices, including the order of ties.
 
     Raises:
-        InputError: Another number of probabilities or vectors than drafts, or a strategy that does not exist.
+        InputError: The number of probabilities or vectors differs from the number of drafts, or there is no such
+            strategy.
     """
     size = len(drafts)
-    given = np.full(size, 0.5) if probabilities is None else np.array(probabilities, dtype=np.float64)
-    if len(given) != size:
-        raise InputError(f"There are {len(given)} probabilities for {size} drafts: give one for each.")
-    chances = np.nan_to_num(given, nan=0.5)
+    p_valid = np.full(size, 0.5) if probabilities is None else np.array(probabilities, dtype=np.float64)
+    if len(p_valid) != size:
+        raise InputError(f"There are {len(p_valid)} probabilities for {size} drafts: give one for each.")
+    p_valid = np.nan_to_num(p_valid, nan=0.5)
     if strategy not in STRATEGIES:
         raise InputError(f"There is no strategy {strategy!r}: there are {', '.join(STRATEGIES)}.")
     count = min(max(0, n), size)
     generator = np.random.default_rng(seed)
     order = shuffled = generator.permutation(size)
     if strategy == "paper":
-        confident = np.maximum(chances, 1 - chances) > CONFIDENT
-        # Those dropped follow, should the others not suffice.
-        dropped = (confident & (generator.random(size) < DROPPED))[shuffled]
-        order = np.concatenate([shuffled[~dropped], shuffled[dropped]])
+        is_confident = np.maximum(p_valid, 1 - p_valid) > MAX_CONFIDENCE
+        # Dropped drafts come last.
+        is_dropped = (is_confident & (generator.random(size) < DROP_PROBABILITY))[shuffled]
+        order = np.concatenate([shuffled[~is_dropped], shuffled[is_dropped]])
     elif strategy != "random":
-        # A stable sort of shuffled places: equals come in random order.
-        order = shuffled[np.argsort(np.abs(chances[shuffled] - 0.5), kind="stable")]
+        # A stable sort of shuffled indices leaves ties in random order.
+        order = shuffled[np.argsort(np.abs(p_valid[shuffled] - 0.5), kind="stable")]
     if strategy == "diverse":
-        if vectors is None or len(known := np.asarray(vectors, dtype=np.float64)) != size:
+        if vectors is None or len(points := np.asarray(vectors, dtype=np.float64)) != size:
             raise InputError("The strategy diverse compares drafts: give it one vector for each draft.")
         if count:
             from sklearn.cluster import KMeans
 
-            # Equal texts give fewer different vectors than clusters are wanted.
-            groups = min(count, len(np.unique(known, axis=0)))
-            clusters = KMeans(groups, n_init=1, random_state=seed).fit(known).labels_
-            # The least confident of each cluster, then the rest by margin.
+            n_clusters = min(count, len(np.unique(points, axis=0)))
+            clusters = KMeans(n_clusters, n_init=1, random_state=seed).fit(points).labels_
+            # The least confident draft of each cluster, then the others by margin.
             leaders = order[np.sort(np.unique(clusters[order], return_index=True)[1])]
             order = np.concatenate([leaders, order[~np.isin(order, leaders)]])
-    return [int(place) for place in order[:count]]
+    return [int(index) for index in order[:count]]

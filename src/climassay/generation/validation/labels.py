@@ -1,4 +1,4 @@
-"""Questions that people have called valid or invalid: what a validator learns from and is measured on."""
+"""Labelled questions, which validators are trained and scored on, and the scores."""
 
 import hashlib
 from collections import Counter
@@ -27,8 +27,8 @@ PIRA_FAULTS = (
     ("question_meaningful", 2.0, "makes no sense"),
     ("answer_equivalent", 2.0, "wrong answer"),
 )
-"""Rating of Pirá 2, the highest value that makes a question invalid, and what an expert here would call the fault;
-the first that applies is the reason."""
+"""Column of Pirá 2's ratings, highest value of an invalid question, and the expert's reason; the first that applies is
+the reason of the label."""
 _VALIDITY = ("Validation", "validation", "valid", "Valid")
 _REASON = ("reason", "Reason")
 _VALID = frozenset({"valid", "true", "1", "1.0", "yes"})
@@ -37,12 +37,12 @@ _INVALID = frozenset({"invalid", "false", "0", "0.0", "no"})
 
 @dataclass(frozen=True, slots=True)
 class LabelledDraft:
-    """A draft and what an expert said about it."""
+    """A draft with an expert's label."""
 
     draft: Draft
     valid: bool
     reason: str = ""
-    """Why it is invalid, where that was said; empty for valid ones."""
+    """Reason if the draft is invalid and the reason is known; else empty."""
 
 
 class LabelSet(NamedTuple):
@@ -51,36 +51,36 @@ class LabelSet(NamedTuple):
     name: str
     drafts: tuple[LabelledDraft, ...]
     unlabelled: int
-    """Drafts or rows that nobody has decided on."""
+    """Number of drafts or rows without a label."""
     skipped: tuple[str, ...]
-    """One sentence for each row that has a label and cannot be used."""
+    """One sentence for each labelled row that cannot be used."""
     sha256: str
     """SHA-256 of the file's bytes."""
 
 
 def read_label_set(path: str | Path) -> LabelSet:
-    """Read labelled drafts and where they come from.
+    """Read labelled drafts from a file.
 
     The file is one of
 
-    - drafts of climassay (JSON Lines): the latest word of an expert is the label;
-    - the ratings of Pirá 2 (``pira_qa.csv``): invalid where the answer is not in the text, the question makes little
+    - drafts of climassay (JSON Lines): an expert's latest decision is the label;
+    - the ratings of Pirá 2 (``pira_qa.csv``): invalid if the answer is not in the text, the question makes little
       sense (2 or less of 5), or a second person answered differently (2 or less); see :data:`PIRA_FAULTS`;
-    - a question table with a column ``Validation`` or ``valid`` (and, if there is one, ``reason``), in any format that
-      :func:`climassay.questions.read_questions` knows.
+    - a question table with a column ``Validation`` or ``valid`` and optionally ``reason``, in any format that
+      :func:`climassay.questions.read_questions` reads.
 
     Raises:
-        InputError: The file cannot be read, is not one of these, or has no label.
+        InputError: The file cannot be read, has another format, or has no label.
     """
     file = Path(path)
     data = read_bytes(file)
     rows = list(parse_rows(file, data))
     if not rows:
         raise InputError(f"{file} is empty: a validator learns from labelled questions.")
-    drafts = {"wording", "passages", "decisions"} <= set(rows[0])
-    rated = {"question_en_origin", *(name for name, _, _ in PIRA_FAULTS)} <= set(rows[0])
+    is_drafts = {"wording", "passages", "decisions"} <= set(rows[0])
+    is_pira = {"question_en_origin", *(name for name, _, _ in PIRA_FAULTS)} <= set(rows[0])
     column = next((name for name in _VALIDITY if name in rows[0]), None)
-    if not drafts and not rated and column is None:
+    if not is_drafts and not is_pira and column is None:
         raise InputError(
             f"{file} does not say whether any question is valid: give drafts with expert decisions (climassay "
             "generate export), a question table with a column Validation or valid, or Pirá's rated questions."
@@ -88,11 +88,11 @@ def read_label_set(path: str | Path) -> LabelSet:
     labelled, unlabelled, skipped = [], 0, []
     for number, row in enumerate(rows, start=1):
         try:
-            if drafts:
+            if is_drafts:
                 result = label_of(draft_from_row(row))
             else:
-                said = _rating(row) if rated else _word(row, str(column))
-                result = None if said is None else LabelledDraft(_row_draft(file, row, number), *said)
+                label = _pira_label(row) if is_pira else _column_label(row, str(column))
+                result = None if label is None else LabelledDraft(_row_draft(file, row, number), *label)
         except InputError as error:
             skipped.append(f"row {number}: {error}")
             continue
@@ -107,34 +107,34 @@ def read_label_set(path: str | Path) -> LabelSet:
 
 
 def _row_draft(file: Path, row: Row, number: int) -> Draft:
-    """The question of a row without its marks, since those of questions that are marked invalid are left out."""
-    marks = {*(name for name, _, _ in PIRA_FAULTS), *_VALIDITY}
-    plain = {name: value for name, value in row.items() if name not in marks}
-    question = row_converter(file, plain)(plain, number)
+    """Return the draft of a table's row; the label columns are dropped, because they make readers skip the row."""
+    label_columns = {*(name for name, _, _ in PIRA_FAULTS), *_VALIDITY}
+    cells = {name: value for name, value in row.items() if name not in label_columns}
+    question = row_converter(file, cells)(cells, number)
     named = replace(question, id=str(row.get("id") or row.get("id_qa") or f"{file.stem}-{number:05d}"))
     draft = question_draft(named, file.stem)
     if draft.passages:
         return draft
-    # What is learned reads the main passage, be it empty.
+    # Validators need a main passage, even an empty one.
     title = question.document or file.stem
     return replace(draft, passages=(SourcePassage("", "", title, title, question.section or ""),))
 
 
-def _rating(row: Row) -> tuple[bool, str] | None:
-    """Whether Pirá's ratings make a question valid, and if not, why; None where one is missing."""
+def _pira_label(row: Row) -> tuple[bool, str] | None:
+    """Return label and reason by Pirá's ratings, or None if a rating is missing."""
     reason = ""
-    for name, worst, fault in PIRA_FAULTS:
+    for name, max_invalid, fault in PIRA_FAULTS:
         text = str(row.get(name) or "").strip()
         if not text or text.lower() == "nan":
             return None
         try:
-            reason = reason or (fault if float(text) <= worst else "")
+            reason = reason or (fault if float(text) <= max_invalid else "")
         except ValueError:
             raise InputError(f"the rating {text!r} in {name!r} is not a number") from None
     return not reason, reason
 
 
-def _word(row: Row, column: str) -> tuple[bool, str] | None:
+def _column_label(row: Row, column: str) -> tuple[bool, str] | None:
     value = row.get(column)
     word = ("" if value is None else str(value)).strip().casefold()
     if word in ("", "none", "nan"):
@@ -146,7 +146,7 @@ def _word(row: Row, column: str) -> tuple[bool, str] | None:
 
 
 def label_of(draft: Draft) -> LabelledDraft | None:
-    """What experts said about a draft: the latest word; None where nobody has decided, or there are no words."""
+    """Return a draft with the latest expert decision as its label; None if no expert decided or writing failed."""
     if draft.error is not None:
         return None
     for decision in reversed(draft.decisions):
@@ -156,7 +156,7 @@ def label_of(draft: Draft) -> LabelledDraft | None:
 
 
 def source_groups(drafts: Iterable[Draft]) -> IntArray:
-    """Number drafts by the text of their main passage, shape [drafts] from 0: what a split must not part."""
+    """Return the group of each draft, shape [drafts]: drafts with the same main passage have the same number."""
     numbers: dict[str, int] = {}
     return np.array(
         [numbers.setdefault(" ".join(draft.main.text.split()) or draft.id, len(numbers)) for draft in drafts],
@@ -165,15 +165,15 @@ def source_groups(drafts: Iterable[Draft]) -> IntArray:
 
 
 def labels_array(labelled: Sequence[LabelledDraft]) -> IntArray:
-    """1 for valid, 0 for invalid, shape [drafts]."""
-    return np.array([one.valid for one in labelled], dtype=np.int64)
+    """Return 1 for valid and 0 for invalid drafts, shape [drafts]."""
+    return np.array([example.valid for example in labelled], dtype=np.int64)
 
 
 def check_labels(valid: Sequence[int] | IntArray) -> None:
-    """Refuse labels, shape [items] of 0 or 1, from which nothing can be learned.
+    """Check that there are enough labels, shape [items] of 0 or 1, to train on.
 
     Raises:
-        InputError: Fewer than two of either kind.
+        InputError: There are fewer than two labels of a class.
     """
     labels = np.asarray(valid)
     invalid = int((labels == 0).sum())
@@ -185,17 +185,18 @@ def check_labels(valid: Sequence[int] | IntArray) -> None:
 
 
 def reason_figure(sets: Sequence[tuple[str, Sequence[LabelledDraft]]]) -> StackedBars | None:
-    """Why experts rejected questions, one bar per named set and kind (the paper's Figure 7); None where nothing was."""
+    """Return a chart of the reasons for rejection, one bar per named set and kind (ClimaQA, Figure 7), or None."""
     counts: dict[str, Counter[str]] = {}
     for name, labelled in sets:
-        for one in labelled:
-            if not one.valid:
-                counts.setdefault(f"{name}, {one.draft.kind}", Counter())[one.reason or "no reason given"] += 1
+        for example in labelled:
+            if not example.valid:
+                reason = example.reason or "no reason given"
+                counts.setdefault(f"{name}, {example.draft.kind}", Counter())[reason] += 1
     if not counts:
         return None
     total = sum(counts.values(), Counter())
-    named = sorted((reason for reason in total if reason != "no reason given"), key=lambda one: (-total[one], one))
-    shades = [1.0 - 0.5 * place / max(1, len(named) - 1) for place in range(len(named))]
+    named = sorted((reason for reason in total if reason != "no reason given"), key=lambda name: (-total[name], name))
+    shades = [1.0 - 0.5 * index / max(1, len(named) - 1) for index in range(len(named))]
     parts = [Category(reason, shade) for reason, shade in zip(named, shades, strict=True)]
     if "no reason given" in total:
         parts.append(Category("no reason given"))
@@ -204,45 +205,45 @@ def reason_figure(sets: Sequence[tuple[str, Sequence[LabelledDraft]]]) -> Stacke
 
 
 CLASSES = ("invalid", "valid")
-KEPT_SHARES = (0.5, 0.8)
-"""Shares kept at which precision is reported, since precision alone can be had by keeping little."""
+ACCEPTED_SHARES = (0.5, 0.8)
+"""Accepted shares at which precision is reported, since accepting few questions alone raises precision."""
 RESAMPLES = 2000
 
 
 @dataclass(frozen=True, slots=True)
-class KeptShare:
-    """Precision of a share of the questions."""
+class PrecisionAtShare:
+    """Precision among an accepted share of the questions."""
 
     name: str
-    """Which are kept, in words."""
+    """Description of the accepted questions."""
     share: float
     precision: Estimate
-    """Share of valid ones among them, with its Wilson interval."""
+    """Share of valid questions among them, with its Wilson interval."""
 
 
 @dataclass(frozen=True, slots=True)
 class ValidatorScores:
-    """Probabilities of labelled questions against their labels."""
+    """Scores of a validator's probabilities on labelled questions."""
 
     evaluation: Evaluation
-    """Figures of the classes invalid and valid; intervals resample main passages."""
-    kept: tuple[KeptShare, ...]
-    """Everything, as a constant answer keeps it; those with P(valid) of at least one half, where there are some; and
-    the likeliest :data:`KEPT_SHARES`."""
+    """Scores of the classes invalid and valid; intervals resample main passages."""
+    precisions: tuple[PrecisionAtShare, ...]
+    """Precision of all questions, of those with P(valid) of at least 0.5 if there are any, and of the most probable
+    :data:`ACCEPTED_SHARES`."""
     calibration: Calibration
 
     @property
     def figures(self) -> dict[str, float]:
-        """Those that are kept with a validator."""
+        """Scores that are saved with a validator, by name."""
         return {**self.evaluation.figures, "brier_constant": self.calibration.brier_constant}
 
     def tables(self) -> list[Table]:
-        """The figures beside the constant's, and what is kept at which precision."""
-        judged = self.calibration
-        note = f"95% Wilson intervals. Brier score {judged.brier:.3f}, of a constant {judged.brier_constant:.3f}."
-        shown = [(one.name, f"{one.share:.0%}", format_share(one.precision)) for one in self.kept]
-        kept = Table.of("Questions kept", ("", "kept", "precision"), shown, note=note)
-        return [*self.evaluation.tables(), kept]
+        """Return the scores beside the constant baseline's, and the precision by accepted share."""
+        brier, baseline = self.calibration.brier, self.calibration.brier_constant
+        note = f"95% Wilson intervals. Brier score {brier:.3f}, of a constant {baseline:.3f}."
+        rows = [(entry.name, f"{entry.share:.0%}", format_share(entry.precision)) for entry in self.precisions]
+        precision = Table.of("Questions kept", ("", "kept", "precision"), rows, note=note)
+        return [*self.evaluation.tables(), precision]
 
 
 def score_validator(
@@ -252,56 +253,65 @@ def score_validator(
 
     Args:
         valid: Shape [items], 0 or 1; both must occur.
-        probabilities: P(valid), shape [items]; NaN where a question could not be judged.
+        probabilities: P(valid), shape [items]; NaN for a question that could not be judged.
         groups: Shape [items], the main passage of each.
-        folds: Shape [items]: who was predicted by the same fit, see :func:`climassay.learning.evaluate`.
+        folds: Fold of each item, shape [items]; see :func:`climassay.learning.evaluate`.
         seed: Seed of the resampling.
 
     Raises:
         InputError: All questions that were judged have the same label, or shapes differ.
     """
-    labels, given = np.asarray(valid, dtype=np.int64), np.asarray(probabilities, dtype=np.float64)
-    if labels.shape != given.shape:
+    labels, p_valid = np.asarray(valid, dtype=np.int64), np.asarray(probabilities, dtype=np.float64)
+    if labels.shape != p_valid.shape:
         raise InputError("Validators are scored with one probability for each label.")
-    known = np.isfinite(given)
-    if not 0 < labels[known].sum() < known.sum():
+    is_judged = np.isfinite(p_valid)
+    if not 0 < labels[is_judged].sum() < is_judged.sum():
         raise InputError(
             "The judged questions are all valid or all invalid, so a validator cannot be measured on them."
         )
-    at_half = given >= 0.5
-    # What is as likely as not is kept.
-    answers = np.where(known, at_half, -1)
+    is_accepted = p_valid >= 0.5
+    answers = np.where(is_judged, is_accepted, -1)
     options: dict[str, Any] = {"groups": groups, "folds": folds, "resamples": RESAMPLES, "seed": seed}
-    both = np.stack([1 - given, given], axis=1)
-    judged, sure = labels[known], given[known]
-    kept = [KeptShare("everything (constant)", 1.0, proportion(int(judged.sum()), len(judged)))]
-    if at_half.any():
-        precision = proportion(int(labels[at_half].sum()), int(at_half.sum()))
-        kept.append(KeptShare("P(valid) of at least 1/2", float(at_half.sum() / known.sum()), precision))
-    kept += [precision_at(share, judged, sure) for share in KEPT_SHARES]
-    evaluation = evaluate(labels, both, CLASSES, answers=answers, **options)
-    return ValidatorScores(evaluation, tuple(kept), calibration(sure, judged))
+    class_probabilities = np.stack([1 - p_valid, p_valid], axis=1)
+    judged_labels, judged_p_valid = labels[is_judged], p_valid[is_judged]
+    precisions = [
+        PrecisionAtShare("everything (constant)", 1.0, proportion(int(judged_labels.sum()), len(judged_labels)))
+    ]
+    if is_accepted.any():
+        precision = proportion(int(labels[is_accepted].sum()), int(is_accepted.sum()))
+        precisions.append(
+            PrecisionAtShare("P(valid) of at least 1/2", float(is_accepted.sum() / is_judged.sum()), precision)
+        )
+    precisions += [precision_at(share, judged_labels, judged_p_valid) for share in ACCEPTED_SHARES]
+    evaluation = evaluate(labels, class_probabilities, CLASSES, answers=answers, **options)
+    return ValidatorScores(evaluation, tuple(precisions), calibration(judged_p_valid, judged_labels))
 
 
-def precision_at(share: float, valid: IntArray, probabilities: FloatArray) -> KeptShare:
-    """Precision of the likeliest share of questions (shape [questions]), at least one; equal ones in their order."""
-    kept = max(1, round(share * len(valid)))
-    chosen = np.argsort(-probabilities, kind="stable")[:kept]
-    return KeptShare(f"likeliest {share:.0%}", share, proportion(int(valid[chosen].sum()), kept))
+def precision_at(share: float, valid: IntArray, probabilities: FloatArray) -> PrecisionAtShare:
+    """Return the precision among the most probable share of questions, at least one; ties keep their order.
+
+    Args:
+        share: Share of the questions, 0 to 1.
+        valid: Labels 0 or 1, shape [questions].
+        probabilities: P(valid), shape [questions].
+    """
+    size = max(1, round(share * len(valid)))
+    accepted = np.argsort(-probabilities, kind="stable")[:size]
+    return PrecisionAtShare(f"most probable {share:.0%}", share, proportion(int(valid[accepted].sum()), size))
 
 
 def chosen_threshold(
     precision: float | None, valid: IntArray, probabilities: FloatArray
 ) -> tuple[Threshold | None, str | None]:
-    """A threshold for a precision, or why there is none; neither where none is wanted.
+    """Return a threshold for a precision, or the reason why there is none; neither if no precision is requested.
 
     Args:
-        precision: Wanted share of valid items among those kept, above 0 to 1; None wants no threshold.
+        precision: Requested share of valid items among the accepted ones, in (0, 1]; None chooses no threshold.
         valid: Shape [items], 0 or 1.
-        probabilities: P(valid) by a validator that did not see the item, shape [items].
+        probabilities: P(valid) by a validator that was not trained on the item, shape [items].
 
     Raises:
-        InputError: The precision is not a share.
+        InputError: The precision is outside (0, 1].
     """
     if precision is None:
         return None, None
@@ -314,11 +324,13 @@ def chosen_threshold(
 
 
 def threshold_table(threshold: Threshold) -> Table:
-    """A threshold and what may be expected of it."""
+    """Return a threshold with its precision and accepted share as a table."""
     rows = [
         ("P(valid) of at least", f"{threshold.value:.3f}"),
         ("precision wanted", f"{threshold.wanted:.1%}"),
         ("precision on labels", format_share(threshold.precision)),
         ("share kept", f"{threshold.yield_.value:.1%}"),
     ]
-    return Table.of("Threshold", ("", ""), rows, note="Chosen on these labels: new questions may do a little worse.")
+    return Table.of(
+        "Threshold", ("", ""), rows, note="Chosen on these labels: new questions may have a lower precision."
+    )

@@ -1,4 +1,4 @@
-"""Training validators: on features, or by fine-tuning a model, with figures on passages that were not trained on."""
+"""Training validators: on features, or by fine-tuning a model, with scores on held-out passages."""
 
 import json
 from collections.abc import Callable, Sequence
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from climassay.errors import InputError, ModelError
 from climassay.generation.draft import Subject
 from climassay.generation.validation.labels import (
-    KEPT_SHARES,
+    ACCEPTED_SHARES,
     RESAMPLES,
     LabelledDraft,
     LabelSet,
@@ -24,18 +24,19 @@ from climassay.generation.validation.labels import (
     score_validator,
     source_groups,
 )
-from climassay.generation.validation.validators import (
+from climassay.generation.validation.loading import prompted_facts, write_training_record
+from climassay.generation.validation.readers import (
     ANSWERS,
-    ASKED_FORMAT,
-    Learned,
-    Progress,
-    PromptedValidator,
-    Reader,
-    TrainedValidator,
-    Validator,
+    CountCallback,
+    FeatureReader,
     validation_prompt,
     validation_request,
-    write_learned,
+)
+from climassay.generation.validation.validators import (
+    PromptedValidator,
+    TrainedValidator,
+    TrainingRecord,
+    Validator,
 )
 from climassay.learning import (
     Calibrator,
@@ -63,9 +64,9 @@ IntArray = NDArray[np.int64]
 V = TypeVar("V", bound=Validator)
 
 REGULARISATIONS = (0.01, 0.1, 1.0, 10.0)
-"""C that are tried: the prior variance of an item's log-odds, which all blocks of features share."""
+"""Values of C to choose from: the prior variance of an item's log-odds, shared by all blocks of features."""
 VALIDATION_SHARE = 0.15
-"""Share of the labels trained on that decides when an adapter has learned enough."""
+"""Share of the training labels that is held out for early stopping of an adapter."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -73,25 +74,25 @@ class Training(Generic[V]):
     """A trained validator and the evidence behind it."""
 
     validator: V
-    learned: Learned
+    record: TrainingRecord
     scores: ValidatorScores
-    """On labels that it was not trained on."""
+    """Scores on held-out labels."""
     probabilities: FloatArray
-    """P(valid) of these, by what was not trained on them."""
+    """P(valid) of the held-out drafts."""
     refusal: str | None
-    """Why there is no threshold for the precision wanted."""
+    """Reason why there is no threshold for the requested precision."""
     choices: tuple[tuple[float, float], ...] = ()
-    """All C tried with their log-loss on held-out items in nats, best first."""
+    """Pairs of C and its log loss on held-out items in nats, best first."""
     left_out: int = 0
-    """Labelled drafts that could not be read."""
+    """Number of labelled drafts that could not be read."""
 
     def facts(self) -> dict[str, Any]:
-        """What is known of it, for JSON, without the ids of what it was trained on."""
+        """Return the training's results as JSON-serialisable values, without the ids of the training items."""
         return {
-            "source": replace(self.learned.provenance, trained_on=()),
+            "source": replace(self.record.provenance, trained_on=()),
             **asdict(self.scores),
             "choices": [{"regularisation": C, "log_loss": loss} for C, loss in self.choices],
-            "threshold": self.learned.threshold,
+            "threshold": self.record.threshold,
             "refusal": self.refusal,
             "left_out": self.left_out,
         }
@@ -99,85 +100,100 @@ class Training(Generic[V]):
 
 def train_validator(
     labels: LabelSet,
-    reader: Reader,
+    reader: FeatureReader,
     *,
     precision: float | None = None,
     folds: int = FOLDS,
     seed: int = 0,
-    on_read: Progress | None = None,
-    on_fold: Progress | None = None,
+    on_read: CountCallback | None = None,
+    on_fold: CountCallback | None = None,
 ) -> Training[TrainedValidator]:
-    """Train a validator on what a reader sees of drafts: seconds on a CPU for an encoder.
+    """Train a logistic regression on a reader's features; an encoder's features take seconds on a CPU.
 
-    ``precision`` is the wanted share of valid ones among those kept; None chooses no threshold. ``on_read`` is called
-    with the number of drafts read since the last call, ``on_fold`` after each fold.
+    Args:
+        labels: Labelled drafts.
+        reader: FeatureReader of the features.
+        precision: Requested share of valid drafts among the accepted ones; None chooses no threshold.
+        folds: Number of cross-validation folds.
+        seed: Seed of the folds.
+        on_read: Gets the number of drafts read since its last call.
+        on_fold: Gets 1 after each fold.
 
     Raises:
-        InputError: Too few labels.
-        ModelError: The model cannot be read, or no draft could be.
+        InputError: There are too few labels.
+        ModelError: The model fails, or no draft can be read.
     """
-    read = reader.read([one.draft for one in labels.drafts], on_read=on_read)
-    kept = read.succeeded
-    if not kept.any():
-        raise ModelError(f"No labelled question could be read: {next(iter(read.failed.values()))}")
-    drafts = tuple(one for one, good in zip(labels.drafts, kept, strict=True) if good)
-    blocks = [block[kept] for block in read.blocks]
-    valid, groups = labels_array(drafts), source_groups([one.draft for one in drafts])
-    given, split = cross_validated(blocks, valid, groups, folds=folds, seed=seed, on_fold=on_fold)
-    scores = score_validator(valid, given, groups, folds=split, seed=seed)
+    features = reader.read([example.draft for example in labels.drafts], on_read=on_read)
+    succeeded = features.succeeded
+    if not succeeded.any():
+        raise ModelError(f"No labelled question could be read: {next(iter(features.failed.values()))}")
+    examples = tuple(example for example, is_read in zip(labels.drafts, succeeded, strict=True) if is_read)
+    blocks = [block[succeeded] for block in features.blocks]
+    valid, groups = labels_array(examples), source_groups([example.draft for example in examples])
+    probabilities, split = cross_validated(blocks, valid, groups, folds=folds, seed=seed, on_fold=on_fold)
+    scores = score_validator(valid, probabilities, groups, folds=split, seed=seed)
     model, calibrator, choices = fit_calibrated(blocks, valid, groups, folds=folds, seed=seed)
-    threshold, refusal = chosen_threshold(precision, valid, given)
+    threshold, refusal = chosen_threshold(precision, valid, probabilities)
     source = replace(reader.provenance, regularisation=choices[0][0])
-    learned = Learned(_provenance(source, labels, drafts, scores, seed), calibrator, threshold)
-    validator = TrainedValidator(model, learned, reader)
-    return Training(validator, learned, scores, given, refusal, choices, int((~kept).sum()))
+    record = TrainingRecord(_provenance(source, labels, examples, scores, seed), calibrator, threshold)
+    validator = TrainedValidator(model, record, reader)
+    return Training(validator, record, scores, probabilities, refusal, choices, int((~succeeded).sum()))
 
 
 def _provenance(
-    source: Provenance, labels: LabelSet, drafts: Sequence[LabelledDraft], scores: ValidatorScores, seed: int
+    source: Provenance, labels: LabelSet, examples: Sequence[LabelledDraft], scores: ValidatorScores, seed: int
 ) -> Provenance:
-    """What is read, with what a validator was trained on and how good it is."""
-    kinds = list(dict.fromkeys(one.draft.kind for one in drafts))
+    """Return the provenance of a reader or model completed by the training data and scores."""
+    kinds = list(dict.fromkeys(example.draft.kind for example in examples))
     return replace(
         source,
         data=labels.name,
         data_sha256=labels.sha256,
-        items=len(drafts),
-        groups=len(np.unique(source_groups([one.draft for one in drafts]))),
+        items=len(examples),
+        groups=len(np.unique(source_groups([example.draft for example in examples]))),
         seed=seed,
         measured=scores.figures,
-        trained_on=tuple(one.draft.id for one in drafts),
-        settings={**source.settings, "invalid": sum(not one.valid for one in drafts), "kinds": kinds},
+        trained_on=tuple(example.draft.id for example in examples),
+        settings={**source.settings, "invalid": sum(not example.valid for example in examples), "kinds": kinds},
     )
 
 
 def fit_calibrated(
     blocks: Sequence[FloatArray], valid: IntArray, groups: IntArray, *, folds: int = FOLDS, seed: int = 0
 ) -> tuple[LinearModel, Calibrator, tuple[tuple[float, float], ...]]:
-    """Choose C by log-loss on held-out passages, fit the calibrator on held-out scores, and fit on all items.
+    """Choose C by the log loss on held-out groups, fit the calibrator on held-out scores, and refit on all items.
 
-    Features have the shape [items, features] each, labels (0 or 1) and groups, which no fold parts, [items].
+    Args:
+        blocks: Features, shape [items, features] each.
+        valid: Labels 0 or 1, shape [items].
+        groups: Group of each item, shape [items]; no group is divided between folds.
+        folds: Number of folds.
+        seed: Seed of the folds.
+
+    Returns:
+        Model, calibrator, and pairs of C and its log loss, best first.
     """
     check_labels(valid)
-    # The blocks share what a C of one block allows.
-    path = [one / len(blocks) for one in REGULARISATIONS]
+    # The blocks share the prior variance of one block.
+    path = [C / len(blocks) for C in REGULARISATIONS]
 
     def fit(train: IntArray) -> list[LinearModel]:
-        """One model for each C; none where the labels are all of one kind."""
-        several = len(np.unique(valid[train])) > 1
-        return fit_path([block[train] for block in blocks], valid[train], 2, path) if several else []
+        """Fit one model for each C; no model if all labels are the same."""
+        has_both = len(np.unique(valid[train])) > 1
+        return fit_path([block[train] for block in blocks], valid[train], 2, path) if has_both else []
 
     def predict(models: list[LinearModel], test: IntArray) -> FloatArray:
         if not models:
-            known = np.delete(valid, test)
-            return np.full((len(test), len(path)), np.log((known.sum() + 1) / (len(known) - known.sum() + 1)))
+            train_labels = np.delete(valid, test)
+            n_valid = train_labels.sum()
+            return np.full((len(test), len(path)), np.log((n_valid + 1) / (len(train_labels) - n_valid + 1)))
         return np.stack([model.log_odds([block[test] for block in blocks]) for model in models], axis=1)
 
     odds = held_out(splits_of(group_folds(groups, folds, seed=seed, labels=valid)), fit, predict, len(valid))
     losses = np.logaddexp(0, np.where(valid[:, None] == 1, -odds, odds)).mean(axis=0)
     order = np.argsort(losses, kind="stable")
     model = fit_path(blocks, valid, 2, [path[order[0]]])[0]
-    choices = tuple((REGULARISATIONS[place], float(losses[place])) for place in order)
+    choices = tuple((REGULARISATIONS[index], float(losses[index])) for index in order)
     return model, fit_calibrator(odds[:, order[0]], valid), choices
 
 
@@ -188,9 +204,11 @@ def cross_validated(
     *,
     folds: int = FOLDS,
     seed: int = 0,
-    on_fold: Progress | None = None,
+    on_fold: CountCallback | None = None,
 ) -> tuple[FloatArray, IntArray]:
-    """P(valid) of each item by the whole of :func:`fit_calibrated` on the other folds, its choices included.
+    """Return P(valid) of each item by :func:`fit_calibrated` on the other folds, including its choice of C.
+
+    The arguments are those of :func:`fit_calibrated`; ``on_fold`` gets 1 after each fold.
 
     Returns:
         Probabilities and folds, both of shape [items].
@@ -204,20 +222,23 @@ def cross_validated(
         return fitted[1](fitted[0].log_odds([block[test] for block in blocks]))
 
     def fit(train: IntArray) -> tuple[LinearModel, Calibrator, Any]:
-        some = [block[train] for block in blocks]
-        return fit_calibrated(some, valid[train], groups[train], folds=folds, seed=seed + 1)
+        train_blocks = [block[train] for block in blocks]
+        return fit_calibrated(train_blocks, valid[train], groups[train], folds=folds, seed=seed + 1)
 
     return held_out(splits_of(split), fit, predict, len(valid)), split
 
 
 def chat_examples(labelled: Sequence[LabelledDraft], prompt: Prompt, subject: Subject) -> tuple[ChatExample, ...]:
-    """One chat per label, asked exactly as the validator will ask."""
-    asked = [(validation_request(one.draft, prompt, subject), ANSWERS[0 if one.valid else 1]) for one in labelled]
-    return tuple(ChatExample(one.messages, one.assistant_prefix, answer) for one, answer in asked)
+    """Return one chat per label, with the validator's own request."""
+    chats = []
+    for example in labelled:
+        request = validation_request(example.draft, prompt, subject)
+        chats.append(ChatExample(request.messages, request.assistant_prefix, ANSWERS[0 if example.valid else 1]))
+    return tuple(chats)
 
 
 def api_examples(labelled: Sequence[LabelledDraft], prompt: Prompt, subject: Subject) -> bytes:
-    """The same as JSON Lines for a fine-tuning job, messages as the client of that API sends them."""
+    """Return the chats as JSON Lines for a server's fine-tuning job."""
     lines = []
     for example in chat_examples(labelled, prompt, subject):
         messages = chat_messages(example.messages)
@@ -240,34 +261,43 @@ def train_adapter(
     replace_other: bool = False,
     on_progress: Callable[["TuningProgress"], None] | None = None,
 ) -> Training[PromptedValidator]:
-    """Fine-tune a local model with LoRA to answer VALID or INVALID; an interrupted training goes on.
+    """Fine-tune a local model with LoRA to answer VALID or INVALID, or resume an interrupted training.
 
-    ``hold_out`` of the labels (a share below 1, or their number) are measured and calibrated on, ``precision`` is as in
-    :func:`train_validator`; ``replace_other`` removes what another training left in the folder, and ``on_progress`` is
-    that of :func:`climassay.tuning.train`.
+    Args:
+        labels: Labelled drafts.
+        model: Name of the local model.
+        folder: Folder of the adapter.
+        config: Settings of the training.
+        prompt: Template; the built-in one if None.
+        subject: Science of the questions.
+        hold_out: Share (below 1) or number of labels for scores and calibration.
+        precision: Requested share of valid drafts among the accepted ones; None chooses no threshold.
+        seed: Seed of the splits.
+        replace_other: Delete another training in the folder.
+        on_progress: Callback of :func:`climassay.tuning.train`.
 
     Raises:
-        InputError: Too few labels, or the folder holds another training.
+        InputError: There are too few labels, or the folder holds another training.
         ModelError: The model cannot be loaded or trained, or none of the held-out questions could be judged.
     """
     from climassay.models import load_model
     from climassay.tuning import train
 
     template, science = prompt or validation_prompt(), subject or Subject()
-    learned, held = split_labels(labels, hold_out, seed=seed)
-    groups = source_groups([one.draft for one in learned]).tolist()
-    kept, checked = split_groups(learned, groups, VALIDATION_SHARE, seed=seed)
+    training, test = split_labels(labels, hold_out, seed=seed)
+    groups = source_groups([example.draft for example in training]).tolist()
+    fitted, monitored = split_groups(training, groups, VALIDATION_SHARE, seed=seed)
     data, validation = (
         ChatData(name, chat_examples(part, template, science))
-        for name, part in ((labels.name, kept), (f"{labels.name}, held out", checked))
+        for name, part in ((labels.name, fitted), (f"{labels.name}, held out", monitored))
     )
     result = train(model, data, validation, config, folder, replace_other=replace_other, on_progress=on_progress)
     loaded = load_model(result.model)
     if not isinstance(loaded, OptionScorer):
         raise ModelError(f"{result.model} gives no probabilities of answers.")
-    asked = PromptedValidator(loaded, template, science, content_free=False, name=f"adapter:{result.name}")
-    results = measured(asked, labels, learned, held, precision=precision, seed=seed)
-    write_learned(results.learned, result.folder)
+    validator = PromptedValidator(loaded, template, science, content_free=False, name=f"adapter:{result.name}")
+    results = calibrate_prompted(validator, labels, training, test, precision=precision, seed=seed)
+    write_training_record(results.record, result.folder)
     return results
 
 
@@ -285,85 +315,110 @@ def train_api(
     on_status: Callable[[FineTuningState], None] | None = None,
     **options: Any,
 ) -> Training[PromptedValidator]:
-    """Have a server fine-tune a model; killed at any moment, the same call adopts the running job.
+    """Fine-tune a model on a server, or wait for a job that an interrupted call started.
 
-    ``state`` keeps how far it has come, and afterwards what the validator is; ``load`` makes a model of the new one's
-    name; ``options`` are those of :func:`climassay.models.openai.finetuning.fine_tune`, all else as in
-    :func:`train_adapter`.
+    Args:
+        labels: Labelled drafts.
+        model: Name of the server's model.
+        state: File with the state of the job, and afterwards the training record.
+        load: Function that loads the fine-tuned model by its name.
+        prompt: Template; the built-in one if None.
+        subject: Science of the questions.
+        hold_out: Share (below 1) or number of labels for scores and calibration.
+        precision: Requested share of valid drafts among the accepted ones; None chooses no threshold.
+        seed: Seed of the splits.
+        on_status: Gets every new state of the job.
+        options: Options of :func:`climassay.models.openai.finetuning.fine_tune`.
 
     Raises:
-        InputError: Too few labels, or the file holds another fine-tuning.
+        InputError: There are too few labels, or the file holds another fine-tuning.
         ModelError: The server refuses, the job failed, or none of the held-out questions could be judged.
     """
     template, science = prompt or validation_prompt(), subject or Subject()
-    learned, held = split_labels(labels, hold_out, seed=seed)
-    training = api_examples(learned, template, science)
-    done = fine_tune(model, training, state, seed=seed, on_status=on_status, **options)
-    asked = PromptedValidator(load(done.model_name), template, science, content_free=False, name=f"api:{done.model}")
-    result = measured(asked, labels, learned, held, precision=precision, seed=seed)
-    facts = {"format": ASKED_FORMAT, **result.learned.facts()}
-    write_state(replace(done, facts=(("validator", facts),)), state)
+    training, test = split_labels(labels, hold_out, seed=seed)
+    data = api_examples(training, template, science)
+    job = fine_tune(model, data, state, seed=seed, on_status=on_status, **options)
+    validator = PromptedValidator(load(job.model_name), template, science, content_free=False, name=f"api:{job.model}")
+    result = calibrate_prompted(validator, labels, training, test, precision=precision, seed=seed)
+    write_state(replace(job, facts=(("validator", prompted_facts(result.record)),)), state)
     return result
 
 
 def split_labels(
     labels: LabelSet, hold_out: float, *, seed: int = 0
 ) -> tuple[tuple[LabelledDraft, ...], tuple[LabelledDraft, ...]]:
-    """Labelled drafts to train on and to measure on, without a passage in common and with like shares of valid ones.
+    """Split labelled drafts into training and test set, without a common passage and with similar shares of valid ones.
+
+    Args:
+        labels: Labelled drafts.
+        hold_out: Share (below 1) or number of drafts in the test set.
+        seed: Seed of the split.
 
     Raises:
-        InputError: None or all would be held out, or a part has too few labels of a kind.
+        InputError: A set would be empty or have too few labels of a class.
     """
     share = hold_out if hold_out < 1 else hold_out / len(labels.drafts)
     if not 0 < share < 1:
         raise InputError(f"{hold_out:g} labels cannot be held out of {len(labels.drafts)}: give fewer, or a share.")
-    valid, groups = labels_array(labels.drafts), source_groups([one.draft for one in labels.drafts])
+    valid, groups = labels_array(labels.drafts), source_groups([example.draft for example in labels.drafts])
     check_labels(valid)
-    # Twentieths are fine enough, and dealt like folds each has its share of invalid ones.
+    # Each of 20 stratified folds has its share of invalid drafts.
     parts = group_folds(groups, 20, seed=seed, labels=valid)
-    names = np.unique(parts)
-    outside = np.isin(parts, names[: min(len(names) - 1, max(1, round(share * len(names))))])
-    learned = tuple(one for one, out in zip(labels.drafts, outside, strict=True) if not out)
-    held = tuple(one for one, out in zip(labels.drafts, outside, strict=True) if out)
-    for part in (learned, held):
-        check_labels(labels_array(part))
-    return learned, held
+    folds = np.unique(parts)
+    is_test = np.isin(parts, folds[: min(len(folds) - 1, max(1, round(share * len(folds))))])
+    training = tuple(example for example, is_held in zip(labels.drafts, is_test, strict=True) if not is_held)
+    test = tuple(example for example, is_held in zip(labels.drafts, is_test, strict=True) if is_held)
+    for examples in (training, test):
+        check_labels(labels_array(examples))
+    return training, test
 
 
-def measured(
-    asked: PromptedValidator,
+def calibrate_prompted(
+    validator: PromptedValidator,
     labels: LabelSet,
-    learned: Sequence[LabelledDraft],
-    held: Sequence[LabelledDraft],
+    training: Sequence[LabelledDraft],
+    test: Sequence[LabelledDraft],
     *,
     precision: float | None = None,
     seed: int = 0,
 ) -> Training[PromptedValidator]:
-    """Calibrate a fine-tuned model on what was held out, and say what that is worth by calibrators that did not see it.
+    """Calibrate a fine-tuned model on the test set, and score it by cross-fitted calibrators.
+
+    Args:
+        validator: The fine-tuned model.
+        labels: All labels.
+        training: Labelled drafts that the model was trained on.
+        test: Labelled drafts that were held out.
+        precision: Requested share of valid drafts among the accepted ones; None chooses no threshold.
+        seed: Seed of folds and resampling.
 
     Raises:
-        InputError: What could be judged is all of one kind.
+        InputError: All drafts that could be judged have the same label.
         ModelError: None of the held-out questions could be judged.
     """
-    given = asked.log_odds([one.draft for one in held])
-    known = [(one, score) for one, score in zip(held, given, strict=True) if score is not None]
-    if not known:
-        raise ModelError(f"{asked.name} could not judge any of the {len(held)} held-out questions.")
-    valid = labels_array([one for one, _ in known])
+    log_odds = validator.log_odds([example.draft for example in test])
+    judged = [(example, score) for example, score in zip(test, log_odds, strict=True) if score is not None]
+    if not judged:
+        raise ModelError(f"{validator.name} could not judge any of the {len(test)} held-out questions.")
+    valid = labels_array([example for example, _ in judged])
     if not 0 < valid.sum() < len(valid):
         raise InputError("The held-out questions that could be judged are all valid or all invalid: hold out more.")
-    scores = np.array([score for _, score in known], dtype=np.float64)
-    groups = source_groups([one.draft for one, _ in known])
+    scores = np.array([score for _, score in judged], dtype=np.float64)
+    groups = source_groups([example.draft for example, _ in judged])
     probabilities = cross_fitted(scores, valid, group_folds(groups, seed=seed, labels=valid))
     result = score_validator(valid, probabilities, groups, seed=seed)
-    # The model is one and the same for all, so that its own scores can be compared across folds.
-    ranking = auroc_estimate(valid, scores, groups=groups, resamples=RESAMPLES, seed=seed)
-    kept = *result.kept[: -len(KEPT_SHARES)], *(precision_at(share, valid, scores) for share in KEPT_SHARES)
-    result = replace(result, evaluation=replace(result.evaluation, auroc=ranking), kept=kept)
+    # One model scored all drafts, so its scores are comparable across folds.
+    auroc = auroc_estimate(valid, scores, groups=groups, resamples=RESAMPLES, seed=seed)
+    precisions = (
+        *result.precisions[: -len(ACCEPTED_SHARES)],
+        *(precision_at(share, valid, scores) for share in ACCEPTED_SHARES),
+    )
+    result = replace(result, evaluation=replace(result.evaluation, auroc=auroc), precisions=precisions)
     threshold, refusal = chosen_threshold(precision, valid, probabilities)
-    settings = {"kind": "asked", "subject": asdict(asked.subject)}
-    prompt = asked.prompt
-    source = Provenance(model=asked.model.name, template=prompt.name, template_sha256=prompt.sha256, settings=settings)
-    facts = Learned(_provenance(source, labels, learned, result, seed), fit_calibrator(scores, valid), threshold)
-    validator = PromptedValidator.fine_tuned(asked.model, asked.prompt, facts, asked.name)
-    return Training(validator, facts, result, probabilities, refusal)
+    settings = {"kind": "prompted", "subject": asdict(validator.subject)}
+    model, prompt = validator.model, validator.prompt
+    source = Provenance(model=model.name, template=prompt.name, template_sha256=prompt.sha256, settings=settings)
+    provenance = _provenance(source, labels, training, result, seed)
+    record = TrainingRecord(provenance, fit_calibrator(scores, valid), threshold)
+    calibrated = PromptedValidator.fine_tuned(model, prompt, record, validator.name)
+    return Training(calibrated, record, result, probabilities, refusal)

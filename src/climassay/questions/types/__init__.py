@@ -1,7 +1,7 @@
-"""A benchmark question, and the types of questions: a folder each, with its prompts and what else is particular to it.
+"""Benchmark questions and their types.
 
-A folder holds the prompts of its type and a module that sets ``TYPE`` to an instance of a class below
-:class:`QuestionType`. Nothing else has to know of a new folder.
+Each type is a folder with its prompts and a module that sets ``TYPE`` to an instance of a :class:`QuestionType`
+subclass. A new folder needs no registration.
 """
 
 import random
@@ -20,12 +20,12 @@ GAP = "<MASK>"
 
 
 def option_letter(index: int) -> str:
-    """Letter of an option: 0 gives ``a``."""
+    """Return the letter of an option: 0 gives ``a``."""
     return LETTERS[index]
 
 
 class Content(NamedTuple):
-    """What is particular to one question: what is asked, and what is right."""
+    """Wording of a question with its correct answer."""
 
     question: str
     answer: str
@@ -34,21 +34,21 @@ class Content(NamedTuple):
 
 
 class TypeCheck(NamedTuple):
-    """A fault that questions of one type can have."""
+    """Check for a fault that only questions of one type can have."""
 
     name: str
     words: str
-    """What is faulty, in one sentence."""
+    """Description of the fault in one sentence."""
     examine: Callable[[Content], str | None]
-    """From a question to one sentence on what was seen; None where it has not the fault."""
+    """Function that returns one sentence on the fault of a question, or None."""
 
 
 @dataclass(frozen=True, slots=True)
 class Lengths:
-    """Maximum number of characters of what a model writes, and whether it has fields that ask for judgement.
+    """Maximum numbers of characters in the texts that a model generates.
 
-    A weak model fills a text up to its bound. A strong one keeps to the lengths that the prompt names; its bounds only
-    end a text that runs away, and a text that is longer than asked for is kept.
+    Small models often generate up to the limit. Large models follow the lengths in the prompt; their limits are
+    larger and only stop endless texts.
     """
 
     question: int
@@ -57,143 +57,157 @@ class Lengths:
     option: int
     statement: int
     reason: int = 0
-    """Maximum number of characters of the reason for declining a passage; 0 for models that are not asked to."""
+    """Maximum number of characters of the reason for declining a passage; 0 to omit the reason."""
     term: int = 0
-    """Maximum number of characters of the term that the writer wants masked; 0 leaves the choice to a masker."""
+    """Maximum number of characters of the term to mask; 0 to let a masker choose the term."""
 
 
 class QuestionType:
-    """A type of question; the defaults are those of a question with an answer in words.
+    """Base class of question types; the defaults are those of a question answered in free text.
 
-    Its prompts lie beside it: the one named as the type asks a question of it, ``generate_NAME`` and
-    ``generate_NAME_brief`` write one from passages.
+    The prompts of a type are in its folder: ``NAME`` asks a question, ``generate_NAME`` and ``generate_NAME_brief``
+    generate one from passages.
     """
 
     name: str
-    """The kind of its questions in files."""
-    place: int = 100
-    """In lists; the smallest first."""
+    """Value of ``kind`` in question files."""
+    rank: int = 100
+    """Position in lists of types, in ascending order."""
     title: str
-    """For people, for example ``Multiple choice``."""
-    options: bool = False
-    """Whether a question is answered by choosing one of its options."""
-    fixed: tuple[str, ...] = ()
-    """The options that every question of the type has; they are answered by their words and keep their order."""
-    gap: bool = False
-    """Whether it is a statement in which a term is masked."""
-    states: bool = False
-    """Whether it is a statement, and asks nothing."""
-    prose: bool = True
-    """Whether an answer is prose: then it is reported when one was cut at its limit."""
-    answered: bool = True
-    """Whether each of its questions has a reference answer."""
-    judged: bool = False
-    """Whether a judge scores its answers against the question's rubric and on the dimensions of a good answer."""
-    levels: bool = True
-    """Whether its questions are of several levels: easy ones are evolved into harder ones."""
-    tokens: int = 160
-    """That a model may write to answer."""
+    """Display name, for example ``Multiple choice``."""
+    has_options: bool = False
+    """Whether the answer is one of several options."""
+    fixed_options: tuple[str, ...] = ()
+    """Options that all questions of the type share, which have no letters and are never reordered."""
+    has_gap: bool = False
+    """Whether the question is a statement with a masked term."""
+    is_statement: bool = False
+    """Whether the question is a statement, with or without a masked term."""
+    is_prose: bool = True
+    """Whether answers are prose, so that truncated ones are reported."""
+    has_reference: bool = True
+    """Whether every question must have a reference answer."""
+    is_judged: bool = False
+    """Whether a judge scores answers by rubric and dimensions."""
+    has_levels: bool = True
+    """Whether there are levels of difficulty, so that generation evolves easy questions into harder ones."""
+    max_tokens: int = 160
+    """Maximum number of tokens in an answer."""
     category: str = "question-answering"
-    """The task's name on a hub of data sets."""
-    climaqa: bool = False
-    """Whether it is one of ClimaQA's, which has a table for it, and for which other frameworks get tasks."""
+    """Task category on the Hugging Face hub."""
+    in_climaqa: bool = False
+    """Whether ClimaQA has questions of this type; only these have tasks for other frameworks."""
     metrics: tuple[str, ...] = ()
-    """Metrics of its answers beside those that name the type themselves."""
+    """Names of metrics, in addition to the metrics registered for the type."""
     checks: tuple[TypeCheck, ...] = ()
-    """Faults that drafts of this type alone can have."""
+    """Checks for faults that only drafts of this type can have."""
 
     # Reading and asking
 
-    def read(self, question: str, answer: str, options: Sequence[str], correct: int | None = None) -> Content:
-        """Return the question of a file's row; ``correct`` is the index of the correct option, if the row has one.
+    def parse(self, question: str, answer: str, options: Sequence[str], correct: int | None = None) -> Content:
+        """Return the content of a question from a file.
+
+        Args:
+            question: Question or statement.
+            answer: Answer, or the name of the correct option.
+            options: Options without their letters.
+            correct: Index of the correct option, if the file has it.
 
         Raises:
-            InputError: It is not one of this type; the sentence says why.
+            InputError: The texts are no question of this type.
         """
         return Content(question, answer)
 
-    def fields(self, row: Mapping[str, Any]) -> dict[str, Any]:
-        """Fields of a question, beside its content, that a file's row has for this type.
+    def row_fields(self, row: Mapping[str, Any]) -> dict[str, Any]:
+        """Return additional fields of :class:`Question` from the row of a file.
 
         Raises:
-            InputError: One of them cannot be read.
+            InputError: A field is invalid.
         """
         return {}
 
-    def values(self, question: "Question") -> dict[str, Any]:
-        """Values that its prompt gets beside question, passages and examples."""
+    def prompt_values(self, question: "Question") -> dict[str, Any]:
+        """Return variables of the prompt in addition to question, passages and examples."""
         return {}
 
     def labels(self, options: Sequence[str]) -> tuple[str, ...]:
-        """What a model writes, or weighs, to choose each of the options."""
-        return self.fixed or tuple(LETTERS[: len(options)])
+        """Return the labels by which a model chooses options."""
+        return self.fixed_options or tuple(LETTERS[: len(options)])
 
-    def expected(self, question: "Question") -> str:
-        """What a perfect model writes."""
+    def expected_answer(self, question: "Question") -> str:
+        """Return the answer of a perfect model."""
         return question.answer if question.correct is None else self.labels(question.options)[question.correct]
 
-    def choice(self, text: str, options: int, texts: Sequence[str] = ()) -> int | None:
+    def parse_choice(self, text: str, options: int, texts: Sequence[str] = ()) -> int | None:
         """Return the index of the option that an answer names, or None if it names none.
 
         Args:
             text: A model's answer.
             options: Number of options.
-            texts: Their texts in the order shown, if they are known.
+            texts: Texts of the options in the order of the prompt, if known.
         """
         raise NotImplementedError
 
-    def answer(self, text: str) -> str:
-        """What of a model's text is its answer."""
+    def parse_answer(self, text: str) -> str:
+        """Extract the answer from a model's text."""
         return text.strip()
 
     def violations(self, text: str, sentences: int) -> tuple[str, ...]:
-        """What an answer of so many sentences does not keep to."""
+        """Return the constraints that an answer violates.
+
+        Args:
+            text: Parsed answer.
+            sentences: Number of sentences in the answer.
+        """
         return () if text else ("empty",)
 
     # Writing
 
-    def texts(self, bounds: Lengths) -> dict[str, int]:
-        """The texts that a writer gives, in their order, with their most characters."""
+    def writer_texts(self, bounds: Lengths) -> dict[str, int]:
+        """Return the names of the texts that a writer generates, with their maximum numbers of characters."""
         return {"question": bounds.question, "answer": bounds.answer}
 
-    def lists(self, bounds: Lengths) -> dict[str, tuple[int, int]]:
-        """The lists that a writer gives: how many texts, each of at most how many characters."""
+    def writer_lists(self, bounds: Lengths) -> dict[str, tuple[int, int]]:
+        """Return the names of the lists that a writer generates, with number and maximum length of their texts."""
         return {}
 
-    def written(self, question: "Question") -> dict[str, Any]:
-        """What a perfect writer had given for a question, by the names of :meth:`texts` and :meth:`lists`.
+    def example_fields(self, question: "Question") -> dict[str, Any]:
+        """Return the texts and lists from which :meth:`assemble` makes this question, for use as an example.
 
         Raises:
             InputError: The question cannot be an example.
         """
         return {"question": question.question, "answer": question.answer}
 
-    def worded(self, given: dict[str, Any], position: int, draw: random.Random) -> Content:
-        """The question that a writer's texts and lists make, given by the names of :meth:`texts` and :meth:`lists`.
+    def assemble(self, fields: dict[str, Any], position: int, generator: random.Random) -> Content:
+        """Return the question made of a writer's texts and lists.
 
-        The correct option is to stand at ``position``; ``draw`` decides what else is left to chance.
+        Args:
+            fields: Texts and lists by the names of :meth:`writer_texts` and :meth:`writer_lists`.
+            position: Index of the correct option.
+            generator: Random generator, for example for the order of distractors.
         """
-        return Content(given["question"], given["answer"])
+        return Content(fields["question"], fields["answer"])
 
     # Screening and annotation
 
-    def support(self, content: Content) -> str:
-        """The words whose traces a reader looks for in the passages."""
+    def supporting_text(self, content: Content) -> str:
+        """Return the text to search for in the passages."""
         return content.answer
 
     def claim(self, content: Content) -> str:
-        """What the passages must bear out; empty where they need not."""
-        return content.question if self.states else f"{content.question} {self.support(content)}"
+        """Return the statement that the passages must support; empty if there is none."""
+        return content.question if self.is_statement else f"{content.question} {self.supporting_text(content)}"
 
-    def shown(self, content: Content) -> tuple[str, ...]:
-        """All that a reader of the question is shown."""
+    def visible_texts(self, content: Content) -> tuple[str, ...]:
+        """Return all texts of the question that readers see."""
         return (content.question, content.answer)
 
-    def edited(self, content: Content) -> Content:
-        """An expert's words, checked.
+    def validate_edit(self, content: Content) -> Content:
+        """Validate an expert's edit and return it in canonical form.
 
         Raises:
-            InputError: They make no question of this type; the sentence says what to change.
+            InputError: The edit is no question of this type; the message says what to change.
         """
         if not content.question or not content.answer:
             raise InputError("An edited question needs both a question and an answer.")
@@ -205,46 +219,46 @@ CriterionLevel = Literal["must", "should"]
 
 @dataclass(frozen=True, slots=True)
 class Criterion:
-    """One thing that a good answer says."""
+    """Criterion that a good answer meets."""
 
     text: str
-    """As an examiner would read it, for example ``Says that the stratosphere cools``."""
+    """Wording for a grader, for example ``Says that the stratosphere cools``."""
     weight: float = 1.0
-    """Its share in the rubric's score, above 0."""
+    """Weight in the rubric's score, above 0."""
     level: CriterionLevel = "must"
-    """``must``: an answer without it is not adequate. ``should``: it makes a good answer better."""
+    """``must`` if an answer that fails the criterion is inadequate, else ``should``."""
     source: str = ""
-    """What the criterion rests on: a passage in its own words, a reference, or nothing."""
+    """Quotation or reference that justifies the criterion; may be empty."""
 
 
-def _found() -> Mapping[str, QuestionType]:
+def _load_types() -> Mapping[str, QuestionType]:
     folders = [path.parent.name for path in FOLDER.glob("*/__init__.py")]
     types: list[QuestionType] = [import_module(f"{__name__}.{folder}").TYPE for folder in folders]
-    return MappingProxyType({one.name: one for one in sorted(types, key=lambda one: (one.place, one.name))})
+    return MappingProxyType({type_.name: type_ for type_ in sorted(types, key=lambda type_: (type_.rank, type_.name))})
 
 
-TYPES: Mapping[str, QuestionType] = _found()
-"""By the kind of question, in the order of tables."""
+TYPES: Mapping[str, QuestionType] = _load_types()
+"""Question types by name, in the order of tables."""
 KINDS: tuple[str, ...] = tuple(TYPES)
 """Names of the types of questions, in the order of tables."""
 if TYPE_CHECKING:
     Kind = str
 else:
-    # What checks values while the program runs (settings, the JSON API) knows the names.
+    # Pydantic validates settings and requests by the literal names.
     Kind = Literal[KINDS]
 Level = Literal["base", "reasoning", "hypothetical"]
 LEVELS: tuple[Level, ...] = get_args(Level)
-"""From plain to complex."""
+"""Levels of difficulty, the easiest first."""
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A question with its reference answer and what it rests on."""
+    """Question with its reference answer and source."""
 
     id: str
     kind: Kind
     question: str
-    """The question, or a cloze statement with one ``<MASK>``."""
+    """Question, or cloze statement with one ``<MASK>``."""
     answer: str
     """Reference answer: the text of the correct option (mcq), one or two sentences (freeform), a term (cloze), or
     paragraphs or nothing (longform)."""
@@ -254,19 +268,19 @@ class Question:
     correct: int | None = None
     """Index of the correct option (mcq only)."""
     context: str | None = None
-    """Text the question was made from, where the file has it."""
+    """Text that the question was made from, if the file has it."""
     document: str | None = None
     section: str | None = None
     audience: str = ""
-    """For whom the answer is written (longform); empty where nobody is named."""
+    """Readers for whom the answer is written (longform); may be empty."""
     rubric: tuple[Criterion, ...] = ()
-    """What a good answer says (longform)."""
+    """Criteria of a good answer (longform)."""
 
     @property
     def type(self) -> QuestionType:
-        """What is particular to its kind."""
+        """Type of the question."""
         return TYPES[self.kind]
 
     def arranged(self, order: tuple[int, ...]) -> tuple[str, ...]:
-        """The options in another order: position p shows option ``order[p]``."""
+        """Return the options in another order: position p has option ``order[p]``."""
         return tuple(self.options[index] for index in order)

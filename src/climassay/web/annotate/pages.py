@@ -15,11 +15,11 @@ from starlette.responses import Response
 from climassay.errors import InputError
 from climassay.generation.annotation import (
     ANNOTATION_REASONS,
+    AnnotationItem,
     AnnotationSettings,
     AnnotationStore,
     Comment,
     FoundItem,
-    Item,
     ItemFilter,
     Label,
     is_rubric,
@@ -54,9 +54,9 @@ from climassay.web.annotate.views import (
 )
 from climassay.web.api.base import DatasetName
 from climassay.web.app_state import App, AppState
-from climassay.web.checks.pages import names_for
+from climassay.web.checks.pages import display_names
 from climassay.web.failures import Missing, Refused, missing
-from climassay.web.pages import PageNumber, Search, back_to, page, part_of, within
+from climassay.web.pages import PageNumber, Search, back_to, clamp_page, page, part_of
 
 router = APIRouter(prefix="/annotate", include_in_schema=False)
 MOST_HISTORY = 50
@@ -147,14 +147,14 @@ class DatasetRequest:
     @property
     def called(self) -> Callable[[str], str]:
         """Gives the names that people are shown by, as on the pages of checks."""
-        return names_for(self.app, self.user)
+        return display_names(self.app, self.user)
 
-    def item(self, draft: str) -> Item:
+    def item(self, draft: str) -> AnnotationItem:
         """An item; missing where there is none."""
         with missing():
             return self.store.item(self.dataset, draft)
 
-    def own_item(self, draft: str) -> Item:
+    def own_item(self, draft: str) -> AnnotationItem:
         """An item that the visitor may label: one that they labelled before, or that wants a label of theirs.
 
         The latter is kept for them from now on. Adjudicators may open every item.
@@ -173,7 +173,7 @@ class DatasetRequest:
             return item
         raise Refused("This question has all the labels it needs, or is open at other annotators.")
 
-    def visible_comments(self, item: Item) -> list[Comment]:
+    def visible_comments(self, item: AnnotationItem) -> list[Comment]:
         """The discussion of an item for somebody who labels: others' comments once they have said what they think."""
         labelled, result = own_label(item, self.user) is not None, self.store.comments(self.dataset, item.draft.id)
         return [one for one in result if labelled or one.author == self.user.name]
@@ -209,7 +209,7 @@ ByAdmin = Annotated[DatasetRequest, _request_of(Admin)]
 
 
 def _item_page(
-    asked: DatasetRequest, item: Item, *, done: str = "", form: LabelForm | None = None, error: str = ""
+    asked: DatasetRequest, item: AnnotationItem, *, done: str = "", form: LabelForm | None = None, error: str = ""
 ) -> Response:
     """The page on which an item is labelled; a form that could not be stored keeps its words."""
     own, comments = own_label(item, asked.user), asked.visible_comments(item)
@@ -310,14 +310,14 @@ def conflicts(asked: ByAdjudicator, done: str = "", number: PageNumber = 1) -> R
     """Items whose labels do not agree, a part of them on each page; who gave them is said once they are decided."""
     store, dataset = asked.store, asked.dataset
     total = store.progress(dataset).conflicts
-    number = within(number, total, MOST_FOUND)
+    number = clamp_page(number, total, MOST_FOUND)
     items = store.conflicts(dataset, MOST_FOUND, offset=(number - 1) * MOST_FOUND)
     results = [(item, asked.address("conflicts", item.draft.id), _votes(item, (), asked)) for item in items]
     part = part_of(results, number, total, MOST_FOUND, asked.address("conflicts"), {})
     return asked.show("conflicts", part=part, done=done)
 
 
-def _votes(item: Item, comments: Sequence[Comment], asked: "DatasetRequest") -> list[dict[str, Any]]:
+def _votes(item: AnnotationItem, comments: Sequence[Comment], asked: "DatasetRequest") -> list[dict[str, Any]]:
     """What everybody said about an item, in the order of what they are called; what decided it comes last."""
     names = shown_names(item, comments, asked.user, asked.called)
     views = [label_view(label, item, names[label.annotator, label.adjudicates]) for label in item.labels]
@@ -365,7 +365,7 @@ def comment_on_conflict(asked: ByAdjudicator, draft: str, form: Annotated[Commen
 
 
 def _conflict_page(
-    asked: DatasetRequest, item: Item, *, done: str = "", form: LabelForm | None = None, error: str = ""
+    asked: DatasetRequest, item: AnnotationItem, *, done: str = "", form: LabelForm | None = None, error: str = ""
 ) -> Response:
     store, dataset = asked.store, asked.dataset
     comments, following = store.comments(dataset, item.draft.id), store.next_conflict(dataset, item.draft.id)
@@ -479,7 +479,7 @@ def _place(found: FoundItem, dataset: str, user: User) -> str:
     draft = found.draft.id
     if user.may("adjudicator") and found.state != "open":
         return address(dataset, "conflicts", draft)
-    return address(dataset, draft) if found.own is not None or found.state == "open" else ""
+    return address(dataset, draft) if found.own_label is not None or found.state == "open" else ""
 
 
 @router.get("/{dataset}/history")

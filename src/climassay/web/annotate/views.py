@@ -18,11 +18,11 @@ from climassay.errors import InputError
 from climassay.generation import Draft, Wording
 from climassay.generation.annotation import (
     ANNOTATION_REASONS,
-    Agreement,
+    AnnotationItem,
     AnnotationProgress,
     AnnotationStore,
+    AnnotatorAgreement,
     Comment,
-    Item,
     Label,
     is_rating,
     is_rubric,
@@ -34,7 +34,7 @@ from climassay.questions import Criterion, Level, option_letter
 from climassay.questions.types.longform import (
     BETTER,
     CRITERION,
-    MOST_CRITERIA,
+    MAX_CRITERIA,
     choices,
     read_rubric,
     read_written,
@@ -93,7 +93,7 @@ class LabelForm(BaseModel):
         rows = (CriterionRow(*map(_plain, row)) for row in parts)
         return [row for row in rows if row.text or row.source]
 
-    def with_taken(self, item: Item) -> Self:
+    def with_taken(self, item: AnnotationItem) -> Self:
         """The form with the criteria of the labels that were ticked below those that it has."""
         rows = self.rows()
         for place, label in enumerate(item.labels):
@@ -108,7 +108,7 @@ class LabelForm(BaseModel):
         rows = self.rows()
         what, _, number = self.act.partition("-")
         place = to = int(number) if number.isdecimal() else len(rows)
-        if what == "add" and len(rows) < MOST_CRITERIA:
+        if what == "add" and len(rows) < MAX_CRITERIA:
             rows.append(CriterionRow())
         elif what == "take":
             to = len(rows) - 1
@@ -197,13 +197,13 @@ def _wording(form: LabelForm, draft: Draft) -> Wording:
         given = json.dumps([row._asdict() for row in form.rows()], ensure_ascii=False)
         return Wording(draft.wording.question, given, draft.wording.options)
     if form.verdict == "valid":
-        if not draft.type.gap:
+        if not draft.type.has_gap:
             return draft.wording
         if not form.term:
             raise InputError("Choose the word that is left out, or edit the statement.")
         return Wording(draft.wording.question, form.term)
     question = _plain(form.question)
-    if not draft.type.options:
+    if not draft.type.has_options:
         return Wording(question, _plain(form.answer) or form.term)
     options = tuple(map(_plain, form.option))
     if not form.correct.isdecimal() or int(form.correct) >= len(options):
@@ -306,7 +306,7 @@ def address(dataset: str, *parts: str) -> str:
 
 
 def item_view(
-    item: Item, *, confidence: bool, own: Label | None = None, form: LabelForm | None = None
+    item: AnnotationItem, *, confidence: bool, own: Label | None = None, form: LabelForm | None = None
 ) -> dict[str, Any]:
     """All that the page of an item says about its draft.
 
@@ -327,9 +327,11 @@ def item_view(
             correct = int(form.correct) if form.correct.isdecimal() else edited.correct
             edited = Wording(form.question, form.answer, tuple(form.option), correct)
     verdict = form.verdict if form else "invalid" if own is not None and not own.accepted else ""
-    cloze = draft.type.gap
+    cloze = draft.type.has_gap
     # What the passages have to say for the draft to be right; the C of °C and the like are everywhere.
-    support = [word for word in _WORD.findall(draft.type.support(draft.content)) if len(word) > 1 or word.isdigit()]
+    support = [
+        word for word in _WORD.findall(draft.type.supporting_text(draft.content)) if len(word) > 1 or word.isdigit()
+    ]
     return {
         "id": draft.id,
         "type": draft.type,
@@ -355,7 +357,7 @@ def item_view(
 _NAMES = {"first": "The first", "second": "The second", "tie": "Neither"}
 
 
-def _rating(item: Item, own: Label | None, form: LabelForm | None) -> dict[str, Any]:
+def _rating(item: AnnotationItem, own: Label | None, form: LabelForm | None) -> dict[str, Any]:
     """Answers to be rated and what of them: groups of parts with their choices, those made before marked."""
     draft, options = item.draft, item.draft.wording.options
     before = own.wording.answer if own is not None and own.wording is not None else ""
@@ -379,7 +381,7 @@ def _rating(item: Item, own: Label | None, form: LabelForm | None) -> dict[str, 
     return {"audience": draft.main.citation, "answers": answers, "groups": groups.items(), "pair": several}
 
 
-def _rubric(item: Item, own: Label | None, form: LabelForm | None) -> dict[str, Any]:
+def _rubric(item: AnnotationItem, own: Label | None, form: LabelForm | None) -> dict[str, Any]:
     """What a rubric is written from, and its rows: as just sent, as stored before, or those to begin with."""
     draft = item.draft
     answer, *texts = draft.passages
@@ -394,7 +396,7 @@ def _rubric(item: Item, own: Label | None, form: LabelForm | None) -> dict[str, 
         "rows": rows or [CriterionRow()],
         "focus": focus,
         "given": own is None and form is None and bool(stored),
-        "full": len(rows) >= MOST_CRITERIA,
+        "full": len(rows) >= MAX_CRITERIA,
     }
 
 
@@ -403,7 +405,7 @@ Participant = tuple[str, bool]
 
 
 def shown_names(
-    item: Item, comments: Sequence[Comment], reader: User, called: Callable[[str], str] = str
+    item: AnnotationItem, comments: Sequence[Comment], reader: User, called: Callable[[str], str] = str
 ) -> dict[Participant, str]:
     """What the participants of an item are called before a reader.
 
@@ -425,7 +427,7 @@ def shown_names(
     return {one: f"{words} (you)" if one[0] == reader.name else words for one, words in names.items()}
 
 
-def label_view(label: Label, item: Item, by: str = "") -> dict[str, Any]:
+def label_view(label: Label, item: AnnotationItem, by: str = "") -> dict[str, Any]:
     """A label beside the item that it is about; a term where it accepts a cloze statement.
 
     Args:
@@ -443,7 +445,7 @@ def label_view(label: Label, item: Item, by: str = "") -> dict[str, Any]:
         "rubric": rubric,
         "place": item.labels.index(label) if label in item.labels else 0,
         "draft": item.draft,
-        "term": (after or before).answer if item.draft.type.gap and label.accepted else "",
+        "term": (after or before).answer if item.draft.type.has_gap and label.accepted else "",
         "ratings": ratings,
         "changes": () if after is None or ratings or is_rubric(before) else changes(before, after),
     }
@@ -462,7 +464,7 @@ def queue_of(app: AppState, dataset: str) -> AnnotationStore:
     return store
 
 
-def agreement_of(app: AppState, dataset: str) -> Agreement:
+def agreement_of(app: AppState, dataset: str) -> AnnotatorAgreement:
     """Agreement with its bootstrap intervals, computed once for the labels that there are."""
     store = queue_of(app, dataset)
     return app.computed.get(("agreement", dataset, store.revision(dataset)), lambda: store.agreement(dataset))
@@ -476,7 +478,7 @@ def work_of(store: AnnotationStore, dataset: str) -> Literal["questions", "ratin
     return "rubrics" if is_rubric(first.draft.wording) else "ratings" if is_rating(first.draft.wording) else "questions"
 
 
-def own_label(item: Item, user: User) -> Label | None:
+def own_label(item: AnnotationItem, user: User) -> Label | None:
     """What somebody said about an item, and what still counts."""
     return next((one for one in item.labels if one.annotator == user.name and not one.adjudicates), None)
 

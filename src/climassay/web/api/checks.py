@@ -26,8 +26,8 @@ from climassay.web.api.base import (
 )
 from climassay.web.app_state import App
 from climassay.web.ask import QuestionForm, begin_question, question_job
-from climassay.web.checks.pages import WantedChecks, check_text
-from climassay.web.checks.store import ClaimForm, begin_check, checks_of, chosen, found_check
+from climassay.web.checks.pages import CheckFilters, check_text
+from climassay.web.checks.store import ClaimForm, begin_check, checks_of, choose_debate, found_check
 from climassay.web.failures import Missing
 from climassay.web.jobs import Job
 from climassay.web.jobs import State as JobState
@@ -157,7 +157,7 @@ class TranscriptData(Data):
 
 
 @router.get("/checks", response_model=Page[CheckData])
-def list_checks(app: App, user: Reader, filters: WantedChecks, limit: Limit = 50, after: After = None) -> Any:
+def list_checks(app: App, user: Reader, filters: CheckFilters, limit: Limit = 50, after: After = None) -> Any:
     """List the checks that match the filters, newest first."""
     checks = checks_of(app).newest(filters, limit=limit + 1, after=after)
     return page_of(checks, limit, lambda check: CheckData.of(check, user))
@@ -171,7 +171,7 @@ def check_claim(app: App, user: Annotator, claim: ClaimToCheck) -> Any:
     same claim is still waiting, that check is returned.
     """
     form = ClaimForm(**claim.model_dump())
-    check = begin_check(app, user, form.cleaned(), chosen(app, form.setup))
+    check = begin_check(app, user, form.cleaned(), choose_debate(app, form.setup))
     return CheckData.of(checks_of(app).get(check).about, user)
 
 

@@ -1,4 +1,4 @@
-"""A debate on a server: the job that holds it, its events, and what a page shows of it while it goes on."""
+"""The job that debates a claim, its events, and the state of a debate for its page."""
 
 import time
 from collections import Counter
@@ -31,13 +31,13 @@ from climassay.factcheck.transcript import (
 )
 from climassay.models.encoders import BUNDLED_ENCODER
 from climassay.web.app_state import AppState
-from climassay.web.checks.store import BEGIN, all_events, checks_of, seconds_spent, time_begun
+from climassay.web.checks.store import BEGIN, all_events, checks_of, seconds_spent, start_time
 from climassay.web.jobs import Interrupted, JobReport, Jobs, Stopped, interrupting
 
 Region = Literal["statements", "debate", "passages", "verdict"]
 _REGIONS: dict[EventKind, Region] = {"subclaims": "statements", "passages": "passages", "verdict": "verdict"}
-LEAST_PAST = 3
-"""Past debates from which on it is estimated how long one will take."""
+MIN_PAST_DEBATES = 3
+"""Minimum number of past debates to estimate the duration of another one."""
 _DOING: Mapping[type[Ask], str] = {
     AskPassages: "searching the documents",
     AskOptions: "weighing answers",
@@ -47,13 +47,13 @@ _DOING: Mapping[type[Ask], str] = {
 
 
 def check_claim(app: AppState, payload: dict[str, Any], report: JobReport) -> dict[str, Any]:
-    """Check a claim that is stored; answers that the records have are not asked again."""
+    """Debate a stored claim; answers that are in the records are reused."""
     checks, name = checks_of(app), str(payload["check"])
-    kept = checks.get(name)
-    if kept.about.state == "waiting":
+    stored = checks.get(name)
+    if stored.about.state == "waiting":
         report.event(BEGIN, {"check": name, "before": payload.get("before", 0.0)})
         try:
-            transcript, run = _debate(app, kept, report)
+            transcript, run = _debate(app, stored, report)
         except Stopped:
             # A server that ends goes on with the check when it starts again; another one may do it now.
             if report.stopped_by_somebody:
@@ -64,7 +64,7 @@ def check_claim(app: AppState, payload: dict[str, Any], report: JobReport) -> di
                 unforeseen = f"Something unforeseen went wrong ({type(error).__name__})."
                 checks.fail(name, str(error) if isinstance(error, ClimassayError) else unforeseen)
             raise
-        scale = load_scale(kept.settings.scale)
+        scale = load_scale(stored.settings.scale)
         checks.finish(
             name,
             transcript,
@@ -76,9 +76,9 @@ def check_claim(app: AppState, payload: dict[str, Any], report: JobReport) -> di
     return {"check": name, "outcome": about.outcome, "verdict": about.label}
 
 
-def _debate(app: AppState, kept: StoredCheck, report: JobReport) -> tuple[Transcript, str]:
-    """The transcript, and the id of the run."""
-    progress = DebateProgress(kept.settings)
+def _debate(app: AppState, stored: StoredCheck, report: JobReport) -> tuple[Transcript, str]:
+    """Return the transcript and the id of the run."""
+    progress = DebateProgress(stored.settings)
 
     def on_requests(asks: Sequence[Ask]) -> None:
         counts = Counter(type(ask) for ask in asks)
@@ -91,12 +91,12 @@ def _debate(app: AppState, kept: StoredCheck, report: JobReport) -> tuple[Transc
         with interrupting():
             report.event(*event_data(event))
 
-    claim = kept.about.claim
+    claim = stored.about.claim
     report.progress(0, progress.steps, "loading models and collections")
-    resources = app.debate(kept.settings)
-    config = {"claim": claim.text, "check": kept.about.id}
+    resources = app.debate(stored.settings)
+    config = {"claim": claim.text, "check": stored.about.id}
     try:
-        with open_checker(kept.settings, resources, app.records, command="check", config=config) as checker:
+        with open_checker(stored.settings, resources, app.records, command="check", config=config) as checker:
             [transcript] = checker.check([claim], on_event=on_event, on_requests=on_requests)
             checker.keep([transcript])
     except Interrupted:
@@ -117,28 +117,28 @@ _STAGES: Mapping[Doing, str] = {
 
 @dataclass(slots=True)
 class ParticipantProgress:
-    """What somebody does in a debate that goes on."""
+    """State of a participant in a running debate."""
 
     name: str
     doing: Doing | None = None
-    """None before the first time, and once that is done."""
+    """Current activity; None if there is none."""
     opinion: AdvocateOpinion | None = None
-    """An advocate's latest."""
+    """Latest opinion of an advocate."""
 
 
 class DebateProgress:
-    """How far a debate is, by what it has told.
+    """Progress of a debate, computed from its events.
 
-    Its steps are: reading the claim, looking for passages, in every round each advocate's view and the mediator's, the
-    questions between two rounds, and the verdict. How many rounds there will be is known at the end of the last.
+    The steps are: reading the claim, retrieving passages, in every round one step per advocate and one for the
+    mediator, the questions between two rounds, and the verdict. The number of rounds is known at the end of the last.
 
     Attributes:
-        step: The one that is being done, from 1.
-        steps: All of them; at most so many as long as ``final`` is false.
-        final: Whether it is known how many there are.
-        round: From 1; 0 before the first.
-        stage: What is being done, in words.
-        participants: Who does what, the mediator last.
+        step: Number of the current step, from 1.
+        steps: Number of all steps; the maximum as long as ``final`` is false.
+        final: Whether the number of steps is known.
+        round: Number of the current round, from 1; 0 before the first.
+        stage: Current activity in words.
+        participants: State of each participant by name, the mediator last.
     """
 
     def __init__(self, settings: DebateSettings) -> None:
@@ -150,11 +150,11 @@ class DebateProgress:
         self.participants = {name: ParticipantProgress(name) for name in names}
 
     def _last_step(self, number: int) -> int:
-        """The step that ends a round: the questions for the next one, or the verdict."""
+        """Return the step after a round: the questions for the next one, or the verdict."""
         return 2 + number * (self._advocates + 2)
 
     def take(self, event: Event) -> None:
-        """Take note of what has happened."""
+        """Update the progress by an event."""
         if isinstance(event, tuple):
             self._at(2, "looking for passages")
         elif isinstance(event, Activity):
@@ -173,9 +173,9 @@ class DebateProgress:
         elif isinstance(event, AdvocateOpinion):
             self.participants[event.advocate].doing = None
             self.participants[event.advocate].opinion = event
-            views = (one.opinion for one in self.participants.values())
-            given = sum(view is not None and view.round == event.round for view in views)
-            self._at(self._last_step(event.round - 1) + min(given + 1, self._advocates), self.stage)
+            views = (participant.opinion for participant in self.participants.values())
+            n_views = sum(view is not None and view.round == event.round for view in views)
+            self._at(self._last_step(event.round - 1) + min(n_views + 1, self._advocates), self.stage)
         elif isinstance(event, MediatorDecision):
             self.participants["mediator"].doing = None
             if event.closes or event.error is not None:
@@ -189,40 +189,40 @@ class DebateProgress:
 
 
 def seconds_left(past: Sequence[float], elapsed: float) -> float | None:
-    """How long a debate will probably go on: the median of those past ones that took longer than it has taken so far.
+    """Estimate the remaining duration of a debate from past ones that took longer than it has taken.
 
     Args:
-        past: Seconds that debates like it took.
-        elapsed: Seconds that it has taken so far.
+        past: Durations of similar debates in seconds.
+        elapsed: Seconds since the debate began.
 
     Returns:
-        Seconds; 0 where no past one took so long, and None where there are too few.
+        Median of the remaining seconds; 0 if no past debate took as long, None if there are too few.
     """
-    if len(past) < LEAST_PAST:
+    if len(past) < MIN_PAST_DEBATES:
         return None
     return median([seconds - elapsed for seconds in past if seconds > elapsed] or [0.0])
 
 
 @dataclass(frozen=True, slots=True)
 class LiveEntry:
-    """Something that happened in a debate."""
+    """An event of a running debate, as its page shows it."""
 
     number: int
     """Number of the job's event."""
     kind: EventKind
     event: Event
     opens: int | None
-    """The round that begins with it; None where none does."""
+    """Number of the round that begins with the event, if one does."""
 
     @property
     def region(self) -> Region:
-        """Where a page shows it."""
+        """Region of the page that shows the event."""
         return _REGIONS.get(self.kind, "debate")
 
 
 @dataclass(frozen=True, slots=True)
 class LiveDebate:
-    """What is known of a debate that goes on."""
+    """State of a running debate."""
 
     entries: tuple[LiveEntry, ...]
     sources: tuple[PassageCitation, ...]
@@ -231,38 +231,37 @@ class LiveDebate:
     """Number of the job's last event; 0 before the first."""
     progress: DebateProgress
     began: float | None = None
-    """When it began, in seconds since 1970, as if no attempt had been cut; None before that, and where it is not
-    known."""
+    """Start in seconds since 1970, see :func:`~climassay.web.checks.store.start_time`."""
 
     def after(self, number: int) -> tuple[LiveEntry, ...]:
-        """What has happened since an event."""
+        """Return the entries after an event."""
         return tuple(entry for entry in self.entries if entry.number > number)
 
 
 def live_debate(jobs: Jobs, job: str, settings: DebateSettings) -> LiveDebate:
-    """The debate that a job has reported so far, without what an interrupted attempt reported."""
+    """Return the state of a debate from the events of its job, without those of interrupted attempts."""
     events = all_events(jobs, job)
     progress = DebateProgress(settings)
-    begins = [place for place, event in enumerate(events) if event.kind == BEGIN]
+    starts = [index for index, event in enumerate(events) if event.kind == BEGIN]
     entries: list[LiveEntry] = []
     sources: dict[int, PassageCitation] = {}
-    latest = 0
-    for event in events[begins[-1] + 1 if begins else 0 :]:
+    last_round = 0
+    for event in events[starts[-1] + 1 if starts else 0 :]:
         if event.kind not in EVENT_KINDS:
             continue
-        happened = event_from_data(event.kind, event.body)
-        progress.take(happened)
-        if isinstance(happened, Activity):
+        debate_event = event_from_data(event.kind, event.body)
+        progress.take(debate_event)
+        if isinstance(debate_event, Activity):
             continue
-        number = happened.round if isinstance(happened, AdvocateOpinion | FollowUp | MediatorDecision) else 0
-        entries.append(LiveEntry(event.number, event.kind, happened, number if number > latest else None))
-        latest = max(latest, number)
-        if isinstance(happened, Retrieval):
-            sources.update((source.number, source) for source in happened.passages)
+        number = debate_event.round if isinstance(debate_event, AdvocateOpinion | FollowUp | MediatorDecision) else 0
+        entries.append(LiveEntry(event.number, event.kind, debate_event, number if number > last_round else None))
+        last_round = max(last_round, number)
+        if isinstance(debate_event, Retrieval):
+            sources.update((source.number, source) for source in debate_event.passages)
     return LiveDebate(
         tuple(entries),
         tuple(sources[number] for number in sorted(sources)),
         events[-1].number if events else 0,
         progress,
-        time_begun(events),
+        start_time(events),
     )

@@ -1,4 +1,4 @@
-"""The pages of checks: a claim with its debate, verdict, reviews and files; past checks; a text by its sentences."""
+"""Pages of checks: a claim with its debate, verdict, reviews and downloads; past checks; and checks of texts."""
 
 import json
 import tempfile
@@ -37,152 +37,152 @@ from climassay.web.app_state import App, AppState
 from climassay.web.checks.debate import DebateProgress, LiveDebate, check_claim, live_debate, seconds_left
 from climassay.web.checks.store import (
     KIND,
-    LONGEST_DATE,
+    MAX_DATE_LENGTH,
     ClaimForm,
     begin_again,
     begin_check,
     checks_of,
-    chosen,
+    choose_debate,
     claim_review_data,
     claim_review_of,
+    debate_choices,
     end_check,
     found_check,
     may_begin_again,
     may_stop,
-    send_forgotten,
-    set_ups,
     similar_checks,
+    submit_forgotten,
 )
-from climassay.web.failures import Missing, SignInNeeded, plainly
+from climassay.web.failures import Missing, SignInNeeded, in_plain_words
 from climassay.web.jobs import Job
 from climassay.web.library.cache import found_passage, library_of
 from climassay.web.library.evidence import CitationLinks, Evidence, check_values
-from climassay.web.pages import PageNumber, as_file, back_to, page, part_of, readable_text
+from climassay.web.pages import PageNumber, as_file, back_to, clean_text, page, part_of
 from climassay.web.redaction import Redactor
 
 router = APIRouter(include_in_schema=False)
-_NAMES = {"words": "q"}
-"""Names of filters in addresses, where they differ."""
-FORMS = ("csv", "xlsx", "jsonl")
+_PARAMETER_NAMES = {"words": "q"}
+"""Names of filters in addresses, if different."""
+FORMATS = ("csv", "xlsx", "jsonl")
 COLUMNS = (
     "id", "claim", "source", "date", "verdict", "outcome", "state", "failure", "topic", "topic_in_words",
     "collections", "asked_at", "asked_by", "ended_at", "seconds", "setup", "run", "reviewed", "agree", "disagree",
     "undecided", "page",
 )  # fmt: skip
 """Columns of a table of checks."""
-_BLOCK = 2**16
-"""Bytes of a workbook that are sent at a time."""
-LONGEST_TEXT = 10_000
-"""Characters of a text that is checked while somebody waits: prose takes about a second, 500 short sentences nine."""
+_CHUNK_BYTES = 2**16
+"""Number of bytes of a workbook that are sent at a time."""
+MAX_TEXT_LENGTH = 10_000
+"""Maximum number of characters of a text; prose takes about a second, 500 short sentences nine."""
 Text = Annotated[str, Form()]
 Names = Annotated[Sequence[str], Form()]
 
 
 def register(app: AppState) -> None:
-    """Make the tables, say how a claim is checked, and queue what a kill kept from being queued.
+    """Create the tables, register the job that checks a claim, and queue checks that a kill left unqueued.
 
     Raises:
-        InputError: A file that sets up debates cannot be read.
+        InputError: A debate configuration cannot be read.
     """
     checks_of(app)
-    set_ups(app)
+    debate_choices(app)
     app.jobs.register(KIND, check_claim, "models")
-    send_forgotten(app)
+    submit_forgotten(app)
 
 
 @router.get("/check")
-def ask(request: Request, app: App, _user: Reader, claim: str = "", source: str = "", date: str = "") -> Response:
-    """Show the form with the claim of a link filled in; without an account, a link to sign in."""
-    asked = ClaimForm(
-        claim=claim[: 2 * MAX_CLAIM_LENGTH], source=source[: 2 * MAX_SOURCE_LENGTH], date=date[:LONGEST_DATE]
+def show_form(request: Request, app: App, _user: Reader, claim: str = "", source: str = "", date: str = "") -> Response:
+    """Show the form, with a claim from the address; without an account, a link to sign in."""
+    form = ClaimForm(
+        claim=claim[: 2 * MAX_CLAIM_LENGTH], source=source[: 2 * MAX_SOURCE_LENGTH], date=date[:MAX_DATE_LENGTH]
     )
-    return _form(request, app, asked)
+    return _form(request, app, form)
 
 
 @router.post("/check")
-def submit_claim(request: Request, app: App, user: Annotator, asked: Annotated[ClaimForm, Form()]) -> Response:
-    """Begin a check; where the claim was checked before, show that first."""
+def submit_claim(request: Request, app: App, user: Annotator, form: Annotated[ClaimForm, Form()]) -> Response:
+    """Begin a check, or first show past checks of the same claim."""
     try:
-        made, wanted = asked.cleaned(), chosen(app, asked.setup)
+        claim, debate = form.cleaned(), choose_debate(app, form.setup)
     except InputError as error:
-        return _form(request, app, asked, error=str(error), status=400)
+        return _form(request, app, form, error=str(error), status=400)
     checks = checks_of(app)
-    under_way = checks.find_waiting(made, user.name, wanted.name)
-    if under_way is not None:
-        return back_to(f"/checks/{under_way}")
-    past = [] if asked.anyway else similar_checks(app, made.text)
+    waiting_check = checks.find_waiting(claim, user.name, debate.name)
+    if waiting_check is not None:
+        return back_to(f"/checks/{waiting_check}")
+    past = [] if form.anyway else similar_checks(app, claim.text)
     if past:
-        known = checks.ids_by_run([one.run for one in past])
-        return page(request, "checks/past.html.j2", asked=asked, claim=made, past=past, known=known)
-    return back_to(f"/checks/{begin_check(app, user, made, wanted)}")
+        checks_by_run = checks.ids_by_run([past_check.run for past_check in past])
+        return page(request, "checks/past.html.j2", form=form, claim=claim, past=past, checks_by_run=checks_by_run)
+    return back_to(f"/checks/{begin_check(app, user, claim, debate)}")
 
 
-def _form(request: Request, app: AppState, asked: ClaimForm, *, error: str = "", status: int = 200) -> Response:
+def _form(request: Request, app: AppState, form: ClaimForm, *, error: str = "", status: int = 200) -> Response:
     return page(
         request,
         "checks/ask.html.j2",
         status=status,
-        asked=asked,
+        form=form,
         error=error,
-        choices=set_ups(app),
+        choices=debate_choices(app),
         longest_claim=MAX_CLAIM_LENGTH,
         longest_source=MAX_SOURCE_LENGTH,
-        longest_date=LONGEST_DATE,
+        longest_date=MAX_DATE_LENGTH,
     )
 
 
 @router.get("/checks/{check}")
-def show(request: Request, app: App, user: Reader, check: str) -> Response:
-    """A check: its debate so far while it goes on, the verdict and everything behind it afterwards."""
-    kept, job = found_check(app, check)
-    called = names_for(app, user)
+def show_check(request: Request, app: App, user: Reader, check: str) -> Response:
+    """Show a check: its debate while it goes on, afterwards its verdict with everything behind it."""
+    stored, job = found_check(app, check)
+    name_of = display_names(app, user)
     common: dict[str, Any] = {
-        "about": kept.about,
-        "settings": kept.settings,
-        "asker": called(kept.about.by),
-        "repeatable": may_begin_again(user, kept),
+        "about": stored.about,
+        "settings": stored.settings,
+        "asker": name_of(stored.about.by),
+        "repeatable": may_begin_again(user, stored),
     }
-    if kept.transcript is None:
-        stoppable = kept.about.state == "waiting" and may_stop(user, kept.about)
-        values = _live_values(app, kept, job)
+    if stored.transcript is None:
+        stoppable = stored.about.state == "waiting" and may_stop(user, stored.about)
+        values = _live_values(app, stored, job)
         return page(request, "checks/live.html.j2", job=job, stoppable=stoppable, **common, **values)
     reviews = checks_of(app).reviews(check)
-    mine = [one for one in reviews if user is not None and one.by == user.name]
+    own_reviews = [item for item in reviews if user is not None and item.by == user.name]
     return page(
         request,
         "checks/verdict.html.j2",
-        reviews=[(called(one.by), one) for one in reviews],
-        mine=mine[-1] if mine else None,
+        reviews=[(name_of(item.by), item) for item in reviews],
+        own_review=own_reviews[-1] if own_reviews else None,
         longest_comment=MAX_COMMENT_LENGTH,
-        claim_review=claim_review_data(app, kept),
+        claim_review=claim_review_data(app, stored),
         **common,
-        **check_values(library_of(app), kept.transcript, load_scale(kept.settings.scale)),
+        **check_values(library_of(app), stored.transcript, load_scale(stored.settings.scale)),
     )
 
 
 @router.get("/checks/{check}/debate")
-def show_news(request: Request, app: App, _user: Reader, check: str, after: int = 0) -> Response:
-    """What has happened in a debate since an event: a piece of the page, made by the template that makes the page."""
-    kept, job = found_check(app, check)
-    return page(request, "checks/news.html.j2", settings=kept.settings, **_live_values(app, kept, job, after))
+def show_new_events(request: Request, app: App, _user: Reader, check: str, after: int = 0) -> Response:
+    """Return the part of the page that shows the events of a debate after a number."""
+    stored, job = found_check(app, check)
+    return page(request, "checks/news.html.j2", settings=stored.settings, **_live_values(app, stored, job, after))
 
 
 @router.post("/checks/{check}/stop")
-def stop(app: App, user: Annotator, check: str) -> Response:
-    """End a check that goes on."""
+def stop_check(app: App, user: Annotator, check: str) -> Response:
+    """Stop a check."""
     end_check(app, user, check)
     return back_to(f"/checks/{check}")
 
 
 @router.post("/checks/{check}/again")
-def ask_again(app: App, user: Annotator, check: str) -> Response:
-    """Go on with a check that broke or was stopped; what was answered is not asked again."""
+def resume_check(app: App, user: Annotator, check: str) -> Response:
+    """Resume a check that failed or was stopped; stored answers are reused."""
     begin_again(app, user, check)
     return back_to(f"/checks/{check}")
 
 
-def _live_values(app: AppState, kept: StoredCheck, job: Job | None, after: int = 0) -> dict[str, Any]:
-    settings = kept.settings
+def _live_values(app: AppState, stored: StoredCheck, job: Job | None, after: int = 0) -> dict[str, Any]:
+    settings = stored.settings
     debate = live_debate(app.jobs, job.id, settings) if job else LiveDebate((), (), 0, DebateProgress(settings))
     numbers = {source.number for source in debate.sources}
     elapsed = None if debate.began is None else max(0.0, time.time() - debate.began)
@@ -199,14 +199,14 @@ def _live_values(app: AppState, kept: StoredCheck, job: Job | None, after: int =
 
 
 @router.post("/checks/{check}/review")
-def review(
+def review_check(
     app: App,
     user: Annotator,
     check: str,
     opinion: Annotated[str, Form()] = "undecided",
     comment: Annotated[str, Form()] = "",
 ) -> Response:
-    """Agree, disagree or comment; a later word of the same person appears in place of the first."""
+    """Store the user's opinion of a verdict; a later one replaces an earlier one."""
     found_check(app, check)
     # Browsers send line ends as CR and LF.
     checks_of(app).review(check, user.name, opinion, comment.replace("\r\n", "\n"))
@@ -215,169 +215,171 @@ def review(
 
 @router.get("/checks/{check}/check.json")
 def download_data(app: App, user: Reader, check: str) -> Response:
-    """What was asked, the whole debate, and what people said about it."""
-    kept, _ = found_check(app, check)
-    data = shown_to(user, check_data(kept, checks_of(app).reviews(check)), names_for(app, user))
+    """Download the claim, the whole debate and the reviews as JSON."""
+    stored, _ = found_check(app, check)
+    data = visible_data(user, check_data(stored, checks_of(app).reviews(check)), display_names(app, user))
     return as_file(json.dumps(data, ensure_ascii=False, indent=2), f"{check}.json")
 
 
 @router.get("/checks/{check}/claimreview.json")
 def download_claim_review(app: App, _user: Reader, check: str) -> Response:
-    """The verdict as schema.org ClaimReview."""
+    """Download the verdict as schema.org ClaimReview."""
     result = json.dumps(claim_review_of(app, check), ensure_ascii=False, indent=2)
     return as_file(result, f"{check}.claimreview.json", "application/ld+json")
 
 
 @router.get("/checks/{check}/page.html")
 def download_page(app: App, _user: Reader, check: str) -> Response:
-    """The fact-check as one file that asks nothing of any server."""
-    kept, _ = found_check(app, check)
-    if kept.transcript is None:
+    """Download the fact-check as one self-contained HTML file."""
+    stored, _ = found_check(app, check)
+    if stored.transcript is None:
         raise Missing("This check has no result, so it has no page.")
-    transcript = CitationLinks(library_of(app)).transcript(kept.transcript)
-    return as_file(factcheck_page(transcript, load_scale(kept.settings.scale)), f"{check}.html")
+    transcript = CitationLinks(library_of(app)).transcript(stored.transcript)
+    return as_file(factcheck_page(transcript, load_scale(stored.settings.scale)), f"{check}.html")
 
 
-def wanted_checks(user: Reader, wanted: Annotated[CheckFilter, Depends()]) -> CheckFilter:
-    """Which checks a list shows.
+def check_filters(user: Reader, filters: Annotated[CheckFilter, Depends()]) -> CheckFilter:
+    """Return the filters of a list of checks.
 
     Raises:
-        SignInNeeded: Who reviewed what is for people with an account.
+        SignInNeeded: The reviewer filter is used without an account.
     """
-    if wanted.reviewer and user is None:
+    if filters.reviewer and user is None:
         raise SignInNeeded("Please sign in to see who has reviewed what.")
-    return wanted
+    return filters
 
 
-WantedChecks = Annotated[CheckFilter, Depends(wanted_checks)]
+CheckFilters = Annotated[CheckFilter, Depends(check_filters)]
 
 
 @router.get("/checks")
-def show_all(request: Request, app: App, user: Reader, wanted: WantedChecks, number: PageNumber = 1) -> Response:
-    """Checks that fit, the newest first, fifty a page."""
+def show_checks(request: Request, app: App, user: Reader, filters: CheckFilters, number: PageNumber = 1) -> Response:
+    """Show the checks that match the filters, newest first, fifty per page."""
     checks = checks_of(app)
-    result = checks.list(wanted, number)
-    given = {_NAMES.get(one.name, one.name): getattr(wanted, one.name) for one in fields(wanted)}
-    asked = urlencode({name: value for name, value in given.items() if value})
-    called = names_for(app, user)
-    topics = {group: [one for one in checks.topics() if one.partition(".")[0] == group] for group in GROUPS}
-    reviewers = {name: called(name) for name in checks.reviewers()} if user else {}
+    matches = checks.list(filters, number)
+    parameters = {
+        _PARAMETER_NAMES.get(field.name, field.name): getattr(filters, field.name) for field in fields(filters)
+    }
+    query = urlencode({name: value for name, value in parameters.items() if value})
+    name_of = display_names(app, user)
+    topics = {group: [name for name in checks.topics() if name.partition(".")[0] == group] for group in GROUPS}
+    reviewers = {name: name_of(name) for name in checks.reviewers()} if user else {}
     return page(
         request,
         "checks/list.html.j2",
-        found=result,
-        part=part_of(result.checks, number, result.total, PAGE_SIZE, "/checks", given),
-        given=given,
-        asked=asked,
-        said=_in_words(wanted, reviewers),
+        matches=matches,
+        part=part_of(matches.checks, number, matches.total, PAGE_SIZE, "/checks", parameters),
+        parameters=parameters,
+        query=query,
+        filter_texts=_filter_texts(filters, reviewers),
         verdicts=checks.verdicts(),
         reviewed=get_args(Reviewed),
         topics=[(group, GROUPS[group], claims) for group, claims in topics.items() if claims],
         claims=CLAIMS,
         collections=checks.collections(),
         reviewers=reviewers,
-        forms=FORMS,
+        formats=FORMATS,
         agreement=checks.agreement(),
     )
 
 
-def _in_words(wanted: CheckFilter, reviewers: Mapping[str, str]) -> list[str]:
-    """What was asked for, filter by filter."""
-    topic = CLAIMS.get(wanted.topic) or GROUPS.get(wanted.topic) or wanted.topic
-    said = {
-        f"the words \u201c{wanted.words}\u201d": wanted.words,
-        f"the verdict \u201c{wanted.verdict}\u201d": wanted.verdict,
-        f"reviews: {wanted.review}": wanted.review,
-        f"the contrarian claim \u201c{topic}\u201d": wanted.topic,
-        f"evidence from {wanted.collection}": wanted.collection,
-        f"\u201c{wanted.source}\u201d as its source": wanted.source,
-        f"from {wanted.since} on": wanted.since,
-        f"until {wanted.until}": wanted.until,
-        f"reviewed by {reviewers.get(wanted.reviewer, wanted.reviewer)}": wanted.reviewer,
+def _filter_texts(filters: CheckFilter, reviewers: Mapping[str, str]) -> list[str]:
+    """Return a text for each active filter."""
+    topic = CLAIMS.get(filters.topic) or GROUPS.get(filters.topic) or filters.topic
+    texts = {
+        f"the words \u201c{filters.words}\u201d": filters.words,
+        f"the verdict \u201c{filters.verdict}\u201d": filters.verdict,
+        f"reviews: {filters.review}": filters.review,
+        f"the contrarian claim \u201c{topic}\u201d": filters.topic,
+        f"evidence from {filters.collection}": filters.collection,
+        f"\u201c{filters.source}\u201d as its source": filters.source,
+        f"from {filters.since} on": filters.since,
+        f"until {filters.until}": filters.until,
+        f"reviewed by {reviewers.get(filters.reviewer, filters.reviewer)}": filters.reviewer,
     }
-    return [words for words, asked in said.items() if asked]
+    return [words for words, value in texts.items() if value]
 
 
-@router.get("/checks.{form}")
-def download_all(request: Request, app: App, user: Reader, wanted: WantedChecks, form: str) -> Response:
-    """All checks that fit, the newest first: a row each, or as JSON lines with every word of the debates."""
-    if form not in FORMS:
-        raise Missing(f"Checks are available as {', '.join(FORMS)}, not as {form[:20]}.")
+@router.get("/checks.{format}")
+def download_all(request: Request, app: App, user: Reader, filters: CheckFilters, format: str) -> Response:
+    """Download the checks that match, newest first: as a table, or as JSON lines with their debates."""
+    if format not in FORMATS:
+        raise Missing(f"Checks are available as {', '.join(FORMATS)}, not as {format[:20]}.")
     checks = checks_of(app)
-    checks.newest(wanted, limit=1)  # What cannot be asked for is told before anything is sent.
-    name = f"checks.{form}"
-    called = names_for(app, user)
-    results = (shown_to(user, one, called) for one in checks.iterate(wanted, debates=form == "jsonl"))
-    if form == "jsonl":
-        return as_file((json.dumps(one, ensure_ascii=False) + "\n" for one in results), name)
+    checks.newest(filters, limit=1)  # Invalid filters are reported before the download starts.
+    name = f"checks.{format}"
+    name_of = display_names(app, user)
+    exported = (visible_data(user, check, name_of) for check in checks.iterate(filters, debates=format == "jsonl"))
+    if format == "jsonl":
+        return as_file((json.dumps(check, ensure_ascii=False) + "\n" for check in exported), name)
 
     def row(check: Mapping[str, Any]) -> dict[str, Any]:
-        failure, topic = check["error"] and plainly(check["error"]), CLAIMS.get(check["topic"] or "")
+        failure, topic = check["error"] and in_plain_words(check["error"]), CLAIMS.get(check["topic"] or "")
         more = {"failure": failure, "topic_in_words": topic, "page": f"{app.settings.root}/checks/{check['id']}"}
         return {name: more[name] if name in more else check[name] for name in COLUMNS}
 
-    rows: Iterable[dict[str, Any]] = map(row, results)
-    if form == "csv":
+    rows: Iterable[dict[str, Any]] = map(row, exported)
+    if format == "csv":
         return as_file(csv_lines(COLUMNS, rows), name)
     if user is None:
-        # Nobody can take anything out of a workbook that is on its way to the public.
+        # The middleware cannot redact a workbook, because it is compressed.
         redactor = Redactor(app)
 
         def public(cell: Any) -> Any:
             return redactor.redact(cell.encode("utf-8", "replace")).decode("utf-8", "replace")
 
-        rows = ({key: public(cell) if isinstance(cell, str) else cell for key, cell in one.items()} for one in rows)
+        rows = ({key: public(cell) if isinstance(cell, str) else cell for key, cell in cells.items()} for cells in rows)
 
     def workbook() -> Iterator[bytes]:
         with tempfile.TemporaryFile() as file:
             write_workbook(file, COLUMNS, rows)
             file.seek(0)
-            while block := file.read(_BLOCK):
+            while block := file.read(_CHUNK_BYTES):
                 yield block
 
     return as_file(workbook(), name)
 
 
-def shown_to(viewer: User | None, check: dict[str, Any], name: Callable[[str | None], str]) -> dict[str, Any]:
-    """A check as data, with the names of people as :func:`names_for` has them."""
+def visible_data(viewer: User | None, check: dict[str, Any], name_of: Callable[[str | None], str]) -> dict[str, Any]:
+    """Return a check as data; visitors without an account see display names only, see :func:`display_names`."""
     if viewer is None:
-        check["asked_by"] = name(check["asked_by"]) or None
-        for said in check.get("reviews", ()):
-            said["by"] = name(said["by"])
+        check["asked_by"] = name_of(check["asked_by"]) or None
+        for review in check.get("reviews", ()):
+            review["by"] = name_of(review["by"])
     return check
 
 
-def names_for(app: AppState, viewer: User | None) -> Callable[[str | None], str]:
-    """How people are called before a viewer; empty for somebody without an account.
+def display_names(app: AppState, viewer: User | None) -> Callable[[str | None], str]:
+    """Return a function that gives the display name of a user.
 
-    The name that somebody signs in by is for those who have an account themselves.
+    Visitors without an account do not see names that are used to sign in.
     """
-    known = {one.name: one.shown for one in app.accounts.users()}
+    names = {user.name: user.shown for user in app.accounts.users()}
 
-    def shown(name: str | None) -> str:
+    def name_of(name: str | None) -> str:
         if name is None:
             return ""
-        result = known.get(name, name)
+        result = names.get(name, name)
         return "somebody with an account" if viewer is None and result == name else result
 
-    return shown
+    return name_of
 
 
 @router.get("/check-text")
-def ask_text(request: Request, app: App, _user: Reader) -> Response:
-    """Show the empty form with all collections chosen; without an account, a link to sign in."""
+def show_text_form(request: Request, app: App, _user: Reader) -> Response:
+    """Show the empty form with all collections selected; without an account, a link to sign in."""
     return _text_page(request, app)
 
 
 @router.post("/check-text")
-def show_text(request: Request, app: App, _user: Annotator, text: Text = "", collection: Names = ()) -> Response:
-    """What the collections say about each sentence."""
+def check_text_form(request: Request, app: App, _user: Annotator, text: Text = "", collection: Names = ()) -> Response:
+    """Compare the sentences of a text with collections."""
     return _text_answer(request, app, text, collection, download=False)
 
 
 @router.post("/check-text/report")
 def download_text(request: Request, app: App, _user: Annotator, text: Text = "", collection: Names = ()) -> Response:
-    """The same as one HTML file."""
+    """Download the comparison as one HTML file."""
     return _text_answer(request, app, text, collection, download=True)
 
 
@@ -390,7 +392,7 @@ def check_text(app: AppState, text: str, names: Sequence[str]) -> TextCheck:
         Missing: A collection does not exist.
         ModelError: The encoder of a collection is not installed.
     """
-    text, names = readable_text(text, LONGEST_TEXT, "text"), tuple(dict.fromkeys(names))
+    text, names = clean_text(text, MAX_TEXT_LENGTH, "text"), tuple(dict.fromkeys(names))
     if not text.strip():
         raise InputError("Paste a text to check.")
     if not names:
@@ -402,13 +404,13 @@ def check_text(app: AppState, text: str, names: Sequence[str]) -> TextCheck:
 
 
 def _text_answer(request: Request, app: AppState, text: str, names: Sequence[str], *, download: bool) -> Response:
-    text = readable_text(text, LONGEST_TEXT, "text")
+    text = clean_text(text, MAX_TEXT_LENGTH, "text")
     try:
-        found = check_text(app, text, names)
+        result = check_text(app, text, names)
     except ClimassayError as error:
         status = 400 if isinstance(error, InputError) else getattr(error, "status", 503)
         return _text_page(request, app, text, names, error=str(error), status=status)
-    return as_file(found.page(), "checked-text.html") if download else _text_page(request, app, text, names, found)
+    return as_file(result.page(), "checked-text.html") if download else _text_page(request, app, text, names, result)
 
 
 def _text_page(
@@ -416,7 +418,7 @@ def _text_page(
     app: AppState,
     text: str = "",
     names: Sequence[str] | None = None,
-    found: TextCheck | None = None,
+    result: TextCheck | None = None,
     *,
     error: str = "",
     status: int = 200,
@@ -429,21 +431,21 @@ def _text_page(
         text=text,
         error=error,
         collections=contents,
-        chosen=[one.name for one in contents] if names is None else names,
-        found=found,
+        chosen=[collection.name for collection in contents] if names is None else names,
+        result=result,
         # Escaped by the template of the report.
-        sentences=Markup(found.sentences_html(_places(app, found))) if found else "",
-        longest=LONGEST_TEXT,
+        sentences=Markup(result.sentences_html(_evidence_links(app, result))) if result else "",
+        longest=MAX_TEXT_LENGTH,
     )
 
 
-def _places(app: AppState, found: TextCheck) -> Callable[[SentenceEvidence], Evidence | None]:
-    """Where the evidence of each sentence can be looked at, with its quotation marked."""
+def _evidence_links(app: AppState, result: TextCheck) -> Callable[[SentenceEvidence], Evidence | None]:
+    """Return a function that finds the page of a piece of evidence, with its quotation marked."""
     library = library_of(app)
     links = CitationLinks(library)
 
-    def place(evidence: SentenceEvidence) -> Evidence | None:
-        for name in found.collections:
+    def link(evidence: SentenceEvidence) -> Evidence | None:
+        for name in result.collections:
             try:
                 passage = found_passage(library, name, evidence.passage)
             except Missing:
@@ -451,4 +453,4 @@ def _places(app: AppState, found: TextCheck) -> Callable[[SentenceEvidence], Evi
             return links.evidence(name, passage, [evidence.quotation] if evidence.quotation else ())
         return None
 
-    return place
+    return link

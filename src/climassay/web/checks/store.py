@@ -1,4 +1,4 @@
-"""The checks of a server: how claims may be debated, how checks are asked for and begun, and how they are kept."""
+"""The checks of a server: the debates to choose from, and how checks are begun, stopped and resumed."""
 
 import threading
 import unicodedata
@@ -33,149 +33,157 @@ from climassay.web.library.cache import library_of
 KIND = "check"
 """Kind of the jobs that check a claim."""
 ASK = "ask"
-"""Kind of the jobs that answer a question; they share the models, and so the places of those who wait, with checks."""
+"""Kind of the jobs that answer a question; they count towards the same limits as checks."""
 BEGIN = "begin"
-"""Event with which every attempt begins: what an attempt that was cut had told does not count any more."""
-_TITLE_CHARACTERS = 80
-MOST_PAST = 5
-"""Past checks shown before a claim is checked again."""
-MOST_WAITING = 200
-"""Checks that have not ended, until no more are taken."""
-MOST_WAITING_OF_ACCOUNT = 50
-"""Checks and questions of one person that have not ended, until no more of theirs are taken."""
-LONGEST_DATE = 40
-_DIRECTIONS = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
-"""Characters that turn the direction of whatever follows them."""
+"""Event at the start of each attempt; events of interrupted attempts before it do not count."""
+_MAX_TITLE_LENGTH = 80
+MAX_PAST_CHECKS = 5
+"""Maximum number of past checks shown before a claim is checked again."""
+MAX_WAITING = 200
+"""Maximum number of unfinished checks and questions of all users."""
+MAX_WAITING_PER_USER = 50
+"""Maximum number of unfinished checks and questions of one user."""
+MAX_DATE_LENGTH = 40
+_DIRECTION_CHARACTERS = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
+"""Characters that change the direction of the text after them."""
 
 
 @dataclass(frozen=True, slots=True)
-class SetUp:
-    """One way to debate that a visitor can choose."""
+class DebateChoice:
+    """A debate configuration that users can choose."""
 
     name: str
     settings: DebateSettings
 
     @property
     def summary(self) -> str:
-        """Who takes part, in words."""
+        """Participants, model and rounds in words."""
         names = ", ".join(advocate.name for advocate in self.settings.advocates)
         return f"{names}: {self.settings.model}, at most {counted(self.settings.rounds, 'round')}"
 
 
-def set_ups(app: AppState) -> tuple[SetUp, ...]:
-    """The set-ups that visitors can choose from, the first of which is chosen where nobody does.
+def debate_choices(app: AppState) -> tuple[DebateChoice, ...]:
+    """Return the debate configurations to choose from; the first is the default.
 
-    Files are read once a server. Without files every collection that has passages now is an advocate of equal weight,
-    and where there is none the model debates with itself, without documents.
+    Configuration files are read once per server. Without files, every collection with passages is an advocate of equal
+    weight. Without passages, the model debates with itself.
 
     Raises:
-        InputError: A file cannot be read, sets up no debate, or has the name of another one.
+        InputError: A file cannot be read, configures no debate, or has the name of another one.
     """
     if app.settings.debates:
         return app.shared("debate set-ups", lambda: _from_files(app.settings.debates))
     names = library_of(app).with_passages()
     if names:
         # An advocate for each collection, under its name as far as that can be an advocate's.
-        made: dict[str, AdvocateSettings] = {}
+        advocates: dict[str, AdvocateSettings] = {}
         for name in names:
-            own = name
-            while own.lower() in ("mediator", *made):
-                own += "_"
-            made[own.lower()] = AdvocateSettings(own, collections=(name,))
-        return (SetUp("every collection", DebateSettings(tuple(made.values()), model=app.settings.model)),)
-    plain = (AdvocateSettings("model", "plain"),)
-    return (SetUp("the model alone", DebateSettings(plain, model=app.settings.model)),)
+            advocate_name = name
+            while advocate_name.lower() in ("mediator", *advocates):
+                advocate_name += "_"
+            advocates[advocate_name.lower()] = AdvocateSettings(advocate_name, collections=(name,))
+        return (DebateChoice("every collection", DebateSettings(tuple(advocates.values()), model=app.settings.model)),)
+    plain_advocate = (AdvocateSettings("model", "plain"),)
+    return (DebateChoice("the model alone", DebateSettings(plain_advocate, model=app.settings.model)),)
 
 
-def chosen(app: AppState, name: str) -> SetUp:
-    """The set-up of a name; the first one for an empty name.
+def choose_debate(app: AppState, name: str) -> DebateChoice:
+    """Return the debate configuration of a name, or the first one for an empty name.
 
     Raises:
-        InputError: There is none with that name.
+        InputError: There is no configuration of that name.
     """
-    every = set_ups(app)
-    for one in every:
-        if name in ("", one.name):
-            return one
-    raise InputError(f"There is no set-up {name!r}; there are {', '.join(one.name for one in every)}.")
+    choices = debate_choices(app)
+    for choice in choices:
+        if name in ("", choice.name):
+            return choice
+    raise InputError(f"There is no set-up {name!r}; there are {', '.join(choice.name for choice in choices)}.")
 
 
-def _from_files(paths: Sequence[Path]) -> tuple[SetUp, ...]:
+def _from_files(paths: Sequence[Path]) -> tuple[DebateChoice, ...]:
     files = [file for path in paths for file in (sorted(path.glob("*.toml")) if path.is_dir() else [path])]
     if not files:
         raise InputError(f"{paths[0]} has no .toml files that set up debates: climassay factcheck init writes one.")
-    made = []
+    choices = []
     for file in files:
         settings = load_settings(file)
         load_scale(settings.scale)
         if not settings.advocates:
             raise InputError(f"{file} has no [[advocate]], so nobody would debate.")
-        made.append(SetUp(file.stem, settings))
-    names = [one.name for one in made]
-    twice = next((name for name in names if names.count(name) > 1), None)
-    if twice is not None:
-        raise InputError(f"Two files that set up debates are called {twice}: rename one.")
-    return tuple(made)
+        choices.append(DebateChoice(file.stem, settings))
+    names = [choice.name for choice in choices]
+    duplicate = next((name for name in names if names.count(name) > 1), None)
+    if duplicate is not None:
+        raise InputError(f"Two files that set up debates are called {duplicate}: rename one.")
+    return tuple(choices)
 
 
 def checks_of(app: AppState) -> CheckStore:
-    """The store of a server's checks."""
+    """Return the store of a server's checks."""
     return app.shared("checks", lambda: CheckStore(app.records))
 
 
 def found_check(app: AppState, check: str) -> tuple[StoredCheck, Job | None]:
-    """A check, and the job that does the work; a job that ended before the work began ends its check here."""
+    """Return a check and its job; if the job ended before the work began, the check is ended first.
+
+    Raises:
+        Missing: There is no such check.
+    """
     checks = checks_of(app)
     if check not in checks:
         raise Missing(f"There is no check {check!r}.")
-    kept = checks.get(check)
-    job = app.jobs.get(kept.about.job) if kept.about.job else None
-    if kept.about.state == "waiting" and job is not None and job.ended:
+    stored = checks.get(check)
+    job = app.jobs.get(stored.about.job) if stored.about.job else None
+    if stored.about.state == "waiting" and job is not None and job.ended:
         if job.state == "failed":
             checks.fail(check, job.error or "The work broke.")
         else:
             checks.stop(check)
-        kept = checks.get(check)
-    return kept, job
+        stored = checks.get(check)
+    return stored, job
 
 
 def all_events(jobs: Jobs, job: str) -> list[JobEvent]:
-    """Everything that a job has told, in order."""
+    """Return all events of a job, in order."""
     events: list[JobEvent] = []
     while more := jobs.events(job, after=events[-1].number if events else 0):
         events += more
     return events
 
 
-def time_begun(events: Sequence[JobEvent]) -> float | None:
-    """When a debate's last attempt would have begun, had it done all the work of those before: seconds since 1970."""
-    began: float | None = None
-    last: float | None = None
+def start_time(events: Sequence[JobEvent]) -> float | None:
+    """Return when a debate began in seconds since 1970, without time between attempts; None if not begun."""
+    start: float | None = None
+    previous: float | None = None
     for event in events:
-        if event.told_at is None:
-            continue
         if event.kind == BEGIN:
-            before = event.body.get("before", 0.0) if began is None or last is None else last - began
-            began = event.told_at - before
-        last = event.told_at
-    return began
+            before = event.body.get("before", 0.0) if start is None or previous is None else previous - start
+            start = event.told_at - before
+        previous = event.told_at
+    return start
 
 
-def seconds_spent(jobs: Jobs, job: str, now: float | None = None) -> float | None:
-    """How long a debate has taken in all attempts until a moment, by default until what its job told last."""
+def seconds_spent(jobs: Jobs, job: str, until: float | None = None) -> float | None:
+    """Return the duration of a debate over all attempts, until a time or its last event; None if not begun."""
     events = all_events(jobs, job)
-    began = time_begun(events)
-    told = [event.told_at for event in events if event.told_at is not None]
-    return None if began is None else (now or told[-1]) - began
+    start = start_time(events)
+    times = [event.told_at for event in events]
+    return None if start is None else (until or times[-1]) - start
 
 
-def job_title(what: str, text: str) -> str:
-    """What a job about a claim or question is called."""
-    return f"{what}: {text[:_TITLE_CHARACTERS]}{'…' if len(text) > _TITLE_CHARACTERS else ''}"
+def job_title(action: str, text: str) -> str:
+    """Return the title of a job: an action, and the beginning of the claim or question."""
+    return f"{action}: {text[:_MAX_TITLE_LENGTH]}{'…' if len(text) > _MAX_TITLE_LENGTH else ''}"
 
 
-def send_to_work(app: AppState, about: CheckSummary, asker: str = "") -> None:
-    """Queue the debate of a check that waits, or that ended without a result, for somebody whose place it takes."""
+def submit_check(app: AppState, about: CheckSummary, asker: str = "") -> None:
+    """Queue the debate of a check that is waiting or ended without a result.
+
+    Args:
+        app: The server.
+        about: The check.
+        asker: User whose limit the check counts towards.
+    """
     checks_of(app).reopen(about.id)
     title = job_title("Check", about.claim.text)
     before = 0.0 if about.job is None else seconds_spent(app.jobs, about.job) or 0.0
@@ -183,68 +191,72 @@ def send_to_work(app: AppState, about: CheckSummary, asker: str = "") -> None:
     checks_of(app).assign_job(about.id, job)
 
 
-def send_forgotten(app: AppState) -> None:
-    """Queue the checks that were stored, but not queued, when the server was killed."""
+def submit_forgotten(app: AppState) -> None:
+    """Queue the checks that were stored but not queued when the server was killed."""
     for check in checks_of(app).unassigned():
-        send_to_work(app, checks_of(app).get(check).about)
+        submit_check(app, checks_of(app).get(check).about)
 
 
 def may_stop(user: User | None, about: CheckSummary) -> bool:
-    """Whether somebody may stop a check: who asked for it, and who may decide for others."""
+    """Return whether a user may stop a check: its owner, and adjudicators."""
     return user is not None and (user.name == about.by or user.may("adjudicator"))
 
 
-def may_begin_again(user: User | None, kept: StoredCheck) -> bool:
-    """Return whether somebody may resume a check: with an account, one that failed; one that was stopped, as may_stop.
+def may_begin_again(user: User | None, stored: StoredCheck) -> bool:
+    """Return whether a user may resume a check.
 
-    A check that waits, or that has a result, is never resumed.
+    A failed check can be resumed by every user, a stopped one by its owner and adjudicators. A check that is waiting or
+    has a result is never resumed.
     """
-    about = kept.about
+    about = stored.about
     if user is None:
         return False
     return may_stop(user, about) if about.state == "stopped" else about.state == "failed" or about.outcome == "failed"
 
 
 def end_check(app: AppState, user: User, check: str) -> None:
-    """End a check that goes on; one that has ended stays as it is.
+    """Stop a check; do nothing if it has ended.
 
     Raises:
         Missing: There is no such check.
-        Refused: It is somebody else's.
+        Refused: The user may not stop it.
     """
-    kept, job = found_check(app, check)
-    if not may_stop(user, kept.about):
+    stored, job = found_check(app, check)
+    if not may_stop(user, stored.about):
         raise Refused("This is somebody else's check: they or an adjudicator can stop it.")
-    if kept.about.state == "waiting":
+    if stored.about.state == "waiting":
         if job is not None:
             app.jobs.stop(job.id)
         checks_of(app).stop(check)
 
 
 def similar_checks(app: AppState, claim: str) -> list[PastCheck]:
-    """Debates about the same claim or a similar one, the nearest first."""
+    """Return past checks of the same or a similar claim, nearest first."""
     encoder = app.encoder(BUNDLED_ENCODER)
     # Vectors of claims are kept in one file, which two threads must not write at once.
     with app.shared("past checks", threading.Lock):
-        return find_past(app.records, claim, encoder, limit=MOST_PAST)
+        return find_past(app.records, claim, encoder, limit=MAX_PAST_CHECKS)
 
 
-def claim_review_data(app: AppState, kept: StoredCheck) -> dict[str, Any] | None:
-    """The ClaimReview of a check; None where it has no verdict, or where no person or no publisher answers for it."""
-    about, publisher = kept.about, app.settings.publisher.strip()
-    if kept.transcript is None or not publisher:
+def claim_review_data(app: AppState, stored: StoredCheck) -> dict[str, Any] | None:
+    """Return the ClaimReview of a check.
+
+    None without a verdict or a publisher, or unless an active adjudicator agrees with the verdict and nobody disagrees.
+    """
+    about, publisher = stored.about, app.settings.publisher.strip()
+    if stored.transcript is None or not publisher:
         return None
-    scale = load_scale(kept.settings.scale)
-    if reader_view(kept.transcript, scale).verdict.outcome != "verdict":
+    scale = load_scale(stored.settings.scale)
+    if reader_view(stored.transcript, scale).verdict.outcome != "verdict":
         return None
     # An adjudicator or admin who is still let in must agree, and nobody disagree.
-    people = {user.name for user in app.accounts.users() if user.active and user.may("adjudicator")}
-    current = [one for one in checks_of(app).reviews(about.id) if one.current]
-    agree = any(one.opinion == "agree" and one.by in people for one in current)
-    if not agree or any(one.opinion == "disagree" for one in current):
+    adjudicators = {user.name for user in app.accounts.users() if user.active and user.may("adjudicator")}
+    reviews = [review for review in checks_of(app).reviews(about.id) if review.current]
+    is_approved = any(review.opinion == "agree" and review.by in adjudicators for review in reviews)
+    if not is_approved or any(review.opinion == "disagree" for review in reviews):
         return None
     return claim_review(
-        kept.transcript,
+        stored.transcript,
         url=f"{app.settings.root}/checks/{about.id}",
         author=publisher,
         published=None if about.ended_at is None else iso_time(about.ended_at)[:10],
@@ -253,7 +265,11 @@ def claim_review_data(app: AppState, kept: StoredCheck) -> dict[str, Any] | None
 
 
 def claim_review_of(app: AppState, check: str) -> dict[str, Any]:
-    """The verdict as schema.org ClaimReview; missing without a verdict, or where nobody answers for it."""
+    """Return the verdict as schema.org ClaimReview.
+
+    Raises:
+        Missing: There is no such check, or no ClaimReview of it.
+    """
     result = claim_review_data(app, found_check(app, check)[0])
     if result is None:
         why = "it has no verdict that an adjudicator agrees with and nobody disagrees with"
@@ -263,88 +279,90 @@ def claim_review_of(app: AppState, check: str) -> dict[str, Any]:
 
 
 class Busy(Failure):
-    """More has been asked for than can be done soon."""
+    """Too many checks and questions are waiting."""
 
     status = 503
 
 
 class TooMany(Busy):
-    """Somebody has asked for more than their share."""
+    """Too many checks and questions of the user are waiting."""
 
     status = 429
 
 
 class ClaimForm(BaseModel):
-    """What a visitor wrote into the form."""
+    """Fields of the form of a claim."""
 
     claim: str = ""
     source: str = ""
     date: str = ""
     setup: str = ""
     anyway: bool = False
-    """Whether it is to be checked although it was before."""
+    """Whether to check the claim even if it was checked before."""
 
     def cleaned(self) -> Claim:
-        """The claim.
+        """Return the claim.
 
         Raises:
-            InputError: It is empty or too long, or the date is none.
+            InputError: The claim is empty or too long, or the date is not a date.
         """
-        claim = make_claim(plain(self.claim), source=" ".join(plain(self.source).split()))
+        claim = make_claim(strip_controls(self.claim), source=" ".join(strip_controls(self.source).split()))
         check_lengths(claim)
-        date = iso_date(" ".join(plain(self.date).split()))
-        if len(date) > LONGEST_DATE:
+        date = iso_date(" ".join(strip_controls(self.date).split()))
+        if len(date) > MAX_DATE_LENGTH:
             raise InputError(
-                f"The date {date[:LONGEST_DATE]!r}... is not a date: write it like 2024-05-31, or give the year alone."
+                f"The date {date[:MAX_DATE_LENGTH]!r}... is not a date: write it like 2024-05-31, or only the year."
             )
         return Claim(claim.text, claim.source, date)
 
 
-def plain(text: str) -> str:
-    """Text without what is not to be read: control characters, and those that turn the direction of a line."""
-    return "".join(" " if unicodedata.category(one) == "Cc" else one for one in text if one not in _DIRECTIONS)
+def strip_controls(text: str) -> str:
+    """Return a text without control characters and characters that change the direction of a line."""
+    return "".join(
+        " " if unicodedata.category(char) == "Cc" else char for char in text if char not in _DIRECTION_CHARACTERS
+    )
 
 
-def begin_check(app: AppState, user: User, claim: Claim, wanted: SetUp) -> str:
-    """Have a claim checked; gives the check of the same person's same claim where that still waits.
+def begin_check(app: AppState, user: User, claim: Claim, debate: DebateChoice) -> str:
+    """Submit a claim to be checked, and return the check's id; the same user's same waiting claim is reused.
 
     Raises:
-        Busy: Too many wait already, of this person or of all.
+        Busy: Too many checks and questions are waiting.
     """
     checks = checks_of(app)
-    under_way = checks.find_waiting(claim, user.name, wanted.name)
-    if under_way is not None:
-        return under_way
-    refuse_crowds(app, user)
-    check = checks.begin(claim, wanted.settings, setup=wanted.name, by=user.name)
-    send_to_work(app, checks.get(check).about, user.name)
+    waiting_check = checks.find_waiting(claim, user.name, debate.name)
+    if waiting_check is not None:
+        return waiting_check
+    require_capacity(app, user)
+    check = checks.begin(claim, debate.settings, setup=debate.name, by=user.name)
+    submit_check(app, checks.get(check).about, user.name)
     return check
 
 
 def begin_again(app: AppState, user: User, check: str) -> None:
-    """Go on with a check that ended without a result; another one stays as it is.
+    """Resume a check that ended without a result; do nothing if it is waiting or has a result.
 
     Raises:
-        Refused: Somebody stopped it who alone, or with adjudicators, may have it go on.
-        Busy: Too many wait already, of this person or of all.
+        Refused: It was stopped, and the user may not resume it.
+        Busy: Too many checks and questions are waiting.
     """
-    kept, _ = found_check(app, check)
-    if may_begin_again(user, kept):
-        refuse_crowds(app, user)
-        send_to_work(app, kept.about, user.name)
-    elif kept.about.state == "stopped":
+    stored, _ = found_check(app, check)
+    if may_begin_again(user, stored):
+        require_capacity(app, user)
+        submit_check(app, stored.about, user.name)
+    elif stored.about.state == "stopped":
         raise Refused("This check was stopped: the person who asked for it, or an adjudicator, can resume it.")
 
 
-def refuse_crowds(app: AppState, user: User) -> None:
+def require_capacity(app: AppState, user: User) -> None:
     """Refuse another check or question if too many wait.
 
     Raises:
-        Busy: Too many checks and questions wait already.
-        TooMany: Too many of this person's do.
+        Busy: Too many checks and questions of all users are waiting.
+        TooMany: Too many of this user are waiting.
     """
-    waiting = app.jobs.unended((KIND, ASK))
-    if checks_of(app).count_waiting() + sum(job.kind == ASK for job in waiting) >= MOST_WAITING:
+    unfinished = app.jobs.unended((KIND, ASK))
+    if checks_of(app).count_waiting() + sum(job.kind == ASK for job in unfinished) >= MAX_WAITING:
         raise Busy("Too many claims and questions are waiting: try again later.")
-    if sum(job.payload.get("asker") == user.name for job in waiting) >= MOST_WAITING_OF_ACCOUNT:
+    if sum(job.payload.get("asker") == user.name for job in unfinished) >= MAX_WAITING_PER_USER:
         raise TooMany("You have reached the limit of waiting claims and questions: wait until one is done.")

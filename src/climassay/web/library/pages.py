@@ -12,7 +12,7 @@ from fastapi import APIRouter, Depends, Form, Query, Request
 from starlette.datastructures import FormData, UploadFile
 from starlette.responses import JSONResponse, Response
 
-from climassay.corpus.collection import LONGEST_TITLE, remove_collection
+from climassay.corpus.collection import MAX_TITLE_LENGTH, remove_collection
 from climassay.corpus.collection_storage import PASSAGE_COLUMNS
 from climassay.corpus.documents import Hit, Passage, excerpt, shared_start, split_sentences
 from climassay.corpus.search import RRF_CONSTANT, SearchMode, check_mode
@@ -38,7 +38,7 @@ from climassay.web.library.uploads import (
     submit,
     tidy,
 )
-from climassay.web.pages import PageNumber, as_file, back_to, cut, is_web_address, page, part_of, within
+from climassay.web.pages import PageNumber, as_file, back_to, clamp_page, cut_page, is_web_address, page, part_of
 
 MAX_QUERY_LENGTH = 1000
 """Characters."""
@@ -375,7 +375,7 @@ def show_collection(
         contents=contents,
         titles=library_of(app).titles().of(collection),
         kept=library_of(app).originals.bytes_of(one.id for one in contents.documents),
-        part=cut(contents.documents, number, LISTED_DOCUMENTS, f"/library/{quote(collection)}", {}),
+        part=cut_page(contents.documents, number, LISTED_DOCUMENTS, f"/library/{quote(collection)}", {}),
         **values,
     )
 
@@ -442,8 +442,8 @@ def show_document(
     """The passages of a document in reading order, a page of them; what neighbours share appears once."""
     library = library_of(app)
     document = library.contents(collection).document(document_id)
-    if number > within(number, document.expected, PAGE):
-        raise Missing(f"{document.title} has {within(number, document.expected, PAGE)} pages of passages.")
+    if number > clamp_page(number, document.expected, PAGE):
+        raise Missing(f"{document.title} has {clamp_page(number, document.expected, PAGE)} pages of passages.")
     first = (number - 1) * PAGE
     passages = library.browse(collection).passages_at(document_id, range(max(first - 1, 0), first + PAGE))
     shown = []
@@ -460,7 +460,7 @@ def show_document(
         title=library.titles().of(collection)[document_id],
         original=library.originals.find(document_id),
         pdf=library.originals.find_pdf(document_id),
-        longest_title=LONGEST_TITLE,
+        longest_title=MAX_TITLE_LENGTH,
         part=part_of(
             shown, number, document.expected, PAGE, f"/library/{quote(collection)}/documents/{quote(document_id)}", {}
         ),

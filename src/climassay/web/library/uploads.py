@@ -68,7 +68,7 @@ _WORDS = {
 KIND = "add-documents"
 MOST_NOTES = 20
 """Things that a reader left out of a file which are listed one by one."""
-_MOST_JOBS = 10_000
+_MAX_JOBS = 10_000
 
 Outcome = Literal["added", "already there", "refused"]
 
@@ -325,7 +325,7 @@ def tidy(app: AppState) -> None:
     """Delete the files of uploads whose jobs have ended."""
     ended: set[str] = set()
     waiting: set[str] = set()
-    for job in app.jobs.list(KIND, most=_MOST_JOBS):
+    for job in app.jobs.list(KIND, limit=_MAX_JOBS):
         (ended if job.ended else waiting).add(job.payload["upload"]["id"])
     sweep(uploads_folder(app.workspace), ended, waiting)
 

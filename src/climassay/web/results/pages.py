@@ -13,14 +13,14 @@ from fastapi import APIRouter, Depends, Query, Request
 from starlette.responses import Response
 
 from climassay.errors import InputError
-from climassay.evaluation.comparing import (
+from climassay.evaluation.results import COMMANDS
+from climassay.evaluation.run_comparison import (
     RunComparison,
     compare_runs,
     comparison_figure,
     comparison_table,
     comparison_test_table,
 )
-from climassay.evaluation.results import COMMANDS
 from climassay.factcheck import Transcript, factcheck_page, load_scale, stored_truths
 from climassay.factcheck.results.page import OUTCOME
 from climassay.factcheck.scales import Scale
@@ -55,7 +55,7 @@ from climassay.web.app_state import App, AppState
 from climassay.web.failures import Missing
 from climassay.web.library.cache import library_of
 from climassay.web.library.evidence import CitationLinks, check_values
-from climassay.web.pages import PageNumber, Search, as_file, cut, page, part_of, within
+from climassay.web.pages import PageNumber, Search, as_file, clamp_page, cut_page, page, part_of
 from climassay.web.results.stored_run import (
     StoredRun,
     count_rows,
@@ -396,8 +396,8 @@ def show_runs(
         return list_run_page(app.database, **filters, order=chosen, descending=descending, most=PAGE, skip=skip)
 
     result = listed(number)
-    if number > within(number, result.total, PAGE):
-        number = within(number, result.total, PAGE)
+    if number > clamp_page(number, result.total, PAGE):
+        number = clamp_page(number, result.total, PAGE)
         result = listed(number)
     sorting = {"order": "" if chosen == "started" else chosen, "direction": "" if direction == "down" else direction}
     return page(
@@ -546,7 +546,7 @@ def show_claims(
         request,
         "results/claims.html.j2",
         run=stored.details.summary,
-        part=cut(fitting, number, PAGE, f"/results/{run}/claims", filters),
+        part=cut_page(fitting, number, PAGE, f"/results/{run}/claims", filters),
         verdicts=list(dict.fromkeys(line["verdict"] for line in lines)),
         with_published=any(line["published"] for line in lines),
         **filters,
@@ -594,7 +594,7 @@ def _one_check(app: AppState, run: str, number: int) -> tuple[StoredRun, Transcr
 
 def _claim_lines(stored: StoredRun) -> list[dict[str, Any]]:
     """The claims of a list, with their verdicts, or how their checks ended without one."""
-    published = stored_truths(stored.details.results.get("published", ()), stored.transcripts)
+    published = stored_truths(stored.details.results.get("published", ()))
     return [
         {
             "number": number,

@@ -18,7 +18,7 @@ from climassay.reporting.html import render_answer
 from climassay.web.access import Reader
 from climassay.web.app_state import App, AppState
 from climassay.web.failures import Missing
-from climassay.web.pages import PageNumber, page, part_of, within
+from climassay.web.pages import PageNumber, clamp_page, page, part_of
 from climassay.web.results.pages import block_assets
 from climassay.web.results.question_index import Column, QuestionFilter, QuestionIndex, index_of
 from climassay.web.results.stored_run import StoredRun, found_summary
@@ -125,7 +125,7 @@ def show_questions(
     columns = [*index.columns(), *(other.columns() if other else ())]
     filters = query.filters(columns)
     total = index.count(filters)
-    page_number = within(number, total, PAGE_SIZE)
+    page_number = clamp_page(number, total, PAGE_SIZE)
     sort: Any = next(iter(columns[int(order) :]), "") if order.isdigit() else order
     offset, reverse = (page_number - 1) * PAGE_SIZE, direction == "down"
     numbers = index.numbers(filters, PAGE_SIZE, offset=offset, order=sort, reverse=reverse) if total else []

@@ -9,8 +9,8 @@ from typing import Any
 import sqlalchemy as sa
 
 from climassay.errors import ClimassayError, InputError, RecordsError
-from climassay.evaluation.comparing import metrics_in
 from climassay.evaluation.results import COMMANDS, Experiment, Outcome, experiment_of
+from climassay.evaluation.run_comparison import metrics_in
 from climassay.evaluation.scores import ExperimentScores, score_experiment
 from climassay.factcheck import Transcript, from_data
 from climassay.grounding.answer import cut_note, removed_note, unchecked_note
@@ -230,7 +230,7 @@ def _factcheck(run: StoredRun, _published: str) -> Report:
 
     details = run.details
     transcripts = run.transcripts
-    truths = stored_truths(details.results.get("published", ()), transcripts)
+    truths = stored_truths(details.results.get("published", ()))
     pages: dict[str, str] = {}
     for number, transcript in enumerate(transcripts, start=1):
         pages.setdefault(transcript.claim.id, f"/results/{details.summary.id}/claims/{number}")

@@ -1,4 +1,4 @@
-"""Statements in which a scientific term is masked."""
+"""Statements with a masked scientific term."""
 
 import random
 import re
@@ -17,7 +17,7 @@ _WRAPPING = "*_`\"'“”‘’ "
 _FENCE = re.compile(r"^\s*```\w*[^\S\n]*$", re.MULTILINE)
 _BOXED = re.compile(r"\\boxed\s*\{\s*(?:\\text\w*\{)?([^{}\n]+)")
 _LIST_MARK = re.compile(r"\A(?:[-•*+]|1[.)])\s+")
-_SAYING = re.compile(
+_INTRODUCTION = re.compile(
     r"\A[\s*_#\"'“]*(?:(?:the|my|single|one|scientific|missing|masked|final|correct)\s+)*(?:answer|word|term)"
     r"(?:\s+(?:missing|masked|that|which|fills|completes|in|for|the|statement|sentence|gap|blank))*"
     r"(?:[\s*_]*:|(?<=answer)[\s*_]*\n|\s+is\b(?!\s+(?:not|missing|unclear|unknown)\b)\s*:?)[\s*_]*",
@@ -26,73 +26,73 @@ _SAYING = re.compile(
 
 
 class Cloze(QuestionType):
-    """A statement with one gap, and the term that stood there."""
+    """Statement with one gap and the masked term."""
 
     name = "cloze"
-    place = 2
+    rank = 2
     title = "Cloze statement"
     category = "fill-mask"
-    climaqa = True
-    gap = True
-    states = True
-    prose = False
-    levels = False
-    tokens = 12
-    """Room for one scientific word, and for seeing that it was not one."""
+    in_climaqa = True
+    has_gap = True
+    is_statement = True
+    is_prose = False
+    has_levels = False
+    max_tokens = 12
+    """Enough for one scientific word and to detect a longer answer."""
 
-    def read(self, question: str, answer: str, options: Sequence[str], correct: int | None = None) -> Content:
-        """The statement with its gap in one form.
+    def parse(self, question: str, answer: str, options: Sequence[str], correct: int | None = None) -> Content:
+        """Return the statement with its gap written as ``<MASK>``.
 
         Raises:
-            InputError: It has no gap, or several.
+            InputError: The statement has no gap, or several.
         """
-        results = GAPS.findall(question)
-        if len(results) != 1:
-            raise InputError(f"a cloze statement needs exactly one gap {GAP}, this one has {len(results)}")
+        gaps = GAPS.findall(question)
+        if len(gaps) != 1:
+            raise InputError(f"a cloze statement needs exactly one gap {GAP}, this one has {len(gaps)}")
         return Content(GAPS.sub(GAP, question), answer)
 
-    def answer(self, text: str) -> str:
-        """The first line of what a model wrote, without what is written around the word.
+    def parse_answer(self, text: str) -> str:
+        r"""Return the first line of a model's text without introduction and markup.
 
-        That is a fence, a box, a list's mark, words that say that the word comes ("Missing word:", "The missing word
-        is"), quotation marks, emphasis and a final full stop.
+        Removed are code fences, ``\boxed``, list marks, introductions ("Missing word:", "The missing word is"),
+        quotation marks, emphasis and a final full stop.
         """
         boxed = _BOXED.search(text)
-        rest = boxed[1] if boxed else _FENCE.sub("", text)
-        line = _SAYING.sub("", _LIST_MARK.sub("", rest.strip())).strip() or rest.strip()
+        content = (boxed[1] if boxed else _FENCE.sub("", text)).strip()
+        line = _INTRODUCTION.sub("", _LIST_MARK.sub("", content)).strip() or content
         return line.partition("\n")[0].strip(_WRAPPING).removesuffix(".").strip(_WRAPPING)
 
     def violations(self, text: str, sentences: int) -> tuple[str, ...]:
-        """An empty answer, or one of several words; a hyphen or a formula's subscript makes no second word."""
+        """Return a violation if the answer is empty or has several words separated by spaces."""
         if not text:
             return ("empty",)
         return ("more than one word",) if len(re.findall(r"\S+", text)) > 1 else ()
 
-    def texts(self, bounds: Lengths) -> dict[str, int]:
-        """The whole statement, and perhaps the term that its writer wants masked."""
+    def writer_texts(self, bounds: Lengths) -> dict[str, int]:
+        """Return the limits of the complete statement and, if the writer chooses it, of the term to mask."""
         return {"statement": bounds.statement} | ({"term": bounds.term} if bounds.term else {})
 
-    def written(self, question: "Question") -> dict[str, Any]:
-        """The statement with its gap filled, and the term."""
+    def example_fields(self, question: "Question") -> dict[str, Any]:
+        """Return the statement with its gap filled, and the term."""
         return {"statement": question.question.replace(GAP, question.answer), "term": question.answer}
 
-    def worded(self, given: dict[str, Any], position: int, draw: random.Random) -> Content:
-        """The statement, nothing masked yet."""
-        return Content(given["statement"], given.get("term", ""))
+    def assemble(self, fields: dict[str, Any], position: int, generator: random.Random) -> Content:
+        """Return the statement, not masked yet, with the term to mask."""
+        return Content(fields["statement"], fields.get("term", ""))
 
-    def support(self, content: Content) -> str:
-        """The whole statement."""
+    def supporting_text(self, content: Content) -> str:
+        """Return the statement."""
         return content.question
 
-    def shown(self, content: Content) -> tuple[str, ...]:
-        """The statement."""
+    def visible_texts(self, content: Content) -> tuple[str, ...]:
+        """Return the statement."""
         return (content.question,)
 
-    def edited(self, content: Content) -> Content:
-        """A statement with one of its words as the term.
+    def validate_edit(self, content: Content) -> Content:
+        """Validate that statement and term are not empty.
 
         Raises:
-            InputError: Either is empty.
+            InputError: The statement or the term is empty.
         """
         if not content.question:
             raise InputError("The edited statement is empty.")

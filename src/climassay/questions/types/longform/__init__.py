@@ -1,8 +1,7 @@
-"""Questions that are answered at length, with references, and scored against a rubric of criteria that can be checked.
+"""Questions answered in paragraphs with references and scored by a rubric.
 
-Rubrics that people write and ratings that they give are both one text. Things to be rated are the options of an item;
-the answer has one line for each that was rated: ``4 | accuracy``, ``met | Criterion: Names the gas``. So ratings are
-stored, compared, undone and adjudicated as other labels are.
+Rubrics and ratings by people are stored as text, like other labels. The options of an item are the criteria to rate;
+its answer has one line for each rating: ``4 | accuracy``, ``met | Criterion: Names the gas``.
 """
 
 import json
@@ -19,19 +18,19 @@ if TYPE_CHECKING:
 
 CriterionVerdict = Literal["met", "partly met", "not met", "contradicted"]
 RUBRIC = "Rubric"
-"""The one option of an item whose rubric people write: their answer is the rubric, as :func:`written_rubric` has it."""
-MOST_CRITERIA = 50
+"""Only option of an item whose answer is a rubric, serialised by :func:`written_rubric`."""
+MAX_CRITERIA = 50
 _BULLET = re.compile(r"^\s*(?:[-*\u2022]|\d+[.)])\s+")
 _LEVEL = re.compile(r"^(?:\[(must|should)\]|\((must|should)\)|(must|should):)\s*", re.IGNORECASE)
 _WEIGHT = re.compile(r"\s*[\[(](?:weight:?\s*|x\s*)?(\d+(?:\.\d+)?)(?:\s*(?:points?|pts?))?[\])]\s*$", re.IGNORECASE)
 
 
 def read_rubric(value: object) -> tuple[Criterion, ...]:
-    """The criteria that a file gives.
+    """Parse the criteria of a rubric.
 
     Args:
-        value: A list of texts or of tables (``text`` or ``criterion``, ``weight``, ``level``, ``source``), also written
-            as JSON; or a text of one criterion per line, ``- [must] Names the gas (weight 2)``. Nothing gives none.
+        value: A list of texts or of tables (``text`` or ``criterion``, ``weight``, ``level``, ``source``), also as
+            JSON; or a text with one criterion per line, ``- [must] Names the gas (weight 2)``; or None.
 
     Raises:
         InputError: A criterion has no text, no known level, or no positive weight.
@@ -40,147 +39,150 @@ def read_rubric(value: object) -> tuple[Criterion, ...]:
         >>> read_rubric("1. must: Names CO2 (2 points)")
         (Criterion(text='Names CO2', weight=2.0, level='must', source=''),)
     """
-    given = value
-    if isinstance(given, str):
-        text = given.strip()
+    entries = value
+    if isinstance(entries, str):
+        text = entries.strip()
         try:
-            given = json.loads(text) if text.startswith(("[", "{")) and not _LEVEL.match(text) else None
+            entries = json.loads(text) if text.startswith(("[", "{")) and not _LEVEL.match(text) else None
         except ValueError:
-            given = None
-        if given is None:
-            given = [line for line in text.splitlines() if line.strip()]
-    if isinstance(given, Mapping):
-        given = given.get("criteria", [given])
-    if given is None:
+            entries = None
+        if entries is None:
+            entries = [line for line in text.splitlines() if line.strip()]
+    if isinstance(entries, Mapping):
+        entries = entries.get("criteria", [entries])
+    if entries is None:
         return ()
-    if not isinstance(given, list | tuple):
+    if not isinstance(entries, list | tuple):
         raise InputError(f"the rubric is {str(value)[:40]!r} instead of a list of criteria")
-    if len(given) > MOST_CRITERIA:
-        raise InputError(f"the rubric has {len(given)} criteria, more than {MOST_CRITERIA}")
-    return tuple(_criterion(one, place) for place, one in enumerate(given, start=1))
+    if len(entries) > MAX_CRITERIA:
+        raise InputError(f"the rubric has {len(entries)} criteria, more than {MAX_CRITERIA}")
+    return tuple(_parse_criterion(entry, number) for number, entry in enumerate(entries, start=1))
 
 
 def written_rubric(criteria: Iterable[Criterion]) -> str:
-    """Criteria as the text that is stored, which :func:`read_rubric` reads; nothing where there are none."""
-    rows = [asdict(one) for one in criteria]
+    """Serialise criteria to JSON for :func:`read_rubric`; an empty string for no criteria."""
+    rows = [asdict(criterion) for criterion in criteria]
     return json.dumps(rows, ensure_ascii=False) if rows else ""
 
 
-def _criterion(given: Any, place: int) -> Criterion:
-    entry: Mapping[str, Any] = given if isinstance(given, Mapping) else {"text": str(given)}
+def _parse_criterion(value: Any, number: int) -> Criterion:
+    entry: Mapping[str, Any] = value if isinstance(value, Mapping) else {"text": str(value)}
     text = _BULLET.sub("", " ".join(str(entry.get("text") or entry.get("criterion") or "").split()))
     level, weight = entry.get("level"), entry.get("weight")
-    if not isinstance(given, Mapping):
+    if not isinstance(value, Mapping):
         if match := _LEVEL.match(text):
             level, text = next(filter(None, match.groups())), text[match.end() :]
         if match := _WEIGHT.search(text):
             weight, text = match[1], text[: match.start()]
     if not text:
-        raise InputError(f"criterion {place} of the rubric has no text")
-    named = str(level or "must").lower()
-    if named not in get_args(CriterionLevel):
-        raise InputError(f"criterion {place} of the rubric is {named!r} instead of must or should")
+        raise InputError(f"criterion {number} of the rubric has no text")
+    level_name = str(level or "must").lower()
+    if level_name not in get_args(CriterionLevel):
+        raise InputError(f"criterion {number} of the rubric is {level_name!r} instead of must or should")
     try:
-        number = 1.0 if weight in (None, "") else float(weight)
+        weight_value = 1.0 if weight in (None, "") else float(weight)
     except (TypeError, ValueError):
-        number = 0.0
-    if not 0 < number < float("inf"):
-        raise InputError(f"criterion {place} of the rubric has the weight {weight!r}: it must be a number above 0")
+        weight_value = 0.0
+    if not 0 < weight_value < float("inf"):
+        raise InputError(f"criterion {number} of the rubric has the weight {weight!r}: it must be a number above 0")
     return Criterion(
-        text, number, "must" if named == "must" else "should", " ".join(str(entry.get("source") or "").split())
+        text,
+        weight_value,
+        "must" if level_name == "must" else "should",
+        " ".join(str(entry.get("source") or "").split()),
     )
 
 
 CRITERION = "Criterion: "
-"""How the option of a criterion begins; behind it stands its text."""
+"""Prefix of an option that is a criterion; the criterion's text follows."""
 BETTER = "Better answer"
-"""The option by which two answers are compared."""
+"""Option for comparing two answers."""
 RATINGS = ("1", "2", "3", "4", "5")
 PREFERENCES = ("first", "tie", "second")
-_APART = 1
-"""Steps by which two people may differ and still agree."""
+_MAX_DIFFERENCE = 1
+"""Maximum difference of two ratings from 1 to 5 that count as agreement."""
 
 
 def choices(option: str) -> tuple[str, ...]:
-    """What may be said of an option: 1 to 5 of a dimension, a verdict on a criterion, or which answer is better."""
+    """Return the possible ratings of an option: 1 to 5, verdicts on a criterion, or preferences."""
     if option == BETTER:
         return PREFERENCES
     return get_args(CriterionVerdict) if option.startswith(CRITERION) else RATINGS
 
 
 def written_ratings(ratings: Mapping[str, str]) -> str:
-    """Ratings by option as the text that is stored."""
+    """Serialise ratings by option to text."""
     return "\n".join(f"{choice} | {option}" for option, choice in ratings.items())
 
 
 def read_written(text: str, options: Sequence[str]) -> dict[str, str]:
-    """Ratings by option, in the order of the options, from :func:`written_ratings`.
+    """Parse ratings by option, in the order of the options, from text of :func:`written_ratings`.
 
     Raises:
-        InputError: A line is no rating of an option, or nothing is rated.
+        InputError: A line is no rating of an option, or there is no rating.
     """
-    said: dict[str, str] = {}
+    ratings: dict[str, str] = {}
     for line in filter(str.strip, text.splitlines()):
         choice, _, option = (part.strip() for part in line.partition("|"))
         if option not in options or choice not in choices(option):
             raise InputError(
                 f"{line.strip()!r} is not a rating: write, for example, {choices(options[0])[0]} | {options[0]}."
             )
-        said[option] = choice
-    if not said:
+        ratings[option] = choice
+    if not ratings:
         raise InputError("Rate the answer in at least one respect, or skip it.")
-    return {option: said[option] for option in options if option in said}
+    return {option: ratings[option] for option in options if option in ratings}
 
 
 def ratings_agree(texts: Sequence[str], options: Sequence[str]) -> bool:
-    """Whether people agree: nowhere two of them more than one step of five apart, and verdicts and preferences alike.
+    """Return whether all raters agree: ratings differ by at most one point; verdicts and preferences are equal.
 
-    What somebody left out contradicts nobody.
+    Missing ratings are ignored.
     """
-    read = [read_written(text, options) for text in texts]
+    ratings_by_rater = [read_written(text, options) for text in texts]
     for option in options:
-        said = [choices(option).index(one[option]) for one in read if option in one]
-        steps = _APART if choices(option) == RATINGS else 0
-        if said and max(said) - min(said) > steps:
+        ranks = [choices(option).index(ratings[option]) for ratings in ratings_by_rater if option in ratings]
+        max_difference = _MAX_DIFFERENCE if choices(option) == RATINGS else 0
+        if ranks and max(ranks) - min(ranks) > max_difference:
             return False
     return True
 
 
 class LongForm(QuestionType):
-    """A question that is answered in paragraphs; it may have a rubric, an audience and a reference answer."""
+    """Question answered in paragraphs, with optional rubric, audience and reference answer."""
 
     name = "longform"
     title = "Long answer"
-    answered = False
-    judged = True
-    levels = False
-    tokens = 700
+    has_reference = False
+    is_judged = True
+    has_levels = False
+    max_tokens = 700
     metrics = (
         "rubric_score", "rubric_must", "rubric_uncontradicted", "presentation", "epistemics",
         "points_supported", "references_found",
     )  # fmt: skip
 
-    def fields(self, row: Mapping[str, Any]) -> dict[str, Any]:
-        """Audience and rubric of a row (``rubric`` or ``criteria``).
+    def row_fields(self, row: Mapping[str, Any]) -> dict[str, Any]:
+        """Return audience and rubric (``rubric`` or ``criteria``) of a row.
 
         Raises:
-            InputError: A criterion cannot be read.
+            InputError: A criterion is invalid.
         """
         audience = " ".join(str(row.get("audience") or "").split())
         return {"audience": audience, "rubric": read_rubric(row.get("rubric") or row.get("criteria"))}
 
-    def values(self, question: "Question") -> dict[str, Any]:
-        """For whom the answer is."""
+    def prompt_values(self, question: "Question") -> dict[str, Any]:
+        """Return the audience of the answer."""
         return {"audience": question.audience}
 
-    def edited(self, content: Content) -> Content:
-        """An expert's words, checked: ratings of an item's options, or the rubric of a question where one is asked for.
+    def validate_edit(self, content: Content) -> Content:
+        """Validate an expert's question and answer, ratings of options, or rubric.
 
         Raises:
-            InputError: Question or answer is missing, or what was said is no rating or no rubric.
+            InputError: Question or answer is missing, or ratings or rubric are invalid.
         """
         if not content.options:
-            return super().edited(content)
+            return super().validate_edit(content)
         if content.options == (RUBRIC,):
             try:
                 rubric = read_rubric(content.answer)
@@ -192,8 +194,8 @@ class LongForm(QuestionType):
         ratings = read_written(content.answer, content.options)
         return Content(content.question, written_ratings(ratings), content.options)
 
-    def texts(self, bounds: Lengths) -> dict[str, int]:
-        """Question and reference answer, which has room for a paragraph."""
+    def writer_texts(self, bounds: Lengths) -> dict[str, int]:
+        """Return the limits of question and reference answer, which may be a paragraph."""
         return {"question": bounds.question, "answer": 3 * bounds.answer}
 
 

@@ -13,88 +13,88 @@ from climassay.questions.types.multiple_choice.keys import LabelledOptions, find
 if TYPE_CHECKING:
     from climassay.questions.types import Question
 
-DISTRACTORS = 3
-OPTIONS = DISTRACTORS + 1
+N_DISTRACTORS = 3
+N_OPTIONS = N_DISTRACTORS + 1
 
 
 class MultipleChoice(QuestionType):
-    """A question with two options or more."""
+    """Question with at least two options, one of which is correct."""
 
     name = "mcq"
-    place = 0
+    rank = 0
     title = "Multiple choice"
     category = "multiple-choice"
-    climaqa = True
-    options = True
-    tokens = 8
-    """Room for ``The answer is (c)``."""
+    in_climaqa = True
+    has_options = True
+    max_tokens = 8
+    """Enough for ``The answer is (c)``."""
 
-    def read(self, question: str, answer: str, options: Sequence[str], correct: int | None = None) -> Content:
-        """Return the question with its options and the correct one, which ``correct`` or else the answer names.
+    def parse(self, question: str, answer: str, options: Sequence[str], correct: int | None = None) -> Content:
+        """Return the question with its options and the correct option, given by ``correct`` or else by the answer.
 
         Raises:
-            InputError: There are too few options or too many, two are the same, or the answer names none or several.
+            InputError: There are too few or too many options, two are equal, or the answer names none or several.
         """
-        shown = tuple(options)
-        if len(shown) < 2:
-            raise InputError(f"a multiple-choice question needs at least two options, this one has {len(shown)}")
-        if len(shown) > len(LETTERS):
-            raise InputError(f"at most {len(LETTERS)} options can be lettered, this question has {len(shown)}")
-        if any(not option for option in shown):
+        texts = tuple(options)
+        if len(texts) < 2:
+            raise InputError(f"a multiple-choice question needs at least two options, this one has {len(texts)}")
+        if len(texts) > len(LETTERS):
+            raise InputError(f"at most {len(LETTERS)} options can be lettered, this question has {len(texts)}")
+        if any(not option for option in texts):
             raise InputError("an option is empty")
-        doubled = [option for option, count in Counter(shown).items() if count > 1]
-        if doubled:
-            raise InputError(f"the option {doubled[0]!r} appears twice")
+        duplicates = [option for option, count in Counter(texts).items() if count > 1]
+        if duplicates:
+            raise InputError(f"the option {duplicates[0]!r} appears twice")
         if correct is None:
-            correct = find_option(answer, LabelledOptions(shown, tuple(LETTERS[: len(shown)])))
-        return Content(question, shown[correct], shown, correct)
+            correct = find_option(answer, LabelledOptions(texts, tuple(LETTERS[: len(texts)])))
+        return Content(question, texts[correct], texts, correct)
 
-    def choice(self, text: str, options: int, texts: Sequence[str] = ()) -> int | None:
+    def parse_choice(self, text: str, options: int, texts: Sequence[str] = ()) -> int | None:
         """Return the index of the option that an answer states last; see :func:`.answers.chosen_option`."""
         return chosen_option(text, options, texts)
 
-    def texts(self, bounds: Lengths) -> dict[str, int]:
-        """The question and the correct option: nobody can then mark a wrong letter."""
+    def writer_texts(self, bounds: Lengths) -> dict[str, int]:
+        """Return the limits of question and correct option; the writer never names a letter."""
         return {"question": bounds.question, "answer": bounds.option}
 
-    def lists(self, bounds: Lengths) -> dict[str, tuple[int, int]]:
-        """The distractors; where the correct option appears among them is decided by code."""
-        return {"distractors": (DISTRACTORS, bounds.option)}
+    def writer_lists(self, bounds: Lengths) -> dict[str, tuple[int, int]]:
+        """Return number and limit of the distractors."""
+        return {"distractors": (N_DISTRACTORS, bounds.option)}
 
-    def written(self, question: "Question") -> dict[str, Any]:
-        """The question, its correct option, and the others.
+    def example_fields(self, question: "Question") -> dict[str, Any]:
+        """Return the question, its correct option and its distractors.
 
         Raises:
-            InputError: It has not four options, one of them correct.
+            InputError: The question does not have four options, one of them correct.
         """
-        if question.correct is None or len(question.options) != OPTIONS:
+        if question.correct is None or len(question.options) != N_OPTIONS:
             raise InputError(
                 f"The question {question.id} cannot be an example: it does not have four options, one of them correct."
             )
-        distractors = [option for place, option in enumerate(question.options) if place != question.correct]
-        right = question.options[question.correct]
-        return {"question": question.question, "answer": right, "distractors": distractors}
+        distractors = [option for index, option in enumerate(question.options) if index != question.correct]
+        answer = question.options[question.correct]
+        return {"question": question.question, "answer": answer, "distractors": distractors}
 
-    def worded(self, given: dict[str, Any], position: int, draw: random.Random) -> Content:
-        """The correct option at its place, the distractors around it in an order that is drawn."""
-        answer, *distractors = without_labels([given["answer"], *given["distractors"]], ordered=False).texts
-        draw.shuffle(distractors)
-        return Content(given["question"], answer, (*distractors[:position], answer, *distractors[position:]), position)
+    def assemble(self, fields: dict[str, Any], position: int, generator: random.Random) -> Content:
+        """Return the question with the correct option at ``position`` and the distractors in random order."""
+        answer, *distractors = without_labels([fields["answer"], *fields["distractors"]], ordered=False).texts
+        generator.shuffle(distractors)
+        return Content(fields["question"], answer, (*distractors[:position], answer, *distractors[position:]), position)
 
-    def support(self, content: Content) -> str:
-        """The option that is marked as correct."""
-        marked = content.correct is not None and 0 <= content.correct < len(content.options)
-        return content.options[content.correct or 0] if marked else content.answer
+    def supporting_text(self, content: Content) -> str:
+        """Return the correct option."""
+        has_correct = content.correct is not None and 0 <= content.correct < len(content.options)
+        return content.options[content.correct or 0] if has_correct else content.answer
 
-    def shown(self, content: Content) -> tuple[str, ...]:
-        """The question and its options."""
+    def visible_texts(self, content: Content) -> tuple[str, ...]:
+        """Return the question and its options."""
         return (content.question, *content.options)
 
-    def edited(self, content: Content) -> Content:
-        """A question whose options differ, with one of them marked.
+    def validate_edit(self, content: Content) -> Content:
+        """Validate that the options are distinct and one of them is correct.
 
         Raises:
-            InputError: A text is empty, two options are the same, or none is marked.
+            InputError: A text is empty, two options are equal, or no option is marked as correct.
         """
         options, correct = content.options, content.correct
         if not content.question:

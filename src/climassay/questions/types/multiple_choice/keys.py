@@ -1,4 +1,4 @@
-"""Which option a file's key names: by its label, its text, or both; a key that could mean two options is refused."""
+"""Matching of a file's answer key with options by label, by text or by both; ambiguous keys are rejected."""
 
 import re
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ _AROUND = "()[]{}.: \t"
 
 
 class LabelledOptions(NamedTuple):
-    """Texts of options, and the labels by which a key may name them."""
+    """Texts of options with the labels that a key may use."""
 
     texts: tuple[str, ...]
     labels: tuple[str, ...]
@@ -28,9 +28,9 @@ def without_labels(options: Sequence[str], *, ordered: bool = True) -> LabelledO
     """
     matches = [_LABEL.match(option) for option in options]
     labels = [(match[1] or match[2]).lower() for match in matches if match is not None]
-    found = labels if ordered else sorted(labels, key=lambda label: (len(label), label))
+    sequence = labels if ordered else sorted(labels, key=lambda label: (len(label), label))
     consecutive = (list(LETTERS[: len(options)]), [str(number) for number in range(1, len(options) + 1)])
-    if not labels or found not in consecutive:
+    if not labels or sequence not in consecutive:
         return LabelledOptions(tuple(options), tuple(LETTERS[: len(options)]))
     texts = tuple(option[match.end() :] for option, match in zip(options, matches, strict=True) if match is not None)
     return LabelledOptions(texts, tuple(labels))
@@ -70,8 +70,7 @@ def named_options(key: str, options: LabelledOptions) -> set[int]:
     match = _LABEL.match(key)
     if not readings and match is not None and (label := (match[1] or match[2]).lower()) in options.labels:
         index = options.labels.index(label)
-        rest = LabelledOptions(options.texts, ())
-        if index not in _by_text(key[match.end() :], rest):
+        if index not in _by_text(key[match.end() :], options):
             raise InputError(f"the answer {key!r} has the label of an option and not its text {options.texts[index]!r}")
         readings = {index}
     return readings
@@ -84,6 +83,6 @@ def _label(key: str) -> str:
 def _by_text(key: str, options: LabelledOptions) -> set[int]:
     """Return the option whose text a key is; none if several differ in case only and none is written as the key."""
     folded = [text.casefold() for text in options.texts]
-    alike = {index for index, text in enumerate(folded) if text == key.strip().casefold()}
-    exact = {index for index in alike if options.texts[index] == key.strip()}
-    return exact or (alike if len(alike) == 1 else set())
+    matches = {index for index, text in enumerate(folded) if text == key.strip().casefold()}
+    exact = {index for index in matches if options.texts[index] == key.strip()}
+    return exact or (matches if len(matches) == 1 else set())

@@ -1,4 +1,4 @@
-"""Statements that are true or false, as benchmarks of claims with given verdicts have them."""
+"""Statements that are true or false."""
 
 import random
 import re
@@ -12,30 +12,30 @@ if TYPE_CHECKING:
     from climassay.questions.types import Question
 
 TRUE, FALSE = "True", "False"
-_SAYINGS = {
+_SYNONYMS = {
     TRUE: {"true", "t", "yes", "1", "correct", "supports", "supported", "accurate", "right"},
     FALSE: {"false", "f", "no", "0", "incorrect", "refutes", "refuted", "inaccurate", "wrong"},
 }
-"""What files write for either; ``SUPPORTS`` and ``REFUTES`` are Climate-FEVER's."""
+"""Values in files; ``SUPPORTS`` and ``REFUTES`` are those of Climate-FEVER."""
 _HEDGES = re.compile(r"\b(?:may|might|could|possibly|perhaps|sometimes|probably)\b", re.IGNORECASE)
 
 
-_ASKED_AGAIN = re.compile(r"\A\W*true\s*(?:or|/)\s*false\b\W*")
+_REPEATED_QUESTION = re.compile(r"\A\W*true\s*(?:or|/)\s*false\b\W*")
 _CLAUSE_END = re.compile(r"[.,;:!\n–—]|\s-\s")
 
 
 class TrueFalse(QuestionType):
-    """A statement, and whether it is true."""
+    """Statement that is true or false."""
 
     name = "true_false"
     title = "True or false"
     category = "text-classification"
-    options = True
-    fixed = (TRUE, FALSE)
-    states = True
-    levels = False
-    tokens = 8
-    """Room for ``The statement is false``."""
+    has_options = True
+    fixed_options = (TRUE, FALSE)
+    is_statement = True
+    has_levels = False
+    max_tokens = 8
+    """Enough for ``The statement is false``."""
     metrics = ("accuracy",)
     checks = (
         TypeCheck(
@@ -50,72 +50,76 @@ class TrueFalse(QuestionType):
         ),
     )
 
-    def read(self, question: str, answer: str, options: Sequence[str], correct: int | None = None) -> Content:
-        """The statement, and which of the two the answer says, also as SUPPORTS or REFUTES.
+    def parse(self, question: str, answer: str, options: Sequence[str], correct: int | None = None) -> Content:
+        """Return the statement with the answer as True or False.
 
         Raises:
-            InputError: It says neither.
+            InputError: The answer is no synonym of true or false.
         """
-        said = answer.strip().casefold()
-        for place, option in enumerate(self.fixed):
-            if said in _SAYINGS[option]:
-                return Content(question, option, self.fixed, place)
+        word = answer.strip().casefold()
+        for index, option in enumerate(self.fixed_options):
+            if word in _SYNONYMS[option]:
+                return Content(question, option, self.fixed_options, index)
         raise InputError(f"the answer {answer!r} is neither true nor false")
 
-    def choice(self, text: str, options: int, texts: Sequence[str] = ()) -> int | None:
-        """Which of the two words stands alone in an answer, or first where it begins with one; None for neither.
+    def parse_choice(self, text: str, options: int, texts: Sequence[str] = ()) -> int | None:
+        """Return the index of the word that begins an answer or is the only one in it; None if neither occurs.
 
-        A *not* speaks against either, but where the answer begins with one only in its first clause.
+        An answer with "not" chooses nothing, except after the first clause of an answer that begins with the word.
         """
-        said = _ASKED_AGAIN.sub("", text.casefold())
-        words = re.findall(r"\w+", said)
-        results = [self.fixed.index(option) for word in words for option in self.fixed if word == option.casefold()]
-        begins = bool(words) and words[0] in (TRUE.casefold(), FALSE.casefold())
-        clause = re.findall(r"\w+", _CLAUSE_END.split(said.lstrip(), maxsplit=1)[0]) if begins else words
-        return results[0] if results and (begins or len(set(results)) == 1) and "not" not in clause else None
+        answer = _REPEATED_QUESTION.sub("", text.casefold())
+        words = re.findall(r"\w+", answer)
+        labels = [option.casefold() for option in self.fixed_options]
+        indices = [labels.index(word) for word in words if word in labels]
+        begins = bool(words) and words[0] in labels
+        clause = re.findall(r"\w+", _CLAUSE_END.split(answer.lstrip(), maxsplit=1)[0]) if begins else words
+        return indices[0] if indices and (begins or len(set(indices)) == 1) and "not" not in clause else None
 
-    def texts(self, bounds: Lengths) -> dict[str, int]:
-        """The statement as it is true, and with one thing changed so that it is false; code decides which is asked."""
+    def writer_texts(self, bounds: Lengths) -> dict[str, int]:
+        """Return the limits of a true statement and of a version with one change that makes it false."""
         return {"true_statement": bounds.statement, "false_statement": bounds.statement}
 
-    def written(self, question: "Question") -> dict[str, Any]:
-        """Nothing: a question is one of the two statements that a writer gives.
+    def example_fields(self, question: "Question") -> dict[str, Any]:
+        """Raise an error, since a question holds only one of the two statements that a writer generates.
 
         Raises:
             InputError: Always.
         """
         raise InputError(f"The question {question.id} cannot be an example: only one of its two statements is known.")
 
-    def worded(self, given: dict[str, Any], position: int, draw: random.Random) -> Content:
-        """The true statement where the position is even, else the false one."""
+    def assemble(self, fields: dict[str, Any], position: int, generator: random.Random) -> Content:
+        """Return the true statement if the position is even, else the false one."""
         correct = position % 2
         return Content(
-            (given["true_statement"], given["false_statement"])[correct], self.fixed[correct], self.fixed, correct
+            (fields["true_statement"], fields["false_statement"])[correct],
+            self.fixed_options[correct],
+            self.fixed_options,
+            correct,
         )
 
-    def support(self, content: Content) -> str:
-        """The statement: a false one has most of its words from the passages too."""
+    def supporting_text(self, content: Content) -> str:
+        """Return the statement; a false one also has most of its words from the passages."""
         return content.question
 
     def claim(self, content: Content) -> str:
-        """The statement where it is true; the passages contradict a false one."""
+        """Return the statement if it is true; the passages contradict a false one."""
         return content.question if content.correct == 0 else ""
 
-    def shown(self, content: Content) -> tuple[str, ...]:
-        """The statement."""
+    def visible_texts(self, content: Content) -> tuple[str, ...]:
+        """Return the statement."""
         return (content.question,)
 
-    def edited(self, content: Content) -> Content:
-        """A statement that is marked as true or as false.
+    def validate_edit(self, content: Content) -> Content:
+        """Validate that the statement is not empty and marked as true or false.
 
         Raises:
-            InputError: It is empty, or not marked.
+            InputError: The statement is empty or not marked.
         """
         if not content.question:
             raise InputError("The edited statement is empty.")
         if content.correct not in (0, 1):
             raise InputError("Say whether the edited statement is true or false.")
-        return Content(content.question, self.fixed[content.correct], self.fixed, content.correct)
+        return Content(content.question, self.fixed_options[content.correct], self.fixed_options, content.correct)
 
 
 TYPE = TrueFalse()

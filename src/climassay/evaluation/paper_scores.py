@@ -1,0 +1,96 @@
+"""Published results of ClimaQA: Tables 3 and 5 (gold), 6 and 7 (silver) of the paper.
+
+They appear next to ours for orientation only: questions, prompts and books differ, so that no item and no paired test
+can be compared.
+"""
+
+import csv
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Literal, cast
+
+from climassay.errors import InputError
+from climassay.evaluation.scores import OVERALL
+from climassay.metrics.registry import METRICS
+from climassay.questions import Kind
+
+Dataset = Literal["gold", "silver"]
+
+PUBLISHED_QUESTIONS: Mapping[tuple[Dataset, Kind], Mapping[str, int]] = {
+    ("gold", "mcq"): {"base": 126, "reasoning": 72, "hypothetical": 47, OVERALL: 245},
+    ("gold", "freeform"): {"base": 54, "reasoning": 52, "hypothetical": 55, OVERALL: 161},
+    ("gold", "cloze"): {OVERALL: 160},
+    ("silver", "mcq"): {OVERALL: 200},
+    ("silver", "freeform"): {OVERALL: 200},
+    ("silver", "cloze"): {OVERALL: 200},
+}
+"""Number of questions behind each column: Table 2, and for silver the 200 per task of appendix A.2.2.
+
+The paper does not print the levels of the silver sample.
+"""
+_TABLE = Path(__file__).parent / "published" / "climaqa.csv"
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedScore:
+    """One number of the paper's tables."""
+
+    dataset: Dataset
+    model: str
+    setting: str
+    """Setting: ``default``, ``few-shot``, ``rag-source``, ``rag-held-out``, ``continued-pretraining``, ``fine-tuned``,
+    ``long-context-source`` or ``long-context-held-out``."""
+    task: Kind
+    metric: str
+    """Name in :data:`~climassay.metrics.METRICS`; the paper's BLEU counts characters, hence ``bleu_char``."""
+    level: str
+    """Level ``base``, ``reasoning``, ``hypothetical`` or ``overall``."""
+    value: float
+    """Share from 0 to 1 for accuracy and exact match (printed in per cent), else the printed value."""
+
+    @property
+    def n(self) -> int | None:
+        """Number of questions behind the score; None if the paper does not say."""
+        return PUBLISHED_QUESTIONS[self.dataset, self.task].get(self.level)
+
+
+@cache
+def _all_scores() -> tuple[PublishedScore, ...]:
+    with _TABLE.open(encoding="utf-8", newline="") as lines:
+        return tuple(
+            PublishedScore(
+                cast(Dataset, row["dataset"]),
+                row["model"],
+                row["setting"],
+                row["task"],
+                row["metric"],
+                row["level"],
+                float(row["value"]) / (100.0 if METRICS[row["metric"]].binary else 1.0),
+            )
+            for row in csv.DictReader(lines)
+        )
+
+
+def published_models() -> tuple[str, ...]:
+    """Return the names of all models of the published tables, in their order."""
+    return tuple(dict.fromkeys(score.model for score in _all_scores()))
+
+
+def published_scores(dataset: Dataset = "gold", models: Collection[str] = ()) -> tuple[PublishedScore, ...]:
+    """Return the published numbers, in the order of the paper's tables.
+
+    Args:
+        dataset: ``gold`` (Tables 3 and 5) or ``silver`` (Tables 6 and 7).
+        models: Models to include; all models if empty.
+
+    Raises:
+        InputError: A model is not in the paper.
+    """
+    unknown = sorted(set(models) - set(published_models()))
+    if unknown:
+        raise InputError(
+            f"The published tables have no model {', '.join(unknown)}: they have {', '.join(published_models())}."
+        )
+    return tuple(score for score in _all_scores() if score.dataset == dataset and (not models or score.model in models))

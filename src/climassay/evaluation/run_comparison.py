@@ -1,0 +1,204 @@
+"""Several runs compared cell by cell, with paired tests on the questions that both runs asked.
+
+Two questions are the same if their words are, whatever their ids and benchmarks are called in either run.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+
+from climassay.evaluation.results import Cell, Experiment, Outcome
+from climassay.evaluation.scores import (
+    OVERALL,
+    answered_cells,
+    common_scores,
+    is_right_or_wrong,
+    metric_estimates,
+    score_of,
+)
+from climassay.evaluation.tables import TEST_HEADINGS, heading, metric_plot, paired_cells, shown_estimate
+from climassay.metrics.registry import METRICS
+from climassay.reporting import Dot, DotPlot, Table
+from climassay.statistics import Estimate, PairedComparison, paired_tests
+
+MAX_TESTS = 60
+"""Maximum number of pairs to test; if there are more, only cells that share model or setting are tested."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunScore:
+    """Score of a cell of a run."""
+
+    run: str
+    name: str
+    """Name of the experiment."""
+    cell: Cell
+    estimate: Estimate
+    """Mean with Wilson's interval for binary metrics, else by bootstrap over questions."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunTest:
+    """Test of cells of two runs on their common questions."""
+
+    first: RunScore
+    second: RunScore
+    result: PairedComparison
+    """Second - first, by McNemar's exact test (binary metrics) or sign flips; Holm over the comparison."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunComparison:
+    """Scores and tests of one metric in several runs."""
+
+    metric: str
+    level: str
+    scores: tuple[RunScore, ...]
+    tests: tuple[RunTest, ...]
+
+
+def metrics_in(experiments: Sequence[Experiment]) -> list[str]:
+    """Return the names of the metrics in which some outcome has a score, in the order of tables."""
+    present = dict.fromkeys(
+        name for experiment in experiments for outcome in experiment.outcomes for name in outcome.scores
+    )
+    return [metric.name for metric in METRICS.ordered(present)]
+
+
+def compare_runs(
+    experiments: Sequence[Experiment], metric: str, *, level: str = OVERALL, seed: int = 0
+) -> RunComparison:
+    """Compare one metric of several runs, cell by cell.
+
+    Args:
+        experiments: Different experiments, in the order of the table.
+        metric: Name in :data:`~climassay.metrics.METRICS`.
+        level: Level of questions, or ``overall``.
+        seed: Seed of bootstrap and sign flips.
+
+    Raises:
+        InputError: The metric does not exist.
+    """
+    METRICS.find(metric)
+    cells = [
+        (experiment, cell, outcomes)
+        for experiment in experiments
+        for cell, outcomes in _level_outcomes(experiment, metric, level)
+    ]
+    columns = [
+        [value for outcome in outcomes if (value := score_of(outcome, metric)) is not None] for _, _, outcomes in cells
+    ]
+    estimates = metric_estimates([(METRICS[metric], column) for column in columns], seed)
+    scores = [
+        RunScore(experiment.run, experiment.name, cell, estimate)
+        for (experiment, cell, _), estimate in zip(cells, estimates, strict=True)
+    ]
+    outcomes_by_score = list(zip(scores, (outcomes for _, _, outcomes in cells), strict=True))
+    pairs = [(a, b) for a, b in combinations(outcomes_by_score, 2) if a[0].run != b[0].run]
+    if len(pairs) > MAX_TESTS:
+        pairs = [
+            (a, b) for a, b in pairs if a[0].cell.model == b[0].cell.model or a[0].cell.setting == b[0].cell.setting
+        ]
+    comparisons = [(a[0], b[0], common_scores(a[1], b[1], metric)) for a, b in pairs]
+    comparisons = [comparison for comparison in comparisons if comparison[2][0]]
+    binary = [is_right_or_wrong(METRICS[metric], *common) for _, _, common in comparisons]
+    tests = paired_tests([common for _, _, common in comparisons], binary, seed)
+    return RunComparison(
+        metric,
+        level,
+        tuple(scores),
+        tuple(RunTest(first, second, test) for (first, second, _), test in zip(comparisons, tests, strict=True)),
+    )
+
+
+def _level_outcomes(experiment: Experiment, metric: str, level: str) -> Iterator[tuple[Cell, tuple[Outcome, ...]]]:
+    """Yield the scored cells with the outcomes of the level, in which question ids are replaced by their words."""
+    words = {
+        (name, question.id): "\n".join((question.question, *question.options, question.answer))
+        for name, questions in experiment.questions.items()
+        for question in questions
+    }
+    for cell, outcomes in answered_cells(experiment).items():
+        selected = [outcome for outcome in outcomes if level in (OVERALL, outcome.level)]
+        if METRICS[metric].scores(cell.task) and any(score_of(outcome, metric) is not None for outcome in selected):
+            yield (
+                cell,
+                tuple(
+                    replace(outcome, question=words.get((cell.benchmark, outcome.question), outcome.question))
+                    for outcome in selected
+                ),
+            )
+
+
+def comparison_table(comparison: RunComparison) -> Table:
+    """Return a table with a row per cell and run."""
+    names = _run_names(comparison)
+    rows = [
+        (
+            score.cell.benchmark,
+            score.cell.model,
+            score.cell.setting,
+            names[score.run],
+            str(score.estimate.n),
+            shown_estimate(comparison.metric, score.estimate),
+        )
+        for score in comparison.scores
+    ]
+    metric = METRICS[comparison.metric]
+    return Table.of(
+        f"{heading(metric)}, {comparison.level}",
+        ["benchmark", "model", "setting", "run", "n", metric.label],
+        rows,
+        left=4,
+        note="In brackets: 95% intervals." + _unit(comparison.metric),
+    )
+
+
+def comparison_test_table(comparison: RunComparison) -> Table | None:
+    """Return a table of the paired tests between runs; None if no two runs asked the same question."""
+    if not comparison.tests:
+        return None
+    names = _run_names(comparison)
+    rows = [
+        (_label(test.first, names), _label(test.second, names), *paired_cells(test.result, comparison.metric))
+        for test in comparison.tests
+    ]
+    kinds = dict.fromkeys("sign flip" if test.result.exact is None else "McNemar, exact" for test in comparison.tests)
+    return Table.of(
+        "Compared on the questions that both runs asked",
+        ["first", "second", "n", "second -\nfirst", *TEST_HEADINGS],
+        rows,
+        left=2,
+        strong=[index for index, test in enumerate(comparison.tests) if test.result.p_holm < 0.05],
+        note=f"Paired test: {' and '.join(kinds)}. Interval: differences that sign flips do not reject. gained / lost: "
+        "questions that only the second, or only the first, got right. Holm: corrected for all tests of this table; "
+        "rows below 0.05 are set off." + _unit(comparison.metric),
+    )
+
+
+def comparison_figure(comparison: RunComparison) -> DotPlot | None:
+    """Return a forest plot of all cells, a colour per run; None if there are none."""
+    if not comparison.scores:
+        return None
+    names = _run_names(comparison)
+    dots = [
+        Dot(_label(score, names), names[score.run], score.estimate.value, *score.estimate.interval)
+        for score in comparison.scores
+    ]
+    return metric_plot(METRICS[comparison.metric], dots, [score.estimate.n for score in comparison.scores])
+
+
+def _label(score: RunScore, names: Mapping[str, str]) -> str:
+    return f"{score.cell.model}, {score.cell.setting} ({names[score.run]})"
+
+
+def _run_names(comparison: RunComparison) -> dict[str, str]:
+    """Return each run's name in tables: its experiment's name, with its id if several runs share that name."""
+    names = {score.run: score.name or score.run for score in comparison.scores}
+    shared = [name for name, runs in Counter(names.values()).items() if runs > 1]
+    return {run: f"{name}, {run}" if name in shared and name != run else name for run, name in names.items()}
+
+
+def _unit(metric: str) -> str:
+    return " In per cent." if METRICS[metric].percent else ""

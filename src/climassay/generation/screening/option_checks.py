@@ -1,0 +1,233 @@
+"""Checks of the options of multiple-choice questions: faults of options, and clues to the correct one."""
+
+import re
+from itertools import combinations, zip_longest
+from math import isclose
+
+from climassay.generation.draft import Draft
+from climassay.generation.screening.check import (
+    CHOICE_KINDS,
+    FUNCTION_WORDS,
+    check,
+    content_words,
+    right_answer,
+    stem,
+    word_set,
+    words,
+)
+from climassay.grounding.quantities import quantities
+from climassay.reporting import counted
+
+N_OPTIONS = 4
+_GATHERING = re.compile(
+    r"\b(?:all|none|both|any|either|neither|some)\s+of\s+(?:(?:the\s+)?(?:above|(?:other|given)\s+options|options)\b"
+    r"|(?:these|those|them)\W*$)"
+    r"|\b(?:both|neither|only|either)\s+\(?[a-d]\)?\s*(?:and|or|nor|&|,)\s*\(?[a-d]\)?(?=\W|$)"
+    r"|^\W*(?:options?\s+)?\(?[a-d]\)?\s+(?:and|or|&)\s+\(?[a-d]\)?\W*$|^\W*(?:all|none|both)\W*$"
+    r"|\b(?:not\s+enough|insufficient)\s+information\b|\bcannot\s+be\s+determined\b",
+    re.IGNORECASE,
+)
+_NEGATIVE = re.compile(
+    r"^\W*(?:not\b(?!\s+(?:only|merely|just|all))|no\b(?!\s*[-.\d]|\s+(?:change|effect|response|trend|difference|net))"
+    r"|never\b|cannot\b)"
+    r"|^(?:\w+\s+){0,4}(?:does|do|did|is|are|was|were|has|have|can|could|will|would|should|must)(?:\s+not|n['’]t)\b"
+    r"(?!\s+(?:only|yet|always|change|vary|respond|differ|depend)\b)",
+    re.IGNORECASE,
+)
+_NUMBER = re.compile(r"[-−–+]?\d+(?:[.,]\d+)*")
+
+
+@check("option count", CHOICE_KINDS, "Does not have exactly four options with one marked as correct.")
+def _count(draft: Draft) -> str | None:
+    wording = draft.wording
+    n_empty = sum(not option.strip() for option in wording.options)
+    if len(wording.options) != N_OPTIONS or n_empty:
+        fault = f"{n_empty} of them empty" if n_empty else "not four"
+        return f"It has {counted(len(wording.options), 'option')}, {fault}."
+    if wording.correct is None or not 0 <= wording.correct < len(wording.options):
+        return "No option is marked as the correct one."
+    return None
+
+
+def _option_words(option: str) -> tuple[str, ...]:
+    """Return the words and numbers of an option without its letter and articles."""
+    text = re.sub(r"^\W*[a-dA-D][).:]\s+", "", option).replace("−", "-").replace("–", "-")
+    return tuple(re.findall(r"-?\d+(?:\.\d+)?|\w+|%", re.sub(r"\b(?:a|an|the)\b", " ", text.casefold())))
+
+
+@check("duplicate options", CHOICE_KINDS, "Two options differ only in case, articles or punctuation.")
+def _duplicates(draft: Draft) -> str | None:
+    for first, second in combinations(draft.wording.options, 2):
+        if _option_words(first) == _option_words(second):
+            return f"“{first}” appears twice."
+    return None
+
+
+@check(
+    "overlapping options",
+    CHOICE_KINDS,
+    "Two options say the same in other word forms, or one is the other with something added.",
+)
+def _overlap(draft: Draft) -> str | None:
+    for first, second in combinations(draft.wording.options, 2):
+        if _option_words(first) == _option_words(second):
+            continue
+        if _same_quantities(first, second):
+            return f"“{first}” and “{second}” are the same quantity."
+        # The same stems in the same order, ignoring function words.
+        if _stems(first) == _stems(second) != () or _is_extension(first, second):
+            return f"“{first}” and “{second}” say nearly the same."
+    return None
+
+
+# Words that make another answer: *likely* and *very likely*, *high confidence* and *very high confidence* exclude each
+# other on their scales.
+_DISTINGUISHING = word_set(
+    "no not never nor neither without less more least most few many much above below before after up down over under"
+    " into from in out off on against between within all only each every both either same other again"
+    " further as to by very extremely exceptionally virtually highly nearly almost partly fully wholly slightly"
+    " strongly weakly about than"
+)
+
+
+def _stems(option: str) -> tuple[str, ...]:
+    """Return the stems of an option's content words, including numbers, negations and comparisons."""
+    return tuple(stem(word) for word in _option_words(option) if word in _DISTINGUISHING or word not in FUNCTION_WORDS)
+
+
+def _is_extension(first: str, second: str) -> bool:
+    """Return whether one option is the other with words added at its beginning or end that do not change the answer.
+
+    Added comparisons, negations and numbers change the answer.
+    """
+    short, long = sorted((_option_words(first), _option_words(second)), key=len)
+    if len(short) < 2 or len(short) == len(long) or _NUMBER.fullmatch(short[-1]):
+        return False
+    if long[: len(short)] == short:
+        added = long[len(short) :]
+    elif long[-len(short) :] == short:
+        added = long[: -len(short)]
+    else:
+        return False
+    return not any(word in _DISTINGUISHING or word[0].isdigit() or word.startswith("-") for word in added)
+
+
+_ROUGHLY = word_set("about around roughly approximately circa some to and between from by at near")
+
+
+def _same_quantities(first: str, second: str) -> bool:
+    """Return whether two options are the same quantities in different units or notations."""
+
+    def other_words(option: str) -> tuple[str, ...]:
+        for quantity in quantities(option):
+            option = option.replace(quantity.text, " ", 1)
+        return tuple(word for word in _option_words(option) if word not in _ROUGHLY and not word[0].isdigit())
+
+    pairs = list(zip_longest(quantities(first), quantities(second)))
+    return (
+        other_words(first) == other_words(second)
+        and bool(pairs)
+        and all(
+            left is not None
+            and right is not None
+            and left.unit is not None
+            and right.unit is not None
+            and left.unit.is_kind_of(right.unit)
+            and left.unit.rate == right.unit.rate
+            and isclose(left.value * left.unit.factor, right.value * right.unit.factor)
+            for left, right in pairs
+        )
+    )
+
+
+@check("gathering option", CHOICE_KINDS, "An option is *all of the above*, *none of the above* or the like.")
+def _gathering(draft: Draft) -> str | None:
+    gathering = next((option for option in draft.wording.options if _GATHERING.search(option)), None)
+    return None if gathering is None else f"The option “{gathering}” combines other options or avoids an answer."
+
+
+@check("negative option", CHOICE_KINDS, "An option is phrased negatively, and others are not.")
+def _negative(draft: Draft) -> str | None:
+    negative = [option for option in draft.wording.options if _NEGATIVE.search(option)]
+    if not negative or len(negative) == len(draft.wording.options):
+        return None
+    return f"“{negative[0]}” is phrased negatively."
+
+
+LENGTH_RATIO = 1.6
+"""Minimum ratio of lengths by which the correct option gives itself away ..."""
+LENGTH_DIFFERENCE = 20
+"""... and minimum difference in characters."""
+MIN_SHARED_WORDS = 2
+"""Minimum number of content words of the stem that give the correct option away, if they are half of its words."""
+_ARTICLE = re.compile(r"\b(an?)\s*(?:_{2,}|\.{3}|…|:)?\s*[?:]?\s*$", re.IGNORECASE)
+_VOWEL = re.compile(
+    r"^\W*(?:(?!u[bcfhjknqrstv][aeiou]|uni|eu|one\b|once\b|UV|US\b)[aeiouAEIOU8]|hour|honest|heir|11\b|18\b)"
+)
+_PLURAL_STEM = re.compile(
+    r"\b(?:are|were)\s*(?:_{2,}|\.{3}|…|:)?\s*[?:]?\s*$|^\W*which\s+(?:\w+\s+){1,3}(?:are|were)\b", re.IGNORECASE
+)
+_SINGULAR_STEM = re.compile(
+    r"\b(?:is|was)\s*(?:_{2,}|\.{3}|…|:)?\s*[?:]?\s*$|^\W*which\s+(?:\w+\s+){1,3}(?:is|was)\b", re.IGNORECASE
+)
+
+
+def _distractors(draft: Draft) -> list[str]:
+    return [option for index, option in enumerate(draft.wording.options) if index != draft.wording.correct]
+
+
+@check("clue by length", CHOICE_KINDS, "The correct option is far longer or shorter than all others.")
+def _length(draft: Draft) -> str | None:
+    answer, distractors = right_answer(draft).strip(), [option.strip() for option in _distractors(draft)]
+    if draft.wording.correct is None or not distractors:
+        return None
+    longest, shortest = max(map(len, distractors)), min(map(len, distractors))
+    if len(answer) >= LENGTH_RATIO * longest and len(answer) - longest >= LENGTH_DIFFERENCE:
+        return f"The correct option has {len(answer)} characters, the longest distractor {longest}."
+    if shortest >= LENGTH_RATIO * len(answer) and shortest - len(answer) >= LENGTH_DIFFERENCE:
+        return f"The correct option has {len(answer)} characters, the shortest distractor {shortest}."
+    return None
+
+
+@check("clue by words", CHOICE_KINDS, "Only the correct option repeats words of the stem.")
+def _copied_words(draft: Draft) -> str | None:
+    if draft.wording.correct is None:
+        return None
+    question_words = set(content_words(draft.wording.question))
+    answer_words = set(content_words(right_answer(draft)))
+    distractors = [set(content_words(option)) for option in _distractors(draft)]
+    revealing = sorted((answer_words & question_words).difference(*distractors))
+    if any(len((option_words & question_words) - answer_words) >= MIN_SHARED_WORDS for option_words in distractors):
+        # A distractor repeats other words of the stem, for example if the stem names the compared things.
+        return None
+    if len(revealing) >= MIN_SHARED_WORDS and 2 * len(revealing) >= len(answer_words):
+        return f"Only the correct option repeats words of the stem: {', '.join(revealing)}."
+    return None
+
+
+@check("clue by grammar", CHOICE_KINDS, "Article or number of the stem fits the correct option alone.")
+def _grammar(draft: Draft) -> str | None:
+    if draft.wording.correct is None or len(draft.wording.options) < 2:
+        return None
+    question, answer, distractors = draft.wording.question, right_answer(draft), _distractors(draft)
+    if article := _ARTICLE.search(question):
+        needs_vowel = article[1].lower() == "an"
+        fits, *distractors_fit = (
+            (_VOWEL.match(option) is not None) == needs_vowel for option in (answer, *distractors)
+        )
+        if fits and not any(distractors_fit):
+            return f"The article “{article[1]}” before the gap fits the correct option alone."
+    for pattern, plural, name in ((_PLURAL_STEM, True, "plural"), (_SINGULAR_STEM, False, "singular")):
+        fits_alone = _is_plural(answer) is plural and all(_is_plural(option) is not plural for option in distractors)
+        if pattern.search(question) and fits_alone:
+            return f"The stem needs a {name}, and only the correct option is one."
+    return None
+
+
+def _is_plural(option: str) -> bool:
+    """Return whether an option of at most five words looks like a plural noun."""
+    option_words = words(option)
+    if not option_words or len(option_words) > 5:
+        return False
+    last = option_words[-1]
+    return " and " in option or (last.endswith("s") and not last.endswith(("ss", "us", "is", "ics", "ous")))

@@ -1,0 +1,290 @@
+"""Checks of the words of any question: complete, in the required language, and understandable by itself."""
+
+import re
+from collections import Counter
+from collections.abc import Mapping
+from difflib import SequenceMatcher
+
+from climassay.corpus.documents import split_sentences
+from climassay.errors import InputError
+from climassay.generation.draft import Draft
+from climassay.generation.screening.check import CHECKS, QUESTION_KINDS, Check, check, content_words, words
+from climassay.questions import KINDS
+
+MAX_ANSWER_SENTENCES = 2
+MIN_COPIED_WORDS = 8
+"""Minimum number of consecutive words of a passage in a copied question."""
+MIN_COPIED_SHARE = 0.9
+"""Minimum share of these words among all words of the question."""
+_GAP = re.compile(r"(?:_{2,}|\.{3}|…|:|<MASK>)")
+_TASK = re.compile(
+    r"(?:^|[.;:]\s+|,\s+(?:and\s+)?)(?:briefly\s+|then\s+)?(?:account\s+for|analy[sz]e|argue|assess|calculate|characteri[sz]e"
+    r"|classify|compare|compute|contrast|deduce|define|derive|describe|determine|differentiate|discuss|distinguish"
+    r"|elaborate|estimate|evaluate|examine|explain|give|identify|illustrate|infer|interpret|justify|list|name|outline"
+    r"|predict|propose|quantify|relate|say|show|sketch|specify|state|suggest|summari[sz]e|tell|trace|work\s+out)\b",
+    re.IGNORECASE,
+)
+"""A sentence, or a clause after the description of a case, that begins with an imperative verb."""
+_ASKING = re.compile(r"\?[\"'”’)\]]*\s*(?:\([^()]*\)\s*\.?\s*)?$")
+
+
+@check("no answer", KINDS, "Question or answer is empty, or the answer asks back.")
+def _no_answer(draft: Draft) -> str | None:
+    wording = draft.wording
+    if not wording.question.strip():
+        return "There is no question."
+    if draft.kind == "freeform" and not words(wording.answer):
+        return "There is no answer."
+    if draft.kind == "freeform" and wording.answer.strip().endswith("?"):
+        return "The answer is a question."
+    return None
+
+
+@check("no question mark", QUESTION_KINDS, "Asks nothing: no question mark, no task, no gap, no sentence to complete.")
+def _no_question_mark(draft: Draft) -> str | None:
+    question = draft.wording.question.strip()
+    if _ASKING.search(question):
+        return None
+    if draft.kind == "mcq" and (_GAP.search(question) or not question.endswith((".", "!"))):
+        return None  # an unfinished sentence that an option completes
+    if _TASK.search(question):
+        return None
+    return f"It ends in “{question[-30:]}”, which asks nothing."
+
+
+@check("copied question", QUESTION_KINDS, "The question is a run of words of the passage.")
+def _copied(draft: Draft) -> str | None:
+    question_words = words(draft.wording.question)
+    for passage in draft.passages:
+        passage_words = words(passage.text)
+        run = SequenceMatcher(None, question_words, passage_words, autojunk=False).find_longest_match()
+        if run.size >= MIN_COPIED_WORDS and run.size >= MIN_COPIED_SHARE * len(question_words):
+            return f"A passage has {run.size} of its {len(question_words)} words in this order."
+    return None
+
+
+@check("long answer", ("freeform",), "The answer has more than two sentences.")
+def _long_answer(draft: Draft) -> str | None:
+    count = len(split_sentences(draft.wording.answer))
+    return f"The answer has {count} sentences." if count > MAX_ANSWER_SENTENCES else None
+
+
+_LISTS = {
+    "en": """the of and to in is that it for was on are as with be by at from this have or had not but what which when
+        how why who where than then would could should does do did its their there been has into over between during
+        after before these those if will can may more most such also about through under because while an""",
+    "de": """der die das und in den von zu mit sich des auf für ist im dem nicht ein eine als auch es an werden aus er
+        hat dass sie nach wird bei einer um am sind noch wie einem über einen so zum war haben nur oder aber vor zur bis
+        mehr durch man welche welcher warum wann wo wenn kein unter zwischen""",
+    "fr": """le la les de des du et en un une est que qui dans pour par sur au aux il elle ce cette ces ne pas plus se
+        avec sont son sa ses ou où mais comme leur leurs été être ont avait entre après avant quelle quel quelles
+        pourquoi comment quand si sous dont lors""",
+    "es": """el la los las de del y en un una es que se por con para su sus al lo como más pero sus le ya o este esta
+        estos entre cuando muy sin sobre también me hasta hay donde quien desde qué cuál cuáles cómo son fue ha no
+        durante según""",
+    "pt": """o a os as de do da dos das e em um uma é que se por com para seu sua ao à no na nos nas como mais mas foi
+        são pelo pela pelos pelas entre quando muito sem sobre também até há onde quem desde qual quais não ou isso este
+        esta ser tem durante""",
+    "it": """il lo la i gli le di del della dei delle e in un una è che si per con su al alla come più ma sono da dal
+        dalla nel nella non anche o questo questa tra quando quale quali perché dove chi ha stato essere loro durante
+        gli dopo prima""",
+    "nl": """de het een en van in is dat op te zijn met voor niet aan er om ook als dan maar bij nog uit door over naar
+        hij zij wordt werd kan deze dit die tot wat waarom wanneer hoe welke tussen onder tijdens meer heeft hebben
+        geen of""",
+}
+LANGUAGES: Mapping[str, frozenset[str]] = {code: frozenset(text.split()) for code, text in _LISTS.items()}
+"""Function words by ISO 639-1 code."""
+LANGUAGE_LEAD = 2
+"""Minimum number of function words by which another language exceeds the required one ..."""
+LANGUAGE_SHARE = 0.15
+"""... and minimum share of its function words among all words."""
+FOREIGN_SCRIPT_SHARE = 0.3
+"""Minimum share of non-Latin letters in a text of another script; Greek symbols in formulae are fewer."""
+_WORD = re.compile(r"[^\W\d_]+")
+_NOT_LATIN = re.compile(r"[^A-Za-z\u00aa-\u024f\u1e00-\u1eff]")
+_ET_AL = re.compile(r"\bet al\b")
+
+
+def other_language(text: str, required: str = "en") -> str | None:
+    """Return the language of a text if it is not the required language.
+
+    Returns:
+        A code of :data:`LANGUAGES`, ``another script``, or None if the text may be in the required language.
+
+    Raises:
+        InputError: The required language is not supported.
+    """
+    check_language(required)
+    text_words = [word.lower() for word in _WORD.findall(_ET_AL.sub(" ", text))]
+    letters = "".join(text_words)
+    if letters and len(_NOT_LATIN.findall(letters)) >= FOREIGN_SCRIPT_SHARE * len(letters):
+        return "another script" if len(letters) >= 10 else None
+    counts = Counter(text_words)
+    hits = {code: sum(counts[word] for word in function_words) for code, function_words in LANGUAGES.items()}
+    best = max(hits, key=lambda code: (hits[code], code == required))
+    if hits[best] - hits[required] < LANGUAGE_LEAD or hits[best] < LANGUAGE_SHARE * len(text_words):
+        return None
+    return best
+
+
+def check_language(code: str) -> None:
+    """Check that a language is supported.
+
+    Raises:
+        InputError: It is not one of :data:`LANGUAGES`.
+    """
+    if code not in LANGUAGES:
+        raise InputError(f"The language {code!r} is not supported: use one of {', '.join(LANGUAGES)}.")
+
+
+def language_check(required: str = "en") -> Check:
+    """Return the check that question, answer and options are in a language.
+
+    Raises:
+        InputError: The language is not supported.
+    """
+    check_language(required)
+
+    def examine(draft: Draft) -> str | None:
+        language = other_language(" ".join(draft.type.visible_texts(draft.content)), required)
+        return None if language is None else f"It is written in {language}, not in {required}."
+
+    return Check("other language", KINDS, "Is written in another language than the required one.", examine)
+
+
+CHECKS.add("other language", language_check(), __name__)
+
+
+# Names of the source text in generated questions. "text" and "section" need words around them, since science has
+# contexts, passages and sections of its own ("passage of a front", "cross section", "in the context of warming").
+_SOURCE = (
+    r"(?:(?:given|provided|above|following|supplied|preceding|main|retrieved|present|accompanying)\s+)*"
+    r"(?:context|contexts|text|passage|passages|excerpt|excerpts|extract|paragraph|paragraphs|textbook|book|chapter"
+    r"|article|document|source text|reading|lecture notes?|material|author|authors)"
+)
+_NOT_OF = r"(?!\s+(?:of|in\s+which|for|through|that\s+air)\b)"
+_CONTEXT = re.compile(
+    rf"\b(?:according\s+to|based\s+(?:up)?on|as\s+(?:\w+\s+){{1,2}}(?:in|by)|(?:mentioned|described|stated|discussed"
+    rf"|presented|given|provided|explained|outlined|defined|reported|noted|listed|cited|suggested|found)\s+(?:in|by)"
+    rf"|from|per|in)\s+(?:the|this|these|that)\s+{_SOURCE}\b{_NOT_OF}"
+    r"|\b(?:the|this)\s+(?:(?:given|provided|above|supplied|accompanying|main|retrieved)\s+)+"
+    r"(?:context|text|passage|excerpt|paragraph|information|material)s?\b"
+    rf"|\b(?:the|this)\s+(?:context|text|passage|excerpt|paragraph|chapter|textbook|article|authors?)\s+"
+    r"(?:says?|states?|mentions?|describes?|discusses|notes?|explains?|suggests?|claims?|argues?|reports?|implies|imply"
+    r"|indicates?|provides?|refers?|lists?|defines?|gives|emphasi[sz]es?|highlights?|calls?|considers?|proposes?"
+    r"|presents?|is\s+about)\b"
+    r"|\b(?:does|do|did|is|are|was|were)\s+(?:the|this)\s+(?:context|text|passage|excerpt|paragraph|chapter|textbook"
+    rf"|authors?)\b{_NOT_OF}"
+    r"|\bauthor(?:s)?['’]s?\s+(?:view|opinion|words?|argument|claim|conclusion|point)"
+    r"|\bas\s+(?:mentioned|described|stated|discussed|explained|noted|shown|defined|introduced|seen)\s+"
+    r"(?:above|below|earlier|previously|before)\b"
+    r"|\b(?:described|mentioned|discussed|listed|stated|introduced)\s+(?:above|below|earlier)\b",
+    re.IGNORECASE,
+)
+_FIGURE = re.compile(
+    r"\b(?:fig(?:ure|s)?|figures|table|tables|tab|equation|equations|eqn?s?|box|chapter|chapters|section|sections"
+    r"|appendix|panel)\b\.?\s*(?:\(?\s*(?:[A-Z]{1,2}\.?)?\d+(?:[.\-–]\d+)*[a-z]?\)?(?![\w%°]|\s?(?:years?|km|m)\b)|(?-i:[IVX]{1,4})\b(?!-))"
+    r"|\b(?:the|this)\s+(?:(?:above|following|accompanying|next|previous|preceding|given)\s+)"
+    r"(?:figure|table|equation|graph|diagram|plot|map|image|illustration|chart|section|chapter|box)s?\b"
+    r"|\b(?:shown|depicted|illustrated|plotted|displayed|listed|seen|presented|given|summari[sz]ed)\s+(?:in|on|by)\s+"
+    r"(?:the|this)\s+(?:figure|table|equation|graph|diagram|plot|map|image|illustration|chart|section|chapter|box)\b"
+    r"|\bin\s+(?:the|this)\s+(?:figure|table|graph|diagram|plot|image|illustration|chart|box)\b(?!\s+(?:of|model))",
+    re.IGNORECASE,
+)
+# A beginning that refers to something before it: a demonstrative or a connective.
+_LEANING = re.compile(
+    r"^\W*(?:this|these|those|such|that|they|it|he|she|his|her|their|its)\b(?!\s+(?:is|was)\s+(?:true|known|often|widely"
+    r"|estimated|thought|expected|projected|believed|assumed|possible|likely|necessary|important|difficult|well)\b|\s+(?:takes|follows|may\s+be|can\s+be|has\s+been)\b)"
+    r"|^\W*(?:however|therefore|moreover|furthermore|in\s+addition|additionally|thus|hence|consequently"
+    r"|as\s+a\s+result|on\s+the\s+other\s+hand|in\s+contrast|similarly|likewise|for\s+example|for\s+instance)\s*,",
+    re.IGNORECASE,
+)
+_ABSENT = (
+    r"(?:stud(?:y|ies)|authors?|experiments?|papers?|scientists|researchers|report|results|simulations?|survey"
+    r"|investigation|work|article|observations|measurements|data\s?set|dataset|analysis|scenario|method|case|findings)"
+)
+_UNNAMED = re.compile(
+    r"\b(?:the|these)\s+(?:authors?|researchers)\b(?!\s+of\b)"
+    r"|\b(?:the|this|these)\s+(?:present\s+|current\s+)?(?:study|paper|article|report)\b(?!\s+(?:of|by|on|from|that|which)\b)"
+    rf"|\b(?:in|of|from|by|during)\s+(?:the|these|those)\s+{_ABSENT}\s+(?:described|mentioned|discussed|presented"
+    r"|considered|conducted|performed|reported|shown|given|here)\b"
+    rf"|\b(?:the|these)\s+{_ABSENT}\s+(?:described|mentioned|discussed|presented)\b",
+    re.IGNORECASE,
+)
+
+# *Which of these statements ...* points to the options.
+_POINTING = re.compile(
+    r"(?<!\bof )(?<!\bof the )\b(?:this|these)\s+(?!(?:century|millennium|decade|day|days|year)\b)[a-z]{3,}",
+    re.IGNORECASE,
+)
+_WHICH = (
+    r"(?:low|high|larg|small|strong|weak|warm|cold|earli|lat|old|young|great)er|first|second|third|former|latter|other"
+    r"|two|three"
+)
+_CASES = (
+    r"scenarios?|pathways?|cases?|experiments?|simulations?|(?:model\s+)?runs?|projections?|stud(?:y|ies)|groups?"
+    r"|reports?"
+    r"|programmes?|programs?|approach(?:es)?"
+)
+_ONE_OF_SEVERAL = re.compile(
+    rf"\b(?:the|these|those|both)\s+(?:{_WHICH})\s+(?:one|of\s+them|{_CASES})\b(?!\s+(?:of|in\s+which|that|with|without|where|from|by)\b)",
+    re.IGNORECASE,
+)
+"""One of several cases, identified by its rank and not by a name: *the lower scenario*."""
+_NAMED_CASE = re.compile(r"\b(?:SSP|RCP|B[12]|A1B|A2|IS92)\w*|\bscenarios?\s+(?:of|with|in\s+which|without)\b|[\"“‘]")
+_PERSONS = re.compile(r"author|researcher|scientist|paper|article|report|stud(?:y|ies)", re.IGNORECASE)
+_SUPPOSED = re.compile(r"^\W*(?:suppose|if|imagine|consider|assume|given|when)\b|[.;:]\s", re.IGNORECASE)
+MIN_WORDS_BEFORE = 2
+"""Minimum number of content words before *this* or *these* that it can refer to."""
+
+
+def _first_match(pattern: re.Pattern[str], draft: Draft) -> str | None:
+    matches = (pattern.search(text) for text in draft.type.visible_texts(draft.content))
+    return next((" ".join(match[0].split()) for match in matches if match), None)
+
+
+@check("context reference", KINDS, "Refers to the context, text, passage or its author.")
+def _context_reference(draft: Draft) -> str | None:
+    reference = _first_match(_CONTEXT, draft)
+    return None if reference is None else f"It mentions its source: “{reference}”."
+
+
+@check("figure reference", KINDS, "Refers to a figure, table, equation, box or section.")
+def _figure_reference(draft: Draft) -> str | None:
+    reference = _first_match(_FIGURE, draft)
+    return None if reference is None else f"It refers to something outside the question: “{reference}”."
+
+
+@check(
+    "not self-contained",
+    KINDS,
+    "Refers to something that is not in the question: a dangling *this*, *the authors*, *the experiment described*.",
+)
+def _not_self_contained(draft: Draft) -> str | None:
+    question = draft.wording.question
+    leaning = _LEANING.search(question)
+    if leaning:
+        return f"It begins with “{leaning[0].strip()}”, which refers to something before it."
+    pointing = _POINTING.search(question)
+    if pointing and len(content_words(question[: pointing.start()])) < MIN_WORDS_BEFORE:
+        return f"It mentions “{pointing[0]}” before it says what that is."
+    ranked = _ONE_OF_SEVERAL.search(question)
+    if ranked and not _NAMED_CASE.search(question) and not _is_introduced(ranked[0], question[: ranked.start()]):
+        return f"It mentions “{ranked[0]}”, which it does not name."
+    unnamed = _UNNAMED.search(question)
+    if unnamed and not _is_introduced(unnamed[0], question[: unnamed.start()]):
+        return f"It mentions “{' '.join(unnamed[0].split())}”, which it does not name."
+    return None
+
+
+def _is_introduced(mention: str, before: str) -> bool:
+    """Return whether the question introduces what it mentions in the text before the mention.
+
+    A study may be mentioned again (*a study ... the study*). A scenario or an experiment may be supposed (*if ...*), or
+    described in a sentence before.
+    """
+    nouns = [word.lower().removesuffix("s") for word in re.findall(r"[A-Za-z]{4,}", mention)]
+    pointing = {"this", "these", "those", "present", "current"}
+    if any(noun in before.lower() for noun in nouns if noun not in pointing and not re.fullmatch(_WHICH, noun)):
+        return True
+    return not _PERSONS.search(mention) and _SUPPOSED.search(before) is not None

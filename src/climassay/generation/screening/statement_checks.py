@@ -1,0 +1,69 @@
+"""Checks of cloze statements and their masked terms."""
+
+import re
+
+from climassay.corpus.documents import split_sentences
+from climassay.generation.draft import Draft, has_term
+from climassay.generation.screening.check import FUNCTION_WORDS, STATEMENT_KINDS, check, stem, word_set, words
+from climassay.generation.terms import FUNCTION_WORDS as MASKER_FUNCTION_WORDS
+from climassay.generation.terms import GENERIC
+
+MAX_STATEMENT_WORDS = 60
+MIN_STATEMENT_WORDS = 6
+_SINGLE_WORD = re.compile(r"[^\W_]+(?:[-‐–'’][^\W_]+)*")
+_NUMBER_WORDS = word_set(
+    "zero one two three four five six seven eight nine ten eleven twelve hundred thousand million billion first second"
+    " third half quarter"
+)
+_TRIVIAL = FUNCTION_WORDS | MASKER_FUNCTION_WORDS | GENERIC
+
+
+@check("several sentences", STATEMENT_KINDS, "The statement is not one sentence of usual length.")
+def _sentences(draft: Draft) -> str | None:
+    statement = draft.wording.question.strip()
+    count = len(split_sentences(statement))
+    if count != 1:
+        return f"The statement has {count} sentences."
+    if statement.endswith("?"):
+        return "The statement is a question."
+    length = len(words(statement))
+    if not MIN_STATEMENT_WORDS <= length <= MAX_STATEMENT_WORDS:
+        return f"The statement has {length} words, not {MIN_STATEMENT_WORDS} to {MAX_STATEMENT_WORDS}."
+    return None
+
+
+@check("term not one word", STATEMENT_KINDS, "The masked term has several words or none.")
+def _not_one_word(draft: Draft) -> str | None:
+    term = draft.wording.answer.strip()
+    return f"“{term}” is not one word." if term and not _SINGLE_WORD.fullmatch(term) else None
+
+
+@check("term absent", STATEMENT_KINDS, "The masked term is not a word of the statement.")
+def _absent(draft: Draft) -> str | None:
+    term = draft.wording.answer.strip()
+    return None if not term or has_term(draft.wording.question, term) else f"“{term}” is not a word of the statement."
+
+
+@check("term repeated", STATEMENT_KINDS, "The statement has the masked term, or a form of it, more than once.")
+def _repeated(draft: Draft) -> str | None:
+    term = draft.wording.answer.strip().lower()
+    if not term:
+        return None
+    term_stems = tuple(map(stem, words(term)))
+    stems = [stem(word) for word in words(draft.wording.question)]
+    count = sum(tuple(stems[start : start + len(term_stems)]) == term_stems for start in range(len(stems)))
+    return f"The statement has “{term}” or a form of it {count} times." if count > 1 else None
+
+
+@check("term trivial", STATEMENT_KINDS, "The masked term is a function word, a number, or a word of any science.")
+def _trivial(draft: Draft) -> str | None:
+    term = draft.wording.answer.strip().lower()
+    if not term:
+        return None
+    if term in _TRIVIAL or len(term) < 2 or not any(character.isalpha() for character in term):
+        return f"“{term}” is not specific to the subject."
+    return f"“{term}” is a number." if term in _NUMBER_WORDS else None
+
+
+TERM_CHECKS = ("term not one word", "term absent", "term repeated", "term trivial")
+"""Checks that need a term; they run again after masking."""

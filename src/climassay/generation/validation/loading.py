@@ -1,0 +1,188 @@
+"""Loading validators by name, and the training records beside adapters and fine-tuning jobs."""
+
+import json
+from collections.abc import Callable
+from dataclasses import asdict
+from functools import partial
+from pathlib import Path
+from typing import Literal
+
+from climassay.errors import InputError
+from climassay.generation.draft import Subject
+from climassay.generation.validation.readers import StateReader, TextReader, validation_prompt
+from climassay.generation.validation.validators import (
+    ByKind,
+    PromptedValidator,
+    TrainedValidator,
+    TrainingRecord,
+    Validator,
+)
+from climassay.io import first_problem, parse_json, read_text, write_file
+from climassay.learning import ActivationStore
+from climassay.models import load_model
+from climassay.models.contract import Encoder, Generator, OpenWeights, OptionScorer
+from climassay.prompts import ProfileSettings, profile_of
+from climassay.questions import KINDS
+
+PROMPTED_FORMAT = "climassay-prompted-validator"
+RECORD_FILE = "climassay-validator.json"
+"""Name of the training record beside an adapter."""
+LoadModel = Callable[..., Generator]
+"""Function like :func:`climassay.models.load_model`; it gets the ``base_url`` of a server's fine-tuned model, and the
+``dtype`` of a probe's model."""
+
+
+def load_validator(
+    name: str,
+    *,
+    load: LoadModel = load_model,
+    encoder: Encoder | None = None,
+    prompts: Path | None = None,
+    subject: Subject | None = None,
+    store: ActivationStore | None = None,
+    profile: ProfileSettings | None = None,
+) -> Validator:
+    """Load a validator by its name.
+
+    Args:
+        name: One of
+
+            - ``prompted:MODEL``: a model prompted for VALID or INVALID, not trained;
+            - ``adapter:FOLDER``: an adapter of ``climassay generate validate train --method adapter``;
+            - ``api:STATE.json``: a finished fine-tuning job of ``--method api``;
+            - a file of ``--method features`` or ``probe``, or the folder or state file of the two above;
+            - ``mcq=NAME,freeform=NAME``: one of these for each kind of question.
+        load: Function that loads a model by its name.
+        encoder: Encoder for features; loaded by its name if None.
+        prompts: Folder of the user's own templates.
+        subject: Science for ``prompted:``; trained validators have their own.
+        store: Cache of hidden states.
+        profile: Settings that may override whether ``prompted:`` is corrected by content-free prompts.
+
+    Raises:
+        InputError: The name is not one of these, or the model is unsuitable.
+        ModelError: The model cannot be loaded.
+    """
+    parts = [part.partition("=") for part in name.split(",")]
+    if all(kind.strip() in KINDS and validator_name for kind, _, validator_name in parts):
+        load_one = partial(
+            load_validator,
+            load=load, encoder=encoder, prompts=prompts, subject=subject, store=store, profile=profile,
+        )  # fmt: skip
+        return ByKind({kind.strip(): load_one(validator_name.strip()) for kind, _, validator_name in parts})
+    method, _, target = name.partition(":")
+    prompt = validation_prompt(prompts)
+    if method == "prompted" and target:
+        model = _load_scorer(target, load)
+        calibrated = profile_of(model, profile).calibrated
+        return PromptedValidator(model, prompt, subject or Subject(), content_free=calibrated)
+    if method in ("adapter", "api") and target:
+        path = Path(target).expanduser()
+    else:
+        path = Path(name).expanduser()
+        method = training_method(path)
+    if method == "adapter":
+        from climassay.tuning import read_result
+
+        record, result = read_training_record(path, method), read_result(path)
+        if result is None:
+            raise InputError(f"The adapter in {path} is not finished: run climassay generate validate train again.")
+        return PromptedValidator.fine_tuned(_load_scorer(result.model, load), prompt, record, f"adapter:{path.name}")
+    if method == "api":
+        from climassay.models.openai.finetuning import read_state
+
+        record, state = read_training_record(path, method), read_state(path)
+        model = _load_scorer(state.model_name, partial(load, base_url=state.base_url))
+        return PromptedValidator.fine_tuned(model, prompt, record, f"api:{state.model}")
+    if not path.is_file():
+        raise InputError(
+            f"{name!r} names no validator: write prompted:MODEL, adapter:FOLDER, api:STATE.json, or the file of a "
+            "trained one."
+        )
+    trained = TrainedValidator.load(path)
+    source = trained.record.provenance
+    if source.encoder:
+        from climassay.models.encoders import load_encoder
+
+        return trained.with_reader(TextReader(encoder or load_encoder(source.encoder)))
+    probed = load(source.model, dtype=source.dtype or None)
+    if not isinstance(probed, OpenWeights):
+        raise InputError(f"The validator {name} reads hidden states: give it a local: model, not a wrapper around one.")
+    return trained.with_reader(StateReader(probed, prompt, source.layers, store, trained.record.subject))
+
+
+def _load_scorer(name: str, load: LoadModel) -> OptionScorer:
+    model = load(name)
+    if not isinstance(model, OptionScorer):
+        raise InputError(f"{name} gives no probabilities of answers: use another model as validator.")
+    return model
+
+
+def training_method(path: Path) -> Literal["adapter", "api", "file"]:
+    """Return how the validator at a path was trained; ``file`` stands for features and probes, or a missing file."""
+    if (path / RECORD_FILE).is_file():
+        return "adapter"
+    if not path.is_file():
+        return "file"
+    with path.open("rb") as file:
+        start = file.read(200)
+    # A safetensors file begins with the length of its header.
+    return "api" if start.lstrip()[:1] == b"{" and TrainedValidator.FORMAT.name.encode() not in start else "file"
+
+
+def prompted_facts(record: TrainingRecord) -> dict[str, object]:
+    """Return the training record of a fine-tuned model with its format, for JSON."""
+    return {"format": PROMPTED_FORMAT, **asdict(record)}
+
+
+def write_training_record(record: TrainingRecord, folder: Path) -> None:
+    """Write the training record beside an adapter.
+
+    Raises:
+        InputError: The file cannot be written.
+    """
+    text = json.dumps(prompted_facts(record), indent=1, allow_nan=False)
+    write_file(folder / RECORD_FILE, (text + "\n").encode())
+
+
+def read_training_record(path: Path, method: str | None = None) -> TrainingRecord:
+    """Read the training record of a validator's file, folder or state file; no model is loaded.
+
+    Args:
+        path: The file or folder.
+        method: Result of :func:`training_method`, if known.
+
+    Raises:
+        InputError: There is no validator, it is damaged, or its training was not finished.
+    """
+    method = method or training_method(path)
+    if method == "file":
+        return TrainedValidator.load(path).record
+    if method == "adapter":
+        file = path / RECORD_FILE
+        try:
+            facts = parse_json(read_text(file))
+        except FileNotFoundError:
+            raise InputError(
+                f"{path} is not a trained validator: train one with climassay generate validate train --method adapter."
+            ) from None
+        except (OSError, ValueError) as error:
+            raise InputError(f"{file} cannot be read ({error}); train the validator again.") from error
+    else:
+        from climassay.models.openai.finetuning import read_state
+
+        state = read_state(path)
+        facts = dict(state.facts).get("validator")
+        if facts is None:
+            raise InputError(
+                f"The fine-tuning of {state.base_model} ({state.status}) was not finished: run climassay generate "
+                "validate train again with the same file."
+            )
+    try:
+        if facts["format"] != PROMPTED_FORMAT:
+            raise ValueError("another format")
+        return TrainingRecord.parse(facts)
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise InputError(
+            f"The stored state of the validator is damaged ({first_problem(error)}); train it again."
+        ) from error

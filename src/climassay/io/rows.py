@@ -1,0 +1,174 @@
+"""Rows of tables: Parquet, JSON, JSON lines and delimited text, recognised by content; cells safe for spreadsheets."""
+
+import io
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from climassay.errors import InputError
+from climassay.io.decoding import decode_text
+from climassay.io.delimited import read_delimited
+from climassay.io.reading import MAX_TABLE_BYTES, decompress, parse_json, read_file, reason
+
+MAX_CELLS = 50_000_000
+"""Maximum number of cells in a Parquet file."""
+_BATCH_ROWS = 16_384
+_FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\n")
+_NUMERIC = re.compile(r"[+-](?:[\d\s.,;:%()\[\]–−±+-]|[eE](?=[+-]?\d)|(?<= )to(?= ))*")
+"""Signed numbers, intervals and dashes, which are harmless as formulas."""
+
+Row = Mapping[str, Any]
+
+
+def safe_cell(value: Any) -> Any:
+    """Prefix text that a spreadsheet would run as a formula (``=HYPERLINK(...)``) with an apostrophe.
+
+    Other values are returned unchanged, except that line ends become newlines.
+
+    Args:
+        value: Cell for the csv module.
+    """
+    if not isinstance(value, str):
+        return value
+    # The csv module does not quote a lone carriage return, and readers start a new row there.
+    text = value.replace("\r\n", "\n").replace("\r", "\n")
+    return "'" + text if text.startswith(_FORMULA_STARTS) and not _NUMERIC.fullmatch(text) else text
+
+
+def read_bytes(file: Path) -> bytes:
+    """Read the content of a file, decompressed if it is a gzip file.
+
+    Raises:
+        InputError: The file is missing, unreadable, damaged, or larger than 512 MB when decompressed.
+    """
+    try:
+        return decompress(read_file(file))
+    except FileNotFoundError as error:
+        raise InputError(f"There is no file at {file}.") from error
+    except OSError as error:
+        raise InputError(f"The file {file} cannot be read: {reason(error)}.") from error
+
+
+def parse_rows(file: Path, data: bytes) -> Iterator[Row]:
+    """Yield the rows of a table whose format is recognised by content.
+
+    Args:
+        file: Name of the file, for messages.
+        data: A Parquet file, a JSON array, JSON lines or delimited text.
+
+    Raises:
+        InputError: The content has no such format or is not text, or a row has more cells than there are columns.
+    """
+    if data[:4] == b"PAR1":
+        try:
+            yield from read_parquet(data).rows
+        except ValueError as error:
+            raise InputError(f"{file} is not a readable Parquet file: {error}.") from error
+        return
+    try:
+        text = decode_text(data)
+    except ValueError as error:
+        raise InputError(f"{file} {error}: save it as UTF-8.") from error
+    if text.lstrip()[:1] in ("{", "["):
+        yield from _json_rows(file, text)
+        return
+    try:
+        table = read_delimited(text)
+    except ValueError as error:
+        raise InputError(f"{file} is not a readable table: {error}.") from error
+    if table.overlong:
+        raise InputError(f"{file}, {table.overlong_sentence()}")
+    yield from table.rows
+
+
+def _json_rows(file: Path, text: str) -> Iterator[Row]:
+    if text.lstrip().startswith("["):
+        try:
+            rows = list(enumerate(parse_json(text), start=1))
+        except ValueError as error:
+            fault = f"line {error.lineno}: {error.msg}" if isinstance(error, json.JSONDecodeError) else str(error)
+            raise InputError(f"{file} is not valid JSON ({fault}).") from error
+    else:
+        rows = []
+        # Not splitlines: texts may contain other line ends, such as U+2028.
+        for number, line in enumerate(text.split("\n"), start=1):
+            if line.strip():
+                try:
+                    rows.append((number, parse_json(line)))
+                except ValueError as error:
+                    fault = error.msg if isinstance(error, json.JSONDecodeError) else str(error)
+                    raise InputError(f"{file}, line {number} is not valid JSON ({fault}).") from error
+    for number, row in rows:
+        if not isinstance(row, dict):
+            raise InputError(f"{file}, entry {number} is not an object with named fields.")
+        yield row
+
+
+class ParquetTable(NamedTuple):
+    """Table of a Parquet file in memory."""
+
+    names: list[str]
+    rows: list[Row]
+
+
+def read_parquet(data: bytes, max_bytes: int = MAX_TABLE_BYTES) -> ParquetTable:
+    """Read a Parquet file.
+
+    The size of dictionary-encoded columns is computed before they are decoded, so that a file that is too large is
+    rejected before it fills the memory. The sizes that the file declares are not trusted.
+
+    Raises:
+        ValueError: The file is damaged, or larger than ``max_bytes`` or :data:`MAX_CELLS`; the message is a clause
+            without the file's name.
+    """
+    import pyarrow
+    import pyarrow.parquet
+
+    try:
+        metadata = pyarrow.parquet.read_metadata(io.BytesIO(data))
+        _check_cells(metadata.num_rows * max(1, metadata.num_columns))
+        schema = metadata.schema.to_arrow_schema()
+        types = pyarrow.types
+        texts = [field.name for field in schema if types.is_string(field.type) or types.is_binary(field.type)]
+        file = pyarrow.parquet.ParquetFile(io.BytesIO(data), read_dictionary=texts)
+        rows: list[Row] = []
+        size = 0
+        for batch in file.iter_batches(batch_size=_BATCH_ROWS):
+            size += sum(_decoded_bytes(column) for column in batch.columns)
+            if size > max_bytes:
+                raise ValueError(f"it unpacks to more than the limit of {max_bytes >> 20} MB")
+            columns = [
+                (column.dictionary_decode() if types.is_dictionary(column.type) else column).to_pylist()
+                for column in batch.columns
+            ]
+            rows += [dict(zip(schema.names, row, strict=True)) for row in zip(*columns, strict=True)]
+            _check_cells(len(rows) * batch.num_columns)
+    except (pyarrow.ArrowException, OSError) as error:
+        fault = str(error).splitlines()[0].rstrip(".") if str(error) else "damaged"
+        raise ValueError(f"it is damaged or truncated: {fault}") from None
+    return ParquetTable(list(schema.names), rows)
+
+
+def _check_cells(n_cells: int) -> None:
+    if n_cells > MAX_CELLS:
+        raise ValueError(f"it has more than {MAX_CELLS:,} cells")
+
+
+def _decoded_bytes(column: Any) -> int:
+    """Return the size of a column in bytes after decoding its dictionary."""
+    import pyarrow
+    import pyarrow.compute
+
+    if not pyarrow.types.is_dictionary(column.type):
+        return int(column.nbytes)
+    lengths = pyarrow.compute.binary_length(column.dictionary).cast(pyarrow.int64())
+    return int(pyarrow.compute.sum(lengths.take(column.indices)).as_py() or 0)
+
+
+def listed_names(names: Iterable[Any]) -> str:
+    """Format names of columns for a message: the first twenty, each on one line and at most forty characters."""
+    words = [" ".join(str(name).split()) for name in names]
+    truncated = [f"{word[:40]}…" if len(word) > 40 else word for word in words[:20]]
+    return ", ".join([*truncated, *([f"and {len(words) - 20:,} more"] if len(words) > 20 else [])]) or "none"
