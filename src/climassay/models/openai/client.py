@@ -596,6 +596,5 @@ def _trim_answer(text: str, request: GenerationRequest) -> tuple[str, bool]:
 
 def _without_prefix(text: str, assistant_prefix: str) -> str:
     """Remove the assistant prefix from an answer that repeats it."""
-    prefix = assistant_prefix.strip()
-    start = text.lstrip()
+    prefix, start = assistant_prefix.strip(), text.lstrip()
     return start[len(prefix) :].lstrip(" ") if prefix and start.startswith(prefix) else text
