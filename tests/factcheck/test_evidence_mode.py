@@ -8,7 +8,7 @@ import pytest
 
 from climassay.errors import InputError, ModelError
 from climassay.factcheck.evidence_mode import (
-    Evidence,
+    ClaimPassage,
     EvidenceClaim,
     check_with_evidence,
     read_evidence_claims,
@@ -117,7 +117,7 @@ def biased(broken=()):
 
 
 def claims(*texts, evidence=2):
-    passages = tuple(Evidence(f"Passage {number}.") for number in range(evidence))
+    passages = tuple(ClaimPassage(f"Passage {number}.") for number in range(evidence))
     return [EvidenceClaim(text, passages) for text in texts]
 
 

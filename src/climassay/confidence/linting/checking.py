@@ -78,14 +78,14 @@ class Checked:
     @property
     def conclusion(self) -> str:
         """Sentence on what the findings, or their absence, say about the draft."""
-        found = f"{counted(len(self.findings), 'finding')} in {counted(self.draft.words, 'word')}"
+        summary = f"{counted(len(self.findings), 'finding')} in {counted(self.draft.words, 'word')}"
         terms = f"{self.sentences_with_terms:,} of {counted(len(self.draft.sentences), 'sentence')}"
         if self.language not in (None, "English"):
-            return f"{found}, which says nothing: the rules read English, and this seems to be {self.language}."
+            return f"{summary}, which says nothing: the rules read English, and this seems to be {self.language}."
         if not self.is_read:
-            return f"{found}: there is nothing to check, because no sentence has a calibrated term."
+            return f"{summary}: there is nothing to check, because no sentence has a calibrated term."
         return (
-            f"{found}; {terms} have a calibrated term. Headings, figures, findings without a term and whether the "
+            f"{summary}; {terms} have a calibrated term. Headings, figures, findings without a term and whether the "
             "evidence supports a level are not checked."
         )
 

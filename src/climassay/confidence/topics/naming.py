@@ -304,7 +304,7 @@ def _is_term(word: _Word) -> bool:
 @lru_cache(maxsize=4096)
 def _words(text: str) -> tuple[_Word, ...]:
     text = plain(text)
-    units = {place for match in _UNIT.finditer(text) for place in range(match.start(), match.end())}
+    units = {position for match in _UNIT.finditer(text) for position in range(match.start(), match.end())}
     words, last, first = [], 0, True
     for match in _TOKEN.finditer(text):
         gap = text[last : match.start()]

@@ -288,7 +288,7 @@ def share_table(analysis: TrendAnalysis) -> Table:
 def deviation_table(analysis: TrendAnalysis) -> Table:
     """Return the topics that sound most and least confident relative to others of the same columns."""
     deviations = analysis.scores.deviations
-    shown = (
+    selected = (
         deviations
         if len(deviations) <= 2 * _N_SHOWN_DEVIATIONS
         else (*deviations[:_N_SHOWN_DEVIATIONS], *deviations[-_N_SHOWN_DEVIATIONS:])
@@ -302,7 +302,7 @@ def deviation_table(analysis: TrendAnalysis) -> Table:
             format_interval(deviation.raw.interval, signs=True),
             format_p_value(deviation.p_holm),
         )
-        for deviation in shown
+        for deviation in selected
     ]
     kind = analysis.cases.kind
     note = (
