@@ -116,9 +116,9 @@ def serve_pages(
 
     with closing(ServerLock(workspace.records_url)) as lock:
         if workspace.has_records:
-            lock.take(waits)  # before the port, which a server that is being restarted still has
+            lock.acquire(waits)  # before the port, which a server that is being restarted still has
         sockets, taken = _listen(settings.host, settings.port)
-        lock.take(waits)
+        lock.acquire(waits)
         settings = replace(settings, port=taken)
         lock.announce(settings.root)
         with closing(AppState(workspace, settings)) as place:

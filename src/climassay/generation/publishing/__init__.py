@@ -13,13 +13,15 @@ from climassay.generation.publishing.dataset import (
     write_dataset as write_dataset,
 )
 from climassay.generation.publishing.entries import (
-    Entry as Entry,
-    Placement as Placement,
-    SplitPlan as SplitPlan,
+    DatasetEntry as DatasetEntry,
     as_json_lines as as_json_lines,
     canaries as canaries,
     canary_sentence as canary_sentence,
     climaqa_row as climaqa_row,
     contains_canary as contains_canary,
+)
+from climassay.generation.publishing.splits import (
+    Placement as Placement,
+    SplitPlan as SplitPlan,
     split_placements as split_placements,
 )
