@@ -10,7 +10,7 @@ from climassay.errors import ModelError
 from climassay.models.contract import GenerationRequest, Message, OptionRequest, Sampling
 from climassay.models.openai.capabilities import CONTRADICTIONS, FILE_NAME, LearnedCapabilities, rejected_parameters
 from climassay.models.openai.client import OpenAIModel
-from climassay.models.openai.connection import RetryPolicy
+from climassay.models.openai.pacing import RetryPolicy
 from climassay.models.openai.replies import parse_error_reply, parse_window
 from climassay.records import RecordedModel, Records
 

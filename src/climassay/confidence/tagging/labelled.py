@@ -74,15 +74,14 @@ class TaggingItem:
 
         Args:
             item: Statement; text; or text and context. The context is split at the text; if it does not contain the
-            text, all
-                of it counts as preceding.
+                text, all of it counts as preceding.
         """
         if isinstance(item, TaggingItem):
             return item
         if isinstance(item, Statement):
             sides = (tuple(map(plain_statement, side)) for side in (item.before, item.after))
             return cls(plain_statement(item.text), *sides)
-        from climassay.corpus.documents import split_sentences
+        from climassay.corpus.sentences import split_sentences
 
         text, context = (item, "") if isinstance(item, str) else item
         before, result, after = context.partition(text) if text else (context, "", "")
@@ -316,7 +315,7 @@ def read_sections(path: Path) -> dict[str, list[Section]]:
     Raises:
         InputError: The file cannot be read.
     """
-    from climassay.corpus.documents import split_sentences
+    from climassay.corpus.sentences import split_sentences
 
     by_report: dict[str, dict[tuple[str, str], list[str]]] = defaultdict(dict)
     try:
