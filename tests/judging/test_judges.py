@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from climassay.errors import InputError
+from climassay.judging.fitting import fit_contrast, fit_pointwise
 from climassay.judging.judges import (
     ContrastProbe,
     DirectScoring,
@@ -16,7 +17,6 @@ from climassay.judging.judges import (
     layers_of,
 )
 from climassay.judging.preferences import CERTAIN, WORDINGS, Item, Preferences, Questions, aspect_names, quality
-from climassay.judging.probe import fit_contrast, fit_pointwise
 from climassay.judging.ranking import sort_items
 from climassay.learning.harvest import harvest
 from climassay.models.contract import OptionRequest, OptionScores

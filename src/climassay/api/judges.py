@@ -603,7 +603,7 @@ def train_judge(
             run.save_results("probe", [trained.to_dict()])
             run.save_results("report", [report_data(trained.report())])
     if output is not None:
-        judging.save_probe(trained.probe, output)
+        trained.probe.save(output)
     return trained
 
 

@@ -1,6 +1,5 @@
 """Methods under test, and probes trained for use, with the evidence behind them. Folds share no group, and no item."""
 
-import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -10,6 +9,17 @@ import numpy as np
 
 from climassay.claim_identity import words_id
 from climassay.errors import InputError
+from climassay.judging.fitting import (
+    HeldOut,
+    ProbeFit,
+    RegularisationPath,
+    average_orders,
+    fit_contrast,
+    fit_pointwise,
+    fit_principal,
+    item_folds,
+    pair_splits,
+)
 from climassay.judging.judges import (
     JUDGES,
     ContrastProbe,
@@ -40,21 +50,11 @@ from climassay.judging.preferences import (
     by_group,
     word_counts,
 )
-from climassay.judging.probe import (
-    Fit,
-    Probe,
-    States,
-    fit_contrast,
-    fit_pointwise,
-    fit_principal,
-    log_length_differences,
-    three_way,
-)
+from climassay.judging.probe import Probe, States, log_length_differences, three_way
 from climassay.judging.settings import ProbeSettings
 from climassay.learning.calibration import fit_tie_band
 from climassay.learning.evaluation import Calibration, reliability_plot
 from climassay.learning.model_file import Provenance
-from climassay.learning.pairwise import HeldOut, RegularisationPath, average_orders, item_folds, pair_splits
 from climassay.learning.splits import group_folds, held_out
 from climassay.models.contract import OptionScorer
 from climassay.reporting import (
@@ -229,24 +229,11 @@ class Untrained:
         return Learned(self._take, fit_tie_band(result.log_odds[kept], outcomes_of(self._labels, pairs[kept])))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Fitted:
-    """A probe fitted on training pairs, and what it was fitted on."""
-
-    fit: Fit
-    layers: tuple[int, ...]
-    """Layers that it reads, chosen where there was a choice."""
-    pairs: IntArray
-    """[pairs, 2]; the pairs that had activations, in both orders for a probe on contrast pairs."""
-    failed: int
-    """Pairs left out because the model gave no activations."""
-
-
 class ProbeCandidate:
     """A probe: on contrast pairs, supervised or the first principal component, or pointwise."""
 
-    def __init__(self, method: ProbeMethod, table: StateTable, items: Sequence[Item], settings: ProbeSettings) -> None:
-        self._method, self._table, self._items, self._settings = method, table, items, settings
+    def __init__(self, method: ProbeMethod, states: StateTable, items: Sequence[Item], settings: ProbeSettings) -> None:
+        self._method, self._states, self._items, self._settings = method, states, items, settings
         self._labels = labels_of(items)
         self._groups = [item.group for item in items]
         self._lengths = np.array(word_counts(items)) if method.endswith("-length") else None
@@ -254,57 +241,54 @@ class ProbeCandidate:
     def prepare(self, folds: Sequence[Fold]) -> None:
         """See :class:`Candidate`."""
         if self._method.startswith("pointwise"):
-            self._table.points(self._items[:1], layers=self._settings.layers[0])
+            self._states.points(self._items[:1], layers=self._settings.layers[0])
         else:
-            self._table.contrasts(self._items, both_ways(pairs_of_folds(folds)), layers=self._settings.layers[0])
+            self._states.contrasts(self._items, both_ways(pairs_of_folds(folds)), layers=self._settings.layers[0])
 
     def learn(self, fold: Fold, train_pairs: IntArray | None = None) -> Learned:
         """See :class:`Candidate`."""
-        fitted = self.fit(fold.train_pairs if train_pairs is None else train_pairs)
-        probe = fitted.fit.probe
+        probe = self.fit(fold.train_pairs if train_pairs is None else train_pairs).probe
+        layers = probe.provenance.layers
         kind: Any = ContrastProbe if probe.kind == "pair" else PointwiseProbe
-        judge: Method = kind(self._table, probe, layers=fitted.layers)
+        judge: Method = kind(self._states, probe, layers=layers)
         return Learned(
-            lambda pairs: judge.compare(self._items, pairs),
-            probe.tie_band,
-            fitted.layers,
-            probe.provenance.regularisation,
+            lambda pairs: judge.compare(self._items, pairs), probe.tie_band, layers, probe.provenance.regularisation
         )
 
-    def fit(self, train_pairs: IntArray) -> Fitted:
+    def fit(self, train_pairs: IntArray) -> ProbeFit:
         """Fit on unordered pairs [pairs, 2]; of several sets of layers, take the one with the lowest held-out loss."""
 
-        def loss(fitted: Fitted) -> float:
-            path = fitted.fit.path
-            return 0.0 if path is None else path.losses[path.values.index(path.chosen)]
+        def loss(fit: ProbeFit) -> float:
+            return 0.0 if fit.path is None else min(fit.path.losses)
 
         return min((self._fit(train_pairs, layers) for layers in self._settings.layers), key=loss)
 
-    def _fit(self, train_pairs: IntArray, layers: tuple[int, ...]) -> Fitted:
+    def _fit(self, train_pairs: IntArray, layers: tuple[int, ...]) -> ProbeFit:
         pointwise = self._method.startswith("pointwise")
         pairs = train_pairs if pointwise else both_ways(train_pairs)
         if pointwise:
-            states, lost = self._table.points(self._items, layers=layers)
-            failed = np.asarray(lost[pairs].any(axis=1), dtype=bool)
+            states, items_failed = self._states.points(self._items, layers=layers)
+            failed = np.asarray(items_failed[pairs].any(axis=1), dtype=bool)
         else:
-            result = self._table.contrasts(self._items, pairs, layers=layers)
-            states, failed = result.states[~result.failed], result.failed
+            contrasts = self._states.contrasts(self._items, pairs, layers=layers)
+            states, failed = contrasts.states[~contrasts.failed], contrasts.failed
         if failed.all():
-            what = "pairs" if pointwise else "comparisons"
+            unit = "pairs" if pointwise else "comparisons"
             raise InputError(
-                f"The model gave no activations for any of the {len(failed)} training {what}: the texts may be longer "
+                f"The model gave no activations for any of the {len(failed)} training {unit}: the texts may be longer "
                 "than it takes (shorten their contexts with --context-words)."
             )
-        kept = pairs[~failed]
-        known: dict[str, Any] = {"groups": self._groups, "lengths": self._lengths}
-        chosen: dict[str, Any] = {"regularisation": self._settings.regularisation, "seed": self._settings.seed}
+        pairs = pairs[~failed]
+        data: dict[str, Any] = {"groups": self._groups, "lengths": self._lengths}
+        options: dict[str, Any] = {"regularisation": self._settings.regularisation, "seed": self._settings.seed}
         if pointwise:
-            fit = fit_pointwise(states, self._labels, pairs=kept, **known, **chosen)
+            fit = fit_pointwise(states, self._labels, pairs=pairs, **data, **options)
         elif self._method == "principal":
-            fit = fit_principal(states, kept, self._labels, **known)
+            fit = fit_principal(states, pairs, self._labels, **data)
         else:
-            fit = fit_contrast(states, kept, self._labels, ties=self._settings.ties, **known, **chosen)
-        return Fitted(fit, layers, kept, int(failed.sum()))
+            fit = fit_contrast(states, pairs, self._labels, ties=self._settings.ties, **data, **options)
+        probe = replace(fit.probe, provenance=replace(fit.probe.provenance, layers=layers))
+        return replace(fit, probe=probe, n_failed=int(failed.sum()))
 
 
 def candidate_of(
@@ -472,8 +456,8 @@ def train_probe(
     unlabelled = sum(item.label is None for item in items)
     if unlabelled:
         raise InputError(f"{unlabelled} of {len(items)} items have no label to train on: name the column with --label.")
-    chosen = settings or ProbeSettings((harvester.layers,))
-    unread = next((layer for layer in layers_of(chosen.layers) if layer not in harvester.layers), None)
+    settings = settings or ProbeSettings((harvester.layers,))
+    unread = next((layer for layer in layers_of(settings.layers) if layer not in harvester.layers), None)
     if unread is not None:
         raise InputError(
             f"Layer {unread} was not requested when harvesting; the layers are {', '.join(map(str, harvester.layers))}."
@@ -486,28 +470,28 @@ def train_probe(
         raise InputError("No two of the items can be compared: each is the only one of its group.")
     if not outcomes_of(labels, pairs).any():  # before any hidden state is computed
         raise InputError("All items that are compared have equal labels: a probe learns from items that differ.")
-    table = StateTable(harvester, items, on_progress)
-    fitted = ProbeCandidate(method, table, items, chosen).fit(pairs)
-    fit, shown, evidence = fitted.fit, fitted.pairs, fitted.fit.held_out
+    state_table = StateTable(harvester, items, on_progress)
+    fit = ProbeCandidate(method, state_table, items, settings).fit(pairs)
+    layers, picture_pairs, evidence = fit.probe.provenance.layers, fit.pairs, fit.held_out
     if method.startswith("pointwise"):
-        states, shown = table.points(items, layers=fitted.layers)[0].astype(np.float64), both_ways(fitted.pairs)
-        differences = states[shown[:, 0]] - states[shown[:, 1]]
+        states, picture_pairs = state_table.points(items, layers=layers)[0].astype(np.float64), both_ways(fit.pairs)
+        differences = states[picture_pairs[:, 0]] - states[picture_pairs[:, 1]]
     else:
-        read = table.contrasts(items, fitted.pairs, layers=fitted.layers).states
-        differences = read - read.mean(axis=0, dtype=np.float64)
+        contrasts = state_table.contrasts(items, fit.pairs, layers=layers).states
+        differences = contrasts - contrasts.mean(axis=0, dtype=np.float64)
         if method == "principal":
-            evidence = _hold_out_principal(read, fitted.pairs, labels, groups, chosen.seed)
+            evidence = _hold_out_principal(contrasts, fit.pairs, labels, groups, settings.seed)
     # Each held-out pair in one order only, for both orders were averaged.
-    once = fitted.pairs[evidence.rows, 0] < fitted.pairs[evidence.rows, 1]
-    odds, truth = evidence.log_odds[once], evidence.outcomes[once].astype(np.float64)
-    test = JudgedPairs(fitted.pairs[evidence.rows[once]], truth, odds, three_way(odds, fit.probe.tie_band))
+    is_ascending = fit.pairs[evidence.rows, 0] < fit.pairs[evidence.rows, 1]
+    log_odds, truth = evidence.log_odds[is_ascending], evidence.outcomes[is_ascending].astype(np.float64)
+    test = JudgedPairs(fit.pairs[evidence.rows[is_ascending]], truth, log_odds, three_way(log_odds, fit.probe.tie_band))
     test = test.take(test.truth != 0)
     ratios = log_length_differences(np.array(word_counts(items)), test.pairs)
     longer = replace(test, log_odds=ratios, predicted=three_way(ratios, 0.0))
     units = Units.of(groups, seed=seed)
     analysis = PCA(min(COMPONENTS, *differences.shape), svd_solver="randomized", random_state=seed)
     coordinates = np.asarray(analysis.fit_transform(differences), dtype=np.float64)
-    directions = outcomes_of(labels, shown)
+    directions = outcomes_of(labels, picture_pairs)
     if coordinates[:, 0] @ directions < 0:
         coordinates[:, 0] *= -1
     prompt = harvester.questions.prompt("point" if method.startswith("pointwise") else "contrast")
@@ -515,7 +499,6 @@ def train_probe(
     source = replace(
         source,
         settings={**source.settings, "quality": asdict(harvester.questions.quality)},
-        layers=fitted.layers,
         template=prompt.name,
         template_sha256=prompt.sha256,
         trained_on=tuple(dict.fromkeys(words_id(items[index].text) for index in np.unique(pairs))),
@@ -532,7 +515,7 @@ def train_probe(
         n_items=len(np.unique(pairs)),
         n_groups=len({groups[index] for index in np.unique(pairs)}),
         n_pairs=len(pairs),
-        failed=fitted.failed,
+        failed=fit.n_failed,
     )
 
 
@@ -544,8 +527,6 @@ def quality_of(provenance: Provenance) -> Quality:
     """
     try:
         values = provenance.settings["quality"]
-        # Probes of version 1 keep it as JSON.
-        values = json.loads(values) if isinstance(values, str) else values
         return Quality(**{**values, "scale": tuple(values["scale"])})
     except (ValueError, TypeError, KeyError):
         raise InputError(
@@ -556,16 +537,16 @@ def quality_of(provenance: Provenance) -> Quality:
 def _hold_out_principal(
     states: States, pairs: IntArray, labels: FloatArray, groups: Sequence[str], seed: int
 ) -> HeldOut:
-    """The component sees every pair, so that it is found anew without the items of each fold."""
+    """Return held-out log-odds of the principal component, recomputed without the items of each fold."""
     splits = pair_splits(pairs, item_folds(pairs, groups, seed=seed))
     odds = held_out(
-        (one for one in splits if outcomes_of(labels, pairs[one.train]).any()),
+        (split for split in splits if outcomes_of(labels, pairs[split.train]).any()),
         lambda train: fit_principal(states[train], pairs[train], labels, groups=groups).probe,
         lambda probe, test: average_orders(probe.log_odds(states[test]), pairs[test]),
         len(pairs),
     )
-    held = np.flatnonzero(np.isfinite(odds))
-    return HeldOut(held, odds[held], outcomes_of(labels, pairs[held]))
+    rows = np.flatnonzero(np.isfinite(odds))
+    return HeldOut(rows, odds[rows], outcomes_of(labels, pairs[rows]))
 
 
 def evidence_table(trained: TrainedProbe) -> Table:
