@@ -6,7 +6,7 @@ import pytest
 
 from climassay.errors import InputError, ModelError
 from climassay.metrics import Entailment, PromptedEntailment, PromptedSupport, load_entailment
-from climassay.metrics.entailment import BLANK, OPTIONS, label_places, nearest_parts
+from climassay.metrics.entailment import BLANK, OPTIONS, nearest_parts, relations_by_label
 from scripted_model import ScriptedModel
 from tiny_models import save_classifier, smollm2
 
@@ -136,12 +136,12 @@ def test_labels_are_told_by_their_names_and_batches_change_nothing(folder):
 
 @pytest.mark.model
 def test_names_of_labels():
-    assert label_places("m", {0: "ENTAILMENT", 1: "not_entailment"}) == {0: 0, 1: 2}
-    assert label_places("m", {0: "SUPPORTS", 1: "REFUTES", 2: "NOT_ENOUGH_INFO"}) == {0: 0, 1: 1, 2: 2}
+    assert relations_by_label("m", {0: "ENTAILMENT", 1: "not_entailment"}) == {0: 0, 1: 2}
+    assert relations_by_label("m", {0: "SUPPORTS", 1: "REFUTES", 2: "NOT_ENOUGH_INFO"}) == {0: 0, 1: 1, 2: 2}
     with pytest.raises(ModelError, match="LABEL_0"):
-        label_places("m", {0: "LABEL_0", 1: "LABEL_1"})
+        relations_by_label("m", {0: "LABEL_0", 1: "LABEL_1"})
     with pytest.raises(ModelError, match="no label for entailment"):
-        label_places("m", {0: "neutral"})
+        relations_by_label("m", {0: "neutral"})
 
 
 @pytest.mark.model

@@ -47,8 +47,8 @@ def test_a_worked_example():
         ("The ocean releases carbon.", "The ocean absorbs carbon."): Relations(0.2, 0.7, 0.1),
     }
     (found,) = metric(known).score([Answered(QUESTION, REFERENCE, answer)])
-    assert [fact.standing for fact in found.answer_facts] == ["supported", "contradicted", "irrelevant"]
-    assert [fact.standing for fact in found.reference_facts] == ["supported", "contradicted"]
+    assert [fact.status for fact in found.answer_facts] == ["supported", "contradicted", "irrelevant"]
+    assert [fact.status for fact in found.reference_facts] == ["supported", "contradicted"]
     # Precision (0.9 + 0.1 + 0) / 3 times 1 - 0.6 / 3; the irrelevant fact's 0.3 does not count. Recall (0.9 + 0.2) / 2.
     assert found.contradicted == pytest.approx(0.2)
     assert found.precision == pytest.approx(1 / 3 * 0.8)

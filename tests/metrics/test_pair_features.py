@@ -2,16 +2,16 @@
 
 import pytest
 
-from climassay.metrics.pair_features import NAMES, pair_features, resolved
+from climassay.metrics.pair_features import NAMES, pair_features, resolve_negations
 from word_encoder import WordEncoder
 
 
 def test_resolved_directions():
-    assert resolved("It did not decrease.").words >= {"increase"}
-    assert not resolved("It did not decrease.").negated
-    assert resolved("It isn't here.").negated
-    assert not resolved("It is not false.").negated
-    assert "decrease" in resolved("No one was there when the sea began to decrease.").words
+    assert resolve_negations("It did not decrease.").words >= {"increase"}
+    assert not resolve_negations("It did not decrease.").negated
+    assert resolve_negations("It isn't here.").negated
+    assert not resolve_negations("It is not false.").negated
+    assert "decrease" in resolve_negations("No one was there when the sea began to decrease.").words
 
 
 def test_features_of_a_pair():

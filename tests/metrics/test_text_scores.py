@@ -20,7 +20,7 @@ from climassay.metrics import (
     read_answers,
     score_answers,
 )
-from climassay.metrics.cloze import _words
+from climassay.metrics.cloze import normalised_words
 from climassay.metrics.overlap import TokenEncoder, TokenVectors
 from climassay.models.bundled import bundled_path
 from stated_quantities import all_statements
@@ -65,7 +65,7 @@ def test_one_of_several_references_is_enough():
 
 
 def test_no_two_statements_of_different_quantities_match():
-    assert len({tuple(_words(text)) for text in all_statements()}) == len(all_statements())
+    assert len({tuple(normalised_words(text)) for text in all_statements()}) == len(all_statements())
 
 
 AGREEING = [case for case in CASES if (case.topic, case.model) != ("emission", "gemma-27b")]

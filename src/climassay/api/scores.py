@@ -58,7 +58,7 @@ class ScoredAnswers(Result):
 
     def tables(self) -> tuple[Table, ...]:
         """A row per metric."""
-        from climassay.metrics import ANSWER_METRICS
+        from climassay.metrics import METRICS
         from climassay.metrics.factual_accuracy import SCORES
 
         scored = self.scores
@@ -67,7 +67,7 @@ class ScoredAnswers(Result):
             pooled = scored.pooled.get(metric)
             rows.append(
                 (
-                    ANSWER_METRICS[metric].label,
+                    METRICS[metric].label,
                     f"{mean.value:.3f}",
                     f"{mean.interval.low:.3f} to {mean.interval.high:.3f}",
                     str(mean.n),

@@ -13,7 +13,7 @@ from climassay.claim_identity import claim_id
 from climassay.errors import InputError
 from climassay.factcheck.scales import Scale
 from climassay.io import listed_names, parse_rows, read_bytes
-from climassay.metrics import EVIDENCE_COLUMNS, Evidence, plain_text, read_passages
+from climassay.metrics import EVIDENCE_COLUMNS, ClaimPassage, plain_text, read_passages
 from climassay.models.contract import PLACEHOLDERS, OptionRequest, OptionScorer, correction_of, option_probabilities
 from climassay.prompts import Prompt, load_prompt
 
@@ -28,7 +28,7 @@ class EvidenceClaim:
     """A claim with its evidence."""
 
     text: str
-    evidence: tuple[Evidence, ...]
+    evidence: tuple[ClaimPassage, ...]
     label: str | None = None
     """Published verdict as the file spells it; None where there is none."""
 
@@ -40,7 +40,7 @@ class EvidenceClaim:
     @property
     def passages(self) -> tuple[str, ...]:
         """What is put before a model."""
-        return tuple(evidence.shown for evidence in self.evidence)
+        return tuple(evidence.titled_text for evidence in self.evidence)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,5 +1,4 @@
 from .answer_scores import (
-    ANSWER_METRICS as ANSWER_METRICS,
     AnswerRow as AnswerRow,
     AnswerScores as AnswerScores,
     read_answers as read_answers,
@@ -30,7 +29,7 @@ from .factual_accuracy import (
 )
 from .labelled_pairs import (
     EVIDENCE_COLUMNS as EVIDENCE_COLUMNS,
-    Evidence as Evidence,
+    ClaimPassage as ClaimPassage,
     plain_text as plain_text,
     read_passages as read_passages,
 )

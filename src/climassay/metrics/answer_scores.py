@@ -1,4 +1,4 @@
-"""All text metrics of a table of answers, each with its mean and interval."""
+"""Text metrics of a table of answers, each with its mean and interval."""
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -20,26 +20,26 @@ JUDGED = "judged_accuracy"
 
 @dataclass(frozen=True, slots=True)
 class AnswerRow:
-    """One answer and what it is compared with."""
+    """An answer with its reference."""
 
     id: str
     reference: str
     answer: str
-    """Empty where the model gave none; it scores as it is."""
+    """Answer; empty if the model gave none, and scored as such."""
     statement: str = ""
-    """The cloze statement with its gap; empty for freeform answers."""
+    """Cloze statement with its gap; empty for freeform answers."""
     question: str = ""
-    """What was asked; empty where the file does not say."""
+    """Question; empty if the file has none."""
 
 
 @dataclass(frozen=True, slots=True)
 class AnswerTable:
-    """The rows of a file, and which could not be used."""
+    """Rows of a file."""
 
     name: str
     rows: tuple[AnswerRow, ...]
     skipped: tuple[str, ...]
-    """One sentence for each row that was left out, with its number."""
+    """One sentence for each unusable row, with its number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,26 +48,23 @@ class AnswerScores:
 
     rows: tuple[AnswerRow, ...]
     scores: Mapping[str, tuple[float | None, ...]]
-    """By metric, one value per row; None where the metric does not go with the row."""
+    """Scores by metric, one per row; None if the metric does not apply to the row."""
     means: Mapping[str, Estimate]
-    """By metric, over the rows that have it."""
+    """Mean by metric, over the rows with a score."""
     pooled: Mapping[str, float]
     """BLEU of all rows together, which is not the mean of the rows' BLEU."""
     sources: Mapping[str, str]
-    """What computed a metric: an encoder's name, sacreBLEU's signature, the judge."""
+    """Source of each metric: an encoder's name, sacreBLEU's signature, the judge."""
     judgements: Mapping[int, AnswerJudgement] = field(default_factory=dict)
-    """What the judge said, by place of the row; empty without one. Failures have no score and count in no mean."""
-
-
-ANSWER_METRICS = METRICS
+    """Judgements by index of the row; empty without a judge. Failed judgements have no score."""
 
 
 def read_answers(path: str | Path) -> AnswerTable:
-    """Answers from a table (CSV, TSV, JSON lines, JSON array, Parquet, gzip included).
+    """Read answers from a table (CSV, TSV, JSON lines, JSON array, Parquet, gzip included).
 
     Args:
-        path: Columns ``reference`` and ``answer``; ``statement`` (or a ``question`` with a gap) for cloze answers;
-            ``question`` for the judge; ``id`` where there is one.
+        path: File with columns ``reference`` and ``answer``; ``statement`` (or a ``question`` with a gap) for cloze
+            answers; optionally ``question`` (for the judge) and ``id``.
 
     Raises:
         InputError: The file cannot be read, lacks a column, or has no usable row.
@@ -76,10 +73,10 @@ def read_answers(path: str | Path) -> AnswerTable:
     rows = list(parse_rows(file, read_bytes(file)))
     if not rows:
         raise InputError(f"{file} has no rows: there is nothing to score.")
-    lacking = [name for name in ("reference", "answer") if not any(name in row for row in rows)]
-    if lacking:
-        raise InputError(f"{file} has no column {lacking[0]!r}; its columns are {listed_names(rows[0])}.")
-    kept: list[AnswerRow] = []
+    missing = [name for name in ("reference", "answer") if not any(name in row for row in rows)]
+    if missing:
+        raise InputError(f"{file} has no column {missing[0]!r}; its columns are {listed_names(rows[0])}.")
+    answers: list[AnswerRow] = []
     skipped: list[str] = []
     for number, row in enumerate(rows, start=1):
         try:
@@ -93,7 +90,7 @@ def read_answers(path: str | Path) -> AnswerTable:
                 with suppress(InputError):  # a question without a gap
                     phrases(cells["question"], reference, "")
                     statement = cells["question"]
-            kept.append(
+            answers.append(
                 AnswerRow(
                     cells.get("id") or str(number),
                     reference,
@@ -104,9 +101,9 @@ def read_answers(path: str | Path) -> AnswerTable:
             )
         except InputError as error:
             skipped.append(f"row {number}: {error}")
-    if not kept:
+    if not answers:
         raise InputError(f"{file} has no usable row; the first one fails because {skipped[0]}")
-    return AnswerTable(file.name, tuple(kept), tuple(skipped))
+    return AnswerTable(file.name, tuple(answers), tuple(skipped))
 
 
 def score_answers(
@@ -119,73 +116,82 @@ def score_answers(
     judge: Generator | None = None,
     judge_prompt: Prompt | None = None,
 ) -> AnswerScores:
-    """Score answers by the metrics that go with them.
+    """Score answers by the metrics that apply to them.
 
     Args:
         rows: Answers with a statement are cloze answers, the others freeform answers.
-        metrics: Names of :data:`METRICS`, computed for all rows (phrase similarity for those with a statement);
-            by default the metrics of cloze answers for those and the metrics of freeform answers for the others.
-        encoder: For BERTScore and phrase similarity.
-        window: Words on each side of a gap; None is the whole statement.
+        metrics: Names in :data:`METRICS`, computed for all rows (phrase similarity for those with a statement);
+            by default the metrics of cloze answers for cloze answers and the metrics of freeform answers for the
+            others.
+        encoder: Encoder of BERTScore and phrase similarity.
+        window: Number of words on each side of a gap; None for the complete statement.
         seed: Seed of the bootstrap.
         judge: A strong model for ``judged_accuracy``, which is left out without one.
-        judge_prompt: The judge's template; the built-in one by default.
+        judge_prompt: Template of the judge; the built-in template by default.
 
     Raises:
-        InputError: No rows, a name that is not a metric, phrase similarity without any statement, or judged accuracy
-            without a judge or without any question.
+        InputError: There are no rows, a metric does not exist, phrase similarity has no statement, or judged accuracy
+            has no judge or no question.
         ModelError: The encoder cannot be loaded, or the judge failed for every answer.
     """
     if not rows:
         raise InputError("There are no answers to score.")
     scorer = Scorer(encoder, encoder, window=window, judge=judge)
-    usable = [one for one in METRICS.values() if one.name == JUDGED or (one.score is not None and not one.needs)]
-    unknown = [name for name in metrics or () if name not in {one.name for one in usable}]
+    usable = [m for m in METRICS.values() if m.name == JUDGED or (m.score is not None and not m.needs)]
+    names = [metric.name for metric in usable]
+    unknown = [name for name in metrics or () if name not in names]
     if unknown:
-        known = ", ".join(one.name for one in usable)
-        raise InputError(f"{unknown[0]!r} is not a metric of answers: they are {known}.")
+        raise InputError(f"{unknown[0]!r} is not a metric of answers: they are {', '.join(names)}.")
     if judge is None and JUDGED in (metrics or ()):
         raise InputError("Judged accuracy needs a judge: name a strong model (--judge openai:NAME).")
     scores: dict[str, tuple[float | None, ...]] = {}
     means: dict[str, Estimate] = {}
     pooled: dict[str, float] = {}
     judgements: dict[int, AnswerJudgement] = {}
-    wanted = [METRICS[name] for name in metrics] if metrics is not None else usable
-    wanted += [METRICS[JUDGED]] if judge is not None else []
-    for one in dict.fromkeys(wanted):
-        if one.score is None:
+    selected = [METRICS[name] for name in metrics] if metrics is not None else usable
+    selected += [METRICS[JUDGED]] if judge is not None else []
+    for metric in dict.fromkeys(selected):
+        if metric.score is None:
             if judge is None:
                 continue
-            places = [place for place, row in enumerate(rows) if row.question.strip() and not row.statement]
-            if not places:
-                raise InputError("Judged accuracy needs the questions: a column question beside reference and answer.")
-            asked = [(rows[place].question, rows[place].reference, rows[place].answer) for place in places]
-            judged = judge_answers(asked, judge, prompt=judge_prompt)
-            if all(judgement.verdict is None for judgement in judged):
-                raise ModelError(f"The judge failed for every answer: {judged[0].error}")
-            judgements = dict(zip(places, judged, strict=True))
-            results = {place: judgement.score for place, judgement in judgements.items()}
+            judgements = _judge_rows(rows, judge, judge_prompt)
+            results = {index: judgement.score for index, judgement in judgements.items()}
         else:
-            if one.name == "phrase_similarity":
-                places = [place for place, row in enumerate(rows) if row.statement]
-                if metrics is not None and not places:
+            if metric.name == "phrase_similarity":
+                indices = [index for index, row in enumerate(rows) if row.statement]
+                if metrics is not None and not indices:
                     raise InputError(
                         "Phrase similarity needs cloze statements: a column statement with a gap (<MASK>)."
                     )
             else:
                 kinds = ["cloze" if row.statement else "freeform" for row in rows]
-                places = [n for n, kind in enumerate(kinds) if metrics is not None or kind in one.kinds]
-            if not places:
+                indices = [n for n, kind in enumerate(kinds) if metrics is not None or kind in metric.kinds]
+            if not indices:
                 continue
-            chosen = [rows[place] for place in places]
-            items = [Answered(row.statement or row.question, row.reference, row.answer) for row in chosen]
-            results = dict(zip(places, Batch(items, scorer).scores(one), strict=True))
-            if one.pooled is not None:
-                pooled[one.name] = one.pooled([item.reference for item in items], [item.answer for item in items])
+            items = [
+                Answered(row.statement or row.question, row.reference, row.answer)
+                for row in (rows[index] for index in indices)
+            ]
+            results = dict(zip(indices, Batch(items, scorer).scores(metric), strict=True))
+            if metric.pooled is not None:
+                references, answers = [item.reference for item in items], [item.answer for item in items]
+                pooled[metric.name] = metric.pooled(references, answers)
         values = [value for value in results.values() if value is not None]
-        scores[one.name] = tuple(results.get(place) for place in range(len(rows)))
-        means[one.name] = (
-            proportion(round(sum(values)), len(values)) if one.binary else mean_estimate(values, seed=seed)
+        scores[metric.name] = tuple(results.get(index) for index in range(len(rows)))
+        means[metric.name] = (
+            proportion(round(sum(values)), len(values)) if metric.binary else mean_estimate(values, seed=seed)
         )
     sources = {name: METRICS[name].source(scorer) for name in scores}
     return AnswerScores(tuple(rows), scores, means, pooled, sources, judgements)
+
+
+def _judge_rows(rows: Sequence[AnswerRow], judge: Generator, prompt: Prompt | None) -> dict[int, AnswerJudgement]:
+    """Judge the freeform rows that have a question; return judgements by index of the row."""
+    indices = [index for index, row in enumerate(rows) if row.question.strip() and not row.statement]
+    if not indices:
+        raise InputError("Judged accuracy needs the questions: a column question next to reference and answer.")
+    items = [(rows[index].question, rows[index].reference, rows[index].answer) for index in indices]
+    judgements = judge_answers(items, judge, prompt=prompt)
+    if all(judgement.verdict is None for judgement in judgements):
+        raise ModelError(f"The judge failed for every answer: {judgements[0].error}")
+    return dict(zip(indices, judgements, strict=True))

@@ -1,4 +1,4 @@
-"""How near a short answer is to the reference: the same up to spelling, or near it in the words around a cloze gap."""
+"""Metrics of short answers: exact match up to spelling, and similarity of the phrase around a cloze gap."""
 
 import re
 import unicodedata
@@ -16,7 +16,7 @@ from climassay.models.contract import Encoder
 from climassay.models.encoders import BUNDLED_ENCODER, load_encoder
 
 _POWER = re.compile(r"(?<=\d)(?:<sup>|(?=[⁻⁰¹²³⁴-⁹]))", re.IGNORECASE)
-"""Where an exponent of a number begins: 10² is not 102."""
+"""Start of a number's exponent: 10² is not 102."""
 _MARKUP = re.compile(r"</?su[bp]>", re.IGNORECASE)
 _FRACTION = re.compile(r"(?=[¼-¾⅐-⅞])")
 _SIGNS = str.maketrans({"\N{MINUS SIGN}": "-", "\N{EN DASH}": "-", "\N{NON-BREAKING HYPHEN}": "-", "\N{HYPHEN}": "-"})
@@ -27,9 +27,9 @@ _WORD = re.compile(
     r"|(?<!\w)[+-](?=\.?\d)|(?<!\w)(?<!\d )[+-](?= \.?\d)"  # signs of numbers, not dashes between them
     r"|[<>≤≥≠=≈±%‰$€£^×]|(?<=\d)/(?=\d)|°(?! ?[cfk]\b)"
 )
-"""Words, numbers, and the marks without which a number would be another quantity."""
-_SHORTEST_PLURAL = 4
-"""Letters of the shortest word whose last s may be a plural's: "CFCs" has four, "gas" has three."""
+"""Words, numbers, and marks that change a quantity."""
+_MIN_PLURAL_LETTERS = 4
+"""Minimum number of letters of a plural: "CFCs" has four, "gas" has three."""
 _PLURAL_ENDINGS = (
     ("ies", ("y",)),
     ("es", ("", "is")),
@@ -40,73 +40,78 @@ _PLURAL_ENDINGS = (
     ("a", ("um", "on")),
     ("i", ("us",)),
 )
-"""Endings of English, Latin and Greek plurals, and what appears there in the singular."""
+"""Endings of English, Latin and Greek plurals with those of their singulars."""
 _NO_PLURALS = ("ss", "us", "is")
 
 
 def exact_match(references: References, candidates: Candidates) -> list[bool]:
-    """Whether each candidate is its reference, character by character: ClimaQA's cloze "EM".
+    """Return whether each candidate equals a reference, character by character: ClimaQA's cloze "EM".
 
     Returns:
-        One truth value an item, in order; their mean is the published figure (as per cent).
+        One truth value per item, in order; their mean is the published figure (in per cent).
 
     Raises:
         InputError: The numbers differ, or a reference is empty.
 
     Notes:
         "Entrainment", "entrainment." and "entrainment " all differ from "entrainment": a model that answers in
-        sentences scores 0 whatever it knows. The paper defines no normalisation and its code compares raw strings.
+        sentences scores 0. The paper defines no normalisation and its code compares raw strings.
 
     References:
         ClimaQA, section 3.2.2.
     """
-    return [candidate in several for several, candidate in answer_pairs(references, candidates)]
+    return [candidate in item_references for item_references, candidate in answer_pairs(references, candidates)]
 
 
 def exact_match_normalised(references: References, candidates: Candidates) -> list[bool]:
-    """Whether each candidate is its reference up to case, punctuation and singular or plural; our addition.
+    """Return whether each candidate equals a reference up to case, punctuation and plural; our addition.
 
-    Both are folded: markup of subscripts is removed, compatible characters become one (CO₂ and CO2), case is dropped,
-    and everything but letters, digits and what belongs to a quantity (sign, comparator, point, exponent, per cent,
-    currency, case of a unit) separates words. Two words match where they are equal or one can be the plural of the
-    other, by rules for English, Latin and Greek endings (aerosols, gases, stomata, nuclei, vortices, strata,
-    hypotheses).
+    Both are normalised: markup of subscripts is removed, compatible characters are unified (CO₂ and CO2), case is
+    dropped,
+    and everything but letters, digits and parts of a quantity (sign, comparator, point, exponent, per cent, currency,
+    case
+    of a unit) separates words. Two words match if they are equal or one can be the plural of the other, by rules for
+    English, Latin and Greek endings (aerosols, gases, stomata, nuclei, vortices, strata, hypotheses).
 
     Returns:
-        One truth value an item, in order. True wherever :func:`exact_match` is.
+        One truth value per item, in order. True wherever :func:`exact_match` is.
 
     Raises:
         InputError: The numbers differ, or a reference is empty.
 
     Notes:
-        Not comparable with published exact match: it is never lower. Articles, British and American spelling
+        Not comparable with published exact match, which is never higher. Articles, British and American spelling
         (sulphate), abbreviations and synonyms still count as wrong.
     """
 
     def same(reference: str, candidate: str) -> bool:
         if reference == candidate:
             return True
-        wanted, given = _words(reference), _words(candidate)
-        if not wanted or len(wanted) != len(given):
+        reference_words, candidate_words = normalised_words(reference), normalised_words(candidate)
+        if not reference_words or len(reference_words) != len(candidate_words):
             return False
-        return all(_singulars(one) & _singulars(other) for one, other in zip(wanted, given, strict=True))
+        pairs = zip(reference_words, candidate_words, strict=True)
+        return all(_singulars(first) & _singulars(second) for first, second in pairs)
 
-    pairs = answer_pairs(references, candidates)
-    return [any(same(reference, candidate) for reference in several) for several, candidate in pairs]
+    return [
+        any(same(reference, candidate) for reference in item_references)
+        for item_references, candidate in answer_pairs(references, candidates)
+    ]
 
 
-def _words(text: str) -> list[str]:
+def normalised_words(text: str) -> list[str]:
+    """Split a text into the words, numbers and marks that :func:`exact_match_normalised` compares."""
     powered = _FRACTION.sub(" ", _MARKUP.sub("", _POWER.sub("^", text)))
     plain = folded_case(" ".join(unicodedata.normalize("NFKC", powered).translate(_SIGNS).split()))
-    for spelled, sign in _SPELLED_SIGNS.items():
-        plain = plain.replace(spelled, sign)
+    for spelling, sign in _SPELLED_SIGNS.items():
+        plain = plain.replace(spelling, sign)
     return _WORD.findall(_THOUSANDS.sub("", plain))
 
 
 def _singulars(word: str) -> set[str]:
-    """The word, and every word that it may be the plural of."""
+    """Return the word and every word that it may be the plural of."""
     results = {word}
-    if len(word) < _SHORTEST_PLURAL or word.endswith(_NO_PLURALS) or not word.isalpha():
+    if len(word) < _MIN_PLURAL_LETTERS or word.endswith(_NO_PLURALS) or not word.isalpha():
         return results
     for ending, singulars in _PLURAL_ENDINGS:
         if word.endswith(ending):
@@ -123,7 +128,7 @@ metric("exact_match_normalised", "exact match, normalised", kinds=["cloze"], bin
 
 
 WINDOW = 4
-"""Words that are kept on each side of the gap; the paper's choice."""
+"""Number of words on each side of the gap, as in the paper."""
 
 _GAP = re.compile(r"<\s*(?:mask|blank)\s*>", re.IGNORECASE)
 
@@ -132,14 +137,14 @@ class ClozeAnswer(NamedTuple):
     """An answer to a cloze statement."""
 
     statement: str
-    """With one gap: ``<MASK>``, ``<mask>`` or ``<blank>``."""
+    """Statement with one gap: ``<MASK>``, ``<mask>`` or ``<blank>``."""
     reference: str
     answer: str
-    """What a model put there; empty where it gave nothing."""
+    """Model's answer; empty if it gave none."""
 
 
 class Phrases(NamedTuple):
-    """The words around a gap, filled in twice."""
+    """Phrase around a gap, filled with the reference and with the answer."""
 
     reference: str
     answer: str
@@ -148,30 +153,30 @@ class Phrases(NamedTuple):
 def phrase_similarity(
     statement: str, reference: str, answer: str, window: int | None = WINDOW, encoder: Encoder | str | None = None
 ) -> float:
-    """Similarity of reference and answer in the phrase around the gap, ClimaQA's metric for near-right cloze answers.
+    """Return the similarity of reference and answer in the phrase around the gap, ClimaQA's cloze metric.
 
-    The gap is filled once with the reference and once with the answer, ``window`` words are kept on each side
-    (:func:`phrases`), and the score is 2 (cos - 0.5), cos being the cosine of the two phrases' sentence vectors.
+    The gap is filled once with the reference and once with the answer, with ``window`` words on each side
+    (:func:`phrases`). The score is 2 (cos - 0.5), cos being the cosine of the two phrases' sentence vectors.
 
     Args:
-        statement: With one gap, ``<MASK>``, ``<mask>`` or ``<blank>``.
-        reference: What stood in the gap.
-        answer: What was given; an empty one scores 0.
-        window: Words on each side; None keeps the whole statement.
-        encoder: An encoder or its name (``local:minilm`` by default, loaded once). Name it beside the figure.
+        statement: Statement with one gap, ``<MASK>``, ``<mask>`` or ``<blank>``.
+        reference: Right answer.
+        answer: Answer to score; an empty one scores 0.
+        window: Number of words on each side; None for the complete statement.
+        encoder: Encoder or its name (``local:minilm`` by default, loaded once). Report it with the figure.
 
     Returns:
-        At most 1, which an answer that is the reference up to case and punctuation has. The paper shows -1 to 1;
-        nothing is cut off below (a cosine below 0 gives less than -1).
+        At most 1, for an answer that equals the reference up to case and punctuation. The paper shows -1 to 1; lower
+        values, for a cosine below 0, are not clipped.
 
     Raises:
         InputError: The statement has not exactly one gap, the reference is empty, or the window is negative.
         ModelError: The encoder cannot be loaded.
 
     Notes:
-        - The paper takes the Universal Sentence Encoder: with another encoder values differ and only the order can be
-          compared. Shared words around the gap lift every answer; how far right and wrong ones lie apart for an encoder
-          is what ``benchmarks/long/phrase_window.py`` measures.
+        - The paper uses the Universal Sentence Encoder: values of another encoder differ and only ranks are comparable.
+          Shared words around the gap raise the score of every answer; ``benchmarks/long/phrase_window.py`` measures
+          the separation of right and wrong answers for an encoder.
         - Encoders put opposites close together (entrainment, detrainment): a high score does not make an answer right.
 
     References:
@@ -186,32 +191,33 @@ def phrase_similarities(
     window: int | None = WINDOW,
     encoder: Encoder | str | None = None,
 ) -> list[float]:
-    """:func:`phrase_similarity` of many (statement, reference, answer), in order; every phrase is encoded once."""
-    given = [ClozeAnswer(*item) for item in items]
-    filled = [phrases(*item, window=window) for item in given]
-    cosines = phrase_cosines(filled, encoder)
+    """Return :func:`phrase_similarity` of each (statement, reference, answer); every phrase is encoded once."""
+    answers = [ClozeAnswer(*item) for item in items]
+    cosines = phrase_cosines([phrases(*answer, window=window) for answer in answers], encoder)
     return [
-        float(2 * (cosine - 0.5)) if terms(item.answer) else 0.0 for item, cosine in zip(given, cosines, strict=True)
+        float(2 * (cosine - 0.5)) if terms(answer.answer) else 0.0
+        for answer, cosine in zip(answers, cosines, strict=True)
     ]
 
 
-def phrase_cosines(filled: Sequence[Phrases], encoder: Encoder | str | None = None) -> NDArray[np.float64]:
-    """Cosine of each pair of phrases before it is rescaled, shape [phrases], -1 to 1; exactly 1 for equal phrases."""
-    places = {phrase: place for place, phrase in enumerate(dict.fromkeys(text for pair in filled for text in pair))}
-    if all(pair.reference == pair.answer for pair in filled):
-        return np.ones(len(filled))
-    vectors = sentence_encoder(encoder).encode(list(places)).astype(np.float64)
-    references = vectors[[places[pair.reference] for pair in filled]]
-    answers = vectors[[places[pair.answer] for pair in filled]]
-    equal = np.array([pair.reference == pair.answer for pair in filled])
-    return np.where(equal, 1.0, np.clip(np.sum(references * answers, axis=1), -1.0, 1.0))
+def phrase_cosines(pairs: Sequence[Phrases], encoder: Encoder | str | None = None) -> NDArray[np.float64]:
+    """Return the cosine of each pair of phrases, shape [phrases], -1 to 1; exactly 1 for equal phrases."""
+    if all(pair.reference == pair.answer for pair in pairs):
+        return np.ones(len(pairs))
+    index = {phrase: number for number, phrase in enumerate(dict.fromkeys(text for pair in pairs for text in pair))}
+    vectors = sentence_encoder(encoder).encode(list(index)).astype(np.float64)
+    references = vectors[[index[pair.reference] for pair in pairs]]
+    answers = vectors[[index[pair.answer] for pair in pairs]]
+    is_equal = np.array([pair.reference == pair.answer for pair in pairs])
+    return np.where(is_equal, 1.0, np.clip(np.sum(references * answers, axis=1), -1.0, 1.0))
 
 
 def phrases(statement: str, reference: str, answer: str, window: int | None = WINDOW) -> Phrases:
-    """The words around the gap, filled with the reference and with the answer.
+    """Return the words around the gap, filled with the reference and with the answer.
 
-    Every word is lower-cased and stripped of punctuation (:func:`terms`) before words are counted, so that a dash or a
-    bracket takes no place in the window.
+    Words are lower-cased and stripped of punctuation (:func:`terms`) before they are counted, so that a dash or a
+    bracket
+    is not counted in the window.
 
     Raises:
         InputError: The statement has not exactly one gap, the reference is empty, or the window is negative.
@@ -232,20 +238,21 @@ def phrases(statement: str, reference: str, answer: str, window: int | None = WI
 
 
 def terms(text: str) -> list[str]:
-    """Words in lower case without the punctuation around them; what has neither letter nor digit is left out.
+    """Return words in lower case without surrounding punctuation; tokens without letter or digit are dropped.
 
-    A word with a digit keeps a minus at its front and a per cent at its end; points within numbers and hyphens within
-    words are not punctuation around a word. Sub- and superscripts become plain (``SO<sub>2</sub>`` and SO₂ are so2).
+    A number keeps a leading minus and point and a trailing per cent sign; points within numbers and hyphens within
+    words
+    are kept. Sub- and superscripts become plain (``SO<sub>2</sub>`` and SO₂ are so2).
     """
     plain = unicodedata.normalize("NFKC", _MARKUP.sub("", text)).replace("\N{MINUS SIGN}", "-")
     words = []
     for word in plain.lower().split():
-        places = [place for place, sign in enumerate(word) if sign.isalnum()]
-        if not places:
+        positions = [position for position, sign in enumerate(word) if sign.isalnum()]
+        if not positions:
             continue
-        first, last = places[0], places[-1]
+        first, last = positions[0], positions[-1]
         if word[first].isdigit() and first:
-            # .5 is a half, and -3 is not a three.
+            # Keep the point of .5 and the minus of -3.
             first -= word[first - 1] == "."
             first -= first > 0 and word[first - 1] == "-"
         if word[last].isdigit():
@@ -255,15 +262,13 @@ def terms(text: str) -> list[str]:
 
 
 def sentence_encoder(encoder: Encoder | str | None = None) -> Encoder:
-    """The encoder given, or the one of that name, loaded once a process; ``local:minilm`` for None."""
+    """Return the encoder, or load the one of that name once per process; None is ``local:minilm``."""
     if encoder is None or isinstance(encoder, str):
-        return _loaded(encoder or BUNDLED_ENCODER)
+        return _load_once(encoder or BUNDLED_ENCODER)
     return encoder
 
 
-@cache
-def _loaded(name: str) -> Encoder:
-    return load_encoder(name)
+_load_once = cache(load_encoder)
 
 
 def _encoder_and_window(scorer: Scorer) -> str:

@@ -1,8 +1,8 @@
-"""Does a passage entail a statement: confirm it, rather than contradict it or leave it open? Scorers by name.
+"""Entailment scorers: does a passage confirm a statement, contradict it or leave it open?
 
-A scorer is a language model that is asked (``prompted:MODEL``, ``supports:MODEL``) or a cross-encoder trained on
-inference data (``nli:MODEL``). None comes with climassay, and none is a default: small ones are no better than a
-constant answer (docs/results/entailment.md). :mod:`climassay.metrics.labelled_pairs` measures them.
+A scorer is a prompted language model (``prompted:MODEL``, ``supports:MODEL``) or a cross-encoder trained on inference
+data (``nli:MODEL``). climassay includes none and has no default: small ones are no better than a constant answer
+(docs/results/entailment.md). :mod:`climassay.metrics.labelled_pairs` measures them.
 """
 
 import math
@@ -29,26 +29,26 @@ from climassay.models.contract import (
 from climassay.prompts import ProfileSettings, Prompt, load_prompt, profile_of
 
 ENTAILED = 0.5
-"""Probability from which a citation counts as faithful: entailment is then likelier than all else together."""
+"""Minimum probability of entailment of a faithful citation; entailment is then likelier than all else together."""
 
 RELATIONS = ("confirms", "contradicts", "leaves open")
-"""What a passage does to a statement, in the order of the options."""
+"""Relations of a passage to a statement, in the order of the options."""
 OPTIONS = (" confirms the statement", " contradicts the statement", " leaves the statement open")
-"""How each relation is said after the prompt's "The passage"; parallel, so that none is favoured for its length."""
+"""Continuation of the prompt's "The passage" for each relation; parallel in wording, so that length favours none."""
 PREMISE_WORDS = 120
-"""Maximum number of words of a premise that go into the prompt."""
+"""Maximum number of words of a premise in the prompt."""
 SUPPORT_OPTIONS = ("SUPPORTS", "REFUTES")
 """Answers of the paper's judge."""
 EVIDENCE_WORDS = 400
-"""Maximum number of words of an evidence in the prompt of the paper's judge; reference answers are far shorter."""
+"""Maximum number of words of an evidence in the prompt of the paper's judge; reference answers are shorter."""
 
-_MEANINGS = {"entailment": 0, "contradiction": 1, "neutral": 2, "supports": 0, "refutes": 1, "not enough info": 2}
-"""Labels of classifiers, in lower case, as indices in :data:`RELATIONS`."""
+_RELATION_INDEX = {"entailment": 0, "contradiction": 1, "neutral": 2, "supports": 0, "refutes": 1, "not enough info": 2}
+"""Index in :data:`RELATIONS` of classifiers' labels, in lower case."""
 _BATCH = 16
 
 
 class Relations(NamedTuple):
-    """Probabilities of what a premise does to a statement, summing to 1; in the order of :data:`RELATIONS`."""
+    """Probabilities of a premise's relations to a statement, summing to 1, in the order of :data:`RELATIONS`."""
 
     confirms: float
     contradicts: float
@@ -56,41 +56,37 @@ class Relations(NamedTuple):
 
     @property
     def supports(self) -> float:
-        """P(SUPPORTS) where only SUPPORTS and REFUTES are asked for; a half where the premise says nothing at all."""
+        """P(SUPPORTS) of SUPPORTS and REFUTES alone; a half if both are 0."""
         decided = self.confirms + self.contradicts
         return self.confirms / decided if decided > 0 else 0.5
 
 
 class Entailment(Protocol):
-    """Anything that tells how far premises entail statements."""
+    """Scorer of the entailment of statements by premises."""
 
     @property
     def name(self) -> str:
         """Name for reports."""
 
     def score(self, pairs: Sequence[tuple[str, str]]) -> list[float | None]:
-        """P(premise entails statement) for each pair of (premise, statement), in order.
-
-        Returns:
-            0 to 1; None where the call failed.
-        """
+        """Return P(premise entails statement) for each pair of (premise, statement), in order; None if it failed."""
 
 
 @runtime_checkable
 class RelationScorer(Entailment, Protocol):
-    """A scorer that also tells a contradiction from a premise that says nothing."""
+    """Scorer that also distinguishes contradictions from open questions."""
 
     def relations(self, pairs: Sequence[tuple[str, str]]) -> list[Relations | None]:
-        """Probabilities of the three relations for each pair of (premise, statement), in order; None where it failed.
+        """Return probabilities of the relations for each pair of (premise, statement); None if it failed.
 
         ``relations(pairs)[i].confirms == score(pairs)[i]``.
         """
 
 
 def supports(scorer: Entailment, pairs: Sequence[tuple[str, str]]) -> list[float | None]:
-    """P(SUPPORTS) rather than REFUTES of each pair of (premise, statement), in order; None where the call failed.
+    """Return P(SUPPORTS) rather than REFUTES of each pair of (premise, statement), in order; None if it failed.
 
-    A scorer that does not tell contradictions from open questions gives its P(premise entails statement).
+    For a scorer without relations this is P(premise entails statement).
     """
     if isinstance(scorer, RelationScorer):
         return [None if result is None else result.supports for result in scorer.relations(pairs)]
@@ -98,17 +94,17 @@ def supports(scorer: Entailment, pairs: Sequence[tuple[str, str]]) -> list[float
 
 
 class PromptedEntailment:
-    """Entailment as a question to a language model, answered by the probabilities of three answers.
+    """Entailment scorer that prompts a language model and reads the probabilities of three answers.
 
-    Only the part of a premise that is nearest to the statement is put before the model (:func:`nearest_parts`).
+    The prompt holds only the part of a premise that is nearest to the statement (:func:`nearest_parts`).
 
-    With ``calibrated``, the answers' probabilities are divided by those that the model gives when premise and statement
-    say nothing, and normalised: what it prefers before it has read anything is taken out.
+    ``calibrated`` divides the answers' probabilities by those for an empty premise and statement, and normalises: this
+    removes the model's prior preference for an answer.
 
-    The bundled model cannot do it: on 300 evidence sentences of Climate-FEVER (75 support their claim) it finds the
+    The bundled model is unusable: on 300 evidence sentences of Climate-FEVER (75 support their claim) it finds the
     relation in 10.7% of the cases (95% interval 7.7 to 14.7; 25.0% without calibration, 20.4 to 30.2, where it always
     says "confirms"), a constant answer in 67.7%; its probability of support ranks no better than chance (AUROC 0.49,
-    0.50 without calibration). Take a larger model.
+    0.50 without calibration). Use a larger model.
 
     References:
         Zhao et al. (2021), Calibrate Before Use, ICML, section 5 (contextual calibration).
@@ -123,14 +119,13 @@ class PromptedEntailment:
         encoder: Encoder | None = None,
         prompt: Prompt | None = None,
     ) -> None:
-        """Prepare; no model is asked yet.
+        """Initialise without a request.
 
         Args:
-            model: Weighs the answers.
-            calibrated: Whether to take out what the model prefers without content; by default as its profile says.
-            encoder: Finds the part of a long premise that is nearest to the statement; None does it by shared words.
-            prompt: Template of the question with the values ``premise`` and ``statement``; the built-in
-                ``entailment`` by default.
+            model: Model that gives the answers' probabilities.
+            calibrated: True removes the model's prior preference; by default the model's profile decides.
+            encoder: Encoder that finds the part of a long premise nearest to the statement; None compares words.
+            prompt: Template with the values ``premise`` and ``statement``; the built-in ``entailment`` by default.
         """
         self.name = f"{model.name}, prompted"
         self._model = model
@@ -139,11 +134,11 @@ class PromptedEntailment:
         self._prompt = prompt or load_prompt("entailment")
 
     def score(self, pairs: Sequence[tuple[str, str]]) -> list[float | None]:
-        """P(premise entails statement) for each pair; see :class:`Entailment`."""
+        """Return P(premise entails statement) for each pair; see :class:`Entailment`."""
         return [None if shares is None else shares[0] for shares in self.relations(pairs)]
 
     def relations(self, pairs: Sequence[tuple[str, str]]) -> list[Relations | None]:
-        """Probabilities of the three relations for each pair; see :class:`RelationScorer`."""
+        """Return probabilities of the relations for each pair; see :class:`RelationScorer`."""
         result = prompted_shares(self._model, self._prompt, ("premise", "statement"), OPTIONS, pairs,
                                 calibrated=self._calibrated, words=PREMISE_WORDS, encoder=self._encoder)  # fmt: skip
         return [None if shares is None else Relations(*shares) for shares in result]
@@ -152,21 +147,22 @@ class PromptedEntailment:
 class PromptedSupport:
     """The paper's judge: a model that answers SUPPORTS or REFUTES to an evidence and a claim.
 
-    There is no third answer, so that a claim the evidence says nothing about goes to either side. The paper's judge
-    (GPT-4o-mini) is right on 81% of Climate-FEVER's pairs; ``climassay metrics entailment evaluate`` measures any.
+    There is no third answer, so that a claim that the evidence leaves open goes to either side. The paper's judge
+    (GPT-4o-mini) is right on 81% of Climate-FEVER's pairs; ``climassay metrics entailment evaluate`` measures any
+    model.
 
     Notes:
-        The model's probabilities are those of the whole words, which differ from those of their first tokens only where
-        a model goes on otherwise after the first one. A server that lists likely tokens only, and not one of the two,
-        counts it at the list's floor (:mod:`climassay.models.openai.option_scores`) instead of the paper's -100; of a
-        server without log-probabilities the word that was not said has -100.
+        Probabilities are those of the complete words, which differ from those of their first tokens only if a model
+        continues the first token in another way. If a server lists likely tokens only and lacks one of the two,
+        that one
+        has the list's floor (:mod:`climassay.models.openai.option_scores`) instead of the paper's -100; for a server
+        without log-probabilities the missing word has -100.
     """
 
     def __init__(self, model: OptionScorer, *, calibrated: bool = False) -> None:
-        """Prepare; no model is asked yet.
+        """Initialise without a request.
 
-        ``calibrated`` divides by what the model answers to a prompt without content (Zhao et al. 2021); the paper does
-        not.
+        ``calibrated`` divides by the probabilities for a prompt without content (Zhao et al. 2021); the paper does not.
         """
         self.name = f"{model.name}, SUPPORTS or REFUTES"
         self._model = model
@@ -174,14 +170,14 @@ class PromptedSupport:
         self._calibrated = calibrated
 
     def score(self, pairs: Sequence[tuple[str, str]]) -> list[float | None]:
-        """P(SUPPORTS) for each pair of (evidence, claim); None where the call failed."""
-        return [None if result is None else result[0] for result in self.relations(pairs)]
+        """Return P(SUPPORTS) for each pair of (evidence, claim); None if the request failed."""
+        return [None if relations is None else relations[0] for relations in self.relations(pairs)]
 
     def relations(self, pairs: Sequence[tuple[str, str]]) -> list[Relations | None]:
-        """Probabilities of the three relations; the third is 0, for this judge always decides."""
-        result = prompted_shares(self._model, self._prompt, ("evidence", "claim"), SUPPORT_OPTIONS, pairs,
+        """Return probabilities of the relations; the third is 0."""
+        relations = prompted_shares(self._model, self._prompt, ("evidence", "claim"), SUPPORT_OPTIONS, pairs,
                                 calibrated=self._calibrated, words=EVIDENCE_WORDS, encoder=None)  # fmt: skip
-        return [None if shares is None else Relations(shares[0], shares[1], 0.0) for shares in result]
+        return [None if shares is None else Relations(shares[0], shares[1], 0.0) for shares in relations]
 
 
 def prompted_shares(
@@ -195,112 +191,121 @@ def prompted_shares(
     words: int,
     encoder: Encoder | None,
 ) -> list[tuple[float, ...] | None]:
-    """Probabilities of the options for each pair of (premise, statement), in order; None where the call failed.
+    """Return probabilities of the options for each pair of (premise, statement), in order; None if the request failed.
 
-    ``names`` are what the template calls premise and statement. Premises are cut to the part of so many ``words`` that
-    is nearest to the statement; ``calibrated`` divides by the probabilities of a prompt without content (Zhao et al.
-    2021).
+    Args:
+        model: Model that gives the options' probabilities.
+        prompt: Template.
+        names: Names of premise and statement in the template.
+        options: Answers.
+        pairs: Pairs of (premise, statement).
+        calibrated: True divides by the probabilities for a prompt without content (Zhao et al. 2021).
+        words: Maximum number of words of a premise; of longer ones the part nearest to the statement is used.
+        encoder: Encoder of :func:`nearest_parts`.
     """
     if not pairs:
         return []
     parts = nearest_parts(pairs, words=words, encoder=encoder)
-    blanks = [(BLANK, BLANK)] * calibrated
+    values = [(part, statement) for part, (_, statement) in zip(parts, pairs, strict=True)]
     requests = []
-    for part, statement in [*blanks, *((part, said) for part, (_, said) in zip(parts, pairs, strict=True))]:
+    for part, statement in [*[(BLANK, BLANK)] * calibrated, *values]:
         rendered = prompt.render(**{names[0]: part, names[1]: statement})
         requests.append(OptionRequest(rendered.messages, options, rendered.assistant_prefix))
-    answers = model.option_logprobs(requests)
-    blank = answers[0] if calibrated else None
-    # Without the content-free answer nothing can be calibrated: an uncalibrated score among the others would not be
-    # comparable, so all of them are failures. Answers that were generated are not calibrated at all.
+    scores = model.option_logprobs(requests)
+    blank = scores[0] if calibrated else None
+    # If the content-free request failed, all requests count as failed: uncalibrated scores would not be comparable.
+    # Generated answers are not calibrated.
     if blank is not None and blank.error is not None and not blank.is_named:
         return [None] * len(pairs)
-    asked = answers[1:] if calibrated else answers
-    return [None if one.error is not None else option_probabilities(one, blank) for one in asked]
+    pair_scores = scores[1:] if calibrated else scores
+    return [None if score.error is not None else option_probabilities(score, blank) for score in pair_scores]
 
 
 def nearest_parts(
     pairs: Sequence[tuple[str, str]], *, words: int = PREMISE_WORDS, encoder: Encoder | None = None
 ) -> list[str]:
-    """The sentences of each premise that are nearest to its statement, in the premise's order.
+    """Return the sentences of each premise that are nearest to its statement, in the premise's order.
 
-    Sentences are taken from the most similar one on, as long as they fit; the most similar one always, cut to ``words``
-    where it alone is longer; gaps are marked. A premise that fits is returned as it is. Every text is encoded once.
+    Sentences are added from the most similar one on, as long as they fit. The most similar one is truncated to
+    ``words`` if
+    it is longer; gaps are marked. A premise that fits is returned unchanged. Every text is encoded once.
 
     Args:
         pairs: Pairs of (premise, statement).
-        words: Maximum number of words of each.
-        encoder: Similarity is the cosine of its vectors; None: the share of the statement's words that a sentence has,
-            words that occur in fewer sentences of the premise counting more (inverse document frequency).
+        words: Maximum number of words of each part.
+        encoder: Encoder for cosine similarity. None uses the statement's words in a sentence, weighted by inverse
+        document
+            frequency over the premise's sentences.
     """
-    long = {premise for premise, _ in pairs if len(premise.split()) > words}
-    sentences = {premise: split_sentences(premise) for premise in sorted(long)}
+    long_premises = {premise for premise, _ in pairs if len(premise.split()) > words}
+    sentences = {premise: split_sentences(premise) for premise in sorted(long_premises)}
     if encoder is None:
-        nearness = [_shared_words(sentences[p], s) if p in long else None for p, s in pairs]
+        similarities = [_shared_words(sentences[p], s) if p in long_premises else None for p, s in pairs]
     else:
         texts = dict.fromkeys(
             text for premise, statement in pairs if premise in sentences for text in (*sentences[premise], statement)
         )
-        places = {text: place for place, text in enumerate(texts)}
+        index = {text: number for number, text in enumerate(texts)}
         vectors = encoder.encode(list(texts)).astype(np.float64)
-        nearness = [
-            vectors[[places[sentence] for sentence in sentences[premise]]] @ vectors[places[statement]]
+        similarities = [
+            vectors[[index[sentence] for sentence in sentences[premise]]] @ vectors[index[statement]]
             if premise in sentences
             else None
             for premise, statement in pairs
         ]
     return [
         premise if values is None else excerpt(sentences[premise], values, words)
-        for (premise, _), values in zip(pairs, nearness, strict=True)
+        for (premise, _), values in zip(pairs, similarities, strict=True)
     ]
 
 
 def _shared_words(sentences: Sequence[str], statement: str) -> NDArray[np.float64]:
-    """Weight of the statement's words that each sentence has [sentences]."""
+    """Return the weight of the statement's words in each sentence, shape [sentences]."""
     bags = [set(re.findall(r"\w+", sentence.lower())) for sentence in sentences]
-    nearness = np.zeros(len(sentences))
+    weights = np.zeros(len(sentences))
     for word in sorted(set(re.findall(r"\w+", statement.lower()))):
-        has = np.array([word in bag for bag in bags])
-        nearness[has] += math.log(1 + len(bags) / max(1, int(has.sum())))
-    return nearness
+        has_word = np.array([word in bag for bag in bags])
+        weights[has_word] += math.log(1 + len(bags) / max(1, int(has_word.sum())))
+    return weights
 
 
 class ClassifierEntailment:
-    """A sequence classifier of two texts, its labels recognised by the names in its configuration.
+    """Sequence classifier of two texts, whose configuration names its labels.
 
-    Weights are read from safetensors only, and code that comes with a model is never run. A model with two labels
-    (entailment or not) gives what is not entailed to "leaves open": it does not tell contradictions.
+    Weights are read from safetensors only, and code of a model is never run. A model with two labels (entailment or
+    not)
+    assigns the rest to "leaves open", because it does not distinguish contradictions.
     """
 
     def __init__(self, name: str, folder: Path) -> None:
-        """Prepare; weights are loaded when first used."""
+        """Initialise; weights are loaded when first used."""
         self.name = name
         self._folder = folder
 
     def score(self, pairs: Sequence[tuple[str, str]]) -> list[float | None]:
-        """P(premise entails statement) of each pair; never None."""
+        """Return P(premise entails statement) of each pair; never None."""
         return [None if result is None else result.confirms for result in self.relations(pairs)]
 
     def relations(self, pairs: Sequence[tuple[str, str]]) -> list[Relations | None]:
-        """Probabilities of the three relations of each pair, in order; a premise too long is cut at its end."""
+        """Return probabilities of the relations of each pair, in order; long premises are truncated."""
         import torch
 
-        network, tokenizer, places = self._loaded
-        result: list[Relations | None] = [None] * len(pairs)
-        order = sorted(range(len(pairs)), key=lambda place: len(pairs[place][0]) + len(pairs[place][1]))
+        network, tokenizer, relation_by_label = self._loaded
+        relations: list[Relations | None] = [None] * len(pairs)
+        order = sorted(range(len(pairs)), key=lambda index: len(pairs[index][0]) + len(pairs[index][1]))
         for start in range(0, len(order), _BATCH):
             batch = order[start : start + _BATCH]
-            first, second = zip(*(pairs[place] for place in batch), strict=True)
+            first, second = zip(*(pairs[index] for index in batch), strict=True)
             tokens = tokenizer(list(first), list(second), padding=True, truncation="longest_first", max_length=512,
                                return_tensors="pt")  # fmt: skip
             with torch.inference_mode():
                 rows = network(**tokens.to(network.device)).logits.double().softmax(dim=1).tolist()
-            for place, row in zip(batch, rows, strict=True):
+            for index, row in zip(batch, rows, strict=True):
                 shares = [0.0, 0.0, 0.0]
                 for label, probability in enumerate(row):
-                    shares[places[label]] += probability
-                result[place] = Relations(*shares)
-        return result
+                    shares[relation_by_label[label]] += probability
+                relations[index] = Relations(*shares)
+        return relations
 
     @cached_property
     def _loaded(self) -> tuple[Any, Any, Mapping[int, int]]:
@@ -310,7 +315,7 @@ class ClassifierEntailment:
             raise MissingExtraError(f"{self.name} needs transformers: pip install 'climassay[local]'.") from error
         try:
             config = AutoConfig.from_pretrained(self._folder, local_files_only=True, trust_remote_code=False)
-            places = label_places(self.name, config.id2label)
+            relation_by_label = relations_by_label(self.name, config.id2label)
             network = AutoModelForSequenceClassification.from_pretrained(
                 self._folder, local_files_only=True, trust_remote_code=False, use_safetensors=True
             )
@@ -319,40 +324,40 @@ class ClassifierEntailment:
             raise
         except Exception as error:
             # What transformers raises for a damaged folder, or one that wants its own code run, is of no one family.
-            said = (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")
-            raise ModelError(f"The classifier {self.name} cannot be loaded from {self._folder}: {said}.") from error
+            reason = (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")
+            raise ModelError(f"The classifier {self.name} cannot be loaded from {self._folder}: {reason}.") from error
         network.eval()
-        return network, tokenizer, places
+        return network, tokenizer, relation_by_label
 
 
 def load_classifier(name: str) -> ClassifierEntailment:
-    """A classifier by its folder or hub id; its weights are loaded when first used.
+    """Return a classifier by its folder or hub id; its weights are loaded when first used.
 
     Raises:
-        ModelError: There is no such model.
+        ModelError: The model does not exist.
     """
     from climassay.models.local.loading import find_folder
 
     return ClassifierEntailment(f"nli:{name}", find_folder(name))
 
 
-def label_places(name: str, labels: Mapping[int, str]) -> dict[int, int]:
-    """For each label of a classifier its place in :data:`~climassay.metrics.entailment.RELATIONS`.
+def relations_by_label(name: str, labels: Mapping[int, str]) -> dict[int, int]:
+    """Return the index in :data:`~climassay.metrics.entailment.RELATIONS` of each label of a classifier.
 
     Raises:
         ModelError: The labels are not those of inference data, for example LABEL_0.
     """
     results = {}
-    for number, label in labels.items():
-        said = label.lower().replace("_", " ").strip()
+    for index, label in labels.items():
+        words = label.lower().replace("_", " ").strip()
         # "not entailment" of two-class models: whatever is not entailed.
-        place = 2 if said.startswith("not") else _MEANINGS.get(said)
-        if place is None:
+        relation = 2 if words.startswith("not") else _RELATION_INDEX.get(words)
+        if relation is None:
             raise ModelError(
                 f"The classifier {name} calls its labels {', '.join(labels.values())}: entailment, contradiction and"
                 " neutral are needed to know what they mean."
             )
-        results[int(number)] = place
+        results[int(index)] = relation
     if 0 not in results.values():
         raise ModelError(f"The classifier {name} has no label for entailment.")
     return results
@@ -381,17 +386,17 @@ def load_entailment(
         InputError: The name is not one of these, or the model gives no probabilities.
         ModelError: The model cannot be loaded.
     """
-    kind, _, rest = name.partition(":")
-    if kind == "nli" and rest:
-        return load_classifier(rest)
-    if kind not in ("prompted", "supports") or not rest:
+    kind, _, model_id = name.partition(":")
+    if kind == "nli" and model_id:
+        return load_classifier(model_id)
+    if kind not in ("prompted", "supports") or not model_id:
         raise InputError(
             f"{name!r} names no entailment scorer: write prompted:MODEL, supports:MODEL or nli:MODEL with the name of "
             "a model."
         )
-    loaded = load(rest) if model is None else model
+    loaded = load(model_id) if model is None else model
     if model is None and not isinstance(loaded, OptionScorer):
-        raise InputError(f"{rest} gives no probabilities of answers: use another model as entailment scorer.")
+        raise InputError(f"{model_id} gives no probabilities of answers: use another model as entailment scorer.")
     scorer = cast(OptionScorer, loaded)
     if kind == "supports":
         return PromptedSupport(scorer)
@@ -400,5 +405,5 @@ def load_entailment(
 
 def model_name(name: str) -> str | None:
     """Return the name of the language model that a scorer asks, or None if it asks none."""
-    kind, _, rest = name.partition(":")
-    return rest if kind in ("prompted", "supports") and rest else None
+    kind, _, model_id = name.partition(":")
+    return model_id if kind in ("prompted", "supports") and model_id else None

@@ -1,14 +1,13 @@
-"""The finer metric: which facts of an answer the reference supports, and which of the reference's it covers.
+"""Facts: which statements of an answer the reference supports, and which of the reference the answer covers.
 
-An answer that is true and beside the point scores high on factual accuracy, as the paper's authors note of their
-example of Mars (ClimaQA, appendix A.2.3). Here reference and answer are cut into statements, and each is held against
-the other side.
+An answer that is true and irrelevant scores high on factual accuracy, as the paper's authors note of their example of
+Mars (ClimaQA, appendix A.2.3). Here reference and answer are split into statements, and each is compared with the other
+side.
 
-Statements are cut by rules on words, without a parser and the same every time: after a semicolon, before "because",
-", which" and ", but", where ", and" joins two clauses or two verbs of one subject, and before a participle that adds a
-consequence (", increasing ..."). A clause without a subject gets that of the clause it belongs to. Conditions
-("without ...", "if ...") stay with what they condition, and a negation with its verb: nothing is cut that would say
-more, or the contrary, once it stands alone.
+Statements are split by deterministic rules on words, without a parser: after a semicolon, before "because", ", which"
+and ", but", at ", and" between two clauses or two verbs of one subject, and before a participle that adds a consequence
+(", increasing ..."). A clause without a subject gets that of its main clause. Conditions ("without ...", "if ...") stay
+with their clause, and a negation with its verb: no split may strengthen or reverse a statement.
 
 References:
     Min et al. (2023), FActScore, EMNLP, section 3 (atomic facts; there by a language model).
@@ -83,16 +82,16 @@ _NOT_PARTICIPLES = _words(
 )
 _CONDITION = r"(?:if|when|by|without|with|after|before|under|during|in|as|at|for|once)\b"
 _DETERMINED = re.compile(r"(?:the|this|these|that|those|a|an|more|less|most|global|its|their)\b", re.IGNORECASE)
-"""How a subject mostly begins, rather than one more thing in a list."""
-_NEAR = 4
-"""Maximum number of words between a bare "and" and the verb of the clause that it opens."""
+"""Usual beginning of a subject, as opposed to a further item of a list."""
+_MAX_WORDS_TO_VERB = 4
+"""Maximum number of words between an "and" without comma and the verb of the clause that it opens."""
 _PRONOUN = re.compile(r"(?:it|they)\s+", re.IGNORECASE)
-_SHORTEST = 2
-"""Least words of a statement."""
+_MIN_WORDS = 2
+"""Minimum number of words of a statement."""
 
 
 def split_facts(text: str) -> tuple[str, ...]:
-    """Statements of a text, in its order, each a sentence that can stand alone.
+    """Split a text into statements, in order, each a sentence of its own.
 
     Example:
         "Cold water, which holds more gas, sinks and carries carbon down." gives "Cold water sinks ...": see the tests
@@ -101,52 +100,52 @@ def split_facts(text: str) -> tuple[str, ...]:
     results: list[str] = []
     subject = ""
     for sentence in split_sentences(" ".join(text.split())):
-        # A word that links it to the sentence before goes, and a pronoun becomes the subject of that one.
+        # Remove a link to the previous sentence, and replace a pronoun by that sentence's subject.
         link = _LINK.match(sentence)
         plain = sentence[link.end() :] if link and link[0].rstrip().endswith(",") else sentence
         pronoun = _PRONOUN.match(plain)
         if pronoun and subject and _STARTS_WITH_VERB.match(plain, pronoun.end()):
             plain = f"{subject} {plain[pronoun.end() :]}"
-        statements, subject = _of_sentence(plain)
+        statements, subject = _split_sentence(plain)
         results += statements
     return tuple(dict.fromkeys(results))
 
 
-def _of_sentence(sentence: str) -> tuple[list[str], str]:
-    """Statements of a sentence, and the subject of its first clause."""
+def _split_sentence(sentence: str) -> tuple[list[str], str]:
+    """Return the statements of a sentence, and the subject of its first clause."""
     clauses = _clauses(sentence.rstrip(" .!?"))
     if not clauses:
         return [], ""
     subject = _subject(clauses[0])
     statements = clauses[:1]
     for before, clause in pairwise(clauses):
-        said = _standing_alone(clause, subject, before)
-        if said is None:
-            # It cannot stand alone: it stays with the clause before it.
+        statement = _complete_statement(clause, subject, before)
+        if statement is None:
+            # A clause without a subject stays with the previous clause.
             statements[-1] = f"{statements[-1]}{'' if clause.startswith(',') else ','} {clause.lstrip(', ')}"
         else:
-            statements.append(said)
-    kept = [one for one in statements if len(one.split()) >= _SHORTEST or len(statements) == 1]
-    plain = [one.strip(" ,;") for one in kept]
-    return [f"{one[:1].upper()}{one[1:]}." for one in plain], subject
+            statements.append(statement)
+    long_enough = [text for text in statements if len(text.split()) >= _MIN_WORDS or len(statements) == 1]
+    plain = [text.strip(" ,;") for text in long_enough]
+    return [f"{text[:1].upper()}{text[1:]}." for text in plain], subject
 
 
 def _clauses(sentence: str) -> list[str]:
-    """The sentence cut where a clause with a verb of its own begins."""
-    cuts, start = [], 0
+    """Split a sentence at the beginning of every clause with a verb of its own."""
+    clauses, start = [], 0
     for match in _CLAUSE.finditer(sentence):
         before, after = sentence[start : match.start()], sentence[match.end() :]
-        # What semicolons part stands alone, with a verb that the rules know or without.
-        parted = ";" in match[0] and min(len(before.split()), len(after.split())) >= _SHORTEST
-        if not parted and not (_FIND_VERB.search(before) and _begins_clause(before, after, "," in match[0])):
+        # Parts between semicolons are statements even without a verb that the rules know.
+        is_split = ";" in match[0] and min(len(before.split()), len(after.split())) >= _MIN_WORDS
+        if not is_split and not (_FIND_VERB.search(before) and _begins_clause(before, after, "," in match[0])):
             continue
-        cuts.append(before)
+        clauses.append(before)
         start = match.end()
-    return [part.strip(" ,;") for part in (*cuts, sentence[start:]) if part.strip(" ,;")]
+    return [part.strip(" ,;") for part in (*clauses, sentence[start:]) if part.strip(" ,;")]
 
 
-def _begins_clause(before: str, after: str, comma: bool) -> bool:
-    """Whether a clause of its own begins with ``after``; ``comma`` says whether one comes before it."""
+def _begins_clause(before: str, after: str, has_comma: bool) -> bool:
+    """Return whether ``after`` begins a clause of its own; ``has_comma`` is True if a comma precedes it."""
     participle = _PARTICIPLE.match(after)
     if participle:
         return (
@@ -155,79 +154,79 @@ def _begins_clause(before: str, after: str, comma: bool) -> bool:
             and not (re.match(rf"{_CONDITION}[^,]*$", before, re.IGNORECASE) is not None)
         )
     link = _LINK.match(after)
-    rest = after[link.end() :] if link else after
-    if re.match(r"(?:(?:in|of|from|at|by)\s+)?which\b", rest):
-        return _FIND_VERB.search(rest) is not None
-    if _STARTS_WITH_VERB.match(rest):
-        # Two verbs of one subject; what a negation reaches cannot be told, so it is left whole.
+    text = after[link.end() :] if link else after
+    if re.match(r"(?:(?:in|of|from|at|by)\s+)?which\b", text):
+        return _FIND_VERB.search(text) is not None
+    if _STARTS_WITH_VERB.match(text):
+        # Two verbs of one subject; not split after a negation, whose scope is unknown.
         return not _NEGATED.search(before)
-    if re.match(r"and\b", after) and not comma:
-        # Without a comma "and" mostly joins two things; a new clause shows by its own verb soon after.
-        verb = _FIND_VERB.search(rest)
-        if verb is None or len(rest[: verb.start()].split()) > _NEAR:
+    if re.match(r"and\b", after) and not has_comma:
+        # Without a comma "and" mostly joins two nouns; a new clause has its own verb soon after.
+        verb = _FIND_VERB.search(text)
+        if verb is None or len(text[: verb.start()].split()) > _MAX_WORDS_TO_VERB:
             return False
-    verb = _FIND_VERB.search(rest)
-    # Before the verb stands a subject, and no further comma: else it is the end of a list ("a, b, and c, doing ...").
-    return verb is not None and bool(rest[: verb.start()].strip()) and "," not in rest[: verb.start()]
+    verb = _FIND_VERB.search(text)
+    # A subject without a further comma precedes the verb; otherwise this is the end of a list ("a, b, and c, doing").
+    return verb is not None and bool(text[: verb.start()].strip()) and "," not in text[: verb.start()]
 
 
-def _standing_alone(clause: str, subject: str, before: str) -> str | None:
-    """A clause as a statement of its own; None where it has no subject and none can be given."""
+def _complete_statement(clause: str, subject: str, before: str) -> str | None:
+    """Return a clause as a statement with a subject; None if there is no subject for it."""
     participle = _PARTICIPLE.match(clause)
     if participle:
         if not subject:
             return None
-        last = subject.split(" of ")[0].split()[-1].lower()
-        several = last.endswith("s") and not last.endswith(("ss", "us", "is", "'s", "’s", "s'", "mars"))
-        return f"{subject} {'are' if several else 'is'} {clause[participle.start('word') :]}"
+        last_word = subject.split(" of ")[0].split()[-1].lower()
+        is_plural = last_word.endswith("s") and not last_word.endswith(("ss", "us", "is", "'s", "’s", "s'", "mars"))
+        return f"{subject} {'are' if is_plural else 'is'} {clause[participle.start('word') :]}"
     link = _LINK.match(clause)
-    rest = clause[link.end() :] if link else clause
-    relative = re.match(r"(?:(?P<preposition>in|of|from|at|by)\s+)?which\b\s*", rest)
+    text = clause[link.end() :] if link else clause
+    relative = re.match(r"(?:(?P<preposition>in|of|from|at|by)\s+)?which\b\s*", text)
     if relative:
-        named = _antecedent(before)
-        if relative["preposition"] or not named or not _STARTS_WITH_VERB.match(rest, relative.end()):
+        antecedent = _antecedent(before)
+        if relative["preposition"] or not antecedent or not _STARTS_WITH_VERB.match(text, relative.end()):
             return None
-        return f"{named} {rest[relative.end() :]}"
-    if _STARTS_WITH_VERB.match(rest):
-        return f"{subject} {rest}" if subject else None
-    pronoun = _PRONOUN.match(rest)
-    return f"{subject} {rest[pronoun.end() :]}" if pronoun and subject else rest
+        return f"{antecedent} {text[relative.end() :]}"
+    if _STARTS_WITH_VERB.match(text):
+        return f"{subject} {text}" if subject else None
+    pronoun = _PRONOUN.match(text)
+    return f"{subject} {text[pronoun.end() :]}" if pronoun and subject else text
 
 
 def _subject(clause: str) -> str:
-    """What comes before the first verb of a clause, without a condition before it; empty where nothing does."""
+    """Return the words before the first verb of a clause, without a leading condition; empty if there are none."""
     if not re.match(_CONDITION, clause, re.IGNORECASE):
         return _before_verb(clause)
-    # The condition ends at the last comma before which no clause of its own has begun; if in doubt, no subject.
+    # A condition ends at a comma that a determined subject and its verb follow; otherwise there is no subject.
     for match in re.finditer(r",\s+", clause):
-        named = _before_verb(clause[match.end() :].split(", ")[0])
-        if named and _DETERMINED.match(named):
-            return named
+        subject = _before_verb(clause[match.end() :].split(", ")[0])
+        if subject and _DETERMINED.match(subject):
+            return subject
     return ""
 
 
-def _before_verb(main: str) -> str:
-    verb = _FIND_VERB.search(main)
+def _before_verb(clause: str) -> str:
+    verb = _FIND_VERB.search(clause)
     if verb is None:
         return ""
-    named = main[: verb.start()].rstrip(" ,")
-    named = re.sub(r"\s+(?:also|then|thus|therefore|not|\w+ly)$", "", named).split(", ")[0]
-    return named if 0 < len(named.split()) <= 12 else ""
+    subject = clause[: verb.start()].rstrip(" ,")
+    subject = re.sub(r"\s+(?:also|then|thus|therefore|not|\w+ly)$", "", subject).split(", ")[0]
+    return subject if 0 < len(subject.split()) <= 12 else ""
 
 
 def _antecedent(clause: str) -> str:
-    """The thing named last before "which": the words after the last verb or preposition (save "of")."""
+    """Return the noun before "which": the words after the last verb or preposition (except "of")."""
     words = clause.rstrip(" ,").split()
-    named: list[str] = []
+    noun: list[str] = []
     for word in reversed(words):
         bare = word.strip(",;").lower()
-        if named and (word.endswith((",", ";")) or _FIND_VERB.fullmatch(bare) or bare in _STOPS):
+        if noun and (word.endswith((",", ";")) or _FIND_VERB.fullmatch(bare) or bare in _STOP_WORDS):
             break
-        named.insert(0, word)
-    return " ".join(named) if len(named) < len(words) and len(named) <= 8 else ""
+        noun.insert(0, word)
+    return " ".join(noun) if len(noun) < len(words) and len(noun) <= 8 else ""
 
 
-_STOPS = _words(
+_STOP_WORDS = _words(
     """
     in on at by from to into with within during through for and or as than that which between among over under after
     before increasing decreasing causing producing affecting impacting
@@ -235,40 +234,40 @@ _STOPS = _words(
 )
 
 
-Standing = Literal["supported", "contradicted", "open", "irrelevant"]
+FactStatus = Literal["supported", "contradicted", "open", "irrelevant"]
 
-RELEVANT = 0.3
-"""Least cosine of an answer's statement with question and reference; chosen on Pirá, see docs/results/entailment.md."""
+MIN_RELEVANCE = 0.3
+"""Minimum cosine of a relevant statement with question and reference, see docs/results/entailment.md."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """One statement and how it stands to the other side."""
+    """One statement and its relation to the other side."""
 
     text: str
     confirms: float
-    """P(the other side confirms it)."""
+    """Probability that the other side confirms it."""
     contradicts: float
-    """P(the other side contradicts it)."""
+    """Probability that the other side contradicts it."""
     relevance: float
     """Cosine with question and reference; 1 for statements of the reference."""
-    standing: Standing
-    """What is most probable; ``irrelevant`` where the relevance is below the threshold."""
+    status: FactStatus
+    """Most probable relation, or ``irrelevant`` if the relevance is below :data:`MIN_RELEVANCE`."""
 
 
 @dataclass(frozen=True, slots=True)
 class FactScores:
-    """How the facts of an answer and of its reference agree."""
+    """Agreement of the facts of an answer and of its reference."""
 
     precision: float
-    """0 to 1: mean over the answer's facts of P(confirmed) where relevant, times 1 less the mean of P(contradicted)."""
+    """Mean over the answer's facts of P(confirmed) if relevant, times 1 - mean P(contradicted); 0 to 1."""
     recall: float
-    """0 to 1: mean over the reference's facts of P(confirmed by the answer)."""
+    """Mean over the reference's facts of P(confirmed by the answer); 0 to 1."""
     f1: float
     contradicted: float
     """Mean P(contradicted) over the answer's facts."""
     irrelevant: float
-    """Share of the answer's facts that have to do with neither question nor reference."""
+    """Share of the answer's facts that are irrelevant to question and reference."""
     answer_facts: tuple[Fact, ...]
     reference_facts: tuple[Fact, ...]
 
@@ -276,27 +275,30 @@ class FactScores:
 class FactMetric:
     """Precision, recall and F1 of facts.
 
-    Every statement of the answer is held against the reference (its sentences, and all of it; what confirms it most
-    counts), and every statement of the reference against the answer in the same way. With ``c`` and ``d`` the
-    probabilities that the other side confirms and contradicts a statement, and ``r`` 1 where it is relevant, else 0::
+    Every statement of the answer is compared with the reference (each sentence, and the complete text; the one that
+    decides
+    most counts), and every statement of the reference with the answer. With ``c`` and ``d`` the probabilities that the
+    other side confirms and contradicts a statement, and ``r`` 1 if it is relevant, else 0::
 
         precision = (mean over the answer's facts of r c) (1 - mean over the answer's facts of d)
         recall    = mean over the reference's facts of c
-        F1        = 2 precision recall / (precision + recall), 0 where both are 0
+        F1        = 2 precision recall / (precision + recall), 0 if both are 0
 
-    So a contradicted fact counts twice, as one that is not supported and against those that are. An empty answer scores
-    0.
+    A contradicted fact thus counts twice: it is not supported, and it reduces the weight of supported ones. An empty
+    answer
+    scores 0.
 
     Notes:
-        Scores are as good as the scorer, and only those of one scorer can be compared. A statement that is true but not
-        in the reference counts as unsupported: the reference is all that is known.
+        Scores depend on the scorer, and only those of one scorer are comparable. A statement that is true but not
+        in the
+        reference counts as unsupported.
     """
 
     def __init__(self, scorer: RelationScorer, encoder: Encoder) -> None:
-        """Prepare; nothing is computed yet.
+        """Initialise without a request.
 
         Raises:
-            InputError: A scorer that does not tell contradictions from open questions.
+            InputError: The scorer does not distinguish contradictions from open questions.
         """
         if not isinstance(scorer, RelationScorer):
             raise InputError(
@@ -306,75 +308,76 @@ class FactMetric:
         self._encoder = encoder
 
     def score(self, items: Sequence[Answered]) -> list[FactScores | None]:
-        """Scores of each item, in order; None where the scorer failed on one of its statements.
+        """Return the scores of each item, in order; None if the scorer failed on a statement.
 
         All statements of all items go to scorer and encoder in one call.
 
         Raises:
-            InputError: A reference answer without words.
+            InputError: A reference answer is empty.
         """
         if any(not item.reference.strip() for item in items):
             raise InputError("Facts need a reference answer for every question: at least one has none.")
-        stated = [split_facts(item.answer) for item in items]
-        wanted = [split_facts(item.reference) for item in items]
-        forward = [(item.reference, said) for item, facts in zip(items, stated, strict=True) for said in facts]
-        answered = [(item, facts) for item, facts in zip(items, wanted, strict=True) if item.answer.strip()]
-        backward = [(item.answer, said) for item, facts in answered for said in facts]
-        relations = self._relations([*forward, *backward])
-        own, other = iter(relations[: len(forward)]), iter(relations[len(forward) :])
-        relevance = iter(self._relevance(items, stated))
+        answer_facts = [split_facts(item.answer) for item in items]
+        # An empty answer confirms no fact of the reference, without a request.
+        reference_facts = [split_facts(item.reference) for item in items]
+        pairs = []
+        for item, stated, expected in zip(items, answer_facts, reference_facts, strict=True):
+            pairs += [(item.reference, fact) for fact in stated]
+            pairs += [(item.answer, fact) for fact in expected if item.answer.strip()]
+        relations = iter(self._relations(pairs))
+        relevance = iter(self._relevance(items, answer_facts))
         results: list[FactScores | None] = []
-        for item, said, meant in zip(items, stated, wanted, strict=True):
-            nothing = Relations(0.0, 0.0, 1.0)
-            answer = [self._fact(text, next(own), next(relevance)) for text in said]
-            spoken = bool(item.answer.strip())
-            reference = [self._fact(text, next(other) if spoken else nothing, 1.0) for text in meant]
+        for item, stated, expected in zip(items, answer_facts, reference_facts, strict=True):
+            answer = [_fact(text, next(relations), next(relevance)) for text in stated]
+            no_relation = Relations(0.0, 0.0, 1.0)
+            reference = [_fact(text, next(relations) if item.answer.strip() else no_relation, 1.0) for text in expected]
             results.append(_fact_scores(answer, reference))
         return results
 
     def _relations(self, pairs: Sequence[tuple[str, str]]) -> list[Relations | None]:
-        """Relations of each pair of (text, statement) by the part of the text, sentence or whole, that says most."""
+        """Return the relation of each pair of (text, statement) by the sentence, or the complete text, that decides."""
         parts = [list(dict.fromkeys([premise, *split_sentences(premise)])) for premise, _ in pairs]
-        read = iter(
-            self._scorer.relations([(part, said) for own, (_, said) in zip(parts, pairs, strict=True) for part in own])
-        )
+        part_pairs = [(part, fact) for text, (_, fact) in zip(parts, pairs, strict=True) for part in text]
+        relations = iter(self._scorer.relations(part_pairs))
         results: list[Relations | None] = []
-        for own in parts:
-            each = [next(read) for _ in own]
-            known = [one for one in each if one is not None]
-            # The part that leaves least open is the one that speaks about the statement.
-            results.append(min(known, key=lambda one: one.leaves_open) if len(known) == len(each) else None)
+        for text in parts:
+            candidates = [next(relations) for _ in text]
+            scored = [candidate for candidate in candidates if candidate is not None]
+            # The part that leaves the statement least open is the one about it.
+            least_open = min(scored, key=lambda candidate: candidate.leaves_open, default=None)
+            results.append(least_open if len(scored) == len(candidates) else None)
         return results
 
-    def _relevance(self, items: Sequence[Answered], stated: Sequence[Sequence[str]]) -> list[float]:
+    def _relevance(self, items: Sequence[Answered], answer_facts: Sequence[Sequence[str]]) -> list[float]:
+        """Return the cosine of each fact with its item's question and reference."""
         texts = [f"{item.question} {item.reference}" for item in items]
-        said = [fact for facts in stated for fact in facts]
-        if not said:
+        facts = [fact for item_facts in answer_facts for fact in item_facts]
+        if not facts:
             return []
-        vectors = self._encoder.encode([*texts, *said]).astype(np.float64)
-        owners = np.repeat(np.arange(len(items)), [len(facts) for facts in stated])
-        return [float(near) for near in np.sum(vectors[owners] * vectors[len(items) :], axis=1)]
-
-    def _fact(self, text: str, found: Relations | None, relevance: float) -> Fact | None:
-        if found is None:
-            return None
-        standings: tuple[Standing, ...] = ("supported", "contradicted", "open")
-        likely = standings[max(range(len(standings)), key=lambda place: found[place])]
-        standing: Standing = likely if relevance >= RELEVANT else "irrelevant"
-        return Fact(text, found.confirms, found.contradicts, relevance, standing)
+        vectors = self._encoder.encode([*texts, *facts]).astype(np.float64)
+        item_indices = np.repeat(np.arange(len(items)), [len(item_facts) for item_facts in answer_facts])
+        return [float(cosine) for cosine in np.sum(vectors[item_indices] * vectors[len(items) :], axis=1)]
 
 
-def _fact_scores(stated: Sequence[Fact | None], wanted: Sequence[Fact | None]) -> FactScores | None:
-    answer = [fact for fact in stated if fact is not None]
-    reference = [fact for fact in wanted if fact is not None]
-    if len(answer) < len(stated) or len(reference) < len(wanted):
+def _fact(text: str, relations: Relations | None, relevance: float) -> Fact | None:
+    if relations is None:
+        return None
+    statuses: tuple[FactStatus, ...] = ("supported", "contradicted", "open")
+    status: FactStatus = statuses[int(np.argmax(relations))] if relevance >= MIN_RELEVANCE else "irrelevant"
+    return Fact(text, relations.confirms, relations.contradicts, relevance, status)
+
+
+def _fact_scores(answer_facts: Sequence[Fact | None], reference_facts: Sequence[Fact | None]) -> FactScores | None:
+    answer = [fact for fact in answer_facts if fact is not None]
+    reference = [fact for fact in reference_facts if fact is not None]
+    if len(answer) < len(answer_facts) or len(reference) < len(reference_facts):
         return None
 
     def mean(values: Sequence[float]) -> float:
         return float(np.mean(values)) if values else 0.0
 
     contradicted = mean([fact.contradicts for fact in answer])
-    supported = mean([fact.confirms if fact.standing != "irrelevant" else 0.0 for fact in answer])
+    supported = mean([fact.confirms if fact.status != "irrelevant" else 0.0 for fact in answer])
     precision, recall = supported * (1 - contradicted), mean([fact.confirms for fact in reference])
     total = precision + recall
     return FactScores(
@@ -382,7 +385,7 @@ def _fact_scores(stated: Sequence[Fact | None], wanted: Sequence[Fact | None]) -
         recall=recall,
         f1=2 * precision * recall / total if total > 0 else 0.0,
         contradicted=contradicted,
-        irrelevant=mean([fact.standing == "irrelevant" for fact in answer]),
+        irrelevant=mean([fact.status == "irrelevant" for fact in answer]),
         answer_facts=tuple(answer),
         reference_facts=tuple(reference),
     )
@@ -401,15 +404,15 @@ def fact_scores(
     return FactMetric(scorer, encoder or load_encoder()).score(items)
 
 
-def _add(name: str, label: str, field: str, **more: bool) -> None:
-    @metric(name, label, kinds=["freeform"], needs="facts", source=scorer_name, **more)
+def _register(name: str, label: str, field: str, **fields: bool) -> None:
+    @metric(name, label, kinds=["freeform"], needs="facts", source=scorer_name, **fields)
     def _(batch: Batch) -> list[float | None]:
-        comparing = batch.scorer.facts
-        assert comparing is not None
-        results = batch.once("facts", lambda: comparing.score(batch.items))
+        comparer = batch.scorer.facts
+        assert comparer is not None
+        results = batch.once("facts", lambda: comparer.score(batch.items))
         return [None if result is None else getattr(result, field) for result in results]
 
 
-_add("fact_precision", "fact precision", "precision")
-_add("fact_recall", "fact recall", "recall")
-_add("fact_f1", "fact F1", "f1", tested=True)
+_register("fact_precision", "fact precision", "precision")
+_register("fact_recall", "fact recall", "recall")
+_register("fact_f1", "fact F1", "f1", tested=True)

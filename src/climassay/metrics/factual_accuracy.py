@@ -1,9 +1,10 @@
-"""Factual accuracy of answers: as ClimaQA computes it, and as a strong model judges it that sees the question.
+"""Factual accuracy: as ClimaQA computes it, and as judged by a strong model that sees the question.
 
 ClimaQA's score is the probability that an answer supports the reference. Its judge does not see the question, so that a
-true sentence beside the point lands near the middle. The strong judge gives its reason and then one of four verdicts,
-and an answer beside the point scores as a wrong one does. A judge is asked for JSON: every request once, and once more
-where its answer breaks the schema.
+true but irrelevant sentence scores near the middle. The strong judge gives its reason and one of four verdicts; an
+irrelevant answer scores like a wrong one. A judge is asked for JSON; a request is repeated once if the answer breaks
+the
+schema.
 """
 
 import json
@@ -26,67 +27,63 @@ ATTEMPTS = 2
 
 @dataclass(frozen=True, slots=True)
 class JudgeRequest(Generic[T]):
-    """One question to a judge."""
+    """A request to a judge."""
 
     prompt: RenderedPrompt
     schema: Mapping[str, Any]
     read: Callable[[Mapping[str, Any]], T]
-    """From the JSON object to what is kept; ValueError, KeyError or TypeError where it is not as asked for."""
-    tokens: int
-    """Room for the answer."""
+    """Parses the JSON object; raises ValueError, KeyError or TypeError if it breaks the schema."""
+    max_tokens: int
+    """Maximum number of tokens of the answer."""
 
 
 @dataclass(frozen=True, slots=True)
 class JudgeFailure:
-    """In place of an answer that a judge did not give."""
+    """Failure of a judge, in place of an answer."""
 
     error: str
-    """One sentence."""
+    """Error as one sentence."""
 
 
 def ask_json(
     requests: Sequence[JudgeRequest[T]], model: Generator, *, seed: int = 0, temperature: float = 0.0
 ) -> list[T | JudgeFailure]:
-    """Ask a judge; an answer that fails or breaks the schema is asked for once more.
+    """Ask a judge; repeat once each request that fails or whose answer breaks the schema.
 
     Returns:
-        What was read of each answer, in order; failures in their place.
+        Parsed answers in order, with failures in their place.
     """
-    result: list[T | JudgeFailure] = [JudgeFailure("Not asked.")] * len(requests)
-    left = list(range(len(requests)))
+    results: list[T | JudgeFailure] = [JudgeFailure("Not asked.")] * len(requests)
     for attempt in range(ATTEMPTS):
-        if not left:
+        pending = [index for index, result in enumerate(results) if isinstance(result, JudgeFailure)]
+        if not pending:
             break
-        asked = [
+        generation_requests = [
             GenerationRequest(
-                requests[place].prompt.messages,
-                Sampling(max_tokens=requests[place].tokens, seed=seed + attempt, temperature=temperature),
-                schema=requests[place].schema,
-                assistant_prefix=requests[place].prompt.assistant_prefix,
+                requests[index].prompt.messages,
+                Sampling(max_tokens=requests[index].max_tokens, seed=seed + attempt, temperature=temperature),
+                schema=requests[index].schema,
+                assistant_prefix=requests[index].prompt.assistant_prefix,
             )
-            for place in left
+            for index in pending
         ]
-        for place, completion in zip(left, model.generate(asked), strict=True):
+        for index, completion in zip(pending, model.generate(generation_requests), strict=True):
             if completion.error is not None:
-                result[place] = JudgeFailure(completion.error)
+                results[index] = JudgeFailure(completion.error)
                 continue
             try:
-                result[place] = requests[place].read(json.loads(completion.text))
+                results[index] = requests[index].read(json.loads(completion.text))
             except (ValueError, KeyError, TypeError, AttributeError):
-                result[place] = JudgeFailure(
-                    f"The judge's answer is not of the form asked for: {completion.text[:80]!r}."
-                )
-        left = [place for place in left if isinstance(result[place], JudgeFailure)]
-    return result
+                results[index] = JudgeFailure(f"The judge's answer breaks the schema: {completion.text[:80]!r}.")
+    return results
 
 
 JudgedVerdict = Literal["correct", "partly correct", "wrong", "beside the point"]
-"""What an answer can be."""
+"""Verdicts on an answer."""
 SCORES: dict[JudgedVerdict, float] = {"correct": 1.0, "partly correct": 0.5, "wrong": 0.0, "beside the point": 0.0}
-"""Score of each verdict; a mean is the share of answers that are right, with halves for those that partly are."""
-_ROOM = 400
-"""Tokens for two sentences of reason and the verdict."""
-_VALUES = ("question", "reference", "answer")
+"""Score of each verdict; a mean is the share of correct answers, partly correct ones counted as a half."""
+_MAX_TOKENS = 400
+"""Maximum number of tokens of two sentences of reason and the verdict."""
 _SCHEMA: dict[str, Any] = {
     "type": "object",
     "properties": {
@@ -100,17 +97,17 @@ _SCHEMA: dict[str, Any] = {
 
 @dataclass(frozen=True, slots=True)
 class AnswerJudgement:
-    """What a judge says about one answer."""
+    """Judgement of one answer."""
 
     verdict: JudgedVerdict | None
-    """None where the judge failed."""
+    """Verdict; None if the judge failed."""
     reason: str
-    """In the judge's words; empty for an answer that is empty, and where the judge failed."""
+    """Reason in the judge's words; empty if the answer is empty or the judge failed."""
     error: str | None = None
 
     @property
     def score(self) -> float | None:
-        """From 0 to 1 by :data:`SCORES`; None where the judge failed."""
+        """Score from 0 to 1 by :data:`SCORES`; None if the judge failed."""
         return None if self.verdict is None else SCORES[self.verdict]
 
 
@@ -120,29 +117,29 @@ def judge_answers(
     *,
     prompt: Prompt | None = None,
 ) -> list[AnswerJudgement]:
-    """Judge answers to questions, one call per answer; one that breaks the schema is asked once more.
+    """Judge answers to questions with one request each, repeated once if the answer breaks the schema.
 
     Args:
-        items: Question, reference answer, and the answer to be judged.
+        items: Question, reference answer and answer of each item.
         model: A strong model.
         prompt: Template with ``question``, ``reference`` and ``answer``; the built-in ``judged_accuracy`` by default.
 
     Returns:
-        One judgement per item, in order; failures in their place. An empty answer is beside the point, and nobody is
-        asked.
+        One judgement per item, in order. An empty answer is beside the point, without a request.
 
     Raises:
-        InputError: A question or a reference is empty, or the model is a very small one, whose reasons and verdicts say
-            nothing: factual accuracy reads the probabilities of such a judge instead.
+        InputError: A question or a reference is empty, or the model is a very small one, whose verdicts are
+        worthless; use
+            such a model for factual accuracy, which reads its probabilities.
     """
     if profile_of(model).scored:
         raise InputError(
             f"{model.name} is too small to give reasons and verdicts: use a strong model as the judge, or "
             "use this model to measure factual accuracy instead."
         )
-    for place, (question, reference, _) in enumerate(items, start=1):
+    for number, (question, reference, _) in enumerate(items, start=1):
         if not question.strip() or not reference.strip():
-            raise InputError(f"Answer {place} cannot be judged: it needs a question and a reference answer.")
+            raise InputError(f"Answer {number} cannot be judged: it needs a question and a reference answer.")
     template = prompt or load_prompt("judged_accuracy")
 
     def read(data: Mapping[str, Any]) -> AnswerJudgement:
@@ -150,27 +147,26 @@ def judge_answers(
             raise ValueError
         return AnswerJudgement(data["verdict"], data["reason"].strip())
 
-    results = [AnswerJudgement("beside the point", "") if not answer.strip() else None for *_, answer in items]
-    left = [place for place, one in enumerate(results) if one is None]
     requests: list[JudgeRequest[AnswerJudgement]] = [
-        JudgeRequest(template.render(**dict(zip(_VALUES, items[place], strict=True))), _SCHEMA, read, _ROOM)
-        for place in left
+        JudgeRequest(template.render(question=question, reference=reference, answer=answer), _SCHEMA, read, _MAX_TOKENS)
+        for question, reference, answer in items
+        if answer.strip()
     ]
-    answers = ask_json(requests, model)
-    for place, said in zip(left, answers, strict=True):
-        results[place] = AnswerJudgement(None, "", said.error) if isinstance(said, JudgeFailure) else said
-    return [one for one in results if one is not None]
+    replies = ask_json(requests, model)
+    pending = iter(replies)
+    judgements = []
+    for *_, answer in items:
+        reply = next(pending) if answer.strip() else AnswerJudgement("beside the point", "")
+        judgements.append(AnswerJudgement(None, "", reply.error) if isinstance(reply, JudgeFailure) else reply)
+    return judgements
 
 
 def judged_answers(scorer: Scorer, kind: str, items: Sequence[Answered | None]) -> list[AnswerJudgement | None]:
-    """What a scorer's judge says about every answer; None without a judge, and for answers that failed (None)."""
-    result: list[AnswerJudgement | None] = [None] * len(items)
-    places = [place for place, item in enumerate(items) if item is not None]
-    if scorer.judge is not None and any(one.name == "judged_accuracy" for one in scorer.metrics(kind)):
-        asked = [item for item in items if item is not None]
-        for place, judgement in zip(places, judge_answers(asked, scorer.judge), strict=True):
-            result[place] = judgement
-    return result
+    """Judge answers with a scorer's judge; None in place of failed answers (None), and everywhere without a judge."""
+    if scorer.judge is None or all(metric.name != "judged_accuracy" for metric in scorer.metrics(kind)):
+        return [None] * len(items)
+    judgements = iter(judge_answers([item for item in items if item is not None], scorer.judge))
+    return [None if item is None else next(judgements) for item in items]
 
 
 METRICS.add(
@@ -188,9 +184,9 @@ METRICS.add(
 
 
 TEMPERATURE = 5.0
-"""The paper's T."""
+"""Temperature T of the paper."""
 CLIP = 1e-15
-"""Probabilities are kept between this and 1 minus this: the logit of what a float can tell from 1 stays finite."""
+"""Minimum distance of a probability from 0 and 1, so that its logit is finite."""
 
 
 @overload
@@ -198,37 +194,40 @@ def factual_accuracy(p_supports: float, temperature: float = TEMPERATURE) -> flo
 @overload
 def factual_accuracy(p_supports: ArrayLike, temperature: float = TEMPERATURE) -> NDArray[np.float64]: ...
 def factual_accuracy(p_supports: ArrayLike, temperature: float = TEMPERATURE) -> float | NDArray[np.float64]:
-    """The paper's score from the probability of SUPPORTS: ``sigmoid(logit(p) / T)``.
+    """Return the paper's score of the probability of SUPPORTS: ``sigmoid(logit(p) / T)``.
 
-    It keeps the order of probabilities and their middle (0.5 to 0.5), and draws apart those near 0 and 1, among which
-    most answers of a large judge lie: 0.99 becomes 0.715, 0.999999 becomes 0.941.
+    The score keeps the order of probabilities and their middle (0.5 to 0.5). It spreads those near 0 and 1, among which
+    most
+    answers of a large judge lie: 0.99 becomes 0.715, 0.999999 becomes 0.941.
 
     Args:
         p_supports: P(SUPPORTS) / (P(SUPPORTS) + P(REFUTES)), one number or an array of any shape, 0 to 1.
-        temperature: T; above 1 it draws scores to the middle. 1 gives ``p`` back.
+        temperature: T; above 1 it moves scores to the middle, 1 returns ``p``.
 
     Returns:
-        0 to 1, in the shape given. ``p`` is first clipped to 1e-15 from both ends, so that at T = 5 scores lie between
-        0.0010 and 0.9990; where the judge's list of likely tokens lacks one of the two (log p = -100), the score is at
-        this end.
+        Scores from 0 to 1, in the shape of the input. ``p`` is first clipped to 1e-15 from both ends, so that at T = 5
+        scores lie between 0.0010 and 0.9990; if the judge's list of likely tokens lacks one of the two (log p =
+        -100), the
+        score is at this end.
 
     Raises:
-        InputError: A probability outside 0 to 1 or no number, or a temperature that is not positive.
+        InputError: A probability is outside of 0 to 1 or no number, or the temperature is not positive.
 
     References:
         ClimaQA, section 3.2.1. The paper prints l_s / (l_s + l_r) with "logit scores": read as probabilities, which is
         what its code's softmax over the two first tokens gives.
 
     Notes:
-        A probability of one judge: scores of different judges are not comparable, and the share above 0.5, which does
-        not depend on T, belongs beside every mean.
+        Scores of different judges are not comparable. Report the share above 0.5, which does not depend on T, with
+        every
+        mean.
     """
-    given = np.asarray(p_supports, dtype=np.float64)
-    if not np.all((given >= 0) & (given <= 1)):
+    probabilities = np.asarray(p_supports, dtype=np.float64)
+    if not np.all((probabilities >= 0) & (probabilities <= 1)):
         raise InputError("Factual accuracy is a function of probabilities: numbers from 0 to 1.")
     if not (np.isfinite(temperature) and temperature > 0):
         raise InputError(f"The temperature of factual accuracy must be a positive number, not {temperature}.")
-    clipped = np.clip(given, CLIP, 1 - CLIP)
+    clipped = np.clip(probabilities, CLIP, 1 - CLIP)
     log_odds = np.log(clipped) - np.log1p(-clipped)
     scores = 1 / (1 + np.exp(-log_odds / temperature))
     return float(scores) if scores.ndim == 0 else scores
@@ -237,26 +236,26 @@ def factual_accuracy(p_supports: ArrayLike, temperature: float = TEMPERATURE) ->
 def factual_accuracies(
     references: Sequence[str], answers: Sequence[str], scorer: Entailment, temperature: float = TEMPERATURE
 ) -> list[float | None]:
-    """Factual accuracy of each answer; the reference answer is the evidence, the answer is the claim.
+    """Return the factual accuracy of each answer; the reference is the evidence, the answer is the claim.
 
     Returns:
-        One score per answer; None where the judge failed. An empty answer scores 0: it supports nothing.
+        One score per answer; None if the judge failed. An empty answer scores 0.
 
     Raises:
-        InputError: Another number of answers than of references.
+        InputError: The numbers of answers and references differ.
     """
     if len(references) != len(answers):
         raise InputError(f"{len(answers)} answers cannot be compared with {len(references)} references.")
-    asked = [place for place, answer in enumerate(answers) if answer.strip()]
-    shares = supports(scorer, [(references[place], answers[place]) for place in asked])
-    result: list[float | None] = [0.0] * len(answers)
-    for place, share in zip(asked, shares, strict=True):
-        result[place] = None if share is None else factual_accuracy(share, temperature)
-    return result
+    indices = [index for index, answer in enumerate(answers) if answer.strip()]
+    shares = supports(scorer, [(references[index], answers[index]) for index in indices])
+    scores: list[float | None] = [0.0] * len(answers)
+    for index, share in zip(indices, shares, strict=True):
+        scores[index] = None if share is None else factual_accuracy(share, temperature)
+    return scores
 
 
 def scorer_name(scorer: Scorer) -> str:
-    """The entailment scorer's name, for the notes of tables."""
+    """Return the name of the entailment scorer, for the notes of tables."""
     return "" if scorer.entailment is None else scorer.entailment.name
 
 

@@ -1,4 +1,4 @@
-"""Passages given with claims, and labelled pairs on which entailment scorers are measured.
+"""Labelled pairs of premise and statement, and the scores of entailment scorers on them.
 
 Pairs are Climate-FEVER's passages and claims, or a table; the scores are ClimaQA's check of its judge, for any scorer.
 """
@@ -26,66 +26,66 @@ LABELS: Mapping[str, int] = {
     "refutes": 1, "contradiction": 1, "contradicts": 1, "false": 1,
     "not_enough_info": 2, "neutral": 2, "leaves open": 2, "unknown": 2,
 }  # fmt: skip
-"""How files name the relations, in lower case: Climate-FEVER's words, those of inference data, and ours."""
+"""Index in :data:`RELATIONS` of each label, in lower case: Climate-FEVER's, those of inference data, and ours."""
 EVIDENCE_COLUMNS = ("evidences", "evidence")
-"""Columns in which claims have their passages."""
+"""Columns of claims' passages."""
 _BLOCK = 64
 
 
 @dataclass(frozen=True, slots=True)
-class Evidence:
+class ClaimPassage:
     """A passage given with a claim."""
 
     text: str
     source: str = ""
-    """Title of the article it appears in."""
+    """Title of the passage's article."""
     label: str | None = None
-    """What it does to the claim, as the file spells it; None where the file does not say."""
+    """Relation to the claim, as the file spells it; None if the file has none."""
 
     @property
-    def shown(self) -> str:
-        """What is put before a model: sentences often say "it", so that the title belongs to them."""
+    def titled_text(self) -> str:
+        """Text after its title, for models: sentences often say "it" of the title's subject."""
         return f"{self.source}: {self.text}" if self.source else self.text
 
 
-def read_passages(value: Any, where: str) -> list[Evidence]:
-    """Passages of one cell: a text, or a list of texts or of objects as in Climate-FEVER, also as JSON.
+def read_passages(value: Any, where: str) -> list[ClaimPassage]:
+    """Parse the passages of one cell: a text, or a list of texts or of objects as in Climate-FEVER, also as JSON.
 
     Raises:
-        InputError: It is something else; ``where`` begins the sentence.
+        InputError: The cell is something else; ``where`` begins the message.
     """
     if isinstance(value, str) and value.lstrip().startswith("["):
         try:
             value = parse_json(value)
         except ValueError:
-            return [Evidence(plain_text(value))]
+            return [ClaimPassage(plain_text(value))]
     if isinstance(value, (str, Mapping)) or value is None:
         value = [value]
-    if not isinstance(value, (list, tuple)) or not all(isinstance(one, (str, Mapping, type(None))) for one in value):
+    if not isinstance(value, (list, tuple)) or not all(isinstance(item, (str, Mapping, type(None))) for item in value):
         raise InputError(f"{where}: evidence must be a text, or a list of texts or of objects with a text.")
     results = []
-    for one in value:
-        if one is None or one == "":
+    for item in value:
+        if item is None or item == "":
             continue
-        entry: Row = {"text": one} if isinstance(one, str) else one
+        entry: Row = {"text": item} if isinstance(item, str) else item
         text, source, label = (
             next((entry[name] for name in names if name in entry), None)
             for names in (("evidence", "text"), ("article", "source", "title"), ("evidence_label", "label"))
         )
         if not isinstance(text, str):
             raise InputError(f"{where}: a piece of evidence has no text in evidence or text.")
-        results.append(Evidence(plain_text(text), plain_text(source), plain_text(label) or None))
+        results.append(ClaimPassage(plain_text(text), plain_text(source), plain_text(label) or None))
     return [evidence for evidence in results if evidence.text]
 
 
 def plain_text(value: object) -> str:
-    """A cell as a text with single spaces."""
+    """Return a cell as a text with single spaces."""
     return "" if value is None else " ".join(str(value).split())
 
 
 @dataclass(frozen=True, slots=True)
 class LabelledPair:
-    """What a premise does to a statement, as people judged it."""
+    """A pair of premise and statement with the relation that people assigned."""
 
     premise: str
     statement: str
@@ -95,25 +95,25 @@ class LabelledPair:
 
 @dataclass(frozen=True, slots=True)
 class PairTable:
-    """The pairs of a file."""
+    """Pairs of a file."""
 
     name: str
     sha256: str
-    """Hash of the file's content (unpacked)."""
+    """Hash of the file's unpacked content."""
     pairs: tuple[LabelledPair, ...]
     skipped: int
-    """Pairs without a text or a label."""
+    """Number of pairs without a text or a label."""
 
 
 def read_pairs(file: Path) -> PairTable:
     """Read labelled pairs from JSONL, JSON, CSV, TSV or Parquet, gzip included.
 
-    Two forms are understood. Climate-FEVER's: ``claim`` and ``evidences``, a list with ``evidence``, ``article`` and
-    ``evidence_label``; the article's title goes before the premise, as its sentences often say "it". Or one pair per
+    Two forms are accepted. Climate-FEVER's: ``claim`` and ``evidences``, a list with ``evidence``, ``article`` and
+    ``evidence_label``; the article's title is put before the premise, as its sentences often say "it". Or one pair per
     row: ``premise``, ``statement`` and ``label``. Labels may be any of :data:`LABELS`, in any case.
 
     Raises:
-        InputError: The file cannot be read, has other columns, a label that is none, or not one pair.
+        InputError: The file cannot be read, has other columns, an unknown label, or no complete pair.
     """
     data = read_bytes(file)
     rows = list(parse_rows(file, data))
@@ -123,7 +123,8 @@ def read_pairs(file: Path) -> PairTable:
         for number, row in enumerate(rows, start=1):
             cell = next((row[name] for name in EVIDENCE_COLUMNS if row.get(name)), None)
             where = f"{file}, row {number}"
-            entries += [(piece.shown, row.get("claim"), piece.label, where) for piece in read_passages(cell, where)]
+            passages = read_passages(cell, where)
+            entries += [(passage.titled_text, row.get("claim"), passage.label, where) for passage in passages]
     elif {"premise", "statement", "label"} <= columns:
         entries = [
             (row.get("premise"), row.get("statement"), row.get("label"), f"{file}, row {number}")
@@ -149,33 +150,32 @@ def read_pairs(file: Path) -> PairTable:
 
 
 def sample_statements(pairs: Sequence[LabelledPair], limit: int | None, seed: int = 0) -> tuple[LabelledPair, ...]:
-    """The pairs of so many statements drawn at random, in the order of the pairs; all where ``limit`` is None."""
-    chosen = set(sample(list(dict.fromkeys(pair.statement for pair in pairs)), limit, seed))
-    return tuple(pair for pair in pairs if pair.statement in chosen)
+    """Draw ``limit`` statements at random; return their pairs in order, all pairs if ``limit`` is None."""
+    sampled = set(sample(list(dict.fromkeys(pair.statement for pair in pairs)), limit, seed))
+    return tuple(pair for pair in pairs if pair.statement in sampled)
 
 
 @dataclass(frozen=True, slots=True)
 class EntailmentScores:
-    """How a scorer did on labelled pairs. Intervals are over statements, whose pairs are resampled together."""
+    """Scores of an entailment scorer on labelled pairs, with intervals over resampled statements."""
 
     scorer: str
     two_class: Evaluation
-    """SUPPORTS or REFUTES on the pairs that are one of them (the paper's 81% is of such pairs); a half and less is
-    REFUTES."""
+    """Evaluation of SUPPORTS (above a half) or REFUTES on the pairs that are one of them, as in the paper (81%)."""
     three_class: Evaluation
     support_auroc: float
-    """P(a supporting pair ranks above any other by P(confirms))."""
+    """Probability that a supporting pair ranks above any other by P(confirms)."""
     calibration: Calibration
     """Calibration of P(SUPPORTS) on the pairs of the two classes."""
     unsupporting: Estimate
-    """Share of all pairs that do not support: how often a mark on every pair would be right."""
+    """Share of all pairs that do not support: the precision of marking every pair."""
     marked: Estimate | None
-    """Share of the pairs with P(confirms) below :data:`~climassay.metrics.entailment.ENTAILED` that do not support:
-    how often "may not say so" is right. None where there is no such pair."""
+    """Share of unsupporting pairs among those with P(confirms) below :data:`~climassay.metrics.entailment.ENTAILED`:
+    the precision of "may not say so"; None if there is no such pair."""
 
 
 def supporting(probabilities: FloatArray) -> FloatArray:
-    """P(SUPPORTS) of SUPPORTS and REFUTES, shape [pairs], from probabilities of the relations, shape [pairs, 3]."""
+    """Return P(SUPPORTS) of SUPPORTS and REFUTES, shape [pairs], from relations' probabilities, shape [pairs, 3]."""
     return np.asarray(probabilities[:, 0] / np.maximum(probabilities[:, 0] + probabilities[:, 1], 1e-300))
 
 
@@ -187,18 +187,18 @@ def pair_scores(
     resamples: int = RESAMPLES,
     seed: int = 0,
 ) -> Evaluation:
-    """Score probabilities of the relations [pairs, 3], NaN where a scorer failed; intervals are over statements.
+    """Evaluate relations' probabilities, shape [pairs, 3], NaN if the scorer failed, with intervals over statements.
 
-    ``two_class``: SUPPORTS or REFUTES, on the pairs that are one of them.
+    ``two_class`` evaluates SUPPORTS or REFUTES on the pairs that are one of them.
     """
     truth = np.array([pair.relation for pair in pairs], dtype=np.int64)
     groups = np.array([pair.statement for pair in pairs])
     if not two_class:
         return evaluate(truth, probabilities, RELATIONS, groups=groups, resamples=resamples, seed=seed)
-    kept = truth < 2
-    share = supporting(probabilities[kept])
+    is_decided = truth < 2
+    share = supporting(probabilities[is_decided])
     return evaluate(
-        1 - truth[kept], np.stack([1 - share, share], axis=1), ("REFUTES", "SUPPORTS"), groups=groups[kept],
+        1 - truth[is_decided], np.stack([1 - share, share], axis=1), ("REFUTES", "SUPPORTS"), groups=groups[is_decided],
         resamples=resamples, seed=seed,
     )  # fmt: skip
 
@@ -211,46 +211,48 @@ def validate_entailment(
     seed: int = 0,
     on_progress: Callable[[int], None] | None = None,
 ) -> EntailmentScores:
-    """Score a scorer on labelled pairs; progress counts the pairs done.
+    """Evaluate a scorer on labelled pairs; ``on_progress`` receives the number of new pairs.
 
     Raises:
-        InputError: No supporting or no refuting pair, or the scorer failed on all of one kind.
+        InputError: There is no supporting or no refuting pair, or the scorer failed on all of one kind.
     """
-    given = relation_probabilities(pairs, scorer, on_progress=on_progress)
+    probabilities = relation_probabilities(pairs, scorer, on_progress=on_progress)
     truth = np.array([pair.relation for pair in pairs], dtype=np.int64)
-    known = np.asarray(np.isfinite(given).all(axis=1))
-    if not {0, 1} <= set(truth[known].tolist()):
+    is_scored = np.asarray(np.isfinite(probabilities).all(axis=1))
+    if not {0, 1} <= set(truth[is_scored].tolist()):
         raise InputError("An entailment scorer is validated on pairs that include both SUPPORTS and REFUTES.")
-    sure, marked = known & (truth < 2), known & (given[:, 0] < ENTAILED)
+    is_decided, is_marked = is_scored & (truth < 2), is_scored & (probabilities[:, 0] < ENTAILED)
     statements = np.unique([pair.statement for pair in pairs], return_inverse=True)[1]
 
-    def unsupporting(chosen: NDArray[np.bool_]) -> Estimate:
-        counts = np.stack([np.bincount(statements, chosen & right) for right in (truth != 0, truth >= 0)], axis=1)
-        value = float((truth[chosen] != 0).mean())
-        drawn = bootstrap_interval(counts[counts[:, 1] > 0], lambda rows: float(np.divide(*rows.sum(axis=0))),
+    def unsupporting(is_selected: NDArray[np.bool_]) -> Estimate:
+        counts = np.stack(
+            [np.bincount(statements, is_selected & is_counted) for is_counted in (truth != 0, truth >= 0)], axis=1
+        )
+        value = float((truth[is_selected] != 0).mean())
+        interval = bootstrap_interval(counts[counts[:, 1] > 0], lambda rows: float(np.divide(*rows.sum(axis=0))),
                                    resamples=resamples, seed=seed)  # fmt: skip
-        return Estimate(value, share_interval(drawn, value, int((counts[:, 1] > 0).sum())), int(chosen.sum()))
+        return Estimate(value, share_interval(interval, value, int((counts[:, 1] > 0).sum())), int(is_selected.sum()))
 
     return EntailmentScores(
         scorer=scorer.name,
-        two_class=pair_scores(pairs, given, two_class=True, resamples=resamples, seed=seed),
-        three_class=pair_scores(pairs, given, resamples=resamples, seed=seed),
-        support_auroc=auroc(given[known][:, 0], truth[known] == 0),
-        calibration=calibration(supporting(given[sure]), truth[sure] == 0),
-        unsupporting=unsupporting(known),
-        marked=unsupporting(marked) if marked.any() else None,
+        two_class=pair_scores(pairs, probabilities, two_class=True, resamples=resamples, seed=seed),
+        three_class=pair_scores(pairs, probabilities, resamples=resamples, seed=seed),
+        support_auroc=auroc(probabilities[is_scored][:, 0], truth[is_scored] == 0),
+        calibration=calibration(supporting(probabilities[is_decided]), truth[is_decided] == 0),
+        unsupporting=unsupporting(is_scored),
+        marked=unsupporting(is_marked) if is_marked.any() else None,
     )
 
 
 def relation_probabilities(
     pairs: Sequence[LabelledPair], scorer: RelationScorer, *, on_progress: Callable[[int], None] | None = None
 ) -> FloatArray:
-    """What a scorer gives each pair, shape [pairs, 3]; NaN where it failed."""
+    """Return a scorer's probabilities of relations, shape [pairs, 3]; NaN if it failed."""
     results: list[tuple[float, ...]] = []
     for start in range(0, len(pairs), _BLOCK):
         block = pairs[start : start + _BLOCK]
-        read = scorer.relations([(pair.premise, pair.statement) for pair in block])
-        results += [(np.nan,) * len(RELATIONS) if one is None else one for one in read]
+        relations = scorer.relations([(pair.premise, pair.statement) for pair in block])
+        results += [(np.nan,) * len(RELATIONS) if shares is None else shares for shares in relations]
         if on_progress is not None:
             on_progress(len(block))
     return np.array(results, dtype=np.float64).reshape(-1, len(RELATIONS))

@@ -1,11 +1,11 @@
-"""What a judge says of long answers: which criteria of a rubric they meet, and how adequate they are in eight respects.
+"""Judging long answers: criteria of a rubric that they meet, and ratings of their adequacy in eight dimensions.
 
-Every verdict and rating comes with the judge's reason and a quotation, which is looked up in the answer. How an answer
-reads (presentational adequacy) and what it is worth as knowledge (epistemological adequacy) are never mixed: models
-differ in the second and hardly in the first.
+Every verdict and rating comes with the judge's reason and a quotation, which is searched for in the answer. Ratings of
+presentation (how an answer reads) and of epistemics (what it is worth as knowledge) are never mixed: models differ in
+epistemics and hardly in presentation.
 
-A strong judge answers in JSON, one request per answer for the rubric and one for the ratings. A very small one, whose
-reasons say nothing, is read from the probabilities of its verdicts and ratings, one request each; docs/results shows
+A strong judge answers in JSON, one request per answer for the rubric and one for the ratings. A very small judge, whose
+reasons are worthless, is read from the probabilities of its verdicts and ratings, one request each; docs/results shows
 that such a judge is at chance.
 
 References:
@@ -15,7 +15,8 @@ References:
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, cast, get_args
+from functools import partial
+from typing import Any, Literal, TypeAlias, cast, get_args
 
 import numpy as np
 
@@ -34,17 +35,17 @@ CREDITS: Mapping[CriterionVerdict, float] = {"met": 1.0, "partly met": 0.5, "not
 Group = Literal["presentation", "epistemics"]
 LOWEST, HIGHEST = 1, 5
 _RATINGS = tuple(map(str, range(LOWEST, HIGHEST + 1)))
-_TOKENS = 220
-"""Room for one verdict or rating with its quotation and reason."""
-_WORDS = 700
+_MAX_TOKENS = 220
+"""Maximum number of tokens of one verdict or rating with its quotation and reason."""
+_MAX_WORDS = 700
 """Maximum number of words of question and answer that a very small judge reads."""
-_LONGEST = 500
-"""Characters of a quotation or a reason."""
+_MAX_CHARACTERS = 500
+"""Maximum number of characters of a quotation or a reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class Dimension:
-    """One respect in which answers are rated from 1 to 5."""
+    """Dimension of adequacy, rated from 1 to 5."""
 
     name: str
     group: Group
@@ -86,28 +87,31 @@ DIMENSIONS: tuple[Dimension, ...] = (
         ("degree of certainty missing", "consensus not stated", "contrary evidence not named"),
     ),
 )  # fmt: skip
-"""The eight dimensions of adequacy."""
-GROUP_OF: Mapping[str, Group] = {one.name: one.group for one in DIMENSIONS}
+"""Eight dimensions of adequacy."""
+GROUP_OF: Mapping[str, Group] = {dimension.name: dimension.group for dimension in DIMENSIONS}
+
+
+_Part: TypeAlias = Criterion | Dimension
 
 
 @dataclass(frozen=True, slots=True)
 class CriterionJudgement:
-    """What a judge says of one criterion of a rubric."""
+    """Judgement of one criterion of a rubric."""
 
     verdict: CriterionVerdict
     reason: str = ""
     quotation: str = ""
     quoted: bool = True
-    """Whether the quotation appears in the answer; True where nothing is quoted."""
+    """True if the quotation appears in the answer or is empty."""
 
 
 @dataclass(frozen=True, slots=True)
 class DimensionRating:
-    """What a judge says of one dimension of adequacy."""
+    """Rating of one dimension of adequacy."""
 
     dimension: str
     rating: float
-    """From 1 (not usable) to 5 (no fault); between whole numbers where it is a mean over a judge's probabilities."""
+    """Rating from 1 (not usable) to 5 (no fault); a mean over probabilities for a very small judge."""
     reason: str = ""
     issues: tuple[str, ...] = ()
     quotation: str = ""
@@ -116,18 +120,18 @@ class DimensionRating:
 
 @dataclass(frozen=True, slots=True)
 class LongAnswerAssessment:
-    """What a judge says of one long answer."""
+    """Assessment of one long answer."""
 
     criteria: tuple[CriterionJudgement, ...] = ()
-    """In the order of the rubric; empty without a rubric, and where the judge failed."""
+    """Judgements in the order of the rubric; empty without a rubric or if the judge failed."""
     ratings: tuple[DimensionRating, ...] = ()
-    """In the order of :data:`DIMENSIONS`; empty where the judge failed."""
+    """Ratings in the order of :data:`DIMENSIONS`; empty if the judge failed."""
     errors: tuple[str, ...] = ()
-    """Why the judge failed, a sentence each."""
+    """Errors of the judge, a sentence each."""
 
 
 class Marker:
-    """A judge of long answers."""
+    """Judge of long answers."""
 
     def __init__(
         self,
@@ -138,17 +142,17 @@ class Marker:
         reverse: bool = False,
         overrides: Mapping[str, Prompt] | None = None,
     ) -> None:
-        """Prepare; nothing is asked yet.
+        """Initialise without a request.
 
         Args:
             model: A strong model, or a very small one that gives probabilities of options.
-            seed: Part of every request's identity: another seed is another asking.
-            temperature: 0 takes the most probable answer.
-            reverse: Put criteria and dimensions in the opposite order, which should change nothing.
-            overrides: Templates in place of ``rubric``, ``adequacy`` and their brief forms.
+            seed: Seed of every request.
+            temperature: Sampling temperature.
+            reverse: True reverses the order of criteria and dimensions, which should change nothing.
+            overrides: Templates that replace ``rubric``, ``adequacy`` and their brief forms.
 
         Raises:
-            InputError: A very small model that gives no probabilities.
+            InputError: A very small model gives no probabilities.
         """
         self.model = model
         self._small = profile_of(model).scored
@@ -156,115 +160,110 @@ class Marker:
             raise InputError(f"{model.name} is too small to judge in words and gives no probabilities of its answers.")
         self._seed, self._temperature, self._reverse = seed, temperature, reverse
         suffix = "_brief" if self._small else ""
-        given = overrides or {}
+        prompts = overrides or {}
         self._rubric, self._adequacy = (
-            given.get(n) or load_prompt(n) for n in (f"rubric{suffix}", f"adequacy{suffix}")
+            prompts.get(name) or load_prompt(name) for name in (f"rubric{suffix}", f"adequacy{suffix}")
         )
 
     def assess(
         self, items: Sequence[LongAnswer], dimensions: Sequence[Dimension] = DIMENSIONS
     ) -> list[LongAnswerAssessment]:
-        """Rubric and ratings of each answer, in order; an empty answer meets nothing and has the lowest ratings.
+        """Assess rubric and dimensions of each answer, in order, with all requests in one call.
 
-        All requests go to the judge in one call.
+        An empty answer meets no criterion and has the lowest ratings, without a request.
         """
-        work: list[tuple[int, Sequence[Criterion] | Sequence[Dimension]]] = []
-        for place, item in enumerate(items):
+        tasks: list[tuple[LongAnswer, Sequence[_Part]]] = []
+        for item in items:
             if item.answer.strip():
-                work += [(place, item.rubric)] * bool(item.rubric) + [(place, dimensions)] * bool(dimensions)
-        results = [
-            LongAnswerAssessment()
-            if item.answer.strip()
-            else LongAnswerAssessment(
-                tuple(CriterionJudgement("not met") for _ in item.rubric),
-                tuple(DimensionRating(one.name, LOWEST) for one in dimensions),
-            )
-            for item in items
-        ]
-        answers = self._weighed(items, work) if self._small else self._told(items, work)
-        for (place, _), said in zip(work, answers, strict=True):
-            before = results[place]
-            if isinstance(said, JudgeFailure):
-                results[place] = replace(before, errors=(*before.errors, said.error))
-            elif isinstance(said[0], CriterionJudgement):
-                results[place] = replace(before, criteria=cast("tuple[CriterionJudgement, ...]", said))
-            else:
-                results[place] = replace(before, ratings=cast("tuple[DimensionRating, ...]", said))
-        return results
+                tasks += [(item, parts) for parts in (item.rubric, dimensions) if parts]
+        replies = iter(self._read_probabilities(tasks) if self._small else self._ask(tasks))
+        assessments = []
+        for item in items:
+            if not item.answer.strip():
+                criteria = tuple(CriterionJudgement("not met") for _ in item.rubric)
+                ratings = tuple(DimensionRating(dimension.name, LOWEST) for dimension in dimensions)
+                assessments.append(LongAnswerAssessment(criteria, ratings))
+                continue
+            assessment = LongAnswerAssessment()
+            for field, parts in (("criteria", item.rubric), ("ratings", dimensions)):
+                if parts:
+                    reply = next(replies)
+                    if isinstance(reply, JudgeFailure):
+                        assessment = replace(assessment, errors=(*assessment.errors, reply.error))
+                    else:
+                        assessment = replace(assessment, **{field: reply})
+            assessments.append(assessment)
+        return assessments
 
-    def _told(self, items: Sequence[LongAnswer], work: Sequence[tuple[int, Sequence[Any]]]) -> list[Any]:
+    def _ask(self, tasks: Sequence[tuple[LongAnswer, Sequence[_Part]]]) -> list[Any]:
         requests = []
-        for place, parts in work:
-            item = items[place]
-            shown = list(enumerate(parts, start=1))
+        for item, parts in tasks:
+            numbered = list(enumerate(parts, start=1))
             if self._reverse:
-                shown.reverse()
-            values = {one: getattr(item, one) for one in ("question", "audience", "reference", "answer")}
+                numbered.reverse()
+            values = {name: getattr(item, name) for name in ("question", "audience", "reference", "answer")}
             if isinstance(parts[0], Criterion):
-                rendered = self._rubric.render(**values, criteria=shown)
-                fields = {f"criterion_{number}": _schema(one) for number, one in shown}
+                rendered = self._rubric.render(**values, criteria=numbered)
             else:
-                rendered = self._adequacy.render(**values, dimensions=[one for _, one in shown])
-                fields = {one.name: _schema(one) for _, one in shown}
-            reader = _Reader(item.answer, tuple(parts))
-            requests.append(JudgeRequest(rendered, object_schema(fields), reader, _TOKENS * len(parts)))
+                rendered = self._adequacy.render(**values, dimensions=[dimension for _, dimension in numbered])
+            schema = object_schema({_field(number, part): _schema(part) for number, part in numbered})
+            read = partial(_read_judgements, answer=item.answer, parts=parts)
+            requests.append(JudgeRequest(rendered, schema, read, _MAX_TOKENS * len(parts)))
         return ask_json(requests, self.model, seed=self._seed, temperature=self._temperature)
 
-    def _weighed(self, items: Sequence[LongAnswer], work: Sequence[tuple[int, Sequence[Any]]]) -> list[Any]:
-        """Verdicts and ratings from probabilities; calibrated, because a small model likes some words anyway."""
+    def _read_probabilities(self, tasks: Sequence[tuple[LongAnswer, Sequence[_Part]]]) -> list[Any]:
+        """Read verdicts and ratings from probabilities, calibrated against the model's prior preference for words."""
         assert isinstance(self.model, OptionScorer)
-        results: dict[tuple[int, int], tuple[float, ...] | None] = {}
+        shares: dict[tuple[int, int], tuple[float, ...] | None] = {}
         for kind, prompt, name, options in (
             (Criterion, self._rubric, "criterion", get_args(CriterionVerdict)),
             (Dimension, self._adequacy, "dimension", _RATINGS),
         ):
-            asked = [
-                (index, number)
-                for index, (_, parts) in enumerate(work)
-                for number, part in enumerate(parts)
+            pairs = {
+                (task, index): (
+                    f"Question: {item.question}\n\nAnswer: {item.answer}",
+                    part.text if isinstance(part, Criterion) else part.meaning,
+                )
+                for task, (item, parts) in enumerate(tasks)
+                for index, part in enumerate(parts)
                 if isinstance(part, kind)
-            ]
-            pairs = []
-            for index, number in asked:
-                place, parts = work[index]
-                part = parts[number]
-                said = part.text if isinstance(part, Criterion) else part.meaning
-                pairs.append((f"Question: {items[place].question}\n\nAnswer: {items[place].answer}", said))
-            shares = prompted_shares(
-                self.model, prompt, ("answer", name), tuple(f" {one}" for one in options), pairs,
-                calibrated=True, words=_WORDS, encoder=None,
+            }
+            results = prompted_shares(
+                self.model, prompt, ("answer", name), tuple(f" {option}" for option in options), [*pairs.values()],
+                calibrated=True, words=_MAX_WORDS, encoder=None,
             )  # fmt: skip
-            results.update(zip(asked, shares, strict=True))
+            shares.update(zip(pairs, results, strict=True))
         return [
             JudgeFailure("The judge's probabilities could not be read.")
-            if any(results[index, number] is None for number in range(len(parts)))
-            else tuple(_from_shares(part, results[index, number] or ()) for number, part in enumerate(parts))
-            for index, (_, parts) in enumerate(work)
+            if any(shares[task, index] is None for index in range(len(parts)))
+            else tuple(_from_shares(part, shares[task, index] or ()) for index, part in enumerate(parts))
+            for task, (_, parts) in enumerate(tasks)
         ]
 
 
 def assessed_answers(
     scorer: Scorer, kind: str, items: Sequence[LongAnswer | None]
 ) -> list[LongAnswerAssessment | None]:
-    """What a scorer's judge says about every long answer; None without a judge, and for answers that failed (None)."""
-    result: list[LongAnswerAssessment | None] = [None] * len(items)
-    places = [place for place, item in enumerate(items) if item is not None]
-    if scorer.judge is not None and TYPES[kind].is_judged:
-        asked = [item for item in items if item is not None]
-        for place, assessment in zip(places, Marker(scorer.judge).assess(asked), strict=True):
-            result[place] = assessment
-    return result
+    """Assess long answers with a scorer's judge; None in place of failed answers, and everywhere without a judge."""
+    if scorer.judge is None or not TYPES[kind].is_judged:
+        return [None] * len(items)
+    assessments = iter(Marker(scorer.judge).assess([item for item in items if item is not None]))
+    return [None if item is None else next(assessments) for item in items]
 
 
-def _from_shares(part: Criterion | Dimension, shares: tuple[float, ...]) -> CriterionJudgement | DimensionRating:
+def _from_shares(part: _Part, shares: tuple[float, ...]) -> CriterionJudgement | DimensionRating:
     if isinstance(part, Criterion):
         return CriterionJudgement(get_args(CriterionVerdict)[int(np.argmax(shares))])
     return DimensionRating(part.name, float(np.dot(shares, range(LOWEST, HIGHEST + 1))))
 
 
-def _schema(part: Criterion | Dimension) -> dict[str, Any]:
-    """What a judge says of one criterion or dimension."""
-    text = {"type": "string", "maxLength": _LONGEST}
+def _field(number: int, part: _Part) -> str:
+    return f"criterion_{number}" if isinstance(part, Criterion) else part.name
+
+
+def _schema(part: _Part) -> dict[str, Any]:
+    """Return the JSON schema of a judgement of one criterion or dimension."""
+    text = {"type": "string", "maxLength": _MAX_CHARACTERS}
     fields: dict[str, Any] = {"quotation": text, "reason": text}
     if isinstance(part, Criterion):
         return object_schema({**fields, "verdict": {"type": "string", "enum": [*CREDITS]}})
@@ -274,72 +273,69 @@ def _schema(part: Criterion | Dimension) -> dict[str, Any]:
     return object_schema({**fields, "rating": {"type": "string", "enum": [*_RATINGS]}})
 
 
-@dataclass(frozen=True, slots=True)
-class _Reader:
-    """Reads a judge's JSON about one answer; ValueError, KeyError or TypeError where it is not as asked for."""
-
-    answer: str
-    parts: tuple[Criterion | Dimension, ...]
-
-    def __call__(self, data: Mapping[str, Any]) -> tuple[CriterionJudgement | DimensionRating, ...]:
-        return tuple(self._read(data, number, part) for number, part in enumerate(self.parts, start=1))
-
-    def _read(self, data: Mapping[str, Any], number: int, part: Criterion | Dimension) -> Any:
-        given = data[f"criterion_{number}" if isinstance(part, Criterion) else part.name]
-        quotation, reason = (" ".join(str(given[name]).split()) for name in ("quotation", "reason"))
-        quoted = not quotation or locate_quotation(self.answer, quotation) is not None
+def _read_judgements(
+    data: Mapping[str, Any], *, answer: str, parts: Sequence[_Part]
+) -> tuple[CriterionJudgement | DimensionRating, ...]:
+    """Parse a judge's JSON about one answer; raise ValueError, KeyError or TypeError if it breaks the schema."""
+    judgements: list[CriterionJudgement | DimensionRating] = []
+    for number, part in enumerate(parts, start=1):
+        entry = data[_field(number, part)]
+        quotation, reason = (" ".join(str(entry[name]).split()) for name in ("quotation", "reason"))
+        quoted = not quotation or locate_quotation(answer, quotation) is not None
         if isinstance(part, Criterion):
-            if given["verdict"] not in CREDITS:
-                raise ValueError(given["verdict"])
-            return CriterionJudgement(given["verdict"], reason, quotation, quoted)
-        issues = tuple(one for one in part.issues if one in given.get("issues", ()))
-        return DimensionRating(
-            part.name, _RATINGS.index(str(given["rating"])) + LOWEST, reason, issues, quotation, quoted
-        )
+            if entry["verdict"] not in CREDITS:
+                raise ValueError(entry["verdict"])
+            judgements.append(CriterionJudgement(entry["verdict"], reason, quotation, quoted))
+        else:
+            issues = tuple(issue for issue in part.issues if issue in entry.get("issues", ()))
+            rating = _RATINGS.index(str(entry["rating"])) + LOWEST
+            judgements.append(DimensionRating(part.name, rating, reason, issues, quotation, quoted))
+    return tuple(judgements)
 
 
 def assessment_scores(assessment: LongAnswerAssessment, rubric: Sequence[Criterion]) -> dict[str, float]:
-    """Scores of an assessed answer from 0 to 1, 1 being best, by the names of :data:`~climassay.metrics.METRICS`.
+    """Return scores of an assessed answer from 0 to 1, 1 being best, by name in :data:`~climassay.metrics.METRICS`.
 
     ``rubric_score``
-        Mean credit of the criteria (met 1, partly met a half), each by its weight.
+        Weighted mean credit of the criteria (met 1, partly met a half).
     ``rubric_must``
-        Share of the criteria at level "must" that are met, wholly.
+        Share of the criteria at level "must" that are fully met.
     ``rubric_uncontradicted``
-        1 where no criterion is contradicted, else 0.
+        1 if no criterion is contradicted, else 0.
     ``presentation``, ``epistemics``
-        Mean rating of their four dimensions, 1 to 5 drawn to 0 to 1.
+        Mean rating of their four dimensions, rescaled from 1 to 5 to 0 to 1.
 
-    What the judge failed to say is missing.
+    A score is missing if the judge failed on its criteria or ratings.
     """
     results: dict[str, float] = {}
     if rubric and len(assessment.criteria) == len(rubric):
-        marked = list(zip(rubric, assessment.criteria, strict=True))
-        total = sum(one.weight for one in rubric)
-        results["rubric_score"] = sum(one.weight * CREDITS[said.verdict] for one, said in marked) / total
-        needed = [said.verdict == "met" for one, said in marked if one.level == "must"]
-        if needed:
-            results["rubric_must"] = sum(needed) / len(needed)
-        results["rubric_uncontradicted"] = float(all(said.verdict != "contradicted" for said in assessment.criteria))
+        verdicts = [judgement.verdict for judgement in assessment.criteria]
+        total = sum(criterion.weight for criterion in rubric)
+        earned = sum(c.weight * CREDITS[verdict] for c, verdict in zip(rubric, verdicts, strict=True))
+        results["rubric_score"] = earned / total
+        musts = [verdict == "met" for c, verdict in zip(rubric, verdicts, strict=True) if c.level == "must"]
+        if musts:
+            results["rubric_must"] = sum(musts) / len(musts)
+        results["rubric_uncontradicted"] = float("contradicted" not in verdicts)
     for group in get_args(Group):
-        ratings = [one.rating for one in assessment.ratings if GROUP_OF.get(one.dimension) == group]
+        ratings = [rating.rating for rating in assessment.ratings if GROUP_OF.get(rating.dimension) == group]
         if ratings:
             results[group] = (float(np.mean(ratings)) - LOWEST) / (HIGHEST - LOWEST)
     return results
 
 
-def _judge(scorer: Scorer) -> str:
+def _judge_name(scorer: Scorer) -> str:
     return "" if scorer.judge is None else scorer.judge.name
 
 
-for _name, _label, _more in (
+for _name, _label, _fields in (
     ("rubric_score", "rubric score", {"tested": True}),
     ("rubric_must", "share of musts met", {}),
     ("rubric_uncontradicted", "nothing contradicted", {"binary": True}),
     ("presentation", "presentation", {}),
     ("epistemics", "epistemics", {"tested": True}),
 ):
-    METRICS.add(_name, Metric(_name, _label, needs="judge", source=_judge, **cast("Any", _more)), __name__)
-# What collections say of an answer is found where they are: climassay.evaluation.long_answers.
+    METRICS.add(_name, Metric(_name, _label, needs="judge", source=_judge_name, **cast("Any", _fields)), __name__)
+# climassay.evaluation.long_answers computes the scores that need collections.
 METRICS.add("points_supported", Metric("points_supported", "points supported", tested=True), __name__)
 METRICS.add("references_found", Metric("references_found", "references that exist"), __name__)

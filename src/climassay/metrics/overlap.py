@@ -1,7 +1,7 @@
-"""How far the tokens of an answer match those of a reference: BLEU by the tokens, BERTScore by their vectors.
+"""Overlap of an answer's tokens with those of a reference: BLEU by n-grams, BERTScore by vectors.
 
-BLEU is there as ClimaQA computes it (over characters) and as everybody else does (over words). BERTScore says how well
-the tokens of two texts match each other in the states of an encoder.
+BLEU is implemented as in ClimaQA (over characters) and as usual (over words). BERTScore measures how well the tokens of
+two texts match in the hidden states of an encoder.
 """
 
 import math
@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -22,18 +23,21 @@ from climassay.models.encoders import BUNDLED_ENCODER, token_batches
 
 
 def character_bleu(references: References, candidates: Candidates) -> float:
-    """BLEU of all items together, whose n-grams are runs of 1 to 4 characters: the "BLEU" of ClimaQA's tables.
+    """Return corpus BLEU over n-grams of 1 to 4 characters: the "BLEU" of ClimaQA's tables.
 
-    BLEU = BP * (p1 p2 p3 p4)^(1/4). p_n is the share of the candidates' runs of n characters that also occur in a
-    reference (each as often as there at most), counted over all items; 0 matches of n > 1 count as 0.1 (NLTK's
-    smoothing method 1). BP = exp(1 - r/c) where the candidates have c characters in all, fewer than the references' r
-    (of several references the nearest in length), else 1.
+    BLEU = BP * (p1 p2 p3 p4)^(1/4). p_n is the share of the candidates' n-grams of characters that also occur in a
+    reference (each at most as often as there), counted over all items; 0 matches of n > 1 count as 0.1 (NLTK's
+    smoothing
+    method 1). BP = exp(1 - r/c) if the candidates have fewer characters c than the references r (of several references
+    the
+    nearest in length), else 1.
 
-    The tables of the paper are means over questions: take the mean of :func:`character_bleu_each`. For one item both
-    are the same.
+    The tables of the paper are means over questions: use the mean of :func:`character_bleu_each`. For one item both are
+    the
+    same.
 
     Returns:
-        0 to 1; 0 where no character matches.
+        0 to 1; 0 if no character matches.
 
     Raises:
         InputError: The numbers differ, or a reference is empty.
@@ -41,31 +45,30 @@ def character_bleu(references: References, candidates: Candidates) -> float:
     Notes:
         - Any two English texts share most of their letters: reference answers to different questions of the primer
           score 0.23 against each other (435 pairs, up to 0.38), and a right answer in other words may score no more.
-          Never compare it with a BLEU from elsewhere: ClimaQA's ten case-study answers have 0.25 to 0.59 here and
+          Do not compare it with a BLEU from elsewhere: ClimaQA's ten case-study answers have 0.25 to 0.59 here and
           0.03 to 0.15 by :func:`bleu_each`.
-        - A candidate of fewer than 4 characters that equals its reference does not reach 1: it has no run of 4, and
-          the smoothing puts 0.1 in its place ("CO2" against "CO2" gives 0.56).
+        - A candidate of fewer than 4 characters that equals its reference does not reach 1: it has no 4-gram, for which
+          the smoothing uses 0.1 ("CO2" against "CO2" gives 0.56).
         - Case, spaces and typography count: ``CO<sub>2</sub>`` or a line break at the end change the third digit.
 
     References:
         Papineni et al. (2002), BLEU, ACL. Chen and Cherry (2014), WMT, smoothing 1. ClimaQA, section 3.2.1 and
-        appendix A.2.3, whose figures need characters: ``corpus_bleu`` was handed strings where it expects lists of
+        appendix A.2.3, whose figures need characters: ``corpus_bleu`` was called with strings instead of lists of
         words.
     """
     return _character_bleu(answer_pairs(references, candidates))
 
 
 def character_bleu_each(references: References, candidates: Candidates) -> list[float]:
-    """:func:`character_bleu` of every item by itself, in order; ClimaQA's tables are the means of these."""
+    """Return :func:`character_bleu` of each item, in order; ClimaQA's tables are the means of these."""
     return [_character_bleu([pair]) for pair in answer_pairs(references, candidates)]
 
 
 def bleu(references: References, candidates: Candidates) -> float:
-    """BLEU of all items together over words, by sacreBLEU with its default settings, on 0 to 1.
+    """Return corpus BLEU over words, by sacreBLEU with its default settings, from 0 to 1.
 
     BP * (p1 p2 p3 p4)^(1/4) as in :func:`character_bleu`, with words and punctuation marks of the tokenizer ``13a``
-    for characters; sums of matches are taken over all items; an n without matches counts as half a match, a quarter,
-    an eighth ... (smoothing ``exp``).
+    instead of characters. An n without matches counts as half a match, a quarter, an eighth ... (smoothing ``exp``).
 
     Returns:
         0 to 1, sacreBLEU's figure divided by 100.
@@ -78,33 +81,32 @@ def bleu(references: References, candidates: Candidates) -> float:
         references (ClimaQA, section 5). Corpus BLEU is not the mean of the items' BLEU.
 
     References:
-        Post (2018), A Call for Clarity in Reporting BLEU Scores, WMT. Name :func:`bleu_signature` beside the figure.
+        Post (2018), A Call for Clarity in Reporting BLEU Scores, WMT. Report :func:`bleu_signature` with the figure.
     """
     pairs = answer_pairs(references, candidates)
-    most = max(len(several) for several, _ in pairs)
-    # sacreBLEU takes one list for all first references, one for all second ones, and so on; None where there is none.
-    streams = [[several[n] if n < len(several) else None for several, _ in pairs] for n in range(most)]
+    # sacreBLEU takes one list of all first references, one of all second ones, and so on, padded with None.
+    streams = [list(stream) for stream in zip_longest(*(item_references for item_references, _ in pairs))]
     return _share(_word_bleu().corpus_score([candidate for _, candidate in pairs], streams))
 
 
 def bleu_each(references: References, candidates: Candidates) -> list[float]:
-    """BLEU over words of every item by itself, on 0 to 1, in order.
+    """Return BLEU over words of each item from 0 to 1, in order.
 
-    As sacreBLEU's sentence BLEU: n-grams longer than the candidate are left out (``effective_order``), or no candidate
-    of fewer than four words could score well.
+    As in sacreBLEU's sentence BLEU, n-grams longer than the candidate are ignored (``effective_order``); otherwise no
+    candidate of fewer than four words could score well.
 
     Raises:
         InputError: The numbers differ, or a reference is empty.
     """
     scorer = _word_bleu(effective_order=True)
     return [
-        _share(scorer.sentence_score(candidate, list(several)))
-        for several, candidate in answer_pairs(references, candidates)
+        _share(scorer.sentence_score(candidate, list(item_references)))
+        for item_references, candidate in answer_pairs(references, candidates)
     ]
 
 
 def bleu_signature(*, each: bool = False) -> str:
-    """SacreBLEU's signature of :func:`bleu` (or :func:`bleu_each`) with one reference per item, to be reported."""
+    """Return sacreBLEU's signature of :func:`bleu` (or :func:`bleu_each`) with one reference per item."""
     scorer = _word_bleu(effective_order=each)
     scorer.corpus_score(["a"], [["a"]])
     return str(scorer.get_signature())
@@ -113,13 +115,13 @@ def bleu_signature(*, each: bool = False) -> str:
 def _character_bleu(pairs: Sequence[Pair]) -> float:
     from nltk.translate.bleu_score import SmoothingFunction, corpus_bleu
 
-    references, candidates = [list(several) for several, _ in pairs], [candidate for _, candidate in pairs]
-    # NLTK iterates over what it takes for lists of words; of a string, that gives characters.
+    references, candidates = [list(references) for references, _ in pairs], [candidate for _, candidate in pairs]
+    # NLTK expects lists of words; iterating over a string gives characters.
     return float(corpus_bleu(references, candidates, smoothing_function=SmoothingFunction().method1))
 
 
 def _share(score: Any) -> float:
-    """From sacreBLEU's 0 to 100, which rounding may exceed, to 0 to 1."""
+    """Convert sacreBLEU's 0 to 100, which rounding may exceed, to 0 to 1."""
     return min(1.0, float(score.score) / 100)
 
 
@@ -149,15 +151,15 @@ metric(
 
 _PREFIX = "local:"
 _UNSEEN = -1
-"""In place of a token that no reference has."""
+"""Id that stands for all tokens that no reference has."""
 _TOKEN_BUDGET = 8192
-"""Padded tokens in a batch."""
-_LONGEST = 512
-"""Tokens of a text where a tokenizer names no limit of its own (it then names an absurdly large one)."""
-_SPACE_FIRST = ("roberta", "gpt2")
-"""Kinds of models whose tokenizers read the first word of a text otherwise than the others, unless a space leads.
+"""Maximum number of tokens in a batch, padding included."""
+_MAX_TOKENS = 512
+"""Maximum number of tokens of a text, for tokenizers without a limit (they name an absurdly large one)."""
+_LEADING_SPACE_MODELS = ("roberta", "gpt2")
+"""Model types that get a leading space, without which their tokenizers treat the first word unlike the others.
 
-BERTScore's authors put one there; under transformers 5 their library does not any more.
+BERTScore's authors add the space; under transformers 5 their library no longer does.
 """
 
 PUBLISHED_LAYERS = {
@@ -172,37 +174,37 @@ PUBLISHED_LAYERS = {
     "allenai/scibert_scivocab_uncased": 8,
     "microsoft/deberta-xlarge-mnli": 40,
 }
-"""Layers that BERTScore's authors chose for models, by correlation with human judgement of translations (WMT16)."""
+"""Layers that BERTScore's authors chose by correlation with human judgement of translations (WMT16)."""
 
 
 @dataclass(frozen=True, slots=True)
 class TokenVectors:
-    """The tokens of one text."""
+    """Tokens of one text."""
 
     ids: tuple[int, ...]
-    """Ids in the vocabulary, with the special tokens that the model wants."""
+    """Ids in the vocabulary, including special tokens."""
     special: NDArray[np.bool_]
-    """Whether each token is special, shape [tokens]."""
+    """True for special tokens, shape [tokens]."""
     vectors: NDArray[np.float32]
     """Unit vectors, shape [tokens, width]."""
 
     @property
     def empty(self) -> bool:
-        """Whether there is no token but special ones."""
+        """True if all tokens are special."""
         return bool(self.special.all())
 
 
 class TokenEncoder:
-    """A transformers encoder that gives a vector for every token; loaded when it is first used.
+    """A transformers encoder that returns a vector for every token, loaded when first used.
 
-    It runs in float32 on the processor, or on the GPU where there is one. Texts beyond the model's length are cut.
+    It runs in float32 on the GPU if there is one, else on the CPU. Texts are truncated to the model's length.
     """
 
     def __init__(self, name: str, layer: int | None = None, *, batch_tokens: int = _TOKEN_BUDGET) -> None:
-        """Prepare; nothing is loaded yet. Names and layers are those of :func:`bert_score`.
+        """Initialise without loading. Names and layers are those of :func:`bert_score`.
 
         Raises:
-            InputError: The name has no ``local:``.
+            InputError: The name does not start with ``local:``.
         """
         if not name.startswith(_PREFIX) or name == _PREFIX:
             raise InputError(f"{name!r} names no encoder: write local:minilm, or local: and a folder or a hub id.")
@@ -212,53 +214,56 @@ class TokenEncoder:
 
     @cached_property
     def layer(self) -> int:
-        """Number of the layer whose states are taken.
+        """Number of the layer whose hidden states are used.
 
         Raises:
             InputError: The model has no such layer.
         """
         deepest = int(self._model.config.num_hidden_layers)
-        chosen = self._layer if self._layer is not None else PUBLISHED_LAYERS.get(self.name.removeprefix(_PREFIX))
-        if chosen is None:
+        layer = self._layer if self._layer is not None else PUBLISHED_LAYERS.get(self.name.removeprefix(_PREFIX))
+        if layer is None:
             return deepest
-        if not 1 <= chosen <= deepest:
-            raise InputError(f"{self.name} has the layers 1 to {deepest}, not {chosen}.")
-        return chosen
+        if not 1 <= layer <= deepest:
+            raise InputError(f"{self.name} has the layers 1 to {deepest}, not {layer}.")
+        return layer
 
     def encode(self, texts: Sequence[str]) -> list[TokenVectors]:
-        """Token vectors of each text, in order; a text's vectors do not depend on the others beyond rounding."""
+        """Return the token vectors of each text, in order; up to rounding, texts do not affect each other."""
         import torch
 
         config, tokenizer = self._model.config, self._tokenizer
-        # RoBERTa's positions begin after the padding's.
-        places = int(getattr(config, "max_position_embeddings", _LONGEST)) - 2 * (config.model_type == "roberta")
-        at_most = min(tokenizer.model_max_length, _LONGEST, places)
-        rows: list[list[int]] = []
+        # RoBERTa's positions start after the padding's.
+        n_positions = int(getattr(config, "max_position_embeddings", _MAX_TOKENS)) - 2 * (
+            config.model_type == "roberta"
+        )
+        max_length = min(tokenizer.model_max_length, _MAX_TOKENS, n_positions)
+        token_ids: list[list[int]] = []
         for text in texts:
             plain = text.strip()
-            if plain and config.model_type in _SPACE_FIRST:
+            if plain and config.model_type in _LEADING_SPACE_MODELS:
                 plain = f" {plain}"
-            rows.append(tokenizer(plain, truncation=True, max_length=at_most)["input_ids"])
-        encoded: list[TokenVectors | None] = [None] * len(rows)
-        for batch in token_batches([len(row) for row in rows], self._batch_tokens):
-            longest = max(len(rows[place]) for place in batch)
+            token_ids.append(tokenizer(plain, truncation=True, max_length=max_length)["input_ids"])
+        encoded: list[TokenVectors | None] = [None] * len(token_ids)
+        for batch in token_batches([len(ids) for ids in token_ids], self._batch_tokens):
+            longest = max(len(token_ids[index]) for index in batch)
             ids = torch.full((len(batch), longest), tokenizer.pad_token_id or 0)
             mask = torch.zeros(len(batch), longest, dtype=torch.long)
-            for line, place in enumerate(batch):
-                ids[line, : len(rows[place])] = torch.tensor(rows[place])
-                mask[line, : len(rows[place])] = 1
+            for row, index in enumerate(batch):
+                ids[row, : len(token_ids[index])] = torch.tensor(token_ids[index])
+                mask[row, : len(token_ids[index])] = 1
             with torch.inference_mode():
                 device = self._model.device
                 out = self._model(ids.to(device), attention_mask=mask.to(device), output_hidden_states=True)
                 states: NDArray[np.float32] = out.hidden_states[self.layer].float().cpu().numpy()
-            for line, place in enumerate(batch):
-                own = rows[place]
-                # A word that the vocabulary does not know is marked special by the tokenizer, but it is a word.
-                special = np.isin(own, tokenizer.all_special_ids) & (np.asarray(own) != tokenizer.unk_token_id)
-                vectors = states[line, : len(own)]
+            for row, index in enumerate(batch):
+                text_ids = token_ids[index]
+                # The tokenizer marks unknown words as special, but they are words.
+                special = np.isin(text_ids, tokenizer.all_special_ids)
+                special &= np.asarray(text_ids) != tokenizer.unk_token_id
+                vectors = states[row, : len(text_ids)]
                 vectors = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
-                encoded[place] = TokenVectors(tuple(own), special, vectors)
-        return [one for one in encoded if one is not None]
+                encoded[index] = TokenVectors(tuple(text_ids), special, vectors)
+        return [text for text in encoded if text is not None]
 
     @cached_property
     def _tokenizer(self) -> Any:
@@ -284,10 +289,10 @@ class TokenEncoder:
         folder = bundled_path("minilm") if bundled else Path(self.name.removeprefix(_PREFIX)).expanduser()
         refuse_kernels(folder)
         try:
-            # Without a word on it, transformers would ask on the terminal whether to run the code of a model.
+            # By default transformers would ask on the terminal whether to run the code of a model.
             return getattr(transformers, kind).from_pretrained(str(folder), trust_remote_code=False, **settings)
         except Exception as error:
-            # What transformers raises for a folder that is not one, or is damaged, belongs to no one family.
+            # The exceptions of transformers for a missing or damaged folder have no common base class.
             raise ModelError(
                 f"The encoder {self.name} is neither a transformers folder with safetensors weights here "
                 f"nor such a model on the hub ({type(error).__name__}): check its name and the connection."
@@ -296,24 +301,24 @@ class TokenEncoder:
 
 @cache
 def token_encoder(name: str, layer: int | None = None) -> TokenEncoder:
-    """The encoder of that name and layer, loaded once a process."""
+    """Return the encoder of a name and layer, loaded once per process."""
     return TokenEncoder(name, layer)
 
 
 @dataclass(frozen=True, slots=True)
 class BertScores:
-    """Precision, recall and F1 of every item, in order."""
+    """Precision, recall and F1 of each item, in order."""
 
     precision: tuple[float, ...]
-    """How well the candidate's tokens are found in the reference."""
+    """Similarity of the candidate's tokens to their best match in the reference."""
     recall: tuple[float, ...]
-    """How well the reference's tokens are found in the candidate."""
+    """Similarity of the reference's tokens to their best match in the candidate."""
     f1: tuple[float, ...]
-    """Harmonic mean of precision and recall; what ClimaQA reports as BERTScore."""
+    """Harmonic mean of precision and recall; ClimaQA's BERTScore."""
     encoder: str
-    """Name of the model; figures of different models cannot be compared."""
+    """Name of the model; scores of different models are not comparable."""
     layer: int
-    """Layer of its states, counted from 1."""
+    """Number of the layer of hidden states, counted from 1."""
     idf: bool
     baseline: tuple[float, float, float] | None
     """Precision, recall and F1 that were rescaled to 0."""
@@ -334,28 +339,28 @@ def bert_score(
     baseline: tuple[float, float, float] | None = None,
     match_special_tokens: bool = True,
 ) -> BertScores:
-    """Precision, recall and F1 of greedily matched tokens.
+    """Return precision, recall and F1 of greedily matched tokens.
 
     With unit vectors r of the reference's tokens and c of the candidate's, P = mean over c of max over r of c.r, R =
-    mean over r of max over c of c.r, F1 = 2 P R / (P + R). Of several references an item takes the one with the
-    highest F1.
+    mean over r of max over c of c.r, F1 = 2 P R / (P + R). Of several references, the one with the highest F1 counts.
 
     Args:
         references: One string per item, or several; two single strings are one item.
         candidates: One string per item.
         encoder: ``local:minilm`` (bundled), or ``local:`` and a transformers folder or hub id; ``local:roberta-large``
-            is the default of BERTScore's authors and what ClimaQA used.
-        layer: Layer of its states; by default the authors' choice for that model, else the last.
+            is the default of BERTScore's authors and the model of ClimaQA.
+        layer: Layer of hidden states; by default the authors' choice for that model, else the last.
         idf: Weigh each token by its inverse document frequency among the references of this call,
             log((n + 1) / (k + 1)) for a token in k of n references.
         baseline: Precision, recall and F1 of unrelated texts, which are rescaled to 0: (x - b) / (1 - b). For
             ``local:roberta-large`` in English the authors publish (0.8315, 0.8315, 0.8312).
-        match_special_tokens: Whether a token may find its match in the other text's start and end tokens, as in the
-            authors' code; they have no weight of their own in any case. False leaves them out, as torchmetrics does.
+        match_special_tokens: True lets tokens match the other text's start and end tokens, as in the authors' code;
+            these have no weight of their own. False excludes them, as in torchmetrics.
 
     Returns:
-        One precision, recall and F1 an item. -1 to 1, in practice 0 to 1 (with a baseline also below 0); an empty
-        candidate has 0 in all three, before rescaling.
+        Precision, recall and F1 per item: -1 to 1, in practice 0 to 1 (below 0 with a baseline). An empty candidate
+        has 0
+        in all three, before rescaling.
 
     Raises:
         InputError: The numbers differ, a reference is empty, the encoder's name or layer is wrong, or a baseline is 1
@@ -364,12 +369,12 @@ def bert_score(
 
     Notes:
         - The range that matters is small and depends on the model: in ClimaQA's case study all answers, right, wrong
-          and irrelevant, lie between 0.861 and 0.910 with ``roberta-large``. Look at differences, and name the model.
+          and irrelevant, lie between 0.861 and 0.910 with ``roberta-large``. Compare differences, and name the model.
         - Statements that contradict each other in one word have nearly the same score.
-        - ClimaQA saw it favour the model that wrote the references (section 5).
-        - Why not torchmetrics: 1.9.0 sorts texts by length and does not sort the results back, so that candidates meet
-          other items' references in a batch of unequal lengths; and an empty candidate gives NaN. Item by item the two
-          agree (see the tests).
+        - In ClimaQA it favoured the model that wrote the references (section 5).
+        - torchmetrics 1.9.0 sorts texts by length without sorting the results back, so that candidates are compared
+        with
+          other items' references; an empty candidate gives NaN. Item by item the two agree (see the tests).
 
     References:
         Zhang et al. (2020), BERTScore, ICLR, section 3 (equations for P, R, F1, idf and rescaling).
@@ -378,19 +383,22 @@ def bert_score(
         raise InputError(f"A baseline must be below 1, not {max(baseline)}.")
     pairs = answer_pairs(references, candidates)
     model = token_encoder(encoder, layer) if isinstance(encoder, str) else encoder
-    texts = list(dict.fromkeys(text for several, candidate in pairs for text in (*several, candidate)))
+    texts = list(dict.fromkeys(text for item_references, candidate in pairs for text in (*item_references, candidate)))
     encoded = dict(zip(texts, model.encode(texts), strict=True))
     weights: dict[int, float] | None = None
     if idf:
-        given = [encoded[one] for several, _ in pairs for one in several]
-        n, holding = len(given), Counter(token for one in given for token in set(one.ids))
-        weights = {token: math.log((n + 1) / (k + 1)) for token, k in holding.items()} | {_UNSEEN: math.log(n + 1)}
+        documents = [encoded[reference] for item_references, _ in pairs for reference in item_references]
+        n, counts = len(documents), Counter(token for document in documents for token in set(document.ids))
+        weights = {token: math.log((n + 1) / (k + 1)) for token, k in counts.items()} | {_UNSEEN: math.log(n + 1)}
     results = [
         max(
-            (_match(encoded[one], encoded[candidate], weights, match_special_tokens) for one in several),
+            (
+                _match(encoded[reference], encoded[candidate], weights, match_special_tokens)
+                for reference in item_references
+            ),
             key=lambda values: values[2],
         )
-        for several, candidate in pairs
+        for item_references, candidate in pairs
     ]
     if baseline is not None:
         zeros = np.array(baseline)
@@ -400,28 +408,26 @@ def bert_score(
 
 
 def _match(
-    reference: TokenVectors, candidate: TokenVectors, idf: Mapping[int, float] | None, special: bool
+    reference: TokenVectors, candidate: TokenVectors, idf: Mapping[int, float] | None, match_special: bool
 ) -> tuple[float, float, float]:
-    """Precision, recall and F1 of one pair."""
     if reference.empty or candidate.empty:
         return 0.0, 0.0, 0.0
-    similar = candidate.vectors.astype(np.float64) @ reference.vectors.T.astype(np.float64)
-    own_c, own_r = ~candidate.special, ~reference.special
+    similarities = candidate.vectors.astype(np.float64) @ reference.vectors.T.astype(np.float64)
+    candidate_words, reference_words = ~candidate.special, ~reference.special
 
     def mean(values: NDArray[np.float64], text: TokenVectors) -> float:
-        """Mean over the tokens that are not special, rare ones weighing more where idf is given."""
-        own = (~text.special).astype(np.float64)
-        weights = own
+        is_word = (~text.special).astype(np.float64)
+        weights = is_word
         if idf is not None:
-            weights = own * np.array([idf.get(token, idf[_UNSEEN]) for token in text.ids])
-            # Where every token is in every reference, all weights are 0: they then count alike.
-            weights = weights if weights.any() else own
+            weights = is_word * np.array([idf.get(token, idf[_UNSEEN]) for token in text.ids])
+            # All weights are 0 if every token is in every reference: tokens are then weighted equally.
+            weights = weights if weights.any() else is_word
         return float(np.clip(values @ weights / weights.sum(), -1.0, 1.0))
 
-    precision = mean(similar[:, slice(None) if special else own_r].max(axis=1), candidate)
-    recall = mean(similar[slice(None) if special else own_c].max(axis=0), reference)
-    both = precision + recall
-    return precision, recall, 2 * precision * recall / both if both > 0 else 0.0
+    precision = mean(similarities[:, slice(None) if match_special else reference_words].max(axis=1), candidate)
+    recall = mean(similarities[slice(None) if match_special else candidate_words].max(axis=0), reference)
+    total = precision + recall
+    return precision, recall, 2 * precision * recall / total if total > 0 else 0.0
 
 
 @metric(

@@ -1,7 +1,7 @@
-"""Features of two texts that were not read together: nearness of their vectors, and what rules see in their words.
+"""Features of two texts that are encoded separately: cosines of their vectors, and rules on their words.
 
-An encoder tells whether two texts are about the same, hardly whether they say the same: "rises" and "falls", with and
-without a "not", lie close together. So its cosines appear beside words that both have, negations, words of direction
+An encoder tells whether two texts have the same subject, hardly whether they agree: "rises" and "falls", with and
+without a "not", lie close together. Therefore the cosines are combined with shared words, negations, words of direction
 and their opposites, and numbers.
 
 References:
@@ -38,11 +38,11 @@ significant:insignificant natural:human natural:artificial deep:shallow deeper:s
 acidic:alkaline stable:unstable dependent:independent
 """
 OPPOSITES: dict[str, str] = {}
-"""Words of opposite direction, both ways."""
+"""Opposite of each word of direction, in both directions."""
 for _pair in _OPPOSITES.split():
-    _one, _other = _pair.split(":")
-    OPPOSITES.setdefault(_one, _other)
-    OPPOSITES.setdefault(_other, _one)
+    _first, _second = _pair.split(":")
+    OPPOSITES.setdefault(_first, _second)
+    OPPOSITES.setdefault(_second, _first)
 
 NAMES = (
     "cosine", "nearest sentence", "covered", "covering", "same words",
@@ -63,8 +63,8 @@ _NEGATIONS = _words(
     """
 )
 _TOKEN = re.compile(r"n['’]t\b|[a-z]+?(?=n['’]t\b)|[a-z]+")
-_REACH = 4
-"""Words before a word of direction in which a negation turns it round ("have not shown a decrease")."""
+_NEGATION_WINDOW = 4
+"""Number of words before a word of direction in which a negation reverses it ("have not shown a decrease")."""
 _NUMBER = re.compile(r"(?<![\w.])\d+(?:,\d{3})*(?:\.\d+)?")
 _WORD = re.compile(r"[^\W\d_]{2,}")
 _FUNCTION_WORDS = _words(
@@ -82,52 +82,55 @@ class PairFeatures(NamedTuple):
     """Features of pairs of a premise and a statement."""
 
     named: FloatArray
-    """Shape [pairs, features]; see :data:`NAMES`."""
+    """Rule features, shape [pairs, features]; see :data:`NAMES`."""
     vectors: FloatArray
-    """Shape [pairs, 4 width]: u, v, |u - v| and u * v of the vectors of premise and statement."""
+    """Vectors u, v, |u - v| and u * v of premise and statement, shape [pairs, 4 width]."""
 
 
 def pair_features(pairs: Sequence[tuple[str, str]], encoder: Encoder) -> PairFeatures:
-    """Features of pairs of (premise, statement); every different text is encoded once."""
+    """Return features of pairs of (premise, statement); every distinct text is encoded once."""
     sentences = {premise: split_sentences(premise) or [premise] for premise, _ in pairs}
-    texts = dict.fromkeys(text for premise, said in pairs for text in (premise, *sentences[premise], said))
-    places = {text: place for place, text in enumerate(texts)}
+    texts = dict.fromkeys(text for premise, statement in pairs for text in (premise, *sentences[premise], statement))
+    index = {text: number for number, text in enumerate(texts)}
     vectors = encoder.encode(list(texts)).astype(np.float64) if texts else np.zeros((0, encoder.width))
     rows = np.zeros((len(pairs), len(NAMES)))
-    for number, (premise, said) in enumerate(pairs):
-        own = vectors[places[said]]
-        each = vectors[[places[sentence] for sentence in sentences[premise]]] @ own
-        nearest = sentences[premise][int(each.argmax())]
-        rows[number] = _features(premise, nearest, said, float(vectors[places[premise]] @ own), float(each.max()))
-    first = vectors[[places[premise] for premise, _ in pairs]]
-    second = vectors[[places[said] for _, said in pairs]]
+    for row, (premise, statement) in enumerate(pairs):
+        vector = vectors[index[statement]]
+        cosines = vectors[[index[sentence] for sentence in sentences[premise]]] @ vector
+        nearest = sentences[premise][int(cosines.argmax())]
+        cosine = float(vectors[index[premise]] @ vector)
+        rows[row] = _features(premise, nearest, statement, cosine, float(cosines.max()))
+    first = vectors[[index[premise] for premise, _ in pairs]]
+    second = vectors[[index[statement] for _, statement in pairs]]
     return PairFeatures(rows, np.concatenate([first, second, np.abs(first - second), first * second], axis=1))
 
 
-def _features(premise: str, nearest: str, said: str, cosine: float, near: float) -> tuple[float, ...]:
-    words, given = content_words(said), content_words(premise)
-    shared = len(words & given)
-    covered, covering = shared / max(1, len(words)), shared / max(1, len(given))
-    negated, denied = resolved(nearest).negated, resolved(said).negated
-    one, both = float(negated != denied), float(negated and denied)
-    # Words of direction in the statement: whether the premise has an opposite instead, and whether it has the same.
-    premised = resolved(premise).words
-    directed = {word for word in resolved(said).words if word in OPPOSITES}
-    opposite = float(any(OPPOSITES[word] in premised and word not in premised for word in directed))
-    same = float(bool(directed & premised))
-    numbers, known = (set(_NUMBER.findall(text)) for text in (said, premise))
-    new, alike = float(bool(numbers - known)), float(bool(numbers & known))
-    longer = np.log((1 + len(words)) / (1 + len(given)))
-    top = max(cosine, near)
+def _features(
+    premise: str, nearest_sentence: str, statement: str, cosine: float, sentence_cosine: float
+) -> tuple[float, ...]:
+    words, premise_words = content_words(statement), content_words(premise)
+    n_shared = len(words & premise_words)
+    covered, covering = n_shared / max(1, len(words)), n_shared / max(1, len(premise_words))
+    negations = resolve_negations(nearest_sentence).negated, resolve_negations(statement).negated
+    one_negated, both_negated = float(negations[0] != negations[1]), float(all(negations))
+    # Whether the premise has the opposite of a word of direction in the statement, or the same word.
+    premise_resolved = resolve_negations(premise).words
+    directed = {word for word in resolve_negations(statement).words if word in OPPOSITES}
+    opposite = float(any(OPPOSITES[word] in premise_resolved and word not in premise_resolved for word in directed))
+    same = float(bool(directed & premise_resolved))
+    numbers, premise_numbers = (set(_NUMBER.findall(text)) for text in (statement, premise))
+    new, shared = float(bool(numbers - premise_numbers)), float(bool(numbers & premise_numbers))
+    length_ratio = np.log((1 + len(words)) / (1 + len(premise_words)))
+    top = max(cosine, sentence_cosine)
     return (
-        cosine, top, covered, covering, float(words == given),
-        one, both, one * top, opposite, opposite * top,
-        same, new, alike, new * top, float(longer),
+        cosine, top, covered, covering, float(words == premise_words),
+        one_negated, both_negated, one_negated * top, opposite, opposite * top,
+        same, new, shared, new * top, float(length_ratio),
     )  # fmt: skip
 
 
 def content_words(text: str) -> frozenset[str]:
-    """Stems of the words that carry meaning."""
+    """Return stems of the words that are not function words."""
     return frozenset(
         _ENDINGS.sub("", word) if len(word) > 4 else word
         for word in _WORD.findall(text.lower())
@@ -135,23 +138,23 @@ def content_words(text: str) -> frozenset[str]:
     )
 
 
-class Resolved(NamedTuple):
-    """The words of a text, those of direction turned round where a negation stands shortly before them."""
+class ResolvedText(NamedTuple):
+    """Words of a text with negated words of direction replaced by their opposites."""
 
     words: frozenset[str]
     negated: bool
-    """An odd number of other negations."""
+    """True for an odd number of other negations."""
 
 
-def resolved(text: str) -> Resolved:
-    """What "did not decrease" says in words without a negation: increase."""
+def resolve_negations(text: str) -> ResolvedText:
+    """Replace each word of direction that follows a negation by its opposite: "did not decrease" has "increase"."""
     tokens = _TOKEN.findall(text.lower())
-    negations = [place for place, token in enumerate(tokens) if token in _NEGATIONS]
-    left, words = set(negations), set()
-    for place, token in enumerate(tokens):
-        before = [at for at in negations if at in left and place - _REACH <= at < place]
+    negations = [index for index, token in enumerate(tokens) if token in _NEGATIONS]
+    words = set()
+    for index, token in enumerate(tokens):
+        before = [negation for negation in negations if index - _NEGATION_WINDOW <= negation < index]
         if token in OPPOSITES and before:
-            left.discard(before[-1])
+            negations.remove(before[-1])
             token = OPPOSITES[token]
         words.add(token)
-    return Resolved(frozenset(words), len(left) % 2 == 1)
+    return ResolvedText(frozenset(words), len(negations) % 2 == 1)

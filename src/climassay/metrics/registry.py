@@ -1,4 +1,4 @@
-"""The metrics of answers, each under its name, and what computes them for a batch of answers."""
+"""Registry of metrics, and the tools that compute them for a batch of answers."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,30 +15,30 @@ if TYPE_CHECKING:
 
 
 References = str | Sequence[str | Sequence[str]]
-"""One reference per item, or several; a single string is the reference of a single item."""
+"""One or several references per item; a single string is the reference of a single item."""
 Candidates = str | Sequence[str]
 """One candidate per item; a single string is a single item."""
 Pair = tuple[tuple[str, ...], str]
 
 
 def answer_pairs(references: References, candidates: Candidates) -> list[Pair]:
-    """References and candidates, item by item: of several references the best match counts; a candidate may be empty.
+    """Pair references with candidates, item by item; a candidate may be empty.
 
     Raises:
-        InputError: Their numbers differ, there are none, or an item has no reference or an empty one.
+        InputError: The numbers differ, there are no items, or an item has no reference or an empty one.
     """
-    wanted = [references] if isinstance(references, str) else list(references)
-    given = [candidates] if isinstance(candidates, str) else list(candidates)
-    if len(wanted) != len(given):
-        raise InputError(f"{len(wanted)} references cannot be compared with {len(given)} candidates.")
-    if not wanted:
+    reference_list = [references] if isinstance(references, str) else list(references)
+    candidate_list = [candidates] if isinstance(candidates, str) else list(candidates)
+    if len(reference_list) != len(candidate_list):
+        raise InputError(f"{len(reference_list)} references cannot be compared with {len(candidate_list)} candidates.")
+    if not reference_list:
         raise InputError("A metric needs at least one reference and candidate.")
     pairs = [
-        ((each,) if isinstance(each, str) else tuple(each), candidate)
-        for each, candidate in zip(wanted, given, strict=True)
+        ((reference,) if isinstance(reference, str) else tuple(reference), candidate)
+        for reference, candidate in zip(reference_list, candidate_list, strict=True)
     ]
-    for number, (several, _) in enumerate(pairs, start=1):
-        if not several or not all(reference.strip() for reference in several):
+    for number, (item_references, _) in enumerate(pairs, start=1):
+        if not item_references or not all(reference.strip() for reference in item_references):
             raise InputError(f"Item {number} has an empty reference: nothing can be compared with it.")
     return pairs
 
@@ -48,16 +48,16 @@ Needed = Literal["", "entailment", "facts", "judge"]
 
 
 class Answered(NamedTuple):
-    """A question with its reference answer and an answer to be judged."""
+    """A question with its reference answer and an answer to score."""
 
     question: str
-    """The question, or a cloze statement with its gap."""
+    """Question, or cloze statement with its gap."""
     reference: str
     answer: str
 
 
 class LongAnswer(NamedTuple):
-    """A question with its rubric and an answer at length to be assessed."""
+    """A question with its rubric and a long answer to assess."""
 
     question: str
     answer: str
@@ -68,207 +68,203 @@ class LongAnswer(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """How answers are scored, shown and compared in one respect."""
+    """A metric of answers: its function, its label and its statistics."""
 
     name: str
     label: str
     kinds: tuple[str, ...] = ()
     """Kinds of questions whose answers it scores."""
     score: "Callable[[Batch], Sequence[float | None]] | None" = None
-    """Score of each answer of a batch, 1 being best; None in the place of an answer that it could not score. A metric
-    without this function is computed where the answers are read (accuracy) or judged (accuracy as judged)."""
+    """Function that scores each answer of a batch, 1 being best, None for an answer that cannot be scored.
+
+    Metrics without a function are computed elsewhere: accuracy from choices, judged accuracy from judgements.
+    """
     binary: bool = False
-    """Right or wrong: Wilson intervals, exact McNemar tests. Else: bootstrap, sign flips."""
+    """True for scores of 0 and 1, with Wilson intervals and exact McNemar tests; else bootstrap and sign flips."""
     external: bool = False
-    """Computed by another framework: shown as that framework shows it, and binary where all scores are 0 or 1."""
+    """True for metrics of another framework, which are binary if all scores are 0 or 1."""
     published: str = ""
-    """Name of the column in the published tables; empty for our additions."""
+    """Name of the column in the published tables; empty for metrics of our own."""
     short: str = ""
     """Heading in tables of many columns; by default the label."""
     tested: bool = False
-    """Whether cells of an experiment are compared in it unless asked otherwise; every test costs the others power."""
+    """True if experiments test differences in it by default; every test reduces the power of the others."""
     needs: Needed = ""
-    """Tool without which it is left out."""
+    """Tool of :class:`Scorer` without which the metric is left out."""
     source: "Callable[[Scorer], str]" = lambda _: ""
-    """Model or implementation that computes it, for the notes of tables."""
+    """Returns the model or implementation that computes it, for the notes of tables."""
     pooled: Callable[[list[str], list[str]], float] | None = None
-    """Score of all answers taken together, from references and answers, where that is not the mean."""
+    """Scores all answers together, from references and answers, if that differs from the mean."""
 
     @property
     def percent(self) -> bool:
-        """Whether tables show it as per cent: right or wrong as published. All others, from 0 to 1, share tables."""
+        """True if tables show it in per cent: published binary metrics."""
         return self.binary and bool(self.published)
 
     @property
     def lower(self) -> bool:
-        """Whether a lower value is better, as for a perplexity; only other frameworks have such metrics."""
+        """True if lower is better, as for a perplexity; only other frameworks have such metrics."""
         return self.external and LOWER in self.name
 
     def scores(self, kind: str) -> bool:
-        """Whether it scores answers to a kind of question: one that it names, or whose type names it."""
+        """Return whether the metric scores answers to a kind of question."""
         return self.external or kind in self.kinds or (kind in TYPES and self.name in TYPES[kind].metrics)
 
 
 LOWER = "↓"
-"""Stands behind the name of an external metric of which lower values are better."""
+"""Suffix of an external metric's name if lower is better."""
 
 
 class Metrics(Registry[Metric]):
-    """climassay's metrics and those of packages; a name with a comma is one of another framework.
+    """Metrics of climassay and of installed packages; a name with a comma belongs to another framework.
 
-    lm-evaluation-harness calls a score by metric and filter, ``exact_match,strict``, and Inspect's are called by metric
-    and scorer, ``accuracy,choice``. Every task may bring metrics of its own, so
-    they are made when they are looked up, and appear in no list.
+    lm-evaluation-harness names a score by metric and filter, ``exact_match,strict``; Inspect by metric and scorer,
+    ``accuracy,choice``. Every task may bring metrics of its own, so that they are made on look-up and not listed.
     """
 
     def __getitem__(self, name: str) -> Metric:
-        metric, comma, chosen = name.partition(",")
+        metric, comma, filter_name = name.partition(",")
         if not comma:
             return super().__getitem__(name)
-        label = metric if chosen == "none" else f"{metric} ({chosen})"
+        label = metric if filter_name == "none" else f"{metric} ({filter_name})"
         return Metric(name, label, binary=True, external=True, tested=True)
 
     def ordered(self, names: Iterable[str]) -> list[Metric]:
-        """The metrics of these names in the order of tables, external ones last."""
-        given = dict.fromkeys(names)
-        return [self[name] for name in (*(one for one in self if one in given), *(one for one in given if "," in one))]
+        """Return the metrics of these names in the order of tables, external ones last."""
+        unique = dict.fromkeys(names)
+        internal = [name for name in self if name in unique]
+        return [self[name] for name in (*internal, *(name for name in unique if "," in name))]
 
 
 METRICS = Metrics(
     "metric",
     "climassay.metrics",
     [
-        f"climassay.metrics.{name}"
-        for name in (
-            "registry",
-            "overlap",
-            "factual_accuracy",
-            "facts",
-            "cloze",
-            "long_answers",
-        )
+        f"climassay.metrics.{module}"
+        for module in ("registry", "overlap", "factual_accuracy", "facts", "cloze", "long_answers")
     ],
 )
-"""Every metric, in the order of tables; all are means over questions."""
+"""Metrics in the order of tables; all are means over questions."""
 
 Function = Callable[["Batch"], Sequence[float | None]]
 
 
-def metric(name: str, label: str, *, kinds: Sequence[str], **more: Any) -> Callable[[Function], Function]:
-    """Add a function as a metric; ``more`` are fields of :class:`Metric`.
+def metric(name: str, label: str, *, kinds: Sequence[str], **fields: Any) -> Callable[[Function], Function]:
+    """Return a decorator that registers a function as a metric, with further fields of :class:`Metric`.
 
     Example:
         >>> @metric("brevity", "brevity", kinds=["freeform"])
         ... def brevity(batch):
-        ...     return [min(1.0, len(one.reference) / len(one.answer)) for one in batch.items]
+        ...     return [min(1.0, len(item.reference) / len(item.answer)) for item in batch.items]
     """
 
     def add(function: Function) -> Function:
-        METRICS.add(name, Metric(name, label, tuple(kinds), function, **more), function.__module__)
+        METRICS.add(name, Metric(name, label, tuple(kinds), function, **fields), function.__module__)
         return function
 
     return add
 
 
 def metrics_for(kind: str) -> list[Metric]:
-    """Metrics of the answers to a kind of question, in the order of tables."""
-    return [one for one in METRICS.values() if one.scores(kind)]
+    """Return the metrics of a kind of question, in the order of tables."""
+    return [metric for metric in METRICS.values() if metric.scores(kind)]
 
 
 class FactComparer(Protocol):
-    """Holds each statement of answer and reference against the other side; see :mod:`climassay.metrics.facts`."""
+    """Comparer of the statements of answers and references; see :mod:`climassay.metrics.facts`."""
 
     def score(self, items: Sequence[Answered]) -> Sequence[Any]:
-        """Scores of each item, in order; None where a statement could not be judged."""
+        """Return the scores of each item, in order; None if a statement could not be judged."""
 
 
 @dataclass(frozen=True, slots=True)
 class Scorer:
-    """The tools that score answers in words; a metric whose tool is not there is left out."""
+    """Tools that score generated answers; a metric whose tool is None is left out."""
 
     encoder: Encoder | str = BUNDLED_ENCODER
-    """For phrase similarity and relevance."""
+    """Encoder of phrase similarity and relevance."""
     bert_model: str = BUNDLED_ENCODER
-    """For BERTScore, see :func:`climassay.metrics.bert_score`."""
+    """Model of BERTScore, see :func:`climassay.metrics.bert_score`."""
     entailment: "Entailment | None" = None
-    """For factual accuracy."""
+    """Entailment scorer of factual accuracy."""
     facts: "FactComparer | None" = None
-    """Compares statement by statement."""
+    """Comparer of statements."""
     window: int | None = 4
-    """Words on each side of the gap; None takes the whole statement."""
+    """Number of words on each side of the gap; None for the complete statement."""
     temperature: float = 5.0
-    """Smoothing of factual accuracy."""
+    """Temperature of factual accuracy."""
     judge: Generator | None = None
-    """A strong model that sees the question."""
+    """Strong model that sees the question."""
     names: Sequence[str] = ()
-    """Metrics that are wanted; all where none is named."""
+    """Names of metrics to compute; empty for all."""
 
     def metrics(self, kind: str) -> list[Metric]:
-        """Metrics of a kind of question that are wanted and for which the tools are there."""
-        return [one for one in metrics_for(kind) if self.can(one)]
+        """Return the computable metrics of a kind of question."""
+        return [metric for metric in metrics_for(kind) if self.can_compute(metric)]
 
-    def can(self, one: Metric) -> bool:
-        """Whether a metric is wanted and the tool that it needs is there."""
-        wanted = not self.names or one.name in self.names
-        return wanted and (not one.needs or getattr(self, one.needs) is not None)
+    def can_compute(self, metric: Metric) -> bool:
+        """Return whether a metric is among :attr:`names` (or these are empty) and its tool is not None."""
+        is_named = not self.names or metric.name in self.names
+        return is_named and (not metric.needs or getattr(self, metric.needs) is not None)
 
     @property
     def sources(self) -> Mapping[str, str]:
-        """What computes each metric, for the notes of tables."""
-        return {one.name: source for one in METRICS.values() if self.can(one) and (source := one.source(self))}
+        """Model or implementation of each computable metric, for the notes of tables."""
+        computable = [metric for metric in METRICS.values() if self.can_compute(metric)]
+        return {metric.name: source for metric in computable if (source := metric.source(self))}
 
     def score(self, kind: str, items: Sequence[Answered]) -> list[Scores]:
-        """Scores of every answer, by the names of :data:`METRICS`; what a judge says is computed apart.
+        """Return the scores of every answer by metric, without those of a judge.
 
-        An empty answer, such as that of a failed request, has 0 in every metric; a metric whose own model call failed
-        is missing.
+        An empty answer, such as that of a failed request, has 0 in every metric. If a metric's own model call fails for
+        an answer, its scores lack that metric.
         """
-        wanted = [one for one in self.metrics(kind) if one.score is not None]
-        results: list[Scores] = [{one.name: 0.0 for one in wanted} if not item.answer else {} for item in items]
-        places = [place for place, item in enumerate(items) if item.answer]
-        batch = Batch([items[place] for place in places], self)
-        for one in wanted if places else ():
-            for place, value in zip(places, batch.scores(one), strict=True):
+        metrics = [metric for metric in self.metrics(kind) if metric.score is not None]
+        results: list[Scores] = [{metric.name: 0.0 for metric in metrics} if not item.answer else {} for item in items]
+        indices = [index for index, item in enumerate(items) if item.answer]
+        batch = Batch([items[index] for index in indices], self)
+        for metric in metrics if indices else ():
+            for index, value in zip(indices, batch.scores(metric), strict=True):
                 if value is not None:
-                    results[place][one.name] = value
+                    results[index][metric.name] = value
         return results
 
 
 class Batch:
-    """Answers that are scored together, none of them empty."""
+    """Non-empty answers that are scored together."""
 
     def __init__(self, items: Sequence[Answered], scorer: Scorer) -> None:
         self.items = tuple(items)
         self.scorer = scorer
-        self._known: dict[str, Any] = {}
+        self._cache: dict[str, Any] = {}
 
     @property
     def references(self) -> list[str]:
-        """The reference answers."""
+        """Reference answers."""
         return [item.reference for item in self.items]
 
     @property
     def answers(self) -> list[str]:
-        """The answers."""
+        """Answers."""
         return [item.answer for item in self.items]
 
     def once(self, name: str, compute: Callable[[], Any]) -> Any:
-        """What several metrics share, computed for the first of them."""
-        if name not in self._known:
-            self._known[name] = compute()
-        return self._known[name]
+        """Return a cached result that several metrics share; compute it on the first call."""
+        if name not in self._cache:
+            self._cache[name] = compute()
+        return self._cache[name]
 
-    def scores(self, one: Metric) -> Sequence[float | None]:
-        """Scores of the answers in a metric.
+    def scores(self, metric: Metric) -> Sequence[float | None]:
+        """Return the scores of the answers in a metric.
 
         Raises:
-            InputError: The metric gave another number of scores.
+            InputError: The metric returned another number of scores.
         """
-        assert one.score is not None
-        result = one.score(self)
-        if len(result) != len(self.items):
-            raise InputError(f"The metric {one.name!r} gave {len(result)} scores for {len(self.items)} answers.")
-        return result
+        assert metric.score is not None
+        scores = metric.score(self)
+        if len(scores) != len(self.items):
+            raise InputError(f"The metric {metric.name!r} gave {len(scores)} scores for {len(self.items)} answers.")
+        return scores
 
 
 METRICS.add(
