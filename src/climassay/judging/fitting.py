@@ -47,7 +47,7 @@ class Basis(NamedTuple):
 
 
 class RegularisationPath(NamedTuple):
-    """What cross-validation saw of each C, on differing pairs whose items were all held out, both orders averaged."""
+    """Cross-validated figures of each C, on differing pairs whose items were both held out, both orders averaged."""
 
     values: tuple[float, ...]
     losses: tuple[float, ...]
@@ -58,12 +58,12 @@ class RegularisationPath(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class HeldOut:
-    """Log-odds of training pairs by models fitted without their items: honest evidence on the training set."""
+    """Log-odds of training pairs by models that were fitted without their items."""
 
     rows: IntArray
-    """Shape [n], rows of the pairs comparisons."""
+    """Shape [n], rows of the training pairs."""
     log_odds: FloatArray
-    """Shape [n], scaled as the model's, both orders averaged where both were comparisons."""
+    """Shape [n], with the model's scale; both orders are averaged if both are present."""
     outcomes: IntArray
     """Shape [n], 1, 0 (tie) or -1."""
 
@@ -84,7 +84,7 @@ class ProbeFit:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Comparisons:
-    """Everything that a fit needs, in reduced coordinates."""
+    """Pairs, outcomes and reduced features that a probe is fitted to."""
 
     basis: Basis
     pairs: IntArray
@@ -92,19 +92,19 @@ class Comparisons:
     outcomes: IntArray
     """Shape [pairs], 1, 0 (tie) or -1."""
     stretch: FloatArray | None = None
-    """Shape [pairs], log length ratio to be regressed out."""
+    """Shape [pairs], log length ratios to regress out; None: none."""
     pointwise: bool = False
-    """Rows of the basis are items (a pair is the difference of two rows, not centred) and not pairs."""
+    """Rows of the basis are items, so that a pair is the difference of two rows; otherwise rows are pairs."""
     ties: Ties = "drop"
-    """``keep`` calls a tie "not greater"."""
+    """Treatment of ties; ``keep`` counts a tie as "not greater"."""
     balanced: bool = False
     """Give both answers the same total weight."""
     max_iter: int = 1000
 
     def weights(self, training: NDArray[np.bool_]) -> FloatArray:
-        """Weight of each pair's loss, 0 for pairs not trained on; balanced ones that differ weigh 1 on average.
+        """Return the weight of the loss of each pair, shape [pairs]; 0 for pairs outside the training mask [pairs].
 
-        ``training`` and the weights have the shape [pairs]; all are 0 where one of two answers to be balanced is
+        Balanced weights of pairs that differ have mean 1. All weights are 0 if one of two answers to balance is
         missing.
         """
         weight, outcomes = training.astype(np.float64), self.answers
@@ -120,14 +120,14 @@ class Comparisons:
 
     @property
     def answers(self) -> IntArray:
-        """Shape [pairs]: the outcomes to be fitted."""
+        """Outcomes to fit, shape [pairs]."""
         return np.where(self.outcomes == 0, -1, self.outcomes) if self.ties == "keep" else self.outcomes
 
 
 def reduce_rows(rows: FloatArray, standardise: bool, pairs: IntArray | None = None) -> Basis:
-    """Scale features so that the mean squared norm of a pair's row is 1, and rotate into the span of the rows.
+    """Scale features so that the mean squared norm of a pair's row is 1, and rotate the rows into their span.
 
-    The rotation is orthonormal, so the L2-penalised solution is the same as in all features.
+    The rotation is orthonormal, so that the L2-penalised solution is the same as in all features.
 
     Args:
         rows: Shape [rows, features], centred.
@@ -161,14 +161,14 @@ def reduce_rows(rows: FloatArray, standardise: bool, pairs: IntArray | None = No
 
 
 def _design(comparisons: Comparisons, training: NDArray[np.bool_]) -> Any:
-    """The linear map from weights [rank] to log-odds [pairs], centred on the pairs trained on, with its adjoint."""
+    """Return the linear map from weights [rank] to log-odds [pairs], centred on the training pairs."""
     from scipy.sparse.linalg import LinearOperator
 
     rows, stretch = comparisons.basis.coordinates, comparisons.stretch
     pairs = comparisons.pairs if comparisons.pointwise else None
 
     def gather(values: FloatArray) -> FloatArray:
-        """Sum of the pairs' rows, each times its value."""
+        """Return the sum of the rows of all pairs, weighted by the values."""
         of_rows = values if pairs is None else pair_sums(values, pairs, len(rows))
         return np.asarray(of_rows @ rows, dtype=np.float64)
 
@@ -196,16 +196,16 @@ def _design(comparisons: Comparisons, training: NDArray[np.bool_]) -> Any:
 
 
 def item_folds(pairs: IntArray, groups: ArrayLike, *, seed: int = 0) -> IntArray:
-    """Assign items to folds: whole groups where there are several, single items where there is one.
+    """Assign items to folds: whole groups, or single items if all form one group.
 
     Args:
         pairs: Shape [pairs, 2], item indices.
         groups: Shape [items], any labels.
-        seed: Decides the assignment.
+        seed: Seed of the assignment.
 
     Returns:
-        Shape [items]: one of five folds, or of fewer where there are not enough groups, or not two items per fold; -1
-        for items in no pair. All zero or -1 where the items are too few for two folds.
+        Shape [items]: one of five folds, fewer if there are not enough groups or not two items per fold; -1 for items
+        in no pair. All zero or -1 if the items are too few for two folds.
     """
     _, group = np.unique(np.asarray(groups), return_inverse=True)
     present = np.unique(pairs)
@@ -218,7 +218,11 @@ def item_folds(pairs: IntArray, groups: ArrayLike, *, seed: int = 0) -> IntArray
 
 
 def pair_splits(pairs: IntArray, folds: IntArray) -> Iterator[Split]:
-    """Rows of pairs [pairs, 2] trained on and tested, by folds of items [items]: no item, or both, are held out."""
+    """Yield for each fold the rows of pairs to train on and to test.
+
+    A pair is trained on if neither of its items is held out, and tested if both are. Pairs have the shape [pairs, 2],
+    folds of items the shape [items].
+    """
     sides = folds[pairs]
     for fold in range(int(folds.max(initial=-1)) + 1):
         split = Split(np.flatnonzero((sides != fold).all(axis=1)), np.flatnonzero((sides == fold).all(axis=1)))
@@ -227,7 +231,8 @@ def pair_splits(pairs: IntArray, folds: IntArray) -> Iterator[Split]:
 
 
 def pair_sums(values: FloatArray, pairs: IntArray, items: int) -> FloatArray:
-    """Add each pair's value to its first item and take it from its second; shape [items]."""
+    """Return the sum of pair values at each item, shape [items]: added to a pair's first item, subtracted from its
+    second."""
     first, second = np.bincount(pairs[:, 0], values, items), np.bincount(pairs[:, 1], values, items)
     return np.asarray(first - second, dtype=np.float64)
 
@@ -239,7 +244,19 @@ def solve(
     start: FloatArray | None = None,
     tolerance: float = 1e-6,
 ) -> tuple[FloatArray, FloatArray, bool]:
-    """Fit on the pairs of a mask [pairs], preconditioned by the curvature at zero."""
+    """Fit on the pairs of a mask, preconditioned by the curvature at zero.
+
+    Args:
+        comparisons: All pairs.
+        training: Shape [pairs]: the pairs to fit on.
+        c: Regularisation.
+        start: Initial weights, shape [rank]; 0 by default.
+        tolerance: Gradient at which to stop, as a share of the gradient at zero.
+
+    Returns:
+        Weights of the reduced coordinates, shape [rank]; log-odds of all pairs, shape [pairs]; whether the fit
+        converged.
+    """
     design, outcomes, weight = _design(comparisons, training), comparisons.answers, comparisons.weights(training)
     with_ties = comparisons.ties == "three-way" and bool((weight[outcomes == 0] > 0).any())
     # At zero the second derivative of a logistic loss is 1/4.
@@ -253,7 +270,7 @@ def solve(
 
 
 def mirror_rows(pairs: IntArray) -> IntArray:
-    """The row of each pair's mirror (j, i), or -1 where it is not among the pairs; shape [pairs]."""
+    """Return the row of the mirror (j, i) of each pair, or -1 if the mirror is not among the pairs; shape [pairs]."""
     count = int(pairs.max(initial=0)) + 1
     forward, back = pairs[:, 0] * count + pairs[:, 1], pairs[:, 1] * count + pairs[:, 0]
     order = np.argsort(forward, kind="stable")
@@ -262,9 +279,9 @@ def mirror_rows(pairs: IntArray) -> IntArray:
 
 
 def average_orders(log_odds: FloatArray, pairs: IntArray) -> FloatArray:
-    """Average the log-odds of (i, j) with those of its mirror (j, i), so that swapping the two changes the sign.
+    """Return the mean of the log-odds of (i, j) and the negated log-odds of (j, i), shape [pairs].
 
-    Pairs whose mirror is not among them stay as they are. Shape [pairs].
+    The log-odds of a pair whose mirror is not among the pairs is returned unchanged.
     """
     mirror = mirror_rows(pairs)
     return np.where(mirror >= 0, (log_odds - log_odds[mirror]) / 2, log_odds)
@@ -362,32 +379,33 @@ def fit_contrast(
     seed: int = 0,
     max_iter: int = 1000,
 ) -> ProbeFit:
-    """Fit a supervised contrast probe: centred per side, logistic, without intercept.
+    """Fit a supervised contrast probe: centred, logistic, without intercept.
 
-    Minimises ``|w|^2 / 2 + C * sum(weight * loss)``. With ``balanced`` the two answers get equal total weight.
+    Minimises ``|w|^2 / 2 + C * sum(weight * loss)``.
 
     Args:
-        states: Differences of the ordered pairs, shape [pairs, features], best with every pair's mirror among them.
+        states: Differences of the ordered pairs, shape [pairs, features], best with the mirror of every pair among
+            them.
         pairs: Shape [pairs, 2], item indices (i, j).
         labels: Shape [items], finite for items in pairs; higher has more of the quality.
-        groups: Shape [items], what must not be split between training and test (article, topic).
+        groups: Shape [items], labels of articles or topics that are never split between training and test.
         regularisation: C; None chooses it from 0.01 to 3162 in half decades by cross-validated log-loss.
-        ties: Pairs of equal labels are left out (``drop``); count as "not greater" in both orders (``keep``, as in the
-            thesis); or are a third outcome (``three-way``), see :func:`~climassay.learning.linear.davidson_loss`.
+        ties: ``drop`` leaves out pairs of equal labels, ``keep`` counts them as "not greater" in both orders (as in the
+            thesis), ``three-way`` makes them a third outcome, see :func:`~climassay.learning.linear.davidson_loss`.
         balanced: Give both answers the same total weight.
-        standardise: Scale each feature to unit variance over the pairs given, otherwise all by one factor. For
-            one layer it makes little difference; of several, differing tenfold in size, the larger drown the smaller.
+        standardise: Scale each feature to unit variance over the pairs, otherwise all by one factor. It matters for
+            several layers: the larger activations of one would drown those of another.
         lengths: Shape [items], text lengths: regress each feature's difference on the log length ratio over the
-            training pairs (least squares through the origin) and use what is left. None: no.
-        seed: Decides the folds.
-        max_iter: Bound on iterations of each fit; reaching it warns and is kept as ``converged``.
+            training pairs (least squares through the origin) and fit the residuals. None: no.
+        seed: Seed of the folds.
+        max_iter: Maximum number of iterations of each fit; reaching it warns and is recorded as ``converged``.
 
     Returns:
-        The probe, calibrated: ``scale`` and ``tie_band`` are fitted on held-out log-odds (1 and 0 where the items are
-        too few to hold any out). Both orders are averaged for this where both are given.
+        The probe, calibrated: ``scale`` and ``tie_band`` are fitted on held-out log-odds, or 1 and 0 if the items are
+            too few to hold any out. Both orders are averaged for this if both are present.
 
     Raises:
-        InputError: Shapes or labels that do not fit, one answer only, or too few items to choose C.
+        InputError: Shapes or labels that do not fit, only one answer, or too few items to choose C.
 
     References:
         Maiya (2024), section 3; Davidson (1970), J. Am. Stat. Assoc. 65, 317-328; Platt (1999) for the scale.
@@ -414,7 +432,7 @@ def fit_pointwise(
 ) -> ProbeFit:
     """Fit a Bradley-Terry probe on one activation per item: logistic on the difference of two items' states.
 
-    Every pair weighs the same, so that a group counts by its number of pairs. Arguments and errors as in
+    Every pair has the same weight, so that a group counts by its number of pairs. Arguments and errors are those of
     :func:`fit_contrast`, except that ``states`` has the shape [items, features], ``pairs`` are unordered pairs within
     groups, shape [pairs, 2], whose ties decide the tie band only, ``labels`` are NaN for items in no pair, and the
     slope of ``lengths`` is fitted on differences within pairs.
@@ -445,10 +463,10 @@ def fit_principal(
 ) -> ProbeFit:
     """Take the first principal component of the centred differences; labels decide only its sign, scale and tie band.
 
-    Where a pair's mirror is given, half the difference of the two rows is used: what both orders share (the effect of
-    the item that comes first, say) would otherwise often be the largest component.
+    For a pair whose mirror is present, half the difference of the two rows is used. What both orders share, such as the
+    effect of the item that comes first, would otherwise often be the largest component.
 
-    Arguments and errors as in :func:`fit_contrast`. ``held_out`` is empty, for the component saw every pair.
+    Arguments and errors are those of :func:`fit_contrast`. ``held_out`` is empty, because the component saw every pair.
 
     References:
         Burns et al. (2023), arXiv 2212.03827 (CRC); Maiya (2024), section 3.
@@ -475,7 +493,7 @@ def fit_principal(
 
 
 def _outcomes(pairs: IntArray, labels: ArrayLike, groups: ArrayLike) -> IntArray:
-    """1, 0 or -1 for each pair, after checking that pairs, labels and groups belong together."""
+    """Return 1, 0 or -1 for each pair, after checking the shapes of pairs, labels and groups."""
     values = np.asarray(labels, dtype=np.float64)
     if values.ndim != 1 or np.asarray(groups).shape != values.shape:
         raise InputError(f"{values.size} labels need as many groups, got {np.asarray(groups).size}.")
@@ -492,7 +510,7 @@ def _outcomes(pairs: IntArray, labels: ArrayLike, groups: ArrayLike) -> IntArray
 
 
 def _centred(states: States, pairs: IntArray) -> tuple[FloatArray, FloatArray]:
-    """Differences of pairs less their mean over the pairs, shape [pairs, features], and the mean."""
+    """Return the differences of pairs minus their mean over the pairs, shape [pairs, features], and the mean."""
     if states.ndim != 2 or len(states) != len(pairs):
         raise InputError(f"{len(pairs)} pairs need as many rows of activations, got shape {states.shape}.")
     check_finite(states)
@@ -504,7 +522,7 @@ def _centred(states: States, pairs: IntArray) -> tuple[FloatArray, FloatArray]:
 def _length_slope(
     rows: FloatArray, lengths: ArrayLike | None, pairs: IntArray, *, pointwise: bool = False
 ) -> tuple[FloatArray | None, FloatArray | None]:
-    """Log length ratios of pairs, and the least-squares slope through the origin of each feature of a pair on them."""
+    """Return log length ratios of pairs, and the least-squares slope of each feature's difference on them."""
     if lengths is None:
         return None, None
     stretch = log_length_differences(lengths, pairs)
