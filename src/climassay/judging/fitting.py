@@ -231,8 +231,7 @@ def pair_splits(pairs: IntArray, folds: IntArray) -> Iterator[Split]:
 
 
 def pair_sums(values: FloatArray, pairs: IntArray, items: int) -> FloatArray:
-    """Return the sum of pair values at each item, shape [items]: added to a pair's first item, subtracted from its
-    second."""
+    """Add the value of each pair to its first item and subtract it from its second; shape [items]."""
     first, second = np.bincount(pairs[:, 0], values, items), np.bincount(pairs[:, 1], values, items)
     return np.asarray(first - second, dtype=np.float64)
 
