@@ -36,7 +36,8 @@ import numpy as np
 import torch
 
 from climassay.models.contract import GenerationRequest, Message, Sampling
-from climassay.models.local.loading import fastest_cpu_dtype, load_local
+from climassay.models.local.cpu_settings import fastest_cpu_dtype
+from climassay.models.local.loading import load_local
 from climassay.models.local.model import LocalModel
 
 QUESTIONS = (

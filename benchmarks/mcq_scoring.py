@@ -37,7 +37,8 @@ from typing import Any
 import torch
 
 from climassay.models.contract import Message, OptionRequest
-from climassay.models.local.loading import fastest_cpu_dtype, load_local
+from climassay.models.local.cpu_settings import fastest_cpu_dtype
+from climassay.models.local.loading import load_local
 from climassay.models.local.model import LocalModel
 
 DATA = Path(os.environ.get("CLIMASSAY_DATA", Path(__file__).resolve().parents[2] / "shared" / "data"))

@@ -21,7 +21,7 @@ import torch
 from transformers import logging
 
 from climassay.evaluation.settings import chat_examples
-from climassay.models.local.loading import PromptFormat
+from climassay.models.local.prompt_format import PromptFormat
 from climassay.primer import gold_questions
 from climassay.tuning.base import TuningBase, default_dtype
 from climassay.tuning.config import TuningConfig

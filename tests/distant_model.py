@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from climassay.models.contract import Completion, OptionScores, Usage, Work
-from climassay.models.local.loading import DescribedModel, ModelInfo
+from climassay.models.local.prompt_format import DescribedModel, ModelInfo
 
 
 class PlainPrompts:

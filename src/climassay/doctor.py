@@ -21,7 +21,8 @@ from urllib.parse import urlsplit
 
 from climassay import __version__
 from climassay.errors import ClimassayError, InputError, ModelError
-from climassay.models.local.loading import gpu_devices, usable_cores
+from climassay.models.local.cpu_settings import usable_cores
+from climassay.models.local.loading import gpu_devices
 from climassay.models.servers import (
     BASE_URL_VARIABLE,
     DEFAULT_BASE_URL,

@@ -3,9 +3,9 @@ from dataclasses import replace
 
 import pytest
 
-from climassay.claim_identity import claim_id, words_id
+from climassay.claim_identity import claim_id
 from climassay.errors import InputError
-from climassay.factcheck.results.analysis import analyse, analysis_data, stored_truths
+from climassay.factcheck.results.analysis import analyse, analysis_data
 from climassay.factcheck.results.page import MARKS_RIGHT
 from climassay.factcheck.results.report import citation_table, failed_table
 from climassay.factcheck.scales import ACCURACY, CLIMATE_FEEDBACK, CLIMATE_FEVER
@@ -254,16 +254,6 @@ def test_nei_can_be_the_truth():
     assert analysis.risk.points[-1].coverage == 0.5
 
 
-def test_published_verdicts_of_older_runs_are_found_by_the_words_where_those_tell_claims_apart():
-    claims = ["It rose by +0.5 percent.", "It rose by -0.5 percent.", "Ice melts."]
-    transcripts = [both("correct", "correct", "correct", text) for text in claims]
-    older = [{"claim": words_id(text), "verdict": "correct"} for text in claims[1:]]
-    found = stored_truths(older, transcripts)
-    assert [found.get(claim_id(text)) for text in claims] == [None, None, "correct"]
-    today = [{"claim": claim_id(text), "verdict": "correct"} for text in claims[1:]]
-    assert [stored_truths(today, transcripts).get(claim_id(text)) for text in claims] == [None, "correct", "correct"]
-
-
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -286,7 +276,7 @@ def test_verdicts_published_on_another_scale_are_compared_in_two_classes():
     analysis = analysed(transcripts, truths, ACCURACY)
     assert [len(one.classes) for one in analysis.scores[0].levels] == [2]
     assert scores_of(analysis, "mediator", 2).rows.figures.accuracy.value == 0.75
-    assert analysis.shown == 2
+    assert analysis.n_classes == 2
     [missed] = analysis.disagreements
     assert (missed.claim, missed.truth, missed.verdict) == (claim_id("c"), "mostly accurate", "misleading")
     assert missed.distance is None

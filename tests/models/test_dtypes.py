@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from climassay.errors import InputError
-from climassay.models.local import loading as dtypes
-from climassay.models.local.loading import DTYPE_VARIABLE, fastest_cpu_dtype, load_local
+from climassay.models.local import cpu_settings as dtypes
+from climassay.models.local.cpu_settings import DTYPE_VARIABLE, fastest_cpu_dtype
+from climassay.models.local.loading import load_local
 from climassay.tuning.base import TuningBase
 from tiny_models import save_tiny
 
@@ -93,7 +94,7 @@ def test_the_variable_decides_without_measuring(cache, monkeypatch):
 def test_a_measurement_says_the_same_in_every_process_and_leaves_the_threads(cache):
     code = (
         "import torch; torch.set_num_threads(2)\n"
-        "from climassay.models.local.loading import fastest_cpu_dtype\n"
+        "from climassay.models.local.cpu_settings import fastest_cpu_dtype\n"
         "print(fastest_cpu_dtype(), torch.get_num_threads())"
     )
     said = [subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True) for _ in range(2)]

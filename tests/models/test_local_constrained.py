@@ -203,12 +203,12 @@ def test_bounds_of_strings_are_lowered_where_the_longest_answer_would_not_fit() 
         "required": ["why", "code"],
     }
     grammars = model._generation._grammars
-    free, tight = grammars.compile(schema), grammars.compile(schema, room=200)
+    free, tight = grammars.compile(schema), grammars.compile(schema, max_tokens=200)
     assert free.max_tokens > 12_000
     assert 190 < tight.max_tokens <= 200
-    assert grammars.compile(schema, room=200) is tight
-    with pytest.raises(ModelError, match="there is room for only 20"):
-        grammars.compile(schema, room=20)
+    assert grammars.compile(schema, max_tokens=200) is tight
+    with pytest.raises(ModelError, match="only 20"):
+        grammars.compile(schema, max_tokens=20)
 
 
 def test_an_object_is_complete_even_where_the_context_window_is_nearly_full(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import torch
 from climassay.errors import ModelError
 from climassay.models import load_model
 from climassay.models.contract import Completion, GenerationRequest, Message, Sampling, StreamingGenerator
-from climassay.models.local.generation import Admitted, Draw, SharedRows, draw_tokens
+from climassay.models.local.generation import Admitted, SharedRows, TokenSampler, draw_tokens
 from climassay.models.local.model import LocalModel
 from climassay.models.local.network import Network
 from debate_workspaces import make_model
@@ -91,7 +91,7 @@ def test_a_small_token_budget_changes_no_answer_and_is_kept(tmp_path: Path, monk
     held.clear()
     budget = shared + 6 * 64  # all six for a beginning, and fewer the longer they are
     monkeypatch.setattr(Network, "free_tokens", lambda network: budget)
-    monkeypatch.setattr("climassay.models.local.generation._ROOM", 1)
+    monkeypatch.setattr("climassay.models.local.generation._MAX_RESERVED", 1)
     assert model.generate(requests) == unbounded == alone
     assert max(held)[0] > 2
     assert max(tokens for count, tokens in held if count > 1) <= budget
@@ -191,8 +191,8 @@ def test_an_answer_is_no_longer_than_the_context_window(tiny: LocalModel) -> Non
     assert completion.finish_reason == "length"
 
 
-def draws(count: int, **sampling) -> list[Draw]:
-    return [Draw(Sampling(**sampling, seed=seed), [1, 2]) for seed in range(count)]
+def draws(count: int, **sampling) -> list[TokenSampler]:
+    return [TokenSampler(Sampling(**sampling, seed=seed), [1, 2]) for seed in range(count)]
 
 
 def test_draws_have_the_frequencies_of_the_distribution() -> None:

@@ -10,7 +10,8 @@ import torch
 from climassay.errors import InputError, ModelError
 from climassay.models import Activations, Message, OptionRequest
 from climassay.models.local.model import LocalModel, TokenisedOptions, read_options
-from climassay.models.local.network import Network, Reader
+from climassay.models.local.network import Network
+from climassay.models.local.reader import Reader
 from tiny_models import ARCHITECTURES, save_tiny, save_tokenizer, smollm2, tiny
 
 pytestmark = pytest.mark.model
@@ -86,8 +87,8 @@ def test_the_bundled_model_compares_exactly(article: str, budget: int | None) ->
 def test_hooks_and_transformers_own_lists_give_the_same(architecture: str) -> None:
     requests = [TokenisedOptions(((5, 6, 7, 8), (5, 6, 7, 9)), 3), TokenisedOptions(((5, 6, 9, 9, 3), (5, 6, 2)), 2)]
     by_hooks, by_lists = Network(tiny(architecture)), Network(tiny(architecture))
-    assert by_hooks._states.trusted
-    by_lists._states._trusted = False
+    assert by_hooks._states.matches_transformers
+    by_lists._states._matches_transformers = False
     first, second = (
         dict(read_options(Reader(network), requests, layers=(0, 1, 3, -2))) for network in (by_hooks, by_lists)
     )

@@ -15,7 +15,8 @@ from climassay.models import load_model
 from climassay.models.bundled import file_digest, is_remembered
 from climassay.models.encoders import load_encoder
 from climassay.models.local import loading
-from climassay.models.local.loading import choose_threads, load_local, stated_licence
+from climassay.models.local.cpu_settings import choose_threads
+from climassay.models.local.loading import load_local, stated_licence
 from climassay.models.local.model import LocalModel
 from tiny_models import save_tiny, save_tokenizer
 
@@ -118,7 +119,7 @@ def no_threads_chosen(monkeypatch: pytest.MonkeyPatch):
     import torch
 
     before = torch.get_num_threads()
-    monkeypatch.setattr("climassay.models.local.loading._chosen", None)
+    monkeypatch.setattr("climassay.models.local.cpu_settings._n_threads", None)
     monkeypatch.delenv("CLIMASSAY_THREADS", raising=False)
     yield
     torch.set_num_threads(before)
@@ -137,8 +138,8 @@ def test_the_fastest_number_of_threads_is_chosen_once(
         tried.append(torch.get_num_threads())
         return seconds[tried[-1]]
 
-    monkeypatch.setattr("climassay.models.local.loading.usable_cores", lambda: 6)
-    monkeypatch.setattr("climassay.models.local.loading._mean_seconds", measured)
+    monkeypatch.setattr("climassay.models.local.cpu_settings.usable_cores", lambda: 6)
+    monkeypatch.setattr("climassay.models.local.cpu_settings._mean_seconds", measured)
     assert choose_threads(lambda: None) == best == torch.get_num_threads()
     assert tried == [1, 2, 4, 6][: len(tried)]
     count = len(tried)

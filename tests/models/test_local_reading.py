@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 
 from climassay.models.local.generation import PlainRows, SharedRows, rows_for
 from climassay.models.local.model import OptionReadings, TokenisedOptions, read_options
-from climassay.models.local.network import Network, Reader, columns
-from climassay.models.local.prefix_tree import PrefixTree, Step, common_length
+from climassay.models.local.network import Network
+from climassay.models.local.prefix_tree import ForwardStep, PrefixTree, common_length
+from climassay.models.local.reader import Reader, cache_columns
 from tiny_models import ARCHITECTURES, tiny, tiny_recurrent
 
 pytestmark = pytest.mark.model
@@ -28,7 +29,7 @@ def plain(model, request: TokenisedOptions):
         with torch.no_grad():
             out = model(torch.tensor([sequence]), output_hidden_states=True)
         steps = out.logits[0].log_softmax(-1)
-        logprobs.append(sum(steps[i - 1, sequence[i]].item() for i in range(request.start, len(sequence))))
+        logprobs.append(sum(steps[i - 1, sequence[i]].item() for i in range(request.first_scored, len(sequence))))
         states.append(torch.stack([out.hidden_states[layer][0, -1] for layer in LAYERS]))
     return logprobs, torch.stack(states).numpy()
 
@@ -107,7 +108,7 @@ def check(model, logits: torch.Tensor, sequences: list[list[int]]) -> None:
 def test_rows_keep_what_they_begin_with_once_and_continue_like_plain_sequences(architecture: str) -> None:
     model = tiny(architecture)
     network = Network(model)
-    rows = SharedRows(network, Reader(network, pack=32), saving=10)
+    rows = SharedRows(network, Reader(network, pack=32), min_saving=10)
     chance = random.Random(1)
     instruction, first, second, third = (
         [chance.randrange(2, 300) for _ in range(length)] for length in (40, 20, 12, 9)
@@ -195,8 +196,8 @@ tokens = st.lists(st.integers(0, 2), min_size=1, max_size=12)
 def test_shared_beginnings_of_a_worked_example_are_computed_once() -> None:
     # 1 2 3 is common to all; 4 is common to two of them.
     sequences = [[1, 2, 3, 4, 5], [1, 2, 3, 4, 6, 7], [1, 2, 3, 8]]
-    (step,) = PrefixTree(sequences).steps(pack=100, longest=100)
-    assert step.kept == 0
+    (step,) = PrefixTree(sequences).steps(pack=100, max_run=100)
+    assert step.n_cached == 0
     assert step.size == 8
     runs = {segment.tokens: segment for segment in step.segments}
     assert set(runs) == {(1, 2, 3), (4,), (5,), (6, 7), (8,)}
@@ -208,7 +209,7 @@ def test_shared_beginnings_of_a_worked_example_are_computed_once() -> None:
 
 def test_a_chain_of_a_thousand_nested_sequences_needs_no_recursion() -> None:
     sequences = [list(range(length)) for length in range(1, 1500)]
-    steps = list(PrefixTree(sequences).steps(pack=10_000, longest=10_000))
+    steps = list(PrefixTree(sequences).steps(pack=10_000, max_run=10_000))
     assert sum(step.size for step in steps) == 1499
 
 
@@ -216,29 +217,31 @@ def test_a_chain_of_a_thousand_nested_sequences_needs_no_recursion() -> None:
 def test_every_position_is_computed_once_after_the_right_tokens(
     sequences: list[list[int]], pack: int, longest: int, held: list[int]
 ) -> None:
-    tree = PrefixTree(sequences, held=held)
+    tree = PrefixTree(sequences, cached=held)
     path = held
     seen: dict[tuple[int, int], int] = {}
-    for step in tree.steps(pack=pack, longest=longest):
-        path = path[: step.kept]
-        assert len(path) == step.kept
+    for step in tree.steps(pack=pack, max_run=longest):
+        path = path[: step.n_cached]
+        assert len(path) == step.n_cached
         assert len(step.segments) == 1 or step.size <= pack
         assert len(step.segments) > 1 or step.size <= max(pack, longest)
         for segment in step.segments:
-            before = path_to(step, path, columns(step, segment))
+            before = path_to(step, path, cache_columns(step, segment))
             for sequence in segment.sequences:
                 assert list(sequences[sequence][: segment.end]) == before
                 for position in range(segment.start, segment.end):
                     seen[sequence, position] = seen.get((sequence, position), 0) + 1
         if len(step.segments) == 1:
             path = [*path, *step.segments[0].tokens]
-    expected = {(index, place) for index, row in enumerate(sequences) for place in range(tree.held, len(row))}
+    expected = {
+        (index, place) for index, row in enumerate(sequences) for place in range(tree.n_cached_tokens, len(row))
+    }
     assert seen == dict.fromkeys(expected, 1)
 
 
 @given(st.lists(tokens, min_size=1, max_size=12), st.integers(1, 20))
 def test_as_many_tokens_are_computed_as_there_are_different_beginnings(sequences: list[list[int]], pack: int) -> None:
-    steps = PrefixTree(sequences).steps(pack=pack, longest=1000)
+    steps = PrefixTree(sequences).steps(pack=pack, max_run=1000)
     beginnings = {tuple(row[:length]) for row in sequences for length in range(1, len(row) + 1)}
     assert sum(step.size for step in steps) == len(beginnings)
 
@@ -250,7 +253,7 @@ def test_common_length(first: list[int], second: list[int]) -> None:
     assert first[: length + 1] != second[: length + 1] or length == min(len(first), len(second))
 
 
-def path_to(step: Step, path: list[int], held_columns: list[int]) -> list[int]:
+def path_to(step: ForwardStep, path: list[int], held_columns: list[int]) -> list[int]:
     """Tokens in the cache's columns after a step."""
     cache = [*path, *(token for segment in step.segments for token in segment.tokens)]
     return [cache[column] for column in held_columns]

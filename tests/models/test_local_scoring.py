@@ -18,9 +18,10 @@ from climassay.errors import ModelError
 from climassay.models.contract import GenerationRequest, Message, OptionRequest, Sampling
 from climassay.models.local import network as networks
 from climassay.models.local import network as packing
-from climassay.models.local.loading import PromptFormat, load_local
+from climassay.models.local.loading import load_local
 from climassay.models.local.model import LocalModel, tokenise_options
 from climassay.models.local.network import PackedLinear, pack_linear_layers
+from climassay.models.local.prompt_format import PromptFormat
 from tiny_models import save_tiny, save_tokenizer, smollm2
 
 CONTEXT = "Aerosol particles scatter and absorb sunlight and serve as condensation nuclei for cloud droplets. " * 3
@@ -103,7 +104,7 @@ def test_an_option_that_joins_with_the_end_of_the_prompt_is_scored_as_one_token(
     joined = tokenise_options(base_model.prompts, "xyz: ", ["a", "bb"])
     assert [len(sequence) for sequence in joined.sequences] == [5, 6]
     assert joined.sequences[0] == tuple(tokenise("xyz: a"))
-    assert joined.start == 4
+    assert joined.first_scored == 4
     apart = tokenise_options(base_model.prompts, "xyz:", [" a", " bb"])
     assert apart == joined
 
@@ -112,7 +113,7 @@ def test_an_option_that_joins_with_the_end_of_the_prompt_is_scored_as_one_token(
 def test_options_of_one_request_are_scored_from_the_same_place(base_model: LocalModel) -> None:
     # " z" does not join, " a" does: both are scored from the space on.
     options = tokenise_options(base_model.prompts, "xy: ", ["a", "z"])
-    assert options.start == 3
+    assert options.first_scored == 3
     assert [len(sequence) for sequence in options.sequences] == [4, 5]
     scored = base_model.option_logprobs([OptionRequest((Message("user", "x"),), ("a", "z"), "xy: ")])[0]
     moved = base_model.option_logprobs([OptionRequest((Message("user", "x"),), (" a", " z"), "xy:")])[0]

@@ -351,7 +351,7 @@ def test_a_stream_without_a_reason_for_its_end_is_not_complete():
     stream = StreamedReply()
     stream.add(b'data: {"choices": [{"delta": {"content": "half"}, "finish_reason": null}]}\n\ndata: [DONE]\n\n')
     with pytest.raises(BadReplyError):
-        stream.whole()
+        stream.to_reply()
 
 
 def test_a_command_ends_with_one_sentence_and_goes_on_where_it_was_once_the_account_has_credit(climassay, tmp_path):

@@ -221,7 +221,7 @@ def read(stream, size):
     reply = StreamedReply()
     for start in range(0, len(stream), size):
         reply.add(stream[start : start + size])
-    return reply.whole()
+    return reply.to_reply()
 
 
 @pytest.mark.parametrize("size", [1, 7, 10_000])

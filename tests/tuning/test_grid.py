@@ -140,8 +140,8 @@ def _unmerged(base: TuningBase, folder: Path, requests: list[OptionRequest]) -> 
     import torch
     from peft import PeftModel
 
-    from climassay.models.local.loading import PromptFormat
     from climassay.models.local.model import tokenise_options
+    from climassay.models.local.prompt_format import PromptFormat
 
     loaded = base.load()
     model = PeftModel.from_pretrained(loaded.model, str(folder)).eval()

@@ -7,8 +7,9 @@ from hypothesis import strategies as st
 
 from climassay.errors import InputError
 from climassay.models import Message, OptionRequest, load_model
-from climassay.models.local.loading import PromptFormat, load_local
+from climassay.models.local.loading import load_local
 from climassay.models.local.model import tokenise_options
+from climassay.models.local.prompt_format import PromptFormat
 from climassay.tuning import ChatData, ChatExample, TextDocument, TuningBase
 from climassay.tuning.sequences import SequenceLoss, TokenSequence, end_of_turn, tokenise
 from tiny_models import ARCHITECTURES, save_tiny, tiny, tiny_recurrent

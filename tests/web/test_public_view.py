@@ -9,7 +9,7 @@ import pytest
 
 from climassay.errors import ModelError, RecordsError
 from climassay.factcheck import DebateSettings, make_claim
-from climassay.models.openai.connection import HOPELESS_STATUS
+from climassay.models.openai.connection import FATAL_STATUS_ADVICE
 from climassay.web.checks.store import checks_of
 from climassay.web.failures import explain, in_plain_words
 from climassay.web.redaction import RedactedResponses, Redactor
@@ -201,7 +201,7 @@ def test_json_is_laid_out_and_other_texts_are_as_they_are(text, shown):
 @pytest.mark.parametrize(
     ("error", "words"),
     [
-        (f"The server answered 401: Incorrect API key provided. {HOPELESS_STATUS[401]}", "did not accept the key"),
+        (f"The server answered 401: Incorrect API key provided. {FATAL_STATUS_ADVICE[401]}", "did not accept the key"),
         ("OpenAI's server needs an API key: set OPENAI_API_KEY, or give another --base-url.", "did not accept the key"),
         (
             "The server answered 404: No such model. Check the model's name: the server does not offer 'x' to you.",

@@ -388,8 +388,8 @@ class Publication(Result):
         yield f"{counted(len(files), 'file')} written, {same} unchanged."
         if written.rejected:
             yield f"Only in drafts.jsonl: {counted(written.rejected, 'rejected draft')}."
-        if written.waiting:
-            yield f"Left out for want of a term: {counted(written.waiting, 'cloze statement')}."
+        if written.without_term:
+            yield f"Left out because they have no masked term: {counted(written.without_term, 'cloze statement')}."
         untested = [kind for kind, counts in written.counts.items() if not counts.get("test")]
         if untested:
             yield f"No {' and no '.join(untested)} question is in the test split: --splits 0,0,1 puts all into it."
@@ -579,4 +579,4 @@ def _framework_notes(folder: Path) -> dict[str, Any]:
     parts = {part.partition("\n")[0]: part.partition("\n")[2] for part in body.split("\n## ")[1:]}
     listed = "\n".join(line for line in parts.pop("Files", "").split("\n") if line.startswith(("- ", "  ")))
     lower = "\n".join(f"### {heading}\n{text.rstrip()}\n" for heading, text in parts.items())
-    return {"more": f"## Tasks for other frameworks\n\n{listed}\n\n{lower}", "configs": configs}
+    return {"extra": f"## Tasks for other frameworks\n\n{listed}\n\n{lower}", "configs": configs}

@@ -142,7 +142,7 @@ def _capability_lines(known: "Capabilities") -> Iterator[tuple[str, str | None]]
         "ignored": "ignored; the schema stands in the prompt instead",
     }
     thinks = {True: f"yes; {known.allowance:,} tokens on top of each limit", False: "none seen", None: None}
-    taken = [name for name in known.taken if name not in ("max_tokens", "max_completion_tokens")]
+    taken = [name for name in known.accepted if name not in ("max_tokens", "max_completion_tokens")]
     continues = {
         True: "yes: options are weighed where the model goes on with the beginning of its answer",
         False: "no: options are weighed at the beginning of the answer",
@@ -158,7 +158,7 @@ def _capability_lines(known: "Capabilities") -> Iterator[tuple[str, str | None]]
     yield "refuses", ", ".join(known.dropped) or None
     yield "thinks", thinks[known.thinks]
     yield "window", None if known.window is None else f"{known.window:,} tokens"
-    yield "learnt on", known.learnt_on or None
+    yield "learnt on", known.learned_on or None
 
 
 def _rate(tokens_per_second: float | None) -> str | None:

@@ -25,7 +25,7 @@ from climassay.distributed.remote import (
 )
 from climassay.errors import ClimassayError, ModelError
 from climassay.models.contract import Encoder, Generator
-from climassay.models.local.loading import THREADS_VARIABLE
+from climassay.models.local.cpu_settings import THREADS_VARIABLE
 
 ATTEMPTS = 3
 """Times that a job is tried before its requests count as failed: a job may be what kills its workers."""

@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 
 from climassay.errors import ClimassayError, InputError, MissingExtraError, ModelError
 from climassay.models import contract
-from climassay.models.local.loading import DescribedModel, ModelInfo
+from climassay.models.local.prompt_format import DescribedModel, ModelInfo
 
 if TYPE_CHECKING:
-    from climassay.models.local.loading import ModelInfo
+    from climassay.models.local.prompt_format import ModelInfo
 
 
 _ERRORS: dict[str, type[ClimassayError]] = {

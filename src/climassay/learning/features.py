@@ -213,7 +213,7 @@ def text_states(
         InputError: The model does not show the states of all tokens.
         ModelError: It has no such layer.
     """
-    from climassay.models.local.network import StatesWanted
+    from climassay.models.local.network import StateRequest
     from climassay.models.provider import loaded_model
 
     if (local := loaded_model(model)) is None:
@@ -227,7 +227,9 @@ def text_states(
         # The first token's state is the same whatever follows and far larger than all others: a token before the
         # text takes its place, and is not read.
         tokens = [*local.prompts.encode(_FILLER)[:1], *(local.prompts.encode(text)[:_LONGEST] or opening), *opening]
-        output = local.network.whole(tokens, [len(tokens) - 1], StatesWanted(range(1, len(tokens)), list(layers)))
+        output = local.network.compute_plainly(
+            tokens, [len(tokens) - 1], StateRequest(range(1, len(tokens)), list(layers))
+        )
         if output.states is None:
             raise ModelError(f"{local.name} gave no hidden states.")
         states = output.states.cpu().float().numpy()

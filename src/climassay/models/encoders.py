@@ -34,7 +34,8 @@ from climassay.errors import MissingExtraError, ModelError
 from climassay.io import write_file
 from climassay.models.bundled import bundled_path, encoder_fingerprint, file_digest, refuse_kernels, refuse_pickles
 from climassay.models.contract import Encoder, EncoderRole
-from climassay.models.local.loading import hub_folder, usable_cores
+from climassay.models.local.cpu_settings import usable_cores
+from climassay.models.local.loading import hub_folder
 from climassay.workspace import cache_folder
 
 WINDOW_TOKENS = 256

@@ -41,16 +41,9 @@ from climassay.models.contract import (
     Work,
     object_schema,
 )
-from climassay.models.local.loading import (
-    DTYPE_VARIABLE,
-    DescribedModel,
-    ModelInfo,
-    PromptFormat,
-    find_folder,
-    gpu_devices,
-    processor,
-    split_adapter,
-)
+from climassay.models.local.cpu_settings import DTYPE_VARIABLE, processor
+from climassay.models.local.loading import find_folder, gpu_devices, split_adapter
+from climassay.models.local.prompt_format import DescribedModel, ModelInfo, PromptFormat
 from climassay.models.servers import (
     LOCAL,
     OPENAI,

@@ -7,14 +7,8 @@ from typing import TYPE_CHECKING, cast
 
 from climassay.errors import InputError, MissingExtraError, ModelError
 from climassay.models.bundled import model_fingerprint
-from climassay.models.local.loading import (
-    LoadedModel,
-    choose_threads,
-    default_device,
-    fastest_cpu_dtype,
-    find_folder,
-    load_local,
-)
+from climassay.models.local.cpu_settings import choose_threads, fastest_cpu_dtype
+from climassay.models.local.loading import LoadedModel, default_device, find_folder, load_local
 from climassay.models.provider import is_served
 from climassay.tuning.config import Dtype
 
@@ -117,8 +111,8 @@ class TuningBase:
 def default_dtype(device: str) -> str:
     """What a frozen model is computed with: bfloat16 where the hardware multiplies it, float32 elsewhere.
 
-    On a CPU the measurement of :func:`~climassay.models.local.loading.fastest_cpu_dtype` decides; with AVX512-BF16 or
-    AMX training in bfloat16 is more than twice as fast as in float32, see docs/tuning.md.
+    On a CPU the measurement of :func:`~climassay.models.local.cpu_settings.fastest_cpu_dtype` decides; with AVX512-BF16
+    or AMX training in bfloat16 is more than twice as fast as in float32, see docs/tuning.md.
     """
     import torch
 

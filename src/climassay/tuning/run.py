@@ -28,7 +28,8 @@ from transformers import PrinterCallback, Trainer, TrainerCallback, TrainingArgu
 
 from climassay.errors import InputError, ModelError
 from climassay.models.bundled import file_digest
-from climassay.models.local.loading import LoadedModel, PromptFormat
+from climassay.models.local.loading import LoadedModel
+from climassay.models.local.prompt_format import PromptFormat
 from climassay.tuning.base import TuningBase
 from climassay.tuning.config import ALL_LINEAR, TuningConfig
 from climassay.tuning.data import TuningData

@@ -13,8 +13,8 @@ import torch
 from torch import Tensor
 
 from climassay.errors import InputError, ModelError
-from climassay.models.local.loading import PromptFormat
 from climassay.models.local.prefix_tree import common_length
+from climassay.models.local.prompt_format import PromptFormat
 from climassay.tuning.base import TuningBase
 from climassay.tuning.data import ChatData, TextData, TuningData
 

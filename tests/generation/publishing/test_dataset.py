@@ -57,7 +57,7 @@ def test_drafts_come_back_as_they_were(tmp_path_factory, made):
     assert read_dataset(folder / "out") == made
     assert list(read_drafts(folder / "out/drafts.jsonl")) == made
     published = sum(sum(counts.values()) for counts in result.counts.values())
-    assert published + result.rejected + result.waiting == len(made)
+    assert published + result.rejected + result.without_term == len(made)
 
 
 def test_a_published_folder_is_read_as_its_test_split_and_whole_where_there_is_none(tmp_path):

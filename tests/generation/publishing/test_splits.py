@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from climassay.errors import InputError
 from climassay.generation.publishing import Placement, SplitPlan, split_placements
-from climassay.generation.publishing.entries import groups_of
+from climassay.generation.publishing.splits import groups_of
 
 
 def placement(number, *, passage=None, book="book", kind="mcq", level="base", question=None):

@@ -1,4 +1,4 @@
-"""What a run of fact-checks amounts to: scores against published verdicts, and how the debates went."""
+"""Analysis of a run of fact-checks: scores against published verdicts, and statistics of the debates."""
 
 from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence
@@ -7,7 +7,6 @@ from typing import Any, Final, Literal, get_args
 
 from pydantic import TypeAdapter
 
-from climassay.claim_identity import words_id
 from climassay.errors import InputError
 from climassay.factcheck.certainty import CONFIDENCES
 from climassay.factcheck.results.scoring import NO_VERDICT, VerdictScores, score_verdicts
@@ -30,22 +29,22 @@ from climassay.statistics import (
 )
 
 MEDIATOR: Final = "mediator"
-"""The mediator among the parties; no advocate can be called so."""
+"""Name of the mediator among the parties; advocates cannot have it."""
 
 
 def opinion_of(transcript: Transcript, advocate: str, number: int | None = None) -> AdvocateOpinion | None:
-    """An advocate's opinion on the whole claim after so many rounds, or at the end; None where it has none.
+    """Return an advocate's opinion on the whole claim after round ``number``, by default the last one.
 
-    A debate that closed earlier stays as it closed.
+    If the debate closed earlier, the last opinion is returned; None if the advocate has no opinion.
     """
     if not transcript.rounds:
         return None
-    held = transcript.rounds[-1 if number is None else min(number, len(transcript.rounds)) - 1]
-    return next((opinion for opinion in held.opinions if opinion.advocate == advocate), None)
+    debate_round = transcript.rounds[-1 if number is None else min(number, len(transcript.rounds)) - 1]
+    return next((opinion for opinion in debate_round.opinions if opinion.advocate == advocate), None)
 
 
 def verdict_of(transcript: Transcript, party: str, number: int | None = None) -> str | None:
-    """A party's verdict after so many rounds, or at the end; None where there is none."""
+    """Return a party's verdict after round ``number``, by default at the end; None if there is none."""
     if party == MEDIATOR:
         if number is None or number >= len(transcript.rounds):
             return transcript.verdict.label
@@ -55,7 +54,7 @@ def verdict_of(transcript: Transcript, party: str, number: int | None = None) ->
 
 
 def explanation_of(transcript: Transcript, party: str) -> tuple[tuple[AnswerSentence, ...], int, bool | None]:
-    """A party's last explanation, how many citations were removed from it, and whether it contradicts its verdict."""
+    """Return a party's last explanation, the number of removed citations, and whether it contradicts the verdict."""
     source = transcript.verdict if party == MEDIATOR else opinion_of(transcript, party)
     if source is None:
         return (), 0, None
@@ -64,52 +63,56 @@ def explanation_of(transcript: Transcript, party: str) -> tuple[tuple[AnswerSent
 
 @dataclass(frozen=True, slots=True)
 class RiskCoverage:
-    """Accuracy of the surest verdicts against how many claims they cover.
+    """Accuracy of the most certain verdicts as a function of the share of claims that they cover.
 
-    "Not enough information" and failed checks cover nothing, so that the curve may end before all claims are covered.
+    "Not enough information" and failed checks cover no claim, so the curve may end before all claims are covered.
     """
 
     ordered_by: Literal["probability", "confidence"]
-    """By the verdict's probability; where a verdict has none, all are ordered by confidence, then probability."""
+    """Order of verdicts: by probability, or by confidence and then probability if one has none."""
     claims: int
-    """Claims with a published verdict."""
+    """Number of claims with a published verdict."""
     points: tuple[CoveragePoint, ...]
-    """Surest first; verdicts that are equally sure make one point."""
+    """Points of the curve, most certain verdicts first; equally certain ones form one point."""
     area: float
-    """Mean accuracy over the coverages reached, equally sure verdicts in random order: 1 minus the area under the
+    """Mean accuracy over the coverages reached, equally certain verdicts in random order: 1 minus the area under the
     risk-coverage curve, per unit of coverage."""
     unordered: float
-    """What that area is when the order says nothing: the accuracy of all verdicts."""
+    """Area for an uninformative order, which is the accuracy of all verdicts."""
     constant: str
-    """The most frequent published class."""
+    """Most frequent published class."""
     constant_accuracy: float
-    """Accuracy of always giving it, on all claims."""
+    """Accuracy of always predicting it, on all claims."""
 
 
 def risk_coverage(
     transcripts: Sequence[Transcript], truths: Mapping[str, str], scale: Scale, classes: int
 ) -> RiskCoverage | None:
-    """The risk-coverage curve of the mediator's verdicts in so many classes; None where there is no verdict.
+    """Return the risk-coverage curve of the mediator's verdicts; None if there is no verdict.
 
     References:
         El-Yaniv and Wiener (2010), On the Foundations of Noise-free Selective Classification, JMLR 11.
     """
-    given = [transcript for transcript in transcripts if transcript.verdict.label in scale.labels]
-    if not given:
+    decided = [transcript for transcript in transcripts if transcript.verdict.label in scale.labels]
+    if not decided:
         return None
-    chances = [scale.probability(transcript.verdict.label, transcript.verdict.probabilities) for transcript in given]
-    by_probability = all(chance is not None for chance in chances)
+    probabilities = [
+        scale.probability(transcript.verdict.label, transcript.verdict.probabilities) for transcript in decided
+    ]
+    by_probability = all(probability is not None for probability in probabilities)
     ranked = []
-    for transcript, chance in zip(given, chances, strict=True):
+    for transcript, probability in zip(decided, probabilities, strict=True):
         levels = transcript.verdict.levels
         confidence = -1 if levels is None else CONFIDENCES.index(levels.confidence)
-        sure = (0 if by_probability else confidence, chance or 0.0)
-        right = scale.collapse(transcript.verdict.label or "", classes) == scale.collapse(
+        certainty = (0 if by_probability else confidence, probability or 0.0)
+        is_right = scale.collapse(transcript.verdict.label or "", classes) == scale.collapse(
             truths[transcript.claim.id], classes
         )
-        ranked.append((sure, right))
-    curve = selective_curve([sure for sure, _ in ranked], [right for _, right in ranked], n_items=len(transcripts))
-    constant = constant_baseline([scale.collapse(truths[one.claim.id], classes) for one in transcripts])
+        ranked.append((certainty, is_right))
+    curve = selective_curve(
+        [certainty for certainty, _ in ranked], [is_right for _, is_right in ranked], n_items=len(transcripts)
+    )
+    constant = constant_baseline([scale.collapse(truths[transcript.claim.id], classes) for transcript in transcripts])
     return RiskCoverage(
         "probability" if by_probability else "confidence",
         len(transcripts),
@@ -125,22 +128,22 @@ AgreementStage = Literal["after the first round", "at the end"]
 PUBLISHED = "published"
 """Name of the distribution of published verdicts."""
 ALPHA_RESAMPLES = 300
-"""Bootstrap samples for alpha, whose computation is slow."""
+"""Number of bootstrap samples for alpha, whose computation is slow."""
 
 
 @dataclass(frozen=True, slots=True)
 class Distribution:
-    """How often a party gave each class (Leippold et al. 2024, figures 2 and 5)."""
+    """Number of verdicts of each class given by a party (Leippold et al. 2024, figures 2 and 5)."""
 
     party: str
     """``published``, ``mediator`` or an advocate's name."""
     counts: tuple[tuple[str, int], ...]
-    """Classes from wrong to right, "not enough information", and ``no verdict``."""
+    """Pairs of class and number: classes from wrong to right, "not enough information", and ``no verdict``."""
 
 
 @dataclass(frozen=True, slots=True)
 class NeiRate:
-    """How often a party had not enough information at the end of a debate."""
+    """Share of debates in which a party finally had not enough information."""
 
     party: str
     share: Estimate
@@ -148,116 +151,118 @@ class NeiRate:
 
 @dataclass(frozen=True, slots=True)
 class RoundCounts:
-    """How long the debates went on."""
+    """Statistics of the rounds of the debates."""
 
     debates: int
     needed: tuple[tuple[int, int], ...]
-    """Number of rounds, and debates that took so many."""
+    """Pairs of number of rounds and number of debates."""
     closed: tuple[tuple[str, int], ...]
-    """Why debates closed, most frequent first."""
+    """Pairs of reason for closing and number of debates, most frequent first."""
     opened: tuple[tuple[str, int], ...]
-    """Why further rounds were held, most frequent first; one debate can have several."""
+    """Pairs of reason for a further round and number of rounds, most frequent first."""
     changed: int
-    """Opinions of advocates that changed from one round to the next."""
+    """Number of advocates' verdicts that changed from one round to the next."""
 
 
 @dataclass(frozen=True, slots=True)
 class PartyAgreement:
-    """Krippendorff's alpha between the informed advocates: 1 full agreement, 0 that of chance."""
+    """Krippendorff's alpha between the informed advocates: 1 for full agreement, 0 for chance."""
 
     stage: AgreementStage
     claims: int
-    """Claims on which at least two advocates were informed; nothing else counts."""
+    """Number of claims on which at least two advocates were informed."""
     ordinal: ResampledEstimate | None
-    """On the scale's order; None without such claims. Interval: bootstrap over claims."""
+    """Alpha on the ordinal scale, with a bootstrap interval over claims; None without such claims."""
     sides: ResampledEstimate | None
-    """On the two sides of the scale."""
+    """Alpha on the two sides of the scale."""
 
 
 @dataclass(frozen=True, slots=True)
 class Contradictions:
-    """Explanations that argue for the other side than their verdict."""
+    """Explanations of a party that argue against its verdict."""
 
     party: str
     share: Estimate | None
-    """Share of the explanations for which it was determined; None where it was for none."""
+    """Share of contradicting explanations among those with a known answer; None if there are none."""
     unknown: int
-    """Explanations for which it was not determined."""
+    """Number of explanations without a known answer."""
 
 
 @dataclass(frozen=True, slots=True)
 class CitationCounts:
-    """What the sentences of a party's last explanations rest on."""
+    """Numbers of sentences in a party's last explanations by the origin of their citations."""
 
     party: str
     explanations: int
     sentences: int
     cited: int
-    """Sentences with citations by the model itself."""
+    """Number of sentences with citations by the model itself."""
     attributed: int
-    """Sentences whose citation was found by comparison with the passages."""
+    """Number of sentences whose citation was found by comparison with the passages."""
     in_house: int
-    """Sentences that rest on no passage."""
+    """Number of sentences that no passage supports."""
     removed: int
-    """Citations of passages that were not retrieved, taken out."""
+    """Number of removed citations, which named no retrieved passage."""
     with_foreign_numbers: int
-    """Cited sentences with a number that their passages do not have."""
+    """Number of sentences with citations that state a number missing in their passages."""
     entailed: Estimate | None
-    """Share of citations whose passage entails the sentence; None where it was not measured. Its n are citations."""
+    """Share of citations whose passage entails the sentence; None if not measured."""
 
 
 @dataclass(frozen=True, slots=True)
 class LevelChange:
-    """What leaving an advocate out does, in so many classes."""
+    """Effect of leaving an advocate out, for a number of classes."""
 
     classes: int
     changed: Estimate
-    """Share of claims whose verdict is another one without the advocate."""
+    """Share of claims whose verdict changes without the advocate."""
     gain: PairedDifference | None
-    """Accuracy with the advocate minus accuracy without it, on claims with a published verdict; None without any."""
+    """Accuracy with minus accuracy without the advocate, on claims with a published verdict; None if there are none."""
 
 
 @dataclass(frozen=True, slots=True)
 class LeftOut:
-    """What the mediator would have said without an advocate."""
+    """Effect of leaving an advocate out."""
 
     advocate: str
     claims: int
-    """Claims for which there is an answer."""
+    """Number of claims with a verdict without the advocate."""
     failed: int
     levels: tuple[LevelChange, ...]
-    """Finest first; empty without an answer."""
+    """Effects by number of classes, finest first; empty if there are no such claims."""
 
 
 def distributions(
     transcripts: Sequence[Transcript], truths: Mapping[str, str], parties: Sequence[str], scale: Scale, classes: int
 ) -> tuple[Distribution, ...]:
-    """Verdicts published, where there are any, and given by each participant; claims not debated have none."""
-    given: dict[str, list[str | None]] = {PUBLISHED: list(truths.values())} if truths else {}
-    given |= {party: [verdict_of(transcript, party) for transcript in transcripts] for party in parties}
+    """Count the published verdicts, if there are any, and those of each party."""
+    verdicts_by_party: dict[str, list[str | None]] = {PUBLISHED: list(truths.values())} if truths else {}
+    verdicts_by_party |= {party: [verdict_of(transcript, party) for transcript in transcripts] for party in parties}
     names = (*scale.classes(classes), scale.nei, NO_VERDICT)
     results = []
-    for party, verdicts in given.items():
-        counted = Counter(NO_VERDICT if one is None else scale.collapse(one, classes) for one in verdicts)
-        results.append(Distribution(party, tuple((name, counted[name]) for name in names)))
+    for party, verdicts in verdicts_by_party.items():
+        counts = Counter(NO_VERDICT if verdict is None else scale.collapse(verdict, classes) for verdict in verdicts)
+        results.append(Distribution(party, tuple((name, counts[name]) for name in names)))
     return tuple(results)
 
 
 def nei_rates(debated: Sequence[Transcript], parties: Sequence[str], scale: Scale) -> tuple[NeiRate, ...]:
-    """How often each participant had not enough information, among all debated claims."""
+    """Return the share of debated claims for which each party finally had not enough information."""
     if not debated:
         return ()
-    counts = [(party, sum(verdict_of(one, party) == scale.nei for one in debated)) for party in parties]
+    counts = [(party, sum(verdict_of(transcript, party) == scale.nei for transcript in debated)) for party in parties]
     return tuple(NeiRate(party, proportion(count, len(debated))) for party, count in counts)
 
 
 def count_rounds(debated: Sequence[Transcript]) -> RoundCounts:
-    """Rounds, why they were held, and why the last one was the last."""
+    """Count rounds, reasons for further rounds and reasons for closing."""
     needed = Counter(len(transcript.rounds) for transcript in debated)
-    ended = [(one.verdict.outcome, one.rounds[-1].decision.reason) for one in debated]
+    ended = [(transcript.verdict.outcome, transcript.rounds[-1].decision.reason) for transcript in debated]
     closed = Counter("a model call failed" if outcome == "failed" else reason for outcome, reason in ended)
-    opened = Counter(held.decision.reason for transcript in debated for held in transcript.rounds[:-1])
-    opinions = (opinion for transcript in debated for held in transcript.rounds for opinion in held.opinions)
+    opened = Counter(debate_round.decision.reason for transcript in debated for debate_round in transcript.rounds[:-1])
+    opinions = (
+        opinion for transcript in debated for debate_round in transcript.rounds for opinion in debate_round.opinions
+    )
     return RoundCounts(
         len(debated),
         tuple(sorted(needed.items())),
@@ -270,33 +275,36 @@ def count_rounds(debated: Sequence[Transcript]) -> RoundCounts:
 def agreement_between(
     debated: Sequence[Transcript], advocates: Sequence[str], scale: Scale, seed: int
 ) -> tuple[PartyAgreement, ...]:
-    """Agreement before and after the advocates have heard each other."""
+    """Return the advocates' agreement after the first round and at the end."""
     results: list[PartyAgreement] = []
     stages: tuple[tuple[AgreementStage, int | None], ...] = (("after the first round", 1), ("at the end", None))
     for stage, number in stages if len(advocates) > 1 else ():
-        held = [[opinion_of(transcript, name, number) for name in advocates] for transcript in debated]
-        views = [[one.verdict if one is not None and one.informed else None for one in row] for row in held]
-        rated = [row for row in views if sum(view is not None for view in row) >= 2]
-        sides = [[None if view is None else scale.is_correct(view) for view in row] for row in rated]
-        ordinal = _alpha(rated, scale.labels, seed) if rated else None
-        results.append(PartyAgreement(stage, len(rated), ordinal, _alpha(sides, None, seed) if rated else None))
+        opinions = [[opinion_of(transcript, name, number) for name in advocates] for transcript in debated]
+        views = [
+            [opinion.verdict if opinion is not None and opinion.informed else None for opinion in row]
+            for row in opinions
+        ]
+        ratings = [row for row in views if sum(view is not None for view in row) >= 2]
+        sides = [[None if view is None else scale.is_correct(view) for view in row] for row in ratings]
+        ordinal = _alpha(ratings, scale.labels, seed) if ratings else None
+        results.append(PartyAgreement(stage, len(ratings), ordinal, _alpha(sides, None, seed) if ratings else None))
     return tuple(results)
 
 
-def _alpha(rated: Sequence[Sequence[Hashable | None]], order: Sequence[str] | None, seed: int) -> ResampledEstimate:
-    """Alpha of claims by advocates, ordinal where there is an order, with a bootstrap interval over claims."""
+def _alpha(ratings: Sequence[Sequence[Hashable | None]], order: Sequence[str] | None, seed: int) -> ResampledEstimate:
+    """Return alpha of ratings [claims][advocates], ordinal if ``order`` is set, with a bootstrap interval."""
 
-    def alpha(places: Iterable[float]) -> float:
-        by_advocate = list(zip(*(rated[int(place)] for place in places), strict=True))
+    def alpha(indices: Iterable[float]) -> float:
+        by_advocate = list(zip(*(ratings[int(index)] for index in indices), strict=True))
         return krippendorff_alpha(by_advocate, measurement="nominal" if order is None else "ordinal", order=order)
 
-    places = list(range(len(rated)))
-    drawn = bootstrap_interval(places, alpha, resamples=ALPHA_RESAMPLES, seed=seed)
-    return ResampledEstimate.of(alpha(places), drawn, len(rated))
+    indices = list(range(len(ratings)))
+    interval = bootstrap_interval(indices, alpha, resamples=ALPHA_RESAMPLES, seed=seed)
+    return ResampledEstimate.of(alpha(indices), interval, len(ratings))
 
 
 def contradictions(debated: Sequence[Transcript], parties: Sequence[str]) -> tuple[Contradictions, ...]:
-    """How many of each participant's last explanations argue against their verdict."""
+    """Return the share of each party's last explanations that contradict its verdict."""
     results = []
     for party in parties:
         explained = [explanation_of(transcript, party) for transcript in debated]
@@ -311,7 +319,7 @@ def citation_counts(debated: Sequence[Transcript], parties: Sequence[str]) -> tu
     """What the sentences of each participant's last explanations rest on."""
     results = []
     for party in parties:
-        explained = [explanation_of(one, party) for one in debated]
+        explained = [explanation_of(transcript, party) for transcript in debated]
         sentences = [sentence for explanation, _, _ in explained for sentence in explanation]
         origins = Counter(sentence.origin for sentence in sentences)
         measured = [value for sentence in sentences for value in sentence.entailment if value is not None]
@@ -340,58 +348,66 @@ def leave_one_out(
     counts: Sequence[int],
     seed: int,
 ) -> tuple[LeftOut, ...]:
-    """What each advocate changed, on the claims for which the mediator was asked again without it."""
+    """Return the effect of leaving each advocate out, on the debates that tried it."""
     results = []
     for advocate in advocates:
-        asked = [(one, dict(one.without)[advocate]) for one in debated if advocate in dict(one.without)]
-        answered = [(one, label) for one, label in asked if label is not None and one.verdict.label is not None]
+        repeated = [
+            (transcript, dict(transcript.without)[advocate])
+            for transcript in debated
+            if advocate in dict(transcript.without)
+        ]
+        answered = [
+            (transcript, label)
+            for transcript, label in repeated
+            if label is not None and transcript.verdict.label is not None
+        ]
         levels = []
         for count in counts if answered else ():
             pairs = [
-                (scale.collapse(verdict_of(one, MEDIATOR) or scale.nei, count), scale.collapse(label, count))
-                for one, label in answered
+                (scale.collapse(verdict_of(transcript, MEDIATOR) or scale.nei, count), scale.collapse(label, count))
+                for transcript, label in answered
             ]
-            known = [
-                (scale.collapse(truths[one.claim.id], count), *pair)
-                for (one, _), pair in zip(answered, pairs, strict=True)
-                if one.claim.id in truths
+            triples = [
+                (scale.collapse(truths[transcript.claim.id], count), *pair)
+                for (transcript, _), pair in zip(answered, pairs, strict=True)
+                if transcript.claim.id in truths
             ]
             gain = None
-            if known:
-                without_it = [float(without == truth) for truth, _, without in known]
-                with_it = [float(given == truth) for truth, given, _ in known]
-                gain = paired_difference(without_it, with_it, seed=seed)
-            changed = sum(given != without for given, without in pairs)
+            if triples:
+                accuracy_without = [float(without == truth) for truth, _, without in triples]
+                accuracy_with = [float(verdict == truth) for truth, verdict, _ in triples]
+                gain = paired_difference(accuracy_without, accuracy_with, seed=seed)
+            changed = sum(verdict != without for verdict, without in pairs)
             levels.append(LevelChange(count, proportion(changed, len(pairs)), gain))
-        if asked:
-            results.append(LeftOut(advocate, len(answered), len(asked) - len(answered), tuple(levels)))
+        if repeated:
+            results.append(LeftOut(advocate, len(answered), len(repeated) - len(answered), tuple(levels)))
     return tuple(results)
 
 
 @dataclass(frozen=True, slots=True)
 class PartyScores:
-    """The mediator or an advocate against the published verdicts, at the end of the debates."""
+    """Scores of a party's final verdicts against the published ones."""
 
     party: str
     """``mediator`` or the advocate's name."""
     levels: tuple[VerdictScores, ...]
-    """One a number of classes in which the published verdicts can be compared, finest first."""
+    """Scores for each number of classes in which the published verdicts can be compared, finest first."""
 
 
 @dataclass(frozen=True, slots=True)
-class RoundScores:
-    """Where a party stood after so many rounds; debates that closed earlier count as they closed."""
+class PartyRoundScores:
+    """Scores of a party's verdicts after a round; debates that closed earlier count with their last verdict."""
 
     party: str
     round: int
     still_open: int
-    """Debates on claims with a published verdict that went on after this round."""
+    """Number of debates on claims with a published verdict that went on after this round."""
     scores: VerdictScores
 
 
 @dataclass(frozen=True, slots=True)
 class Disagreement:
-    """A verdict other than the published one; "not enough information" is none."""
+    """A verdict that differs from the published one, and is not "not enough information"."""
 
     claim: str
     """Id of the claim."""
@@ -399,7 +415,7 @@ class Disagreement:
     truth: str
     verdict: str
     distance: int | None
-    """Steps between the two on the scale; None where the truth is "not enough information" or of another scale."""
+    """Number of steps between the two verdicts; None if the truth is not a label of the scale's order."""
     probability: float | None
     confidence: str | None
     explanation: str
@@ -417,46 +433,46 @@ class FailedCheck:
 
 @dataclass(frozen=True, slots=True)
 class RunAnalysis:
-    """A run of fact-checks, each claim counted once."""
+    """Analysis of a run of fact-checks; each claim counts once."""
 
     scale: Scale
-    shown: int
-    """Number of classes that distributions, rounds, risk and disagreements are shown in."""
+    n_classes: int
+    """Number of classes of distributions, rounds, risk and disagreements."""
     claims: int
-    """Different claims."""
+    """Number of distinct claims."""
     repeated: int
-    """Transcripts left out because an earlier one is about the same claim."""
+    """Number of transcripts left out because an earlier one has the same claim."""
     with_truth: int
-    """Claims that have a published verdict."""
+    """Number of claims with a published verdict."""
     outcomes: tuple[tuple[Outcome, int], ...]
-    """How many fact-checks ended how; outcomes that did not occur are there with 0."""
+    """Pairs of outcome and number of fact-checks, including outcomes that did not occur."""
     scores: tuple[PartyScores, ...]
-    """The mediator first; empty where no claim has a published verdict. A claim that was not debated, or whose check
-    failed, counts as wrong."""
-    by_round: tuple[RoundScores, ...]
-    """By party, then round; empty without published verdicts, or where no debate had a second round."""
+    """Scores of the mediator and the advocates; empty if no claim has a published verdict. Claims that were not debated
+    or whose check failed count as wrong."""
+    by_round: tuple[PartyRoundScores, ...]
+    """Scores by party and round; empty without published verdicts or if no debate had a second round."""
     distributions: tuple[Distribution, ...]
-    """The published verdicts where there are any, then the mediator's and the advocates' at the end."""
+    """Distributions of the published verdicts, if there are any, and of all parties' final verdicts."""
     nei: tuple[NeiRate, ...]
     rounds: RoundCounts
     agreement: tuple[PartyAgreement, ...]
-    """Between advocates, after the first round and at the end; empty with fewer than two advocates."""
+    """Agreement between advocates, after the first round and at the end; empty with fewer than two advocates."""
     contradictions: tuple[Contradictions, ...]
     citations: tuple[CitationCounts, ...]
     left_out: tuple[LeftOut, ...]
-    """One an advocate; empty where it was not asked."""
+    """Effects of leaving each advocate out; empty if not requested."""
     risk: RiskCoverage | None
-    """None without published verdicts or without a verdict on such a claim."""
+    """Risk-coverage curve; None if no claim has both a published verdict and a verdict."""
     disagreements: tuple[Disagreement, ...]
-    """Farthest from the truth first, then the most probable."""
+    """Disagreements, farthest from the truth first, then most probable first."""
     failed: tuple[FailedCheck, ...]
-    """In the order of the claims."""
+    """Failed fact-checks, in the order of the claims."""
     demonstration: bool
     """Whether a very small model took part in any of the debates."""
     failures: int
-    """Model calls that failed."""
+    """Number of failed model calls."""
     with_failures: int
-    """Claims with such a call."""
+    """Number of claims with a failed model call."""
     usage: Usage
 
 
@@ -469,79 +485,85 @@ def analyse(
     seed: int = 0,
     resamples: int = 2000,
 ) -> RunAnalysis:
-    """Everything that a report of a run shows.
+    """Analyse a run of fact-checks.
 
     Args:
-        transcripts: Finished fact-checks on one scale; of several on the same claim the first counts.
-        truths: Published verdict by the claim's id; claims may be missing.
-        scale: The scale of all of them.
-        classes: Number of classes to show distributions and rounds in; by default as many as the published verdicts
-            can be compared in.
+        transcripts: Finished fact-checks on one scale; only the first one of each claim counts.
+        truths: Published verdicts by claim id; claims may be missing.
+        scale: Scale of the fact-checks.
+        classes: Number of classes of distributions and rounds; by default the finest one in which the published
+            verdicts can be compared.
         seed: Seed of the resampling.
-        resamples: Bootstrap samples for scores.
+        resamples: Number of bootstrap samples for scores.
 
     Raises:
-        InputError: There is no transcript, one is on another scale, a published verdict cannot be compared with the
-            scale's, or neither can be shown in so many classes.
+        InputError: There is no transcript, one is on another scale, or the published verdicts cannot be compared with
+            the scale in this number of classes.
     """
     first = tuple({transcript.claim.id: transcript for transcript in reversed(transcripts)}.values())[::-1]
     if not first:
         raise InputError("There is no fact-check to analyse.")
-    for one in first:
-        if one.scale != scale.name:
+    for transcript in first:
+        if transcript.scale != scale.name:
             raise InputError(
-                f"The fact-check of the claim {one.claim.text[:60]!r} is on the scale {one.scale}, not {scale.name}: "
+                f"The fact-check of the claim {transcript.claim.text[:60]!r} is on the scale {transcript.scale}, not "
+                f"{scale.name}: "
                 "analyse runs of one scale at a time."
             )
     checked = tuple(reader_view(transcript, scale) for transcript in first)
-    shown = len(scale.classes(classes))
-    told = {one.claim.id: truths.get(one.claim.id, "").strip() for one in checked}
-    published = {claim: truth for claim, truth in told.items() if truth}
+    n_classes = len(scale.classes(classes))
+    verdict_texts = {transcript.claim.id: truths.get(transcript.claim.id, "").strip() for transcript in checked}
+    published = {claim: truth for claim, truth in verdict_texts.items() if truth}
     counts = scale.comparable_counts(published.values())
-    if classes is not None and shown not in counts:
-        raise InputError(f"The published verdicts can be compared in {counts[0]} classes at most, not in {shown}.")
-    shown = min(shown, counts[0])
+    if classes is not None and n_classes not in counts:
+        raise InputError(f"The published verdicts can be compared in {counts[0]} classes at most, not in {n_classes}.")
+    n_classes = min(n_classes, counts[0])
     known = {claim: scale.match(truth) or scale.match(truth, counts[0]) or "" for claim, truth in published.items()}
     names = (profile.name for transcript in checked for profile in transcript.advocates)
     parties = (MEDIATOR, *dict.fromkeys(names))
     debated = tuple(transcript for transcript in checked if transcript.rounds)
     scored = tuple(transcript for transcript in checked if transcript.claim.id in known)
-    counted = Counter(transcript.verdict.outcome for transcript in checked)
-    truth = [published[one.claim.id] for one in scored]
+    outcome_counts = Counter(transcript.verdict.outcome for transcript in checked)
+    truth = [published[transcript.claim.id] for transcript in scored]
 
     def score(party: str, count: int, after: int | None = None) -> VerdictScores:
-        given = [verdict_of(transcript, party, after) for transcript in scored]
-        return score_verdicts(truth, given, scale, classes=count, seed=seed, resamples=resamples)
+        predicted = [verdict_of(transcript, party, after) for transcript in scored]
+        return score_verdicts(truth, predicted, scale, classes=count, seed=seed, resamples=resamples)
 
-    most = max((len(transcript.rounds) for transcript in scored), default=0)
+    max_rounds = max((len(transcript.rounds) for transcript in scored), default=0)
     by_round = [
-        RoundScores(party, number, sum(len(one.rounds) > number for one in scored), score(party, shown, number))
+        PartyRoundScores(
+            party,
+            number,
+            sum(len(transcript.rounds) > number for transcript in scored),
+            score(party, n_classes, number),
+        )
         for party in parties
-        for number in range(1, most + 1)
-        if most > 1
+        for number in range(1, max_rounds + 1)
+        if max_rounds > 1
     ]
     return RunAnalysis(
         scale=scale,
-        shown=shown,
+        n_classes=n_classes,
         claims=len(checked),
         repeated=len(transcripts) - len(checked),
         with_truth=len(scored),
-        outcomes=tuple((outcome, counted[outcome]) for outcome in get_args(Outcome)),
-        scores=tuple(PartyScores(one, tuple(score(one, count) for count in counts)) for one in parties if scored),
+        outcomes=tuple((outcome, outcome_counts[outcome]) for outcome in get_args(Outcome)),
+        scores=tuple(PartyScores(party, tuple(score(party, count) for count in counts)) for party in parties if scored),
         by_round=tuple(by_round),
-        distributions=distributions(checked, known, parties, scale, shown),
+        distributions=distributions(checked, known, parties, scale, n_classes),
         nei=nei_rates(debated, parties, scale),
         rounds=count_rounds(debated),
         agreement=agreement_between(debated, parties[1:], scale, seed),
         contradictions=contradictions(debated, parties),
         citations=citation_counts(debated, parties),
         left_out=leave_one_out(debated, known, parties[1:], scale, counts, seed),
-        risk=risk_coverage(scored, known, scale, shown),
-        disagreements=_disagreements(scored, known, published, scale, shown),
+        risk=risk_coverage(scored, known, scale, n_classes),
+        disagreements=_disagreements(scored, known, published, scale, n_classes),
         failed=tuple(
-            FailedCheck(one.claim.id, one.claim.text, one.verdict.error or "no reason is known")
-            for one in checked
-            if one.verdict.outcome == "failed"
+            FailedCheck(transcript.claim.id, transcript.claim.text, transcript.verdict.error or "no reason is known")
+            for transcript in checked
+            if transcript.verdict.outcome == "failed"
         ),
         demonstration=any(transcript.demonstration for transcript in checked),
         failures=sum(transcript.failures for transcript in checked),
@@ -550,40 +572,36 @@ def analyse(
     )
 
 
-def stored_truths(rows: Iterable[Mapping[str, Any]], transcripts: Sequence[Transcript]) -> dict[str, str]:
-    """Published verdicts that a run keeps, by the claim's id.
+def stored_truths(rows: Iterable[Mapping[str, Any]]) -> dict[str, str]:
+    """Return the published verdicts of a run by claim id.
 
     Args:
-        rows: What :meth:`~climassay.factcheck.checking.Checker.keep` stored: ``claim`` (an id) and ``verdict``.
-        transcripts: The run's.
-
-    Notes:
-        Older runs name claims by their words alone. Where claims that differ in a sign share such a name,
-        nobody can tell whose the verdict is, and none of them has one.
+        rows: Rows that :meth:`~climassay.factcheck.checking.Checker.keep` stored: ``claim`` (an id) and ``verdict``.
     """
-    kept = {str(row["claim"]): str(row["verdict"]) for row in rows}
-    by_words: dict[str, set[str]] = {}
-    for transcript in transcripts:
-        by_words.setdefault(words_id(transcript.claim.text), set()).add(transcript.claim.id)
-    for name, ids in by_words.items():
-        if name in kept and len(ids) == 1:
-            kept.setdefault(next(iter(ids)), kept[name])
-    return kept
+    return {str(row["claim"]): str(row["verdict"]) for row in rows}
 
 
 def analysis_data(analysis: RunAnalysis) -> dict[str, Any]:
-    """Everything, for JSON: the records as objects; of the scale only its name."""
-    counted = TypeAdapter(RunAnalysis).dump_python(analysis, mode="json", exclude={"scale"})
-    return {"scale": analysis.scale.name, **counted}
+    """Return an analysis as JSON-serialisable values, with the name of the scale."""
+    data = TypeAdapter(RunAnalysis).dump_python(analysis, mode="json", exclude={"scale"})
+    return {"scale": analysis.scale.name, **data}
 
 
 def _disagreements(
-    transcripts: Sequence[Transcript], truths: Mapping[str, str], published: Mapping[str, str], scale: Scale, shown: int
+    transcripts: Sequence[Transcript],
+    truths: Mapping[str, str],
+    published: Mapping[str, str],
+    scale: Scale,
+    n_classes: int,
 ) -> tuple[Disagreement, ...]:
     results = []
     for transcript in transcripts:
-        truth, given = truths[transcript.claim.id], verdict_of(transcript, MEDIATOR)
-        if given is None or given == scale.nei or scale.collapse(given, shown) == scale.collapse(truth, shown):
+        truth, verdict = truths[transcript.claim.id], verdict_of(transcript, MEDIATOR)
+        if (
+            verdict is None
+            or verdict == scale.nei
+            or scale.collapse(verdict, n_classes) == scale.collapse(truth, n_classes)
+        ):
             continue
         levels = transcript.verdict.levels
         results.append(
@@ -591,11 +609,11 @@ def _disagreements(
                 transcript.claim.id,
                 transcript.claim.text,
                 truth if truth in (*scale.labels, scale.nei) else published[transcript.claim.id],
-                given,
-                scale.distance(truth, given) if truth in scale.labels else None,
+                verdict,
+                scale.distance(truth, verdict) if truth in scale.labels else None,
                 scale.probability(transcript.verdict.label, transcript.verdict.probabilities),
                 None if levels is None else levels.confidence,
                 " ".join(written(sentence) for sentence in transcript.verdict.explanation),
             )
         )
-    return tuple(sorted(results, key=lambda one: (-(one.distance or 0), -(one.probability or 0.0), one.claim)))
+    return tuple(sorted(results, key=lambda item: (-(item.distance or 0), -(item.probability or 0.0), item.claim)))

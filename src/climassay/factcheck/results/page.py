@@ -1,7 +1,7 @@
-"""One fact-check for readers: as a result, in a terminal, as a self-contained page, and as schema.org ClaimReview.
+"""Presentation of one fact-check: terminal output, self-contained HTML page, and schema.org ClaimReview.
 
-The page has no script and is safe whatever the passages contain; it is for readers who know neither the IPCC's terms
-nor ours. ClaimReview is the form in which search engines and archives of fact-checks read a verdict.
+The page contains no scripts, escapes all texts, and explains the IPCC's terms. Search engines and archives of
+fact-checks read verdicts as ClaimReview.
 """
 
 import re
@@ -129,7 +129,7 @@ MEDIATOR: Mapping[str, str] = {
 
 
 def level_lines(levels: Levels) -> tuple[tuple[str, str, str], ...]:
-    """What is assessed, how it came out, and what that means; after the IPCC's guidance note on uncertainty."""
+    """Return name, value and meaning of each level, after the IPCC's guidance note on uncertainty."""
     lines: list[tuple[str, str, str]] = [
         ("Evidence", levels.evidence, EVIDENCE[levels.evidence]),
         ("Agreement", levels.agreement, AGREEMENT[levels.agreement]),
@@ -142,7 +142,7 @@ def level_lines(levels: Levels) -> tuple[tuple[str, str, str], ...]:
 
 
 def role(profile: AdvocateProfile) -> str:
-    """What an advocate reads, in words."""
+    """Return the description of an advocate's kind and collections."""
     collections = ", ".join(profile.collections)
     return f"{KIND[profile.kind]} {collections}".strip() if collections else KIND[profile.kind]
 
@@ -156,7 +156,7 @@ MARKS_RIGHT = (
 
 
 def fallacy_note(fallacy: Fallacy) -> str:
-    """Who says how the claim misleads, and how often that is right."""
+    """Return the note on the reliability of a predicted fallacy."""
     return (
         "Named by a classifier that read the claim's words and nothing else. Of published climate misinformation of"
         f" which it is this sure, about {100 * fallacy.precision:.0f}% has the fallacy named; other texts may fare"
@@ -165,19 +165,19 @@ def fallacy_note(fallacy: Fallacy) -> str:
 
 
 def cost(transcript: Transcript) -> str:
-    """What a debate cost, in words."""
+    """Return the cost of a debate as a text."""
     if transcript.usage.cost is not None:
         return f"{transcript.usage.cost:.4f} US dollars"
     return without_price(local=all(model.startswith("local:") for model, _, _ in models(transcript)))
 
 
 def models(transcript: Transcript) -> list[tuple[str, str, str]]:
-    """Name, fingerprint and number format of each advocate's model, once each."""
-    return list(dict.fromkeys((one.model, one.fingerprint, one.dtype) for one in transcript.advocates))
+    """Return name, fingerprint and number format of the advocates' models, without duplicates."""
+    return list(dict.fromkeys((profile.model, profile.fingerprint, profile.dtype) for profile in transcript.advocates))
 
 
 def mediator(transcript: Transcript) -> str:
-    """The mediator's model, and how it treats the advocates."""
+    """Return the description of the mediator's style and model."""
     style, _, model = transcript.mediator.partition(", ")
     return f"{MEDIATOR[style]}; model {model}" if style in MEDIATOR else transcript.mediator
 
@@ -187,49 +187,49 @@ _WORDS = {
     "counted": counted, "fallacy_note": fallacy_note, "level_lines": level_lines, "mediator": mediator,
     "models": models, "role": role,
 }  # fmt: skip
-"""What templates call things."""
+"""Texts and functions used by the templates."""
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
-    """A verdict's place on its scale."""
+class ScalePosition:
+    """Position of a label on its scale."""
 
     label: str
-    place: float | None
-    """0 for the most wrong, 1 for the most right; None outside of the order."""
+    position: float | None
+    """0 for the most wrong label, 1 for the most right one; None for "not enough information"."""
     meaning: str
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
-    """A stretch of the claim's text."""
+class ClaimPiece:
+    """Part of the claim's text."""
 
     text: str
     subclaims: tuple[int, ...]
-    """Numbers of the subclaims that it belongs to."""
+    """Numbers of the subclaims that contain it."""
     ends: tuple[int, ...]
-    """Numbers of those that end with it."""
+    """Numbers of the subclaims that end with it."""
 
 
 @dataclass(frozen=True, slots=True)
-class View:
-    """An advocate's last opinion, with what it holds of the single statements."""
+class AdvocateView:
+    """An advocate's last opinions on the claim and its subclaims."""
 
     name: str
     role: str
     collections: tuple[str, ...]
     opinion: AdvocateOpinion | None
-    """None where it never came to speak."""
+    """Last opinion on the whole claim; None if there was no debate."""
     parts: tuple[AdvocateOpinion, ...]
     notes: tuple[str, ...]
 
 
 def factcheck_page(transcript: Transcript, scale: Scale | None = None) -> str:
-    """A fact-check as HTML: one self-contained file, in which everything that comes from elsewhere is escaped.
+    """Return a fact-check as one self-contained HTML file, with all texts escaped.
 
     Args:
-        transcript: The finished debate.
-        scale: Its scale; None looks it up by the name in the transcript.
+        transcript: Finished debate.
+        scale: Scale of the verdict; None loads it by the transcript's scale name.
 
     Raises:
         InputError: There is no scale of that name, or the verdict is not one of its labels.
@@ -238,31 +238,30 @@ def factcheck_page(transcript: Transcript, scale: Scale | None = None) -> str:
 
 
 def page_values(transcript: Transcript, scale: Scale) -> dict[str, Any]:
-    """What a template needs to show a fact-check: records, views of them, and functions.
+    """Return the template values of a fact-check.
 
-    ``check`` is the transcript as it may be shown; whatever a template shows of it must be escaped.
+    ``check`` is the transcript returned by :func:`~climassay.factcheck.transcript.reader_view`; templates must escape
+    its texts.
 
     Raises:
         InputError: The verdict is not one of the scale's labels.
     """
     transcript = reader_view(transcript, scale)
     cited = transcript.cited
-    kept = {source.number for source in cited}
+    numbers = {source.number for source in cited}
     label, explained = transcript.verdict.label, transcript.verdict.explanation
     quotations = quoted_texts(transcript)
-    attributed, cited_ones = (
-        sum(one.origin == "attributed" for one in explained),
-        sum(bool(one.citations) for one in explained),
-    )
+    n_attributed = sum(sentence.origin == "attributed" for sentence in explained)
+    n_cited = sum(bool(sentence.citations) for sentence in explained)
     note = (
-        f"{attributed} of {cited_ones} cited sentences got their citation by comparing them with the passages, not by "
+        f"{n_attributed} of {n_cited} cited sentences got their citation by comparing them with the passages, not by "
         "the model."
     )
     return {
         **shared_values(scale, {source.number for source in transcript.sources}),
         "check": transcript,
-        "steps": [place_on(scale, label) for label in scale.labels],
-        "step": None if label is None else place_on(scale, label),
+        "steps": [locate_on(scale, label) for label in scale.labels],
+        "step": None if label is None else locate_on(scale, label),
         "probability": scale.probability(transcript.verdict.label, transcript.verdict.probabilities),
         "pieces": claim_pieces(transcript.claim.text, transcript.subclaims),
         "notices": notices(transcript),
@@ -270,17 +269,17 @@ def page_values(transcript: Transcript, scale: Scale) -> dict[str, Any]:
         "quoted": quoted_passages(transcript),
         "passage_pieces": lambda source: mark_quotations(source.passage.text, quotations.get(source.number, ())),
         "cited": cited,
-        "uncited": [source for source in transcript.sources if source.number not in kept],
-        "attributed": note if attributed else "",
+        "uncited": [source for source in transcript.sources if source.number not in numbers],
+        "attributed": note if n_attributed else "",
     }
 
 
 def shared_values(scale: Scale, numbers: Collection[int]) -> dict[str, Any]:
-    """What a template needs to show any part of a debate; ``numbers`` are those of the passages that can be opened."""
+    """Return the template values of any part of a debate; ``numbers`` are those of passages that can be linked to."""
     return {
         "scale": scale,
         "numbers": numbers,
-        "place_on": lambda label: place_on(scale, label),
+        "locate_on": lambda label: locate_on(scale, label),
         "link": safe_link,
         "host": lambda url: urlsplit(url).hostname,
         "source_details": source_details,
@@ -288,20 +287,20 @@ def shared_values(scale: Scale, numbers: Collection[int]) -> dict[str, Any]:
     }
 
 
-def place_on(scale: Scale, label: str) -> Step:
-    """Where a label stands.
+def locate_on(scale: Scale, label: str) -> ScalePosition:
+    """Return the position of a label on a scale.
 
     Raises:
-        InputError: It is not one of the scale's.
+        InputError: The label is not one of the scale's.
     """
-    place = None if label == scale.nei else scale.position(label) / (len(scale.labels) - 1)
-    return Step(label, place, scale.meaning(label))
+    position = None if label == scale.nei else scale.position(label) / (len(scale.labels) - 1)
+    return ScalePosition(label, position, scale.meaning(label))
 
 
 def safe_link(url: str | None) -> str | None:
-    """The address if it may become a link: ``http`` or ``https``, with a host, without name and password.
+    """Return the address if it is a safe link: ``http`` or ``https``, with a host, without user name; otherwise None.
 
-    Passages come from anybody: ``javascript:`` would run code, and ``https://ipcc.ch@example.org`` pretends.
+    Passages are untrusted: ``javascript:`` would run code, and ``https://ipcc.ch@example.org`` would mislead.
     """
     if not url or "\\" in url or any(character.isspace() or not character.isprintable() for character in url):
         return None
@@ -314,7 +313,7 @@ def safe_link(url: str | None) -> str | None:
 
 
 def source_details(source: PassageCitation) -> tuple[tuple[str, str], ...]:
-    """Where a passage stands, as names and values; what is not known is left out."""
+    """Return the known bibliographic details of a passage as pairs of name and value."""
     passage = source.passage
     pages = [page for page in (passage.first_page, passage.last_page) if page is not None]
     page = "" if not pages else str(pages[0]) if len(set(pages)) == 1 else f"{pages[0]}-{pages[-1]}"
@@ -335,47 +334,52 @@ def source_details(source: PassageCitation) -> tuple[tuple[str, str], ...]:
 
 
 def quoted_passages(transcript: Transcript) -> dict[Side | None, list[tuple[Quotation, PassageCitation]]]:
-    """What speaks for and against the claim, each quotation with its passage; empty where nothing was quoted.
+    """Return the quotations for and against the claim with their passages, by side.
 
-    The verdict's quotations, or where it has none those of the advocates' last opinions.
+    If the verdict has no quotations, those of the advocates' last opinions are returned.
     """
-    last = transcript.rounds[-1].opinions if transcript.rounds else ()
-    quotations = transcript.verdict.quotations or [one for opinion in last for one in opinion.quotations]
+    opinions = transcript.rounds[-1].opinions if transcript.rounds else ()
+    quotations = transcript.verdict.quotations or [
+        quotation for opinion in opinions for quotation in opinion.quotations
+    ]
     sources = {source.number: source for source in transcript.sources}
     results: dict[Side | None, list[tuple[Quotation, PassageCitation]]] = {"for": [], "against": [], None: []}
-    for one in merge_quotations(quotations):
-        if one.passage in sources:
-            results[one.side].append((one, sources[one.passage]))
+    for quotation in merge_quotations(quotations):
+        if quotation.passage in sources:
+            results[quotation.side].append((quotation, sources[quotation.passage]))
     return {side: pairs for side, pairs in results.items() if pairs}
 
 
 def quoted_texts(transcript: Transcript) -> dict[int, tuple[str, ...]]:
-    """What anybody in the debate has quoted of each passage, by the passage's number."""
+    """Return all quotations of each passage in the debate, by the passage's number."""
     rounds = transcript.rounds
-    opinions = [opinion for held in rounds for opinion in (*held.opinions, *held.parts)]
+    opinions = [opinion for debate_round in rounds for opinion in (*debate_round.opinions, *debate_round.parts)]
     results: dict[int, dict[str, None]] = {}
-    for one in (*transcript.verdict.quotations, *(one for opinion in opinions for one in opinion.quotations)):
-        results.setdefault(one.passage, {})[one.text] = None
+    for quotation in (
+        *transcript.verdict.quotations,
+        *(quotation for opinion in opinions for quotation in opinion.quotations),
+    ):
+        results.setdefault(quotation.passage, {})[quotation.text] = None
     return {number: tuple(texts) for number, texts in results.items()}
 
 
-def claim_pieces(text: str, subclaims: Sequence[Subclaim]) -> tuple[Piece, ...]:
-    """The claim's text cut where subclaims begin and end, which may overlap; one piece where there is one subclaim."""
+def claim_pieces(text: str, subclaims: Sequence[Subclaim]) -> tuple[ClaimPiece, ...]:
+    """Split the claim's text at the borders of its subclaims, which may overlap."""
     if len(subclaims) < 2:
-        return (Piece(text, (), ()),)
-    borders = sorted({0, len(text), *(place for one in subclaims for place in (one.start, one.end))})
+        return (ClaimPiece(text, (), ()),)
+    borders = sorted({0, len(text), *(index for subclaim in subclaims for index in (subclaim.start, subclaim.end))})
     return tuple(
-        Piece(
+        ClaimPiece(
             text[low:high],
-            tuple(one.number for one in subclaims if one.start <= low and high <= one.end),
-            tuple(one.number for one in subclaims if one.end == high and one.start < high),
+            tuple(subclaim.number for subclaim in subclaims if subclaim.start <= low and high <= subclaim.end),
+            tuple(subclaim.number for subclaim in subclaims if subclaim.end == high and subclaim.start < high),
         )
         for low, high in pairwise(borders)
     )
 
 
 def notices(transcript: Transcript) -> tuple[str, ...]:
-    """What a reader must know before believing the verdict, most weighty first."""
+    """Return warnings for the reader of a verdict, most important first."""
     verdict = transcript.verdict
     results = [DEMONSTRATION] if transcript.demonstration else []
     results += [*verdict.caveats, *transcript.warnings]
@@ -407,13 +411,13 @@ def _sentence_notes(sentences: Sequence[AnswerSentence]) -> list[str]:
     foreign = list(dict.fromkeys(number for sentence in sentences for number in sentence.foreign_numbers))
     if foreign:
         notes.append(f"Numbers in the explanation that the cited passages do not have: {', '.join(foreign)}.")
-    if unchecked := unchecked_note(one for sentence in sentences for one in sentence.unchecked_references):
+    if unchecked := unchecked_note(reference for sentence in sentences for reference in sentence.unchecked_references):
         notes.append(unchecked)
-    own = sum(sentence.in_house for sentence in sentences)
-    if own:
-        rest = "rests on no passage and is" if own == 1 else "rest on no passage and are"
-        notes.append(f"{own} of {counted(len(sentences), 'sentence')} {rest} marked.")
-    # Where entailment was measured, one of the cited passages should entail the sentence.
+    n_own = sum(sentence.in_house for sentence in sentences)
+    if n_own:
+        phrase = "rests on no passage and is" if n_own == 1 else "rest on no passage and are"
+        notes.append(f"{n_own} of {counted(len(sentences), 'sentence')} {phrase} marked.")
+    # If entailment was measured, at least one of the cited passages should entail the sentence.
     measured = [[value for value in sentence.entailment if value is not None] for sentence in sentences]
     weak = sum(bool(values) and max(values) < ENTAILED for values in measured)
     if weak:
@@ -422,24 +426,31 @@ def _sentence_notes(sentences: Sequence[AnswerSentence]) -> list[str]:
     return notes
 
 
-def _removed_notes(found: Verdict | AdvocateOpinion) -> list[str]:
-    """What was taken out of an explanation and of quotations, because it does not appear in the passages."""
+def _removed_notes(result: Verdict | AdvocateOpinion) -> list[str]:
+    """Return notes on removed citations and quotations."""
     notes = []
-    if count := found.removed_citations:
+    if count := result.removed_citations:
         was = "was" if count == 1 else "were"
         notes.append(f"{counted(count, 'citation')} of passages that were not retrieved {was} removed.")
-    if count := found.removed_quotations:
+    if count := result.removed_quotations:
         was = "is not in its passage and was" if count == 1 else "are not in their passages and were"
         notes.append(f"{counted(count, 'quotation')} {was} removed.")
     return notes
 
 
-def _view(transcript: Transcript, profile: AdvocateProfile) -> View:
+def _view(transcript: Transcript, profile: AdvocateProfile) -> AdvocateView:
     name = profile.name
-    last = [one for held in transcript.rounds for one in held.opinions if one.advocate == name][-1:]
-    newest = {part.subclaim: part for held in transcript.rounds for part in held.parts if part.advocate == name}
+    opinions = [
+        opinion for debate_round in transcript.rounds for opinion in debate_round.opinions if opinion.advocate == name
+    ][-1:]
+    parts = {
+        part.subclaim: part
+        for debate_round in transcript.rounds
+        for part in debate_round.parts
+        if part.advocate == name
+    }
     notes = []
-    for opinion in last:
+    for opinion in opinions:
         notes += [] if opinion.error is None else [f"A model call failed: {opinion.error}"]
         if opinion.contradicts:
             notes.append("The explanation seems to argue for the other side than the verdict.")
@@ -448,12 +459,12 @@ def _view(transcript: Transcript, profile: AdvocateProfile) -> View:
             notes.append(
                 f"It would say \u201c{opinion.withheld}\u201d, but nothing that it quotes or cites supports that."
             )
-    return View(
+    return AdvocateView(
         name,
         role(profile),
         profile.collections,
-        last[0] if last else None,
-        tuple(newest.values()),
+        opinions[0] if opinions else None,
+        tuple(parts.values()),
         tuple(notes),
     )
 
@@ -473,24 +484,22 @@ def claim_review(
     claimant: PartyKind = "Person",
     scale: Scale | None = None,
 ) -> dict[str, Any]:
-    """A fact-check as JSON-LD.
+    """Return a fact-check as ClaimReview in JSON-LD.
 
-    The rating runs from 1, the most wrong label of the scale, to the number of labels. Without a verdict there is no
-    review: "not enough information" rates nothing.
+    The rating ranges from 1, the most wrong label of the scale, to the number of labels.
 
     Args:
-        transcript: The finished fact-check.
-        url: Web page of the fact-check; Google wants it on the domain that carries the data.
-        author: Organisation that answers for it.
-        author_url: Its web page.
+        transcript: Finished fact-check.
+        url: Web page of the fact-check; Google requires it on the domain that publishes the data.
+        author: Organisation responsible for the fact-check.
+        author_url: Web page of the organisation.
         published: ISO 8601 date of the fact-check.
-        appearance: Web page where the claim appears; by default the claim's source, where that is an address.
-        claimant: Whether the claim's source is a person or an organisation.
-        scale: The transcript's scale; None looks it up by name.
+        appearance: Web page where the claim appears; by default the claim's source if that is an address.
+        claimant: Type of the claim's source.
+        scale: Scale of the verdict; None loads it by the transcript's scale name.
 
     Returns:
-        What ``json.dumps`` takes. ``claimReviewed``, ``reviewRating`` (with ``alternateName``) and ``url``, which
-        Google requires, are always there, and what it recommends where it is known.
+        JSON-serialisable values with all fields that Google requires, and the recommended ones that are known.
 
     Raises:
         InputError: There is no verdict to publish (not enough information, not checkable, not about climate, failed),
@@ -504,8 +513,8 @@ def claim_review(
         https://schema.org/ClaimReview;
         https://developers.google.com/search/docs/appearance/structured-data/factcheck
     """
-    used = scale or load_scale(transcript.scale)
-    transcript = reader_view(transcript, used)
+    scale = scale or load_scale(transcript.scale)
+    transcript = reader_view(transcript, scale)
     verdict = transcript.verdict
     if verdict.outcome != "verdict" or verdict.label is None:
         raise InputError(
@@ -518,14 +527,14 @@ def claim_review(
         party["url"] = _address(author_url, "author_url")
     claim: dict[str, Any] = {"@type": "Claim"}
     source, date = transcript.claim.source.strip(), transcript.claim.date.strip()
-    where = safe_link(source) if appearance is None else _address(appearance, "appearance")
-    if where is not None:
-        claim["appearance"] = {"@type": "CreativeWork", "url": where}
+    appearance_url = safe_link(source) if appearance is None else _address(appearance, "appearance")
+    if appearance_url is not None:
+        claim["appearance"] = {"@type": "CreativeWork", "url": appearance_url}
     if source and safe_link(source) is None:
         claim["author"] = {"@type": claimant, "name": source}
     if _DATE.fullmatch(date):
         claim["datePublished"] = date
-    sentences = [f"The claim {used.meaning(verdict.label)}."]
+    sentences = [f"The claim {scale.meaning(verdict.label)}."]
     sentences += [f"Confidence of the model: {verdict.levels.confidence}."] if verdict.levels else []
     sentences += ["Assessed by a language model from documents."]
     sentences += [DEMONSTRATION] if transcript.demonstration else []
@@ -539,9 +548,9 @@ def claim_review(
         "reviewRating": {
             "@type": "Rating",
             "alternateName": verdict.label,
-            "ratingValue": used.position(verdict.label) + 1,
+            "ratingValue": scale.position(verdict.label) + 1,
             "worstRating": 1,
-            "bestRating": len(used.labels),
+            "bestRating": len(scale.labels),
             "ratingExplanation": " ".join(sentences),
         },
     }
@@ -550,9 +559,9 @@ def claim_review(
             raise InputError(f"The date of a ClaimReview must be like 2024-05-31 (ISO 8601), not {published!r}.")
         review["datePublished"] = published
     if verdict.explanation:
-        # What passages bear, without our marks and fixed words.
-        borne = [sentence.text for sentence in verdict.explanation if sentence.citations]
-        texts = borne or [sentence.text for sentence in verdict.explanation]
+        # Only sentences with citations, without the fixed opening.
+        cited_texts = [sentence.text for sentence in verdict.explanation if sentence.citations]
+        texts = cited_texts or [sentence.text for sentence in verdict.explanation]
         bare = [text.removeprefix(explanation_lead(verdict.label)).strip() for text in texts]
         review["reviewBody"] = " ".join(text[:1].upper() + text[1:] for text in bare)
     cited = cited_numbers(verdict.explanation, verdict.quotations)
@@ -561,9 +570,9 @@ def claim_review(
 
 
 def _work(source: PassageCitation) -> dict[str, Any]:
-    """A cited passage: what it appears in, where there, and its address."""
+    """Return a cited passage as a schema.org CreativeWork."""
     passage = source.passage
-    titles = [one for one in (passage.report, passage.document, passage.chapter) if one]
+    titles = [title for title in (passage.report, passage.document, passage.chapter) if title]
     pages = dict.fromkeys(page for page in (passage.first_page, passage.last_page) if page is not None)
     work: dict[str, Any] = {"@type": "CreativeWork", "name": ", ".join(dict.fromkeys(titles))}
     if pages:
@@ -581,65 +590,65 @@ def _address(value: str, name: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class CheckedClaim(Transcript, Result):
-    """A claim that was debated: its transcript, to be shown and saved."""
+    """Result of checking one claim: its transcript."""
 
     rests_on_calls = False
 
     labels: Scale | None = None
-    """The scale of its verdicts; None looks it up by the name in the transcript."""
+    """Scale of the verdicts; None loads it by the transcript's scale name."""
     past: "tuple[PastCheck, ...] | None" = None
-    """Earlier checks of the same claim or of similar ones; None where nobody looked for them."""
+    """Earlier fact-checks of the same or a similar claim; None if not searched."""
 
     @classmethod
     def of(cls, transcript: Transcript, labels: Scale) -> "CheckedClaim":
-        """A transcript as a result."""
-        return cls(**{one.name: getattr(transcript, one.name) for one in fields(Transcript)}, labels=labels)
+        """Return a transcript as a result."""
+        return cls(**{entry.name: getattr(transcript, entry.name) for entry in fields(Transcript)}, labels=labels)
 
     def to_dict(self) -> dict[str, Any]:
-        """Every word of the debate, and the earlier checks."""
+        """Return the transcript and the earlier fact-checks as JSON-serialisable values."""
         past = {} if self.past is None else {"past": [asdict(check) for check in self.past]}
         return {**as_data(self), **past}
 
     def rows(self) -> list[dict[str, Any]]:
-        """A row per opinion, in the order of the debate."""
+        """Return one row per opinion, in the order of the debate."""
         return [
-            {"round": one.round, "advocate": one.advocate, "verdict": one.verdict, "changed": one.changed,
-             "explanation": _written(one.explanation), "error": one.error}
-            for held in self.rounds for one in held.opinions
+            {"round": opinion.round, "advocate": opinion.advocate, "verdict": opinion.verdict,
+             "changed": opinion.changed, "explanation": _written(opinion.explanation), "error": opinion.error}
+            for debate_round in self.rounds for opinion in debate_round.opinions
         ]  # fmt: skip
 
     def tables(self) -> tuple[Table, ...]:
-        """The verdict, and what each advocate held in each round."""
+        """Return a table of the verdict and a table of all opinions."""
         names = ("round", "advocate", "verdict", "explanation")
         cells = [tuple(str(row[name] or "") for name in names) for row in self.rows()]
         outcome = verdict_row(self)
-        ended = (str(outcome["label"] or outcome["outcome"]), str(outcome["confidence"] or "-"))
+        verdict_cells = (str(outcome["label"] or outcome["outcome"]), str(outcome["confidence"] or "-"))
         return (
-            Table.of(str(outcome["claim"]), ("verdict", "confidence"), [ended], left=2),
+            Table.of(str(outcome["claim"]), ("verdict", "confidence"), [verdict_cells], left=2),
             Table.of("Debate", names, cells, left=4),
         )
 
     def terminal_tables(self, width: int) -> tuple[Table, ...]:  # noqa: ARG002
-        """None: the debate was shown as it went, and the lines have the verdict."""
+        """Return no tables: the terminal has shown the debate, and the lines contain the verdict."""
         return ()
 
     def lines(self) -> Iterator[Any]:
-        """The verdict with its reasons and sources."""
+        """Return the verdict with its explanation and sources, line by line."""
         return verdict_lines(self, self.labels or load_scale(self.scale))
 
     def failure(self) -> NoAnswerError | None:
-        """There is no verdict, because a model call failed."""
+        """Return the error if there is no verdict because a model call failed."""
         if self.verdict.outcome != "failed":
             return None
         return NoAnswerError(f"There is no verdict, because a model call failed: {self.verdict.error}")
 
     def page(self) -> str:
-        """The page of the fact-check."""
+        """Return the HTML page of the fact-check."""
         return factcheck_page(self, self.labels)
 
 
 def verdict_row(transcript: Transcript) -> dict[str, str | None]:
-    """The outcome of a debate in one row."""
+    """Return the outcome of a debate as a table row."""
     verdict = transcript.verdict
     return {
         "id": transcript.claim.id,
@@ -651,7 +660,7 @@ def verdict_row(transcript: Transcript) -> dict[str, str | None]:
 
 
 def format_levels(levels: Levels) -> str:
-    """Levels on one line, after the verdict that they belong to."""
+    """Return levels as one line of text."""
     likelihood = f", {levels.likelihood} to be true" if levels.likelihood else ""
     return f"evidence {levels.evidence}, agreement {levels.agreement}, confidence {levels.confidence}{likelihood}"
 
@@ -661,7 +670,7 @@ def _written(sentences: "Sequence[AnswerSentence]") -> str:
 
 
 def verdict_lines(transcript: Transcript, scale: Scale) -> Iterator[Any]:
-    """The verdict as a terminal shows it: with its reasons, what speaks for and against it, and its sources."""
+    """Yield the lines of a verdict for a terminal: explanation, quotations, certainty, warnings and sources."""
     from rich.padding import Padding
     from rich.text import Text
 
@@ -669,9 +678,11 @@ def verdict_lines(transcript: Transcript, scale: Scale) -> Iterator[Any]:
     verdict = transcript.verdict
     if verdict.outcome == "verdict" and verdict.label is not None:
         yield Text.assemble(("Verdict: ", "bold"), (verdict.label, "bold cyan"))
-        chance = scale.probability(verdict.label, verdict.probabilities)
-        probability = "" if chance is None else f" The model gives this verdict a probability of {100 * chance:.0f}%."
-        yield Text(f"The claim {scale.meaning(verdict.label)}.{probability}")
+        probability = scale.probability(verdict.label, verdict.probabilities)
+        note = (
+            "" if probability is None else f" The model gives this verdict a probability of {100 * probability:.0f}%."
+        )
+        yield Text(f"The claim {scale.meaning(verdict.label)}.{note}")
     else:
         yield Text.assemble(("Result: ", "bold"), (OUTCOME[verdict.outcome], "bold cyan"))
         yield Text(ENDING[verdict.outcome])
@@ -680,10 +691,10 @@ def verdict_lines(transcript: Transcript, scale: Scale) -> Iterator[Any]:
         yield Text(f"\n{heading}", style="bold")
         yield Text(_written(verdict.explanation))
     if transcript.fallacy is not None:
-        one = transcript.fallacy
+        fallacy = transcript.fallacy
         yield Text("\nHow it misleads", style="bold")
-        yield Text(f"{one.name.capitalize()} ({one.probability:.0%}). {one.definition}")
-        yield Text(fallacy_note(one), style="dim")
+        yield Text(f"{fallacy.name.capitalize()} ({fallacy.probability:.0%}). {fallacy.definition}")
+        yield Text(fallacy_note(fallacy), style="dim")
     for side, pairs in quoted_passages(transcript).items():
         yield Text(f"\n{SIDE[side]}", style="bold")
         for quotation, source in pairs:
@@ -692,14 +703,14 @@ def verdict_lines(transcript: Transcript, scale: Scale) -> Iterator[Any]:
         yield Text("\nHow certain it is", style="bold")
         for name, value, meaning in level_lines(verdict.levels):
             yield Text.assemble(f"{name}: ", (value, "bold"), (f" ({meaning})", "dim"))
-    known = notices(transcript)
-    if known:
+    remarks = notices(transcript)
+    if remarks:
         yield Text("\nBefore you rely on this", style="bold")
-    for note in known:
+    for note in remarks:
         yield Text(f"! {note}", style="yellow")
     if transcript.stability is not None:
-        stable = transcript.stability
-        yield Text(f"{stable.share:.0%} of {stable.samples} debates ended with the same verdict.", style="dim")
+        stability = transcript.stability
+        yield Text(f"{stability.share:.0%} of {stability.samples} debates ended with the same verdict.", style="dim")
     if transcript.sources:
         heading = "Passages" if transcript.cited else f"Passages found: {len(transcript.sources)}, none of them cited"
         yield Text(f"\n{heading}", style="bold")

@@ -1,4 +1,4 @@
-"""Fact-checks of many claims as results: a run over a file of claims, and scores; in tables and reports."""
+"""Results of fact-checking many claims, and of scoring verdicts, as tables and reports."""
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
@@ -54,41 +54,48 @@ from climassay.reporting.results import Result
 from climassay.reporting.tables import skipped_note
 from climassay.statistics import Estimate
 
-SHOWN_DISAGREEMENTS = 200
-"""More would make the report too long to read."""
-ENOUGH_OTHERS = 20
-"""Claims outside the most frequent class from which a verdict is compared with the constant answer in words."""
+MAX_DISAGREEMENTS = 200
+"""Maximum number of disagreements listed in a report."""
+MIN_OTHERS = 20
+"""Minimum number of claims outside the most frequent class for a comparison with the constant answer in words."""
 
 
 def factcheck_report(
     analysis: RunAnalysis, *, file: str, facts: Sequence[tuple[str, str]] = (), pages: Mapping[str, str] | None = None
 ) -> Report:
-    """A run as a report.
+    """Return the report of a run.
 
     Args:
-        analysis: What came out.
+        analysis: Analysis of the run.
         file: Name of the claims' file, for the title.
-        facts: Run id, models and what else belongs at the end.
-        pages: Address of each claim's own page by the claim's id, relative to the report; claims may be missing.
+        facts: Facts for the end of the report, such as run id and models.
+        pages: Addresses of the claims' pages by claim id, relative to the report; claims may be missing.
     """
-    advocates = [one.party for one in analysis.distributions if one.party not in ("published", MEDIATOR)]
+    advocates = [
+        distribution.party
+        for distribution in analysis.distributions
+        if distribution.party not in ("published", MEDIATOR)
+    ]
     published = f"{analysis.with_truth} of them with a published verdict, " if analysis.with_truth else ""
-    who = f"debated by {', '.join(advocates)}" if advocates else "none of them debated"
-    classes = analysis.scale.classes(analysis.shown)
-    places = {name: number / (len(classes) - 1) for number, name in enumerate(classes)}
+    participants = f"debated by {', '.join(advocates)}" if advocates else "none of them debated"
+    classes = analysis.scale.classes(analysis.n_classes)
+    positions = {name: number / (len(classes) - 1) for number, name in enumerate(classes)}
     names = [name for name, _ in analysis.distributions[0].counts]
     bars = StackedBars(
-        f"Distribution of verdicts, {analysis.shown} classes",
-        tuple(Category(name, places.get(name), hatched=name == NO_VERDICT) for name in names),
-        tuple(StackedBar(one.party, tuple(count for _, count in one.counts)) for one in analysis.distributions),
+        f"Distribution of verdicts, {analysis.n_classes} classes",
+        tuple(Category(name, positions.get(name), hatched=name == NO_VERDICT) for name in names),
+        tuple(
+            StackedBar(distribution.party, tuple(count for _, count in distribution.counts))
+            for distribution in analysis.distributions
+        ),
         "From wrong (left) to right; grey: not enough information; hatched: no verdict.",
     )
-    given = (bars, distribution_table(analysis), nei_table(analysis))
+    verdict_blocks = (bars, distribution_table(analysis), nei_table(analysis))
     sections: dict[str, Sequence[Block]] = {
-        # Without published verdicts, what was found comes first.
-        **({} if analysis.scores else {"Verdicts given": given}),
+        # Without published verdicts, the distribution comes first.
+        **({} if analysis.scores else {"Verdicts given": verdict_blocks}),
         "Verdicts against the published ones": _score_blocks(analysis),
-        "Verdicts given": given,
+        "Verdicts given": verdict_blocks,
         "How the debates went": (
             outcome_table(analysis),
             failed_table(analysis),
@@ -106,7 +113,7 @@ def factcheck_report(
     }
     return Report(
         title=f"Fact-check{'s' if analysis.claims != 1 else ''} of {file}",
-        lead=f"{counted(analysis.claims, 'claim')}, {published}{who}; "
+        lead=f"{counted(analysis.claims, 'claim')}, {published}{participants}; "
         "verdicts by language models, not reviewed by a person."
         + (f" {DEMONSTRATION}" if analysis.demonstration else ""),
         sections=tuple(Section(heading, blocks) for heading, blocks in filled.items() if blocks),
@@ -115,7 +122,7 @@ def factcheck_report(
 
 
 def _score_blocks(analysis: RunAnalysis) -> Sequence[Block]:
-    """Whether the mediator is better than a constant answer, in words, figures and tables."""
+    """Return the comparison of the mediator with a constant answer as sentences, figures and tables."""
     if not analysis.scores:
         return (Prose("No claim has a published verdict, so there is nothing to compare these verdicts with."),)
     mediator = analysis.scores[0].levels
@@ -124,19 +131,25 @@ def _score_blocks(analysis: RunAnalysis) -> Sequence[Block]:
         figures = scores.rows.figures
         constant = figures.constant_accuracy.value
         low, high = figures.accuracy.interval
-        others = round(figures.n * (1 - constant))
+        n_others = round(figures.n * (1 - constant))
         versus = "more than" if low > constant else "less than" if high < constant else "not clearly other than"
-        if others < ENOUGH_OTHERS:
-            versus = f"too few other claims ({others}) to compare with"
+        if n_others < MIN_OTHERS:
+            versus = f"too few other claims ({n_others}) to compare with"
         words = (
             f"{percent(figures.accuracy.value)}% right ({percent(low)} to {percent(high)}), {versus} the "
             f"{percent(constant)}% of always answering '{figures.constant}'"
         )
         lines.append((f"Mediator, {len(scores.classes)} classes", words))
     dots = [
-        Dot(f"{party}, {classes}", party, one.accuracy.value, *one.accuracy.interval, one.constant_accuracy.value)
+        Dot(
+            f"{party}, {classes}",
+            party,
+            figures.accuracy.value,
+            *figures.accuracy.interval,
+            figures.constant_accuracy.value,
+        )
         for classes, party, scores in _by_level(analysis)
-        for one in [scores.rows.figures]
+        for figures in [scores.rows.figures]
     ]
     note = "Dots: accuracy. Bars: 95% interval. Dashed tick: the best constant answer."
     return (
@@ -151,18 +164,18 @@ def _score_blocks(analysis: RunAnalysis) -> Sequence[Block]:
 
 
 def _heat_map(scores: VerdictScores) -> HeatMap:
-    """The mediator's confusion matrix; columns that nobody chose are there only where they are classes."""
+    """Return the mediator's confusion matrix, without predicted classes that do not occur."""
     confusion = scores.rows.confusion
-    kept = [
-        place
-        for place, name in enumerate(confusion.predicted)
-        if name in confusion.truth or any(row[place] for row in confusion.counts)
+    columns = [
+        column
+        for column, name in enumerate(confusion.predicted)
+        if name in confusion.truth or any(row[column] for row in confusion.counts)
     ]
     return HeatMap(
         f"Mediator, {len(scores.classes)} classes",
         confusion.truth,
-        tuple(confusion.predicted[place] for place in kept),
-        tuple(tuple(row[place] for place in kept) for row in confusion.counts),
+        tuple(confusion.predicted[column] for column in columns),
+        tuple(tuple(row[column] for column in columns) for row in confusion.counts),
         "published verdict",
         "mediator's verdict",
         "The darker a cell, the larger its share of the row.",
@@ -197,10 +210,10 @@ def _disagreement_blocks(analysis: RunAnalysis, pages: Mapping[str, str]) -> tup
         return ()
     if not analysis.disagreements:
         return (Prose("No verdict differs from the published one."),)
-    shown = analysis.disagreements[:SHOWN_DISAGREEMENTS]
-    left = len(analysis.disagreements) - len(shown)
+    disagreements = analysis.disagreements[:MAX_DISAGREEMENTS]
+    n_omitted = len(analysis.disagreements) - len(disagreements)
     cases = []
-    for result in shown:
+    for result in disagreements:
         facts = [("Published", result.truth), ("Given", result.verdict)]
         if result.distance is not None:
             facts.append(("Distance", counted(result.distance, "step")))
@@ -214,9 +227,9 @@ def _disagreement_blocks(analysis: RunAnalysis, pages: Mapping[str, str]) -> tup
     note = "Farthest from the published verdict first, then the most probable. 'Not enough information' is not listed."
     return (
         Cases(
-            f"{len(analysis.disagreements)} verdicts other than the published ones, {analysis.shown} classes",
+            f"{len(analysis.disagreements)} verdicts other than the published ones, {analysis.n_classes} classes",
             tuple(cases),
-            note + (f" {left} more are left out here." if left else ""),
+            note + (f" {n_omitted} more are left out here." if n_omitted else ""),
         ),
     )
 
@@ -232,7 +245,7 @@ _PUBLISHED = (
 
 
 def analysis_tables(analysis: RunAnalysis) -> list[Table]:
-    """Every table of a run that has something to show, in the order of the report."""
+    """Return all tables of a run that have rows, in the order of the report."""
     tables = [
         outcome_table(analysis),
         failed_table(analysis),
@@ -252,7 +265,7 @@ def analysis_tables(analysis: RunAnalysis) -> list[Table]:
 
 
 def outcome_table(analysis: RunAnalysis) -> Table:
-    """How the fact-checks ended, and what they took."""
+    """Return the table of outcomes, tokens and cost."""
     usage = analysis.usage
     rows = [(str(outcome), str(count)) for outcome, count in analysis.outcomes if count]
     rows += [
@@ -268,24 +281,24 @@ def outcome_table(analysis: RunAnalysis) -> Table:
 
 
 def failed_table(analysis: RunAnalysis) -> Table:
-    """The claims whose fact-check failed, and why."""
+    """Return the table of failed fact-checks with their errors."""
     return Table.of(
         "Fact-checks that failed",
         ["claim", "reason"],
-        [(one.text, one.error) for one in analysis.failed],
+        [(check.text, check.error) for check in analysis.failed],
         left=2,
         note='They have no verdict, not even "not enough information". The same command checks them again.',
     )
 
 
 def score_table(analysis: RunAnalysis) -> Table:
-    """Accuracy and macro-F1 of everybody on every level, beside the constant answer; NEI is wrong."""
+    """Return accuracy and macro-F1 of all participants by number of classes."""
     rows = [
         (classes, party, *_figure_cells(scores.rows.figures), str(scores.rows.nei), str(scores.rows.missing))
         for classes, party, scores in _by_level(analysis)
     ]
     mediator = analysis.scores[0].levels if analysis.scores else ()
-    named = "; ".join(f"{len(one.classes)}: {one.rows.figures.constant!r}" for one in mediator)
+    named = "; ".join(f"{len(scores.classes)}: {scores.rows.figures.constant!r}" for scores in mediator)
     return Table.of(
         "Verdicts against the published ones (%)",
         ["classes", "participant", *_FIGURE_HEADINGS, "NEI", "none"],
@@ -300,7 +313,7 @@ def score_table(analysis: RunAnalysis) -> Table:
 
 
 def informed_score_table(analysis: RunAnalysis) -> Table:
-    """The same on the claims where a participant had enough information; empty where that makes no difference."""
+    """Return accuracy and macro-F1 without "not enough information"; empty if it never occurs."""
     levels = list(_by_level(analysis))
     differs = any(scores.rows.nei or scores.rows.true_nei for _, _, scores in levels)
     rows = [
@@ -325,14 +338,14 @@ _FIGURE_HEADINGS = ("n", "right", "95% interval", "const.", "macro F1", "95% int
 
 
 def _by_level(analysis: RunAnalysis) -> Iterator[tuple[str, str, VerdictScores]]:
-    """Number of classes in words, participant and scores, by level."""
-    for levels in zip(*(one.levels for one in analysis.scores), strict=True):
-        for one, scores in zip(analysis.scores, levels, strict=True):
-            yield f"{len(scores.classes)} classes", one.party, scores
+    """Yield number of classes, participant and scores, by number of classes."""
+    for levels in zip(*(party_scores.levels for party_scores in analysis.scores), strict=True):
+        for party_scores, scores in zip(analysis.scores, levels, strict=True):
+            yield f"{len(scores.classes)} classes", party_scores.party, scores
 
 
 def _share_cells(share: Estimate) -> tuple[str, str, str]:
-    """n, value and interval."""
+    """Return n, value and interval as cells."""
     return str(share.n), percent(share.value), percent_interval(share.interval)
 
 
@@ -347,19 +360,19 @@ def _figure_cells(figures: VerdictFigures) -> tuple[str, ...]:
 
 
 def round_score_table(analysis: RunAnalysis) -> Table:
-    """Where everybody stood after each round."""
+    """Return the scores of all participants after each round."""
     rows = [
         (
-            one.party,
-            str(one.round),
-            str(one.still_open),
-            *_figure_cells(one.scores.rows.figures),
-            str(one.scores.rows.nei),
+            round_scores.party,
+            str(round_scores.round),
+            str(round_scores.still_open),
+            *_figure_cells(round_scores.scores.rows.figures),
+            str(round_scores.scores.rows.nei),
         )
-        for one in analysis.by_round
+        for round_scores in analysis.by_round
     ]
     return Table.of(
-        f"After each round, {analysis.shown} classes (%)",
+        f"After each round, {analysis.n_classes} classes (%)",
         ["participant", "round", "open", *_FIGURE_HEADINGS, "NEI"],
         rows,
         grouped=1,
@@ -369,21 +382,25 @@ def round_score_table(analysis: RunAnalysis) -> Table:
 
 
 def distribution_table(analysis: RunAnalysis) -> Table:
-    """How often each class was given."""
+    """Return the number of verdicts of each class, by participant."""
     names = [name for name, _ in analysis.distributions[0].counts]
-    kept = [name for name in names if any(dict(one.counts)[name] for one in analysis.distributions)]
-    rows = [(name, *(str(dict(one.counts)[name]) for one in analysis.distributions)) for name in kept]
+    occurring = [
+        name for name in names if any(dict(distribution.counts)[name] for distribution in analysis.distributions)
+    ]
+    rows = [
+        (name, *(str(dict(distribution.counts)[name]) for distribution in analysis.distributions)) for name in occurring
+    ]
     return Table.of(
-        f"Verdicts given, {analysis.shown} classes",
-        ["class", *(one.party for one in analysis.distributions)],
+        f"Verdicts given, {analysis.n_classes} classes",
+        ["class", *(distribution.party for distribution in analysis.distributions)],
         rows,
         note="Published verdicts are those of claims that have one." if analysis.with_truth else "",
     )
 
 
 def nei_table(analysis: RunAnalysis) -> Table:
-    """How often everybody had not enough information."""
-    rows = [(one.party, *_share_cells(one.share)) for one in analysis.nei]
+    """Return the share of "not enough information" by participant."""
+    rows = [(rate.party, *_share_cells(rate.share)) for rate in analysis.nei]
     return Table.of(
         "Not enough information (%)",
         ["participant", "debates", "share", "95% interval"],
@@ -393,7 +410,7 @@ def nei_table(analysis: RunAnalysis) -> Table:
 
 
 def round_table(analysis: RunAnalysis) -> Table:
-    """How many rounds it took, and why."""
+    """Return the numbers of rounds, and the reasons for closing debates and for further rounds."""
     rounds = analysis.rounds
     rows = [("rounds needed", str(number), str(count)) for number, count in rounds.needed]
     rows += [("closed because", reason, str(count)) for reason, count in rounds.closed]
@@ -403,16 +420,19 @@ def round_table(analysis: RunAnalysis) -> Table:
 
 
 def agreement_table(analysis: RunAnalysis) -> Table:
-    """Alpha between advocates."""
+    """Return Krippendorff's alpha between the advocates."""
     rows = []
-    for one in analysis.agreement:
-        cells = [one.stage, str(one.claims)]
-        for alpha in (one.ordinal, one.sides):
-            shown = (_NONE, _NONE)
+    for agreement in analysis.agreement:
+        cells = [agreement.stage, str(agreement.claims)]
+        for alpha in (agreement.ordinal, agreement.sides):
+            alpha_cells = (_NONE, _NONE)
             if alpha is not None:
                 ends = alpha.interval
-                shown = (f"{alpha.value:.2f}", _NONE if ends is None else " to ".join(f"{end:.2f}" for end in ends))
-            cells += shown
+                alpha_cells = (
+                    f"{alpha.value:.2f}",
+                    _NONE if ends is None else " to ".join(f"{end:.2f}" for end in ends),
+                )
+            cells += alpha_cells
         rows.append(cells)
     return Table.of(
         "Agreement between the advocates (Krippendorff's alpha)",
@@ -423,18 +443,31 @@ def agreement_table(analysis: RunAnalysis) -> Table:
 
 
 def left_out_table(analysis: RunAnalysis) -> Table:
-    """What drove the verdicts."""
+    """Return the changes of the verdict if an advocate is left out."""
     rows: list[tuple[str, ...]] = []
-    for one in analysis.left_out:
-        for level in one.levels:
-            gained: tuple[str, ...] = (_NONE,) * 4
+    for left_out in analysis.left_out:
+        for level in left_out.levels:
+            gain_cells: tuple[str, ...] = (_NONE,) * 4
             if level.gain is not None:
                 gain = level.gain.difference
-                reach = " to ".join(f"{100 * end:+.1f}" for end in gain.interval)
-                gained = (str(gain.n), f"{100 * gain.value:+.1f}", reach, shown_p_value(level.gain.p_value))
+                interval = " to ".join(f"{100 * end:+.1f}" for end in gain.interval)
+                gain_cells = (str(gain.n), f"{100 * gain.value:+.1f}", interval, shown_p_value(level.gain.p_value))
             changed = _share_cells(level.changed)[1:]
-            rows.append((one.advocate, str(one.claims), str(one.failed), str(level.classes), *changed, *gained))
-    rows += [(one.advocate, "0", str(one.failed), *(_NONE,) * 7) for one in analysis.left_out if not one.levels]
+            rows.append(
+                (
+                    left_out.advocate,
+                    str(left_out.claims),
+                    str(left_out.failed),
+                    str(level.classes),
+                    *changed,
+                    *gain_cells,
+                )
+            )
+    rows += [
+        (left_out.advocate, "0", str(left_out.failed), *(_NONE,) * 7)
+        for left_out in analysis.left_out
+        if not left_out.levels
+    ]
     return Table.of(
         "Without each advocate in turn (%)",
         ["advocate", "claims", "failed", "classes", "changed", "95% interval", "n", "gain", "95% interval", "p"],
@@ -447,13 +480,26 @@ def left_out_table(analysis: RunAnalysis) -> Table:
 
 
 def citation_table(analysis: RunAnalysis) -> Table:
-    """What explanations rest on."""
+    """Return the shares of sentences by the origin of their citations."""
     rows = []
-    for one in analysis.citations if any(one.sentences or one.removed for one in analysis.citations) else ():
-        shares = (one.cited, one.attributed, one.in_house, one.with_foreign_numbers)
-        entailed = (_NONE, _NONE) if one.entailed is None else (percent(one.entailed.value), str(one.entailed.n))
-        parts = [percent(count / one.sentences) if one.sentences else _NONE for count in shares]
-        rows.append((one.party, str(one.explanations), str(one.sentences), *parts, str(one.removed), *entailed))
+    for counts in (
+        analysis.citations if any(counts.sentences or counts.removed for counts in analysis.citations) else ()
+    ):
+        shares = (counts.cited, counts.attributed, counts.in_house, counts.with_foreign_numbers)
+        entailed = (
+            (_NONE, _NONE) if counts.entailed is None else (percent(counts.entailed.value), str(counts.entailed.n))
+        )
+        percentages = [percent(count / counts.sentences) if counts.sentences else _NONE for count in shares]
+        rows.append(
+            (
+                counts.party,
+                str(counts.explanations),
+                str(counts.sentences),
+                *percentages,
+                str(counts.removed),
+                *entailed,
+            )
+        )
     return Table.of(
         "What the explanations rest on (% of sentences)",
         ["participant", "texts", "sentences", "cited", "attributed", "in-house", "foreign\nnumbers", "removed",
@@ -462,16 +508,16 @@ def citation_table(analysis: RunAnalysis) -> Table:
         note="cited: by the model; attributed: by comparison with the passages; in-house: by nothing; foreign numbers: "
         "a number that the cited passages do not have; removed: citations of passages that were not retrieved "
         "(a count); entailed: % of so many citations whose passage seems to entail the sentence."
-        + (f" {MARKS_RIGHT}" if any(one.entailed is not None for one in analysis.citations) else ""),
+        + (f" {MARKS_RIGHT}" if any(counts.entailed is not None for counts in analysis.citations) else ""),
     )  # fmt: skip
 
 
 def contradiction_table(analysis: RunAnalysis) -> Table:
-    """Explanations against verdicts."""
+    """Return the share of explanations that contradict their verdict."""
     rows = [
-        (one.party, *((_NONE,) * 3 if one.share is None else _share_cells(one.share)), str(one.unknown))
-        for one in analysis.contradictions
-        if one.share is not None or one.unknown
+        (item.party, *((_NONE,) * 3 if item.share is None else _share_cells(item.share)), str(item.unknown))
+        for item in analysis.contradictions
+        if item.share is not None or item.unknown
     ]
     return Table.of(
         "Explanations that contradict their verdict (%)",
@@ -482,17 +528,19 @@ def contradiction_table(analysis: RunAnalysis) -> Table:
 
 
 def risk_table(analysis: RunAnalysis) -> Table:
-    """Accuracy of the surest verdicts."""
+    """Return the accuracy of the most certain verdicts."""
     risk = analysis.risk
     if risk is None:
         return Table.of("Accuracy of the surest verdicts", [], [])
     rows = [
         (name, percent(point.coverage), *_share_cells(point.accuracy))
         for name, share in (("surest quarter", 0.25), ("surest half", 0.5), ("all verdicts", 1.0))
-        for point in [min(risk.points, key=lambda one: abs(one.coverage - share * risk.points[-1].coverage))]
+        for point in [
+            min(risk.points, key=lambda candidate: abs(candidate.coverage - share * risk.points[-1].coverage))
+        ]
     ]
     return Table.of(
-        f"Accuracy of the surest verdicts, {analysis.shown} classes (%)",
+        f"Accuracy of the surest verdicts, {analysis.n_classes} classes (%)",
         ["kept", "coverage", "n", "right", "95% interval"],
         rows,
         note=f"Ordered by {risk.ordered_by}; equally sure verdicts are kept together. Mean accuracy over all "
@@ -502,7 +550,7 @@ def risk_table(analysis: RunAnalysis) -> Table:
 
 
 def published_table() -> Table:
-    """The paper's figures, on the scale of Climate Feedback."""
+    """Return the published figures for claims of Climate Feedback."""
     return Table.of(
         "Published: accuracy / macro F1 (%) on 170 claims of Climate Feedback",
         ["system", "7 classes", "5 classes", "2 classes"],
@@ -512,51 +560,56 @@ def published_table() -> Table:
     )
 
 
-MOST_LISTED = 30
-"""Claims whose verdicts a terminal lists; more would push the scores out of sight."""
+MAX_LISTED = 30
+"""Maximum number of verdicts listed in a terminal."""
 
 
 @dataclass(frozen=True, slots=True)
 class CheckedClaims(Result):
-    """A run over the claims of a file."""
+    """Result of checking the claims of a file."""
 
     file: str
     transcripts: tuple[CheckedClaim, ...]
     analysis: RunAnalysis
     run: str
     tallies: Mapping[str, RequestCounts]
-    """By model: answers from the records, asked, failed, and their usage."""
+    """Numbers of cached, sent and failed requests and their usage, by model."""
     skipped: tuple[str, ...] = ()
-    """Why rows of the file were left out."""
+    """Reasons for skipped rows of the file."""
     facts: tuple[tuple[str, str], ...] = ()
     pages: Mapping[str, str] = field(default_factory=dict)
-    """Addresses of the claims' own pages, relative to the report."""
+    """Addresses of the claims' pages, relative to the report."""
 
     def to_dict(self) -> dict[str, Any]:
-        """The run, the verdicts and everything that was counted."""
-        told = {"run": self.run, "skipped": self.skipped, "tallies": self.tallies}
-        return {**told, "verdicts": self.rows(), **analysis_data(self.analysis)}
+        """Return run, verdicts and analysis as JSON-serialisable values."""
+        run_data = {"run": self.run, "skipped": self.skipped, "tallies": self.tallies}
+        return {**run_data, "verdicts": self.rows(), **analysis_data(self.analysis)}
 
     def rows(self) -> list[dict[str, str | None]]:
-        """A row per claim."""
-        return [verdict_row(one) for one in self.transcripts]
+        """Return one row per claim."""
+        return [verdict_row(transcript) for transcript in self.transcripts]
 
     def tables(self) -> list[Table]:
-        """Everything that was counted."""
+        """Return all tables of the analysis."""
         return list(analysis_tables(self.analysis))
 
     def terminal_tables(self, width: int) -> list[Table]:  # noqa: ARG002
-        """The verdicts, where they are not too many, before what was counted."""
-        if len(self.transcripts) > MOST_LISTED:
+        """Return the verdicts, unless there are too many, and all tables of the analysis."""
+        if len(self.transcripts) > MAX_LISTED:
             return self.tables()
         rows = [
-            (str(row["claim"]), row["label"] or str(row["outcome"]), row["confidence"] or "-", str(len(one.rounds)))
-            for row, one in zip(self.rows(), self.transcripts, strict=True)
+            (
+                str(row["claim"]),
+                row["label"] or str(row["outcome"]),
+                row["confidence"] or "-",
+                str(len(transcript.rounds)),
+            )
+            for row, transcript in zip(self.rows(), self.transcripts, strict=True)
         ]
         return [Table.of("Verdicts", ("claim", "verdict", "confidence", "rounds"), rows, left=3), *self.tables()]
 
     def notes(self) -> Iterator[str]:
-        """What was left out, asked and spent."""
+        """Yield notes on skipped rows, requests and costs."""
         if self.analysis.demonstration:
             yield DEMONSTRATION
         yield from skipped_note(self.skipped)
@@ -568,48 +621,57 @@ class CheckedClaims(Result):
             )
 
     def markdown(self) -> str:
-        """All tables, and the warning where a very small model took part."""
-        tables = [as_markdown(one) for one in self.tables()]
+        """Return all tables as Markdown, with a warning if a very small model took part."""
+        tables = [as_markdown(table) for table in self.tables()]
         return "\n".join([*tables, *([f"{DEMONSTRATION}\n"] if self.analysis.demonstration else [])])
 
     def report(self) -> Report:
-        """Scores, figures and single disagreements."""
+        """Return the report with scores, figures and disagreements."""
         return factcheck_report(self.analysis, file=self.file, facts=self.facts, pages=self.pages)
 
     def write_pages(self, folder: Path, report: Path | None = None) -> "CheckedClaims":
-        """Write a page about each claim; the run with links to them from where the report will be.
+        """Write a page about each claim.
+
+        Args:
+            folder: Folder of the pages.
+            report: Future file of the report; None if there is none.
+
+        Returns:
+            The result, with links from the report to the pages.
 
         Raises:
             InputError: A page cannot be written.
         """
-        for one in self.transcripts:
-            write_file(folder / f"{one.claim.id}.html", factcheck_page(one, self.analysis.scale))
+        for transcript in self.transcripts:
+            write_file(folder / f"{transcript.claim.id}.html", factcheck_page(transcript, self.analysis.scale))
         if report is None:
             return self
         start = os.path.relpath(folder, report.parent)
-        return replace(self, pages={one.claim.id: f"{start}/{one.claim.id}.html" for one in self.transcripts})
+        return replace(
+            self, pages={transcript.claim.id: f"{start}/{transcript.claim.id}.html" for transcript in self.transcripts}
+        )
 
 
 @dataclass(frozen=True, slots=True)
 class ScoredVerdicts(Result):
-    """Predicted verdicts of a file, scored."""
+    """Result of scoring the predicted verdicts of a file."""
 
     scores: VerdictScores
     subject: str
     facts: tuple[tuple[str, str], ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
-        """All figures."""
+        """Return all scores as JSON-serialisable values."""
         return verdict_data(self.scores)
 
     def tables(self) -> list[Table]:
-        """Figures beside those of the constant answer, and the confusion matrix."""
+        """Return the scores with those of the constant answer, and the confusion matrix."""
         return verdict_tables(self.scores)
 
     def terminal_tables(self, width: int) -> list[Table]:
-        """The same, fitted to the screen."""
+        """Return the tables fitted to the terminal's width."""
         return verdict_tables(self.scores, width=width)
 
     def report(self) -> Report:
-        """Figures on a page."""
+        """Return the report of the scores."""
         return verdict_report(self.scores, self.subject, self.facts)

@@ -14,12 +14,14 @@ from climassay.generation.publishing.dataset import (
 )
 from climassay.generation.publishing.entries import (
     Entry as Entry,
-    Placement as Placement,
-    SplitPlan as SplitPlan,
     as_json_lines as as_json_lines,
     canaries as canaries,
     canary_sentence as canary_sentence,
     climaqa_row as climaqa_row,
     contains_canary as contains_canary,
+)
+from climassay.generation.publishing.splits import (
+    Placement as Placement,
+    SplitPlan as SplitPlan,
     split_placements as split_placements,
 )

@@ -1,4 +1,4 @@
-"""A language model whose weights are on this machine: generates, weighs options and gives hidden states."""
+"""Language model with local weights: generates, scores options and returns hidden states."""
 
 import hashlib
 import threading
@@ -28,57 +28,60 @@ from climassay.models.contract import (
     Usage,
     Work,
 )
+from climassay.models.local.cpu_settings import choose_threads
 from climassay.models.local.generation import Generation
-from climassay.models.local.loading import DescribedModel, ModelInfo, PromptFormat, choose_threads, load_local
-from climassay.models.local.network import Network, Reader
+from climassay.models.local.loading import load_local
+from climassay.models.local.network import Network
 from climassay.models.local.prefix_tree import common_length
+from climassay.models.local.prompt_format import DescribedModel, ModelInfo, PromptFormat
+from climassay.models.local.reader import Reader
 
-Result = TypeVar("Result", OptionScores, Activations)
+RequestResult = TypeVar("RequestResult", OptionScores, Activations)
 
-BLOCK = 512
-"""Requests that are tokenised and planned together; sorted by their text before, so little sharing is lost."""
+BLOCK_REQUESTS = 512
+"""Number of requests tokenised together; requests are sorted by text, so that prefixes are still shared."""
 
 
 @dataclass(frozen=True, slots=True)
 class TokenisedOptions:
-    """The options of one request as whole token sequences, prompt included.
+    """Options of one request as whole token sequences, including the prompt.
 
-    Prompt and option are tokenised together, for a tokenizer may merge across their border ("Answer: " and "a" become
-    "Answer:" and " a"). Tokens are scored from the first place where any of the sequences leaves the prompt's own
-    tokens, which is the border itself where nothing is merged. All options of a request are scored from the same
-    place, so that their log-probabilities can be compared.
+    Prompt and option are tokenised together, since a tokenizer may merge across their border ("Answer: " and "a" become
+    "Answer:" and " a"). Tokens are scored from the first position at which any sequence differs from the prompt's own
+    tokens; without merges, this is the border. All options of a request are scored from the same position, so that
+    their log-probabilities can be compared.
     """
 
     sequences: tuple[tuple[int, ...], ...]
-    start: int
+    first_scored: int
     """Position of the first scored token; at least 1."""
 
     @property
     def tokens(self) -> int:
-        """Tokens of the prompt and of all options."""
-        return self.start + sum(len(sequence) - self.start for sequence in self.sequences)
+        """Number of tokens of the prompt and all options."""
+        return self.first_scored + sum(len(sequence) - self.first_scored for sequence in self.sequences)
 
     @property
     def tokens_apart(self) -> int:
-        """Tokens that a pass for each option, prompt and all, would compute."""
+        """Number of tokens of separate passes for each option, including the prompt."""
         return sum(map(len, self.sequences))
 
 
 @dataclass(slots=True)
 class OptionReadings:
-    """What is known so far of one request's options."""
+    """Results of one request's options so far."""
 
     logprobs: list[float]
     states: NDArray[np.float32] | None
     """Shape [options, layers, width]."""
     missing: int
-    """Places still to be read."""
+    """Number of positions still to be read."""
     greedy: bool = True
-    """Whether every scored token is the most probable one; looked at only where it is asked for."""
+    """True if all scored tokens are the most probable ones; computed on request."""
 
 
 def tokenise_options(prompts: PromptFormat, prompt: str, options: Sequence[str]) -> TokenisedOptions:
-    """Tokenise each option together with the rendered prompt that it follows.
+    """Tokenise each option together with the rendered prompt before it.
 
     Raises:
         ValueError: An option is empty or adds no token, or the request has no options.
@@ -91,11 +94,11 @@ def tokenise_options(prompts: PromptFormat, prompt: str, options: Sequence[str])
         if opening is None:
             raise ValueError("The prompt is empty, and the model has no beginning-of-text token.")
         alone, together = [opening], [[opening, *tokens] for tokens in together]
-    start = max(1, min(common_length(alone, tokens) for tokens in together))
+    first_scored = max(1, min(common_length(alone, tokens) for tokens in together))
     for option, tokens in zip(options, together, strict=True):
-        if len(tokens) <= start or not option:
+        if len(tokens) <= first_scored or not option:
             raise ValueError(f"The option {option!r} adds nothing to the prompt.")
-    return TokenisedOptions(tuple(tuple(tokens) for tokens in together), start)
+    return TokenisedOptions(tuple(tuple(tokens) for tokens in together), first_scored)
 
 
 def read_options(
@@ -106,75 +109,81 @@ def read_options(
     token_budget: int | None = None,
     greedy: bool = False,
 ) -> Iterator[tuple[int, OptionReadings]]:
-    """Compute the options of many requests; give index and readings of each as soon as all of it is known.
+    """Compute the options of many requests, and yield index and results of each complete request.
 
     Args:
-        reader: The model's.
+        reader: Reader of the model.
         requests: Tokenised options.
-        layers: Hidden states wanted at the last token of each option.
+        layers: Layers whose hidden states at the last token of each option are read.
         token_budget: Maximum number of tokens in one forward pass.
-        greedy: Whether to find out too if the scored tokens are the most probable ones.
+        greedy: Determine whether the scored tokens are the most probable ones.
     """
     owners = [(index, option) for index, request in enumerate(requests) for option in range(len(request.sequences))]
-    whole = [requests[index].sequences[option] for index, option in owners]
-    states = layers is not None
+    sequences = [requests[index].sequences[option] for index, option in owners]
+    has_states = layers is not None
     readings = [
         OptionReadings(
             [0.0] * len(request.sequences),
             None,
-            sum(len(sequence) - request.start + states for sequence in request.sequences),
+            sum(len(sequence) - request.first_scored + has_states for sequence in request.sequences),
         )
         for request in requests
     ]
     steps = reader.read(
         # The last token of an option need not be computed to know its own probability, only for its hidden state.
-        whole if states else [sequence[:-1] for sequence in whole],
+        sequences if has_states else [sequence[:-1] for sequence in sequences],
         [
-            range(requests[index].start - 1, len(sequence) - 1)
-            for (index, _), sequence in zip(owners, whole, strict=True)
+            range(requests[index].first_scored - 1, len(sequence) - 1)
+            for (index, _), sequence in zip(owners, sequences, strict=True)
         ],
-        states=[(len(sequence) - 1,) for sequence in whole] if states else None,
+        states=[(len(sequence) - 1,) for sequence in sequences] if has_states else None,
         layers=layers or (),
         token_budget=token_budget,
     )
     for reading in steps:
-        rows = torch.tensor([place.row for place in reading.places], dtype=torch.long, device=reading.logits.device)
-        targets = [whole[place.sequence][place.position + 1] for place in reading.places]
-        following = torch.tensor(targets, dtype=torch.long, device=reading.logits.device)
+        rows = torch.tensor(
+            [token_position.row for token_position in reading.positions], dtype=torch.long, device=reading.logits.device
+        )
+        targets = [
+            sequences[token_position.sequence][token_position.position + 1] for token_position in reading.positions
+        ]
+        next_tokens = torch.tensor(targets, dtype=torch.long, device=reading.logits.device)
         norms = reading.logits.logsumexp(dim=-1)
-        logprobs: list[float] = (reading.logits[rows, following] - norms[rows]).tolist()
-        best = (reading.logits.argmax(dim=-1)[rows] == following).tolist() if greedy else [True] * len(logprobs)
-        done = []
-        for place, logprob, is_best in zip(reading.places, logprobs, best, strict=True):
-            index, option = owners[place.sequence]
-            known = readings[index]
-            known.logprobs[option] += logprob
-            known.greedy &= is_best
-            known.missing -= 1
-            if known.missing == 0:
-                done.append(index)
-        result = None if reading.states is None else reading.states.cpu().numpy()
-        for place in reading.state_places:
-            assert result is not None
-            index, option = owners[place.sequence]
-            known = readings[index]
-            if known.states is None:
-                known.states = np.zeros((len(known.logprobs), *result[place.row].shape), dtype=np.float32)
-            known.states[option] = result[place.row]
-            known.missing -= 1
-            if known.missing == 0:
-                done.append(index)
-        yield from ((index, readings[index]) for index in done)
+        logprobs: list[float] = (reading.logits[rows, next_tokens] - norms[rows]).tolist()
+        are_best = (reading.logits.argmax(dim=-1)[rows] == next_tokens).tolist() if greedy else [True] * len(logprobs)
+        complete = []
+        for token_position, logprob, is_best in zip(reading.positions, logprobs, are_best, strict=True):
+            index, option = owners[token_position.sequence]
+            request_readings = readings[index]
+            request_readings.logprobs[option] += logprob
+            request_readings.greedy &= is_best
+            request_readings.missing -= 1
+            if request_readings.missing == 0:
+                complete.append(index)
+        states_of_step = None if reading.states is None else reading.states.cpu().numpy()
+        for token_position in reading.state_positions:
+            assert states_of_step is not None
+            index, option = owners[token_position.sequence]
+            request_readings = readings[index]
+            if request_readings.states is None:
+                request_readings.states = np.zeros(
+                    (len(request_readings.logprobs), *states_of_step[token_position.row].shape), dtype=np.float32
+                )
+            request_readings.states[option] = states_of_step[token_position.row]
+            request_readings.missing -= 1
+            if request_readings.missing == 0:
+                complete.append(index)
+        yield from ((index, readings[index]) for index in complete)
 
 
 class LocalModel(DescribedModel):
-    """A local model: the contract's :class:`~climassay.models.contract.OpenWeights`.
+    """Local model: the contract's :class:`~climassay.models.contract.OpenWeights`.
 
     Args:
         name: ``local:`` and a bundled name, a folder or a hub id; ``+adapter=FOLDER`` may follow.
-        device, dtype, adapter: As for :func:`climassay.models.local.loading.load_local`.
-        concurrency: Sequences generated side by side; by default as many as pay and fit into memory.
-        max_output_tokens: Limit of every generated answer, in place of the requests' own.
+        device, dtype, adapter: See :func:`climassay.models.local.loading.load_local`.
+        concurrency: Maximum number of sequences generated together; by default chosen by device and memory.
+        max_output_tokens: Token limit of every answer, overriding the requests'.
 
     Raises:
         ModelError: The model cannot be found, verified or loaded.
@@ -182,7 +191,7 @@ class LocalModel(DescribedModel):
     """
 
     prompt_format = PromptFormat
-    """How messages become the text and the tokens that the model receives."""
+    """Format of the text and tokens that the model receives."""
 
     def __init__(
         self,
@@ -219,7 +228,9 @@ class LocalModel(DescribedModel):
         # On a GPU the CPU's threads hardly matter.
         on_cpu = self.network.device.type == "cpu"
         tokens = [number % self.network.vocabulary for number in range(16)]
-        self.threads = choose_threads(lambda: self.network.whole(tokens, [15])) if on_cpu else torch.get_num_threads()
+        self.threads = (
+            choose_threads(lambda: self.network.compute_plainly(tokens, [15])) if on_cpu else torch.get_num_threads()
+        )
         self._rows = concurrency
         self.load_seconds = loaded.seconds
 
@@ -230,7 +241,7 @@ class LocalModel(DescribedModel):
     def generate(
         self, requests: Sequence[GenerationRequest], *, on_result: CompletionCallback | None = None
     ) -> list[Completion]:
-        """Answer every request, in order; see the contract."""
+        """Answer all requests, in order; see :class:`climassay.models.contract.Generator`."""
         return self._generate(requests, on_result)
 
     def generate_stream(
@@ -240,18 +251,18 @@ class LocalModel(DescribedModel):
         on_text: TextCallback,
         on_result: CompletionCallback | None = None,
     ) -> list[Completion]:
-        """The same, with the text so far after every token; see the contract."""
+        """Answer all requests with previews after each token; see ``contract.StreamingGenerator``."""
         return self._generate(requests, on_result, on_text)
 
     def option_logprobs(
         self, requests: Sequence[OptionRequest], *, on_result: ScoresCallback | None = None
     ) -> list[OptionScores]:
-        """Weigh every request's options, in order; beginnings that any of them share are computed once."""
+        """Score the options of all requests, in order; shared prefixes are computed once."""
         return self._read(requests, _scores, OptionScores.failed, on_result)
 
     @property
     def work(self) -> Work:
-        """Computed so far for options, hidden states and the prompts of generations; generated tokens not counted."""
+        """Forward passes and tokens computed for options, hidden states and prompts, excluding generated tokens."""
         return self.reader.work
 
     def harvest(
@@ -262,13 +273,13 @@ class LocalModel(DescribedModel):
         token_budget: int | None = None,
         on_result: ActivationsCallback | None = None,
     ) -> list[Activations]:
-        """Hidden states at the last token of every option, float32 [options, layers, width]; see the contract.
+        """Return hidden states at the last token of every option, float32 [options, layers, width].
 
-        A request that cannot be computed, or whose states are not finite numbers, fails in its place.
+        A request that cannot be computed, or whose states are not finite, returns failed activations.
 
         Raises:
             ModelError: A layer does not exist.
-            InputError: The token budget is less than 1, or no layer is asked for.
+            InputError: The token budget is less than 1, or ``layers`` is empty.
         """
         if not layers:
             raise InputError("No layer is requested: name at least one, for example -1 for the last.")
@@ -280,7 +291,7 @@ class LocalModel(DescribedModel):
         return self._read(requests, _activations, Activations.failed, on_result, layers, token_budget)
 
     def close(self) -> None:
-        """Give back the memory."""
+        """Free memory."""
         self.reader.release()
         if self.network.device.type == "cuda":
             torch.cuda.empty_cache()
@@ -291,14 +302,16 @@ class LocalModel(DescribedModel):
         on_result: CompletionCallback | None,
         on_text: TextCallback | None = None,
     ) -> list[Completion]:
-        if (most := self._max_output_tokens) is not None:
-            requests = [replace(one, sampling=replace(one.sampling, max_tokens=most)) for one in requests]
-        with self._alone():
+        if (max_tokens := self._max_output_tokens) is not None:
+            requests = [
+                replace(request, sampling=replace(request.sampling, max_tokens=max_tokens)) for request in requests
+            ]
+        with self._exclusive():
             return self._generation.run(requests, on_result=on_result, on_text=on_text)
 
     @contextmanager
-    def _alone(self) -> Iterator[None]:
-        """One piece of work at a time: threads wait for each other, for all work shares one cache."""
+    def _exclusive(self) -> Iterator[None]:
+        """Hold the model's lock, since all computation uses one cache."""
         if self._worker == threading.get_ident():
             raise ModelError(
                 f"{self.name} was called from within its own on_result callback: call it when the first "
@@ -314,19 +327,16 @@ class LocalModel(DescribedModel):
     def _read(
         self,
         requests: Sequence[OptionRequest],
-        result_of: Callable[[OptionReadings, TokenisedOptions], Result],
-        failed: Callable[[str], Result],
-        on_result: Callable[[int, Result], None] | None,
+        result_of: Callable[[OptionReadings, TokenisedOptions], RequestResult],
+        failed: Callable[[str], RequestResult],
+        on_result: Callable[[int, RequestResult], None] | None,
         layers: Sequence[int] | None = None,
         token_budget: int | None = None,
-    ) -> list[Result]:
-        """Read the options of many requests; one that cannot be computed fails in its place.
+    ) -> list[RequestResult]:
+        """Read the options of all requests, sorted by text so that shared prefixes are adjacent."""
+        results: dict[int, RequestResult] = {}
 
-        Requests are taken in the order of their texts, so that equal beginnings come together.
-        """
-        results: dict[int, Result] = {}
-
-        def keep(index: int, result: Result) -> None:
+        def store(index: int, result: RequestResult) -> None:
             results[index] = result
             if on_result is not None:
                 on_result(index, result)
@@ -335,17 +345,19 @@ class LocalModel(DescribedModel):
             return (*(turn.content for turn in requests[index].messages), requests[index].assistant_prefix)
 
         order = sorted(range(len(requests)), key=text_of)
-        with self._alone():
-            for start in range(0, len(order), BLOCK):
+        with self._exclusive():
+            for start in range(0, len(order), BLOCK_REQUESTS):
                 tokenised: dict[int, TokenisedOptions] = {}
-                for index in order[start : start + BLOCK]:
+                for index in order[start : start + BLOCK_REQUESTS]:
                     try:
                         tokenised[index] = self._tokenise(requests[index])
                     except (ModelError, ValueError) as error:
-                        keep(index, failed(str(error)))
-                indices, chosen = list(tokenised), list(tokenised.values())
-                for place, known in read_options(self.reader, chosen, layers=layers, token_budget=token_budget):
-                    keep(indices[place], result_of(known, chosen[place]))
+                        store(index, failed(str(error)))
+                indices, tokenised_options = list(tokenised), list(tokenised.values())
+                for option_index, request_readings in read_options(
+                    self.reader, tokenised_options, layers=layers, token_budget=token_budget
+                ):
+                    store(indices[option_index], result_of(request_readings, tokenised_options[option_index]))
         return [results[index] for index in range(len(requests))]
 
     def _tokenise(self, request: OptionRequest) -> TokenisedOptions:
@@ -359,29 +371,29 @@ class LocalModel(DescribedModel):
         return options
 
 
-def _scores(known: OptionReadings, request: TokenisedOptions) -> OptionScores:
+def _scores(readings: OptionReadings, request: TokenisedOptions) -> OptionScores:
     usage = Usage(prompt_tokens=request.tokens, requests=1)
-    if not np.isfinite(known.logprobs).all():
+    if not np.isfinite(readings.logprobs).all():
         return OptionScores.failed("The model gave a log-probability that is not a finite number.", usage)
-    return OptionScores(tuple(known.logprobs), usage=usage)
+    return OptionScores(tuple(readings.logprobs), usage=usage)
 
 
-def _activations(known: OptionReadings, request: TokenisedOptions) -> Activations:
-    assert known.states is not None
-    if not (np.isfinite(known.states).all() and np.isfinite(known.logprobs).all()):
-        why = "The model gave a hidden state or a log-probability that is not a finite number."
-        return Activations.failed(why, request.tokens_apart)
-    return Activations(known.states, tuple(known.logprobs), request.tokens_apart)
+def _activations(readings: OptionReadings, request: TokenisedOptions) -> Activations:
+    assert readings.states is not None
+    if not (np.isfinite(readings.states).all() and np.isfinite(readings.logprobs).all()):
+        error = "The model gave a hidden state or a log-probability that is not a finite number."
+        return Activations.failed(error, request.tokens_apart)
+    return Activations(readings.states, tuple(readings.logprobs), request.tokens_apart)
 
 
 class PlainText(PromptFormat):
-    """Tokens of a text as the model's tokenizer makes them, control tokens included."""
+    """Tokens of plain text, including control tokens."""
 
     stops = ()
 
     @property
     def prefix_token(self) -> int:
-        """What a text without a context is conditioned on.
+        """First token of a text without context.
 
         Raises:
             ModelError: The tokenizer has no beginning-of-text token.
@@ -391,32 +403,32 @@ class PlainText(PromptFormat):
         return opening
 
     def render(self, messages: Sequence[Message], assistant_prefix: str = "") -> str:
-        """The texts, one after the other; for no message at all the token that a text begins with."""
+        """Concatenate the messages; without messages, return the beginning-of-text token."""
         if not messages:
             return str(self.tokenizer.decode([self.prefix_token]))
         return "".join(message.content for message in messages) + assistant_prefix
 
     def encode(self, text: str) -> list[int]:
-        """Token ids; a text that begins with the first token is not given another."""
-        begun = text.startswith(self.tokenizer.decode([self.prefix_token]))
-        return self.encode_all([text])[0] if not begun else self.encode_rest(text)
+        """Tokenise a text, adding the beginning-of-text token unless the text starts with it."""
+        has_prefix = text.startswith(self.tokenizer.decode([self.prefix_token]))
+        return self.encode_all([text])[0] if not has_prefix else self.encode_continuation(text)
 
     def encode_all(self, texts: Sequence[str]) -> list[list[int]]:
-        """Token ids of many texts, each with the tokens that the tokenizer puts before a text."""
+        """Tokenise many texts, each with the tokenizer's prefix tokens."""
         return [list(tokens) for tokens in self.tokenizer(list(texts), return_attention_mask=False)["input_ids"]]
 
-    def encode_rest(self, text: str) -> list[int]:
-        """Token ids of a text that goes on from something else."""
+    def encode_continuation(self, text: str) -> list[int]:
+        """Tokenise a text that continues another."""
         return list(self.tokenizer.encode(text, add_special_tokens=False))
 
 
 class TextModel(LocalModel):
-    """Continues texts and gives the log-probability of continuations.
+    """Model of plain text that returns the log-probability of continuations.
 
-    A request's messages are one text, its context. Its only option is the continuation; context and continuation are
-    tokenised together and the first tokens, as many as the context has by itself, are not scored. Spaces at the end of
-    the context count to the continuation. What does not fit into the window is cut off at the beginning. A request
-    without messages asks for the whole text, in windows that follow each other if it is long.
+    The messages of a request are its context, its only option is the continuation. Both are tokenised together, and as
+    many tokens as the context alone has are not scored. Spaces at the end of the context belong to the continuation.
+    Text beyond the window is truncated at the beginning. A request without messages scores its whole option, in
+    consecutive windows if it is long.
     """
 
     prompt_format = PlainText
@@ -430,63 +442,71 @@ class TextModel(LocalModel):
     def option_logprobs(
         self, requests: Sequence[OptionRequest], *, on_result: ScoresCallback | None = None
     ) -> list[OptionScores]:
-        """Log-probability of each request's continuation, in order; beginnings that they share are computed once.
+        """Return the log-probability of each request's continuation, in order; shared prefixes are computed once.
 
         Raises:
-            ModelError: A request has several options.
+            ModelError: A request has more than one option.
         """
         results: dict[int, OptionScores] = {}
 
-        def keep(index: int, scores: OptionScores) -> None:
+        def store(index: int, scores: OptionScores) -> None:
             results[index] = scores
             if on_result is not None:
                 on_result(index, scores)
 
-        order = sorted(range(len(requests)), key=lambda index: [one.content for one in requests[index].messages])
-        with self._alone():
-            for start in range(0, len(order), BLOCK):
+        order = sorted(range(len(requests)), key=lambda index: [window.content for window in requests[index].messages])
+        with self._exclusive():
+            for start in range(0, len(order), BLOCK_REQUESTS):
                 windows: dict[int, list[TokenisedOptions]] = {}
                 parts: dict[int, list[OptionReadings]] = {}
-                for index in order[start : start + BLOCK]:
-                    result = self._windows(requests[index])
-                    if result and all(1 <= one.start < len(one.sequences[0]) for one in result):
-                        windows[index], parts[index] = result, []
+                for index in order[start : start + BLOCK_REQUESTS]:
+                    request_windows = self._windows(requests[index])
+                    if request_windows and all(
+                        1 <= window.first_scored < len(window.sequences[0]) for window in request_windows
+                    ):
+                        windows[index], parts[index] = request_windows, []
                     else:
-                        why = "The continuation adds nothing to the context, or is longer than the window."
-                        keep(index, OptionScores.failed(why))
-                owners = [index for index, result in windows.items() for _ in result]
-                every = [one for result in windows.values() for one in result]
-                for place, known in read_options(self.reader, every, greedy=True):
-                    index = owners[place]
-                    parts[index].append(known)
+                        error = "The continuation adds nothing to the context, or is longer than the window."
+                        store(index, OptionScores.failed(error))
+                owners = [index for index, request_windows in windows.items() for _ in request_windows]
+                all_windows = [window for request_windows in windows.values() for window in request_windows]
+                for window_index, readings in read_options(self.reader, all_windows, greedy=True):
+                    index = owners[window_index]
+                    parts[index].append(readings)
                     if len(parts[index]) == len(windows[index]):
-                        usage = Usage(prompt_tokens=sum(one.tokens for one in windows[index]), requests=1)
-                        method: ScoringMethod = "greedy" if all(one.greedy for one in parts[index]) else "exact"
-                        total = sum(one.logprobs[0] for one in parts[index])
-                        keep(index, OptionScores((total,), method, usage))
+                        usage = Usage(prompt_tokens=sum(window.tokens for window in windows[index]), requests=1)
+                        method: ScoringMethod = "greedy" if all(window.greedy for window in parts[index]) else "exact"
+                        logprob = sum(window.logprobs[0] for window in parts[index])
+                        store(index, OptionScores((logprob,), method, usage))
         return [results[index] for index in range(len(requests))]
 
     def _windows(self, request: OptionRequest) -> list[TokenisedOptions]:
-        """Tokens to compute, and from which position on they are scored; several only for a text without context."""
+        """Return the tokens to compute with the first scored position; several windows only without context."""
         if len(request.options) != 1:
             raise ModelError("A text is scored with one continuation at a time.")
         [continuation] = request.options
-        context, first = self.render(request.messages, request.assistant_prefix), [self.prompts.prefix_token]
+        context, prefix = self.render(request.messages, request.assistant_prefix), [self.prompts.prefix_token]
         if not request.messages:
-            return self._in_windows(first + self.prompts.encode(continuation))
+            return self._in_windows(prefix + self.prompts.encode(continuation))
         if not context:
-            rest = self.prompts.encode_rest(continuation)
-            tokens, start = (rest if rest[:1] == first else first + rest), 1
+            continuation_tokens = self.prompts.encode_continuation(continuation)
+            tokens, start = (
+                (continuation_tokens if continuation_tokens[:1] == prefix else prefix + continuation_tokens),
+                1,
+            )
         else:
-            alone = self.prompts.encode(context.rstrip())
-            tokens, start = alone + self.prompts.encode(context + continuation)[len(alone) :], len(alone)
-        cut = max(0, len(tokens) - self.window - 1)
-        return [TokenisedOptions((tuple(tokens[cut:]),), start - cut)]
+            context_tokens = self.prompts.encode(context.rstrip())
+            tokens, start = (
+                context_tokens + self.prompts.encode(context + continuation)[len(context_tokens) :],
+                len(context_tokens),
+            )
+        n_truncated = max(0, len(tokens) - self.window - 1)
+        return [TokenisedOptions((tuple(tokens[n_truncated:]),), start - n_truncated)]
 
     def _in_windows(self, tokens: list[int]) -> list[TokenisedOptions]:
-        """Windows in which every token but the first is scored once.
+        """Divide tokens into windows in which every token but the first is scored once.
 
-        Each is as long as it may be, and the last one has as much before what it scores as fits.
+        Windows have maximum length; the last one is filled with tokens before those that it scores.
         """
         windows = []
         for start in range(1, len(tokens), self.window):

@@ -1,12 +1,11 @@
-"""Which tokens to compute together, so that what sequences share is computed once, and the caches that keep it.
+"""Plan which tokens to compute together so that shared prefixes are computed once, and cache their keys and values.
 
-The sequences are put into a radix tree: a :class:`Segment` is a run of tokens that the same set of sequences has in
-common. The tree is cut into steps. A :class:`Step` either makes the current path longer (a long shared beginning,
-kept in the key-value cache) or computes many small branches side by side, as one packed row of tokens in which each
-token sees only its own ancestors. Nothing is padded.
+The sequences form a radix tree: a :class:`Segment` is a run of tokens that the same set of sequences shares. The tree
+is divided into steps. A :class:`ForwardStep` either extends the current path (a long shared prefix, stored in the
+key-value cache) or computes many small branches as one packed row of tokens, in which each token attends only to its
+ancestors. Nothing is padded.
 
-Keys and values are kept in two ways: along a path of shared tokens (:class:`PathCache`), and row by row
-(:class:`RowCache`).
+There are two caches: :class:`PathCache` for the path of shared tokens, and :class:`RowCache` for rows.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -20,13 +19,13 @@ from transformers.cache_utils import Cache, CacheLayerMixin
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """A run of tokens computed once for all sequences that contain it."""
+    """Run of tokens computed once for all sequences that contain it."""
 
     tokens: tuple[int, ...]
     start: int
     """Position of the first token in its sequences, from 0."""
     parent: int | None
-    """Index, in the same step, of the segment that comes before; None when that is the path."""
+    """Index of the preceding segment in the same step; None if the path precedes it."""
     sequences: tuple[int, ...]
     """Indices of the sequences that contain the segment."""
 
@@ -37,13 +36,13 @@ class Segment:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class ForwardStep:
     """Segments computed in one forward pass."""
 
-    kept: int
-    """Number of tokens of the path that come before all of them; what the path holds beyond is forgotten."""
+    n_cached: int
+    """Number of path tokens before all segments; later path tokens are discarded."""
     segments: tuple[Segment, ...]
-    """Parents before their children. A segment that is alone becomes part of the path."""
+    """Segments, parents before children. A single segment extends the path."""
 
     @property
     def size(self) -> int:
@@ -56,86 +55,87 @@ class _Node:
     start: int
     end: int
     first: int
-    """Place, in sorted order, of the first sequence that contains the node."""
+    """Index, in sorted order, of the first sequence that contains the node."""
     last: int = -1
-    """Place of the last one."""
+    """Index of the last one."""
     children: list["_Node"] = field(default_factory=list)
     size: int = 0
-    """Tokens in the node and in all below it."""
+    """Number of tokens in the node and its descendants."""
 
 
 class PrefixTree:
-    """The radix tree of some token sequences.
+    """Radix tree of token sequences.
 
     Args:
-        sequences: Token ids; none empty; equal ones are computed once.
-        held: Tokens of a path that the cache holds already; what *all* sequences share with it is left out.
+        sequences: Token ids; no sequence is empty; equal ones are computed once.
+        cached: Tokens of the path in the cache; a prefix that all sequences share with it is omitted.
     """
 
-    def __init__(self, sequences: Sequence[Sequence[int]], *, held: Sequence[int] = ()) -> None:
+    def __init__(self, sequences: Sequence[Sequence[int]], *, cached: Sequence[int] = ()) -> None:
         self._order = sorted(range(len(sequences)), key=lambda index: tuple(sequences[index]))
         self._rows = [tuple(sequences[index]) for index in self._order]
         common = self._rows[0][: common_length(self._rows[0], self._rows[-1])] if self._rows else ()
-        self.held = common_length(held, common)
-        """Number of tokens left out because the cache holds them."""
+        self.n_cached_tokens = common_length(cached, common)
+        """Number of prefix tokens omitted because they are cached."""
         self._root = self._build()
 
-    def steps(self, *, pack: int, longest: int) -> Iterator[Step]:
-        """Cut the work into steps, in the order in which they must be computed.
+    def steps(self, *, pack: int, max_run: int) -> Iterator[ForwardStep]:
+        """Divide the work into steps, in order of computation.
 
         Args:
-            pack: Branches that have up to this many tokens together are computed side by side in one step.
-            longest: A longer run of tokens is cut into several steps.
+            pack: Maximum total number of tokens of branches computed in one step.
+            max_run: Maximum number of tokens of a run; longer runs are divided into several steps.
 
         Yields:
-            Every position of every sequence, except those held, in exactly one segment of one step.
+            Steps in which every position that is not cached is in exactly one segment.
         """
         yield from self._packs(self._root, pack)
-        waiting = _large(self._root, pack)
-        while waiting:
-            node = waiting.pop()
-            for start in range(node.start, node.end, longest):
-                yield Step(start, (self._segment(node, start, min(start + longest, node.end), None),))
+        pending = _large(self._root, pack)
+        while pending:
+            node = pending.pop()
+            for start in range(node.start, node.end, max_run):
+                yield ForwardStep(start, (self._segment(node, start, min(start + max_run, node.end), None),))
             yield from self._packs(node, pack)
-            waiting.extend(_large(node, pack))
+            pending.extend(_large(node, pack))
 
-    def shared(self, saving: int) -> list[Segment]:
-        """Runs of tokens that are worth being kept once for the sequences that begin with them.
+    def shared(self, min_saving: int) -> list[Segment]:
+        """Return runs of tokens that are worth storing once for the sequences that begin with them.
 
         Args:
-            saving: Fewest tokens that a run must save: its length times the number of its sequences but one.
+            min_saving: Minimum number of tokens that a run saves: its length times the number of its sequences minus
+                one.
 
         Returns:
             Segments, parents before children; ``parent`` is an index into the list.
         """
         results: list[Segment] = []
-        waiting: list[tuple[_Node, int, int | None]] = [(self._root, self.held, None)]
-        while waiting:
-            node, start, parent = waiting.pop()
-            if (node.last - node.first) * (node.end - start) >= saving:
+        pending: list[tuple[_Node, int, int | None]] = [(self._root, self.n_cached_tokens, None)]
+        while pending:
+            node, start, parent = pending.pop()
+            if (node.last - node.first) * (node.end - start) >= min_saving:
                 results.append(self._segment(node, start, node.end, parent))
                 start, parent = node.end, len(results) - 1
-            waiting.extend((child, start, parent) for child in node.children)
+            pending.extend((child, start, parent) for child in node.children)
         return results
 
     def _build(self) -> _Node:
-        """Insert the sorted rows one by one; ``spine`` holds the nodes on the way to the row inserted last."""
-        root = _Node(self.held, self.held, 0)
+        """Insert the sorted rows one by one; ``spine`` is the path to the last inserted row."""
+        root = _Node(self.n_cached_tokens, self.n_cached_tokens, 0)
         spine = [root]
-        for place, row in enumerate(self._rows):
-            shared = common_length(self._rows[place - 1], row) if place else self.held
-            cut = None
+        for index, row in enumerate(self._rows):
+            shared = common_length(self._rows[index - 1], row) if index else self.n_cached_tokens
+            divided = None
             while spine[-1].end > shared:
-                cut = spine.pop()
-                cut.last = place - 1
-            if cut is not None and spine[-1].end < shared:
+                divided = spine.pop()
+                divided.last = index - 1
+            if divided is not None and spine[-1].end < shared:
                 # The upper part takes the place of the parent's youngest child.
-                upper = _Node(cut.start, shared, cut.first, children=[cut])
-                cut.start = shared
+                upper = _Node(divided.start, shared, divided.first, children=[divided])
+                divided.start = shared
                 spine[-1].children[-1] = upper
                 spine.append(upper)
             if shared < len(row):
-                leaf = _Node(shared, len(row), place)
+                leaf = _Node(shared, len(row), index)
                 spine[-1].children.append(leaf)
                 spine.append(leaf)
         for node in spine:
@@ -148,8 +148,8 @@ class PrefixTree:
             node.size = node.end - node.start + sum(child.size for child in node.children)
         return root
 
-    def _packs(self, parent: _Node, pack: int) -> Iterator[Step]:
-        """Steps for the small branches below a node that is the end of the path."""
+    def _packs(self, parent: _Node, pack: int) -> Iterator[ForwardStep]:
+        """Yield steps for the small branches below a node that ends the path."""
         group: list[_Node] = []
         for node in parent.children:
             if node.size > pack:
@@ -161,14 +161,14 @@ class PrefixTree:
         if group:
             yield self._packed(parent.end, group)
 
-    def _packed(self, kept: int, nodes: Iterable[_Node]) -> Step:
+    def _packed(self, n_cached: int, nodes: Iterable[_Node]) -> ForwardStep:
         segments: list[Segment] = []
-        waiting: list[tuple[_Node, int | None]] = [(node, None) for node in nodes]
-        while waiting:
-            node, parent = waiting.pop()
-            waiting.extend((child, len(segments)) for child in node.children)
+        pending: list[tuple[_Node, int | None]] = [(node, None) for node in nodes]
+        while pending:
+            node, parent = pending.pop()
+            pending.extend((child, len(segments)) for child in node.children)
             segments.append(self._segment(node, node.start, node.end, parent))
-        return Step(kept, tuple(segments))
+        return ForwardStep(n_cached, tuple(segments))
 
     def _segment(self, node: _Node, start: int, end: int, parent: int | None) -> Segment:
         sequences = tuple(self._order[node.first : node.last + 1])
@@ -176,11 +176,11 @@ class PrefixTree:
 
 
 def common_length(first: Sequence[object], second: Sequence[object]) -> int:
-    """Number of tokens, or characters, that two sequences share at their beginning."""
+    """Return the length of the common prefix of two sequences."""
     limit = min(len(first), len(second))
     if first[:limit] == second[:limit]:
         return limit
-    return next((place for place in range(limit) if first[place] != second[place]), limit)
+    return next((index for index in range(limit) if first[index] != second[index]), limit)
 
 
 def _large(parent: _Node, pack: int) -> list[_Node]:
@@ -188,11 +188,11 @@ def _large(parent: _Node, pack: int) -> list[_Node]:
 
 
 _GROWTH = 256
-"""Columns by which the buffer of a path grows at least."""
+"""Minimum growth of the buffer of a path, in columns."""
 _ROW_GROWTH = 64
-"""Columns by which the buffer of rows grows, so that it is not copied at every token."""
+"""Growth of the buffer of rows in columns, so that it is not copied at every token."""
 _UNSEEN = 2**31
-"""Position given to a column that a row must not look at: later than every token."""
+"""Position of a column that a row must not attend to: after every token."""
 
 
 class _Layer(CacheLayerMixin):  # type: ignore[misc]
@@ -201,83 +201,83 @@ class _Layer(CacheLayerMixin):  # type: ignore[misc]
     is_sliding = False
 
     def lazy_initialization(self, key_states: Tensor, value_states: Tensor) -> None:
-        """Start with empty buffers of the right widths and types."""
+        """Create empty buffers of the right widths and types."""
         self.keys = key_states.new_empty((0, key_states.shape[1], 0, key_states.shape[3]))
         self.values = value_states.new_empty((0, value_states.shape[1], 0, value_states.shape[3]))
         self.is_initialized = True
 
-    def resize(self, rows: int, columns: int, keep: int) -> None:
-        """Replace the buffers by others of so many rows and columns; of the first ``keep`` rows stays what fits.
+    def resize(self, rows: int, columns: int, n_rows_to_copy: int) -> None:
+        """Resize the buffers to a number of rows and columns, copying the first rows as far as they fit.
 
-        They are zero where nothing was written: a masked NaN would still be a NaN.
+        Other entries are zero, since a masked NaN would remain NaN.
         """
         for name in ("keys", "values"):
             buffer: Tensor = getattr(self, name)
             resized = buffer.new_zeros((rows, buffer.shape[1], columns, buffer.shape[3]))
-            both = min(columns, buffer.shape[2])
-            resized[:keep, :, :both] = buffer[:keep, :, :both]
+            n_shared_columns = min(columns, buffer.shape[2])
+            resized[:n_rows_to_copy, :, :n_shared_columns] = buffer[:n_rows_to_copy, :, :n_shared_columns]
             setattr(self, name, resized)
 
     def get_max_length(self) -> int:
-        """No limit."""
+        """Return -1 for no limit."""
         return -1
 
 
 class PathLayer(_Layer):
-    """One layer's keys and values of the path, and after them those of the step computed last."""
+    """One layer's keys and values of the path, followed by those of the last step."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.kept = 0
-        """Columns that stay; the next step is written after them."""
+        self.n_cached = 0
+        """Number of path columns; the next step is written after them."""
 
     def update(self, key_states: Tensor, value_states: Tensor, *_: Any, **__: Any) -> tuple[Tensor, Tensor]:
-        """Write the step's keys and values, shape [1, heads, step, head width], after the path; return all of both."""
+        """Write a step's keys and values, shape [1, heads, step, head width], after the path, and return all."""
         if not self.is_initialized:
             self.lazy_initialization(key_states, value_states)
-        end = self.kept + key_states.shape[2]
-        have = self.keys.shape[2]
-        if end > have:
-            self.resize(1, max(end, have + have // 4, _GROWTH), min(1, self.keys.shape[0]))
-        self.keys[:, :, self.kept : end] = key_states
-        self.values[:, :, self.kept : end] = value_states
+        end = self.n_cached + key_states.shape[2]
+        n_columns = self.keys.shape[2]
+        if end > n_columns:
+            self.resize(1, max(end, n_columns + n_columns // 4, _GROWTH), min(1, self.keys.shape[0]))
+        self.keys[:, :, self.n_cached : end] = key_states
+        self.values[:, :, self.n_cached : end] = value_states
         return self.keys[:, :, :end], self.values[:, :, :end]
 
     def get_mask_sizes(self, query_length: int) -> tuple[int, int]:
-        """Columns that a query sees, and the first of them."""
-        return self.kept + query_length, 0
+        """Return the number of visible columns, and the first one."""
+        return self.n_cached + query_length, 0
 
     def get_seq_length(self) -> int:
-        """Length of the path."""
-        return self.kept
+        """Return the length of the path."""
+        return self.n_cached
 
 
 class PathCache(Cache):  # type: ignore[misc]
-    """Cache of one path of tokens, to which steps are added and from which they are taken away."""
+    """Cache of one path of tokens, which is extended and truncated by steps."""
 
     def __init__(self, layers: int) -> None:
         super().__init__(layers=[PathLayer() for _ in range(layers)])
         self.tokens: tuple[int, ...] = ()
-        """Tokens whose keys and values are held, from position 0."""
+        """Tokens in the cache, from position 0."""
 
-    def keep(self, columns: int) -> None:
-        """Forget all but the first columns."""
+    def truncate(self, columns: int) -> None:
+        """Discard all columns but the first ones."""
         self.tokens = self.tokens[:columns]
         for layer in self.layers:
-            layer.kept = columns
+            layer.n_cached = columns
 
 
 @dataclass(eq=False, slots=True)
 class SharedRun:
-    """A run of tokens at the beginning of several rows, whose keys and values are kept once."""
+    """Run of tokens at the beginning of several rows, whose keys and values are stored once."""
 
     tokens: tuple[int, ...]
     start: int
     """Position of the first token in its rows."""
     parent: "SharedRun | None"
-    """What comes before it in all of its rows."""
+    """Preceding shared run of all its rows."""
     rows: int = 0
-    """Rows that begin with it."""
+    """Number of rows that begin with it."""
     layers: list[tuple[Tensor, Tensor]] = field(default_factory=list)
     """Keys and values [heads, length, width] of each layer; empty until they are computed."""
 
@@ -287,84 +287,84 @@ class SharedRun:
         return self.start + len(self.tokens)
 
 
-class Stored(NamedTuple):
-    """Keys, or values, of a layer as rows with shared beginnings hold them; :func:`shared_attention` reads them."""
+class SharedStates(NamedTuple):
+    """Keys, or values, of a layer for rows with shared prefixes; input of :func:`shared_attention`."""
 
     shared: tuple[tuple[Tensor | slice, Tensor], ...]
-    """For each shared run the rows that begin with it, and its tensor [heads, length, width]."""
-    own: Tensor
-    """What each row holds alone, [rows, heads, columns, width]."""
+    """Row indices and tensor [heads, length, width] of each shared run."""
+    own_states: Tensor
+    """States of each row alone, [rows, heads, columns, width]."""
 
 
 class RowLayer(_Layer):
-    """One layer's keys and values of many sequences; each writes its next token at its own place."""
+    """One layer's keys and values of many sequences; each writes its next token at a different column."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.places: Tensor = torch.empty(0, dtype=torch.long)
+        self.write_columns: Tensor = torch.empty(0, dtype=torch.long)
         """Column at which each active row writes, shape [active rows]."""
         self.width = 0
-        """Columns of the buffers that the active rows look at."""
+        """Number of buffer columns that the active rows attend to."""
         self.shared: tuple[tuple[Tensor | slice, tuple[Tensor, Tensor]], ...] = ()
-        """Which active rows begin with which shared keys and values."""
+        """Row indices of each shared run, with its keys and values."""
 
     def update(self, key_states: Tensor, value_states: Tensor, *_: Any, **__: Any) -> tuple[Any, Any]:
-        """Write one token for each active row, shape [active rows, heads, 1, head width]; return what they look at.
+        """Write one token per active row, shape [active rows, heads, 1, head width], and return all visible states.
 
         Returns:
-            Keys and values: tensors of shape [active rows, heads, width, head width], or :class:`Stored` where some
-            rows share their beginnings.
+            Keys and values: tensors of shape [active rows, heads, width, head width], or :class:`SharedStates` if rows
+            share prefixes.
         """
         active = key_states.shape[0]
         # Indexed, not scattered: scatter_ copies the buffer where bfloat16 is concerned.
-        rows = torch.arange(active, device=self.places.device)
-        self.keys[rows, :, self.places] = key_states[:, :, 0]
-        self.values[rows, :, self.places] = value_states[:, :, 0]
+        rows = torch.arange(active, device=self.write_columns.device)
+        self.keys[rows, :, self.write_columns] = key_states[:, :, 0]
+        self.values[rows, :, self.write_columns] = value_states[:, :, 0]
         keys, values = self.keys[:active, :, : self.width], self.values[:active, :, : self.width]
         if not self.shared:
             return keys, values
         return (
-            Stored(tuple((rows, held[0]) for rows, held in self.shared), keys),
-            Stored(tuple((rows, held[1]) for rows, held in self.shared), values),
+            SharedStates(tuple((rows, cached[0]) for rows, cached in self.shared), keys),
+            SharedStates(tuple((rows, cached[1]) for rows, cached in self.shared), values),
         )
 
     def get_mask_sizes(self, query_length: int) -> tuple[int, int]:  # noqa: ARG002
-        """Columns that a query sees, and the first of them."""
+        """Return the number of visible columns, and the first one."""
         return self.width, 0
 
     def get_seq_length(self) -> int:
-        """Tokens seen before this step by the longest row."""
+        """Return the number of earlier tokens of the longest row."""
         return max(self.width - 1, 0)
 
 
 class RowCache(Cache):  # type: ignore[misc]
     """Cache of many sequences that are continued one token at a time.
 
-    A row consists of the shared runs that it begins with and of what it holds alone, in a buffer that is as long as the
-    longest row needs.
+    A row consists of the shared runs at its beginning and its other tokens, in a buffer as long as the longest row
+    needs.
     """
 
     def __init__(self, layers: int) -> None:
         super().__init__(layers=[RowLayer() for _ in range(layers)])
         self.runs: list[SharedRun] = []
-        """Shared runs in use, parents before their children."""
+        """Shared runs in use, parents before children."""
         self.positions: Tensor = torch.empty(0)
-        """Position of each column that the next step looks at, shared runs first, int64 [active rows, columns]; behind
-        all tokens where a row must not look."""
+        """Position of each column for the next step, shared runs first, int64 [active rows, columns]; later than all
+        tokens for invisible columns."""
 
-    def columns(self, longest: int) -> int:
-        """Columns of a buffer whose longest row holds so many tokens of its own."""
-        return -(-longest // _ROW_GROWTH) * _ROW_GROWTH
+    def columns(self, max_length: int) -> int:
+        """Return the number of buffer columns for a maximum row length."""
+        return -(-max_length // _ROW_GROWTH) * _ROW_GROWTH
 
     # Buffers that grew during a forward pass can be written to in inference mode only.
     @torch.inference_mode()
-    def reserve(self, source: PathCache, rows: int, longest: int, keep: int) -> None:
-        """Make room for rows, the longest of which holds so many tokens of its own; the first ``keep`` rows stay."""
+    def reserve(self, source: PathCache, rows: int, max_length: int, truncate: int) -> None:
+        """Resize the buffers for a number of rows and a maximum row length, keeping the first rows."""
         for layer, path in zip(self.layers, source.layers, strict=True):
             if not layer.is_initialized:
                 layer.lazy_initialization(path.keys, path.values)
-            if rows > layer.keys.shape[0] or longest >= layer.keys.shape[2]:
-                layer.resize(rows, self.columns(longest + 1), keep)
+            if rows > layer.keys.shape[0] or max_length >= layer.keys.shape[2]:
+                layer.resize(rows, self.columns(max_length + 1), truncate)
 
     @torch.inference_mode()
     def fill(self, row: int, source: PathCache, columns: Tensor) -> None:
@@ -382,96 +382,104 @@ class RowCache(Cache):  # type: ignore[misc]
 
     @torch.inference_mode()
     def move(self, source: int, target: int, columns: int) -> None:
-        """Copy one row's first columns over another row, in every layer."""
+        """Copy the first columns of a row over another row, in every layer."""
         for layer in self.layers:
             layer.keys[target, :, :columns] = layer.keys[source, :, :columns]
             layer.values[target, :, :columns] = layer.values[source, :, :columns]
 
     @torch.inference_mode()
-    def aim(self, own: Sequence[int], last: Sequence[SharedRun | None], device: torch.device) -> None:
-        """Say where the next token of each active row goes, and what it looks at.
+    def prepare_step(
+        self, own_lengths: Sequence[int], last_runs: Sequence[SharedRun | None], device: torch.device
+    ) -> None:
+        """Set the write column and the visible columns of each active row for the next token.
 
         Args:
-            own: Tokens that each row holds in the buffers.
-            last: The last shared run that each row begins with.
+            own_lengths: Number of tokens of each row in the buffers.
+            last_runs: Last shared run of each row.
             device: Device of the network.
         """
-        rows, longest = len(own), max(own)
-        if longest >= self.layers[0].keys.shape[2]:
+        rows, max_length = len(own_lengths), max(own_lengths)
+        if max_length >= self.layers[0].keys.shape[2]:
             for layer in self.layers:
-                layer.resize(rows, self.columns(longest + 1), rows)
-        places = torch.tensor(own, dtype=torch.long, device=device)
-        starts = torch.tensor([0 if run is None else run.end for run in last], dtype=torch.long, device=device)
+                layer.resize(rows, self.columns(max_length + 1), rows)
+        write_columns = torch.tensor(own_lengths, dtype=torch.long, device=device)
+        starts = torch.tensor([0 if run is None else run.end for run in last_runs], dtype=torch.long, device=device)
         members: dict[SharedRun, list[int]] = {run: [] for run in self.runs}
-        for row, run in enumerate(last):
+        for row, run in enumerate(last_runs):
             while run is not None:
                 members[run].append(row)
                 run = run.parent
         width = sum(len(run.tokens) for run in self.runs)
-        positions = torch.full((rows, width + longest + 1), _UNSEEN, dtype=torch.long, device=device)
-        positions[:, width:] = starts[:, None] + torch.arange(longest + 1, device=device)
+        positions = torch.full((rows, width + max_length + 1), _UNSEEN, dtype=torch.long, device=device)
+        positions[:, width:] = starts[:, None] + torch.arange(max_length + 1, device=device)
         shared: list[tuple[Tensor | slice, SharedRun]] = []
         column = 0
-        for run, chosen in members.items():
-            where = slice(None) if len(chosen) == rows else torch.tensor(chosen, dtype=torch.long, device=device)
-            positions[where, column : column + len(run.tokens)] = torch.arange(run.start, run.end, device=device)
-            shared.append((where, run))
+        for run, members_of_run in members.items():
+            row_indices = (
+                slice(None)
+                if len(members_of_run) == rows
+                else torch.tensor(members_of_run, dtype=torch.long, device=device)
+            )
+            positions[row_indices, column : column + len(run.tokens)] = torch.arange(run.start, run.end, device=device)
+            shared.append((row_indices, run))
             column += len(run.tokens)
         self.positions = positions
         for number, layer in enumerate(self.layers):
-            layer.places, layer.width = places, longest + 1
-            layer.shared = tuple((where, run.layers[number]) for where, run in shared)
+            layer.write_columns, layer.width = write_columns, max_length + 1
+            layer.shared = tuple((row_indices, run.layers[number]) for row_indices, run in shared)
 
 
 def shared_attention(
     module: torch.nn.Module,  # noqa: ARG001
     query: Tensor,
-    key: Stored,
-    value: Stored,
+    key: SharedStates,
+    value: SharedStates,
     attention_mask: Tensor,
     scaling: float,
     dropout: float = 0.0,  # noqa: ARG001
-    **others: Any,
+    **arguments: Any,
 ) -> tuple[Tensor, None]:
-    """Attention of one token per row over shared runs, each read once for all its rows, and over the row's own columns.
+    """Compute attention of one token per row over shared runs, each read once, and over the row's own columns.
 
-    Computed in float32, whatever the type of keys and values.
+    The computation is in float32.
 
     Args:
         module: The layer; not used.
         query: Shape [rows, query heads, 1, width].
-        key: Keys, with fewer heads than the query has where several query heads share one.
-        value: Values, likewise.
-        attention_mask: What is added to the scores, [rows, 1, 1, columns], shared runs first.
+        key: Keys, with fewer heads than the query if query heads share keys.
+        value: Values, with as many heads as the keys.
+        attention_mask: Additive mask, [rows, 1, 1, columns], shared runs first.
         scaling: Factor of the scores.
-        dropout: Not used: nothing is trained here.
-        others: Further arguments of transformers, none of which may change the attention.
+        dropout: Not used.
+        arguments: Further arguments of transformers, none of which may change the attention.
 
     Returns:
         Attended values [rows, 1, query heads, width], and None for the weights.
 
     Raises:
-        ValueError: The model wants capped scores or attention sinks.
+        ValueError: The model uses capped scores or attention sinks.
     """
-    if others.get("softcap") is not None or others.get("s_aux") is not None:
+    if arguments.get("softcap") is not None or arguments.get("s_aux") is not None:
         raise ValueError("capped scores and attention sinks are not computed over shared runs")
-    rows, heads = len(query), key.own.shape[1]
-    asked = (query.float() * scaling).view(rows, heads, -1, query.shape[-1])
-    group = asked.shape[2]
+    rows, heads = len(query), key.own_states.shape[1]
+    scaled_queries = (query.float() * scaling).view(rows, heads, -1, query.shape[-1])
+    group = scaled_queries.shape[2]
     scores = attention_mask.float().expand(rows, heads, group, -1).clone()
     column = 0
-    for where, keys in key.shared:
-        some = asked[where].transpose(0, 1).flatten(1, 2) @ keys.float().transpose(1, 2)
-        scores[where, :, :, column : column + keys.shape[1]] += some.view(heads, -1, group, some.shape[-1]).transpose(
-            0, 1
-        )
+    for row_indices, keys in key.shared:
+        products = scaled_queries[row_indices].transpose(0, 1).flatten(1, 2) @ keys.float().transpose(1, 2)
+        scores[row_indices, :, :, column : column + keys.shape[1]] += products.view(
+            heads, -1, group, products.shape[-1]
+        ).transpose(0, 1)
         column += keys.shape[1]
-    scores[..., column:] += asked @ key.own.float().transpose(2, 3)
+    scores[..., column:] += scaled_queries @ key.own_states.float().transpose(2, 3)
     weights = scores.softmax(dim=-1)
-    attended = weights[..., column:] @ value.own.float()
+    attended = weights[..., column:] @ value.own_states.float()
     column = 0
-    for where, values in value.shared:
-        some = weights[where, :, :, column : column + values.shape[1]].transpose(0, 1).flatten(1, 2) @ values.float()
-        attended[where] += some.view(heads, -1, group, values.shape[2]).transpose(0, 1)
+    for row_indices, values in value.shared:
+        products = (
+            weights[row_indices, :, :, column : column + values.shape[1]].transpose(0, 1).flatten(1, 2) @ values.float()
+        )
+        attended[row_indices] += products.view(heads, -1, group, values.shape[2]).transpose(0, 1)
         column += values.shape[1]
     return attended.flatten(1, 2)[:, None].to(query.dtype), None

@@ -1,11 +1,11 @@
-"""From a JSON schema to a grammar that a model cannot leave and that is bound to end.
+"""Translate a JSON schema into a grammar with bounded answers.
 
-Constrained decoding forbids every token that the grammar does not allow. A weak model, however, can fill a string
-without end, so each string and array must carry a bound, and numbers get one of their own. From the bounds follows the
-greatest number of bytes that an answer can have, and so (a token is at least one byte) of tokens.
+Constrained decoding excludes every token that the grammar does not allow. A weak model can still fill a string without
+end, so strings and arrays need bounds, and numbers get default ones. The bounds determine the maximum number of bytes
+of an answer, and thereby of tokens, since a token has at least one byte.
 
-The JSON is written as Python's ``json.dumps`` writes it: one space after ``:`` and ``,``, no other whitespace. Strings
-hold any character but control characters; a line break is written as an escape, and no other escapes are needed.
+JSON is written like ``json.dumps``: one space after ``:`` and ``,``, no other white space. Strings may contain all
+characters but control characters; line breaks are escaped.
 """
 
 import json
@@ -22,22 +22,22 @@ if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
 MAX_INTEGER_DIGITS = 15
-"""Digits before the point of a number without bounds: such numbers are exact in double precision."""
+"""Maximum number of integer digits of a number without bounds; such numbers are exact in double precision."""
 MIN_DECIMALS = 4
-"""Digits after the point that a number may have; more where its bounds have more."""
+"""Maximum number of decimals; more if the bounds have more."""
 
 _CHARACTER = r"[ !#-\[\]-\uD7FF\uE000-\uFFFD\U00010000-\U0010FFFF]"
 _ESCAPE = r'"\\" ["\\n]'
 _CHARACTER_BYTES = 4
-_CHAIN = 500
-"""Characters up to which a string has a rule for each number of them: the fastest masks, but 6 ms to compile each."""
+_MAX_CHAIN = 500
+"""Maximum string length with a rule per length, which gives the fastest masks but takes 6 ms each to compile."""
 _BLOCK = 64
-"""Characters of a block of longer strings."""
+"""Number of characters of a block of longer strings."""
 _POINT = '"."'
 _ANNOTATIONS = frozenset(
     {"title", "description", "default", "examples", "$schema", "$id", "$comment", "$defs", "definitions", "deprecated"}
 )
-_KNOWN = {
+_KEYWORDS = {
     "object": frozenset({"properties", "required", "additionalProperties"}),
     "array": frozenset({"items", "minItems", "maxItems"}),
     "string": frozenset({"minLength", "maxLength"}),
@@ -49,7 +49,7 @@ _KNOWN = {
 
 
 class Piece(NamedTuple):
-    """An expression of the grammar and the most bytes that it can match."""
+    """Expression of the grammar and the maximum number of bytes that it matches."""
 
     expression: str
     size: int
@@ -57,26 +57,27 @@ class Piece(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class SchemaGrammar:
-    """A grammar in xgrammar's EBNF."""
+    """Grammar in xgrammar's EBNF."""
 
     text: str
     max_bytes: int
-    """Bytes of the longest answer."""
+    """Number of bytes of the longest answer."""
     closed: bool
-    """The last character says that the answer is complete (a number's does not)."""
+    """True if the last character shows that the answer is complete (not for numbers)."""
 
 
 def schema_grammar(schema: Mapping[str, Any], *, longest_string: int | None = None) -> SchemaGrammar:
-    """Translate a schema.
+    """Translate a schema into a grammar.
 
     Args:
-        schema: Made of ``type``, ``properties``, ``required``, ``items``, ``enum``, ``const``, ``anyOf``, ``$ref`` to
-            ``$defs`` (not recursive), and bounds. Properties come in the order in which they are listed; others than
-            these are never written, whatever ``additionalProperties`` says.
-        longest_string: Lower every ``maxLength`` to this (but not below ``minLength``), to make the longest answer fit.
+        schema: Schema with ``type``, ``properties``, ``required``, ``items``, ``enum``, ``const``, ``anyOf``, ``$ref``
+            to ``$defs`` (not recursive), and bounds. Properties are written in the listed order, without additional
+            ones. ``additionalProperties`` is ignored.
+        longest_string: Upper limit of every ``maxLength`` (but not below ``minLength``), to shorten the longest answer.
 
     Raises:
-        ModelError: A string or array has no bound, or the schema uses what cannot be enforced; names the place.
+        ModelError: A string or array has no bound, or the schema uses an unsupported keyword; the message names its
+            path.
     """
     builder = _Builder(schema, longest_string)
     root = builder.value(schema, "$")
@@ -93,129 +94,129 @@ class _Builder:
     rules: list[str] = field(default_factory=list)
     open_references: list[str] = field(default_factory=list)
     longest: int = 0
-    """Greatest number of characters that a rule ``upto`` is needed for."""
+    """Maximum number of characters of the rules ``upto``."""
     long: set[int] = field(default_factory=set)
-    """Numbers of characters, above :data:`_CHAIN`, that a rule ``many`` is needed for."""
+    """Numbers of characters, above :data:`_MAX_CHAIN`, with a rule ``many``."""
 
-    def value(self, schema: Any, place: str) -> Piece:
-        """Any schema."""
+    def value(self, schema: Any, path: str) -> Piece:
+        """Translate any schema."""
         if not isinstance(schema, Mapping) or not schema:
-            raise ModelError(f"The schema at {place} allows anything, so it cannot be enforced: give it a type.")
+            raise ModelError(f"The schema at {path} allows anything, so it cannot be enforced: give it a type.")
         if "$ref" in schema:
-            return self._reference(schema, place)
+            return self._reference(schema, path)
         if "enum" in schema or "const" in schema:
-            return self._literals(schema, place)
+            return self._literals(schema, path)
         if "anyOf" in schema:
-            self._check_known(schema, frozenset({"anyOf"}), place)
-            return _either([self.value(option, f"{place}.anyOf[{i}]") for i, option in enumerate(schema["anyOf"])])
-        kind = schema.get("type")
-        if isinstance(kind, Sequence) and not isinstance(kind, str) and kind:
+            self._check_known(schema, frozenset({"anyOf"}), path)
+            return _either([self.value(option, f"{path}.anyOf[{i}]") for i, option in enumerate(schema["anyOf"])])
+        type_name = schema.get("type")
+        if isinstance(type_name, Sequence) and not isinstance(type_name, str) and type_name:
             # Each of several types, with the keywords that belong to it.
-            words = frozenset[str]().union(*_KNOWN.values())
-            others = [words - _KNOWN.get(one, frozenset()) for one in kind]
-            parts = [{key: schema[key] for key in schema if key not in other} for other in others]
-            return _either([self.value(part | {"type": one}, place) for part, one in zip(parts, kind, strict=True)])
-        if kind not in _KNOWN:
-            raise ModelError(f"The schema at {place} has no type that can be enforced (it says {kind!r}).")
-        self._check_known(schema, _KNOWN[kind] | {"type"}, place)
-        if kind == "object":
-            return self._object(schema, place)
-        if kind == "array":
-            return self._array(schema, place)
-        if kind == "string":
-            return self._string(schema, place)
-        if kind == "boolean":
+            words = frozenset[str]().union(*_KEYWORDS.values())
+            other_keywords = [words - _KEYWORDS.get(name, frozenset()) for name in type_name]
+            parts = [{key: schema[key] for key in schema if key not in excluded} for excluded in other_keywords]
+            return _either(
+                [self.value(part | {"type": name}, path) for part, name in zip(parts, type_name, strict=True)]
+            )
+        if type_name not in _KEYWORDS:
+            raise ModelError(f"The schema at {path} has no type that can be enforced (it says {type_name!r}).")
+        self._check_known(schema, _KEYWORDS[type_name] | {"type"}, path)
+        if type_name == "object":
+            return self._object(schema, path)
+        if type_name == "array":
+            return self._array(schema, path)
+        if type_name == "string":
+            return self._string(schema, path)
+        if type_name == "boolean":
             return Piece('("true" | "false")', 5)
-        if kind == "null":
+        if type_name == "null":
             return Piece('"null"', 4)
-        return _number(schema, place, whole=kind == "integer")
+        return _number(schema, path, is_integer=type_name == "integer")
 
-    def _check_known(self, schema: Mapping[str, Any], known: frozenset[str], place: str) -> None:
-        unknown = sorted(set(schema) - known - _ANNOTATIONS)
+    def _check_known(self, schema: Mapping[str, Any], keywords: frozenset[str], path: str) -> None:
+        unknown = sorted(set(schema) - keywords - _ANNOTATIONS)
         if unknown:
-            raise ModelError(f"The schema at {place} uses {unknown[0]!r}, which cannot be enforced: leave it out.")
+            raise ModelError(f"The schema at {path} uses {unknown[0]!r}, which cannot be enforced: leave it out.")
 
-    def _reference(self, schema: Mapping[str, Any], place: str) -> Piece:
+    def _reference(self, schema: Mapping[str, Any], path: str) -> Piece:
         reference = schema["$ref"]
-        self._check_known(schema, frozenset({"$ref"}), place)
+        self._check_known(schema, frozenset({"$ref"}), path)
         match = re.fullmatch(r"#/(\$defs|definitions)/([^/]+)", str(reference))
         target = self.schema.get(match[1], {}).get(match[2]) if match else None
         if target is None:
-            raise ModelError(f"The schema at {place} refers to {reference!r}, which is not among its $defs.")
+            raise ModelError(f"The schema at {path} refers to {reference!r}, which is not among its $defs.")
         if reference in self.open_references:
-            raise ModelError(f"The schema at {place} contains itself, so an answer to it might never end.")
+            raise ModelError(f"The schema at {path} contains itself, so an answer to it might never end.")
         self.open_references.append(reference)
-        piece = self.value(target, place)
+        piece = self.value(target, path)
         self.open_references.pop()
         return piece
 
-    def _literals(self, schema: Mapping[str, Any], place: str) -> Piece:
-        self._check_known(schema, frozenset({"enum", "const", "type"}), place)
+    def _literals(self, schema: Mapping[str, Any], path: str) -> Piece:
+        self._check_known(schema, frozenset({"enum", "const", "type"}), path)
         values = schema["enum"] if "enum" in schema else [schema["const"]]
         if not values:
-            raise ModelError(f"The schema at {place} has an empty enum.")
+            raise ModelError(f"The schema at {path} has an empty enum.")
         texts = dict.fromkeys(json.dumps(value, ensure_ascii=False) for value in values)
         return _either([Piece(_quoted(text), len(text.encode())) for text in texts])
 
-    def _string(self, schema: Mapping[str, Any], place: str) -> Piece:
+    def _string(self, schema: Mapping[str, Any], path: str) -> Piece:
         low = int(schema.get("minLength", 0))
         high = schema.get("maxLength")
         if high is None:
-            raise ModelError(
-                f"The string at {place} has no maxLength: give it one, so that answers are certain to end."
-            )
+            raise ModelError(f"The string at {path} has no maxLength: give it one, so that answers are certain to end.")
         high = int(high) if self.longest_string is None else max(low, min(int(high), self.longest_string))
-        _check_order(low, high, place)
-        needed = f"char{{{low}}} " if low else ""
-        most = high - low
-        if most <= _CHAIN:
-            self.longest, more = max(self.longest, most), f"upto{most}"
+        _check_order(low, high, path)
+        required_part = f"char{{{low}}} " if low else ""
+        n_optional = high - low
+        if n_optional <= _MAX_CHAIN:
+            self.longest, optional_part = max(self.longest, n_optional), f"upto{n_optional}"
         else:
-            self.long.add(most)
-            self.longest, more = max(self.longest, _BLOCK - 1), f"many{most}"
-        return Piece(f'("\\"" {needed}{more} "\\"")', 2 + _CHARACTER_BYTES * high)
+            self.long.add(n_optional)
+            self.longest, optional_part = max(self.longest, _BLOCK - 1), f"many{n_optional}"
+        return Piece(f'("\\"" {required_part}{optional_part} "\\"")', 2 + _CHARACTER_BYTES * high)
 
-    def _array(self, schema: Mapping[str, Any], place: str) -> Piece:
+    def _array(self, schema: Mapping[str, Any], path: str) -> Piece:
         low, high = int(schema.get("minItems", 0)), schema.get("maxItems")
         if high is None:
-            raise ModelError(f"The array at {place} has no maxItems: give it one, so that answers are certain to end.")
+            raise ModelError(f"The array at {path} has no maxItems: give it one, so that answers are certain to end.")
         high = int(high)
-        _check_order(low, high, place)
+        _check_order(low, high, path)
         if high == 0:
             return Piece('"[]"', 2)
-        item = self.value(schema.get("items"), f"{place}[]")
+        item = self.value(schema.get("items"), f"{path}[]")
         name = self._rule("item", item.expression)
         rest = f'{name} (", " {name}){{{max(low - 1, 0)},{high - 1}}}'
         inside = rest if low else f"({rest})?"
         return Piece(f'("[" {inside} "]")', 2 + high * item.size + 2 * (high - 1))
 
-    def _object(self, schema: Mapping[str, Any], place: str) -> Piece:
+    def _object(self, schema: Mapping[str, Any], path: str) -> Piece:
         properties: Mapping[str, Any] = schema.get("properties") or {}
         required = set(schema.get("required") or ())
         missing = sorted(required - set(properties))
         if missing:
-            raise ModelError(f"The schema at {place} requires {missing[0]!r} without describing it.")
+            raise ModelError(f"The schema at {path} requires {missing[0]!r} without describing it.")
         if isinstance(schema.get("additionalProperties"), Mapping):
-            raise ModelError(f"The schema at {place} leaves property names open, so answers are unbounded: list them.")
+            raise ModelError(f"The schema at {path} leaves property names open, so answers are unbounded: list them.")
         pairs = []
         for name, part in properties.items():
             key = json.dumps(name, ensure_ascii=False) + ": "
-            value = self.value(part, f"{place}.{name}")
+            value = self.value(part, f"{path}.{name}")
             rule = self._rule("pair", f"{_quoted(key)} {value.expression}")
             pairs.append(Piece(rule, len(key.encode()) + value.size))
         needed = [name in required for name in properties]
         size = 2 + sum(pair.size for pair in pairs) + 2 * max(len(pairs) - 1, 0)
         return Piece(f'("{{" {self._members(pairs, needed)} "}}")', size)
 
-    def _members(self, pairs: Sequence[Piece], needed: Sequence[bool]) -> str:
-        """Chain the members from the last to the first: what may follow when something, or nothing, came before."""
+    def _members(self, pairs: Sequence[Piece], required: Sequence[bool]) -> str:
+        """Chain the members from last to first, with rules for what may follow with and without a predecessor."""
         after_some, after_none = '""', '""'
-        for pair, must in zip(reversed(pairs), reversed(needed), strict=True):
+        for pair, is_required in zip(reversed(pairs), reversed(required), strict=True):
             follows = self._rule("rest", after_some)
             with_comma, alone = f'", " {pair.expression} {follows}', f"{pair.expression} {follows}"
             skipped = after_none
-            after_some = with_comma if must else f"({with_comma} | {follows})"
-            after_none = alone if must else f"({alone} | {self._rule('rest', skipped)})"
+            after_some = with_comma if is_required else f"({with_comma} | {follows})"
+            after_none = alone if is_required else f"({alone} | {self._rule('rest', skipped)})"
         return after_none
 
     def _rule(self, kind: str, expression: str) -> str:
@@ -225,27 +226,28 @@ class _Builder:
 
 
 def _up_to(longest: int) -> list[str]:
-    """Rules for any number of characters up to each number, shared by all strings of a schema.
+    """Return rules for up to n characters, shared by all strings of a schema.
 
-    The same as ``char{0,n}``, for which xgrammar 0.2 fills each mask anew: measured at 10 ms a token for n = 60 and 480
-    for 250, against 0.2 ms for these rules, whose masks are made when the grammar is compiled (in 3 s for 250).
+    Equivalent to ``char{0,n}``, for which xgrammar 0.2 computes each mask again: 10 ms per token for n = 60 and 480 ms
+    for n = 250, as measured. Masks of these rules are computed when the grammar is compiled (3 s for n = 250) and take
+    0.2 ms.
     """
     return ['upto0 ::= ""', *(f'upto{number} ::= "" | char upto{number - 1}' for number in range(1, longest + 1))]
 
 
 def _blocks(numbers: Collection[int]) -> list[str]:
-    """Rules for great numbers of characters, in blocks: compiled in a second whatever the number, 3 ms a token."""
+    """Return rules for many characters in blocks: compiled in a second for any number, 3 ms per token."""
     if not numbers:
         return []
     rules = ["block1 ::= char", *(f"block{number} ::= char block{number - 1}" for number in range(2, _BLOCK + 1))]
-    for most in sorted(numbers):
-        blocks, rest = divmod(most, _BLOCK)
-        rules.append(f"many{most}in0 ::= upto{rest}")
+    for n_characters in sorted(numbers):
+        blocks, n_rest = divmod(n_characters, _BLOCK)
+        rules.append(f"many{n_characters}in0 ::= upto{n_rest}")
         rules += [
-            f"many{most}in{count} ::= upto{_BLOCK - 1} | block{_BLOCK} many{most}in{count - 1}"
+            f"many{n_characters}in{count} ::= upto{_BLOCK - 1} | block{_BLOCK} many{n_characters}in{count - 1}"
             for count in range(1, blocks + 1)
         ]
-        rules.append(f"many{most} ::= many{most}in{blocks}")
+        rules.append(f"many{n_characters} ::= many{n_characters}in{blocks}")
     return rules
 
 
@@ -255,24 +257,24 @@ def _either(pieces: Sequence[Piece]) -> Piece:
 
 
 def _quoted(text: str) -> str:
-    """A literal of the grammar."""
+    """Return a text as a literal of the grammar."""
     return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
-def _check_order(low: int, high: int, place: str) -> None:
+def _check_order(low: int, high: int, path: str) -> None:
     if low < 0 or high < low:
-        raise ModelError(f"The bounds of the schema at {place} exclude every value: {low} to {high}.")
+        raise ModelError(f"The bounds of the schema at {path} exclude every value: {low} to {high}.")
 
 
-def _number(schema: Mapping[str, Any], place: str, *, whole: bool) -> Piece:
-    """Numbers between bounds, written without exponent; decimals only up to a fixed number of digits."""
+def _number(schema: Mapping[str, Any], path: str, *, is_integer: bool) -> Piece:
+    """Translate a number with bounds, written without exponent and with a fixed maximum of decimals."""
     limit = Decimal(10) ** MAX_INTEGER_DIGITS
     low, low_open = _bound(schema, "minimum", "exclusiveMinimum", -limit)
     high, high_open = _bound(schema, "maximum", "exclusiveMaximum", limit)
-    most = 0 if whole else max(MIN_DECIMALS, _decimals(low), _decimals(high))
+    max_decimals = 0 if is_integer else max(MIN_DECIMALS, _decimals(low), _decimals(high))
     patterns: list[str] = []
     size = 0
-    for decimals in range(most + 1):
+    for decimals in range(max_decimals + 1):
         scale = Decimal(10) ** decimals
         first = int((low * scale).to_integral_value(rounding="ROUND_CEILING"))
         last = int((high * scale).to_integral_value(rounding="ROUND_FLOOR"))
@@ -284,15 +286,15 @@ def _number(schema: Mapping[str, Any], place: str, *, whole: bool) -> Piece:
                 patterns += [f'"-" {pattern}' for pattern in _range(max(1, -last), -first, decimals)]
             size = max(size, len(str(max(abs(first), abs(last)))) + decimals + 3)
     if not patterns:
-        raise ModelError(f"The bounds of the number at {place} exclude every value: {low} to {high}.")
+        raise ModelError(f"The bounds of the number at {path} exclude every value: {low} to {high}.")
     return Piece(f"({' | '.join(patterns)})", size)
 
 
 def _bound(schema: Mapping[str, Any], closed: str, opened: str, default: Decimal) -> tuple[Decimal, bool]:
-    """The tighter one of an inclusive and an exclusive bound, and whether it is exclusive (as the default is)."""
+    """Return the tighter of an inclusive and an exclusive bound, and whether it is exclusive (default: True)."""
     sign = 1 if closed == "minimum" else -1
-    given = [(Decimal(str(schema[name])), name == opened) for name in (closed, opened) if name in schema]
-    return max(given, key=lambda bound: (sign * bound[0], bound[1])) if given else (default, True)
+    bounds = [(Decimal(str(schema[name])), name == opened) for name in (closed, opened) if name in schema]
+    return max(bounds, key=lambda bound: (sign * bound[0], bound[1])) if bounds else (default, True)
 
 
 def _decimals(value: Decimal) -> int:
@@ -301,7 +303,7 @@ def _decimals(value: Decimal) -> int:
 
 
 def _range(low: int, high: int, decimals: int) -> list[str]:
-    """Patterns for integers from low (0 or more) to high in units of 10^-decimals: one for each number of digits."""
+    """Return patterns for integers from low (at least 0) to high in units of 10^-decimals, one per length."""
     patterns = []
     digits = decimals + 1
     while low <= high:
@@ -314,106 +316,106 @@ def _range(low: int, high: int, decimals: int) -> list[str]:
 
 
 def _digits(low: str, high: str, decimals: int) -> str:
-    """Digit strings of one length from low to high, with a point before the last ``decimals`` digits."""
+    """Return a pattern for digit strings of one length from low to high, with a point before the decimals."""
     if not low:
         return '""'
     point = f"{_POINT} " if len(low) == decimals else ""
-    rest = len(low) - 1
+    n_rest = len(low) - 1
     if set(low) == {"0"} and set(high) == {"9"}:
         before = len(low) - decimals if len(low) > decimals else 0
-        whole = f"[0-9]{{{before}}} {_POINT if decimals else ''}" if before else point
-        return f"{whole} [0-9]{{{len(low) - before}}}" if before < len(low) else whole
+        integer_part = f"[0-9]{{{before}}} {_POINT if decimals else ''}" if before else point
+        return f"{integer_part} [0-9]{{{len(low) - before}}}" if before < len(low) else integer_part
     if low[0] == high[0]:
         return f'{point}"{low[0]}" {_digits(low[1:], high[1:], decimals)}'
-    options = [f'"{low[0]}" {_digits(low[1:], "9" * rest, decimals)}']
+    options = [f'"{low[0]}" {_digits(low[1:], "9" * n_rest, decimals)}']
     if int(high[0]) - int(low[0]) > 1:
         between = f"[{int(low[0]) + 1}-{int(high[0]) - 1}]"
-        options.append(f"{between} {_digits('0' * rest, '9' * rest, decimals)}")
-    options.append(f'"{high[0]}" {_digits("0" * rest, high[1:], decimals)}')
+        options.append(f"{between} {_digits('0' * n_rest, '9' * n_rest, decimals)}")
+    options.append(f'"{high[0]}" {_digits("0" * n_rest, high[1:], decimals)}')
     return f"{point}({' | '.join(options)})"
 
 
-class Compiled(NamedTuple):
-    """A schema's grammar, ready for a tokenizer."""
+class CompiledSchema(NamedTuple):
+    """Compiled grammar of a schema for a tokenizer."""
 
     grammar: SchemaGrammar
     automaton: Any
-    """xgrammar's compiled grammar."""
+    """Compiled grammar of xgrammar."""
 
     @property
     def max_tokens(self) -> int:
-        """Tokens of the longest answer, its end included: a token is at least one byte."""
+        """Maximum number of tokens of an answer, including its end."""
         return self.grammar.max_bytes + 1
 
 
 class Constraint:
-    """The progress of one answer through its grammar."""
+    """State of one answer in its grammar."""
 
-    def __init__(self, compiled: Compiled) -> None:
+    def __init__(self, compiled: CompiledSchema) -> None:
         import xgrammar
 
         self._closed = compiled.grammar.closed
         self._matcher = xgrammar.GrammarMatcher(compiled.automaton)
 
     def fill(self, bitmask: "Tensor", row: int) -> None:
-        """Write into a row of a bitmask, int32 [rows, ceil(vocabulary / 32)], which tokens may come next."""
+        """Write the allowed next tokens into a row of a bitmask, int32 [rows, ceil(vocabulary / 32)]."""
         self._matcher.fill_next_token_bitmask(bitmask, row)
 
     def accept(self, token: int) -> bool:
-        """Go on by one token; True when the answer is complete and nothing can follow."""
+        """Advance by one token; return whether the answer is complete."""
         if not self._matcher.accept_token(token):
             raise AssertionError("a token was drawn that the grammar does not allow")
         return bool(self._matcher.is_terminated() or (self._closed and self._matcher.is_completed()))
 
 
 class Grammars:
-    """Compiles each schema once for a tokenizer; the vocabulary is prepared at first use (a second for 50,000 tokens).
+    """Compiler with a cache of schemas for one tokenizer; setup takes a second for 50,000 tokens, on first use.
 
     Args:
-        tokenizer: The model's.
+        tokenizer: Tokenizer of the model.
         vocabulary: Width of the model's logits.
-        ends: Tokens that end an answer.
+        end_tokens: Tokens that end an answer.
     """
 
-    def __init__(self, tokenizer: "PreTrainedTokenizerBase", vocabulary: int, ends: Sequence[int]) -> None:
-        self._tokenizer, self._vocabulary, self._ends = tokenizer, vocabulary, list(ends)
+    def __init__(self, tokenizer: "PreTrainedTokenizerBase", vocabulary: int, end_tokens: Sequence[int]) -> None:
+        self._tokenizer, self._vocabulary, self._end_tokens = tokenizer, vocabulary, list(end_tokens)
         self._compiler: Any = None
-        self._compiled: dict[tuple[str, int | None], Compiled] = {}
+        self._compiled: dict[tuple[str, int | None], CompiledSchema] = {}
 
-    def compile(self, schema: Mapping[str, Any], room: int | None = None) -> Compiled:
-        """Compile a schema.
+    def compile(self, schema: Mapping[str, Any], max_tokens: int | None = None) -> CompiledSchema:
+        """Compile a schema for an optional maximum number of tokens.
 
         Args:
-            schema: With bounds on strings and arrays.
-            room: Tokens that an answer may have; where the schema's longest answer is longer, the bounds of its
-                strings are lowered together until it fits.
+            schema: Schema with bounds on strings and arrays.
+            max_tokens: Maximum number of tokens of an answer. If the schema allows longer answers, the bounds of its
+                strings are lowered to a common bound.
 
         Raises:
-            ModelError: The schema has no bounds, cannot be enforced, or needs more than ``room``.
+            ModelError: The schema has no bounds, is not supported, or needs more than ``max_tokens``.
         """
         key = json.dumps(schema)
         compiled = self._cached(key, schema, None)
-        if room is None or compiled.max_tokens <= room:
+        if max_tokens is None or compiled.max_tokens <= max_tokens:
             return compiled
         # The greatest common bound of strings with which the longest answer fits, by bisection.
-        smallest = schema_grammar(schema, longest_string=0).max_bytes + 1
-        if smallest > room:
+        min_needed = schema_grammar(schema, longest_string=0).max_bytes + 1
+        if min_needed > max_tokens:
             raise ModelError(
-                f"The schema's longest answer has at least {smallest} tokens, but there is room for only {room}."
+                f"The schema's longest answer has at least {min_needed} tokens, but only {max_tokens} are allowed."
             )
-        low, high = 0, room
+        low, high = 0, max_tokens
         while low < high:
             middle = (low + high + 1) // 2
-            fits = schema_grammar(schema, longest_string=middle).max_bytes + 1 <= room
+            fits = schema_grammar(schema, longest_string=middle).max_bytes + 1 <= max_tokens
             low, high = (middle, high) if fits else (low, middle - 1)
         return self._cached(key, schema, low)
 
     def mask(self, logits: "Tensor", constraints: Sequence[Constraint | None]) -> None:
-        """Forbid in place what constraints do not allow.
+        """Set the logits of tokens that constraints exclude to minus infinity, in place.
 
         Args:
             logits: Shape [rows, vocabulary].
-            constraints: One a row; None allows everything.
+            constraints: Constraint of each row; None allows all tokens.
         """
         import xgrammar
 
@@ -424,11 +426,11 @@ class Grammars:
                 constraint.fill(bitmask, row)
         xgrammar.apply_token_bitmask_inplace(logits, bitmask.to(logits.device), indices=rows)
 
-    def _cached(self, key: str, schema: Mapping[str, Any], longest_string: int | None) -> Compiled:
+    def _cached(self, key: str, schema: Mapping[str, Any], longest_string: int | None) -> CompiledSchema:
         result = self._compiled.get((key, longest_string))
         if result is None:
             grammar = schema_grammar(schema, longest_string=longest_string)
-            result = Compiled(grammar, self._automaton(grammar.text))
+            result = CompiledSchema(grammar, self._automaton(grammar.text))
             self._compiled[key, longest_string] = result
         return result
 
@@ -442,10 +444,10 @@ class Grammars:
         if self._compiler is None:
             import torch
 
-            if not self._ends:
+            if not self._end_tokens:
                 raise ModelError("The model has no token that ends an answer, so a schema cannot be enforced.")
             info = xgrammar.TokenizerInfo.from_huggingface(
-                self._tokenizer, vocab_size=self._vocabulary, stop_token_ids=self._ends
+                self._tokenizer, vocab_size=self._vocabulary, stop_token_ids=self._end_tokens
             )
             self._compiler = xgrammar.GrammarCompiler(info, max_threads=max(1, torch.get_num_threads()))
         return self._compiler.compile_grammar(xgrammar.Grammar.from_ebnf(text))

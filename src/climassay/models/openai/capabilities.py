@@ -1,8 +1,8 @@
-"""What one model behind one server can do: found out by asking, kept in the workspace, learnt anew when contradicted.
+"""Capabilities of a model behind a server, learned from its replies and stored in the workspace.
 
-Servers that call themselves compatible differ in what they take: log-probabilities, JSON schemas, seeds, the name of
-the token limit. The user is asked for none of this, and no list of models is consulted. It is learnt from error replies
-(:func:`rejected_parameters`) and from answers: a schema that was ignored, tokens that were thought and not shown.
+OpenAI-compatible servers differ in the parameters they accept: log-probabilities, JSON schemas, seeds, the name of the
+token limit. Neither settings nor a list of models are needed: capabilities are learned from error replies
+(:func:`rejected_parameters`) and from answers, such as an ignored schema or hidden reasoning tokens.
 """
 
 import hashlib
@@ -28,12 +28,12 @@ log = logging.getLogger("climassay.models")
 
 Logprobs = Literal["given", "refused", "ignored"]
 SchemaSupport = Literal["strict", "loose", "refused", "ignored"]
-"""``strict``: decodes under a schema. ``loose``: answers in JSON that may break it. ``ignored``: answers in prose."""
+"""``strict``: decodes under a schema. ``loose``: returns JSON that may violate it. ``ignored``: returns prose."""
 
 FILE_NAME = "model_capabilities.json"
-"""File of the workspace: what is known, by base URL and model."""
+"""File in the workspace with capabilities by base URL and model."""
 REFUSAL_STATUSES = frozenset({400, 403, 404, 405, 422, 501})
-"""Statuses under which servers refuse single parameters. Some of them mean other things as well."""
+"""HTTP statuses with which servers reject single parameters; some have other meanings as well."""
 SPELLINGS: Mapping[str, tuple[str, ...]] = {
     "logprobs": ("logprobs", "log_probs", "log probabilities", "responseLogprobs", "response_logprobs"),
     "top_logprobs": ("top_logprobs",),
@@ -53,11 +53,11 @@ SPELLINGS: Mapping[str, tuple[str, ...]] = {
     "continue_final_message": ("continue_final_message",),
     "add_generation_prompt": ("add_generation_prompt",),
 }
-"""How servers name the parameters that may be refused, in the fields and words of their errors."""
+"""Spellings of parameters in error replies, by parameter."""
 _TURN_FLAGS = ("continue_final_message", "add_generation_prompt")
-"""Parameters with which vLLM and SGLang continue the assistant's message; others do so without, or not at all."""
+"""Parameters with which vLLM and SGLang continue the assistant's message."""
 _DROPPABLE = ("seed", "temperature", "top_p", "stop", "reasoning_effort", "stream", "stream_options", *_TURN_FLAGS)
-"""Parameters without which a model answers in its own way, or all at once."""
+"""Parameters that can be omitted."""
 _REFUSAL = re.compile(
     r"unsupported|not support|unknown|unrecogni[sz]ed|unexpected|not permitted|not allowed|extra|only the default|"
     r"invalid|must (?:be|contain|not)|not (?:available|enabled|implemented|accepted|compatible)|cannot|can't|disabled|"
@@ -69,7 +69,7 @@ _SCHEMA_FAULT = re.compile(
     r"too (?:complex|many|deep)",
     re.IGNORECASE,
 )
-"""Words about the content of one schema, after which others may still be taken."""
+"""Words of an error about one schema, after which other schemas may be accepted."""
 _LIMITS = frozenset({"max_tokens", "max_completion_tokens"})
 _WINDOW = re.compile(
     r"(?:maximum context length(?: is| of)?|context (?:window|size|length)(?: is| of)?:?)\D{0,20}(\d+)"
@@ -77,74 +77,72 @@ _WINDOW = re.compile(
 _PROMPT_TOKENS = re.compile(r"(\d+) (?:tokens )?(?:in|from|of) the (?:messages|prompt|input)|(\d+) input tokens")
 _OUTPUT_LIMIT = re.compile(r"(?:at most|less than or equal to|[<>]=?|maximum(?: value)?(?: of| is)?:?)\D{0,20}(\d+)")
 _TOO_LITTLE = re.compile(r"higher max_|output limit was reached", re.IGNORECASE)
-"""Words about thoughts that have used up the limit of an answer."""
+"""Words of an error about thoughts that have used up the token limit."""
 _TEMPLATE_TOKENS = 64
-"""Tokens that the server's chat template may add to a prompt, rather too many."""
-_LEAST_ROOM = 256
-"""Limit of an answer where a prompt is thought to fill the window: the server counts better."""
-MOST_TOP_LOGPROBS = 20
-_REFUSED_SCHEMAS = 3
-"""After so many different schemas refused and none accepted, no schema is tried any more."""
+"""Upper estimate of the tokens that the chat template adds to a prompt."""
+_MIN_LIMIT = 256
+"""Minimum token limit of an answer if the prompt seems to fill the window, since the server counts exactly."""
+MAX_TOP_LOGPROBS = 20
+_MAX_REFUSED_SCHEMAS = 3
+"""Number of rejected schemas after which no schema is sent, if none was accepted."""
 FIRST_ALLOWANCE = 8192
-"""Tokens for thinking on top of the answer's, once a model is seen to think; costs nothing unless it is used."""
-MOST_ALLOWANCE = 131_072
+"""Tokens for thinking, added to the limit of the answer once a model was seen to think."""
+MAX_ALLOWANCE = 131_072
 CONTRADICTIONS = 3
-"""Requests in a row that must contradict what earlier answers have shown before it is given up."""
+"""Number of consecutive contradicting requests after which a known capability is changed."""
 _LOCK_SECONDS = 10
 
 
 @dataclass(frozen=True, slots=True)
 class Capabilities:
-    """What is known of one model behind one server; None and empty where nothing is."""
+    """Known capabilities of a model behind a server; None and empty mean unknown."""
 
     logprobs: Logprobs | None = None
     logprobs_status: int | None = None
-    """HTTP status of the refusal of log-probabilities."""
-    top_logprobs: int = MOST_TOP_LOGPROBS
-    """How many likely tokens it lists at a place."""
+    """HTTP status of the rejection of log-probabilities."""
+    top_logprobs: int = MAX_TOP_LOGPROBS
+    """Maximum number of likely tokens listed per position."""
     continues: bool | None = None
-    """Whether it goes on with an assistant's message that ends the chat."""
+    """True if the model continues an assistant's message that ends the chat."""
     counts_cached: bool | None = None
-    """Whether it counts the tokens of a prompt that it has in its cache; known only if a prompt was seen to come up
-    short."""
+    """True if cached prompt tokens are counted; known only after a suspiciously low count."""
     schema: SchemaSupport | None = None
     refused_schemas: tuple[str, ...] = ()
-    """Digests of schemas that were refused for themselves."""
+    """Digests of schemas that were rejected for their content."""
     token_limit: Literal["max_tokens", "max_completion_tokens"] | None = None
-    """The name under which it takes the limit of an answer."""
-    taken: tuple[str, ...] = ()
-    """Parameters with which a request was answered."""
+    """Name of the parameter that limits the answer."""
+    accepted: tuple[str, ...] = ()
+    """Parameters of requests that were answered."""
     dropped: tuple[str, ...] = ()
-    """Parameters that it refuses, and that are left out."""
+    """Parameters that are rejected and therefore omitted."""
     thinks: bool | None = None
-    """Whether it was seen to think before it answers: tokens that are counted and no part of the answer."""
+    """True if the model was seen to produce reasoning tokens before the answer."""
     allowance: int = 0
-    """Tokens added to the limit of an answer for what is thought before it."""
+    """Tokens added to the limit of an answer for reasoning."""
     window: int | None = None
-    """Maximum number of tokens of prompt and answer together, where the server tells."""
-    most_output: int | None = None
-    """Highest limit of an answer that it takes, where it has refused a higher one."""
-    learnt_on: str = ""
-    """Day of the last thing learnt, as ``2026-01-31`` (UTC)."""
+    """Maximum number of tokens of prompt and answer, if the server states it."""
+    max_output: int | None = None
+    """Maximum token limit that the server accepts, if it has rejected a higher one."""
+    learned_on: str = ""
+    """Date of the last change, as ``2026-01-31`` (UTC)."""
 
     def offers_schema(self, schema: Mapping[str, Any]) -> bool:
-        """Whether it is worth giving the server this schema."""
+        """Return whether a schema should be sent to the server."""
         return self.schema not in ("refused", "ignored") and schema_digest(schema) not in self.refused_schemas
 
 
 class LearnedCapabilities:
-    """The capabilities of one model as a client uses and extends them. Used from one event loop only.
+    """Capabilities of one model, used and extended by a client. Used from one event loop only.
 
     Args:
-        base_url: Address of the server, normalised.
+        base_url: Normalised address of the server.
         model: Name of the model there.
-        folder: The workspace in which it is kept; None keeps it for this client only.
-        provider: Name of the server in the user's configuration, under which it is kept in place of the address, so
-            that it is not lost when the server moves.
+        folder: Workspace to store them in; None keeps them in memory.
+        provider: Name of the server in the user's configuration; used as key instead of the address, which may change.
 
     Attributes:
-        known: What is known by now.
-        fallbacks: How often something had to be done in another way, by what the server lacks.
+        known: Capabilities known so far.
+        fallbacks: Number of adapted requests, by missing capability.
     """
 
     def __init__(self, base_url: str, model: str, folder: Path | None = None, provider: str | None = None) -> None:
@@ -166,69 +164,69 @@ class LearnedCapabilities:
         without: Collection[str] = (),
         *,
         thoughts: bool = True,
-        room: float = math.inf,
+        token_limit: float = math.inf,
     ) -> dict[str, Any]:
-        """The payload in the form that this server is known to accept.
+        """Return a payload in the form that the server accepts.
 
         Args:
-            payload: What is to be asked; its ``max_tokens`` is the limit of the answer alone.
-            without: Parameters left out for a trial.
-            thoughts: Whether the limit gets an allowance for thinking.
-            room: Highest limit that this payload may have.
+            payload: Request body; its ``max_tokens`` is the limit of the answer without reasoning.
+            without: Parameters to omit as a trial.
+            thoughts: Add an allowance for reasoning to the limit.
+            token_limit: Maximum limit of this payload.
         """
         known = self.known
-        out = {*known.dropped, *without, "max_tokens"}
+        omitted = {*known.dropped, *without, "max_tokens"}
         if known.thinks:
-            out.add("stop")  # Servers stop thoughts, too; answers are cut here.
-        if "stream" in out:
-            out.add("stream_options")
-        adapted = {name: value for name, value in payload.items() if name not in out}
-        renamed = known.token_limit == "max_completion_tokens" or "max_tokens" in without
-        name = "max_completion_tokens" if renamed else "max_tokens"
+            omitted.add("stop")  # Servers stop thoughts, too; answers are cut here.
+        if "stream" in omitted:
+            omitted.add("stream_options")
+        adapted = {name: value for name, value in payload.items() if name not in omitted}
+        is_renamed = known.token_limit == "max_completion_tokens" or "max_tokens" in without
+        name = "max_completion_tokens" if is_renamed else "max_tokens"
         if name not in without:
             # Only models that think refuse the old name, so there is room for thoughts from the first answer on.
-            allowance = (known.allowance or (FIRST_ALLOWANCE if renamed else 0)) if thoughts else 0
+            allowance = (known.allowance or (FIRST_ALLOWANCE if is_renamed else 0)) if thoughts else 0
             limits = [
                 payload["max_tokens"] + allowance,
-                room,
-                math.inf if known.most_output is None else known.most_output,
+                token_limit,
+                math.inf if known.max_output is None else known.max_output,
             ]
             if known.window is not None:
                 prompt = sum(len(message["content"]) for message in payload["messages"]) / CHARACTERS_PER_TOKEN
-                limits.append(max(known.window - prompt - _TEMPLATE_TOKENS, _LEAST_ROOM))
+                limits.append(max(known.window - prompt - _TEMPLATE_TOKENS, _MIN_LIMIT))
             adapted[name] = int(min(limits))
         if "top_logprobs" in adapted:
             adapted["top_logprobs"] = known.top_logprobs
         return adapted
 
     def note_refusal(self, sent: Mapping[str, Any], refusal: ErrorReply, tried: set[str]) -> bool:
-        """Take from a refusal what can be done about it.
+        """Adapt to the rejection of a request.
 
         Args:
-            sent: The payload that was refused.
-            refusal: What the server said.
-            tried: Parameters left out of this request so far; the new ones are added. That they are refused is
-                certain, and kept, only when the request has been answered without them.
+            sent: Rejected payload.
+            refusal: Error reply of the server.
+            tried: Parameters omitted from this request so far; rejected ones are added. They are stored as rejected
+                only after the request was answered without them.
 
         Returns:
-            Whether the request would now be sent in another way.
+            True if the request would now be sent differently.
         """
         names = rejected_parameters(sent, refusal)
         limit_name = next((name for name in _LIMITS if name in sent), None)
         if "top_logprobs" in names:
-            told = [int(number) for number in re.findall(r"\d+", refusal.message)]
-            if fitting := [number for number in told if 0 < number < sent["top_logprobs"]]:
-                self._learn(top_logprobs=max(fitting))
+            numbers = [int(number) for number in re.findall(r"\d+", refusal.message)]
+            if candidates := [number for number in numbers if 0 < number < sent["top_logprobs"]]:
+                self._learn(top_logprobs=max(candidates))
                 return True
         if limit_name is not None and names & _LIMITS:
-            told = [int(number) for number in _OUTPUT_LIMIT.findall(refusal.message)]
-            if fitting := [number for number in told if 0 < number < sent[limit_name]]:
-                self._learn(most_output=max(fitting))
+            numbers = [int(number) for number in _OUTPUT_LIMIT.findall(refusal.message)]
+            if candidates := [number for number in numbers if 0 < number < sent[limit_name]]:
+                self._learn(max_output=max(candidates))
                 return True
             if limit_name == "max_completion_tokens" and "max_tokens" not in tried:
                 self._learn(token_limit="max_tokens")
         if limit_name is not None and _TOO_LITTLE.search(refusal.message):
-            allowance = min(MOST_ALLOWANCE, max(FIRST_ALLOWANCE, 4 * self.known.allowance))
+            allowance = min(MAX_ALLOWANCE, max(FIRST_ALLOWANCE, 4 * self.known.allowance))
             if sent[limit_name] < allowance:
                 self._learn(allowance=allowance)
                 return True
@@ -238,8 +236,8 @@ class LearnedCapabilities:
         tried |= new
         return bool(new)
 
-    def room_after(self, sent: Mapping[str, Any], refusal: ErrorReply) -> int | None:
-        """Tokens left for an answer beside a prompt that fits the window alone; None where the refusal is another."""
+    def parse_room(self, sent: Mapping[str, Any], refusal: ErrorReply) -> int | None:
+        """Return the tokens left for an answer, from an error about the context window; None for other errors."""
         window, prompt = _WINDOW.search(refusal.message), _PROMPT_TOKENS.search(refusal.message)
         if window is None:
             return None
@@ -251,20 +249,20 @@ class LearnedCapabilities:
         return room if 0 < room < limit else None
 
     def note_answer(self, sent: Mapping[str, Any], reply: Reply, tried: Collection[str]) -> None:
-        """Learn from an answer: what was sent is taken, what had to be left out is refused, and whether it thinks."""
+        """Learn from an answer: accepted parameters, rejected ones that were omitted, and reasoning."""
         known = self.known
         changes: dict[str, Any] = {}
         for name in sent:
             self._contradictions.pop(name, None)
-        refused = set(tried) & set(_DROPPABLE) - set(known.dropped)
-        if dropped := {name for name in refused if self._believed(name, name in known.taken)}:
+        omitted = set(tried) & set(_DROPPABLE) - set(known.dropped)
+        if dropped := {name for name in omitted if self._confirm(name, name in known.accepted)}:
             for name in sorted(dropped - set(_TURN_FLAGS)):
                 self.fallbacks[name] += 1
                 log.warning("The server does not accept the parameter %s; it is left out from now on.", name)
             changes["dropped"] = tuple(sorted({*known.dropped, *dropped}))
-        taken = {*known.taken, *(name for name in (*_DROPPABLE, *_LIMITS) if name in sent)} - dropped
-        if taken != set(known.taken):
-            changes["taken"] = tuple(sorted(taken))
+        accepted = {*known.accepted, *(name for name in (*_DROPPABLE, *_LIMITS) if name in sent)} - dropped
+        if accepted != set(known.accepted):
+            changes["accepted"] = tuple(sorted(accepted))
         limit_name = next((name for name in _LIMITS if name in sent), known.token_limit)
         if limit_name != known.token_limit:
             changes["token_limit"] = limit_name
@@ -274,33 +272,33 @@ class LearnedCapabilities:
             changes["thinks"] = False
         if reply.reasoning_tokens or changes.get("token_limit") == "max_completion_tokens":
             # Four times the longest thoughts seen, as a power of two so that it is seldom written anew.
-            wanted = max(FIRST_ALLOWANCE, 1 << max(0, 4 * reply.reasoning_tokens - 1).bit_length())
-            if min(wanted, MOST_ALLOWANCE) > known.allowance:
-                changes["allowance"] = min(wanted, MOST_ALLOWANCE)
+            allowance = max(FIRST_ALLOWANCE, 1 << max(0, 4 * reply.reasoning_tokens - 1).bit_length())
+            if min(allowance, MAX_ALLOWANCE) > known.allowance:
+                changes["allowance"] = min(allowance, MAX_ALLOWANCE)
         if changes:
             self._learn(**changes)
 
     def note_uncounted_stream(self) -> None:
-        """Stream no more from a server that does not say how many tokens a stream took, since they are counted."""
+        """Disable streaming for a server that does not count the tokens of a stream."""
         if "stream" not in self.known.dropped:
             self.fallbacks["stream"] += 1
             log.warning("The server does not count the tokens of a streamed answer; answers come whole from now on.")
             self._learn(dropped=tuple(sorted({*self.known.dropped, "stream"})))
 
-    def give_more_room(self, sent: Mapping[str, Any], asked: int | None, reply: Reply) -> bool:
-        """Raise the allowance after an answer that thinking has cut off; whether asking again makes sense.
+    def give_more_room(self, sent: Mapping[str, Any], answer_limit: int | None, reply: Reply) -> bool:
+        """Raise the allowance after reasoning has truncated an answer; return whether to send it again.
 
-        ``asked`` is the limit of the answer alone; None where there was none.
+        ``answer_limit`` is the limit of the answer without reasoning, or None.
         """
         limit = next((sent[name] for name in _LIMITS if name in sent), None)
-        if limit is None or asked is None or reply.finish_reason != "length":
+        if limit is None or answer_limit is None or reply.finish_reason != "length":
             return False
-        if reply.text and reply.completion_tokens - reply.reasoning_tokens >= asked:
+        if reply.text and reply.completion_tokens - reply.reasoning_tokens >= answer_limit:
             return False  # The answer has had all the room that was asked for.
-        if (reply.text and not reply.reasoning_tokens) or limit == self.known.most_output:
+        if (reply.text and not reply.reasoning_tokens) or limit == self.known.max_output:
             return False
-        before = limit - asked
-        allowance = min(MOST_ALLOWANCE, max(FIRST_ALLOWANCE, 4 * before))
+        before = limit - answer_limit
+        allowance = min(MAX_ALLOWANCE, max(FIRST_ALLOWANCE, 4 * before))
         if allowance <= before:
             return False
         if allowance > self.known.allowance:
@@ -308,100 +306,102 @@ class LearnedCapabilities:
         return True
 
     def note_logprobs(self, status: Logprobs, http_status: int | None = None) -> None:
-        """Remember how a request for log-probabilities was taken; see :data:`CONTRADICTIONS` where they were given."""
+        """Store how log-probabilities were handled; a change from given needs :data:`CONTRADICTIONS`."""
         if status == "given":
             self._contradictions.pop("logprobs", None)
-        elif not self._believed("logprobs", self.known.logprobs == "given"):
+        elif not self._confirm("logprobs", self.known.logprobs == "given"):
             return
         if (self.known.logprobs, self.known.logprobs_status) != (status, http_status):
             self._learn(logprobs=status, logprobs_status=http_status)
 
     def note_continuation(self, continues: bool) -> None:
-        """Remember whether the server goes on with an assistant's message; see :data:`CONTRADICTIONS` for a change."""
+        """Store whether the model continues an assistant's message; a change needs :data:`CONTRADICTIONS`."""
         if continues == self.known.continues:
             self._contradictions.pop("continues", None)
-        elif self._believed("continues", self.known.continues is not None):
+        elif self._confirm("continues", self.known.continues is not None):
             self._learn(continues=continues)
 
-    def note_cached_count(self, counted: bool) -> None:
-        """Remember whether the server counts the tokens of a prompt that it has in its cache."""
-        self._learn(counts_cached=counted)
+    def note_cached_count(self, counts_cached: bool) -> None:
+        """Store whether cached prompt tokens are counted."""
+        self._learn(counts_cached=counts_cached)
 
     def note_schema(self, status: SchemaSupport, schema: Mapping[str, Any]) -> None:
-        """Remember what became of a schema; a server that was seen to be looser stays so.
+        """Store how a schema was handled.
 
-        See :data:`CONTRADICTIONS` for one that was seen to be stricter.
+        A looser status than the known one needs :data:`CONTRADICTIONS`; a stricter one is ignored.
         """
         known, order = self.known.schema, get_args(SchemaSupport)
         if known is not None and order.index(status) <= order.index(known):
             self._contradictions.pop("response_format", None)
             self._contradictions.pop(schema_digest(schema), None)
-        elif self._believed("response_format", known is not None):
+        elif self._confirm("response_format", known is not None):
             self._learn(schema=status)
 
     def note_refused_schema(self, schema: Mapping[str, Any], refusal: ErrorReply) -> None:
-        """Remember that a schema was refused: this one where its content is to blame, else every one."""
+        """Store the rejection of a schema: of this one if its content is at fault, otherwise of all."""
         digest = schema_digest(schema)
         digests = tuple(sorted({*self.known.refused_schemas, digest}))
-        content = _SCHEMA_FAULT.search(refusal.message) is not None
-        general = not content and _names("response_format", refusal)
-        if general or (self.known.schema is None and len(digests) >= _REFUSED_SCHEMAS):
+        is_content_fault = _SCHEMA_FAULT.search(refusal.message) is not None
+        is_general = not is_content_fault and _names("response_format", refusal)
+        if is_general or (self.known.schema is None and len(digests) >= _MAX_REFUSED_SCHEMAS):
             self.note_schema("refused", schema)
-        elif digests != self.known.refused_schemas and self._believed(digest, self.known.schema and not content):
+        elif digests != self.known.refused_schemas and self._confirm(
+            digest, self.known.schema and not is_content_fault
+        ):
             self._learn(refused_schemas=digests)
 
     def note_window(self, window: int | None) -> None:
-        """Remember the context window that the server tells."""
+        """Store the context window that the server states."""
         if window is not None and window != self.known.window:
             self._learn(window=window)
 
     def forget(self) -> None:
-        """Know nothing of the model any more, here and in the workspace."""
+        """Delete the known capabilities, also from the workspace."""
         self.known = Capabilities()
         self._keep(None)
 
-    def _entry(self, everything: Mapping[str, dict[str, Any]]) -> Any:
-        """Return what the workspace has of the model."""
-        return everything.get(self._server, {}).get(self._model)
+    def _entry(self, stored: Mapping[str, dict[str, Any]]) -> Any:
+        """Return the stored entry of the model, or None."""
+        return stored.get(self._server, {}).get(self._model)
 
-    def _believed(self, name: str, shown: object) -> bool:
-        """Whether a contradiction is taken as it is: at once, or the last of several where the contrary was shown."""
+    def _confirm(self, name: str, contrary: object) -> bool:
+        """Count a contradiction; return True at once if nothing contrary was known, otherwise after several."""
         self._contradictions[name] += 1
-        return not shown or self._contradictions[name] >= CONTRADICTIONS
+        return not contrary or self._contradictions[name] >= CONTRADICTIONS
 
     def _learn(self, **changes: Any) -> None:
-        changes["learnt_on"] = datetime.now(UTC).date().isoformat()
+        changes["learned_on"] = datetime.now(UTC).date().isoformat()
         self.known = replace(self.known, **changes)
         self._keep(changes)
 
     def _keep(self, changes: Mapping[str, Any] | None) -> None:
-        """Write what was learnt, or forget it; what other processes have learnt meanwhile stays as it is."""
+        """Write changes to the workspace, or delete the entry if None, keeping other processes' changes."""
         if self._file is None:
             return
         from filelock import FileLock, Timeout
 
         # What cannot be kept, for example in a workspace that may only be read, is learnt again.
         with suppress(OSError, Timeout), FileLock(f"{self._file}.lock", timeout=_LOCK_SECONDS):
-            everything = _read(self._file)
-            kept = self._entry(everything)
-            models = everything.setdefault(self._server, {})
-            models[self._model] = {} if changes is None else {**(kept if isinstance(kept, dict) else {}), **changes}
+            stored = _read(self._file)
+            entry = self._entry(stored)
+            models = stored.setdefault(self._server, {})
+            models[self._model] = {} if changes is None else {**(entry if isinstance(entry, dict) else {}), **changes}
             if not models[self._model]:
                 del models[self._model]
-            everything = {url: entries for url, entries in everything.items() if entries}
-            write_file(self._file, json.dumps(everything, indent=1, sort_keys=True, ensure_ascii=False).encode())
+            stored = {url: entries for url, entries in stored.items() if entries}
+            write_file(self._file, json.dumps(stored, indent=1, sort_keys=True, ensure_ascii=False).encode())
 
 
 def rejected_parameters(sent: Mapping[str, Any], refusal: ErrorReply) -> frozenset[str]:
-    """The parameters of a request that a refusal is about.
+    """Return the parameters of a request that an error reply is about.
 
     Args:
-        sent: The request's body.
-        refusal: What the server said: the parameter that it names, else those that its words name beside a word of
-            refusal.
+        sent: Request body.
+        refusal: Error reply: either it names the parameter, or its text names parameters and contains a word of
+            rejection.
 
     Returns:
-        Names of :data:`SPELLINGS`; empty where the refusal is about something else, such as the key or the prompt.
+        Names of :data:`SPELLINGS`; empty if the error is about something else, such as the key or the prompt.
     """
     candidates = [name for name in SPELLINGS if name in sent]
     if refusal.parameter:
@@ -409,24 +409,26 @@ def rejected_parameters(sent: Mapping[str, Any], refusal: ErrorReply) -> frozens
         named = {name for name in candidates if head.lower() in {each.lower() for each in SPELLINGS[name]}}
         if named:
             return frozenset(named)
-    said = f"{refusal.message} {refusal.code.replace('invalid', '')}"  # which is the kind of nearly every error
-    if not _REFUSAL.search(said) and not _OUTPUT_LIMIT.search(refusal.message):
+    text = f"{refusal.message} {refusal.code.replace('invalid', '')}"  # which is the kind of nearly every error
+    if not _REFUSAL.search(text) and not _OUTPUT_LIMIT.search(refusal.message):
         return frozenset()
     return frozenset(name for name in candidates if _names(name, refusal))
 
 
 def schema_digest(schema: Mapping[str, Any]) -> str:
-    """A short name for a schema that was refused."""
+    """Return a short hash of a schema."""
     return hashlib.sha256(json.dumps(schema, sort_keys=True).encode()).hexdigest()[:16]
 
 
 def _names(parameter: str, refusal: ErrorReply) -> bool:
-    said = f"{refusal.message} {refusal.parameter}"
-    return any(re.search(rf"(?<!\w){re.escape(one)}(?!\w)", said, re.IGNORECASE) for one in SPELLINGS[parameter])
+    text = f"{refusal.message} {refusal.parameter}"
+    return any(
+        re.search(rf"(?<!\w){re.escape(spelling)}(?!\w)", text, re.IGNORECASE) for spelling in SPELLINGS[parameter]
+    )
 
 
 def _read(file: Path) -> dict[str, dict[str, Any]]:
-    """Everything that is kept; nothing where the file is missing or no such file."""
+    """Return the stored capabilities by server and model; {} if the file is missing or malformed."""
     try:
         data = json.loads(file.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError):

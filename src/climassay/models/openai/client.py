@@ -31,7 +31,7 @@ from climassay.models.contract import (
 )
 from climassay.models.json_answers import NoJsonError, satisfying_json
 from climassay.models.openai.capabilities import Capabilities, LearnedCapabilities
-from climassay.models.openai.connection import Clock, Connection, Outcome, RetryPolicy, ShowText
+from climassay.models.openai.connection import Clock, Connection, RequestOutcome, RetryPolicy, ShowText
 from climassay.models.openai.option_scores import generated_logprobs, named_option, score_options, tokens_to_distinguish
 from climassay.models.openai.prompt_length import is_shortened, shortened_error
 from climassay.models.openai.replies import ErrorReply, Reply, parse_window
@@ -42,48 +42,45 @@ log = logging.getLogger("climassay.models")
 
 DEFAULT_CONCURRENCY = 64
 PROTOCOL = 2
-"""Part of the fingerprint: raised when what is sent for the same request changes."""
+"""Version of the requests sent, part of the fingerprint; to be increased when the same request is sent differently."""
 
 
 class OpenAIModel:
-    """A generator and option scorer over chat completions.
+    """Generator and option scorer over chat completions.
 
     Requests run concurrently under an adaptive limit (:mod:`climassay.models.openai.connection`). Overload, time-outs,
-    dropped connections, 5xx and malformed answers are tried again with exponential backoff and full jitter, or when
-    the server's ``Retry-After`` says; what a server refuses for good (4xx) fails at once. Failures are values with one
-    sentence.
+    dropped connections, 5xx and malformed answers are retried with exponential backoff and full jitter, or after the
+    server's ``Retry-After``; other 4xx errors fail at once. Failures are returned as values with an error sentence.
 
-    What the numbers of :meth:`option_logprobs` mean depends on what the server can do, which is found out with the
-    first requests, kept in the workspace and shown by :attr:`capabilities`
+    The capabilities of the server, which determine the meaning of :meth:`option_logprobs`, are learned from the first
+    requests, stored in the workspace and returned by :attr:`capabilities`
     (:mod:`climassay.models.openai.capabilities`).
 
-    Limits of the fingerprint: it covers the server, the model's name and this client's protocol, since a server does
-    not show its weights. The server is known by its name in the user's configuration, so that it may move to another
-    host or port, and by its base URL where it has no name there. If a server changes what it serves under a name, ask
-    afresh (``--no-cache``).
+    The fingerprint covers the server, the model name and the protocol version, since a server does not expose its
+    weights. A configured provider counts by name, so that its host may change; other servers count by base URL. If a
+    server changes the model behind a name, use ``--no-cache``.
 
-    An ``assistant_prefix`` is sent as the beginning of the assistant's message where options are weighed and the server
-    goes on with such a message, which is found out once. Elsewhere it is left out (counted in :attr:`fallbacks`), and a
-    completion that repeats it is shortened by it.
+    For options, an ``assistant_prefix`` is sent as the beginning of the assistant's message if the server continues
+    such messages, which is tested once. Otherwise the prefix is omitted (counted in :attr:`fallbacks`) and removed from
+    completions that repeat it.
 
-    An answer to a prompt of which the server reports far fewer tokens than it must have is a failure: some servers
-    shorten prompts without an error (:func:`climassay.models.openai.prompt_length.is_shortened`).
+    An answer fails if the server reports far fewer prompt tokens than the prompt has: some servers truncate prompts
+    without an error (:func:`climassay.models.openai.prompt_length.is_shortened`).
 
     Args:
         name: Name of the model at the provider, with or without the provider's name and a colon.
         provider: ``openai``, or a provider of the user's configuration.
-        base_url: Where ``chat/completions`` is; by default ``$OPENAI_BASE_URL``, else OpenAI's. No key goes to an
-            address that the user has not named: see :func:`climassay.models.servers.find_server`.
-        api_key: By default the one that is bound to the server's host. It is sent to the server and appears nowhere
-            else.
-        concurrency: Maximum number of requests in flight, 64 by default; how many really are is found by trying.
-        clock: Time; tests give their own.
-        price, policy, max_output_tokens, reasoning_effort, folder: As for :func:`climassay.models.load_model`. An
-            effort that the server refuses is left out, with a warning.
+        base_url: URL of the API; by default ``$OPENAI_BASE_URL``, else OpenAI's. The API key is sent only to servers
+            that the user has named, see :func:`climassay.models.servers.find_server`.
+        api_key: API key; by default the one that is bound to the server's host.
+        concurrency: Maximum number of requests in flight, 64 by default; the actual limit is adaptive.
+        clock: Time source; replaced in tests.
+        price, policy, max_output_tokens, reasoning_effort, folder: See :func:`climassay.models.load_model`. A reasoning
+            effort that the server rejects is omitted, with a warning.
 
     Raises:
-        ModelError: The base URL is none, or a server that needs a key is asked without one.
-        InputError: The provider's server is not known, or a key would travel unencrypted beyond this machine.
+        ModelError: The base URL is invalid, or the server needs a key and none is set.
+        InputError: The provider is unknown, or a key would be sent unencrypted to another machine.
     """
 
     def __init__(
@@ -103,7 +100,7 @@ class OpenAIModel:
     ) -> None:
         self._provider, self._model = provider, name.removeprefix(f"{provider}:")
         self.name = f"{provider}:{self._model}"
-        """The provider and the model's name there, for example ``openai:gpt-4o-mini``."""
+        """Provider and model name, for example ``openai:gpt-4o-mini``."""
         ceiling = DEFAULT_CONCURRENCY if concurrency is None else concurrency
         if ceiling < 1:
             raise ModelError(f"The concurrency is {ceiling}: it must be at least 1.")
@@ -123,7 +120,7 @@ class OpenAIModel:
 
     @property
     def fingerprint(self) -> str:
-        """SHA-256 over server, model name, limits and protocol of this client; see the limits above."""
+        """SHA-256 of server, model name, limits and protocol version."""
         if self._provider == OPENAI:
             return self._hashed({"provider": OPENAI, "base_url": self.base_url})
         return self._hashed({"provider": self._provider})
@@ -135,49 +132,48 @@ class OpenAIModel:
 
     @property
     def fallbacks(self) -> Mapping[str, int]:
-        """How often a request could not be made as it was meant to be, by what was missing at the server."""
+        """Number of requests that were adapted to the server, by missing capability."""
         return MappingProxyType(Counter(self._knowledge.fallbacks))
 
     @property
     def capabilities(self) -> Capabilities:
-        """What is known by now of what the model behind the server can do."""
+        """Capabilities of the model that are known so far."""
         return self._knowledge.known
 
     @property
     def window(self) -> int | None:
-        """Maximum tokens of prompt and answer together, where the server has stated it; see :meth:`ask_window`."""
+        """Context window in tokens (prompt and answer) if the server has stated it; see :meth:`ask_window`."""
         return self._knowledge.known.window
 
     def ask_window(self) -> int | None:
-        """Ask the server for the model's window, in the ways of vLLM, llama.cpp, Ollama, OpenRouter and others."""
+        """Request the context window from the server, in the ways of vLLM, llama.cpp, Ollama, OpenRouter and others."""
 
-        async def asked(base_url: str) -> None:
+        async def read_window(base_url: str) -> None:
             for address in (f"{base_url}/models", f"{base_url.removesuffix('/v1')}/api/ps"):
                 self._knowledge.note_window(parse_window(await self._connection.read(address), self._model))
 
-        self._connection.map(asked, [self.base_url], None)
+        self._connection.map(read_window, [self.base_url], None)
         return self.window
 
     def forget_capabilities(self) -> None:
-        """Find out anew what the model can do."""
+        """Delete the known capabilities, also from the workspace, so that they are learned again."""
         self._knowledge.forget()
 
     def render(self, messages: Sequence[Message], assistant_prefix: str = "") -> str:
-        """The messages as they are sent, as JSON; the server's chat template is not ours to see."""
+        """Return the messages as sent, in JSON; the server's chat template is unknown."""
         return json.dumps(chat_messages(messages, continued=assistant_prefix), ensure_ascii=False)
 
     def generate(
         self, requests: Sequence[GenerationRequest], *, on_result: CompletionCallback | None = None
     ) -> list[Completion]:
-        """Answer every request, in order; see :class:`climassay.models.contract.Generator`.
+        """Answer all requests, in order; see :class:`climassay.models.contract.Generator`.
 
-        A schema is given to the server as ``response_format``, and the answer is checked against it all the same.
-        Where the server refuses or ignores it, the schema goes into the prompt (counted in :attr:`fallbacks`). An
-        answer that is cut off or breaks the schema's structure is asked again with what was wrong, twice at most; one
-        that is longer than the schema's upper bounds is kept.
+        A schema is sent as ``response_format``, and the answer is validated. If the server rejects or ignores it, the
+        schema is added to the prompt (counted in :attr:`fallbacks`). A truncated or invalid answer is requested again,
+        with its faults in the prompt, at most twice; exceeding upper bounds of the schema is not a fault.
 
         Raises:
-            ModelError: No request can succeed: nothing listens there, or the key or the model's name is wrong.
+            ModelError: No request can succeed: the server is unreachable, or key or model name are wrong.
         """
         return self._connection.map(self._conversation.complete, requests, on_result)
 
@@ -188,55 +184,54 @@ class OpenAIModel:
         on_text: TextCallback,
         on_result: CompletionCallback | None = None,
     ) -> list[Completion]:
-        """As :meth:`generate`, with the texts so far; see :class:`climassay.models.contract.StreamingGenerator`.
+        """Answer all requests as :meth:`generate` does, with previews; see ``contract.StreamingGenerator``.
 
-        Servers are asked for a stream with the usage in it. One that refuses either, or does not count a stream's
-        tokens, is asked without from then on, and so is every request with a schema, whose answer may be asked again.
+        Requests ask for a stream with token counts. A server that rejects either, or does not count the tokens of a
+        stream, gets requests without from then on. Requests with a schema are not streamed, since they may be retried.
 
         Raises:
-            ModelError: As for :meth:`generate`.
+            ModelError: See :meth:`generate`.
         """
         return self._connection.map(self._conversation.complete, requests, on_result, on_text)
 
     def option_logprobs(
         self, requests: Sequence[OptionRequest], *, on_result: ScoresCallback | None = None
     ) -> list[OptionScores]:
-        """Weigh options; see :class:`climassay.models.contract.OptionScorer`.
+        """Score options; see :class:`climassay.models.contract.OptionScorer`.
 
-        Method ``top_logprobs``, where the server lists likely tokens and the options hold at least half of their
-        probability: see :func:`climassay.models.openai.option_scores.score_options` for what the numbers mean. Method
-        ``constrained``, where they do not and the server decodes under an enumeration of the options; method
-        ``generated``, where neither is possible: the option that the answer names gets 0 and the others -100; that
-        order is all there is in these numbers. An answer that names no option is a failure.
+        Method ``top_logprobs`` is used if the server lists likely tokens and the options have at least half of their
+        probability; see :func:`climassay.models.openai.option_scores.score_options`. Otherwise the option that an
+        answer names gets 0 and the others -100: method ``constrained`` if the server decodes under an enumeration of
+        the options, ``generated`` if it does not. An answer that names no option is a failure.
 
         Raises:
-            ModelError: No request can succeed: nothing listens there, or the key or the model's name is wrong.
+            ModelError: No request can succeed: the server is unreachable, or key or model name are wrong.
         """
-        return self._connection.map(self._conversation.weigh, requests, on_result)
+        return self._connection.map(self._conversation.score_options_of, requests, on_result)
 
     def cancel(self, threads: Collection[int]) -> None:
-        """End the calls that these threads have under way; see :class:`climassay.models.contract.ConcurrentModel`."""
+        """Cancel the calls of some threads; see :class:`climassay.models.contract.ConcurrentModel`."""
         self._connection.cancel(threads)
 
     def close(self) -> None:
-        """Close the connections and end the client's thread."""
+        """Close the connections and the client's thread."""
         self._connection.close()
 
 
 HEAD_START = 5.0
-"""Seconds that the first request of a kind to an unknown server has for itself, at most."""
-SCHEMA_TRIES = 3
+"""Maximum seconds that the first request of a kind to an unknown server runs alone."""
+MAX_SCHEMA_ATTEMPTS = 3
 DEFAULT_MAX_TOKENS = 4096
-"""Limit of an answer where the request sets none: a safeguard against endless text, not a means of style."""
-_CONTINUED = {"continue_final_message": True, "add_generation_prompt": False}
-"""Parameters with which vLLM and SGLang go on with an assistant's message; llama.cpp does so without."""
-_SEQUENCE = "Write the numbers from one to nine in words."
-_SEQUENCE_BEGUN, _SEQUENCE_NEXT = "one, two, three, four, five,", r"\s+six\b"
-"""An answer to that which is not complete, and a pattern of its next word. A new message has no space before it."""
+"""Token limit of an answer if the request sets none, as a safeguard against endless text."""
+_CONTINUE_PARAMETERS = {"continue_final_message": True, "add_generation_prompt": False}
+"""Parameters with which vLLM and SGLang continue an assistant's message; llama.cpp needs none."""
+_SEQUENCE_PROMPT = "Write the numbers from one to nine in words."
+_SEQUENCE_START, _SEQUENCE_NEXT = "one, two, three, four, five,", r"\s+six\b"
+"""Incomplete answer to that prompt, and a pattern of its continuation; a new message has no space before it."""
 
 
 class Conversation:
-    """Turns requests into answers over one connection. Used in the connection's event loop only."""
+    """Converts requests to payloads and replies to results. Used in the connection's event loop only."""
 
     def __init__(
         self,
@@ -253,88 +248,86 @@ class Conversation:
         self._price = price
         self._max_output_tokens = max_output_tokens
         self._reasoning_effort = reasoning_effort
-        self._first: dict[str, asyncio.Event] = {}
+        self._first_done: dict[str, asyncio.Event] = {}
 
     async def complete(self, request: GenerationRequest, show: ShowText | None = None) -> Completion:
-        """Answer a generation; ``show`` takes the text so far where it is written without a schema."""
+        """Answer a generation request; ``show`` receives the partial text unless there is a schema."""
         if request.schema is not None:
-            async with self._alone("schema", lambda: self._knowledge.known.schema is None):
+            async with self._first_alone("schema", lambda: self._knowledge.known.schema is None):
                 return await self._complete_schema(request, request.schema)
-        messages = self._unprefixed(request)
-        async with self._alone("text", lambda: not self._knowledge.known.taken):
+        messages = self._messages_without_prefix(request)
+        async with self._first_alone("text", lambda: not self._knowledge.known.accepted):
             payload = {"messages": messages, **self._parameters(request.sampling)}
             if show is None:
                 outcome, usage = await self._ask(payload)
             else:
                 payload |= {"stream": True, "stream_options": {"include_usage": True}}
-                outcome, usage = await self._ask(payload, show=lambda text: show(answer_in(text, request)[0]))
+                outcome, usage = await self._ask(payload, show=lambda text: show(_trim_answer(text, request)[0]))
         if outcome.reply is None:
             return Completion.failed(str(outcome.error), usage)
         if outcome.reply.withheld is not None:
             return Completion.failed(outcome.reply.withheld, usage)
-        text, stopped = answer_in(outcome.reply.text, request)
+        text, stopped = _trim_answer(outcome.reply.text, request)
         reason = "stop" if stopped else outcome.reply.finish_reason
         return Completion(text, reason, usage, reasoning=outcome.reply.thoughts)
 
-    async def weigh(self, request: OptionRequest) -> OptionScores:
-        """Weigh the options of a request."""
+    async def score_options_of(self, request: OptionRequest) -> OptionScores:
+        """Score the options of a request."""
         if not request.options:
             return OptionScores.failed("The request has no options.")
-        async with self._alone("options", lambda: self._knowledge.known.logprobs is None):
+        async with self._first_alone("options", lambda: self._knowledge.known.logprobs is None):
             known = self._knowledge.known
             # The first token of a model that thinks is the first of its thoughts.
             if known.logprobs is None or (known.logprobs == "given" and not known.thinks):
-                return await self._weigh_by_logprobs(request)
-        return await self._weigh_by_naming(request, Usage())
+                return await self._score_by_logprobs(request)
+        return await self._score_by_naming(request, Usage())
 
     @asynccontextmanager
-    async def _alone(self, kind: str, unknown: Callable[[], bool]) -> AsyncIterator[None]:
-        """Let the first request of a kind go alone, so that the others need not find out the same at a cost.
+    async def _first_alone(self, kind: str, is_unknown: Callable[[], bool]) -> AsyncIterator[None]:
+        """Run the first request of a kind alone, so that other requests can use what it learns.
 
-        They go together once it has ended, well or not, and in any case after :data:`HEAD_START` seconds: a model may
-        think for minutes.
+        Others wait until it has ended, but at most :data:`HEAD_START` seconds, since a model may think for minutes.
         """
-        if (first := self._first.get(kind)) is not None or not unknown():
-            if first is not None and unknown():
+        if (first := self._first_done.get(kind)) is not None or not is_unknown():
+            if first is not None and is_unknown():
                 with suppress(TimeoutError):
                     await asyncio.wait_for(first.wait(), HEAD_START)
             yield
             return
-        first = self._first[kind] = asyncio.Event()
+        first = self._first_done[kind] = asyncio.Event()
         try:
             yield
         finally:
             first.set()
 
     async def _complete_schema(self, request: GenerationRequest, schema: Mapping[str, Any]) -> Completion:
-        """Let the server decode under the schema where it can, and put it into the prompt where it does not.
+        """Answer a request with a schema, by constrained decoding or by instructions in the prompt.
 
-        Every answer is checked all the same. One that was cut off or breaks the schema is asked again with what was
-        wrong with it.
+        Every answer is validated. A truncated or invalid answer is requested again with its faults in the prompt.
         """
         knowledge = self._knowledge
         usage = Usage()
         sampling = request.sampling
         problem = ""
         refusal: ErrorReply | None = None
-        tries = 0
+        n_attempts = 0
         knowledge.fallbacks.update(["assistant_prefix"] if request.assistant_prefix else [])
-        while tries < SCHEMA_TRIES:
-            offered = refusal is None and knowledge.known.offers_schema(schema)
-            stated = not offered or knowledge.known.schema == "loose" or bool(problem)
-            if stated and not problem:
+        while n_attempts < MAX_SCHEMA_ATTEMPTS:
+            is_offered = refusal is None and knowledge.known.offers_schema(schema)
+            is_stated = not is_offered or knowledge.known.schema == "loose" or bool(problem)
+            if is_stated and not problem:
                 knowledge.fallbacks["json_schema"] += 1
-            addition = schema_instruction(schema, problem or None) if stated else ""
+            addition = schema_instruction(schema, problem or None) if is_stated else ""
             payload = {
                 "messages": chat_messages(request.messages, addition),
                 **self._parameters(sampling),
-                **({"response_format": response_format(schema)} if offered else {}),
+                **({"response_format": response_format(schema)} if is_offered else {}),
             }
-            outcome, spent = await self._ask(payload)
-            usage += spent
+            outcome, attempt_usage = await self._ask(payload)
+            usage += attempt_usage
             reply = outcome.reply
             if reply is None:
-                if offered and outcome.refusal is not None:
+                if is_offered and outcome.refusal is not None:
                     refusal = outcome.refusal
                     continue
                 return Completion.failed(str(outcome.error), usage)
@@ -346,47 +339,47 @@ class Conversation:
             except ValueError as error:
                 if reply.withheld is not None:
                     return Completion.failed(reply.withheld, usage)
-                tries += int(stated or reply.finish_reason == "length")
+                n_attempts += int(is_stated or reply.finish_reason == "length")
                 if reply.finish_reason == "length":
                     problem = "The token limit cut it off before its JSON was complete: write shorter texts."
                     sampling = replace(sampling, max_tokens=2 * (sampling.max_tokens or DEFAULT_MAX_TOKENS))
                     continue
-                if offered and not problem:
+                if is_offered and not problem:
                     knowledge.note_schema("ignored" if isinstance(error, NoJsonError) else "loose", schema)
                 # In prose, because the schema was not seen: from here on it appears in the prompt.
-                unseen = not (stated or knowledge.known.offers_schema(schema))
-                problem = "" if unseen else str(error)
+                is_schema_unseen = not (is_stated or knowledge.known.offers_schema(schema))
+                problem = "" if is_schema_unseen else str(error)
                 continue
-            if offered and not problem:
+            if is_offered and not problem:
                 knowledge.note_schema("strict", schema)
             if result not in reply.text:
                 knowledge.fallbacks["json repaired"] += 1
             return Completion(result, reply.finish_reason, usage, reasoning=reply.thoughts)
-        return Completion.failed(f"No answer in {SCHEMA_TRIES} satisfied the schema: {problem}", usage)
+        return Completion.failed(f"No answer in {MAX_SCHEMA_ATTEMPTS} satisfied the schema: {problem}", usage)
 
-    async def _weigh_by_logprobs(self, request: OptionRequest) -> OptionScores:
-        """Scores from the likely tokens at the place of the answer, where they are to be had and decide."""
+    async def _score_by_logprobs(self, request: OptionRequest) -> OptionScores:
+        """Score options by the likely tokens at the position of the answer, or by naming if these do not decide."""
         knowledge, usage = self._knowledge, Usage()
         is_known = knowledge.known.logprobs == "given"
         continues = False
         if is_known:
             continues, usage = await self._learn_continuation(request)
-        outcome, spent = await self._ask_logprobs(request, continued=continues)
-        usage += spent
+        outcome, attempt_usage = await self._ask_logprobs(request, continued=continues)
+        usage += attempt_usage
         reply = outcome.reply
-        missing = outcome.refusal is not None if reply is None else not reply.positions and reply.withheld is None
-        if is_known and missing:
+        is_missing = outcome.refusal is not None if reply is None else not reply.positions and reply.withheld is None
+        if is_known and is_missing:
             knowledge.fallbacks["logprobs asked again"] += 1
-            outcome, spent = await self._ask_logprobs(request, continued=False)
-            usage += spent
+            outcome, attempt_usage = await self._ask_logprobs(request, continued=False)
+            usage += attempt_usage
             if continues and outcome.reply is not None and outcome.reply.positions:
                 knowledge.note_continuation(False)
         elif not is_known and reply is not None and reply.positions and not knowledge.known.thinks:
-            continues, spent = await self._learn_continuation(request)
-            usage += spent
+            continues, attempt_usage = await self._learn_continuation(request)
+            usage += attempt_usage
             if continues:
-                outcome, spent = await self._ask_logprobs(request, continued=True)
-                usage += spent
+                outcome, attempt_usage = await self._ask_logprobs(request, continued=True)
+                usage += attempt_usage
         if outcome.reply is not None:
             if outcome.reply.positions or outcome.reply.withheld is None:
                 knowledge.note_logprobs("given" if outcome.reply.positions else "ignored")
@@ -395,44 +388,46 @@ class Conversation:
                 return OptionScores(scores, "top_logprobs", usage)
         elif outcome.refusal is None:
             return OptionScores.failed(str(outcome.error), usage)
-        named = await self._weigh_by_naming(request, usage)
-        if outcome.refusal is not None and named.error is None:
+        scores_by_naming = await self._score_by_naming(request, usage)
+        if outcome.refusal is not None and scores_by_naming.error is None:
             # Only now is it certain that the log-probabilities were refused and not the prompt.
             knowledge.note_logprobs("refused", outcome.status)
-        return named
+        return scores_by_naming
 
     async def _learn_continuation(self, request: OptionRequest) -> tuple[bool, Usage]:
-        """Find out whether the server goes on with an assistant's message, if the request begins one.
+        """Test whether the server continues an assistant's message, if the request begins one.
 
-        A message that ends in the middle of a sequence is sent. A server that goes on with it generates what comes
-        next, or sends the whole of it back, which is longer than the limit allows a new message to be.
+        The test message ends in the middle of a sequence. A server that continues it generates the next word, or
+        returns the message with it, which exceeds the token limit of a new message.
 
         Returns:
-            Whether the request's beginning of an answer is sent as such, and the usage of finding out.
+            Whether the request's prefix can be sent, and the usage of the test.
         """
         knowledge, usage = self._knowledge, Usage()
         if not request.assistant_prefix:
             return False, usage
-        async with self._alone("continuation", lambda: knowledge.known.continues is None):
+        async with self._first_alone("continuation", lambda: knowledge.known.continues is None):
             if knowledge.known.continues is None:
-                messages = chat_messages((Message("user", _SEQUENCE),), continued=_SEQUENCE_BEGUN)
-                payload = {"messages": messages, "max_tokens": 4, "temperature": 0.0, **_CONTINUED}
+                messages = chat_messages((Message("user", _SEQUENCE_PROMPT),), continued=_SEQUENCE_START)
+                payload = {"messages": messages, "max_tokens": 4, "temperature": 0.0, **_CONTINUE_PARAMETERS}
                 outcome, usage = await self._ask(payload, thoughts=False)
                 if outcome.reply is not None:
                     text = outcome.reply.text
                     knowledge.note_continuation(
-                        text.startswith(_SEQUENCE_BEGUN) or re.match(_SEQUENCE_NEXT, text) is not None
+                        text.startswith(_SEQUENCE_START) or re.match(_SEQUENCE_NEXT, text) is not None
                     )
                 elif outcome.refusal is not None:
                     knowledge.note_continuation(False)
         return bool(knowledge.known.continues), usage
 
-    async def _ask_logprobs(self, request: OptionRequest, *, continued: bool) -> tuple[Outcome, Usage]:
-        """Ask for the likely tokens at the place of the answer, after the request's beginning of it if continued."""
+    async def _ask_logprobs(self, request: OptionRequest, *, continued: bool) -> tuple[RequestOutcome, Usage]:
+        """Request the likely tokens at the position of the answer, after the assistant prefix if ``continued``."""
         prefix = request.assistant_prefix if continued else ""
         payload = {
-            "messages": chat_messages(request.messages, continued=prefix) if prefix else self._unprefixed(request),
-            **(_CONTINUED if prefix else {}),
+            "messages": chat_messages(request.messages, continued=prefix)
+            if prefix
+            else self._messages_without_prefix(request),
+            **(_CONTINUE_PARAMETERS if prefix else {}),
             "max_tokens": tokens_to_distinguish(request.options),
             "temperature": 0.0,
             "logprobs": True,
@@ -440,19 +435,19 @@ class Conversation:
         }
         return await self._ask(payload, thoughts=False)
 
-    async def _weigh_by_naming(self, request: OptionRequest, usage: Usage) -> OptionScores:
-        """The option that an answer names: one decoded under an enumeration of the options, else a free one."""
+    async def _score_by_naming(self, request: OptionRequest, usage: Usage) -> OptionScores:
+        """Score options by the one that an answer names, decoded under an enumeration if possible."""
         knowledge = self._knowledge
         knowledge.fallbacks["logprobs"] += 1
         labels = [option.strip() for option in request.options]
         schema = object_schema({"answer": {"enum": labels}})
-        payload = {"messages": self._unprefixed(request), **self._parameters(Sampling(max_tokens=None))}
-        outcome, refusal = Outcome(0), None
+        payload = {"messages": self._messages_without_prefix(request), **self._parameters(Sampling(max_tokens=None))}
+        outcome, refusal = RequestOutcome(0), None
         if request.enumerable and len(set(labels)) == len(labels):
-            async with self._alone("schema", lambda: knowledge.known.schema is None):
+            async with self._first_alone("schema", lambda: knowledge.known.schema is None):
                 if knowledge.known.schema in (None, "strict") and knowledge.known.offers_schema(schema):
-                    outcome, spent = await self._ask({**payload, "response_format": response_format(schema)})
-                    usage, refusal = usage + spent, outcome.refusal
+                    outcome, attempt_usage = await self._ask({**payload, "response_format": response_format(schema)})
+                    usage, refusal = usage + attempt_usage, outcome.refusal
                     if outcome.reply is None and refusal is None:
                         return OptionScores.failed(str(outcome.error), usage)
                     if outcome.reply is not None and outcome.reply.withheld is None:
@@ -463,25 +458,25 @@ class Conversation:
                                 knowledge.note_schema("ignored", schema)  # and the text is a free answer
                         except ValueError:
                             knowledge.note_schema("loose", schema)
-                            outcome = Outcome(0)
+                            outcome = RequestOutcome(0)
                         else:
                             knowledge.note_schema("strict", schema)
                             scores = generated_logprobs(labels.index(answer), request.options)
                             return OptionScores(scores, "constrained", usage)
         if outcome.reply is None:
-            outcome, spent = await self._ask(payload)
-            usage += spent
+            outcome, attempt_usage = await self._ask(payload)
+            usage += attempt_usage
             if refusal is not None and outcome.reply is not None:
                 knowledge.note_refused_schema(schema, refusal)
-        return named_scores(outcome, request, usage)
+        return _scores_of_answer(outcome, request, usage)
 
-    def _unprefixed(self, request: OptionRequest | GenerationRequest) -> list[dict[str, str]]:
-        """The messages of a request without its beginning of the answer; that this is left out is counted."""
+    def _messages_without_prefix(self, request: OptionRequest | GenerationRequest) -> list[dict[str, str]]:
+        """Return the messages of a request without its assistant prefix, counting the fallback."""
         self._knowledge.fallbacks.update(["assistant_prefix"] if request.assistant_prefix else [])
         return chat_messages(request.messages)
 
     def _parameters(self, sampling: Sampling) -> dict[str, Any]:
-        """The parameters that decide how tokens are drawn; what equals every server's default is left out."""
+        """Return sampling parameters, omitting common defaults."""
         parameters: dict[str, Any] = {
             "temperature": sampling.temperature,
             "seed": sampling.seed,
@@ -496,25 +491,25 @@ class Conversation:
         return parameters
 
     async def _is_shortened(self, messages: Sequence[Mapping[str, str]], reply: Reply) -> bool:
-        """Check whether the server has left out a part of a prompt, which some do without an error.
+        """Return whether the server has truncated a prompt without an error.
 
-        A server that counts only what it does not have in its cache reports few tokens as well. The two are told apart
-        once, by sending the prompt with another beginning, which no cache has.
+        A server that does not count cached tokens reports few tokens as well. To distinguish the two, the prompt is
+        sent once with a random beginning, which is in no cache.
         """
         knowledge = self._knowledge
         if not is_shortened(messages, reply.read_tokens):
             return False
-        async with self._alone("prompt length", lambda: knowledge.known.counts_cached is None):
+        async with self._first_alone("prompt length", lambda: knowledge.known.counts_cached is None):
             if knowledge.known.counts_cached is None:
-                first, *others = messages
+                first, *later_messages = messages
                 marked = {**first, "content": f"[{secrets.token_hex(8)}]\n{first['content']}"}
-                payload = {"model": self._model, "messages": [marked, *others], "max_tokens": 1}
+                payload = {"model": self._model, "messages": [marked, *later_messages], "max_tokens": 1}
                 outcome = await self._connection.ask(knowledge.adapt(payload, thoughts=False))
                 if outcome.reply is None:
                     return False
-                counted = is_shortened(messages, outcome.reply.read_tokens)
-                knowledge.note_cached_count(counted)
-                if counted:
+                is_truncated = is_shortened(messages, outcome.reply.read_tokens)
+                knowledge.note_cached_count(is_truncated)
+                if is_truncated:
                     log.warning("%s", shortened_error(messages, reply))
         if not knowledge.known.counts_cached:
             return False
@@ -523,62 +518,65 @@ class Conversation:
 
     async def _ask(
         self, payload: dict[str, Any], *, thoughts: bool = True, show: ShowText | None = None
-    ) -> tuple[Outcome, Usage]:
-        """Send a payload until it is answered; what the server refuses of it is learnt and left out.
+    ) -> tuple[RequestOutcome, Usage]:
+        """Send a payload until it is answered, omitting parameters that the server rejects.
 
         Args:
-            payload: The body, without the model's name.
-            thoughts: Give more room where thoughts have used up the limit.
-            show: Takes the text so far, where the payload asks for a stream.
+            payload: Request body without the model name.
+            thoughts: Raise the token limit if thoughts have used it up.
+            show: Receives the partial text of a stream.
 
         Returns:
-            What became of it, and the usage of all attempts.
+            The outcome, and the usage of all attempts.
         """
         knowledge = self._knowledge
         payload = {"model": self._model, **payload}
         usage = Usage()
         tried: set[str] = set()
-        room = math.inf
+        token_limit = math.inf
         while True:
-            sent = knowledge.adapt(payload, tried, thoughts=thoughts, room=room)
+            sent = knowledge.adapt(payload, tried, thoughts=thoughts, token_limit=token_limit)
             outcome = await self._connection.ask(sent, show)
             reply, refusal = outcome.reply, outcome.refusal
-            spent = Usage(requests=outcome.attempts)
+            attempt_usage = Usage(requests=outcome.attempts)
             if reply is not None:
                 prompt, completion = reply.prompt_tokens, reply.completion_tokens
                 cost = None if self._price is None else self._price.cost(prompt, completion)
-                spent = Usage(prompt, completion, outcome.attempts, cost, reply.reasoning_tokens)
-            usage += spent
+                attempt_usage = Usage(prompt, completion, outcome.attempts, cost, reply.reasoning_tokens)
+            usage += attempt_usage
             if reply is not None:
                 knowledge.note_answer(sent, reply, tried)
-                stopped = "stop" in sent and reply.reasoning_tokens > 0 and not reply.text
-                again = thoughts and (stopped or knowledge.give_more_room(sent, payload["max_tokens"], reply))
+                is_stopped = "stop" in sent and reply.reasoning_tokens > 0 and not reply.text
+                should_retry = thoughts and (is_stopped or knowledge.give_more_room(sent, payload["max_tokens"], reply))
                 if "stream" in sent and not (reply.prompt_tokens or reply.completion_tokens):
                     knowledge.note_uncounted_stream()
-                if again and show is not None:
+                if should_retry and show is not None:
                     show("")
-                if not again and await self._is_shortened(payload["messages"], reply):
-                    return Outcome(outcome.attempts, error=shortened_error(payload["messages"], reply)), usage
+                if not should_retry and await self._is_shortened(payload["messages"], reply):
+                    return RequestOutcome(outcome.attempts, error=shortened_error(payload["messages"], reply)), usage
             elif refusal is None:
                 return outcome, usage
             else:
-                told = knowledge.room_after(sent, refusal)
-                room = room if told is None else told
-                again = told is not None or knowledge.note_refusal(sent, refusal, tried)
-                if not again and "stream" in sent:
+                stated_limit = knowledge.parse_room(sent, refusal)
+                token_limit = token_limit if stated_limit is None else stated_limit
+                should_retry = stated_limit is not None or knowledge.note_refusal(sent, refusal, tried)
+                if not should_retry and "stream" in sent:
                     # Whatever the words of the refusal: a whole answer may be had.
                     tried.add("stream")
-            if not (again or refusal) or knowledge.adapt(payload, tried, thoughts=thoughts, room=room) == sent:
+            if (
+                not (should_retry or refusal)
+                or knowledge.adapt(payload, tried, thoughts=thoughts, token_limit=token_limit) == sent
+            ):
                 return outcome, usage
 
 
 def chat_messages(messages: Sequence[Message], addition: str = "", *, continued: str = "") -> list[dict[str, str]]:
-    """Build the messages as they are sent.
+    """Return messages as sent to a server.
 
     Args:
-        messages: The chat.
-        addition: An instruction, put at the end of the last message if that is the user's, else in one of its own.
-        continued: The beginning of the assistant's answer, put into a message at the end.
+        messages: Chat messages.
+        addition: Instruction, appended to the last message if it is the user's, otherwise sent as a message.
+        continued: Beginning of the assistant's answer, added as the last message.
     """
     sent = [{"role": message.role, "content": message.content} for message in messages]
     if addition and sent and sent[-1]["role"] == "user":
@@ -588,34 +586,34 @@ def chat_messages(messages: Sequence[Message], addition: str = "", *, continued:
     return [*sent, {"role": "assistant", "content": continued}] if continued else sent
 
 
-def named_scores(outcome: Outcome, request: OptionRequest, usage: Usage) -> OptionScores:
-    """Read the option that a freely generated answer names; an answer that names none is a failure."""
+def _scores_of_answer(outcome: RequestOutcome, request: OptionRequest, usage: Usage) -> OptionScores:
+    """Score options by the one that a free answer names; the scores fail if it names none or several."""
     if outcome.reply is None:
         return OptionScores.failed(str(outcome.error), usage)
     if outcome.reply.withheld is not None:
         return OptionScores.failed(outcome.reply.withheld, usage)
-    text = without_prefix(outcome.reply.text, request.assistant_prefix)
+    text = _without_prefix(outcome.reply.text, request.assistant_prefix)
     chosen = named_option(text, request.options, request.assistant_prefix)
     if chosen is not None:
         return OptionScores(generated_logprobs(chosen, request.options), "generated", usage)
-    said = " ".join(text.split())
-    said = said if len(said) <= 120 else said[:120] + "…"
-    why = f"The generated answer names none of the options, or several: {said!r}."
+    excerpt = " ".join(text.split())
+    excerpt = excerpt if len(excerpt) <= 120 else excerpt[:120] + "…"
+    error = f"The generated answer names none of the options, or several: {excerpt!r}."
     if outcome.reply.finish_reason == "length":
-        why = f"The answer was cut off before it named an option (--max-output-tokens allows more): {said!r}."
-    return OptionScores((), "generated", usage, why)
+        error = f"The answer was cut off before it named an option (--max-output-tokens allows more): {excerpt!r}."
+    return OptionScores((), "generated", usage, error)
 
 
-def answer_in(text: str, request: GenerationRequest) -> tuple[str, bool]:
-    """The answer to a request in what a server wrote, and whether one of the request's stops ends it."""
-    text = without_prefix(text, request.assistant_prefix)
+def _trim_answer(text: str, request: GenerationRequest) -> tuple[str, bool]:
+    """Return an answer without prefix and stop text, and whether a stop text ended it."""
+    text = _without_prefix(text, request.assistant_prefix)
     # Not every server takes stops; the result is the same with all.
     end = min((text.find(stop) for stop in request.sampling.stop if stop and stop in text), default=None)
     return text[:end], end is not None
 
 
-def without_prefix(text: str, assistant_prefix: str) -> str:
-    """The answer without the prefix, should the model have repeated it."""
+def _without_prefix(text: str, assistant_prefix: str) -> str:
+    """Remove the assistant prefix from an answer that repeats it."""
     prefix = assistant_prefix.strip()
     start = text.lstrip()
     return start[len(prefix) :].lstrip(" ") if prefix and start.startswith(prefix) else text

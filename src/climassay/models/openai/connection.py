@@ -1,7 +1,7 @@
-"""One server: an event loop in its own thread, connections that are reused, and attempts until there is an answer.
+"""Connection to one server: an event loop in a thread, persistent connections, and retries.
 
-How many requests are under way at once is found by trying, as TCP does (:class:`AdaptiveLimit`); a failed one is tried
-again after a pause that grows (:class:`RetryPolicy`).
+The number of concurrent requests adapts as in TCP (:class:`AdaptiveLimit`); failed requests are retried after growing
+pauses (:class:`RetryPolicy`).
 """
 
 import asyncio
@@ -39,34 +39,34 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Clock:
-    """Time as the client sees it; tests give another one."""
+    """Time source and random numbers of a client; replaced in tests."""
 
     now: Callable[[], float] = time.monotonic
-    """Seconds that only go forward."""
+    """Monotonic time in seconds."""
     wall: Callable[[], float] = time.time
-    """Seconds since 1970, for the dates of servers."""
+    """Seconds since 1970."""
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
     draw: Callable[[], float] = random.random
-    """Uniform in [0, 1), for the jitter."""
+    """Uniform random number in [0, 1), for jitter."""
 
 
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
-    """How long and how often one request is tried. All times in seconds."""
+    """Deadlines and attempts of one request. All times are in seconds."""
 
     deadline: float = 1200.0
-    """From the first attempt until the request is given up, waits included."""
+    """Maximum time from the first attempt until the request fails, including pauses."""
     attempt_timeout: float | None = None
-    """A server that says nothing for so long is asked again; None waits until the deadline, so that no slow answer is
-    thrown away and paid for twice."""
+    """Maximum time of one attempt; None waits until the deadline, so that slow answers are not discarded and paid
+    twice."""
     max_attempts: int = 12
     base: float = 0.5
-    """The first wait is drawn between 0 and this, the next between 0 and twice this, and so on."""
+    """Upper bound of the first pause; it doubles with each attempt."""
     cap: float = 30.0
-    """No wait of our own is longer."""
+    """Maximum pause, unless the server requests a longer one."""
 
     def backoff(self, attempts: int, clock: Clock) -> float:
-        """Wait after the given number of failed attempts: exponential with full jitter.
+        """Return the pause after a number of failed attempts: exponential with full jitter.
 
         References:
             M. Brooker, "Exponential Backoff And Jitter", AWS Architecture Blog, 2015.
@@ -75,21 +75,21 @@ class RetryPolicy:
 
 
 def retry_policy(deadline: float | None = None, timeout: float | None = None) -> RetryPolicy | None:
-    """The policy with what a user has set of it, in seconds; None where nothing is set."""
+    """Return the default policy with a user's deadline and attempt timeout in seconds; None if neither is set."""
     if deadline is None and timeout is None:
         return None
-    usual = RetryPolicy()
-    return replace(usual, deadline=deadline or usual.deadline, attempt_timeout=timeout)
+    default = RetryPolicy()
+    return replace(default, deadline=deadline or default.deadline, attempt_timeout=timeout)
 
 
 def parse_retry_after(seconds: str | None, milliseconds: str | None, wall: float) -> float | None:
-    """Seconds that a server asks to wait, from its ``Retry-After`` and ``retry-after-ms`` headers.
+    """Return the seconds to wait that ``Retry-After`` and ``retry-after-ms`` headers state.
 
     ``Retry-After`` is a number of seconds or an HTTP date (RFC 9110, section 10.2.3); ``retry-after-ms``, which some
-    servers send with it, is preferred. ``wall`` is the present time in seconds since 1970.
+    servers add, is preferred. ``wall`` is the current time in seconds since 1970.
 
     Returns:
-        At least 0; None where there is no header or it cannot be read.
+        At least 0; None without a valid header.
     """
     for text, unit in ((milliseconds, 0.001), (seconds, 1.0)):
         try:
@@ -105,7 +105,7 @@ def parse_retry_after(seconds: str | None, milliseconds: str | None, wall: float
 
 
 START = 32
-"""Requests at once before anything is known about the server."""
+"""Number of concurrent requests to an unknown server."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,16 +113,15 @@ class Slot:
     """Permission to send one request."""
 
     generation: int
-    """Number of halvings before it was given."""
+    """Number of halvings of the limit before the slot was granted."""
 
 
 class AdaptiveLimit:
-    """Additive increase, multiplicative decrease of the number of requests under way.
+    """Limit of concurrent requests with additive increase and multiplicative decrease.
 
     The limit starts at 32 (or the ceiling) and grows by one with every success (slow start: it doubles each round
-    trip) until the server is first overloaded; from then on it grows by one each round trip. Overload (429, 503, 529,
-    a time-out) halves it, once for all requests that were under way at that time. A ``Retry-After`` stops all sending
-    until then.
+    trip) until the first overload; then it grows by one per round trip. Overload (429, 503, 529, a time-out) halves it,
+    once for all requests in flight at that time. A ``Retry-After`` pauses all requests.
 
     Used from one event loop only.
 
@@ -138,31 +137,31 @@ class AdaptiveLimit:
         self.paused_until = 0.0
         self._clock = clock
         self._generation = 0
-        self._waiting: deque[asyncio.Future[None]] = deque()
+        self._waiters: deque[asyncio.Future[None]] = deque()
 
-    async def acquire(self, patience: float = math.inf) -> Slot | None:
-        """Wait for a free place and the end of a pause; None at once for a pause longer than ``patience`` seconds."""
+    async def acquire(self, max_pause: float = math.inf) -> Slot | None:
+        """Wait for a free slot; return None if a pause is longer than ``max_pause`` seconds."""
         while True:
             pause = self.paused_until - self._clock.now()
             if pause > 0:
-                if pause >= patience:
+                if pause >= max_pause:
                     return None
                 await self._clock.sleep(pause)
             elif self.in_flight < int(self.limit):
                 self.in_flight += 1
                 return Slot(self._generation)
             else:
-                place: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-                self._waiting.append(place)
+                waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+                self._waiters.append(waiter)
                 try:
-                    await place
+                    await waiter
                 except asyncio.CancelledError:
-                    if place.done() and not place.cancelled():
+                    if waiter.done() and not waiter.cancelled():
                         self._wake(1)
                     raise
 
     def release(self, slot: Slot, *, succeeded: bool, overloaded: bool) -> None:
-        """Give a place back and learn from how it went."""
+        """Release a slot and adapt the limit to the result."""
         self.in_flight -= 1
         if overloaded and slot.generation == self._generation:
             self._generation += 1
@@ -173,22 +172,22 @@ class AdaptiveLimit:
         self._wake(int(self.limit) - self.in_flight)
 
     def pause(self, seconds: float) -> None:
-        """Send nothing for so long; who waits for a place learns of it at once."""
+        """Pause all requests, and wake waiting ones so that they notice."""
         self.paused_until = max(self.paused_until, self._clock.now() + seconds)
-        self._wake(len(self._waiting))
+        self._wake(len(self._waiters))
 
-    def _wake(self, free: int) -> None:
-        while free > 0 and self._waiting:
-            place = self._waiting.popleft()
-            if not place.done():
-                place.set_result(None)
-                free -= 1
+    def _wake(self, n_free: int) -> None:
+        while n_free > 0 and self._waiters:
+            waiter = self._waiters.popleft()
+            if not waiter.done():
+                waiter.set_result(None)
+                n_free -= 1
 
 
 OVERLOADED = frozenset({429, 503, 529})
 RETRYABLE = frozenset({408, 409, 425, 429})
 PAYMENT_REQUIRED = 402
-USED_UP = frozenset(
+NO_CREDIT_CODES = frozenset(
     # OpenAI, which also has them with the type insufficient_quota; Azure, DashScope and Perplexity take over the latter
     {"insufficient_quota", "credit_balance_exhausted", "organization_spend_limit_exceeded", "billing_not_active"}
     | {"project_spend_limit_exceeded", "organization_usage_limit_exceeded", "billing_hard_limit_reached"}
@@ -198,42 +197,42 @@ USED_UP = frozenset(
     | {"budget_exceeded", "insufficient_user_quota", "insufficient_credits", "insufficient_balance"}
     | {"payment_required", "spend_limit_exceeded"}
 )
-"""Codes and types of errors that no waiting cures: the account has no credit left, or has reached its spend limit."""
+"""Error codes and types of an account without credit or over its spend limit, which are not retried."""
 RESUME = "What has been answered is stored: once the account has credit, the same command asks for the rest."
-HOPELESS_STATUS = {
+FATAL_STATUS_ADVICE = {
     401: "{key_note}",
     403: "{key_note} The model may not be open to it.",
     404: "Check the model's name and the base URL {base_url}, which usually ends in /v1.",
 }
-"""Wrong key, address or model: no request will do better, unless one has been answered before."""
+"""Advice for a wrong key, address or model; fatal for all requests unless one has been answered."""
 NOT_IMPLEMENTED = 501
-"""The one fault of a server that no waiting cures."""
+"""The only 5xx status that is never retried."""
 NO_SUCH_MODEL = re.compile(
     r"model[\W_]+not[\W_]*found|deployment[\W_]*not[\W_]*found|model.{0,80}(?:not exist|not found)", re.I
 )
 KEY_REPEATED = "The server's answer repeats the API key, so it is not kept."
-REFUSED_ATTEMPTS = 3
-UNUSABLE_ATTEMPTS = 5
-"""Answers under status 200 that are none or not complete, after which a request is given up."""
+MAX_REFUSED_CONNECTIONS = 3
+MAX_UNUSABLE_ANSWERS = 5
+"""Number of invalid or incomplete answers under status 200 after which a request fails."""
 LONG_WAIT = 1.0
-"""Seconds from which on a wait that an overloaded server states does not count as a failed attempt."""
+"""Seconds above which a pause requested by an overloaded server does not count as a failed attempt."""
 CANCEL_SECONDS = 10.0
 READ_SECONDS = 5.0
 WAKE_SECONDS = 0.5
 GATHER_SECONDS = 0.005
-"""Results are handed to the calling thread in bundles: waking it for each one costs more than the result."""
+"""Interval at which results are passed to the calling thread, since waking it for each costs more than the result."""
 
 I = TypeVar("I")  # noqa: E741
 O = TypeVar("O")  # noqa: E741
 ShowText = Callable[[str], None]
-"""Takes an answer as far as it is written; each text replaces the one before."""
+"""Receives the partial text of an answer; each text replaces the previous one."""
 STREAMING = ("stream", "stream_options")
-"""Parameters of a request whose answer is to come in pieces."""
+"""Parameters that request a stream."""
 
 
 @dataclass(frozen=True, slots=True)
-class _News(Generic[O]):
-    """What a calling thread is told in one go."""
+class _ResultBundle(Generic[O]):
+    """Results and previews passed to a calling thread together."""
 
     results: list[tuple[int, O]]
     texts: dict[int, str]
@@ -241,22 +240,22 @@ class _News(Generic[O]):
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
-    """What became of one request after all its attempts: a reply, or an error."""
+class RequestOutcome:
+    """Result of one request after all attempts: a reply or an error."""
 
     attempts: int
     reply: Reply | None = None
     error: str | None = None
     status: int | None = None
-    """HTTP status of a refusal that no retry cures; None else."""
+    """HTTP status of a permanent rejection, otherwise None."""
     refusal: ErrorReply | None = field(default=None, repr=False)
-    """The server's own words, to decide by, where they may be about one parameter. They may hold the key, and are
-    neither shown nor kept."""
+    """Error reply of the server if it may concern one parameter. It may contain the key, and is neither shown nor
+    stored."""
 
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """What became of one attempt."""
+    """Result of one attempt."""
 
     reply: Reply | None = None
     error: str = ""
@@ -265,20 +264,20 @@ class Attempt:
     overloaded: bool = False
     retry_after: float | None = None
     """Seconds that the server asks to wait."""
-    used_up: bool = False
-    """The account behind the key pays for no more requests."""
-    refused: bool = False
-    """There was not even a connection."""
+    has_no_credit: bool = False
+    """True if the account cannot pay for further requests."""
+    is_refused: bool = False
+    """True if no connection was established."""
     is_unusable: bool = False
-    """An answer came under status 200 that is none or is not complete; it may have to be paid for all the same."""
-    broke_off: bool = False
-    """A stream began and did not become an answer."""
+    """True if the answer under status 200 is invalid or incomplete; it may be billed all the same."""
+    is_broken_stream: bool = False
+    """True if a stream began but was not completed."""
     refusal: ErrorReply | None = field(default=None, repr=False)
-    """What the server said, where it answered with an error; see :attr:`Outcome.refusal`."""
+    """Error reply of the server; see :attr:`RequestOutcome.refusal`."""
 
 
 class Connection:
-    """The way to one server; its key is sent as a bearer token and shown nowhere."""
+    """Connection to one server, with its key as a bearer token."""
 
     def __init__(self, server: Server, concurrency: int, policy: RetryPolicy, clock: Clock) -> None:
         self._server = server
@@ -288,10 +287,10 @@ class Connection:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._client: Any = None
         self._options: dict[str, Any] = {}
-        self._proven = False
-        self._starting = threading.Lock()
-        self._under_way: dict[int, concurrent.futures.Future[None]] = {}
-        """The work of each thread that waits for some."""
+        self._has_answered = False
+        self._start_lock = threading.Lock()
+        self._futures: dict[int, concurrent.futures.Future[None]] = {}
+        """Running work by the id of the thread that waits for it."""
 
     def map(
         self,
@@ -300,66 +299,66 @@ class Connection:
         on_result: Callable[[int, O], None] | None,
         on_text: Callable[[int, str], None] | None = None,
     ) -> list[O]:
-        """Results of asynchronous work on items, in their order; as many at once as the ceiling allows.
+        """Run asynchronous work on items, up to the ceiling concurrently, and return the results in order.
 
-        Whatever ends the call early (Ctrl-C, an error of ``on_result``) cancels what is under way, after which what
-        had been answered by then is still handed on.
+        Ctrl-C or an error of ``on_result`` cancels the running work; results that were complete by then are still
+        passed to ``on_result``.
 
         Args:
-            work: Run in the event loop, once for each item; with ``on_text`` it gets a :data:`ShowText` too.
-            items: What to work on.
+            work: Called in the event loop for each item; with ``on_text`` it gets a :data:`ShowText` too.
+            items: Items to process.
             on_result: Called in the calling thread with (index, result), in the order of completion.
-            on_text: Called in the calling thread with (index, text) for what work shows; texts that are replaced within
-                milliseconds are left out.
+            on_text: Called in the calling thread with (index, text) for previews; those replaced within milliseconds
+                are dropped.
         """
-        found: dict[int, O] = {}
+        results: dict[int, O] = {}
 
         def keep(index: int, result: O) -> None:
-            found[index] = result
+            results[index] = result
             if on_result is not None:
                 on_result(index, result)
 
-        results: queue.SimpleQueue[_News[O] | BaseException | None] = queue.SimpleQueue()
-        working = self._work_all(work, items, results, preview=on_text is not None)
+        result_queue: queue.SimpleQueue[_ResultBundle[O] | BaseException | None] = queue.SimpleQueue()
+        working = self._work_all(work, items, result_queue, preview=on_text is not None)
         future = asyncio.run_coroutine_threadsafe(working, self._running_loop())
-        self._under_way[threading.get_ident()] = future
-        known: deque[tuple[int, O]] = deque()
+        self._futures[threading.get_ident()] = future
+        pending_results: deque[tuple[int, O]] = deque()
         try:
-            while isinstance(bundle := _next(results, future), _News):
-                known.extend(bundle.results)
+            while isinstance(bundle := _next_bundle(result_queue, future), _ResultBundle):
+                pending_results.extend(bundle.results)
                 for index, text in bundle.texts.items():
                     if on_text is not None:
                         on_text(index, text)
-                while known:
-                    keep(*known.popleft())
+                while pending_results:
+                    keep(*pending_results.popleft())
         except KeyboardInterrupt:
             future.cancel()
             with suppress(queue.Empty):
-                while isinstance(bundle := results.get(timeout=CANCEL_SECONDS), _News):
-                    known.extend(bundle.results)
-            while known:
-                keep(*known.popleft())
+                while isinstance(bundle := result_queue.get(timeout=CANCEL_SECONDS), _ResultBundle):
+                    pending_results.extend(bundle.results)
+            while pending_results:
+                keep(*pending_results.popleft())
             raise
         finally:
-            del self._under_way[threading.get_ident()]
+            del self._futures[threading.get_ident()]
             future.cancel()
         if bundle is not None:
             raise bundle
-        return [found[index] for index in range(len(items))]
+        return [results[index] for index in range(len(items))]
 
     def cancel(self, threads: Collection[int]) -> None:
-        """End the work that these threads wait for: their calls raise KeyboardInterrupt."""
+        """Cancel the work of some threads, whose calls then raise KeyboardInterrupt."""
         for thread in threads:
-            if (future := self._under_way.get(thread)) is not None:
+            if (future := self._futures.get(thread)) is not None:
                 future.cancel()
 
-    async def ask(self, payload: dict[str, Any], show: ShowText | None = None) -> Outcome:
-        """Send one request until it is answered, refused for good, out of attempts or out of time.
+    async def ask(self, payload: dict[str, Any], show: ShowText | None = None) -> RequestOutcome:
+        """Send one request until it is answered, rejected, out of attempts or past the deadline.
 
         Args:
-            payload: The body. Where it asks for a stream and one breaks, the attempts that follow ask for whole
-                answers: there are proxies that no stream gets through.
-            show: Takes the text of a stream; empty again when its attempt has failed.
+            payload: Request body. After a broken stream, further attempts request whole answers, since some proxies
+                break all streams.
+            show: Receives the partial text of a stream, and an empty text if its attempt fails.
         """
         body = json.dumps(payload).encode()
         show = show if "stream" in payload else None
@@ -368,42 +367,48 @@ class Connection:
         attempts = failures = unusable = 0
         error = ""
         while True:
-            slot = await self.limit.acquire(self._time_left(started))
+            slot = await self.limit.acquire(self._seconds_left(started))
             if slot is None:
                 pause = self.limit.paused_until - clock.now()
-                said = error or "This request was not sent."
-                why = f"The server asks to wait {pause:.0f} s, longer than the deadline of a request allows. {said}"
-                return Outcome(attempts, error=why)
+                last_error = error or "This request was not sent."
+                message = (
+                    f"The server asks to wait {pause:.0f} s, longer than the deadline of a request allows. {last_error}"
+                )
+                return RequestOutcome(attempts, error=message)
             started = clock.now() if started is None else started
-            left = self._time_left(started)
-            if left <= 0:
+            seconds_left = self._seconds_left(started)
+            if seconds_left <= 0:
                 self.limit.release(slot, succeeded=False, overloaded=False)
-                why = f"No answer within {policy.deadline:g} s and {_counted(attempts)}; the last one: {error}"
-                return Outcome(attempts, error=why if attempts > 1 else error)
+                message = (
+                    f"No answer within {policy.deadline:g} s and {_count_attempts(attempts)}; the last one: {error}"
+                )
+                return RequestOutcome(attempts, error=message if attempts > 1 else error)
             attempt = Attempt(error="cancelled")
             try:
-                attempt = await self._attempt(body, min(left, policy.attempt_timeout or left), show)
+                attempt = await self._attempt(body, min(seconds_left, policy.attempt_timeout or seconds_left), show)
             finally:
                 self.limit.release(slot, succeeded=attempt.reply is not None, overloaded=attempt.overloaded)
             attempts += 1
             if attempt.reply is not None:
-                self._proven = True
-                return Outcome(attempts, attempt.reply)
-            if attempt.broke_off and show is not None:
+                self._has_answered = True
+                return RequestOutcome(attempts, attempt.reply)
+            if attempt.is_broken_stream and show is not None:
                 show("")
                 payload = {name: value for name, value in payload.items() if name not in STREAMING}
                 body, show = json.dumps(payload).encode(), None
             error = attempt.error
-            self._raise_if_hopeless(attempt, attempts, payload)
+            self._raise_if_fatal(attempt, attempts, payload)
             if not attempt.retryable:
                 refusal = attempt.refusal if attempt.status in REFUSAL_STATUSES else None
-                return Outcome(attempts, error=error, status=attempt.status, refusal=refusal)
+                return RequestOutcome(attempts, error=error, status=attempt.status, refusal=refusal)
             wait = attempt.retry_after or 0.0
             # A rate limit that says when it ends may have to be waited for again and again, until the deadline.
             failures += int(not attempt.overloaded or wait < LONG_WAIT)
             unusable += int(attempt.is_unusable)
-            if failures >= policy.max_attempts or unusable >= UNUSABLE_ATTEMPTS:
-                return Outcome(attempts, error=f"No answer after {_counted(attempts)}; the last one: {error}")
+            if failures >= policy.max_attempts or unusable >= MAX_UNUSABLE_ANSWERS:
+                return RequestOutcome(
+                    attempts, error=f"No answer after {_count_attempts(attempts)}; the last one: {error}"
+                )
             backoff = policy.backoff(failures, clock)
             if wait:
                 self.limit.pause(max(wait, backoff) if wait < LONG_WAIT else wait)
@@ -411,7 +416,7 @@ class Connection:
                 await clock.sleep(backoff)
 
     async def read(self, address: str) -> bytes:
-        """What lies at an address of the server; nothing where that cannot be read, for it is never needed."""
+        """Return the content at an address of the server; empty if it cannot be read."""
         import httpx2
         from openai import OpenAIError
 
@@ -423,7 +428,7 @@ class Connection:
         return b""
 
     def close(self) -> None:
-        """Close connections and end the event loop; called again it does nothing."""
+        """Close connections and the event loop; repeated calls do nothing."""
         loop, self._loop = self._loop, None
         if loop is None:
             return
@@ -442,7 +447,7 @@ class Connection:
             loop.close()
 
     def _running_loop(self) -> asyncio.AbstractEventLoop:
-        with self._starting:
+        with self._start_lock:
             if self._loop is None:
                 self._loop = asyncio.new_event_loop()
                 self._thread = threading.Thread(target=self._loop.run_forever, name="climassay-api", daemon=True)
@@ -453,32 +458,32 @@ class Connection:
         self,
         work: Callable[..., Awaitable[O]],
         items: Sequence[I],
-        results: "queue.SimpleQueue[_News[O] | BaseException | None]",
+        results: "queue.SimpleQueue[_ResultBundle[O] | BaseException | None]",
         *,
         preview: bool,
     ) -> None:
         loop = asyncio.get_running_loop()
-        remaining = iter(enumerate(items))
+        item_iterator = iter(enumerate(items))
         bundle: list[tuple[int, O]] = []
         texts: dict[int, str] = {}
-        due = False
+        is_scheduled = False
 
         def hand_over() -> None:
-            nonlocal due
-            due = False
+            nonlocal is_scheduled
+            is_scheduled = False
             if bundle or texts:
-                results.put(_News(bundle.copy(), texts.copy()))
+                results.put(_ResultBundle(bundle.copy(), texts.copy()))
                 bundle.clear()
                 texts.clear()
 
         def gather() -> None:
-            nonlocal due
-            if not due:
-                due = True
+            nonlocal is_scheduled
+            if not is_scheduled:
+                is_scheduled = True
                 loop.call_later(GATHER_SECONDS, hand_over)
 
         async def worker() -> None:
-            for index, item in remaining:
+            for index, item in item_iterator:
 
                 def show(text: str, index: int = index) -> None:
                     texts[index] = text
@@ -488,22 +493,22 @@ class Connection:
                 bundle.append((index, result))
                 gather()
 
-        last: BaseException | None = None
+        failure: BaseException | None = None
         try:
             async with asyncio.TaskGroup() as group:
                 for _ in range(min(self.limit.ceiling, len(items))):
                     group.create_task(worker())
         except ExceptionGroup as failures:
-            last = failures.exceptions[0]
+            failure = failures.exceptions[0]
         except asyncio.CancelledError:
-            last = KeyboardInterrupt()
+            failure = KeyboardInterrupt()
             raise
         finally:
             hand_over()
-            results.put(last)
+            results.put(failure)
 
-    def _time_left(self, started: float | None) -> float:
-        """Seconds until the deadline of a request that was first sent at that time, if it was."""
+    def _seconds_left(self, started: float | None) -> float:
+        """Return the seconds until the deadline of a request, from the time of its first attempt."""
         return self._policy.deadline - (0.0 if started is None else self._clock.now() - started)
 
     async def _attempt(self, body: bytes, timeout: float, show: ShowText | None) -> Attempt:
@@ -529,42 +534,42 @@ class Connection:
                     content = await response.aread()
                 else:
                     stream = StreamedReply()
-                    content = await self._follow(response, stream, show)
-            shown = without_key(content, self._server.key)
-            reply = parse_reply(shown) if stream is None else stream.whole()
+                    content = await self._read_stream(response, stream, show)
+            redacted = without_key(content, self._server.key)
+            reply = parse_reply(redacted) if stream is None else stream.to_reply()
         except TimeoutError:
             error = f"The server did not answer within {round(timeout, 1):g} s."
-            return Attempt(error=error, retryable=True, overloaded=True, broke_off=stream is not None)
+            return Attempt(error=error, retryable=True, overloaded=True, is_broken_stream=stream is not None)
         except APIStatusError as failure:
             return self._status_attempt(failure.response)
         except (APIConnectionError, httpx2.HTTPError, OSError) as failure:
             causes = list(_causes(failure))
-            refused = any(isinstance(cause, ClientConnectorError) for cause in causes)
+            is_refused = any(isinstance(cause, ClientConnectorError) for cause in causes)
             reason = " ".join(str(causes[-1]).split()).rstrip(".") or type(causes[-1]).__name__
             error = self._server.without_key(f"The connection to {self._server.base_url} failed: {reason}.")
-            return Attempt(error=error, retryable=True, refused=refused, broke_off=stream is not None)
+            return Attempt(error=error, retryable=True, is_refused=is_refused, is_broken_stream=stream is not None)
         except BadReplyError as problem:
             error, refusal = self._server.without_key(str(problem)), problem.refusal
             if refusal is None:
-                return Attempt(error=error, retryable=True, is_unusable=True, broke_off=stream is not None)
+                return Attempt(error=error, retryable=True, is_unusable=True, is_broken_stream=stream is not None)
             return Attempt(
                 error=error,
                 retryable=True,
                 is_unusable=refusal.status not in OVERLOADED,
                 overloaded=refusal.status in OVERLOADED,
                 retry_after=refusal.wait,
-                used_up=_is_used_up(refusal.status, refusal),
-                broke_off=stream is not None,
+                has_no_credit=_has_no_credit(refusal.status, refusal),
+                is_broken_stream=stream is not None,
             )
         # A server may also spread it over the parts of its answer.
-        repeated = shown != content or self._server.without_key(reply.text) != reply.text
-        return Attempt(error=KEY_REPEATED, broke_off=stream is not None) if repeated else Attempt(reply)
+        repeats_key = redacted != content or self._server.without_key(reply.text) != reply.text
+        return Attempt(error=KEY_REPEATED, is_broken_stream=stream is not None) if repeats_key else Attempt(reply)
 
-    async def _follow(self, response: "httpx2.Response", stream: StreamedReply, show: ShowText) -> bytes:
-        """Read a stream to its end, and show its text as it grows, without what is or may become the key.
+    async def _read_stream(self, response: "httpx2.Response", stream: StreamedReply, show: ShowText) -> bytes:
+        """Read a stream to its end, showing its growing text without the key or a beginning of it.
 
         Returns:
-            Everything that was received.
+            All bytes received.
         """
         received = bytearray()
         key, before = self._server.key or "", ""
@@ -574,8 +579,10 @@ class Connection:
                 stream.add(part)
                 text = stream.text
                 if text != before and self._server.without_key(text) == text:
-                    begun = next((n for n in range(min(len(key), len(text)), 0, -1) if text.endswith(key[:n])), 0)
-                    show(text[: len(text) - begun])
+                    key_prefix_length = next(
+                        (n for n in range(min(len(key), len(text)), 0, -1) if text.endswith(key[:n])), 0
+                    )
+                    show(text[: len(text) - key_prefix_length])
                     before = text
                 if stream.done:
                     break
@@ -591,34 +598,34 @@ class Connection:
         error = self._server.without_key(f"The server answered {status}: {message}")
         error += "" if error.endswith((".", "!", "?")) else "."
         refusal, overloaded = parse_error_reply(response.content), status in OVERLOADED
-        used_up = _is_used_up(status, refusal)
+        has_no_credit = _has_no_credit(status, refusal)
         should_retry = headers.get("x-should-retry")
-        retryable = (status in RETRYABLE or (status >= 500 and status != NOT_IMPLEMENTED)) and not used_up
+        retryable = (status in RETRYABLE or (status >= 500 and status != NOT_IMPLEMENTED)) and not has_no_credit
         retryable = should_retry == "true" if should_retry in ("true", "false") else retryable
         after = parse_retry_after(headers.get("retry-after"), headers.get("retry-after-ms"), self._clock.wall())
         after = (refusal.wait if after is None else after) if retryable else None
-        return Attempt(None, error, status, retryable, overloaded, after, used_up, refusal=refusal)
+        return Attempt(None, error, status, retryable, overloaded, after, has_no_credit, refusal=refusal)
 
-    def _raise_if_hopeless(self, attempt: Attempt, attempts: int, payload: Mapping[str, Any]) -> None:
-        """End everything where no request can succeed, instead of failing one after the other.
+    def _raise_if_fatal(self, attempt: Attempt, attempts: int, payload: Mapping[str, Any]) -> None:
+        """Raise an error if no request can succeed, instead of failing each one.
 
-        A refusal of one parameter is not one of these cases: the request may do without it.
+        A rejected parameter is not fatal, since the request can be sent without it.
         """
-        if attempt.used_up:
+        if attempt.has_no_credit:
             raise ModelError(f"{attempt.error} {RESUME}")
-        if self._proven:
+        if self._has_answered:
             return
-        if attempt.status in HOPELESS_STATUS and attempt.refusal is not None:
+        if attempt.status in FATAL_STATUS_ADVICE and attempt.refusal is not None:
             if attempt.status in REFUSAL_STATUSES and rejected_parameters(payload, attempt.refusal):
                 return
             server = self._server
-            advice = HOPELESS_STATUS[attempt.status].format(base_url=server.base_url, key_note=server.key_note)
+            advice = FATAL_STATUS_ADVICE[attempt.status].format(base_url=server.base_url, key_note=server.key_note)
             if server.withheld and attempt.status in (401, 403):
                 advice = server.withheld
             elif NO_SUCH_MODEL.search(f"{attempt.refusal.message} {attempt.refusal.code}"):
                 advice = f"Check the model's name: the server does not offer {payload.get('model')!r} to you."
             raise ModelError(f"{attempt.error} {advice}")
-        if attempt.refused and attempts >= REFUSED_ATTEMPTS:
+        if attempt.is_refused and attempts >= MAX_REFUSED_CONNECTIONS:
             raise ModelError(f"{attempt.error} Start the server, or correct --base-url.")
 
     def _ready_client(self) -> Any:
@@ -649,15 +656,15 @@ class Connection:
         return self._client
 
 
-def _is_used_up(status: int | None, refusal: ErrorReply) -> bool:
-    """Check whether the server refuses because of the account's credit or spend limit, by its status and codes."""
-    return status == PAYMENT_REQUIRED or bool(refusal.codes & USED_UP)
+def _has_no_credit(status: int | None, refusal: ErrorReply) -> bool:
+    """Return whether the server rejects a request because of the account's credit or spend limit."""
+    return status == PAYMENT_REQUIRED or bool(refusal.codes & NO_CREDIT_CODES)
 
 
-def _next(results: "queue.SimpleQueue[I]", work: "concurrent.futures.Future[None]") -> I | KeyboardInterrupt:
-    """The next item; wakes now and then, since a Ctrl-C that comes just before a wait does not end the wait.
+def _next_bundle(results: "queue.SimpleQueue[I]", work: "concurrent.futures.Future[None]") -> I | KeyboardInterrupt:
+    """Return the next item of a queue, or KeyboardInterrupt if the work was cancelled before it began.
 
-    Work that is cancelled before it begins gives none.
+    Waits in short intervals, since a Ctrl-C just before a wait does not end the wait.
     """
     while True:
         with suppress(queue.Empty):
@@ -666,12 +673,12 @@ def _next(results: "queue.SimpleQueue[I]", work: "concurrent.futures.Future[None
             return KeyboardInterrupt()
 
 
-def _counted(attempts: int) -> str:
+def _count_attempts(attempts: int) -> str:
     return f"{attempts} attempt{'' if attempts == 1 else 's'}"
 
 
 def _causes(failure: BaseException) -> Iterator[BaseException]:
-    """An exception and what caused it, down to the first cause."""
+    """Yield an exception and its chain of causes."""
     cause: BaseException | None = failure
     while cause is not None:
         yield cause

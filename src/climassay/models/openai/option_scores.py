@@ -1,7 +1,7 @@
-"""Weighing answers with what an API gives: the likely tokens at each place, or only a text.
+"""Score options by what an API returns: likely tokens at each position, or only a text.
 
-An API lists the most likely tokens, not the whole distribution, and does not tell how it splits an option into tokens.
-So tokens are matched with options as texts; see :func:`score_options` for what the numbers mean.
+An API lists the most likely tokens only, and does not state how an option is tokenised. Tokens are therefore matched
+with options as texts; see :func:`score_options`.
 """
 
 import math
@@ -15,88 +15,87 @@ from climassay.models.openai.replies import Position, TopLogprob
 from climassay.questions import TYPES
 
 BEFORE = " \t\r\n\"'`*_([{<#\u0120\u2581"
-"""Spaces, quotes, brackets and markup that may come before an answer (with the space signs of raw tokens)."""
+"""Spaces, quotes, brackets and markup that may precede an answer, with the space signs of raw tokens."""
 AFTER = " \t\r\n\"'`*_)]}>.,:;!"
-"""What may stand after it."""
+"""Characters that may follow an answer."""
 GENERATED_LOGPROB = -100.0
-"""Given to every option but the generated one where there are no log-probabilities."""
+"""Score of the options that were not generated, if there are no log-probabilities."""
 NEGLIGIBLE = 0.01
-"""Probability below which a token that could begin several options is left out of the account."""
-MOST_TOKENS = 16
-"""Generated to tell options apart that begin alike."""
+"""Probability below which a token that could begin several options is ignored."""
+MAX_TOKENS = 16
+"""Maximum number of tokens generated to distinguish options with the same beginning."""
 
 
-class Walk(NamedTuple):
-    """Where we are on the way along the generated tokens."""
+class Prefix(NamedTuple):
+    """Generated tokens so far."""
 
-    said: str
-    """The tokens so far."""
+    text: str
     logprob: float
-    """Their log-probability."""
-    alive: tuple[int, ...]
-    """Options that what was said could begin."""
+    """Log-probability of the tokens."""
+    candidates: tuple[int, ...]
+    """Indices of options that begin with the text."""
 
 
 def score_options(options: Sequence[str], positions: Sequence[Position]) -> tuple[float, ...] | None:
-    """Log-probabilities of options from the listed likely tokens.
+    """Return log-probabilities of options from the listed likely tokens.
 
-    At the first place, a listed token counts for the option that it spells or begins: ``a``, `` a``, ``A``, ``a)`` and
-    ``(a`` all count for option "a", and their probabilities are added. An option that no listed token begins gets the
-    list's floor: the smaller of the probability that the list leaves over and of the least likely token listed, which
-    no token outside the list can exceed. A token that begins several options is followed along the generated text
-    until they part: each of them gets the probability of what they share times that of the first token that is its
-    own (its later tokens are taken as certain).
+    At the first position, a listed token counts for the option that it spells or begins: ``a``, `` a``, ``A``, ``a)``
+    and ``(a`` all count for option "a", and their probabilities are added. An option that no listed token begins gets
+    the list's floor: the smaller of the remaining probability and that of the least likely listed token, an upper bound
+    for all unlisted tokens. If a token begins several options, the generated text is followed until they differ: each
+    option gets the probability of the shared tokens times that of its first distinct token; later tokens are assumed
+    certain.
 
     Args:
         options: Distinct texts.
-        positions: The generated tokens with their lists, the first one at the place of the answer.
+        positions: Generated tokens with their lists, beginning with the answer.
 
     Returns:
-        Natural logarithms, one for each option; None where the lists do not decide: the options hold less than half of
-        the probability (:data:`~climassay.models.contract.MIN_OPTION_MASS`), so that the model would rather write
-        something else, or options that share their beginning do not part on the generated text.
+        Natural logarithms, one per option; None if the lists do not decide: the options have less than half of the
+        probability (:data:`~climassay.models.contract.MIN_OPTION_MASS`), or options with the same beginning do not
+        differ in the generated text.
 
     Example:
         Listed are "b" 0.5, " b" 0.2, "a" 0.2, "The" 0.05. Options a, b, c get log 0.2, log 0.7 and log 0.05: what the
         list leaves over is 0.05, and so is its least likely token.
     """
     shares: dict[int, list[float]] = {index: [] for index in range(len(options))}
-    floors: dict[int, float] = {}
-    walk = Walk("", 0.0, tuple(range(len(options))))
+    upper_bounds: dict[int, float] = {}
+    prefix = Prefix("", 0.0, tuple(range(len(options))))
     for position in positions:
-        result = _shares_at(position, options, walk)
-        if result is None:
+        shares_at_position = _shares_at(position, options, prefix)
+        if shares_at_position is None:
             return None
-        for index, logprob in result:
+        for index, logprob in shares_at_position:
             shares[index].append(logprob)
-        following = walk.said + position.chosen.token
-        shared = _begun(following, options, walk.alive)
-        parted = set(walk.alive) - set(shared) if len(shared) > 1 else set(walk.alive)
+        following = prefix.text + position.chosen.token
+        candidates = _options_begun_by(following, options, prefix.candidates)
+        decided = set(prefix.candidates) - set(candidates) if len(candidates) > 1 else set(prefix.candidates)
         # An upper bound of the log-probability of every token that is not listed.
         listed = [likely.logprob for likely in _listed(position)]
-        floor = min(min(listed), math.log(max(1.0 - math.fsum(map(math.exp, listed)), 1e-12)))
-        floors |= dict.fromkeys(parted, walk.logprob + floor)
-        if len(shared) < 2:
+        upper_bound = min(min(listed), math.log(max(1.0 - math.fsum(map(math.exp, listed)), 1e-12)))
+        upper_bounds |= dict.fromkeys(decided, prefix.logprob + upper_bound)
+        if len(candidates) < 2:
             break
-        walk = Walk(following, walk.logprob + position.chosen.logprob, shared)
+        prefix = Prefix(following, prefix.logprob + position.chosen.logprob, candidates)
     mass = math.fsum(math.exp(logprob) for listed in shares.values() for logprob in listed)
-    if len(floors) < len(options) or mass < MIN_OPTION_MASS:
+    if len(upper_bounds) < len(options) or mass < MIN_OPTION_MASS:
         return None
-    results = []
+    logprobs = []
     for index in range(len(options)):
-        top = max(shares[index], default=0.0)
-        added = math.fsum(math.exp(logprob - top) for logprob in shares[index])
-        results.append(min(0.0, top + math.log(added)) if added else floors[index])
-    return tuple(results)
+        max_logprob = max(shares[index], default=0.0)
+        total = math.fsum(math.exp(logprob - max_logprob) for logprob in shares[index])
+        logprobs.append(min(0.0, max_logprob + math.log(total)) if total else upper_bounds[index])
+    return tuple(logprobs)
 
 
 def named_option(text: str, options: Sequence[str], prefix: str = "") -> int | None:
-    """Which option a generated text names; None where it names none or leaves it open.
+    """Return the index of the option that a generated text names; None if it names none or several.
 
-    Where the options are the labels of a question type (letters, or True and False), that type reads the answer. Other
-    options are looked for in this order: the text is the option; it begins with it; it says "answer is ...",
-    "answer: ..." or the ``prefix`` that it was to go on from ("Score:") before it; exactly one option occurs in it as
-    words of its own (single characters only where they are written as labels, "(1)" or "**1**").
+    If the options are labels of a question type (letters, or True and False), that type parses the answer. Other
+    options match in this order: the text equals the option; begins with it; contains it after "answer is ...",
+    "answer: ..." or the ``prefix`` ("Score:"); exactly one option occurs in the text as whole words (single characters
+    only as labels, "(1)" or "**1**").
     """
     labels = tuple(_bare(option).casefold() for option in options)
     for kind in TYPES.values():
@@ -112,56 +111,59 @@ def named_option(text: str, options: Sequence[str], prefix: str = "") -> int | N
     lead = "|".join(["answer", "option", "choice", *filter(None, [re.escape(prefix.strip(" :\n"))])])
     for before in (r"\A", rf"\b(?:{lead})(?:\s+is)?\s*[:=]?\s*"):
         pattern = [re.compile(rf"{before}[\s\"'`*_(\[]*{re.escape(label)}(?!\w)", re.IGNORECASE) for label in labels]
-        chosen = _longest({index for index in range(len(options)) if pattern[index].search(text)}, options)
+        chosen = _only_option({index for index in range(len(options)) if pattern[index].search(text)}, options)
         if chosen is not None:
             return chosen
-    return _longest({i for i, option in enumerate(options) if re.search(_standing_alone(option), text)}, options)
+    return _only_option({i for i, option in enumerate(options) if re.search(_isolated_pattern(option), text)}, options)
 
 
 def generated_logprobs(chosen: int, options: Sequence[str]) -> tuple[float, ...]:
-    """What stands for log-probabilities where there are none: 0 for the generated option, -100 for the others."""
+    """Return substitutes for log-probabilities: 0 for the generated option, -100 for the others."""
     return tuple(0.0 if index == chosen else GENERATED_LOGPROB for index in range(len(options)))
 
 
 def tokens_to_distinguish(options: Sequence[str]) -> int:
-    """How many tokens it takes at most until options that begin alike differ (a token is a character or more)."""
+    """Return the maximum number of tokens until options with the same beginning differ."""
     bare = sorted(_bare(option).casefold() for option in options)
-    alike = (takewhile(lambda both: both[0] == both[1], zip(*pair, strict=False)) for pair in pairwise(bare))
-    shared = max((sum(1 for _ in characters) for characters in alike), default=0)
-    return min(MOST_TOKENS, shared + 1)
+    shared_characters = (
+        takewhile(lambda characters: characters[0] == characters[1], zip(*pair, strict=False))
+        for pair in pairwise(bare)
+    )
+    max_shared = max((sum(1 for _ in characters) for characters in shared_characters), default=0)
+    return min(MAX_TOKENS, max_shared + 1)
 
 
-def _shares_at(position: Position, options: Sequence[str], walk: Walk) -> list[tuple[int, float]] | None:
-    """Which option gets which log-probability at this place; None where too much of it is unknown."""
+def _shares_at(position: Position, options: Sequence[str], prefix: Prefix) -> list[tuple[int, float]] | None:
+    """Return (option index, log-probability) of the listed tokens; None if too much probability is ambiguous."""
     results = []
     for token, logprob in _listed(position):
-        if not _bare(walk.said + token):
+        if not _bare(prefix.text + token):
             continue  # a space or bracket before the answer speaks for no option
-        begun = _begun(walk.said + token, options, walk.alive)
+        begun = _options_begun_by(prefix.text + token, options, prefix.candidates)
         if len(begun) == 1:
-            results.append((begun[0], walk.logprob + logprob))
+            results.append((begun[0], prefix.logprob + logprob))
         elif len(begun) > 1 and token != position.chosen.token and math.exp(logprob) > NEGLIGIBLE:
             return None
     return results
 
 
 def _listed(position: Position) -> tuple[TopLogprob, ...]:
-    """The listed tokens, with the generated one where the list leaves it out."""
+    """Return the listed tokens, adding the generated one if it is not listed."""
     if any(likely.token == position.chosen.token for likely in position.listed):
         return position.listed
     return (*position.listed, position.chosen)
 
 
-def _begun(said: str, options: Sequence[str], alive: Collection[int]) -> tuple[int, ...]:
-    """Those options that a text spells or begins; whole words win over parts of words."""
-    text = _bare(said)
-    if not text:
-        return tuple(alive)
-    bare = {index: _bare(options[index]) for index in alive}
+def _options_begun_by(text: str, options: Sequence[str], candidates: Collection[int]) -> tuple[int, ...]:
+    """Return the indices of options that a text equals or begins; whole words take precedence."""
+    stripped = _bare(text)
+    if not stripped:
+        return tuple(candidates)
+    bare = {index: _bare(options[index]) for index in candidates}
     if len({option.casefold() for option in bare.values()}) == len(bare):
-        text, bare = text.casefold(), {index: option.casefold() for index, option in bare.items()}
-    starts = [index for index in alive if bare[index].startswith(text)]
-    whole = [i for i in starts if len(bare[i]) == len(text) or not bare[i][len(text)].isalnum()]
+        stripped, bare = stripped.casefold(), {index: option.casefold() for index, option in bare.items()}
+    starts = [index for index in candidates if bare[index].startswith(stripped)]
+    whole = [i for i in starts if len(bare[i]) == len(stripped) or not bare[i][len(stripped)].isalnum()]
     return tuple(whole or starts)
 
 
@@ -169,15 +171,15 @@ def _bare(text: str) -> str:
     return text.lstrip(BEFORE).rstrip(AFTER)
 
 
-def _standing_alone(option: str) -> str:
+def _isolated_pattern(option: str) -> str:
     bare = re.escape(_bare(option))
     if len(_bare(option)) == 1:
         return rf"(?i:\({bare}\)|\*\*\(?{bare}\)?\.?\*\*|(?<!\w){bare}\))"
     return rf"(?i:(?<!\w){bare}(?!\w))"
 
 
-def _longest(named: Collection[int], options: Sequence[str]) -> int | None:
-    """The one option named, where the others named are only parts of it."""
+def _only_option(named: Collection[int], options: Sequence[str]) -> int | None:
+    """Return the index of the only option named; other named options must be parts of it."""
     if not named:
         return None
     longest = max(named, key=lambda index: len(options[index]))

@@ -1,4 +1,4 @@
-"""Reading what chat-completion servers send, without trusting its shape."""
+"""Parse replies of chat-completion servers without relying on their format."""
 
 import json
 import math
@@ -10,33 +10,33 @@ from typing import Any, NamedTuple
 from climassay.models.contract import FinishReason
 from climassay.models.openai.thoughts import separate_thoughts
 
-MOST_TOKENS = 2**53
-"""A server that reports more tokens than this reports nonsense, which no database need hold."""
+MAX_TOKENS = 2**53
+"""Maximum plausible token count."""
 REASONING_FIELDS = ("reasoning_content", "reasoning", "thinking")
-"""Fields of a message in which servers (vLLM, DeepSeek, OpenRouter, Ollama) send what was thought before the answer."""
-FINISHED = frozenset(
+"""Message fields with reasoning (vLLM, DeepSeek, OpenRouter, Ollama)."""
+COMPLETE_REASONS = frozenset(
     {"stop", "eos", "eos_token", "end_turn", "stop_sequence", "complete", "tool_calls", "tool_use", "function_call"}
 )
-"""Finish reasons of answers that are complete, in the words of OpenAI, Together, TGI, Anthropic and Cohere."""
-CUT_OFF = frozenset({"length", "max_tokens", "model_length", "token_limit", "model_context_window_exceeded"})
-"""Finish reasons of answers that a limit has cut off (OpenAI, Gemini, Mistral, watsonx, Zhipu)."""
-WITHHELD = frozenset(
+"""Finish reasons of complete answers (OpenAI, Together, TGI, Anthropic, Cohere)."""
+TRUNCATED_REASONS = frozenset({"length", "max_tokens", "model_length", "token_limit", "model_context_window_exceeded"})
+"""Finish reasons of answers truncated by a limit (OpenAI, Gemini, Mistral, watsonx, Zhipu)."""
+WITHHELD_REASONS = frozenset(
     {"content_filter", "content_filtered", "safety", "sensitive", "refusal", "recitation", "prohibited_content"}
     | {"blocklist", "spii", "guardrail_intervened", "error_toxic"}
 )
-"""Finish reasons of answers that a filter has withheld (OpenAI, Gemini, Zhipu, Anthropic, Bedrock, Cohere)."""
+"""Finish reasons of answers withheld by a filter (OpenAI, Gemini, Zhipu, Anthropic, Bedrock, Cohere)."""
 WINDOW_FIELDS = ("max_model_len", "context_length", "context_window", "max_context_length")
-"""Where entries in a server's list of models have the context window."""
-_UNSEEN = 16
-"""Tokens of a completion that may be no text: marks of beginning, end and turns."""
-_LEVELS = 6
+"""Fields with the context window in a server's list of models."""
+_MAX_SPECIAL_TOKENS = 16
+"""Maximum number of completion tokens that are not text, such as end marks."""
+_MAX_DEPTH = 6
 
 
 class BadReplyError(Exception):
-    """The server's answer is not a complete chat completion; the message is one sentence.
+    """Reply that is not a complete chat completion; the message is one sentence.
 
     Attributes:
-        refusal: The error that the server states under status 200; None if it states none.
+        refusal: Error stated by the server under status 200, or None.
     """
 
     def __init__(self, message: str, refusal: "ErrorReply | None" = None) -> None:
@@ -45,7 +45,7 @@ class BadReplyError(Exception):
 
 
 class TopLogprob(NamedTuple):
-    """A token the model might have said, and its natural log-probability."""
+    """Candidate token and its natural log-probability."""
 
     token: str
     logprob: float
@@ -53,7 +53,7 @@ class TopLogprob(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """One generated token and the likely tokens in its place."""
+    """Generated token and the likely tokens at its position."""
 
     chosen: TopLogprob
     listed: tuple[TopLogprob, ...]
@@ -61,53 +61,52 @@ class Position:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """One chat completion."""
+    """Chat completion."""
 
     text: str
-    """The answer, without what the model thought aloud in it."""
+    """Answer without reasoning."""
     finish_reason: FinishReason
     prompt_tokens: int
     completion_tokens: int
-    """What was thought before the answer included."""
+    """Completion tokens, including reasoning."""
     reasoning_tokens: int = 0
-    """Completion tokens that were thought; estimated from the lengths of texts where the server does not tell."""
+    """Reasoning tokens; estimated from text lengths if the server does not state them."""
     positions: tuple[Position, ...] = ()
-    """Empty where the server gives no log-probabilities."""
+    """Generated tokens with log-probabilities; empty without log-probabilities."""
     withheld: str | None = None
-    """Why there is no text, in the server's words (content filter, refusal)."""
+    """Reason for a missing text (content filter, refusal), otherwise None."""
     thoughts: str = ""
-    """What the model thought before it answered, as far as the server sends it."""
+    """Reasoning before the answer, as far as the server sends it."""
     read_tokens: int = 0
-    """Maximum number of prompt tokens that the model can have read: those reported, and those that are reported beside
-    them as cached; 0 if the server reports none."""
+    """Upper bound of the prompt tokens read: reported tokens plus separately reported cached tokens; 0 if unknown."""
 
 
 @dataclass(frozen=True, slots=True)
 class ErrorReply:
-    """What a server says about a request that it does not take."""
+    """Error reply of a server."""
 
     message: str
-    """The human part, on one line; its beginning where it is long."""
+    """Error message on one line, truncated if long."""
     parameter: str = ""
-    """The parameter that the server names as its reason, as it writes it; empty where it names none."""
+    """Parameter that the server names as the cause, or empty."""
     code: str = ""
-    """The server's words for the kind of error, for example ``unsupported_parameter``; empty where it has none."""
+    """Error code, for example ``unsupported_parameter``, or empty."""
     status: int | None = None
-    """The HTTP status that the body states, as gateways do under status 200."""
+    """HTTP status stated in the body, as by gateways under status 200."""
     wait: float | None = None
     """Seconds to wait before the next attempt, if the body states them."""
 
     @property
     def codes(self) -> frozenset[str]:
-        """The server's words for the kind of error, in lower case."""
+        """Error codes in lower case."""
         return frozenset(self.code.lower().split())
 
 
 def parse_reply(body: bytes) -> Reply:
-    """Read the body of a chat completion.
+    """Parse the body of a chat completion.
 
     Raises:
-        BadReplyError: It is not JSON, or has no choice with a message.
+        BadReplyError: The body is not JSON, or has no choice with a message.
     """
     try:
         data = json.loads(body)
@@ -120,14 +119,14 @@ def parse_reply(body: bytes) -> Reply:
 
 
 class StreamedReply:
-    """A chat completion that arrives in pieces, as server-sent events.
+    """Chat completion received as server-sent events.
 
     Attributes:
-        done: Whether the server has said that nothing follows.
+        done: True after the server's end mark.
     """
 
     def __init__(self) -> None:
-        self._rest = b""
+        self._buffer = b""
         self._message: dict[str, str] = {}
         self._finish: Any = None
         self._error: Any = None
@@ -136,24 +135,24 @@ class StreamedReply:
 
     @property
     def text(self) -> str:
-        """The answer so far, without what was thought before it."""
+        """Answer so far, without reasoning."""
         return separate_thoughts(self._message.get("content", "")).answer
 
     def add(self, received: bytes) -> None:
-        """Take in what has arrived, wherever it was cut.
+        """Add received bytes, which may end anywhere.
 
         Raises:
-            BadReplyError: An event is not JSON, or is an error or something else than a piece of a chat completion.
+            BadReplyError: An event is not JSON, or not a part of a chat completion.
         """
         # Lines end with line feeds alone: JSON may hold other characters that end lines elsewhere.
-        *lines, self._rest = (self._rest + received).split(b"\n")
+        *lines, self._buffer = (self._buffer + received).split(b"\n")
         for line in lines:
             name, _, data = line.strip().partition(b":")
             if name == b"data" and not self.done:
-                self._take(data.strip())
+                self._add_event(data.strip())
 
-    def whole(self) -> Reply:
-        """The chat completion, read as :func:`parse_reply` reads one that comes whole.
+    def to_reply(self) -> Reply:
+        """Return the complete reply, parsed as by :func:`parse_reply`.
 
         Raises:
             BadReplyError: The stream ended before the answer was complete.
@@ -164,7 +163,7 @@ class StreamedReply:
         choice = {"message": self._message, "finish_reason": self._finish, "error": self._error}
         return _read_reply({"choices": [choice], "usage": self._usage})
 
-    def _take(self, data: bytes) -> None:
+    def _add_event(self, data: bytes) -> None:
         if data == b"[DONE]":
             self.done = True
             return
@@ -178,9 +177,9 @@ class StreamedReply:
             delta, finish = choices[0].get("delta") or {}, choices[0].get("finish_reason")
             parts = {name: delta.get(name) for name in ("content", "refusal", *REASONING_FIELDS)}
         except (AttributeError, KeyError, TypeError):
-            raise _shape_problem(event) from None
+            raise _malformed_error(event) from None
         if event.get("error"):
-            raise _shape_problem(event)
+            raise _malformed_error(event)
         parts["content"], thoughts = _texts_of(parts["content"])
         parts[REASONING_FIELDS[0]] = f"{_flat_text(parts[REASONING_FIELDS[0]])}{thoughts}"
         for name, part in parts.items():
@@ -196,26 +195,26 @@ def _read_reply(data: Any) -> Reply:
         choice = data["choices"][0]
         finish = _finish_word(choice)
         # A choice that thoughts have used up, or that a filter has withheld, may come without a message.
-        message = (choice.get("message") or {}) if finish in CUT_OFF | WITHHELD else choice["message"]
+        message = (choice.get("message") or {}) if finish in TRUNCATED_REASONS | WITHHELD_REASONS else choice["message"]
         content = message.get("content")
     except (KeyError, IndexError, TypeError, AttributeError):
-        raise _shape_problem(data) from None
-    shown, hidden = _texts_of(content)
-    text, thoughts = separate_thoughts(shown)
+        raise _malformed_error(data) from None
+    answer, hidden_thoughts = _texts_of(content)
+    text, thoughts = separate_thoughts(answer)
     fields = (_flat_text(message.get(name)) for name in (*REASONING_FIELDS, "reasoning_details"))
-    thoughts = "\n".join(part for part in (next(filter(None, fields), ""), hidden, thoughts) if part)
+    thoughts = "\n".join(part for part in (next(filter(None, fields), ""), hidden_thoughts, thoughts) if part)
     usage = data.get("usage")
     prompt, completion, reasoning = _token_counts(usage, text, thoughts)
     refusal, withheld = message.get("refusal"), None
-    if finish in WITHHELD:
+    if finish in WITHHELD_REASONS:
         withheld = "The server's content filter withheld the answer."
     elif isinstance(refusal, str) and refusal and not content:
         withheld = f"The model refused: {refusal}"
-    elif finish not in FINISHED | CUT_OFF:
-        raise _unfinished(finish, choice.get("error"))
+    elif finish not in COMPLETE_REASONS | TRUNCATED_REASONS:
+        raise _unfinished_error(finish, choice.get("error"))
     return Reply(
         text,
-        "length" if finish in CUT_OFF else "stop",
+        "length" if finish in TRUNCATED_REASONS else "stop",
         prompt,
         completion,
         reasoning,
@@ -227,14 +226,14 @@ def _read_reply(data: Any) -> Reply:
 
 
 def _finish_word(choice: Any) -> str:
-    """Why the answer ended, in lower case and without details after a colon; ``stop`` for a server that never says."""
+    """Return the finish reason in lower case, without details; ``stop`` if the server states none."""
     reason = choice.get("finish_reason", None if choice.get("error") else "stop")
     reason = reason.get("type") if isinstance(reason, dict) else reason  # SGLang
     return str(reason).partition(":")[0].strip().lower()
 
 
-def _unfinished(finish: str, error: Any) -> BadReplyError:
-    """Build the error of an answer that ended for a reason which is not known to be a success."""
+def _unfinished_error(finish: str, error: Any) -> BadReplyError:
+    """Build the error for an unknown finish reason."""
     refusal = parse_error_reply(json.dumps({"error": error}).encode()) if error else None
     reason = "without a finish reason" if finish == "none" else f"with the finish reason {finish[:60]!r}"
     why = f"The server's answer is not complete: it ended {reason}"
@@ -242,7 +241,7 @@ def _unfinished(finish: str, error: Any) -> BadReplyError:
 
 
 def parse_error_reply(body: bytes) -> ErrorReply:
-    """Read the body of an error, in the forms of OpenAI and Azure, Anthropic, Gemini (a list), FastAPI and others."""
+    """Parse the body of an error in the forms of OpenAI, Azure, Anthropic, Gemini, FastAPI and others."""
     try:
         data = json.loads(body)
     except (ValueError, RecursionError):
@@ -252,7 +251,7 @@ def parse_error_reply(body: bytes) -> ErrorReply:
     codes: list[str] = []
     parameter, status, wait = "", None, None
     # The reason lies some levels down, as in {"error": {"message": {"detail": [{"loc": ["body", "seed"], ...}]}}}.
-    for _ in range(_LEVELS):
+    for _ in range(_MAX_DEPTH):
         if isinstance(data, list):
             if not data or not isinstance(data[0], dict):
                 break
@@ -295,7 +294,7 @@ _WAIT = re.compile(
 
 
 def parse_wait(text: str) -> float | None:
-    """Read the seconds that a sentence asks to wait.
+    """Return the seconds that a sentence asks to wait.
 
     Args:
         text: For example ``Please try again in 1m2.5s.`` or ``Retry after 6 seconds.``
@@ -308,7 +307,7 @@ def parse_wait(text: str) -> float | None:
 
 
 def parse_duration(text: str) -> float | None:
-    """Read a duration such as ``20s``, ``1m2.5s``, ``350ms`` or ``2 minutes`` in seconds; None if it has no unit."""
+    """Parse a duration such as ``20s``, ``1m2.5s``, ``350ms`` or ``2 minutes``; None without a unit."""
     parts = _DURATION.findall(text)
     if not parts:
         return None
@@ -318,7 +317,7 @@ def parse_duration(text: str) -> float | None:
 
 
 def _field_wait(data: dict[str, Any]) -> float | None:
-    """Read the seconds to wait from the fields of an error: Google's RetryInfo, and numbers named after Retry-After."""
+    """Return the seconds to wait from error fields: Google's RetryInfo, and fields named like Retry-After."""
     details = data.get("details")
     metadata = data.get("metadata")
     for part in (*(details if isinstance(details, list) else ()), data, metadata):
@@ -328,15 +327,15 @@ def _field_wait(data: dict[str, Any]) -> float | None:
             return parse_duration(part["retryDelay"])
         for name, scale in (("retry_after_ms", 0.001), ("retry_after", 1.0), ("retry_after_seconds", 1.0)):
             value = part.get(name)
-            if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < MOST_TOKENS:
+            if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < MAX_TOKENS:
                 return value * scale
     return None
 
 
 def parse_window(body: bytes, model: str) -> int | None:
-    """The context window of a model in a server's list of models; None where it does not tell.
+    """Return the context window of a model from a server's list of models; None if it is not stated.
 
-    Lists are those of ``/v1/models`` (vLLM, llama.cpp, OpenRouter, Groq, Mistral, Together) and Ollama's ``/api/ps``.
+    Lists come from ``/v1/models`` (vLLM, llama.cpp, OpenRouter, Groq, Mistral, Together) and Ollama's ``/api/ps``.
     """
     try:
         data = json.loads(body)
@@ -344,20 +343,22 @@ def parse_window(body: bytes, model: str) -> int | None:
         return None
     models = next((data[key] for key in ("data", "models") if isinstance(data, dict) and data.get(key)), data)
     entries = [entry for entry in models if isinstance(entry, dict)] if isinstance(models, list) else []
-    own = [entry for entry in entries if model in (entry.get("id"), entry.get("name"), entry.get("model"))]
+    entries_of_model = [entry for entry in entries if model in (entry.get("id"), entry.get("name"), entry.get("model"))]
     # llama.cpp serves one model under any name.
-    for entry in own or (entries if len(entries) == 1 and isinstance(entries[0].get("meta"), dict) else []):
-        told = [entry.get(name) for name in WINDOW_FIELDS]
+    for entry in entries_of_model or (
+        entries if len(entries) == 1 and isinstance(entries[0].get("meta"), dict) else []
+    ):
+        candidates = [entry.get(name) for name in WINDOW_FIELDS]
         meta = entry.get("meta")
-        told += [meta.get("n_ctx"), meta.get("n_ctx_train")] if isinstance(meta, dict) else []
-        for window in told:
-            if isinstance(window, int) and 0 < window < MOST_TOKENS:
+        candidates += [meta.get("n_ctx"), meta.get("n_ctx_train")] if isinstance(meta, dict) else []
+        for window in candidates:
+            if isinstance(window, int) and 0 < window < MAX_TOKENS:
                 return window
     return None
 
 
 def _web_page(text: str) -> str:
-    """The title of a page of HTML, or its first words; empty for other texts."""
+    """Return the title or first words of an HTML page; empty for other text."""
     if not re.match(r"\s*<(!doctype html|html)", text, re.IGNORECASE):
         return ""
     titled = re.search(r"<title[^>]*>(.*?)</title>", text, re.IGNORECASE | re.DOTALL)
@@ -371,31 +372,31 @@ def _one_line(text: str) -> str:
 
 
 def _token_counts(usage: Any, text: str, thoughts: str) -> tuple[int, int, int]:
-    """Tokens of prompt, of completion with thoughts, and of thoughts.
+    """Return the numbers of prompt tokens, completion tokens including reasoning, and reasoning tokens.
 
-    Most providers count thoughts as part of the completion; some only in the total, some beside the completion.
+    Most providers count reasoning as part of the completion; some only in the total, some separately.
     """
     prompt, completion = _count(usage, "prompt_tokens"), _count(usage, "completion_tokens")
     total = _count(usage, "total_tokens")
     details = usage.get("completion_tokens_details") if isinstance(usage, dict) else None
     reasoning = _count(details, "reasoning_tokens") or _count(usage, "reasoning_tokens")
-    beyond = total - prompt - completion
-    if prompt and completion and beyond > 0:
-        return prompt, completion + beyond, reasoning or beyond
+    uncounted = total - prompt - completion
+    if prompt and completion and uncounted > 0:
+        return prompt, completion + uncounted, reasoning or uncounted
     if prompt and not completion:
-        completion = max(0, beyond)  # counted in the total alone
+        completion = max(0, uncounted)  # counted in the total alone
     if reasoning > completion:
         return prompt, completion + reasoning, reasoning
     if not reasoning and thoughts:
         reasoning = round(completion * len(thoughts) / (len(thoughts) + len(text)))
-    elif not reasoning and completion > len(text.encode("utf-8", "replace")) + _UNSEEN:
+    elif not reasoning and completion > len(text.encode("utf-8", "replace")) + _MAX_SPECIAL_TOKENS:
         # No token is shorter than a byte: what cannot have become text was thought.
         reasoning = completion - len(text) // 4
     return prompt, completion, reasoning
 
 
 def _read_tokens(usage: Any) -> int:
-    """Count the prompt tokens reported, with those that may be reported beside them as cached.
+    """Return the prompt tokens reported, plus cached tokens that may be reported separately.
 
     OpenAI and vLLM include cached tokens in those of the prompt; Anthropic and gateways to it do not.
     """
@@ -406,8 +407,8 @@ def _read_tokens(usage: Any) -> int:
     return prompt + cached + written if prompt else 0
 
 
-def _shape_problem(data: Any) -> BadReplyError:
-    """Build the error of an answer that is not a chat completion."""
+def _malformed_error(data: Any) -> BadReplyError:
+    """Build the error for a body that is not a chat completion."""
     if isinstance(data, dict) and data.get("error"):
         refusal = parse_error_reply(json.dumps(data).encode())
         return BadReplyError(f"The server's answer is an error under status 200: {refusal.message}", refusal)
@@ -416,31 +417,31 @@ def _shape_problem(data: Any) -> BadReplyError:
     return BadReplyError("The server's answer is JSON, but not a chat completion.")
 
 
-class _Texts(NamedTuple):
-    """The texts of a message's content."""
+class _ContentTexts(NamedTuple):
+    """Texts of a message's content."""
 
-    shown: str
-    thought: str
+    answer: str
+    thoughts: str
 
 
-def _texts_of(content: Any) -> _Texts:
-    """Join the texts of a content, apart from its parts that hold thoughts (Mistral, Anthropic, Gemini)."""
+def _texts_of(content: Any) -> _ContentTexts:
+    """Join the texts of a content, separating reasoning parts (Mistral, Anthropic, Gemini)."""
     if content is None:
-        return _Texts("", "")
+        return _ContentTexts("", "")
     if isinstance(content, str):
-        return _Texts(content, "")
+        return _ContentTexts(content, "")
     if not isinstance(content, list):
         raise BadReplyError("The server's answer has a message whose content is not a text.")
     parts = [part for part in content if isinstance(part, dict)]
     thinking = [bool(re.search("think|thought|reason", str(part.get("type")))) or part.get("thought") for part in parts]
-    shown = [part.get("text") for part, thought in zip(parts, thinking, strict=True) if not thought]
+    answer = [part.get("text") for part, thought in zip(parts, thinking, strict=True) if not thought]
     thoughts = [_flat_text(part) for part, thought in zip(parts, thinking, strict=True) if thought]
-    return _Texts("".join(text for text in shown if isinstance(text, str)), "\n".join(thoughts))
+    return _ContentTexts("".join(text for text in answer if isinstance(text, str)), "\n".join(thoughts))
 
 
 def _flat_text(value: Any) -> str:
-    """Join the texts inside of a field or part that holds thoughts, however deep, without kinds, ids and signatures."""
-    return "".join(_texts_inside(value, _LEVELS))
+    """Join the texts nested in a reasoning field, without types, ids and signatures."""
+    return "".join(_texts_inside(value, _MAX_DEPTH))
 
 
 def _texts_inside(value: Any, levels: int) -> Iterator[str]:
@@ -456,7 +457,7 @@ def _texts_inside(value: Any, levels: int) -> Iterator[str]:
 
 def _count(usage: Any, name: str) -> int:
     value = usage.get(name) if isinstance(usage, dict) else None
-    return value if isinstance(value, int) and 0 < value < MOST_TOKENS else 0
+    return value if isinstance(value, int) and 0 < value < MAX_TOKENS else 0
 
 
 def _positions(logprobs: Any) -> tuple[Position, ...]:
@@ -470,15 +471,15 @@ def _positions(logprobs: Any) -> tuple[Position, ...]:
 
 
 def _listed(entry: Any) -> list[Any]:
-    """The likely tokens of a place; some servers map tokens to numbers, as in the older completions."""
+    """Return the likely tokens of a position as a list; older servers map tokens to log-probabilities."""
     top = entry.get("top_logprobs") or []
     return [{"token": token, "logprob": logprob} for token, logprob in top.items()] if isinstance(top, dict) else top
 
 
 def _likely(entry: Any) -> TopLogprob:
     # Servers write -9999 or null for "next to impossible"; exp(-100) is that too, and adds up without trouble.
-    given = entry["logprob"]
-    logprob = -100.0 if given is None else max(-100.0, float(given))
+    value = entry["logprob"]
+    logprob = -100.0 if value is None else max(-100.0, float(value))
     if math.isnan(logprob) or not isinstance(entry["token"], str):
         raise ValueError("not a token with a log-probability")
     return TopLogprob(entry["token"], min(logprob, 0.0))

@@ -1,11 +1,10 @@
-"""Separating the thoughts that a model writes into its answer from the answer itself.
+"""Separate reasoning that a model writes into its answer from the answer.
 
-Servers that know a model's format send thoughts in a field of their own; others leave them in the text, in whatever
-marks the model was trained with. The marks are recognised by their form, whatever their capitals: a pair of tags named
-after thinking, in angle or square brackets, bars or triangles (``<think>``, ``[THINK]``, ``<seed:think>``,
-``<|thinking|>``, ``<|START_THINKING|>``, ``<|begin_of_thought|>``, ``◁think▷``), Gemma's ``<|channel>thought`` and the
-channels of the harmony format. A mark that a text only mentions stays: one in quotes or in code, or in the middle of a
-sentence.
+Servers that support a model's format send reasoning in a separate field; others leave it in the text, between the
+marks of the model's training. Marks are recognised by their form, ignoring case: a pair of tags named after thinking,
+in angle or square brackets, bars or triangles (``<think>``, ``[THINK]``, ``<seed:think>``, ``<|thinking|>``,
+``<|START_THINKING|>``, ``<|begin_of_thought|>``, ``◁think▷``), Gemma's ``<|channel>thought`` and the channels of the
+harmony format. Marks that a text only mentions are kept: in quotes, in code, or in the middle of a sentence.
 
 References:
     OpenAI (2025), harmony response format: messages with the channels ``analysis``, ``commentary`` and ``final``.
@@ -39,7 +38,7 @@ _CLOSERS = (
 )
 _OPENER = re.compile("|".join(_OPENERS), re.IGNORECASE)
 _CLOSER = re.compile("|".join(closer.format(_NAMES) for closer in _CLOSERS[:5]), re.IGNORECASE)
-"""An end of thoughts whose beginning the chat template has put into the prompt."""
+"""End mark of thoughts whose start mark is in the prompt."""
 _AROUND_ANSWER = re.compile(
     r"\A\s*<\|(?:start_response|begin_of_solution)\|>|<\|(?:end_response|end_of_solution)\|>\s*\Z", re.IGNORECASE
 )
@@ -49,7 +48,7 @@ _HARMONY = re.compile(
     re.DOTALL,
 )
 _BARE_HARMONY = re.compile(r"\A\s*analysis(?! )(.*?)assistantfinal(.*)\Z", re.DOTALL)
-"""The harmony format of a server that leaves out special tokens."""
+"""Harmony format from a server that drops special tokens."""
 _FINAL = re.compile(r"<\|start\|>assistant<\|channel\|>\s*final\s*<\|message\|>")
 _SUBJECT = re.compile(r" (?:is|are|was|were|tags?|tokens?|marks?|means|begins?|opens?|starts?)\b")
 """Words after a mark that is the subject of a sentence."""
@@ -60,26 +59,25 @@ _FENCE = re.compile(r"^[ \t]*(?:```|~~~)", re.MULTILINE)
 
 
 class Separated(NamedTuple):
-    """A text in two."""
+    """Text separated into answer and thoughts."""
 
     answer: str
     thoughts: str
 
 
 def separate_thoughts(text: str) -> Separated:
-    """Separate an answer from what the model thought aloud in it.
+    """Separate an answer from the thoughts that the model wrote into it.
 
-    Thoughts are: blocks at the beginning; blocks further on whose two marks each begin or fill a line, unless a colon
-    introduces them as an example; everything before an end of thoughts whose beginning was in the prompt; and
-    everything after a beginning that the text starts with and never ends. Of the harmony format, the answer is the
+    Thoughts are: blocks at the beginning; later blocks whose marks begin or fill a line, unless a colon introduces them
+    as an example; the text before an end mark whose start mark was in the prompt; and the whole text after an initial
+    start mark without end. Of the harmony format, the answer is the
     channel ``final``.
 
     Args:
         text: A message as a server sends it, or as much of it as has arrived.
 
     Returns:
-        The answer without white space before it where thoughts were removed, else the text as it is; and the thoughts,
-        empty if there are none.
+        The answer, stripped on the left if thoughts were removed, and the thoughts, empty if there are none.
     """
     if not _may_hold_marks(text):
         return Separated(text, "")
@@ -106,7 +104,7 @@ def _may_hold_marks(text: str) -> bool:
 
 
 def _separate_channels(text: str) -> Separated | None:
-    """Separate the channels of the harmony format; None for a text in another format."""
+    """Separate the channels of the harmony format; None for other formats."""
     if text.lstrip().startswith(("<|channel|>", "<|start|>")) and (messages := list(_HARMONY.finditer(text))):
         final = "".join(message[2] for message in messages if message[1] == "final")
         return Separated(final.strip(), "\n".join(message[2] for message in messages if message[1] != "final"))
@@ -119,7 +117,7 @@ def _separate_channels(text: str) -> Separated | None:
 
 
 def _leading_block(text: str) -> Separated | None:
-    """Take the block of thoughts that a text begins with; one that is never closed takes the whole text."""
+    """Split off the block of thoughts that a text begins with; an unclosed block is the whole text."""
     start = text.lstrip()
     opener = _OPENER.match(start)
     if opener is None or _SUBJECT.match(start, opener.end()):
@@ -131,13 +129,13 @@ def _leading_block(text: str) -> Separated | None:
 
 
 def _closer_of(opener: re.Match[str]) -> re.Pattern[str]:
-    """The pattern of the mark that ends what an opener begins."""
+    """Return the pattern of the end mark of a start mark."""
     form = next(index for index, name in enumerate(opener.groups()) if name is not None)
     return re.compile(_CLOSERS[form].format(re.escape(opener.groups()[form])), re.IGNORECASE)
 
 
 def _end_of_prompted(text: str) -> re.Match[str] | None:
-    """Find the end of thoughts that were begun in the prompt: a mark that has no beginning in the text."""
+    """Return the end mark of thoughts that began in the prompt, or None."""
     ends = [end for end in _CLOSER.finditer(text) if not _is_mention(text, end)]
     if not ends or (_WORD_BEFORE.search(text[: ends[0].start()]) and _WORD_AFTER.match(text, ends[0].end())):
         return None
@@ -147,7 +145,7 @@ def _end_of_prompted(text: str) -> re.Match[str] | None:
 
 
 def _without_later_blocks(text: str) -> tuple[str, list[str]]:
-    """Take out the blocks that begin on a line of their own after the answer has begun."""
+    """Remove blocks of thoughts that begin on a separate line after the answer has begun."""
     thoughts: list[str] = []
     position = 0
     while (opener := _OPENER.search(text, position)) is not None:
@@ -165,7 +163,7 @@ def _without_later_blocks(text: str) -> tuple[str, list[str]]:
 
 
 def _is_mention(text: str, mark: re.Match[str]) -> bool:
-    """Check whether a mark is quoted or part of code: the text is about it."""
+    """Return whether a mark is quoted or part of code."""
     before, after = text[: mark.start()], text[mark.end() :]
     quoted = before[-1:] in _QUOTES and before[-1:] != "" and after[:1] in _QUOTES and after[:1] != ""
     in_code_span = before.rpartition("\n")[2].count("`") % 2 == 1 and "`" in after.partition("\n")[0]

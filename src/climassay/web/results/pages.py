@@ -594,7 +594,7 @@ def _one_check(app: AppState, run: str, number: int) -> tuple[StoredRun, Transcr
 
 def _claim_lines(stored: StoredRun) -> list[dict[str, Any]]:
     """The claims of a list, with their verdicts, or how their checks ended without one."""
-    published = stored_truths(stored.details.results.get("published", ()), stored.transcripts)
+    published = stored_truths(stored.details.results.get("published", ()))
     return [
         {
             "number": number,

@@ -230,7 +230,7 @@ def _factcheck(run: StoredRun, _published: str) -> Report:
 
     details = run.details
     transcripts = run.transcripts
-    truths = stored_truths(details.results.get("published", ()), transcripts)
+    truths = stored_truths(details.results.get("published", ()))
     pages: dict[str, str] = {}
     for number, transcript in enumerate(transcripts, start=1):
         pages.setdefault(transcript.claim.id, f"/results/{details.summary.id}/claims/{number}")

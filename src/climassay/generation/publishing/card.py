@@ -1,0 +1,256 @@
+"""The card of a published dataset: a README with everything that its users must know."""
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib import resources
+from typing import Any, get_args
+
+from climassay import __version__
+from climassay.generation.draft import Draft, DraftStep
+from climassay.generation.publishing.entries import Entry, canary_sentence
+from climassay.generation.publishing.splits import SPLITS, Split, SplitPlan
+from climassay.questions import KINDS, TYPES, Kind, Question
+from climassay.reporting import counted
+from climassay.statistics import cohen_kappa, krippendorff_alpha
+
+_SIZES = ((1_000, "n<1K"), (10_000, "1K<n<10K"), (100_000, "10K<n<100K"), (1_000_000, "100K<n<1M"))
+_UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedDataset:
+    """A dataset with its splits, ready to be written."""
+
+    name: str
+    entries: Sequence[Entry]
+    splits: Sequence[Split]
+    """Split of each entry."""
+    drafts: Sequence[Draft]
+    """All drafts, including rejected ones; empty if the questions were not generated here."""
+    plan: SplitPlan
+    licence: str | None
+    """Licence of the questions."""
+    canary: str | None
+    """GUID of the canary."""
+    without_term: int
+    """Number of accepted cloze statements without a term, which are left out."""
+    content_sha256: str
+
+    @property
+    def kinds(self) -> tuple[Kind, ...]:
+        """Kinds of the questions, in the order of tables."""
+        kinds = {entry.question.kind for entry in self.entries}
+        return tuple(kind for kind in KINDS if kind in kinds)
+
+    @property
+    def counts(self) -> dict[Kind, dict[Split, int]]:
+        """Number of questions by kind and split, without empty splits, which cannot be loaded."""
+        counts = Counter(zip((entry.question.kind for entry in self.entries), self.splits, strict=True))
+        return {kind: {split: counts[kind, split] for split in SPLITS if counts[kind, split]} for kind in self.kinds}
+
+    def members(self, kind: Kind, split: Split) -> list[Entry]:
+        """Return the entries of a kind and split."""
+        pairs = zip(self.entries, self.splits, strict=True)
+        return [entry for entry, entry_split in pairs if entry_split == split and entry.question.kind == kind]
+
+    def questions(self, split: Split | None = None) -> tuple[Question, ...]:
+        """Return the published questions, those of one split if given."""
+        pairs = zip(self.entries, self.splits, strict=True)
+        return tuple(entry.question for entry, entry_split in pairs if split in (None, entry_split))
+
+
+def dataset_card(data: PreparedDataset, extra: str = "", configs: Sequence[Mapping[str, Any]] = ()) -> str:
+    """Return the text of the README.
+
+    Args:
+        data: The dataset.
+        extra: Further sections.
+        configs: Further configurations for ``datasets``.
+    """
+    import yaml
+    from jinja2.sandbox import ImmutableSandboxedEnvironment
+
+    kind_configs: list[dict[str, Any]] = [
+        {
+            "config_name": kind,
+            "data_files": [{"split": split, "path": f"data/{kind}/{split}.parquet"} for split in splits],
+        }
+        for kind, splits in data.counts.items()
+    ]
+    kind_configs[0]["default"] = True
+    head: dict[str, Any] = {
+        "pretty_name": data.name,
+        "language": ["en"],
+        "tags": ["climate", "benchmark"],
+        "task_categories": [TYPES[kind].category for kind in data.kinds],
+        "size_categories": [next((name for limit, name in _SIZES if len(data.entries) < limit), "n>1M")],
+    }
+    if data.licence:
+        head["license"] = data.licence
+    head["configs"] = [*kind_configs, *(dict(config) for config in configs)]
+    strata: dict[tuple[str, str | None, str], Counter[Split]] = defaultdict(Counter)
+    for entry, split in zip(data.entries, data.splits, strict=True):
+        strata[(entry.question.kind, entry.question.level, entry.book)][split] += 1
+    rows = [
+        [kind, level or "-", book or "-", *(str(strata[kind, level, book][split]) for split in SPLITS)]
+        for kind, level, book in sorted(strata, key=lambda key: (KINDS.index(key[0]), key[1] or "", key[2]))
+    ]
+    totals = Counter(data.splits)
+    rows.append(["all", "", "", *(str(totals[split]) for split in SPLITS)])
+    template = resources.files(__package__).joinpath("card.md.j2").read_text(encoding="utf-8")
+    # Markdown needs no escaping.
+    environment = ImmutableSandboxedEnvironment(
+        autoescape=False, trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True
+    )
+    return environment.from_string(template).render(
+        data=data,
+        head=yaml.safe_dump(head, sort_keys=False, allow_unicode=True, width=120),
+        questions=counted(len(data.entries), "question"),
+        kinds=", ".join(f"{sum(counts.values())} {kind}" for kind, counts in data.counts.items()),
+        version=__version__,
+        without_term=counted(data.without_term, "accepted cloze statement"),
+        canary=data.canary and canary_sentence(data.canary),
+        counts=_table(["kind", "level", "book", *SPLITS], rows),
+        sections=(_provenance(data), _sources(data), _removed(data.drafts), _agreement(data.drafts)),
+        parts=", ".join(f"{part:g}" for part in data.plan.parts),
+        judged=any(decision.step == "expert" for draft in data.drafts for decision in draft.decisions),
+        extra=extra.rstrip("\n"),
+    )
+
+
+def _provenance(data: PreparedDataset) -> str:
+    """Return a section with the models and prompts of the questions, the most frequent first."""
+    seeds: dict[tuple[str, str, str, tuple[tuple[str, str], ...]], list[int]] = defaultdict(list)
+    n_edited = 0
+    for entry in data.entries:
+        if (draft := entry.draft) is not None:
+            origin = draft.origin
+            seeds[(origin.model, origin.fingerprint, origin.dtype, origin.prompts)].append(origin.seed)
+            experts = (decision for decision in draft.decisions if decision.step == "expert")
+            n_edited += any(decision.replaced is not None for decision in experts)
+    if not seeds:
+        return "## How they were written\n\nHow the questions were written is not recorded here.\n"
+    rows = []
+    for key, key_seeds in sorted(seeds.items(), key=lambda entry: (-len(entry[1]), entry[0])):
+        model, fingerprint, dtype, prompts = key
+        names = ", ".join(f"{name} `{digest[:12]}`" for name, digest in prompts)
+        rows.append([model, fingerprint[:12], dtype or "-", names, str(len(key_seeds)), str(len(set(key_seeds)))])
+    table = _table(
+        ["model", "fingerprint", "number format", "prompts (SHA-256)", "questions", "seeds"], rows, n_words=4
+    )
+    note = (
+        f"\nExperts changed the words or chose the term of {n_edited} of them; `drafts.jsonl` has the original words.\n"
+        if n_edited
+        else ""
+    )
+    return f"## How they were written\n\n{table}{note}"
+
+
+def _sources(data: PreparedDataset) -> str:
+    """Return a section with the source documents and their licences, the most frequent first."""
+    main: Counter[str] = Counter()
+    retrieved: Counter[str] = Counter()
+    licences: dict[str, tuple[str | None, str | None]] = {}
+    """Licence and URL by title."""
+    for entry in data.entries:
+        main[entry.book or _UNKNOWN] += 1
+        licences.setdefault(entry.book or _UNKNOWN, (None, None))
+        retrieved.update({passage.document for passage in entry.passages[1:]})
+        for passage in entry.passages:
+            licence, url = licences.get(passage.document, (None, None))
+            licences[passage.document] = (licence or passage.licence, url or passage.url)
+    rows = []
+    for title in sorted(licences, key=lambda title: (-main[title], -retrieved[title], title)):
+        licence, url = licences[title]
+        link = f"[{title}]({url})" if url else title
+        rows.append([link, licence or _UNKNOWN, str(main[title]), str(retrieved[title])])
+    unknown = sum(licence is None for licence, _ in licences.values())
+    note = (
+        f"\nThe licence of {unknown} of {len(licences)} sources is not known. The tables quote passages of every"
+        " source: make sure that you may pass them on.\n"
+        if unknown
+        else ""
+    )
+    licence_text = data.licence or f"{_UNKNOWN}; name one before you pass the dataset on"
+    table = _table(["source", "licence", "main", "retrieved"], rows, n_words=2)
+    return f"## Sources and licences\n\n{table}{note}\nLicence of the questions: {licence_text}.\n"
+
+
+def _removed(drafts: Sequence[Draft]) -> str:
+    """Return a section with the reasons for rejection, the most frequent first within each step.
+
+    Failed calls count as the step ``write``.
+    """
+    if not drafts:
+        return ""
+    first: Counter[tuple[str, str]] = Counter()
+    total: Counter[tuple[str, str]] = Counter()
+    for draft in drafts:
+        if draft.error is not None:
+            first[("write", "failed")] += 1
+            total[("write", "failed")] += 1
+            continue
+        rejections = (decision for decision in draft.decisions if decision.accepted is False)
+        total.update({(decision.step, decision.reason or decision.by) for decision in rejections})
+        if (rejection := draft.rejection) is not None:
+            first[(rejection.step, rejection.reason or rejection.by)] += 1
+    steps = get_args(DraftStep)
+    ranked = sorted(total, key=lambda key: (steps.index(key[0]), -total[key], key[1]))
+    n_removed = first.total()
+    share = f"{n_removed / len(drafts):.0%}"
+    text = f"## What was removed\n\nOf {len(drafts)} drafts {n_removed} were rejected or failed ({share}).\n"
+    rows = [[*key, str(first[key]), str(total[key])] for key in ranked]
+    return text + ("\n" + _table(["step", "reason", "first reason", "any reason"], rows, n_words=2) if rows else "")
+
+
+def _agreement(drafts: Sequence[Draft]) -> str:
+    """Return a section with the agreement of annotators, and of each validator with the experts' last verdict."""
+    experts: list[dict[str, bool]] = []
+    """Each annotator's last verdict on each draft, the latest last."""
+    for draft in drafts:
+        verdicts: dict[str, bool] = {}
+        for decision in draft.decisions:
+            if decision.step == "expert" and decision.accepted is not None:
+                verdicts.pop(decision.by, None)
+                verdicts[decision.by] = decision.accepted
+        experts.append(verdicts)
+    rows = []
+
+    def compare(raters: str, first: Sequence[bool], second: Sequence[bool]) -> None:
+        same = sum(left == right for left, right in zip(first, second, strict=True)) / len(first)
+        kappa = cohen_kappa(first, second)
+        rows.append([raters, str(len(first)), f"{same:.0%}", "Cohen's kappa", f"{kappa:.2f}"])
+
+    names = sorted({name for verdicts in experts for name in verdicts})
+    shared = [verdicts for verdicts in experts if len(verdicts) > 1]
+    if shared and len(names) == 2:
+        compare(f"{names[0]} and {names[1]}", *([verdicts[name] for verdicts in shared] for name in names))
+    elif shared:
+        same = sum(len(set(verdicts.values())) == 1 for verdicts in shared) / len(shared)
+        alpha = krippendorff_alpha([[verdicts.get(name) for verdicts in shared] for name in names])
+        label = f"{len(names)} annotators"
+        rows.append([label, str(len(shared)), f"{same:.0%}", "Krippendorff's alpha", f"{alpha:.2f}"])
+    validations = [[d for d in draft.decisions if d.step == "validate"] for draft in drafts]
+    for name in sorted({decision.by for decisions in validations for decision in decisions}):
+        judged = []
+        for decisions, verdicts in zip(validations, experts, strict=True):
+            results = [decision.accepted for decision in decisions if decision.by == name]
+            if verdicts and results and results[-1] is not None:
+                judged.append((list(verdicts.values())[-1], results[-1]))
+        if judged:
+            compare(f"{name} and the experts", *zip(*judged, strict=True))
+    if not rows:
+        return ""
+    return "## Agreement\n\n" + _table(["between", "questions", "same verdict", "coefficient", "value"], rows)
+
+
+def _table(headings: Sequence[str], rows: Sequence[Sequence[str]], n_words: int | None = None) -> str:
+    """Return a Markdown table; columns after the first ``n_words`` are numbers (by default if all their cells are)."""
+    is_number = [
+        column >= n_words if n_words is not None else all(row[column].rstrip("%").isdigit() for row in rows)
+        for column in range(len(headings))
+    ]
+    lines = [headings, ["--:" if right else "---" for right in is_number], *rows]
+    cells = ([" ".join(cell.replace("|", "\\|").split()) for cell in line] for line in lines)
+    return "".join(f"| {' | '.join(line)} |\n" for line in cells)

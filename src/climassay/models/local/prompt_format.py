@@ -1,0 +1,187 @@
+"""Prompts of local models as text and tokens, and other properties that are known without loading weights."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from climassay.errors import ModelError
+from climassay.models.contract import (
+    Message,
+)
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
+
+PLAIN_STOPS = ("\nuser:\n", "\nsystem:\n", "\nassistant:\n")
+"""Texts that end the answer of a model without chat template, which may write the next turn."""
+_ROLE_LINE = r"(?<![^\n])(?:system|user|assistant):(?![^\n])"
+"""Line that begins a turn in the plain format."""
+_MARKUP = r"<+[^<>\s]+>+|\[/?[A-Z_]+\]"
+"""Form of chat template marks, for example ``<|im_start|>``, ``</s>``, ``<<SYS>>`` and ``[INST]``."""
+
+
+class PromptFormat:
+    """Tokenizer with its chat template, or with a plain format if it has none.
+
+    The plain format writes each turn below its role, so that an answer begins on a new line and needs no leading
+    space::
+
+        user:
+        Is it warming?
+
+        assistant:
+
+    Control tokens in the text of messages and prefixes (``<|im_end|>`` in a claim, a passage or an earlier answer)
+    would end the turn. A space is therefore inserted after their first character, ``< |im_end|>``, so that they are
+    tokenised as text. This is done before the template is applied, so that the rendered prompt, which is recorded,
+    equals the model's input. A tokenizer that ignores invisible characters still keeps a space.
+    """
+
+    def __init__(self, tokenizer: "PreTrainedTokenizerBase") -> None:
+        self.tokenizer = tokenizer
+        self.has_template = bool(tokenizer.chat_template)
+
+    @property
+    def stops(self) -> tuple[str, ...]:
+        """Texts that end an answer, in addition to the model's end token."""
+        return () if self.has_template else PLAIN_STOPS
+
+    @property
+    def opening_token(self) -> int | None:
+        """First token of a text without context; None if the tokenizer has none."""
+        tokens = (self.tokenizer.bos_token_id, self.tokenizer.eos_token_id)
+        return next((int(token) for token in tokens if token is not None), None)
+
+    def render(self, messages: Sequence[Message], assistant_prefix: str = "") -> str:
+        """Return the prompt as text.
+
+        Raises:
+            ModelError: The model's chat template does not accept these messages.
+        """
+        chat = [
+            {"role": message.role, "content": self._break_up_control_tokens(message.content)} for message in messages
+        ]
+        prefix = self._break_up_control_tokens(assistant_prefix)
+        if not self.has_template:
+            turns = "".join(f"{turn['role']}:\n{turn['content']}\n\n" for turn in chat)
+            return f"{turns}assistant:\n{prefix}"
+        return self._apply_template(chat) + prefix
+
+    def encode(self, text: str) -> list[int]:
+        """Tokenise a rendered prompt; templates have already written special tokens as text."""
+        return list(self.tokenizer.encode(text, add_special_tokens=not self.has_template))
+
+    def encode_all(self, texts: Sequence[str]) -> list[list[int]]:
+        """Tokenise many rendered prompts."""
+        encoded = self.tokenizer(
+            list(texts), add_special_tokens=not self.has_template, return_attention_mask=False, verbose=False
+        )
+        return [list(tokens) for tokens in encoded["input_ids"]]
+
+    def decode(self, tokens: Sequence[int]) -> str:
+        """Return the text of generated tokens, without special tokens."""
+        return str(self.tokenizer.decode(tokens, skip_special_tokens=True, clean_up_tokenization_spaces=False))
+
+    def _break_up_control_tokens(self, text: str) -> str:
+        """Break up all control tokens in a text, including those that breaking up creates."""
+        if self._control is None:
+            return text
+        result, count = self._control.subn(_break_up, text)
+        while count:  # what is left of one may, with the space, be another
+            result, count = self._control.subn(_break_up, result)
+        return result
+
+    @cached_property
+    def _control(self) -> re.Pattern[str] | None:
+        """Pattern of texts that messages must not contain: control tokens and marks between turns.
+
+        Added tokens that are neither special nor look like marks, such as runs of spaces, are allowed. Marks of
+        templates that are not single tokens (``[INST]``) are extracted from a rendered chat.
+        """
+        turns = [{"role": role, "content": "x"} for role in ("system", "user", "assistant", "user")]
+        try:
+            rendered = self._apply_template(turns) if self.has_template else ""
+        except ModelError:
+            rendered = ""
+        added = self.tokenizer.added_tokens_decoder.values()
+        marks = {token.content for token in added if token.special or re.fullmatch(_MARKUP, token.content)}
+        marks |= set(self.tokenizer.all_special_tokens) | set(re.findall(_MARKUP, rendered))
+        # The longest first: of two that begin alike the tokenizer takes the longer one, too.
+        patterns = [
+            re.escape(mark) for mark in sorted(marks, key=lambda mark: (-len(mark), mark)) if not mark.isspace()
+        ]
+        if not self.has_template:
+            patterns.append(_ROLE_LINE)
+        return re.compile("|".join(patterns)) if patterns else None
+
+    def _apply_template(self, chat: list[dict[str, str]]) -> str:
+        """Apply the template; if it has no system role, prepend the system message to the first user message."""
+        try:
+            return self._template_text(chat)
+        except ModelError:
+            roles = [turn["role"] for turn in chat[:2]]
+            if roles != ["system", "user"]:
+                raise
+            merged = {"role": "user", "content": f"{chat[0]['content']}\n\n{chat[1]['content']}"}
+            return self._template_text([merged, *chat[2:]])
+
+    def _template_text(self, chat: list[dict[str, str]]) -> str:
+        from jinja2.exceptions import TemplateError
+
+        # Models that think aloud by default are asked not to: an answer, or an option to weigh, comes at once.
+        options: dict[str, Any] = {"tokenize": False, "add_generation_prompt": True, "enable_thinking": False}
+        try:
+            return str(self.tokenizer.apply_chat_template(chat, **options))
+        except TemplateError as error:
+            raise ModelError(f"The model's chat template does not accept these messages: {error}.") from error
+
+
+def _break_up(match: re.Match[str]) -> str:
+    """Insert a space into a mark; a single character is replaced by a space."""
+    mark = match[0]
+    if len(mark) == 1:
+        return " "
+    return f"{mark[:-1]} :" if mark.endswith(":") else f"{mark[0]} {mark[1:]}"
+
+
+@dataclass(frozen=True, slots=True)
+class ModelInfo:
+    """Properties of a local model that are known without loading its weights."""
+
+    fingerprint: str
+    prompts: PromptFormat
+    """Tokenizer and chat template, for rendering prompts and counting tokens."""
+    window: int
+    layers: int
+    dtype: str
+    device: str
+    token_budget: int
+    parameters: int
+    licence: str | None
+    folder: Path
+
+
+class DescribedModel:
+    """Operations of a local model that need no weights."""
+
+    def __init__(self, name: str, info: ModelInfo) -> None:
+        self.name, self.info, self.fingerprint = name, info, info.fingerprint
+        self.window, self.layers, self.parameters = info.window, info.layers, info.parameters
+        self.dtype, self.device, self.token_budget = info.dtype, info.device, info.token_budget
+        self.licence, self.folder = info.licence, info.folder
+        self.prompts = info.prompts
+
+    def render(self, messages: Sequence[Message], assistant_prefix: str = "") -> str:
+        """Return the prompt as the model receives it.
+
+        Raises:
+            ModelError: The model's chat template does not accept these messages.
+        """
+        return self.prompts.render(messages, assistant_prefix)
+
+    def count_tokens(self, texts: Sequence[str]) -> list[int]:
+        """Return the number of tokens of each text, without the chat template."""
+        return [len(tokens) for tokens in self.prompts.encode_all(texts)]
