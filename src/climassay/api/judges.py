@@ -72,7 +72,7 @@ def rank(
         at.run.save_results("ranking", result.rows())
     told = (*at.notes, *skipped_note(given.skipped))
     known: dict[str, Any] = {"quality": at.quality.name, "method": at.method.name, "file": Path(given.file).name}
-    return replace(result, run=at.run.id, told=told, **known)
+    return replace(result, run=at.run.id, messages=told, **known)
 
 
 def insert(
@@ -128,7 +128,7 @@ def insert(
         )
         at.run.save_results("labels", result.labels())
     told = (*at.notes, *skipped_note(known.skipped), *skipped_note(given.skipped))
-    return replace(result, run=at.run.id, quality=at.quality.name, method=at.method.name, told=told)
+    return replace(result, run=at.run.id, quality=at.quality.name, method=at.method.name, messages=told)
 
 
 @dataclass(frozen=True)
@@ -599,7 +599,7 @@ def train_judge(
                 on_progress=task.advance,
             )
             place, told = "" if output is None else str(output), skipped_note(given.skipped)
-            trained = replace(trained, run=run.id, file=given.file, output=place, told=told)
+            trained = replace(trained, run=run.id, file=given.file, output=place, messages=told)
             run.save_results("probe", [trained.to_dict()])
             run.save_results("report", [report_data(trained.report())])
     if output is not None:

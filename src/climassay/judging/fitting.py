@@ -431,7 +431,7 @@ def fit_pointwise(
 ) -> ProbeFit:
     """Fit a Bradley-Terry probe on one activation per item: logistic on the difference of two items' states.
 
-    Every pair has the same weight, so that a group counts by its number of pairs. Arguments and errors are those of
+    Every pair has the same weight, so that a group counts by its number of pairs. Arguments and errors as in
     :func:`fit_contrast`, except that ``states`` has the shape [items, features], ``pairs`` are unordered pairs within
     groups, shape [pairs, 2], whose ties decide the tie band only, ``labels`` are NaN for items in no pair, and the
     slope of ``lengths`` is fitted on differences within pairs.
@@ -465,7 +465,7 @@ def fit_principal(
     For a pair whose mirror is present, half the difference of the two rows is used. What both orders share, such as the
     effect of the item that comes first, would otherwise often be the largest component.
 
-    Arguments and errors are those of :func:`fit_contrast`. ``held_out`` is empty, because the component saw every pair.
+    Arguments and errors as in :func:`fit_contrast`. ``held_out`` is empty, because the component saw every pair.
 
     References:
         Burns et al. (2023), arXiv 2212.03827 (CRC); Maiya (2024), section 3.

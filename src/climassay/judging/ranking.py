@@ -565,7 +565,8 @@ class ItemRanking(Result):
     quality: str = ""
     method: str = ""
     file: str = ""
-    told: tuple[str, ...] = ()
+    messages: tuple[str, ...] = ()
+    """Notes on skipped rows and on the probe."""
     certain: bool = False
     """Every comparison says better, worse or even, without a probability."""
     undetermined: tuple[str, ...] = ()
@@ -605,7 +606,7 @@ class ItemRanking(Result):
 
     def notes(self) -> tuple[str, ...]:
         """Rows that were left out, and what is said of the probe."""
-        return self.told
+        return self.messages
 
     def tables(self) -> tuple[Table, ...]:
         """The items in order."""
