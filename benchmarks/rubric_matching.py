@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from climassay.generation.annotation.long_answers import SAME_CRITERION, matched_criteria
+from climassay.generation.annotation.long_answers import MIN_CRITERION_COSINE, matched_criteria
 from climassay.models.encoders import load_encoder
 from climassay.questions import LONG_ANSWERS, read_questions
 from climassay.statistics import bootstrap_interval
@@ -48,7 +48,7 @@ def main() -> None:
             right, made, true = table.sum(axis=0)
             low, high = bootstrap_interval(table, f1)
             floor = np.mean([2 * len(matched_criteria(one, threshold)) / sum(one.shape) for one in halves])
-            used = " (used)" if threshold == SAME_CRITERION else ""
+            used = " (used)" if threshold == MIN_CRITERION_COSINE else ""
             print(
                 f"| {threshold}{used} | {part} | {true:.0f} | {right / true:.0%} | {right / max(made, 1):.0%} | "
                 f"{f1(table):.2f} ({low:.2f} to {high:.2f}) | {floor:.0%} |"

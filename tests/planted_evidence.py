@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from climassay.factcheck.evidence_mode import Evidence, EvidenceClaim, EvidenceTable
+from climassay.factcheck.evidence_mode import EvidenceClaim, EvidenceTable
+from climassay.metrics import ClaimPassage
 
 WORDS = {"refutes": "REFUTES", "supports": "SUPPORTS", "neither": "NOT_ENOUGH_INFO"}
 
@@ -23,7 +24,7 @@ def evidence_claims(count=60, each=4, seed=0):
         words = rng.choice(list(WORDS), each, p=[0.25, 0.35, 0.4])
         text = f"Claim {number} about {'ice' if number % 2 else 'rain'} no {int(rng.integers(1000))}."
         evidence = tuple(
-            Evidence(f"Station {int(rng.integers(9999))} says it {word}", "", WORDS[word]) for word in words
+            ClaimPassage(f"Station {int(rng.integers(9999))} says it {word}", "", WORDS[word]) for word in words
         )
         rows.append(EvidenceClaim(text, evidence, published_rule([WORDS[word] for word in words])))
     return EvidenceTable("planted", "ef" * 32, tuple(rows), ())

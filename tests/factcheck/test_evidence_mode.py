@@ -8,13 +8,13 @@ import pytest
 
 from climassay.errors import InputError, ModelError
 from climassay.factcheck.evidence_mode import (
-    Evidence,
     EvidenceClaim,
     check_with_evidence,
     read_evidence_claims,
 )
 from climassay.factcheck.scales import CLIMATE_FEVER
 from climassay.learning import sample
+from climassay.metrics import ClaimPassage
 from climassay.models.contract import PLACEHOLDERS
 from planted_evidence import evidence_claims, published_rule
 from scripted_model import ScriptedModel
@@ -117,7 +117,7 @@ def biased(broken=()):
 
 
 def claims(*texts, evidence=2):
-    passages = tuple(Evidence(f"Passage {number}.") for number in range(evidence))
+    passages = tuple(ClaimPassage(f"Passage {number}.") for number in range(evidence))
     return [EvidenceClaim(text, passages) for text in texts]
 
 

@@ -78,8 +78,8 @@ def test_the_report_has_every_figure(analysis):
     assert [(bar.label, bar.total) for bar in bars.bars] == [
         ("published", 24), ("mediator", 25), ("IPCC", 25), ("WMO", 25)
     ]  # fmt: skip
-    assert [(one.place, one.hatched) for one in bars.categories[-2:]] == [(None, False), (None, True)]
-    assert (bars.categories[0].place, bars.categories[6].place) == (0.0, 1.0)
+    assert [(category.position, category.hatched) for category in bars.categories[-2:]] == [(None, False), (None, True)]
+    assert (bars.categories[0].position, bars.categories[6].position) == (0.0, 1.0)
     (curve,) = blocks(report, LinePlot)
     assert curve.series[0].points[-1].y == pytest.approx(analysis.risk.unordered)
     page = report.to_html()

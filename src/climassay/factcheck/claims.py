@@ -1,20 +1,19 @@
-"""Claims to be checked: tables of them, the years that they are about, and whether a text is a claim at all.
+"""Tables of claims, the years that claims are about, and the screening of texts that cannot be checked.
 
-Before a debate a few rules decide what is certain: empty texts, questions, greetings, orders (those to this program
-among them). All else is decided by two linear models of the encoder's vectors, fitted at first use to the primer's
-labelled examples (``primer/checkability.jsonl``): one tells statements of fact from opinions, wishes and requests, one
-tells climate from other topics. Their thresholds favour debating: a claim that is wrongly refused is worse than one
-that is debated in vain.
+Rules refuse empty texts, questions, greetings and orders. For other texts, two linear models of the encoder's vectors
+decide, which are fitted at first use to the primer's labelled examples (``primer/checkability.jsonl``): one separates
+statements of fact from opinions, wishes and requests, the other climate from other topics. The thresholds favour
+debating, because wrongly refusing a claim is worse than debating it in vain.
 
-Let through, with the bundled encoder: 98.8% of the 1028 claims of Climate-FEVER (95% interval 98.0 to 99.3), all of the
-115 of Climate Feedback (96.8 to 100), 94.4% of the 107 myths of Skeptical Science (88.3 to 97.4; what is refused are
+Accepted with the bundled encoder: 98.8% of the 1028 claims of Climate-FEVER (95% interval 98.0 to 99.3), all 115 of
+Climate Feedback (96.8 to 100), 94.4% of the 107 myths of Skeptical Science (88.3 to 97.4; the refused ones are
 headlines without context, such as "Hockey stick is broken"), and all 40 claims of the primer (91.2 to 100). No rule
-refuses any of these. The primer's own texts in ten-fold cross-validation with seed 0: 127 of 128 claims are let through
-(99.2%, 95.7 to 99.9); 76.9% of 91 statements about other things are refused (67.3 to 84.4), 82.2% of 90 opinions,
-questions, orders and the like (73.1 to 88.8). What is hardest to tell are other topics that share words with climate:
-of 18 such statements ("Polar bears have black skin.") 9 are let through. The thresholds were chosen on a random half of
-Climate-FEVER (on the other half 98.8% are let through) with an eye on the other sets, and headlines were added to the
-examples after a first look at the myths.
+refuses any of these. In ten-fold cross-validation on the primer's texts (seed 0), 127 of 128 claims are accepted
+(99.2%, 95.7 to 99.9); 76.9% of 91 statements about other topics (67.3 to 84.4) and 82.2% of 90 opinions, questions,
+orders and the like (73.1 to 88.8) are refused. The hardest texts are statements about other topics that share words
+with climate: 9 of 18 ("Polar bears have black skin.") are accepted. The thresholds were chosen on a random half of
+Climate-FEVER (98.8% of the other half are accepted) and checked on the other sets; headlines were added to the examples
+after a first look at the myths.
 """
 
 import contextlib
@@ -46,10 +45,10 @@ from climassay.workspace import cache_folder
 
 
 def make_claim(text: str, *, source: str = "", date: str = "") -> Claim:
-    """A claim, its words one space apart.
+    """Return a claim with normalised whitespace.
 
     Raises:
-        InputError: There is no text.
+        InputError: The text is empty.
     """
     words = " ".join(text.split())
     if not words:
@@ -63,12 +62,12 @@ _DATES = ("%Y-%m-%d", "%d-%b-%y", "%d-%B-%y", "%d %B %Y", "%d %b %Y", "%B %d, %Y
 
 @dataclass(frozen=True, slots=True)
 class ClaimColumns:
-    """Which columns hold what; None takes those called so, where there are any."""
+    """Columns of a table of claims; None selects the column with the field's name if it exists."""
 
     claim: str | None = None
-    """``claim``, ``statement`` or ``text`` by default."""
+    """Column of the claims; by default ``claim``, ``statement`` or ``text``."""
     verdict: str | None = None
-    """Published verdicts; none by default."""
+    """Column of the published verdicts; none by default."""
     source: str | None = None
     date: str | None = None
 
@@ -79,9 +78,9 @@ class ClaimTable:
 
     claims: tuple[Claim, ...]
     verdicts: tuple[str | None, ...]
-    """As the file spells them; None where there is none."""
+    """Published verdicts, as spelled in the file; None if a claim has none."""
     skipped: tuple[str, ...]
-    """Why rows were left out, one sentence each."""
+    """Reasons for skipped rows, one sentence each."""
 
     @property
     def judged(self) -> bool:
@@ -90,27 +89,27 @@ class ClaimTable:
 
 
 def read_claims(file: Path, columns: ClaimColumns | None = None) -> ClaimTable:
-    """Claims from CSV, TSV, JSON lines, a JSON array or Parquet, gzip included.
+    """Read claims from CSV, TSV, JSON lines, a JSON array or Parquet, also gzipped.
 
     Args:
-        file: The table.
-        columns: Which columns to read.
+        file: Table of claims.
+        columns: Columns to read.
 
     Raises:
         InputError: The file cannot be read, a column is not there, or no row has a claim.
     """
-    wanted = columns or ClaimColumns()
+    columns = columns or ClaimColumns()
     rows = list(parse_rows(file, read_bytes(file)))
     if not rows:
         raise InputError(f"{file} has no rows.")
-    # Rows of JSON may leave columns out; what a row of CSV has beyond the header has no name.
+    # JSON rows may omit columns; surplus cells of a CSV row have the name None.
     names = [name for name in dict.fromkeys(name for row in rows for name in row) if name is not None]
-    text = _column(wanted.claim, _CLAIM_COLUMNS, names, "--claim", file)
+    text = _column(columns.claim, _CLAIM_COLUMNS, names, "--claim", file)
     if text is None:
         raise InputError(f"{file} has no column of claims: name one of {listed_names(names)} with --claim.")
-    verdict = _column(wanted.verdict, (), names, "--truth", file)
-    source = _column(wanted.source, ("source",), names, "--source", file)
-    date = _column(wanted.date, ("date",), names, "--date", file)
+    verdict = _column(columns.verdict, (), names, "--truth", file)
+    source = _column(columns.source, ("source",), names, "--source", file)
+    date = _column(columns.date, ("date",), names, "--date", file)
     claims, verdicts, skipped = [], [], []
     for number, row in enumerate(rows, start=1):
         words = _cell(row, text)
@@ -124,11 +123,11 @@ def read_claims(file: Path, columns: ClaimColumns | None = None) -> ClaimTable:
     return ClaimTable(tuple(claims), tuple(verdicts), tuple(skipped))
 
 
-def _column(given: str | None, usual: Sequence[str], names: Sequence[str], option: str, file: Path) -> str | None:
-    if given is not None:
-        if given not in names:
-            raise InputError(f"{file} has no column {given!r} ({option}): it has {listed_names(names)}.")
-        return given
+def _column(requested: str | None, usual: Sequence[str], names: Sequence[str], option: str, file: Path) -> str | None:
+    if requested is not None:
+        if requested not in names:
+            raise InputError(f"{file} has no column {requested!r} ({option}): it has {listed_names(names)}.")
+        return requested
     lower: Mapping[str, str] = {name.strip().lower(): name for name in reversed(names)}
     return next((lower[name] for name in usual if name in lower), None)
 
@@ -139,10 +138,9 @@ def _cell(row: Row, column: str | None) -> str:
 
 
 def iso_date(text: str) -> str:
-    """A date as ISO 8601 where it is understood, the year where only that is; else as it stands.
+    """Return a date in ISO 8601, or its year, or the unchanged text if neither is recognised.
 
-    Example: ``15-May-23`` is ``2023-05-15``. Of ``05/06/2023`` the first number is taken for the day;
-    a time is left out.
+    Example: ``15-May-23`` is ``2023-05-15``. The first number of ``05/06/2023`` is the day; times are removed.
     """
     text = re.sub(r"^(\d{4}-\d\d-\d\d)[T ].*", r"\1", text)
     for form in _DATES:
@@ -155,7 +153,7 @@ def iso_date(text: str) -> str:
 
 
 EARLIEST_YEAR = 1800
-"""A claim's number below this is not a year of its own time: 1500 years, 1000 m, the Middle Ages."""
+"""Earliest number that counts as the year of a claim."""
 
 # A year is a bare number of four digits: no decimals, no thousands, no unit behind it, and no name it belongs to.
 _YEAR = re.compile(
@@ -176,32 +174,32 @@ _ANY_YEAR = re.compile(r"(?<!\d)(1[89]\d{2}|20\d{2})(?!\d)")
 
 
 def subject_year(claim: Claim, *, today: datetime.date | None = None) -> int | None:
-    """The year that a claim is about, as far as evidence has to know of it.
+    """Return the year up to which evidence must be informed to judge a claim.
 
-    It is the latest year that the text names, or the year in which the claim was made, where
+    It is the latest year named in the text. It is the year of the claim's date if the text
 
-    - the text names none;
-    - it names one after that: of a projection ("by 2100") evidence has to know what was known when it was made;
-    - it speaks of the present beside it ("since 1998", "in 1950 ... today").
+    - names no year;
+    - names a later year, because a projection ("by 2100") is judged by the knowledge of its time;
+    - refers to the present ("since 1998", "in 1950 ... today").
 
     Args:
-        claim: With its date where that is known.
-        today: Tells future years from past ones where the claim has no date; by default the current date.
+        claim: Claim, with its date if known.
+        today: Date that separates past from future years if the claim has no date; by default the current date.
 
     Returns:
-        None where the text names no past year and the claim has no date.
+        The year; None if the text names no past year and the claim has no date.
     """
-    made = year_of(claim.date)
-    now = made or (today or datetime.date.today()).year
+    claim_year = year_of(claim.date)
+    now = claim_year or (today or datetime.date.today()).year
     named = years_named(claim.text)
     past = [year for year in named if year <= now]
-    if made is not None and (len(past) < len(named) or _UP_TO_NOW.search(claim.text)):
-        return made
-    return max(past, default=made)
+    if claim_year is not None and (len(past) < len(named) or _UP_TO_NOW.search(claim.text)):
+        return claim_year
+    return max(past, default=claim_year)
 
 
 def years_named(text: str) -> tuple[int, ...]:
-    """Years from 1800 to 2999 that a text names, both ends of a span (``1998-2012``, ``1998-12``), in order."""
+    """Return the years from 1800 to 2999 named in a text, including both ends of spans (``1998-2012``, ``1998-12``)."""
     results: list[int] = []
     for match in _YEAR.finditer(text):
         first, last = int(match["first"]), match["last"]
@@ -212,9 +210,9 @@ def years_named(text: str) -> tuple[int, ...]:
 
 
 def year_of(date: str | None) -> int | None:
-    """Year of a date as sources write it (``2023-05-15``, ``15-May-23``, ``May 2023``, ``2nd edition 2019``), or None.
+    """Return the year of a date (``2023-05-15``, ``15-May-23``, ``May 2023``, ``2nd edition 2019``), or None.
 
-    Two digits are a year of the hundred that ends twenty years from now at the latest: 23 is 2023, 95 is 1995.
+    A year of two digits is at most twenty years in the future: 23 is 2023, 95 is 1995.
     """
     text = date or ""
     if short := _SHORT_DATE.search(text):
@@ -226,9 +224,9 @@ def year_of(date: str | None) -> int | None:
 
 
 def dating_warning(claim: Claim, passages: Iterable[Passage], *, today: datetime.date | None = None) -> str | None:
-    """One sentence where all dated evidence is older than what the claim is about; None otherwise.
+    """Return a warning if all dated evidence is older than the subject of the claim; otherwise None.
 
-    Passages without a date say nothing for or against; ``today`` is as in :func:`subject_year`.
+    Passages without a date are ignored; ``today`` is as in :func:`subject_year`.
     """
     subject = subject_year(claim, today=today)
     years = [year for passage in passages if (year := year_of(passage.date) or year_of(passage.edition))]
@@ -242,20 +240,20 @@ def dating_warning(claim: Claim, passages: Iterable[Passage], *, today: datetime
 
 
 def latest_editions(documents: Sequence[StoredDocument]) -> frozenset[str]:
-    """Ids of the documents to keep where only the latest edition of each work counts.
+    """Return the ids of the documents that are the latest edition of their work.
 
-    Editions of one work have the same title and report once numbers of years, editions and versions are taken out:
-    "Climate Change 2014: Synthesis Report" and "Climate Change 2023: Synthesis Report". The one with the latest date is
-    kept (then the latest edition), or all of them where several have it, and every document without date and edition.
+    Editions of a work have the same title and report after removing years, editions and versions: "Climate Change 2014:
+    Synthesis Report" and "Climate Change 2023: Synthesis Report". The result has all documents with the latest date
+    (then edition) of each work, and all documents without date and edition.
     """
     dated: dict[tuple[str, str], list[tuple[tuple[str, int], str]]] = {}
-    kept = set()
+    latest_ids = set()
     for document in documents:
         # Editions of one work are ordered by date (ISO, or year alone), then by the number of the edition.
         year = year_of(document.date) or year_of(document.edition)
         number = re.search(r"(?<!\d)(\d{1,3})(?!\d)", document.edition or "")
         if year is None and number is None:
-            kept.add(document.id)
+            latest_ids.add(document.id)
             continue
         iso = re.fullmatch(r"\d{4}-\d{2}(?:-\d{2})?", (document.date or "").strip()[:10])
         age = (iso[0] if iso else f"{year or 0:04d}", int(number[1]) if number else 0)
@@ -263,8 +261,8 @@ def latest_editions(documents: Sequence[StoredDocument]) -> frozenset[str]:
         dated.setdefault(work, []).append((age, document.id))
     for editions in dated.values():
         latest = max(age for age, _ in editions)
-        kept.update(name for age, name in editions if age == latest)
-    return frozenset(kept)
+        latest_ids.update(name for age, name in editions if age == latest)
+    return frozenset(latest_ids)
 
 
 _EDITION_WORDS = re.compile(
@@ -282,11 +280,11 @@ def _without_edition(text: str) -> str:
 Kind = Literal["checkable", "not checkable", "not about climate"]
 
 OPINION_THRESHOLD = 0.90
-"""Probability from which a text is not a statement of fact."""
+"""Minimum probability of a text that is not a statement of fact."""
 TOPIC_THRESHOLD = 0.80
-"""Probability from which a text is about something else than climate."""
+"""Minimum probability of a text about another topic than climate."""
 PENALTY = 9.0
-"""C of both models."""
+"""Regularisation C of both models."""
 _NAMES = ("opinion_{}", "elsewhere_{}")
 
 _QUESTION = re.compile(
@@ -319,38 +317,38 @@ _ORDER = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Checkability:
-    """Whether a text can be debated."""
+    """Assessment of whether a text can be debated."""
 
     kind: Kind
     score: float
-    """Probability of the kind, 0 to 1; 1 where a rule decided. For ``checkable`` the smaller of those of being a
-    statement and of being about climate: below one half where it was let through in doubt."""
+    """Probability of the kind; 1 if a rule decided. For ``checkable``, the smaller of the probabilities of being a
+    statement of fact and of being about climate, which may be below one half."""
     reason: str
-    """One sentence for the reader; empty for ``checkable``."""
+    """Reason in one sentence; empty for ``checkable``."""
 
 
 def assess_claims(texts: Sequence[str], encoder: Encoder) -> list[Checkability]:
-    """Tell claims from texts that cannot be checked or are not about climate.
+    """Assess whether texts can be checked and are about climate.
 
     Args:
-        texts: Any number.
-        encoder: Gives the vectors; the thresholds were measured with the bundled one. What is fitted to its vectors is
-            kept in the cache folder by its fingerprint.
+        texts: Texts.
+        encoder: Encoder; the thresholds were measured with the bundled one. The fitted models are cached by its
+            fingerprint.
 
     Returns:
-        One assessment per text, in order.
+        Assessments in the order of the texts.
     """
     results = [refused_by_rule(text) for text in texts]
-    left = [place for place, one in enumerate(results) if one is None]
+    left = [index for index, result in enumerate(results) if result is None]
     if left:
-        predicted = _classifier(encoder).predict(encoder.encode([texts[place] for place in left]))
-        for place, one in zip(left, predicted, strict=True):
-            results[place] = one
-    return [one for one in results if one is not None]
+        predicted = _classifier(encoder).predict(encoder.encode([texts[index] for index in left]))
+        for index, result in zip(left, predicted, strict=True):
+            results[index] = result
+    return [result for result in results if result is not None]
 
 
 def by_probability(opinion: float, elsewhere: float) -> Checkability:
-    """The assessment of a text that no rule refuses, from what :meth:`CheckabilityClassifier.predict_proba` gives."""
+    """Return the assessment of a text from the probabilities of :meth:`CheckabilityClassifier.predict_proba`."""
     if opinion >= OPINION_THRESHOLD:
         reason = "It reads as an opinion, a wish or a request, and not as a statement of fact."
         return Checkability("not checkable", opinion, reason)
@@ -360,7 +358,7 @@ def by_probability(opinion: float, elsewhere: float) -> Checkability:
 
 
 def refused_by_rule(text: str) -> Checkability | None:
-    """A refusal that is certain from the words alone; None otherwise."""
+    """Return the assessment of a text that a rule refuses; otherwise None."""
     words = re.findall(r"[^\W\d_]+", text)
     stripped = text.strip().lstrip("\"'“”‘’«»([-*• ")
     if len(words) < 2:
@@ -381,7 +379,7 @@ def refused_by_rule(text: str) -> Checkability | None:
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """A labelled text of the primer."""
+    """Labelled text of the primer."""
 
     id: str
     text: str
@@ -392,7 +390,7 @@ class Example:
 
 @lru_cache(maxsize=1)
 def examples() -> tuple[Example, ...]:
-    """The primer's labelled texts."""
+    """Load the primer's labelled texts."""
     return tuple(Example(**json.loads(line)) for line in _examples_path().read_text(encoding="utf-8").splitlines())
 
 
@@ -402,7 +400,7 @@ def _examples_path() -> Path:
 
 @dataclass(frozen=True, slots=True)
 class CheckabilityClassifier(SavedModel):
-    """Two linear models on a text's vector: of "no statement of fact" and of "not about climate"."""
+    """Two linear models of a text's vector: "not a statement of fact" and "not about climate"."""
 
     FORMAT = ModelFormat("climassay-checkability", 1, "pair of models", "any check of a claim")
 
@@ -410,28 +408,28 @@ class CheckabilityClassifier(SavedModel):
 
     @classmethod
     def fit(cls, texts: Sequence[Example], vectors: NDArray[np.floating]) -> Self:
-        """Fit both to vectors of shape [texts, width]."""
+        """Fit both models to vectors of shape [texts, width]."""
         rows = np.asarray(vectors, dtype=np.float64)
         return cls(tuple(
-            fit_linear([rows[kept]], truth[kept], 2, regularisation=PENALTY, standardise=False, balanced=True)
-            for kept, truth in _targets(texts)
+            fit_linear([rows[is_used]], truth[is_used], 2, regularisation=PENALTY, standardise=False, balanced=True)
+            for is_used, truth in _targets(texts)
         ))  # fmt: skip
 
     def predict_proba(self, vectors: NDArray[np.floating]) -> NDArray[np.float64]:
-        """P(no statement of fact) and P(not about climate), shape [texts, 2], for vectors of shape [texts, width]."""
+        """Return P(not a statement of fact) and P(not about climate), shape [texts, 2], for vectors [texts, width]."""
         results = [model.probabilities([np.asarray(vectors, dtype=np.float64)])[:, 1] for model in self.models]
         # The last digits of a matrix product depend on how many rows there are.
         return np.stack(results, axis=1).round(10)
 
     def predict(self, vectors: NDArray[np.floating]) -> list[Checkability]:
-        """Assessments of texts that no rule refuses, by their vectors of shape [texts, width]."""
+        """Return the assessments of texts by their vectors of shape [texts, width]."""
         return [by_probability(*row) for row in self.predict_proba(vectors).tolist()]
 
     def score(self, texts: Sequence[Example], vectors: NDArray[np.floating]) -> tuple[Evaluation, ...]:
-        """Figures of each of the two on texts that it was not fitted on; vectors have the shape [texts, width]."""
+        """Score both models on held-out texts with vectors of shape [texts, width]."""
         return tuple(
-            evaluate(truth[kept], np.stack([1 - chances, chances], axis=1)[kept], ("no", "yes"))
-            for (kept, truth), chances in zip(_targets(texts), self.predict_proba(vectors).T, strict=True)
+            evaluate(truth[is_used], np.stack([1 - probabilities, probabilities], axis=1)[is_used], ("no", "yes"))
+            for (is_used, truth), probabilities in zip(_targets(texts), self.predict_proba(vectors).T, strict=True)
         )
 
     def contents(self) -> tuple[dict[str, NDArray[np.float64]], dict[str, Any]]:
@@ -446,21 +444,21 @@ class CheckabilityClassifier(SavedModel):
 
 
 def _targets(texts: Sequence[Example]) -> tuple[tuple[NDArray[np.bool_], NDArray[np.int64]], ...]:
-    """Texts that each model is fitted on, and its labels of all."""
-    opinion = np.array([one.kind == "not checkable" for one in texts], dtype=np.int64)
-    elsewhere = np.array([one.topic == "other" for one in texts], dtype=np.int64)
-    either = np.array([one.topic != "none" for one in texts])
+    """Return, for each model, the mask of the texts that it is fitted on and the labels of all texts."""
+    opinion = np.array([example.kind == "not checkable" for example in texts], dtype=np.int64)
+    elsewhere = np.array([example.topic == "other" for example in texts], dtype=np.int64)
+    either = np.array([example.topic != "none" for example in texts])
     return (np.ones(len(texts), dtype=bool), opinion), (either, elsewhere)
 
 
 def _classifier(encoder: Encoder) -> CheckabilityClassifier:
-    """That of an encoder, from the cache where it is: to fit it takes 200 times as long as to use it."""
+    """Return the encoder's classifier from the cache, or fit it: fitting takes 200 times as long as using it."""
     digest = hashlib.sha256(_examples_path().read_bytes() + f"{PENALTY}".encode()).hexdigest()
     file = cache_folder() / "checkability" / f"{encoder.fingerprint[:32]}-{digest[:16]}.safetensors"
-    # It is only a cache: what is not there or spoilt is fitted anew, and again where the disk is full.
+    # A missing or damaged cache file is fitted again, and a full disk is ignored.
     with contextlib.suppress(ClimassayError):
         return CheckabilityClassifier.load(file)
-    classifier = CheckabilityClassifier.fit(examples(), encoder.encode([one.text for one in examples()]))
+    classifier = CheckabilityClassifier.fit(examples(), encoder.encode([example.text for example in examples()]))
     with contextlib.suppress(ClimassayError):
         classifier.save(file)
     return classifier

@@ -1,4 +1,4 @@
-"""What users set: who debates and by which rules (a small TOML file, or flags), and which past checks a list shows."""
+"""Settings of debates (a TOML file or options), and filters of lists of checks."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -14,14 +14,14 @@ from climassay.settings import Flag, check_bounds, commented, filled, is_tables,
 
 DEFAULT_MODEL = "local:smollm2"
 ADVERSARY_WEIGHT = 0.25
-"""Authority of an advocate who argues a standpoint, where none is set."""
+"""Default authority of an adversarial advocate."""
 AdvocateKind = Literal["collection", "plain", "adversarial"]
 Splitter = Literal["model", "rules", "none"]
 
 
 @dataclass(frozen=True, slots=True)
 class AdvocateSettings:
-    """One advocate."""
+    """Settings of an advocate."""
 
     name: Annotated[str, Field(description="What the others call it.")]
     kind: Annotated[
@@ -83,14 +83,14 @@ class AdvocateSettings:
 
     @property
     def authority(self) -> float:
-        """The weight, or the usual one where it is not set."""
+        """Weight of the advocate, or the default of its kind."""
         usual = ADVERSARY_WEIGHT if self.kind == "adversarial" else 1.0
         return usual if self.weight is None else self.weight
 
 
 @dataclass(frozen=True, slots=True)
 class MediatorSettings:
-    """The mediator."""
+    """Settings of the mediator."""
 
     style: Annotated[
         Literal["auto", "expert", "neutral"],
@@ -110,7 +110,7 @@ class MediatorSettings:
 
 @dataclass(frozen=True, slots=True)
 class DebateSettings:
-    """A whole debate."""
+    """Settings of a debate."""
 
     advocates: tuple[AdvocateSettings, ...] = ()
     mediator: MediatorSettings = field(default_factory=MediatorSettings)
@@ -207,7 +207,7 @@ class DebateSettings:
         Field(description="Effort of models behind a server that reason, in the provider's words.", examples=["low"]),
     ] = None
     profile: ProfileSettings = field(default_factory=ProfileSettings)
-    """How the models are asked; what is not set follows their size, and what is set above goes before it."""
+    """Settings of the prompts; the model's size determines missing ones, and the settings above take precedence."""
 
     def __post_init__(self) -> None:
         names = [advocate.name for advocate in self.advocates]
@@ -216,48 +216,52 @@ class DebateSettings:
         if self.rounds < 1:
             raise InputError("A debate has at least one round.")
         check_bounds(self, "The debate")
-        for one in self.advocates:
-            name = one.name
+        for advocate in self.advocates:
+            name = advocate.name
             if not name.strip() or name.strip().lower() == "mediator":
                 raise InputError(f"An advocate cannot be called {name!r}.")
-            if one.kind == "plain" and one.collections:
+            if advocate.kind == "plain" and advocate.collections:
                 raise InputError(f"The plain advocate {name} has no collections: leave them out.")
-            if one.kind != "plain" and not one.collections:
+            if advocate.kind != "plain" and not advocate.collections:
                 raise InputError(f'The advocate {name} needs collections = ["NAME"], or kind = "plain".')
-            if len(set(one.collections)) < len(one.collections):
+            if len(set(advocate.collections)) < len(advocate.collections):
                 raise InputError(f"The advocate {name} has a collection more than once.")
-            if not 0 < one.authority < math.inf:
+            if not 0 < advocate.authority < math.inf:
                 raise InputError(f"The weight of {name} must be a number above 0.")
-            if (one.passages is not None and one.passages < 1) or (one.excerpt_words or 0) < 0:
+            if (advocate.passages is not None and advocate.passages < 1) or (advocate.excerpt_words or 0) < 0:
                 raise InputError(f"{name} needs at least one passage, and excerpt_words of 0 or more.")
-            check_bounds(one, f"The advocate {name}")
+            check_bounds(advocate, f"The advocate {name}")
 
     @property
     def prompt_profile(self) -> ProfileSettings:
-        """The profile with its entries that are set above, under the names that they had before there were profiles."""
-        given: dict[str, Any] = {
+        """Profile with the entries that ``elicitation``, ``wording``, ``calibrated`` and ``text_tokens`` override."""
+        overrides: dict[str, Any] = {
             "scored": None if self.elicitation == "auto" else self.elicitation == "scored",
             "brief": None if self.wording == "auto" else self.wording == "brief",
             "calibrated": self.calibrated,
             "text_tokens": self.text_tokens,
         }
-        return replace(self.profile, **{name: value for name, value in given.items() if value is not None})
+        return replace(self.profile, **{name: value for name, value in overrides.items() if value is not None})
 
 
 def load_settings(path: Path) -> DebateSettings:
-    """Settings from a TOML file; ``climassay factcheck init`` writes one with every entry explained.
+    """Load settings from a TOML file; ``climassay factcheck init`` writes a commented one.
 
     Raises:
-        InputError: The file is missing, is not TOML, or has an entry that does not fit.
+        InputError: The file is missing or is not TOML, or an entry is unknown or invalid.
     """
     return parse_settings(load_toml(path), where=str(path))
 
 
 def parse_settings(data: Mapping[str, Any], *, where: str) -> DebateSettings:
-    """Settings from a table with ``[[advocate]]``, ``[mediator]`` and ``[profile]``.
+    """Return settings from the tables of a TOML file: ``[[advocate]]``, ``[mediator]`` and ``[profile]``.
+
+    Args:
+        data: Parsed TOML.
+        where: Name of the file, for error messages.
 
     Raises:
-        InputError: An entry does not exist or does not fit.
+        InputError: An entry is unknown or invalid.
     """
     values = dict(data)
     advocates = values.pop("advocate", [])
@@ -270,7 +274,7 @@ def parse_settings(data: Mapping[str, Any], *, where: str) -> DebateSettings:
 
 
 def settings_tables(settings: DebateSettings) -> dict[str, Any]:
-    """Settings as the tables of a file, which :func:`parse_settings` reads; what is not set is left out."""
+    """Return settings as the tables of a TOML file, which :func:`parse_settings` reads; None values are left out."""
     values = _set_fields(settings)
     advocates = [_set_fields(advocate) for advocate in values.pop("advocates")]
     tables = {name: _set_fields(values[name]) for name in ("mediator", "profile")}
@@ -287,17 +291,18 @@ def _set_fields(record: DebateSettings | MediatorSettings | AdvocateSettings | P
 def advocates_from_names(
     collections: Sequence[str], *, plain: bool = False, adversaries: Sequence[str] = ()
 ) -> tuple[AdvocateSettings, ...]:
-    """Advocates named after their collections, for a debate set up by flags.
+    """Return advocates named after their collections.
 
     Args:
-        collections: One advocate each; ``A+B`` is one advocate with two collections, ``A=0.5`` one of weight 0.5.
-        plain: Whether the model itself takes part too.
+        collections: Collections, with one advocate each; ``A+B`` is one advocate with two collections, ``A=0.5`` one
+            with weight 0.5.
+        plain: Whether to add an advocate without collections.
         adversaries: Collections of adversarial advocates.
 
     Raises:
         InputError: A weight is not a number.
     """
-    made = []
+    advocates = []
     kinds: tuple[tuple[AdvocateKind, Sequence[str]], ...] = (("collection", collections), ("adversarial", adversaries))
     for kind, entries in kinds:
         for entry in entries:
@@ -308,8 +313,8 @@ def advocates_from_names(
                 raise InputError(
                     f"{entry!r}: the weight after = must be a number, for example abstracts=0.5."
                 ) from None
-            made.append(AdvocateSettings(names, kind, tuple(names.split("+")), weight=number))
-    return (*made, AdvocateSettings("model", "plain")) if plain else tuple(made)
+            advocates.append(AdvocateSettings(names, kind, tuple(names.split("+")), weight=number))
+    return (*advocates, AdvocateSettings("model", "plain")) if plain else tuple(advocates)
 
 
 _EXAMPLES = """\
@@ -354,11 +359,11 @@ COMMENTED = "\n".join(
         ),
     )
 )
-"""The file that ``climassay factcheck init`` writes."""
+"""Content of the file that ``climassay factcheck init`` writes."""
 
 
 Reviewed = Literal["agreed", "disagreed", "divided", "commented", "unreviewed"]
-"""What most of those who reviewed a check hold of it: more agree, more disagree, as many of both, only comments."""
+"""Majority opinion of a check's reviewers; ``divided`` if as many agree as disagree, ``commented`` without either."""
 
 
 _TEXT: dict[str, Any] = {"pattern": r"^[^\x00]*$", "max_length": 200}
@@ -367,7 +372,7 @@ _DAY = r"^([0-9]{4}-[0-9]{2}-[0-9]{2})?$"
 
 @dataclass(frozen=True, slots=True)
 class CheckFilter:
-    """Which checks a list shows; an empty text leaves a filter out."""
+    """Filter of a list of checks; empty fields match all checks."""
 
     words: Annotated[
         str,

@@ -1,7 +1,7 @@
-"""Evidence mode: a claim and given evidence -> verdict, so that models can be scored without retrieval.
+"""Verdicts on claims with known evidence, which score models without retrieval.
 
-Here the verdict is read off the probabilities that a model gives the labels of the scale after a prompt with claim and
-evidence, corrected by the same prompt without content.
+The verdict is the most probable label of the scale after a prompt with claim and evidence. The probabilities are
+calibrated with the same prompt without content.
 """
 
 import hashlib
@@ -20,7 +20,7 @@ from climassay.prompts import Prompt, load_prompt
 PROMPT = "factcheck_evidence"
 _LABELS = ("claim_label", "label", "verdict")
 Progress = Callable[[int], None]
-"""Called with the number of claims done since the last call."""
+"""Callback that receives the number of claims finished since its last call."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class EvidenceClaim:
     text: str
     evidence: tuple[ClaimPassage, ...]
     label: str | None = None
-    """Published verdict as the file spells it; None where there is none."""
+    """Published verdict, as spelled in the file; None if there is none."""
 
     @property
     def id(self) -> str:
@@ -39,46 +39,45 @@ class EvidenceClaim:
 
     @property
     def passages(self) -> tuple[str, ...]:
-        """What is put before a model."""
+        """Texts of the evidence for a prompt."""
         return tuple(evidence.titled_text for evidence in self.evidence)
 
 
 @dataclass(frozen=True, slots=True)
 class EvidenceTable:
-    """Claims of a file."""
+    """Claims of a file with their evidence."""
 
     name: str
     sha256: str
-    """Hash of the file's content (unpacked)."""
+    """SHA-256 of the file's uncompressed content."""
     rows: tuple[EvidenceClaim, ...]
     skipped: tuple[str, ...]
-    """Why rows were left out, one sentence each."""
+    """Reasons for skipped rows, one sentence each."""
 
 
 @dataclass(frozen=True, slots=True)
 class EvidencePrediction:
-    """What was made of one claim."""
+    """Predicted verdict of a claim."""
 
     claim: EvidenceClaim
     verdict: str | None
-    """The most probable label; None where a model call failed."""
+    """Most probable label; None if the model call failed."""
     probabilities: tuple[float, ...] = ()
-    """One a label of the scale in order, "not enough information" last."""
+    """Probability of each label of the scale, in order, and of "not enough information"."""
     error: str | None = None
 
 
 def read_evidence_claims(file: Path, *, claim: str = "claim", label: str | None = None) -> EvidenceTable:
-    """Claims with their evidence, from JSONL, JSON, CSV, TSV or Parquet, gzip included.
+    """Read claims with their evidence from JSONL, JSON, CSV, TSV or Parquet, also gzipped.
 
-    Evidence is looked for in the columns ``evidences`` or ``evidence`` (a list of texts, or of objects with
+    Evidence is read from the columns ``evidences`` or ``evidence`` (a list of texts, or of objects with
     ``evidence``, ``article`` and ``evidence_label`` as in Climate-FEVER, or one text; in CSV also such a list as JSON),
     or in ``evidence_1``, ``evidence_2`` and so on.
 
     Args:
         file: The table.
         claim: Column of the claims.
-        label: Column of the published verdicts; ``claim_label``, ``label`` or ``verdict`` by default, where there is
-            one.
+        label: Column of the published verdicts; by default ``claim_label``, ``label`` or ``verdict`` if it exists.
 
     Raises:
         InputError: The file cannot be read, a column is missing, or no row has a claim.
@@ -86,13 +85,13 @@ def read_evidence_claims(file: Path, *, claim: str = "claim", label: str | None 
     data = read_bytes(file)
     rows = list(parse_rows(file, data))
     names = list(dict.fromkeys(name for row in rows for name in row))
-    for wanted in (claim, label):
-        if wanted is not None and wanted not in names:
-            raise InputError(f"{file} has no column {wanted!r}: it has {listed_names(names)}.")
+    for column in (claim, label):
+        if column is not None and column not in names:
+            raise InputError(f"{file} has no column {column!r}: it has {listed_names(names)}.")
     numbered = [name for name in names if name.startswith("evidence_") and name.removeprefix("evidence_").isdigit()]
-    places = [name for name in EVIDENCE_COLUMNS if name in names][:1]
-    places = places or sorted(numbered, key=lambda name: int(name.removeprefix("evidence_")))
-    if not places:
+    columns = [name for name in EVIDENCE_COLUMNS if name in names][:1]
+    columns = columns or sorted(numbered, key=lambda name: int(name.removeprefix("evidence_")))
+    if not columns:
         raise InputError(f"{file} has no evidence: give a column evidence, evidences or evidence_1, evidence_2, ...")
     verdicts = label or next((name for name in _LABELS if name in names), None)
     results, skipped = [], []
@@ -101,7 +100,7 @@ def read_evidence_claims(file: Path, *, claim: str = "claim", label: str | None 
         if not text:
             skipped.append(f"row {number} has no claim")
             continue
-        evidence = tuple(one for place in places for one in read_passages(row.get(place), f"{file}, row {number}"))
+        evidence = tuple(item for column in columns for item in read_passages(row.get(column), f"{file}, row {number}"))
         verdict = plain_text(row.get(verdicts)) if verdicts else ""
         results.append(EvidenceClaim(text, evidence, verdict or None))
     if not results:
@@ -118,26 +117,26 @@ def check_with_evidence(
     prompts: Path | None = None,
     on_progress: Progress | None = None,
 ) -> list[EvidencePrediction]:
-    """Verdicts by the probabilities of the scale's labels, in one prompt with the claim and all its evidence.
+    """Predict verdicts by the probabilities of the scale's labels, with one prompt per claim.
 
     Args:
         rows: Claims with any number of passages.
-        scorer: The model; a recorded one makes the run resumable.
-        scale: Whose labels are weighed, "not enough information" included.
-        calibrated: Correct by prompts without content (as many of them as there are placeholders for each number of
-            passages; see :mod:`climassay.models.contract`).
-        prompts: Folder of the user's own templates.
-        on_progress: Called as claims are done.
+        scorer: Model; a recorded one makes the run resumable.
+        scale: Scale whose labels, including "not enough information", are scored.
+        calibrated: Whether to calibrate with content-free prompts (one for each placeholder and number of passages; see
+            :mod:`climassay.models.contract`).
+        prompts: Folder of templates that replace the bundled ones.
+        on_progress: Callback that receives the number of claims finished since its last call.
 
     Returns:
-        One prediction per row, in order; failures in their place.
+        Predictions in the order of the rows, including failed ones.
 
     Raises:
-        ModelError: The model cannot weigh options, or none of its prompts without content was answered.
+        ModelError: The model cannot score options, or all content-free prompts failed.
     """
     prompt = load_prompt(PROMPT, prompts)
     requests = [_request(prompt, scale, row.text, row.passages) for row in rows]
-    # Content-free log-probabilities for each number of passages; all of them asked in one go.
+    # Content-free log-probabilities for each number of passages, requested in one call.
     corrections: dict[int, tuple[float, ...] | None] = {}
     if calibrated:
         counts, each = sorted({len(row.evidence) for row in rows}), len(PLACEHOLDERS)
@@ -145,10 +144,10 @@ def check_with_evidence(
             [_request(prompt, scale, text, [text] * count) for count in counts for text in PLACEHOLDERS]
         )
         corrections = {
-            count: correction_of(blanks[place * each : (place + 1) * each]) for place, count in enumerate(counts)
+            count: correction_of(blanks[index * each : (index + 1) * each]) for index, count in enumerate(counts)
         }
-    told = (lambda _, __: on_progress(1)) if on_progress else None
-    scores = scorer.option_logprobs(requests, on_result=told)
+    on_result = (lambda _, __: on_progress(1)) if on_progress else None
+    scores = scorer.option_logprobs(requests, on_result=on_result)
     labels, results = (*scale.labels, scale.nei), []
     for row, score in zip(rows, scores, strict=True):
         if score.error is not None:
@@ -159,7 +158,7 @@ def check_with_evidence(
 
 
 def prediction(row: EvidenceClaim, probabilities: tuple[float, ...], labels: Sequence[str]) -> EvidencePrediction:
-    """The most probable of the labels, which have a probability each."""
+    """Return the most probable label as a prediction."""
     best = max(range(len(probabilities)), key=probabilities.__getitem__)
     return EvidencePrediction(row, labels[best], probabilities)
 

@@ -181,16 +181,16 @@ def with_fallacy(transcript: Transcript, scale: Scale, encoder: Encoder | None =
     The loaded encoder is used if it is the classifier's. If the classifier's encoder is not installed, the transcript
     is returned unchanged, so that the check does not fail.
     """
-    if (found := _find_likely(transcript, scale, encoder, "fallacies")) is None:
+    if (match := _find_likely(transcript, scale, encoder, "fallacies")) is None:
         return transcript
-    fallacy, precision = found
+    fallacy, precision = match
     return replace(transcript, fallacy=Fallacy(fallacy.name, fallacy.meaning, fallacy.probability, precision))
 
 
 def contrarian_claim(transcript: Transcript, scale: Scale, encoder: Encoder | None = None) -> str | None:
     """Return the code in :data:`CLAIMS` of a refuted claim; None if it is not refuted or no code is likely."""
-    found = _find_likely(transcript, scale, encoder, "claims")
-    return None if found is None else found[0].name
+    match = _find_likely(transcript, scale, encoder, "claims")
+    return None if match is None else match[0].name
 
 
 def _find_likely(
@@ -203,10 +203,10 @@ def _find_likely(
         classifier = load_fallacies(subject)
         if encoder is not None and encoder.fingerprint == classifier.provenance.encoder_fingerprint:
             classifier = classifier.with_models(encoder)
-        [found] = find_fallacies([transcript.claim.text], classifier=classifier)
+        [fallacy] = find_fallacies([transcript.claim.text], classifier=classifier)
     except ClimassayError:
         return None
-    return (found, classifier.threshold.precision.value) if found.likely and classifier.threshold else None
+    return (fallacy, classifier.threshold.precision.value) if fallacy.likely and classifier.threshold else None
 
 
 def score_fallacies(

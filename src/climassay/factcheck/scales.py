@@ -1,4 +1,4 @@
-"""Verdict scales: their labels in order, what each means, and how fine scales collapse into coarse ones."""
+"""Verdict scales: ordered labels, their definitions, and the mapping of fine scales to coarse ones."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -11,7 +11,7 @@ from climassay.primer import VERDICTS
 from climassay.settings import load_toml
 
 NOT_ENOUGH = "not enough information"
-"""How a lack of information is called where a scale has no word of its own for it."""
+"""Default label for a lack of information."""
 _NOT_ENOUGH_MEANING = "can be neither confirmed nor refuted by the evidence"
 _NEI_SPELLINGS = frozenset(
     {
@@ -24,7 +24,7 @@ _NEI_SPELLINGS = frozenset(
         "insufficientevidence",
     }
 )
-"""Ways in which files spell a lack of information, as :func:`_loose` writes them."""
+"""Spellings of a lack of information in files, as normalised by :func:`_loose`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,47 +33,47 @@ class Scale:
 
     name: str
     labels: tuple[str, ...]
-    """From wrong to right; the distance of two verdicts is the number of steps between them."""
+    """Labels from wrong to right; the distance of two verdicts is the number of steps between them."""
     definitions: Mapping[str, str]
-    """What each label means, in one clause that completes "the claim ..."."""
+    """Definition of each label, a clause that completes "the claim ..."."""
     correct: frozenset[str]
-    """Labels that count as correct when there are only two sides; the others count as incorrect."""
+    """Labels on the correct side of the scale; the others are on the incorrect side."""
     nei: str = NOT_ENOUGH
-    """Label of "not enough information"; appears outside of the order."""
+    """Label of "not enough information", which is not part of the order."""
     lack: frozenset[str] = frozenset()
-    """Labels that may be given for a lack of information (``unsupported``): not a view if evidence is limited."""
+    """Labels that may express a lack of information (``unsupported``); they do not count if evidence is limited."""
     levels: Mapping[int, Mapping[str, str]] = field(default_factory=dict)
-    """Coarser scales: number of classes to (label to class)."""
+    """Coarser scales: class of each label, by number of classes."""
 
     def distance(self, first: str, second: str) -> int:
-        """Steps between two labels.
+        """Return the number of steps between two labels.
 
         Raises:
-            InputError: One of them is not a label of the order.
+            InputError: A label is not part of the order.
         """
         return abs(self.position(first) - self.position(second))
 
     def position(self, label: str) -> int:
-        """Place of a label, 0 for the most wrong.
+        """Return the index of a label in the order, 0 for the most wrong.
 
         Raises:
-            InputError: It is not a label of the order.
+            InputError: The label is not part of the order.
         """
         if label not in self.labels:
             raise InputError(f"{label!r} is not a verdict of the scale {self.name}: it has {', '.join(self.labels)}.")
         return self.labels.index(label)
 
     def is_correct(self, label: str) -> bool:
-        """On which of two sides a label lies.
+        """Return whether a label is on the correct side.
 
         Raises:
-            InputError: It is not a label of the order.
+            InputError: The label is not part of the order.
         """
         self.position(label)
         return label in self.correct
 
     def meaning(self, label: str) -> str:
-        """The clause that defines a label, "not enough information" included; it completes "the claim ...".
+        """Return the definition of a label or "not enough information", a clause that completes "the claim ...".
 
         Raises:
             InputError: It is not a label of the scale.
@@ -83,27 +83,26 @@ class Scale:
         return self.definitions[self.labels[self.position(label)]]
 
     def probability(self, label: str | None, probabilities: Sequence[float]) -> float | None:
-        """Probability of a label given; None where the model gives none, and for "not enough information"."""
+        """Return the probability of a label; None for "not enough information" and if there are no probabilities."""
         if label not in self.labels or len(probabilities) != len(self.labels):
             return None
         return probabilities[self.labels.index(label)]
 
     def match(self, text: str, count: int | None = None) -> str | None:
-        """The class that a text from a file names; None where it names none.
+        """Return the class named by a text of a file; None if it names none.
 
-        Labels are compared exactly, then whatever their case, then without spaces, underscores and hyphens: ``Lacks
-        Context``, ``lacks-context`` and ``LACKS_CONTEXT`` are one. A spelling that fits two labels fits neither.
-        "Not enough information" is known by its common spellings (``NEI``, ``NOT_ENOUGH_INFO``). Names of coarser
-        classes are understood too, so that a file may hold them already. Verdicts of another built-in scale are
-        understood where only two classes are asked for, ``incorrect`` and ``correct``: how their finer steps answer
-        each other nobody has measured.
+        Labels match exactly, then ignoring case, then ignoring spaces, underscores and hyphens: ``Lacks Context``,
+        ``lacks-context`` and ``LACKS_CONTEXT`` are equal. A text that matches two labels matches neither. "Not enough
+        information" has several spellings (``NEI``, ``NOT_ENOUGH_INFO``). Names of coarser classes match, too. Verdicts
+        of other built-in scales only match for the two classes ``incorrect`` and ``correct``, because no mapping of
+        their finer steps has been measured.
 
         Args:
-            text: As it appears in the file.
+            text: Verdict, as spelled in the file.
             count: Number of classes, one of :attr:`class_counts`; all labels by default.
 
         Raises:
-            InputError: The scale has no such level.
+            InputError: The scale has no such number of classes.
         """
         label = _only_match(text, (*self.labels, self.nei))
         if label is not None:
@@ -113,16 +112,16 @@ class Scale:
         names = self.classes(count)
         if (name := _only_match(text, names)) is not None or names != _SIDES:
             return name
-        # The side on which a verdict of a built-in scale lies that has two sides; all that know the word agree on it.
+        # Side of the verdict in the built-in scales with two sides; all scales that contain the verdict must agree.
         scales = [scale for scale in SCALES.values() if scale.class_counts[-1] == 2 and scale.classes(2) == _SIDES]
         sides = {scale.collapse(label, 2) for scale in scales if (label := _only_match(text, scale.labels)) is not None}
         return sides.pop() if len(sides) == 1 else None
 
     def comparable_counts(self, texts: Iterable[str]) -> tuple[int, ...]:
-        """Numbers of classes in which verdicts from a file can be compared with this scale's, finest first.
+        """Return the numbers of classes in which verdicts of a file can be compared with this scale, finest first.
 
         Raises:
-            InputError: There is none: a verdict is neither of this scale nor of one that shares two classes with it.
+            InputError: A verdict belongs neither to this scale nor to one that shares two classes with it.
         """
         result = self.class_counts
         for text in dict.fromkeys(texts):
@@ -136,22 +135,22 @@ class Scale:
 
     @property
     def class_counts(self) -> tuple[int, ...]:
-        """Numbers of classes that the scale can be shown in, finest first."""
+        """Numbers of classes to which the scale can be collapsed, finest first."""
         return (len(self.labels), *sorted(self.levels, reverse=True))
 
     def classes(self, count: int | None = None) -> tuple[str, ...]:
-        """Names of the classes at a level of detail, in order of their first label; all labels by default.
+        """Return the names of ``count`` classes, in order of their first label; all labels by default.
 
         Raises:
-            InputError: The scale has no such level.
+            InputError: The scale has no such number of classes.
         """
         return tuple(dict.fromkeys(self.collapse(label, count) for label in self.labels))
 
     def collapse(self, label: str, count: int | None = None) -> str:
-        """The class of a label at a level of detail; "not enough information" stays what it is, and so does a class.
+        """Return the class of a label among ``count`` classes; "not enough information" and classes stay unchanged.
 
         Raises:
-            InputError: Neither a label of the scale nor a class of the level, or the scale has no such level.
+            InputError: It is neither a label nor a class, or the scale has no such number of classes.
         """
         if label == self.nei:
             return label
@@ -171,7 +170,7 @@ def _loose(text: str) -> str:
 
 
 def _only_match(text: str, words: Sequence[str]) -> str | None:
-    """The one of the words that a text spells; strict readings first."""
+    """Return the only word that matches a text: exactly, ignoring case, or ignoring spaces and hyphens; else None."""
     for spelled in (str.strip, lambda word: word.strip().casefold(), _loose):
         results = [word for word in words if spelled(word) == spelled(text)]
         if len(results) == 1:
@@ -180,7 +179,7 @@ def _only_match(text: str, words: Sequence[str]) -> str | None:
 
 
 _SIDES = ("incorrect", "correct")
-"""What two classes are called where scales share them."""
+"""Names of the two classes that most scales share."""
 
 
 def _level(groups: Mapping[str, Sequence[str]]) -> Mapping[str, str]:
@@ -200,7 +199,7 @@ ACCURACY = Scale(
     frozenset({"mostly true", "true"}),
     levels={2: _level({"incorrect": ("false", "mostly false", "misleading"), "correct": ("mostly true", "true")})},
 )
-"""Five steps in words that readers know; the default for people."""
+"""Five steps in everyday words; the default."""
 
 _WRONG = ("incorrect", "inaccurate", "imprecise", "lacks context", "flawed reasoning", "misleading", "unsupported")
 _RIGHT = ("correct", "accurate", "correct but", "mostly accurate", "mostly correct")
@@ -249,7 +248,7 @@ CLIMATE_FEEDBACK = Scale(
         2: _level({"incorrect": _WRONG, "correct": _RIGHT}),
     },
 )
-"""The twelve verdicts of Climate Feedback and their published consolidation to 7, 5 and 2 classes."""
+"""Twelve verdicts of Climate Feedback, with their published consolidation to 7, 5 and 2 classes."""
 
 CLIMATE_FEVER = Scale(
     "climate-fever",
@@ -275,7 +274,7 @@ SCIENCE_FEEDBACK = Scale(
     frozenset({"accurate"}),
     levels={2: _level({"incorrect": ("inaccurate", "misleading"), "correct": ("accurate",)})},
 )
-"""Three classes of Science Feedback, as the thesis on PPairS uses them."""
+"""Three classes of Science Feedback, as used in the thesis on PPairS."""
 
 BINARY = Scale(
     "binary",
@@ -290,14 +289,14 @@ SCALES: Mapping[str, Scale] = {
 
 
 def load_scale(name: str) -> Scale:
-    """A scale by name, or a user's own from a TOML file.
+    """Load a built-in scale by name, or a custom one from a TOML file.
 
     Args:
         name: ``accuracy``, ``climate-feedback``, ``climate-fever``, ``science-feedback``, ``binary``, or the path of a
             ``.toml`` file (see :func:`parse_scale`).
 
     Raises:
-        InputError: There is no such scale, or the file is not a scale.
+        InputError: There is no such scale, or the file does not define one.
     """
     if name in SCALES:
         return SCALES[name]
@@ -308,17 +307,17 @@ def load_scale(name: str) -> Scale:
 
 
 def parse_scale(data: Mapping[str, Any], name: str, *, where: str) -> Scale:
-    """A scale from a table.
+    """Return a scale from the table of a TOML file.
 
     Args:
         data: ``labels`` (a list of at least two, from wrong to right) and ``correct`` (those on the right side);
             optionally ``name``, ``not_enough_information`` (the label), ``lack_of_information`` (labels), the table
             ``definitions`` (label to clause) and tables ``classes.N`` (class to list of labels).
-        name: Where the table has none.
-        where: For messages.
+        name: Default name.
+        where: Name of the file, for error messages.
 
     Raises:
-        InputError: The table is not a scale; the message says why.
+        InputError: The table does not define a scale.
     """
     known = ["name", "labels", "correct", "not_enough_information", "lack_of_information", "definitions", "classes"]
     unknown = set(data) - set(known)

@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from climassay.generation.annotation.labels import Item, Label, check_label
+from climassay.generation.annotation.labels import AnnotationItem, Label, check_label
 from climassay.generation.annotation.long_answers import (
-    SAME_CRITERION,
+    MIN_CRITERION_COSINE,
     matched_criteria,
     rubric_agreement,
     rubric_drafts,
@@ -35,7 +35,7 @@ def item(name, *rubrics, state="conflict"):
         Label(stored.draft.id, f"person {n}", True, wording=one, made_at=float(n), key=f"{name}{n}")
         for n, one in enumerate(wordings)
     ]
-    return Item(stored.draft, None, None, (), tuple(labels), state)
+    return AnnotationItem(stored.draft, None, None, (), tuple(labels), state)
 
 
 def checked(draft, **said):
@@ -55,12 +55,12 @@ def test_no_criterion_is_matched_twice_and_none_that_is_unlike(rows, columns, se
     similarity = np.random.default_rng(seed).uniform(-1, 1, (rows, columns))
     pairs = matched_criteria(similarity)
     assert len({a for a, _ in pairs}) == len({b for _, b in pairs}) == len(pairs)
-    assert all(similarity[pair] >= SAME_CRITERION for pair in pairs)
+    assert all(similarity[pair] >= MIN_CRITERION_COSINE for pair in pairs)
     free = [
         similarity[a, b] for a in range(rows) for b in range(columns)
         if a not in dict(pairs) and b not in dict(pairs).values()
     ]  # fmt: skip
-    assert all(one < SAME_CRITERION for one in free)
+    assert all(one < MIN_CRITERION_COSINE for one in free)
 
 
 def test_agreement_by_hand():

@@ -153,8 +153,8 @@ def test_precision_at_a_share():
 
 def test_a_validator_that_keeps_nothing_has_no_precision():
     scores = score_validator([1, 0, 1], [0.1, 0.2, 0.3], [0, 1, 2])
-    assert [one.share for one in scores.kept] == [1.0, 0.5, 0.8]
-    assert scores.kept[0].precision.value == pytest.approx(2 / 3)
+    assert [one.share for one in scores.precisions] == [1.0, 0.5, 0.8]
+    assert scores.precisions[0].precision.value == pytest.approx(2 / 3)
 
 
 def test_one_kind_of_label_cannot_be_scored():
@@ -167,8 +167,8 @@ def test_what_could_not_be_judged_is_neither_kept_nor_right():
     assert (scores.evaluation.n, scores.evaluation.failed) == (4, 1)
     assert scores.evaluation.accuracy.value == pytest.approx(3 / 4)
     # One half itself is kept.
-    assert scores.kept[1].share == pytest.approx(2 / 3)
-    assert scores.kept[1].precision.value == 1
+    assert scores.precisions[1].share == pytest.approx(2 / 3)
+    assert scores.precisions[1].precision.value == 1
     assert scores.calibration.n == 3
 
 

@@ -157,12 +157,12 @@ def _judge_by_schema(
 
     The call is skipped if there is no passage, or if all passages are only related to the claim's subject.
     """
-    unique = list({item.number: item for found in passages for item in found}.values())
+    unique = list({item.number: item for results in passages for item in results}.values())
     empty = _uninformed(advocate, context, number, None, unique)
     subclaims = context.subclaims if len(context.subclaims) > 1 else ()
     empty_parts = tuple(
-        _uninformed(advocate, context, number, subclaim.number, found)
-        for subclaim, found in zip(subclaims, passages, strict=False)
+        _uninformed(advocate, context, number, subclaim.number, results)
+        for subclaim, results in zip(subclaims, passages, strict=False)
     )
     questions = [question for question in state.open_questions if question.to == advocate.name]
     unanswered = tuple(replace(question, retrieved=()) for question in questions)
@@ -237,8 +237,8 @@ def _judge_by_scores(
     """Judge each statement by itself and, if there are several, the whole claim by its statements' verdicts."""
     parts = yield from gather(
         [
-            _judge_statement(advocate, context, subclaim, found, state, number)
-            for subclaim, found in zip(context.subclaims, passages, strict=True)
+            _judge_statement(advocate, context, subclaim, results, state, number)
+            for subclaim, results in zip(context.subclaims, passages, strict=True)
         ]
     )
     if len(parts) == 1:
@@ -366,14 +366,15 @@ def _assessment_prompt(
     questions: Sequence[FollowUp] = (),
 ) -> AssessmentPrompt:
     """Return the prompt of an advocate; several subclaims are judged together."""
-    others = [participant_values(profile.name, profile) for profile in state.profiles if profile.name != advocate.name]
-    about = next((profile.about for profile in state.profiles if profile.name == advocate.name), "")
+    profiles = {profile.name: profile for profile in state.profiles}
+    other_participants = [participant_values(*item) for item in profiles.items() if item[0] != advocate.name]
+    about = profiles[advocate.name].about if advocate.name in profiles else ""
     statements = subclaims if len(subclaims) > 1 else ()
     common = {
         **_advocate_values(advocate),
         "about": as_one_line(about),
-        "others": others,
-        "ask": bool(others) and not state.is_last,
+        "others": other_participants,
+        "ask": bool(other_participants) and not state.is_last,
         "max_questions": MAX_QUESTIONS,
     }
     prompt = context.render(
@@ -403,7 +404,7 @@ def _assessment_prompt(
         prompt.messages,
         blank.messages,
         context.scale,
-        recipients=() if state.is_last else tuple(values["name"] for values in others),
+        recipients=() if state.is_last else tuple(values["name"] for values in other_participants),
         passages=tuple(item.number for item in passages),
         statements=tuple(subclaim.number for subclaim in statements),
         n_replies=len(questions),

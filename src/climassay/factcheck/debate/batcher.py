@@ -50,20 +50,20 @@ def search_all(
             )
             if latest_only:
                 latest = find_latest(name)
-                hits = [[hit for hit in found if hit.passage.document_id in latest] for found in hits]
+                hits = [[hit for hit in query_hits if hit.passage.document_id in latest] for query_hits in hits]
             selected = select_excerpts([asks[index] for index in indices], hits, group.encoder)
-            for index, found in zip(indices, selected, strict=True):
-                results[index, name] = [FoundPassage(hit.passage, name, hit.cosine, text) for hit, text in found]
+            for index, selection in zip(indices, selected, strict=True):
+                results[index, name] = [FoundPassage(hit.passage, name, hit.cosine, text) for hit, text in selection]
     return [_interleave([results[index, name] for name in ask.collections], ask) for index, ask in enumerate(asks)]
 
 
 def _interleave(lists: Sequence[Sequence[FoundPassage]], ask: AskPassages) -> tuple[FoundPassage, ...]:
     """Return the first passage of each collection, then the second and so on: their similarities need not compare."""
-    ranked = [(rank, number, found) for number, results in enumerate(lists) for rank, found in enumerate(results)]
+    ranked = [(rank, number, result) for number, results in enumerate(lists) for rank, result in enumerate(results)]
     ranked.sort(key=lambda entry: entry[:2])
     unique: dict[str, FoundPassage] = {}  # several collections may contain a passage
-    for _, _, found in ranked:
-        unique.setdefault(found.passage.id, found)
+    for _, _, result in ranked:
+        unique.setdefault(result.passage.id, result)
     return tuple(unique.values())[: ask.passages]
 
 
@@ -73,23 +73,25 @@ def select_excerpts(
     """Return the hits of each search with their excerpts, reranked if requested, at most ``ask.passages``."""
     needs_sentences = [ask.rerank or ask.excerpt_words > 0 for ask in asks]
     sentences = [
-        [split_sentences(hit.passage.text) or [hit.passage.text] for hit in found] if needed else []
-        for found, needed in zip(hits, needs_sentences, strict=True)
+        [split_sentences(hit.passage.text) or [hit.passage.text] for hit in query_hits] if needed else []
+        for query_hits, needed in zip(hits, needs_sentences, strict=True)
     ]
     texts = list(dict.fromkeys(text for passages in sentences for passage in passages for text in passage))
     vectors = dict(zip(texts, encoder.encode(texts), strict=True)) if texts else {}
     queries = encoder.encode([ask.query for ask in asks], role="query") if texts else np.zeros((len(asks), 0))
     results: list[list[tuple[Hit, str]]] = []
-    for ask, query, found, passages, needed in zip(asks, queries, hits, sentences, needs_sentences, strict=True):
+    for ask, query, query_hits, passages, needed in zip(asks, queries, hits, sentences, needs_sentences, strict=True):
         if not needed:
-            results.append([(hit, hit.passage.text) for hit in found[: ask.passages]])
+            results.append([(hit, hit.passage.text) for hit in query_hits[: ask.passages]])
             continue
         cosines = [np.array([float(vectors[sentence] @ query) for sentence in passage]) for passage in passages]
-        order = list(range(len(found)))
+        order = list(range(len(query_hits)))
         if ask.rerank:
             means = [float(np.sort(values)[-_BEST_SENTENCES:].mean()) for values in cosines]
             order.sort(key=lambda index: -means[index])
-        results.append([(found[i], excerpt(passages[i], cosines[i], ask.excerpt_words)) for i in order[: ask.passages]])
+        results.append(
+            [(query_hits[i], excerpt(passages[i], cosines[i], ask.excerpt_words)) for i in order[: ask.passages]]
+        )
     return results
 
 

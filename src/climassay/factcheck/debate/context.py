@@ -82,10 +82,10 @@ class SourceBook:
         self._entries: dict[tuple[str, str], PassageCitation] = {}
         self._reported: dict[int, PassageCitation] = {}
 
-    def add(self, found: Sequence[FoundPassage], advocate: str) -> list[RetrievedPassage]:
+    def add(self, results: Sequence[FoundPassage], advocate: str) -> list[RetrievedPassage]:
         """Register search results of an advocate and return them with their numbers."""
         passages = []
-        for item in found:
+        for item in results:
             entry = self._entries.get(item.key)
             if entry is None:
                 number = len(self._entries) + 1

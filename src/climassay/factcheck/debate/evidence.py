@@ -87,16 +87,17 @@ def find_evidence(
         except ValueError as error:
             warning = f"The passages could not be graded ({error}), so they stand in the order of the search."
     graded = {
-        key: replace(found, grade=grades[key].value) if key in grades else found for key, found in candidates.items()
+        key: replace(candidate, grade=grades[key].value) if key in grades else candidate
+        for key, candidate in candidates.items()
     }
     selected: list[list[tuple[FoundPassage, ...]]] = []
     for first in range(0, len(pairs), len(subclaims)):
         advocate, advocate_results = pairs[first][0], results[first : first + len(subclaims)]
         passages = [
-            _select(subclaim, found, advocate_results, graded, grades) if grades else found
-            for subclaim, found in zip(subclaims, advocate_results, strict=True)
+            _select(subclaim, subclaim_results, advocate_results, graded, grades) if grades else subclaim_results
+            for subclaim, subclaim_results in zip(subclaims, advocate_results, strict=True)
         ]
-        selected.append(_without_subject_passages([tuple(found[: advocate.passages]) for found in passages]))
+        selected.append(_without_subject_passages([tuple(selection[: advocate.passages]) for selection in passages]))
     return RetrievedEvidence(tuple(map(tuple, selected)), tuple(graded.values()), warning)
 
 
@@ -105,24 +106,24 @@ def _select_candidates(results: Sequence[Sequence[FoundPassage]]) -> dict[_Key, 
     candidates: dict[_Key, FoundPassage] = {}
     n_characters = MAX_CHARACTERS
     for rank in range(max(map(len, results), default=0)):
-        for found in (passages[rank] for passages in results if rank < len(passages)):
-            length = len(found.passage.text)
-            if found.key not in candidates and length <= n_characters and len(candidates) < MAX_CANDIDATES:
-                candidates[found.key] = found
+        for candidate in (passages[rank] for passages in results if rank < len(passages)):
+            length = len(candidate.passage.text)
+            if candidate.key not in candidates and length <= n_characters and len(candidates) < MAX_CANDIDATES:
+                candidates[candidate.key] = candidate
                 n_characters -= length
     return candidates
 
 
 def _select(
     subclaim: Subclaim,
-    found: Sequence[FoundPassage],
+    results: Sequence[FoundPassage],
     advocate_results: Sequence[Sequence[FoundPassage]],
     graded: Mapping[_Key, FoundPassage],
     grades: Mapping[_Key, _Grade],
 ) -> tuple[FoundPassage, ...]:
     """Return the passages relevant to a subclaim; if there are none, those found for it that are not unrelated."""
-    keys = dict.fromkeys(item.key for items in (found, *advocate_results) for item in items if item.key in graded)
-    found_keys = {item.key for item in found}
+    keys = dict.fromkeys(item.key for items in (results, *advocate_results) for item in items if item.key in graded)
+    found_keys = {item.key for item in results}
     relevant = []
     for key in keys:
         numbers = grades[key].statements
@@ -133,9 +134,9 @@ def _select(
 
 def _without_subject_passages(passages: list[tuple[FoundPassage, ...]]) -> list[tuple[FoundPassage, ...]]:
     """Remove passages that are only related to the subject, unless the advocate has no others."""
-    if all(item.grade == ON_SUBJECT for found in passages for item in found):
+    if all(item.grade == ON_SUBJECT for results in passages for item in results):
         return passages
-    return [tuple(item for item in found if item.grade != ON_SUBJECT) for found in passages]
+    return [tuple(item for item in results if item.grade != ON_SUBJECT) for results in passages]
 
 
 def find_for_questions(
@@ -155,20 +156,20 @@ def find_for_questions(
             for advocate, question in questions
         ]
     )
-    grades = {found.key: found.grade for found in evidence.candidates}
-    relevant = [found for found in evidence.candidates if found.grade == BEARS]
-    collections = {found.collection for found in relevant}
-    min_cosine = min((found.cosine for found in relevant if found.cosine is not None), default=-1.0)
+    grades = {passage.key: passage.grade for passage in evidence.candidates}
+    relevant = [passage for passage in evidence.candidates if passage.grade == BEARS]
+    collections = {passage.collection for passage in relevant}
+    min_cosine = min((passage.cosine for passage in relevant if passage.cosine is not None), default=-1.0)
     selected = []
     for (advocate, _), passages in zip(questions, results, strict=True):
-        known = [replace(found, grade=grades.get(found.key)) for found in passages]
-        kept = [
-            found
-            for found in known
-            if found.grade != ELSEWHERE
-            and (found.grade or found.collection in collections or (found.cosine or 0.0) >= min_cosine)
+        known = [replace(passage, grade=grades.get(passage.key)) for passage in passages]
+        usable = [
+            passage
+            for passage in known
+            if passage.grade != ELSEWHERE
+            and (passage.grade or passage.collection in collections or (passage.cosine or 0.0) >= min_cosine)
         ]
-        selected.append(tuple(kept[: advocate.passages]))
+        selected.append(tuple(usable[: advocate.passages]))
     return selected
 
 
@@ -186,10 +187,10 @@ def _search(advocate: Advocate, queries: Sequence[str], *, is_graded: bool) -> S
     rankings: list[list[str]] = []
     for passages in results:
         rankings.append([])
-        for found in passages:
-            name = "\n".join(found.key)
-            first = merged.setdefault(name, found)
-            cosines = [cosine for cosine in (first.cosine, found.cosine) if cosine is not None]
+        for passage in passages:
+            name = "\n".join(passage.key)
+            first = merged.setdefault(name, passage)
+            cosines = [cosine for cosine in (first.cosine, passage.cosine) if cosine is not None]
             merged[name] = replace(first, cosine=max(cosines, default=None))
             rankings[-1].append(name)
     return tuple(merged[name] for name in fuse(*rankings))
@@ -214,7 +215,10 @@ def _grade(
     rendered = grader.prompt.render(
         claim=as_one_line(claim),
         statements=statements,
-        passages=[{"where": locate(found.passage), "text": as_one_line(found.passage.text)} for found in candidates],
+        passages=[
+            {"where": locate(candidate.passage), "text": as_one_line(candidate.passage.text)}
+            for candidate in candidates
+        ],
     )
     request = GenerationRequest(
         rendered.messages,
@@ -234,4 +238,4 @@ def _grade(
         raise ValueError("the answer does not have the requested form") from None
     # A skipped passage may be relevant: it is used if no passage is graded as relevant.
     skipped = _Grade(None, frozenset())
-    return {found.key: grades.get(number, skipped) for number, found in enumerate(candidates, start=1)}
+    return {candidate.key: grades.get(number, skipped) for number, candidate in enumerate(candidates, start=1)}

@@ -102,7 +102,7 @@ def are_close(spread: int | None, scale: Scale) -> bool:
 
 # ---------------------------------------------------------------------------------------------------- consolidation
 
-Asking = Literal["must", "may", "no"]
+QuestionMode = Literal["must", "may", "no"]
 """Whether the mediator asks questions: it must if verdicts contrast for the first time, and does not if no round can
 follow."""
 
@@ -113,7 +113,7 @@ def consolidate(
     opinions: Sequence[AdvocateOpinion],
     parts: Sequence[AdvocateOpinion],
     follow_ups: Sequence[FollowUp],
-    asking: Asking = "no",
+    question_mode: QuestionMode = "no",
 ) -> Steps[Consolidation]:
     """Request the mediator's assessment of the informed opinions; no model is called if there are none.
 
@@ -128,7 +128,7 @@ def consolidate(
     numbers = {number for item in citing for number in cited_numbers(item.explanation, item.quotations)}
     numbers |= {number for item in follow_ups for number in cited_numbers(item.reply)}
     sources = tuple(source for source in context.sources.citations() if source.number in numbers)
-    prompt = _assessment_prompt(mediator, context, opinions, parts, follow_ups, sources, asking)
+    prompt = _assessment_prompt(mediator, context, opinions, parts, follow_ups, sources, question_mode)
     assessment = yield from assess(prompt, context.config)
     probabilities = pool(informed, mediator.weights) if mediator.settings.decide == "pool" else ()
     if probabilities and assessment.error is None:
@@ -148,19 +148,19 @@ def _assessment_prompt(
     parts: Sequence[AdvocateOpinion],
     follow_ups: Sequence[FollowUp],
     sources: Sequence[PassageCitation],
-    asking: Asking,
+    question_mode: QuestionMode,
 ) -> AssessmentPrompt:
     statements = {subclaim.number: as_one_line(subclaim.text) for subclaim in context.subclaims}
     listed = [{"number": number, "text": text} for number, text in statements.items()] if len(statements) > 1 else []
     common = {
         "style": mediator.style,
-        "asking": asking,
+        "asking": question_mode,
         "max_questions": MAX_QUESTIONS,
         "max_reasoning_words": _MAX_REASONING_WORDS,
         "statements": listed,
     }
     informed = informed_opinions(opinions)
-    views = [(opinion, _opinion_values(mediator, context, opinion, parts, asking)) for opinion in opinions]
+    views = [(opinion, _opinion_values(mediator, context, opinion, parts, question_mode)) for opinion in opinions]
     prompt = context.render(
         "mediator",
         **common,
@@ -188,7 +188,7 @@ def _assessment_prompt(
         blank.messages,
         context.scale,
         asks_placement=False,
-        recipients=() if asking == "no" else names,
+        recipients=() if question_mode == "no" else names,
         passages=tuple(source.number for source in sources),
         statements=tuple(statements) if listed else (),
         judges_statements=False,
@@ -200,11 +200,11 @@ def _opinion_values(
     context: DebateContext,
     opinion: AdvocateOpinion,
     parts: Sequence[AdvocateOpinion],
-    asking: Asking,
+    question_mode: QuestionMode,
 ) -> dict[str, object]:
     """Return the template values of an advocate's opinion."""
     statements = {subclaim.number: as_one_line(subclaim.text) for subclaim in context.subclaims}
-    questions = opinion.asks if asking != "no" else ()
+    questions = opinion.asks if question_mode != "no" else ()
     return {
         **participant_values(opinion.advocate, mediator.profiles.get(opinion.advocate)),
         "authority": authority(mediator.weights[opinion.advocate]),
@@ -282,7 +282,7 @@ def pool(opinions: Sequence[AdvocateOpinion], weights: Mapping[str, float]) -> t
 # --------------------------------------------------------------------------------------------------- the next round
 
 
-def may_ask(number: int, max_rounds: int, opinions: Sequence[AdvocateOpinion], scale: Scale) -> Asking:
+def may_ask(number: int, max_rounds: int, opinions: Sequence[AdvocateOpinion], scale: Scale) -> QuestionMode:
     """Return whether the mediator asks questions after round ``number``, consistently with :func:`decide`."""
     informed = informed_opinions(opinions)
     is_unchanged = number > 1 and not any(opinion.changed for opinion in opinions)

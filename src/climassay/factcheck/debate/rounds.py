@@ -136,7 +136,7 @@ def _hold_rounds(
     """Hold rounds until the debate closes; return them with the mediator's assessment of the last one."""
     # Passages are numbered after all searches, so that the numbers do not depend on the order of the answers.
     passages: PassageTable = [
-        [context.sources.add(found, advocate.name) for found in results]
+        [context.sources.add(found_passages, advocate.name) for found_passages in results]
         for advocate, results in zip(setup.advocates, evidence.passages, strict=True)
     ]
     context.report_sources()
@@ -158,17 +158,19 @@ def _hold_rounds(
         previous = {opinion.advocate: opinion for opinion in rounds[-1].opinions} if rounds else {}
         results = yield from gather(
             [
-                give_opinions(advocate, context, found, state, previous.get(advocate.name))
-                for advocate, found in zip(setup.advocates, passages, strict=True)
+                give_opinions(advocate, context, advocate_passages, state, previous.get(advocate.name))
+                for advocate, advocate_passages in zip(setup.advocates, passages, strict=True)
             ]
         )
         replies = {(item.asker, item.to, item.question): item for result in results for item in result.replies}
         questions = tuple(replies.get((item.asker, item.to, item.question), item) for item in questions)
         opinions = tuple(result.opinion for result in results)
         parts = tuple(part for result in results for part in result.parts)
-        asking = may_ask(number, max_rounds, opinions, setup.scale)
+        question_mode = may_ask(number, max_rounds, opinions, setup.scale)
         context.report_activity(NAME, "weighing", number)
-        consolidation = yield from consolidate(setup.mediator, context, opinions, parts, (*earlier, *questions), asking)
+        consolidation = yield from consolidate(
+            setup.mediator, context, opinions, parts, (*earlier, *questions), question_mode
+        )
         changed = any(opinion.changed for opinion in opinions)
         decision = yield from decide(context, number, max_rounds, consolidation, changed)
         rounds.append(Round(number, questions, opinions, parts, decision))
@@ -209,9 +211,9 @@ def _follow_up(
     )
     updated = [list(advocate_passages) for advocate_passages in passages]
     reply_passages: list[list[RetrievedPassage]] = []
-    for question, recipient, found in zip(questions, recipients, results, strict=True):
+    for question, recipient, found_passages in zip(questions, recipients, results, strict=True):
         index = indices[question.to]
-        new = context.sources.add(found, question.to)
+        new = context.sources.add(found_passages, question.to)
         reply_passages.append(new or updated[index][0])
         if any(item.grade != ON_SUBJECT for item in new):
             # Passages that are only related to the subject were used for lack of relevant ones.
@@ -225,8 +227,8 @@ def _follow_up(
         return questions, updated
     answered = yield from gather(
         [
-            reply(recipient, context, question, found)
-            for recipient, question, found in zip(recipients, questions, reply_passages, strict=True)
+            reply(recipient, context, question, question_passages)
+            for recipient, question, question_passages in zip(recipients, questions, reply_passages, strict=True)
         ]
     )
     return tuple(answered), updated
@@ -249,11 +251,11 @@ def _ask_others(
 ) -> Steps[tuple[FollowUp, ...]]:
     """Return an uncertain advocate's question to the informed advocate with the greatest authority (``scored``)."""
     weights = setup.mediator.weights
-    others = [opinion for opinion in last.opinions if opinion.informed and opinion.advocate != advocate.name]
+    candidates = [opinion for opinion in last.opinions if opinion.informed and opinion.advocate != advocate.name]
     opinion = next(opinion for opinion in last.opinions if opinion.advocate == advocate.name)
-    if not others or opinion.levels is None or opinion.levels.confidence not in UNCERTAIN:
+    if not candidates or opinion.levels is None or opinion.levels.confidence not in UNCERTAIN:
         return ()
-    to = max(others, key=lambda opinion: weights[opinion.advocate]).advocate
+    to = max(candidates, key=lambda opinion: weights[opinion.advocate]).advocate
     context.report_activity(advocate.name, "asking", opinion.round + 1)
     text = yield from write_question(context, advocate.model, advocate.name, last.opinions, to)
     return (FollowUp(opinion.round + 1, advocate.name, to, text),) if text else ()

@@ -1,4 +1,4 @@
-"""How far annotators agree, and what each of them did."""
+"""Agreement of annotators, and statistics of each annotator."""
 
 import statistics
 from collections import Counter
@@ -18,150 +18,149 @@ RESAMPLES = 1000
 
 @dataclass(frozen=True, slots=True)
 class PairAgreement:
-    """Two annotators on the items that both labelled."""
+    """Agreement of two annotators on the items that both labelled."""
 
     first: str
     second: str
     kappa: ResampledEstimate
-    """Cohen's; 1.0 where both use one and the same label throughout."""
+    """Cohen's kappa; 1.0 if both use the same single label throughout."""
     raw: Estimate
     """Share of items with the same label, with Wilson's interval."""
 
 
 @dataclass(frozen=True, slots=True)
-class Agreement:
+class AnnotatorAgreement:
     """Agreement on valid or invalid, before any adjudication.
 
-    Intervals of the coefficients are percentile bootstraps over items, at 95%; a single item has none.
+    The 95% intervals of the coefficients are percentile bootstraps over items; a single item has none.
     """
 
     items: int
-    """Labelled by two annotators or more."""
+    """Number of items labelled by two annotators or more."""
     raw: Estimate | ResampledEstimate | None
-    """Share of agreeing pairs of labels, averaged over items; with Wilson's interval where every item has two labels.
-    None where no item has two labels, as all below."""
+    """Mean share of agreeing pairs of labels per item, with Wilson's interval if every item has two labels; None,
+    like the coefficients, if no item has two labels."""
     pairs: tuple[PairAgreement, ...]
-    """Cohen's kappa by pair of annotators, those with the most items in common first."""
+    """Cohen's kappa by pair of annotators, the pair with the most common items first."""
     fleiss: ResampledEstimate | None
-    """Fleiss' kappa over the items that have the most frequent number of labels (of two or more)."""
+    """Fleiss' kappa over the items with the most frequent number of labels (two or more)."""
     krippendorff: ResampledEstimate | None
     """Nominal alpha over all items with two labels or more."""
 
 
 @dataclass(frozen=True, slots=True)
 class AnnotatorStatistics:
-    """What one annotator did in a dataset."""
+    """Statistics of an annotator in a dataset."""
 
     annotator: str
     labels: int
-    """Current ones, adjudications not counted."""
+    """Number of current labels without adjudications."""
     accepted: Estimate | None
-    """Share of the labels that accept, with Wilson's interval; None without labels."""
+    """Share of accepting labels, with Wilson's interval; None without labels."""
     reasons: Mapping[str, int]
-    """Reason for rejection -> labels that name it."""
+    """Number of labels by reason for rejection."""
     median_seconds: float | None
-    """Median over the labels that say how long they took."""
+    """Median time spent, over the labels that have it."""
     agreement: Estimate | None
-    """Share of labels that the adjudication confirms, among items that somebody else adjudicated; None without any.
-
-    Where nobody adjudicated, the outcome is what all labels say, and confirms every one of them."""
+    """Share of labels that an adjudication by somebody else confirms, among the adjudicated items; None without any."""
     skips: int
     edits: int
-    """Labels that change the words or choose another term."""
+    """Number of labels that change the words or the term."""
     adjudications: int
 
 
-def agreement_of(labels: Sequence[Label]) -> Agreement:
-    """Agreement of current labels; adjudications are left out, since they are made in sight of the others."""
-    said: dict[str, dict[str, bool]] = {}
+def agreement_of(labels: Sequence[Label]) -> AnnotatorAgreement:
+    """Return the agreement of current labels without adjudications, whose authors have seen the other labels."""
+    verdicts_by_draft: dict[str, dict[str, bool]] = {}
     for label in labels:
         if not label.adjudicates:
-            said.setdefault(label.draft, {})[label.annotator] = label.accepted
-    several = [one for one in said.values() if len(one) >= 2]
-    if not several:
-        return Agreement(0, None, (), None, None)
-    counts = np.array([[len(one) - sum(one.values()), sum(one.values())] for one in several], dtype=np.float64)
-    number = Counter(int(total) for total in counts.sum(1)).most_common(1)[0][0]
-    alike = counts[counts.sum(1) == number]
-    both_said = bool((counts.sum(1) == 2).all())
-    common: dict[tuple[str, str], list[tuple[bool, bool]]] = {}
-    for one in several:
-        for first, second in combinations(sorted(one), 2):
-            common.setdefault((first, second), []).append((one[first], one[second]))
+            verdicts_by_draft.setdefault(label.draft, {})[label.annotator] = label.accepted
+    items = [verdicts for verdicts in verdicts_by_draft.values() if len(verdicts) >= 2]
+    if not items:
+        return AnnotatorAgreement(0, None, (), None, None)
+    n_valid = [sum(verdicts.values()) for verdicts in items]
+    counts = np.array([[len(v) - valid, valid] for v, valid in zip(items, n_valid, strict=True)], dtype=np.float64)
+    n_labels = Counter(int(total) for total in counts.sum(1)).most_common(1)[0][0]
+    equal_counts = counts[counts.sum(1) == n_labels]
+    has_pairs_only = bool((counts.sum(1) == 2).all())
+    verdict_pairs: dict[tuple[str, str], list[tuple[bool, bool]]] = {}
+    for verdicts in items:
+        for first, second in combinations(sorted(verdicts), 2):
+            verdict_pairs.setdefault((first, second), []).append((verdicts[first], verdicts[second]))
 
     def estimate(rows: FloatArray, statistic: Callable[[FloatArray], float]) -> ResampledEstimate:
-        drawn = bootstrap_interval(rows, statistic, resamples=RESAMPLES, seed=0)
-        return ResampledEstimate.of(statistic(rows), drawn, len(rows))
+        interval = bootstrap_interval(rows, statistic, resamples=RESAMPLES, seed=0)
+        return ResampledEstimate.of(statistic(rows), interval, len(rows))
 
     pairs = []
-    for (first, second), both in sorted(common.items(), key=lambda pair: (-len(pair[1]), pair[0])):
-        rows = np.array(both, dtype=np.float64)
+    for (first, second), verdicts_of_both in sorted(verdict_pairs.items(), key=lambda e: (-len(e[1]), e[0])):
+        rows = np.array(verdicts_of_both, dtype=np.float64)
         same = proportion(int((rows[:, 0] == rows[:, 1]).sum()), len(rows))
         pairs.append(PairAgreement(first, second, estimate(rows, _cohen), same))
-    fleiss, alpha = estimate(alike, _fleiss), estimate(counts, _alpha)
-    alike_pairs = proportion(int((counts.max(1) == 2).sum()), len(counts)) if both_said else estimate(counts, _raw)
-    return Agreement(len(several), alike_pairs, tuple(pairs), fleiss, alpha)
+    raw: Estimate | ResampledEstimate = estimate(counts, _raw)
+    if has_pairs_only:
+        raw = proportion(int((counts.max(1) == 2).sum()), len(counts))
+    return AnnotatorAgreement(len(items), raw, tuple(pairs), estimate(equal_counts, _fleiss), estimate(counts, _alpha))
 
 
 def _raw(counts: FloatArray) -> float:
-    """Mean over items of the share of pairs of labels that agree; counts has shape [items, 2]."""
+    """Return the mean share of agreeing pairs of labels per item; counts has shape [items, 2]."""
     totals = counts.sum(1)
     return float(((counts * (counts - 1)).sum(1) / (totals * (totals - 1))).mean())
 
 
 def _fleiss(counts: FloatArray) -> float:
-    """Fleiss' kappa, as :func:`climassay.statistics.fleiss_kappa` on two labels, quick enough to be resampled."""
+    """Return Fleiss' kappa of two labels; a vectorised :func:`climassay.statistics.fleiss_kappa` for resampling."""
     shares = counts.sum(0) / counts.sum()
     return _chance_corrected(_raw(counts), float((shares**2).sum()))
 
 
 def _cohen(rows: FloatArray) -> float:
-    """Cohen's kappa of two labels, shape [items, 2] of 0 and 1; see :func:`climassay.statistics.cohen_kappa`."""
+    """Return Cohen's kappa of labels 0 and 1, shape [items, 2]; see :func:`climassay.statistics.cohen_kappa`."""
     first, second = rows.mean(0)
     observed = float((rows[:, 0] == rows[:, 1]).mean())
     return _chance_corrected(observed, float(first * second + (1 - first) * (1 - second)))
 
 
 def _alpha(counts: FloatArray) -> float:
-    """Krippendorff's nominal alpha on two labels; see :func:`climassay.statistics.krippendorff_alpha`."""
+    """Return Krippendorff's nominal alpha of two labels; see :func:`climassay.statistics.krippendorff_alpha`."""
     totals = counts.sum(1)
-    apart = float((2 * counts[:, 0] * counts[:, 1] / (totals - 1)).sum())
+    disagreement = float((2 * counts[:, 0] * counts[:, 1] / (totals - 1)).sum())
     invalid, valid = counts.sum(0)
     expected = 2 * float(invalid * valid) / (float(totals.sum()) - 1)
-    return 1.0 if expected == 0 else 1.0 - apart / expected
+    return 1.0 if expected == 0 else 1.0 - disagreement / expected
 
 
 def _chance_corrected(observed: float, chance: float) -> float:
     return 1.0 if chance >= 1 - 1e-12 else (observed - chance) / (1 - chance)
 
 
-def statistics_of(labels: Sequence[Label], skipped: Sequence[str]) -> list[AnnotatorStatistics]:
-    """What each annotator did, the busiest first.
+def statistics_of(labels: Sequence[Label], skipped_by: Sequence[str]) -> list[AnnotatorStatistics]:
+    """Return the statistics of each annotator, the one with the most labels first.
 
     Args:
-        labels: Current ones in the order in which they were made: of several adjudications of an item the last counts.
-        skipped: Annotator of each skip.
+        labels: Current labels, oldest first; the last adjudication of an item counts.
+        skipped_by: Annotator of each skip.
     """
     outcomes = {label.draft: label for label in labels if label.adjudicates}
-    names = {label.annotator for label in labels} | set(skipped)
     results = []
-    for name in names:
-        own = [label for label in labels if label.annotator == name]
-        said = [label for label in own if not label.adjudicates]
-        judged = [label for label in said if label.draft in outcomes and outcomes[label.draft].annotator != name]
-        confirmed = sum(label.accepted == outcomes[label.draft].accepted for label in judged)
-        spent = [label.seconds for label in said if label.seconds is not None]
+    for name in {label.annotator for label in labels} | set(skipped_by):
+        all_labels = [label for label in labels if label.annotator == name]
+        own = [label for label in all_labels if not label.adjudicates]
+        adjudicated = [label for label in own if label.draft in outcomes and outcomes[label.draft].annotator != name]
+        n_confirmed = sum(label.accepted == outcomes[label.draft].accepted for label in adjudicated)
+        seconds = [label.seconds for label in own if label.seconds is not None]
         results.append(
             AnnotatorStatistics(
                 annotator=name,
-                labels=len(said),
-                accepted=proportion(sum(label.accepted for label in said), len(said)) if said else None,
-                reasons=dict(Counter(reason for label in said for reason in label.reasons).most_common()),
-                median_seconds=statistics.median(spent) if spent else None,
-                agreement=proportion(confirmed, len(judged)) if judged else None,
-                skips=sum(one == name for one in skipped),
-                edits=sum(label.wording is not None for label in said),
-                adjudications=len(own) - len(said),
+                labels=len(own),
+                accepted=proportion(sum(label.accepted for label in own), len(own)) if own else None,
+                reasons=dict(Counter(reason for label in own for reason in label.reasons).most_common()),
+                median_seconds=statistics.median(seconds) if seconds else None,
+                agreement=proportion(n_confirmed, len(adjudicated)) if adjudicated else None,
+                skips=sum(annotator == name for annotator in skipped_by),
+                edits=sum(label.wording is not None for label in own),
+                adjudications=len(all_labels) - len(own),
             )
         )
-    return sorted(results, key=lambda one: (-one.labels, one.annotator))
+    return sorted(results, key=lambda result: (-result.labels, result.annotator))

@@ -144,7 +144,7 @@ class ImportReport:
 
 
 @dataclass(frozen=True, slots=True)
-class Item:
+class AnnotationItem:
     """A draft in the annotation queue, with its labels."""
 
     draft: Draft
@@ -183,7 +183,7 @@ class FoundItem:
 
     draft: Draft
     state: ItemState
-    own: Label | None
+    own_label: Label | None
     """The annotator's own current label."""
     skipped: bool
     """Whether the annotator skipped the item."""

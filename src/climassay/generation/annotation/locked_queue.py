@@ -243,13 +243,13 @@ class LockedQueue:
 
     def _needs_label(self, item: Any, annotator: str) -> bool:
         """Return whether an open item needs one more label, counting others' leases as labels."""
-        others = sa.select(sa.func.count()).where(
+        other_leases = sa.select(sa.func.count()).where(
             leases.c.dataset == self.dataset,
             leases.c.draft == item.draft,
             leases.c.annotator != annotator,
             leases.c.expires_at > time.time(),
         )
-        n_reserved = int(self.connection.execute(others).scalar_one())
+        n_reserved = int(self.connection.execute(other_leases).scalar_one())
         return bool(item.state == "open" and item.labels + n_reserved < self.settings.overlap)
 
     def _has_label(self, draft: str, annotator: str) -> bool:

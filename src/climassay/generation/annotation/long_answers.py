@@ -1,11 +1,10 @@
-"""Long answers that people rate and long questions whose rubrics they write, as items of the queue.
+"""Rating of long answers and writing of rubrics, as items of the annotation queue.
 
-An item to be rated is a draft of a long question whose passages are the answers, one or two to be compared, and whose
-options are what is rated (:mod:`climassay.questions.types.longform`). An item whose rubric is written has one
-option, ``Rubric``; its answer is a rubric to begin with, or nothing, a label's answer is the rubric that somebody
-wrote, its first passage is the reference answer, its second the text that the question rests on. Queue, overlap,
-skipping, taking back, conflicts and adjudication are those of all items; two rubrics that differ in anything are a
-conflict.
+An item to rate is a draft of a long question. Its passages are the answers, one or two to compare, and its options are
+the rated dimensions and criteria (:mod:`climassay.questions.types.longform`). An item whose rubric is written has the
+option ``Rubric``. Its answer is the initial rubric or empty, a label's answer the written rubric, its first passage
+the reference answer, and its second passage the text that the question rests on. Queue, overlap, skipping, undoing,
+conflicts and adjudication are those of all items; two different rubrics are a conflict.
 """
 
 from collections.abc import Iterable, Sequence
@@ -17,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from climassay.evaluation import Better, BlindAnswer, Preferred, RatedAnswer, alpha_estimate
-from climassay.generation.annotation.labels import Item, Label, is_rating, is_rubric
+from climassay.generation.annotation.labels import AnnotationItem, Label, is_rating, is_rubric
 from climassay.generation.dataset_store import StoredDraft
 from climassay.generation.draft import Draft, Origin, SourcePassage, Wording, draft_id
 from climassay.metrics.long_answers import DIMENSIONS
@@ -38,123 +37,132 @@ from climassay.statistics import Estimate, Interval, ResampledEstimate, mean_est
 
 
 def rating_drafts(answers: Sequence[BlindAnswer], *, pairs: int = 0, seed: int = 0) -> list[StoredDraft]:
-    """Items for people: each answer with the criteria of its question and the eight dimensions, or pairs of answers.
+    """Return items to rate: each answer by its question's criteria and the eight dimensions, or pairs of answers.
 
     Args:
-        answers: Nothing of them but question, audience, criteria and text goes into an item.
-        pairs: At most so many pairs of answers to one question, in an order drawn by the seed, in place of the answers.
-        seed: Seed of the draws.
+        answers: Answers; an item has only question, audience, criteria and text.
+        pairs: Maximum number of random pairs of answers to the same question, instead of the answers; 0 for none.
+        seed: Seed of the choice and order of pairs.
     """
     if not pairs:
-        dimensions = tuple(one.name for one in DIMENSIONS)
+        dimensions = tuple(dimension.name for dimension in DIMENSIONS)
         return [
-            _item(one, (one.answer,), (*(f"{CRITERION}{each.text}" for each in one.question.rubric), *dimensions))
-            for one in answers
+            _rating_item(
+                answer,
+                (answer.answer,),
+                (*(f"{CRITERION}{criterion.text}" for criterion in answer.question.rubric), *dimensions),
+            )
+            for answer in answers
         ]
-    draw = np.random.default_rng(seed)
-    every = [
-        (one, other) for one, other in combinations(answers, 2)
-        if one.question.id == other.question.id and one.answer != other.answer
+    generator = np.random.default_rng(seed)
+    candidates = [
+        (first, second) for first, second in combinations(answers, 2)
+        if first.question.id == second.question.id and first.answer != second.answer
     ]  # fmt: skip
-    chosen = [every[int(place)] for place in draw.permutation(len(every))[:pairs]]
-    turned = draw.integers(0, 2, len(chosen)).astype(bool).tolist()
-    shown = [(other, one) if turn else (one, other) for (one, other), turn in zip(chosen, turned, strict=True)]
-    return [_item(one, (one.answer, other.answer), (BETTER,), other.id) for one, other in shown]
+    chosen = [candidates[int(index)] for index in generator.permutation(len(candidates))[:pairs]]
+    is_swapped = generator.integers(0, 2, len(chosen)).astype(bool).tolist()
+    ordered = [pair[::-1] if swap else pair for pair, swap in zip(chosen, is_swapped, strict=True)]
+    return [_rating_item(first, (first.answer, second.answer), (BETTER,), second.id) for first, second in ordered]
 
 
-def _item(one: BlindAnswer, texts: tuple[str, ...], options: tuple[str, ...], *more: str) -> StoredDraft:
-    id_ = draft_id("rating", one.id, *more)
+def _rating_item(answer: BlindAnswer, texts: tuple[str, ...], options: tuple[str, ...], *id_parts: str) -> StoredDraft:
+    id_ = draft_id("rating", answer.id, *id_parts)
     passages = tuple(
-        # The place says for whom the answer is.
-        SourcePassage(f"{id_}-{number}", text, id_, f"Answer {number}", citation=one.question.audience)
+        # The citation has the audience of the answer.
+        SourcePassage(f"{id_}-{number}", text, id_, f"Answer {number}", citation=answer.question.audience)
         for number, text in enumerate(texts, start=1)
     )
-    wording = Wording(one.question.question, options=options)
+    wording = Wording(answer.question.question, options=options)
     draft = Draft(id_, "longform", "base", wording, passages, Origin("", "", (), 0))
-    return StoredDraft(draft, one.question.id, 0)
+    return StoredDraft(draft, answer.question.id, 0)
 
 
-def ratings_of(items: Iterable[Item]) -> tuple[list[RatedAnswer], list[Preferred]]:
-    """Answers with what people said of them, and pairs with whom they prefer; what nobody rated is left out.
+def ratings_of(items: Iterable[AnnotationItem]) -> tuple[list[RatedAnswer], list[Preferred]]:
+    """Return the rated answers with their ratings, and the compared pairs with the preferences.
 
-    Where an adjudicator has decided, their word stands alone.
+    An adjudication replaces all other labels of an item. Items without a rating are left out.
     """
     rated, preferred = [], []
     for item in items:
         options, draft = item.draft.wording.options, item.draft
         if not is_rating(draft.wording):
             continue
-        decided = [one for one in item.labels if one.adjudicates][-1:]
-        said = [
-            read_written(one.wording.answer, options)
-            for one in decided or item.labels
-            if one.accepted and one.wording is not None
+        adjudications = [label for label in item.labels if label.adjudicates][-1:]
+        label_ratings = [
+            read_written(label.wording.answer, options)
+            for label in adjudications or item.labels
+            if label.accepted and label.wording is not None
         ]
         question, audience = draft.wording.question, draft.main.citation
         if BETTER in options:
-            first, second = (one.text for one in draft.passages)
-            preferred += [Preferred(question, audience, first, second, cast(Better, one[BETTER])) for one in said]
+            first, second = (passage.text for passage in draft.passages)
+            choices_made = [cast(Better, values[BETTER]) for values in label_ratings]
+            preferred += [Preferred(question, audience, first, second, choice) for choice in choices_made]
             continue
-        names = [option for option in options if not option.startswith(CRITERION)]
         criteria = [option for option in options if option.startswith(CRITERION)]
-        rubric = tuple(Criterion(option.removeprefix(CRITERION)) for option in criteria)
-        ratings = {name: tuple(float(one[name]) for one in said if name in one) for name in names}
-        verdicts = {
-            place: tuple(cast(CriterionVerdict, one[option]) for one in said if option in one)
-            for place, option in enumerate(criteria)
+        ratings = {
+            option: tuple(float(values[option]) for values in label_ratings if option in values)
+            for option in options
+            if option not in criteria
         }
+        verdicts = {
+            index: tuple(cast(CriterionVerdict, values[option]) for values in label_ratings if option in values)
+            for index, option in enumerate(criteria)
+        }
+        rubric = tuple(Criterion(option.removeprefix(CRITERION)) for option in criteria)
         answer = LongAnswer(question, draft.main.text, rubric, audience)
-        if said:
-            given = {name: values for name, values in ratings.items() if values}
-            kept = {place: values for place, values in verdicts.items() if values}
-            rated.append(RatedAnswer(answer, question, given, kept))
+        if label_ratings:
+            ratings = {name: values for name, values in ratings.items() if values}
+            verdicts = {index: values for index, values in verdicts.items() if values}
+            rated.append(RatedAnswer(answer, question, ratings, verdicts))
     return rated, preferred
 
 
-def rating_agreement(items: Iterable[Item]) -> dict[str, ResampledEstimate]:
-    """Krippendorff's alpha among people before any adjudication, by what is rated.
+def rating_agreement(items: Iterable[AnnotationItem]) -> dict[str, ResampledEstimate]:
+    """Return Krippendorff's alpha of annotators before any adjudication, by rated dimension.
 
-    Ratings are taken on the interval scale; criteria, all of them together, and preferences on the nominal one. What no
-    two people have rated is missing.
+    Dimensions use the interval scale; all criteria together, and preferences, the nominal scale. Dimensions that no
+    item has two ratings of are left out.
     """
-    rated: dict[str, list[tuple[str, dict[str, float]]]] = {}
+    ratings_by_name: dict[str, list[tuple[str, dict[str, float]]]] = {}
     for item in items:
         options = item.draft.wording.options
         for option in options if is_rating(item.draft.wording) else ():
-            said = {
-                one.annotator: float(choices(option).index(own[option]))
-                for one in item.labels
-                if one.accepted and one.wording is not None and not one.adjudicates
-                if option in (own := read_written(one.wording.answer, options))
-            }
+            ratings = {}
+            for label in item.labels:
+                if label.accepted and label.wording is not None and not label.adjudicates:
+                    written = read_written(label.wording.answer, options)
+                    if option in written:
+                        ratings[label.annotator] = float(choices(option).index(written[option]))
             name = "criteria" if option.startswith(CRITERION) else option.lower()
-            rated.setdefault(name, []).append((item.draft.id, said))
+            ratings_by_name.setdefault(name, []).append((item.draft.id, ratings))
     results = {}
-    for name, units in rated.items():
-        people = sorted({one for _, said in units for one in said})
-        rows = [[said.get(one) for _, said in units] for one in people]
-        several = sum(len(said) > 1 for _, said in units)
-        scale = name in {one.name for one in DIMENSIONS}
-        if several and (value := alpha_estimate(rows, [id_ for id_, _ in units], 0, nominal=not scale)):
-            results[name] = replace(value, n=several)
+    dimensions = {dimension.name for dimension in DIMENSIONS}
+    for name, units in ratings_by_name.items():
+        annotators = sorted({annotator for _, ratings in units for annotator in ratings})
+        rows = [[ratings.get(annotator) for _, ratings in units] for annotator in annotators]
+        n_units = sum(len(ratings) > 1 for _, ratings in units)
+        groups = [draft for draft, _ in units]
+        if n_units and (estimate := alpha_estimate(rows, groups, 0, nominal=name not in dimensions)):
+            results[name] = replace(estimate, n=n_units)
     return results
 
 
-SAME_CRITERION = 0.5
-"""Least cosine, by the bundled encoder, of two criteria that say the same: see benchmarks/rubric_matching.py."""
+MIN_CRITERION_COSINE = 0.5
+"""Minimum cosine, by the bundled encoder, of two criteria with the same meaning; see benchmarks/rubric_matching.py."""
 
 
 def rubric_drafts(questions: Iterable[Question]) -> list[StoredDraft]:
-    """Items for people who write rubrics: each question with its audience, reference answer and text, if it has them.
+    """Return items for rubric writers: each question with its audience, reference answer and text, if it has them.
 
     Args:
-        questions: Long-form questions; a rubric that one has is what its writers begin with.
+        questions: Long-form questions; a question's rubric is the initial rubric of its writers.
     """
     results = []
     for question in questions:
         id_ = draft_id("rubric", question.id, question.question)
         source = (question.document or "", question.section or "")
-        # The id of the document is the question's, and the place of the reference answer says for whom answers are.
+        # The document id is the question's id, and the citation of the reference answer is the audience.
         passages = [SourcePassage(f"{id_}-answer", question.answer, question.id, *source, citation=question.audience)]
         if question.context:
             passages.append(SourcePassage(f"{id_}-text", question.context, question.id, *source))
@@ -164,21 +172,22 @@ def rubric_drafts(questions: Iterable[Question]) -> list[StoredDraft]:
     return results
 
 
-def rubric_of(label: Label, item: Item) -> tuple[Criterion, ...]:
-    """The rubric of a label: its own words, or those to begin with where it accepts them; none where it rejects."""
+def rubric_of(label: Label, item: AnnotationItem) -> tuple[Criterion, ...]:
+    """Return the rubric of an accepting label: its own, or the item's initial rubric; empty if the label rejects."""
     return read_rubric((label.wording or item.draft.wording).answer) if label.accepted else ()
 
 
-def finished_rubrics(items: Iterable[Item]) -> list[Question]:
-    """The questions whose rubric is decided, each with that rubric, in the order of their ids.
+def finished_rubrics(items: Iterable[AnnotationItem]) -> list[Question]:
+    """Return the questions with a settled rubric, in the order of their ids.
 
-    Without overlap the rubric of the one who wrote it; with it the adjudicator's, or the one that all wrote alike.
+    The rubric is the last adjudicator's, or else the one that all annotators wrote.
     """
     results = []
     for item in items:
         if not is_rubric(item.draft.wording) or item.state != "settled":
             continue
-        rubric = rubric_of(([one for one in item.labels if one.adjudicates] or [*item.labels])[-1], item)
+        adjudications = [label for label in item.labels if label.adjudicates]
+        rubric = rubric_of((adjudications or [*item.labels])[-1], item)
         answer, *texts = item.draft.passages
         question = Question(
             answer.document_id,
@@ -192,75 +201,76 @@ def finished_rubrics(items: Iterable[Item]) -> list[Question]:
             rubric=rubric,
         )
         results += [question] if rubric else []
-    return sorted(results, key=lambda one: one.id)
+    return sorted(results, key=lambda question: question.id)
 
 
 @dataclass(frozen=True, slots=True)
 class RubricAgreement:
-    """How far the rubrics agree that several people wrote for the same questions, before any adjudication.
+    """Agreement of rubrics by different annotators for the same questions, before any adjudication.
 
-    Criteria are matched by meaning, one to one; an encoder sees neither a negation nor another figure, so that a match
-    is about what a criterion speaks of. Who leaves out the same things is not counted, because nobody lists them:
-    there is no coefficient corrected for chance, and what is matched where nothing is shared stands beside the share
-    instead. All intervals are by resampling questions, at 95%.
+    Criteria are matched one to one by an encoder, which does not distinguish negations or figures: a match means the
+    same subject. Criteria that nobody lists are unknown, so there is no chance-corrected coefficient; ``floor`` is the
+    share of matches to expect from rubrics with nothing in common. All 95% intervals resample questions.
     """
 
     questions: int
-    """With rubrics by two people or more."""
+    """Number of questions with rubrics by two annotators or more."""
     shared: Estimate
-    """Criteria of two people that the other has as well, among all criteria of both (Dice), as mean over questions."""
+    """Mean over questions of the share of criteria that both annotators list, among all criteria of both (Dice)."""
     floor: float | None
-    """The same between the two halves of each rubric, which share nothing; None where all have one criterion."""
+    """Mean share of criteria matched between the halves of one rubric; None if all rubrics have one criterion."""
     matched: int
-    """Pairs of criteria that were matched."""
+    """Number of matched pairs of criteria."""
     levels: ResampledEstimate | None
-    """Krippendorff's nominal alpha of must and should, over matched pairs; None where all are the same, or none is."""
+    """Krippendorff's nominal alpha of must and should over matched pairs; None if all are equal or there are none."""
     weights: ResampledEstimate | None
-    """Krippendorff's alpha of weights on the interval scale, each in units of its rubric's mean; None as above."""
+    """Krippendorff's interval alpha of weights, each divided by its rubric's mean; None like ``levels``."""
 
 
-def rubric_agreement(items: Iterable[Item], encoder: Encoder) -> RubricAgreement | None:
-    """How far people's rubrics agree, criteria matched by their meaning; None where no question has two of them."""
-    rubrics: dict[str, list[tuple[str, tuple[Criterion, ...]]]] = {}
+def rubric_agreement(items: Iterable[AnnotationItem], encoder: Encoder) -> RubricAgreement | None:
+    """Return the agreement of annotators' rubrics; None if no question has two rubrics."""
+    rubrics_by_draft: dict[str, list[tuple[Criterion, ...]]] = {}
     for item in items:
-        said = [(one.annotator, rubric_of(one, item)) for one in item.labels if not one.adjudicates]
-        said = [(name, rubric) for name, rubric in said if rubric]
-        if is_rubric(item.draft.wording) and len(said) > 1:
-            rubrics[item.draft.id] = said
-    if not rubrics:
+        rubrics = [rubric_of(label, item) for label in item.labels if not label.adjudicates]
+        rubrics = [rubric for rubric in rubrics if rubric]
+        if is_rubric(item.draft.wording) and len(rubrics) > 1:
+            rubrics_by_draft[item.draft.id] = rubrics
+    if not rubrics_by_draft:
         return None
-    texts = list(dict.fromkeys(c.text for said in rubrics.values() for _, rubric in said for c in rubric))
+    all_rubrics = [rubric for rubrics in rubrics_by_draft.values() for rubric in rubrics]
+    texts = list(dict.fromkeys(criterion.text for rubric in all_rubrics for criterion in rubric))
     vectors = dict(zip(texts, encoder.encode(texts), strict=True))
 
-    def matches(first: Sequence[Criterion], second: Sequence[Criterion]) -> list[tuple[int, int]]:
-        similarity = np.array([vectors[c.text] for c in first]) @ np.array([vectors[c.text] for c in second]).T
-        return matched_criteria(similarity)
+    def match(first: Sequence[Criterion], second: Sequence[Criterion]) -> list[tuple[int, int]]:
+        first_vectors = np.array([vectors[criterion.text] for criterion in first])
+        second_vectors = np.array([vectors[criterion.text] for criterion in second])
+        return matched_criteria(first_vectors @ second_vectors.T)
 
     shared, groups = [], []
     levels: list[tuple[float, float]] = []
     weights: list[tuple[float, float]] = []
-    for name, said in rubrics.items():
+    for draft, rubrics in rubrics_by_draft.items():
         shares = []
-        for (_, first), (_, second) in combinations(said, 2):
-            pairs = matches(first, second)
+        for first, second in combinations(rubrics, 2):
+            pairs = match(first, second)
             shares.append(2 * len(pairs) / (len(first) + len(second)))
-            means = [sum(c.weight for c in one) / len(one) for one in (first, second)]
-            groups += [name] * len(pairs)
-            levels += [(float(first[a].level == "must"), float(second[b].level == "must")) for a, b in pairs]
-            weights += [(first[a].weight / means[0], second[b].weight / means[1]) for a, b in pairs]
+            means = [sum(criterion.weight for criterion in rubric) / len(rubric) for rubric in (first, second)]
+            groups += [draft] * len(pairs)
+            levels += [(float(first[i].level == "must"), float(second[j].level == "must")) for i, j in pairs]
+            weights += [(first[i].weight / means[0], second[j].weight / means[1]) for i, j in pairs]
         shared.append(float(np.mean(shares)))
-    halves = [(rubric[::2], rubric[1::2]) for said in rubrics.values() for _, rubric in said if len(rubric) > 1]
-    floor = [2 * len(matches(first, second)) / (len(first) + len(second)) for first, second in halves]
+    halves = [(rubric[::2], rubric[1::2]) for rubric in all_rubrics if len(rubric) > 1]
+    floor = [2 * len(match(first, second)) / (len(first) + len(second)) for first, second in halves]
 
     def alpha(pairs: list[tuple[float, float]], nominal: bool) -> ResampledEstimate | None:
-        varied = len({value for pair in pairs for value in pair}) > 1
-        return alpha_estimate([*zip(*pairs, strict=True)], groups, 0, nominal=nominal) if varied else None
+        is_varied = len({value for pair in pairs for value in pair}) > 1
+        return alpha_estimate([*zip(*pairs, strict=True)], groups, 0, nominal=nominal) if is_varied else None
 
     share = mean_estimate(shared, seed=0)
-    if len(shared) == 1:  # one question says nothing of others
+    if len(shared) == 1:  # a single question has no sampling distribution
         share = replace(share, interval=Interval(0.0, 1.0))
     return RubricAgreement(
-        len(rubrics),
+        len(rubrics_by_draft),
         share,
         float(np.mean(floor)) if floor else None,
         len(groups),
@@ -269,12 +279,14 @@ def rubric_agreement(items: Iterable[Item], encoder: Encoder) -> RubricAgreement
     )
 
 
-def matched_criteria(similarity: NDArray[np.floating], threshold: float = SAME_CRITERION) -> list[tuple[int, int]]:
-    """Places of criteria that say the same, each at most once: the pairs above the threshold with the greatest sum.
+def matched_criteria(
+    similarity: NDArray[np.floating], threshold: float = MIN_CRITERION_COSINE
+) -> list[tuple[int, int]]:
+    """Return index pairs of criteria with the same meaning: the one-to-one matching with the greatest sum of cosines.
 
     Args:
-        similarity: Cosine of each criterion of one rubric with each of another, shape [first, second].
-        threshold: Least cosine of a pair.
+        similarity: Cosines of the criteria of one rubric with those of another, shape [first, second].
+        threshold: Minimum cosine of a pair.
 
     Example:
         >>> matched_criteria(np.array([[0.9, 0.7], [0.8, 0.2]]))
@@ -284,4 +296,4 @@ def matched_criteria(similarity: NDArray[np.floating], threshold: float = SAME_C
 
     rows, columns = linear_sum_assignment(np.where(similarity >= threshold, similarity, 0.0), maximize=True)
     pairs = zip(rows.tolist(), columns.tolist(), strict=True)
-    return [(a, b) for a, b in pairs if similarity[a, b] >= threshold]
+    return [(row, column) for row, column in pairs if similarity[row, column] >= threshold]

@@ -205,13 +205,13 @@ def reason_figure(sets: Sequence[tuple[str, Sequence[LabelledDraft]]]) -> Stacke
 
 
 CLASSES = ("invalid", "valid")
-KEPT_SHARES = (0.5, 0.8)
+ACCEPTED_SHARES = (0.5, 0.8)
 """Accepted shares at which precision is reported, since accepting few questions alone raises precision."""
 RESAMPLES = 2000
 
 
 @dataclass(frozen=True, slots=True)
-class KeptShare:
+class PrecisionAtShare:
     """Precision among an accepted share of the questions."""
 
     name: str
@@ -227,9 +227,9 @@ class ValidatorScores:
 
     evaluation: Evaluation
     """Scores of the classes invalid and valid; intervals resample main passages."""
-    kept: tuple[KeptShare, ...]
+    precisions: tuple[PrecisionAtShare, ...]
     """Precision of all questions, of those with P(valid) of at least 0.5 if there are any, and of the most probable
-    :data:`KEPT_SHARES`."""
+    :data:`ACCEPTED_SHARES`."""
     calibration: Calibration
 
     @property
@@ -241,7 +241,7 @@ class ValidatorScores:
         """Return the scores beside the constant baseline's, and the precision by accepted share."""
         brier, baseline = self.calibration.brier, self.calibration.brier_constant
         note = f"95% Wilson intervals. Brier score {brier:.3f}, of a constant {baseline:.3f}."
-        rows = [(kept.name, f"{kept.share:.0%}", format_share(kept.precision)) for kept in self.kept]
+        rows = [(entry.name, f"{entry.share:.0%}", format_share(entry.precision)) for entry in self.precisions]
         precision = Table.of("Questions kept", ("", "kept", "precision"), rows, note=note)
         return [*self.evaluation.tables(), precision]
 
@@ -274,16 +274,20 @@ def score_validator(
     options: dict[str, Any] = {"groups": groups, "folds": folds, "resamples": RESAMPLES, "seed": seed}
     class_probabilities = np.stack([1 - p_valid, p_valid], axis=1)
     judged_labels, judged_p_valid = labels[is_judged], p_valid[is_judged]
-    kept = [KeptShare("everything (constant)", 1.0, proportion(int(judged_labels.sum()), len(judged_labels)))]
+    precisions = [
+        PrecisionAtShare("everything (constant)", 1.0, proportion(int(judged_labels.sum()), len(judged_labels)))
+    ]
     if is_accepted.any():
         precision = proportion(int(labels[is_accepted].sum()), int(is_accepted.sum()))
-        kept.append(KeptShare("P(valid) of at least 1/2", float(is_accepted.sum() / is_judged.sum()), precision))
-    kept += [precision_at(share, judged_labels, judged_p_valid) for share in KEPT_SHARES]
+        precisions.append(
+            PrecisionAtShare("P(valid) of at least 1/2", float(is_accepted.sum() / is_judged.sum()), precision)
+        )
+    precisions += [precision_at(share, judged_labels, judged_p_valid) for share in ACCEPTED_SHARES]
     evaluation = evaluate(labels, class_probabilities, CLASSES, answers=answers, **options)
-    return ValidatorScores(evaluation, tuple(kept), calibration(judged_p_valid, judged_labels))
+    return ValidatorScores(evaluation, tuple(precisions), calibration(judged_p_valid, judged_labels))
 
 
-def precision_at(share: float, valid: IntArray, probabilities: FloatArray) -> KeptShare:
+def precision_at(share: float, valid: IntArray, probabilities: FloatArray) -> PrecisionAtShare:
     """Return the precision among the most probable share of questions, at least one; ties keep their order.
 
     Args:
@@ -293,7 +297,7 @@ def precision_at(share: float, valid: IntArray, probabilities: FloatArray) -> Ke
     """
     size = max(1, round(share * len(valid)))
     accepted = np.argsort(-probabilities, kind="stable")[:size]
-    return KeptShare(f"most probable {share:.0%}", share, proportion(int(valid[accepted].sum()), size))
+    return PrecisionAtShare(f"most probable {share:.0%}", share, proportion(int(valid[accepted].sum()), size))
 
 
 def chosen_threshold(

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from climassay.errors import InputError, ModelError
 from climassay.generation.draft import Subject
 from climassay.generation.validation.labels import (
-    KEPT_SHARES,
+    ACCEPTED_SHARES,
     RESAMPLES,
     LabelledDraft,
     LabelSet,
@@ -28,7 +28,7 @@ from climassay.generation.validation.loading import prompted_facts, write_traini
 from climassay.generation.validation.readers import (
     ANSWERS,
     CountCallback,
-    Reader,
+    FeatureReader,
     validation_prompt,
     validation_request,
 )
@@ -100,7 +100,7 @@ class Training(Generic[V]):
 
 def train_validator(
     labels: LabelSet,
-    reader: Reader,
+    reader: FeatureReader,
     *,
     precision: float | None = None,
     folds: int = FOLDS,
@@ -112,7 +112,7 @@ def train_validator(
 
     Args:
         labels: Labelled drafts.
-        reader: Reader of the features.
+        reader: FeatureReader of the features.
         precision: Requested share of valid drafts among the accepted ones; None chooses no threshold.
         folds: Number of cross-validation folds.
         seed: Seed of the folds.
@@ -409,8 +409,11 @@ def calibrate_prompted(
     result = score_validator(valid, probabilities, groups, seed=seed)
     # One model scored all drafts, so its scores are comparable across folds.
     auroc = auroc_estimate(valid, scores, groups=groups, resamples=RESAMPLES, seed=seed)
-    kept = *result.kept[: -len(KEPT_SHARES)], *(precision_at(share, valid, scores) for share in KEPT_SHARES)
-    result = replace(result, evaluation=replace(result.evaluation, auroc=auroc), kept=kept)
+    precisions = (
+        *result.precisions[: -len(ACCEPTED_SHARES)],
+        *(precision_at(share, valid, scores) for share in ACCEPTED_SHARES),
+    )
+    result = replace(result, evaluation=replace(result.evaluation, auroc=auroc), precisions=precisions)
     threshold, refusal = chosen_threshold(precision, valid, probabilities)
     settings = {"kind": "prompted", "subject": asdict(validator.subject)}
     model, prompt = validator.model, validator.prompt
