@@ -92,7 +92,7 @@ def test_a_failed_answer_is_marked_and_undecided() -> None:
         preferences = Preferences(method, ITEMS)
         matrix = preferences.matrix()
         assert matrix + matrix.T == pytest.approx(np.ones((3, 3)))
-        assert (preferences.asked, preferences.failed) == (3, 2)
+        assert (preferences.n_pairs, preferences.failed) == (3, 2)
 
 
 def test_preferences_are_asked_for_once_and_sort_the_items() -> None:

@@ -61,7 +61,7 @@ def rank(
 
     Example:
         >>> ranking = rank(["The sea level rises.", "Ice is a fruit."], "claims", workspace=folder)
-        >>> [row.place for row in ranking.ranked]
+        >>> [row.rank for row in ranking.ranked]
         [1, 2]
     """
     judge, given = JudgeSpec(quality, probe, method, model, token_budget), _table(texts)
@@ -411,17 +411,17 @@ class BenchmarkedJudges(Result):
         return {**head, **asdict(done.cost), "results": rows, **({"spread_over_wordings": spread} if spread else {})}
 
     def places(self) -> list[dict[str, Any]]:
-        """A row for every item and judge: its place among the items of its group."""
+        """Return a row for every item and judge: its rank among the items of its group."""
         return [
             {
                 "quality": result.scores.quality,
                 "wording": result.quality.wording,
                 "method": result.scores.method,
                 "item": item,
-                "place": int(place),
+                "rank": int(rank),
             }
             for result in self.done.results
-            for item, place in result.scores.order
+            for item, rank in result.scores.order
         ]
 
     def notes(self) -> Iterator[str]:

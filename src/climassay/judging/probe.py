@@ -23,21 +23,21 @@ ProbeKind = Literal["pair", "point"]
 
 
 def three_way(log_odds: ArrayLike, band: float) -> IntArray:
-    """1 where i is judged greater, -1 where j is, 0 within the band (ends included); shape [pairs], as the log-odds."""
-    given = np.asarray(log_odds, dtype=np.float64)
-    return np.where(np.abs(given) <= band, 0, np.sign(given)).astype(np.int64)
+    """Return 1 if i is greater, -1 if j is, 0 within the band (ends included); shape [pairs], as the log-odds."""
+    values = np.asarray(log_odds, dtype=np.float64)
+    return np.where(np.abs(values) <= band, 0, np.sign(values)).astype(np.int64)
 
 
 def log_length_differences(lengths: ArrayLike, pairs: IntArray) -> FloatArray:
-    """``log(length_i / length_j)`` of pairs [pairs, 2] of items, shape [pairs].
+    """Return ``log(length_i / length_j)`` of pairs [pairs, 2] of items, shape [pairs].
 
     Raises:
         InputError: A length, shape [items], is not above 0.
     """
-    given = np.asarray(lengths, dtype=np.float64)
-    if given.ndim != 1 or not (given > 0).all() or not np.isfinite(given).all():
+    values = np.asarray(lengths, dtype=np.float64)
+    if values.ndim != 1 or not (values > 0).all() or not np.isfinite(values).all():
         raise InputError("Text lengths must be finite and above 0; an empty text cannot be judged.")
-    return np.asarray(np.log(given[pairs[:, 0]]) - np.log(given[pairs[:, 1]]))
+    return np.asarray(np.log(values[pairs[:, 0]]) - np.log(values[pairs[:, 1]]))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -63,7 +63,7 @@ class Probe(SavedModel):
     scale: float
     """Log-odds multiplier that calibrates the probabilities (an inverse temperature)."""
     tie_band: float
-    """Half-width, in log-odds, within which two items count as equal."""
+    """Log-odds up to which two items count as equal."""
     provenance: Provenance
     """Settings are ``method`` (``supervised``, ``principal`` for the first principal component, or ``pointwise``),
     ``pairs`` (training pairs that decided the weights), ``ties``, ``converged`` and ``quality``."""
@@ -71,17 +71,17 @@ class Probe(SavedModel):
     """Shape [features]: change of the state per unit of log length, or None (length not regressed out)."""
 
     def log_odds(self, states: States, log_lengths: ArrayLike | None = None) -> FloatArray:
-        """Log-odds that i has more of the quality than j, in this one order; of single items scores on that scale.
+        """Return log-odds that i has more of the quality than j, in this order only; for single items, scores.
 
         Args:
             states: Shape [rows, features]: differences of pairs, or activations of items.
-            log_lengths: Shape [rows], log(length_i / length_j) or log(length); needed where length was regressed out.
+            log_lengths: Shape [rows], log(length_i / length_j) or log(length); needed if length was regressed out.
 
         Returns:
             Shape [rows].
 
         Raises:
-            InputError: Another number of features than the probe's, states that are not finite, or lengths missing.
+            InputError: The number of features differs, states are not finite, or lengths are missing.
         """
         if states.ndim != 2 or states.shape[1] != self.weights.size:
             raise InputError(
@@ -99,33 +99,35 @@ class Probe(SavedModel):
         return np.asarray(self.scale * raw)
 
     def predict_proba(self, states: States, log_lengths: ArrayLike | None = None) -> FloatArray:
-        """P(i has more than j), shape [rows]; of single items P(more than the training items' mean)."""
+        """Return P(i has more than j), shape [rows]; for single items P(more than the training items' mean)."""
         return np.asarray(0.5 + 0.5 * np.tanh(self.log_odds(states, log_lengths) / 2))
 
     def predict(self, states: States, log_lengths: ArrayLike | None = None) -> IntArray:
-        """1 where i has more, -1 where j has, 0 where they count as equal; shape [rows]."""
+        """Return 1 if i has more, -1 if j has, 0 if they count as equal; shape [rows]."""
         return three_way(self.log_odds(states, log_lengths), self.tie_band)
 
     def score(self, states: States, outcomes: ArrayLike, log_lengths: ArrayLike | None = None) -> Evaluation:
-        """Figures on rows it was not fitted on whose ``outcomes`` [rows] are 1 or -1; ties (0) are left out."""
-        truth, chances = np.asarray(outcomes), self.predict_proba(states, log_lengths)
-        given = np.stack([1 - chances, chances], axis=1)[truth != 0]
-        return evaluate(truth[truth != 0] > 0, given, ("less", "more"))
+        """Evaluate the probe on rows it was not fitted on; ``outcomes`` [rows] are 1 or -1, ties (0) are left out."""
+        truth, positive = np.asarray(outcomes), self.predict_proba(states, log_lengths)
+        probabilities = np.stack([1 - positive, positive], axis=1)[truth != 0]
+        return evaluate(truth[truth != 0] > 0, probabilities, ("less", "more"))
 
     def check(self, model: OpenWeights, layers: Sequence[int]) -> None:
-        """Make sure that it reads the activations it was trained on; one without a fingerprint fits any model.
+        """Validate that the activations come from the model and layers that the probe was trained on.
+
+        A probe without a fingerprint fits any model.
 
         Raises:
-            InputError: Another model, or other layers.
+            InputError: The model or the layers differ.
         """
         source = self.provenance
         source.check(self.FORMAT.thing, model=model)
         if source.layers and tuple(layers) != source.layers:
-            listed = [", ".join(map(str, given)) for given in (source.layers, layers)]
+            listed = [", ".join(map(str, values)) for values in (source.layers, layers)]
             raise InputError(f"This probe reads layers {listed[0]} and not {listed[1]}; harvest the probe's layers.")
 
     def contents(self) -> tuple[dict[str, FloatArray], dict[str, Any]]:
-        """See :class:`SavedModel`."""
+        """Return arrays and facts to write; see :meth:`SavedModel.contents`."""
         arrays = {"weights": self.weights, "mean": self.mean}
         if self.length_slope is not None:
             arrays["length_slope"] = self.length_slope
@@ -152,10 +154,10 @@ load_probe = Probe.load
 
 
 def check_finite(rows: NDArray[np.floating[Any]]) -> None:
-    """Validate that all activations are finite.
+    """Validate that all activations, shape [rows, features], are finite.
 
     Raises:
-        InputError: Some rows are not; the message says how many.
+        InputError: Some rows are not finite; the message says how many.
     """
     bad = int(np.count_nonzero(~np.isfinite(rows.reshape(len(rows), -1)).all(axis=1)))
     if bad:
