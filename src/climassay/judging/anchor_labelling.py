@@ -293,4 +293,4 @@ def insert_items(
         answers = [list(levels).index(label) for _, label in labelled]
         truth = [label for label, _ in labelled]
         scores = evaluate(truth, np.eye(len(levels))[answers], tuple(levels), seed=seed)
-    return Inserted(tuple(items), result, preferences.asked, preferences.failed, scores, tuple(levels))
+    return Inserted(tuple(items), result, preferences.n_pairs, preferences.failed, scores, tuple(levels))

@@ -14,7 +14,8 @@ from typing import Any
 
 from climassay.errors import InputError, ModelError
 from climassay.io import parse_json, read_text, write_file
-from climassay.models.openai.connection import KEY_REPEATED, RETRYABLE, RetryPolicy, parse_retry_after
+from climassay.models.openai.connection import KEY_REPEATED, RETRYABLE
+from climassay.models.openai.pacing import RetryPolicy, parse_retry_after
 from climassay.models.openai.replies import parse_error_reply
 from climassay.models.servers import OPENAI, Server, find_server
 
