@@ -17,7 +17,7 @@ from climassay.corpus.documents import Passage
 from climassay.errors import InputError
 from climassay.factcheck.results.page import DEMONSTRATION, safe_link, source_details
 from climassay.factcheck.transcript import PassageCitation
-from climassay.grounding.answer import GroundedAnswer, cut_note, removed_note, unchecked_note
+from climassay.grounding.answer import GroundedAnswer, removed_note, truncated_note, unchecked_note
 from climassay.grounding.citations import AnswerSentence, mark_quotations
 from climassay.prompts import profile_of
 from climassay.reporting import counted
@@ -262,7 +262,7 @@ def _answer_values(app: AppState, result: dict[str, Any]) -> dict[str, Any]:
     if attributed := sum(one.origin == "attributed" for one in sentences):
         notes.append(f"Sentences whose passages were found by comparison, not named by the model: {attributed}.")
     unchecked = unchecked_note(name for one in sentences for name in one.unchecked_references)
-    cut = cut_note(answer.get("cut", False))  # answers of earlier versions do not say
+    cut = truncated_note(answer.get("truncated", False))
     notes += filter(None, (cut, removed_note(answer["removed_citations"]), unchecked))
     references = []
     for number in cited:
