@@ -170,7 +170,7 @@ def test_a_killed_worker_loses_nothing_and_nothing_recorded_is_asked_again(dista
             answers = recorded.generate(chats(*texts))
             killer.join()
         assert [one.text for one in answers] == backwards(*texts)
-        assert (recorded.tally.asked, recorded.tally.hits, recorded.tally.failed) == (16, 8, 0)
+        assert (recorded.tally.sent, recorded.tally.hits, recorded.tally.failed) == (16, 8, 0)
         times, _ = asked(tmp_path)
         assert all(times[text] == 1 for text in texts[:8])
         # A job of two requests was under way in the killed worker; only its requests may be asked a second time.

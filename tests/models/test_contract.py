@@ -198,7 +198,7 @@ def test_queries_and_passages_may_differ_and_are_kept_apart():
 
 def test_what_was_not_met_for_the_longest_time_goes_first():
     encoder = WordEncoder()
-    memory = CachedEncoder(encoder, most=2)
+    memory = CachedEncoder(encoder, max_texts=2)
     for texts in (["a"], ["b"], ["a"], ["c"], ["a"], ["b"]):
         memory.encode(texts)
     assert encoder.encoded == ["a", "b", "c", "b"]

@@ -12,7 +12,7 @@ import torch
 
 from climassay.errors import InputError, ModelError
 from climassay.models import load_model
-from climassay.models.bundled import file_digest, is_remembered
+from climassay.models.bundled import file_digest, is_digest_cached
 from climassay.models.encoders import load_encoder
 from climassay.models.local import loading
 from climassay.models.local.cpu_settings import choose_threads
@@ -240,9 +240,9 @@ def test_a_digest_is_remembered_until_the_file_is_written_again(
     monkeypatch.setattr("climassay.models.bundled._SETTLED_SECONDS", -1000.0)
     file = tmp_path / "weights"
     file.write_bytes(b"abc")
-    assert not is_remembered(file)
+    assert not is_digest_cached(file)
     assert file_digest(file) == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
-    assert is_remembered(file)
+    assert is_digest_cached(file)
     hashed: list[str] = []
     fresh = SimpleNamespace(hexdigest=lambda: "fresh")
     monkeypatch.setattr("hashlib.file_digest", lambda file, kind: hashed.append(kind) or fresh)
@@ -261,7 +261,7 @@ def test_a_file_that_has_just_changed_is_hashed_again(tmp_path: Path, monkeypatc
     file = tmp_path / "weights"
     file.write_bytes(b"abc")
     file_digest(file)
-    assert not is_remembered(file)
+    assert not is_digest_cached(file)
 
 
 def test_a_bundled_name_may_stand_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,7 @@ from climassay.errors import ModelError
 from climassay.models.contract import GenerationRequest, Message, OptionRequest, Sampling
 from climassay.models.openai.capabilities import CONTRADICTIONS, FILE_NAME, LearnedCapabilities, rejected_parameters
 from climassay.models.openai.client import OpenAIModel
-from climassay.models.openai.connection import RetryPolicy
+from climassay.models.openai.pacing import RetryPolicy
 from climassay.models.openai.replies import parse_error_reply, parse_window
 from climassay.records import RecordedModel, Records
 
@@ -361,7 +361,7 @@ def test_a_server_that_moved_is_asked_nothing_again(moving, tmp_path):
             moving(server.url)
             tallies.append(tally_of("cluster", tmp_path))
         assert (len(first.asked), len(second.asked)) == (1, 0)
-    assert [(tally.asked, tally.hits) for tally in tallies] == [(1, 0), (0, 1)]
+    assert [(tally.sent, tally.hits) for tally in tallies] == [(1, 0), (0, 1)]
 
 
 def tally_of(provider, folder):

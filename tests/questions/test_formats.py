@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from climassay.errors import InputError
-from climassay.generation.publishing import Entry, climaqa_row
+from climassay.generation.publishing import DatasetEntry, climaqa_row
 from climassay.questions import TYPES, Question, question_row, read_questions
 from climassay.questions.types import FOLDER
 
@@ -422,7 +422,7 @@ def test_levels_that_are_missing_are_no_levels(tmp_path):
 def test_a_key_that_is_written_and_read_stays_where_it_is(tmp_path, options):
     for correct in range(len(options)):
         question = Question("q", "mcq", "Which?", options[correct], None, options, correct)
-        for row in (question_row(question), climaqa_row(Entry(question))):
+        for row in (question_row(question), climaqa_row(DatasetEntry(question))):
             (read,) = read_rows(tmp_path, row).questions
             assert (read.options, read.correct) == (options, correct)
 

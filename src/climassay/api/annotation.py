@@ -16,7 +16,7 @@ from climassay.reporting.results import Shown, write_rows
 from climassay.session import Place, Session
 
 if TYPE_CHECKING:
-    from climassay.generation.annotation import Item
+    from climassay.generation.annotation import AnnotationItem
     from climassay.generation.annotation.long_answers import RubricAgreement
     from climassay.generation.dataset_store import StoredDraft
     from climassay.statistics import Estimate, ResampledEstimate
@@ -252,7 +252,7 @@ def export_labels(
     return Shown(data, said=(f"Wrote {counted(count, 'label')} to {output}",))
 
 
-def _export_rubrics(dataset: str, output: Path, items: "list[Item]") -> Shown:
+def _export_rubrics(dataset: str, output: Path, items: "list[AnnotationItem]") -> Shown:
     from climassay.generation.annotation import is_rubric
     from climassay.generation.annotation.long_answers import finished_rubrics
 

@@ -165,7 +165,7 @@ class Judge:
             return self.harvester.cost
         tally = self.recorded.tally
         tokens = tally.usage.prompt_tokens
-        return Cost(tally.asked, tokens, tokens, tally.asked, tally.hits)
+        return Cost(tally.sent, tokens, tokens, tally.sent, tally.hits)
 
 
 @dataclass(frozen=True)

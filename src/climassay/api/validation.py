@@ -20,7 +20,7 @@ from climassay.session import Place, Session
 
 if TYPE_CHECKING:
     from climassay.generation import Draft, Subject
-    from climassay.generation.validation import Reader, Training, Validator
+    from climassay.generation.validation import FeatureReader, Training, Validator
 
 
 # ---------------------------------------------------------------------------------------------------------- validators
@@ -34,7 +34,7 @@ def open_reader(
     encoder: str = "local:minilm",
     layers: tuple[int, ...] = (),
     subject: "Subject | None" = None,
-) -> "Reader":
+) -> "FeatureReader":
     """What a validator that is to be trained with ``features`` or as a ``probe`` reads of drafts.
 
     Raises:

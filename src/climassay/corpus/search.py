@@ -283,10 +283,10 @@ class Searcher:
             return dense, dense | self._cosines_on_disk(query, [item for item in other_ids if item not in dense])
         rows = None if where is None else self._rows_of(where, loaded)
         dense = _first(_ordered(loaded.cosines(query, _rows_near_top(loaded.matrix, query, depth, rows))), depth)
-        others = loaded.cosines(query, [loaded.rows[item] for item in other_ids if item in loaded.rows])
+        other_cosines = loaded.cosines(query, [loaded.rows[item] for item in other_ids if item in loaded.rows])
         # What another process has stored since the vectors were read.
         new = self._cosines_on_disk(query, [item for item in other_ids if item not in loaded.rows])
-        return dense, dense | others | new
+        return dense, dense | other_cosines | new
 
     def _rows_of(self, where: str, loaded: _Vectors) -> NDArray[np.intp]:
         """Return the rows of the loaded vectors that meet an SQL condition."""

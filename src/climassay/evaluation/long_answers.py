@@ -16,7 +16,8 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from climassay.corpus.documents import Passage, locate_quotation
+from climassay.corpus.documents import Passage
+from climassay.corpus.sentences import locate_quotation
 from climassay.evaluation.results import Cell, Outcome, Preference
 from climassay.grounding.text_check import CheckedSentence
 from climassay.learning.linear import minimise

@@ -41,7 +41,7 @@ from typing import Any, Literal, TypeGuard, get_args
 
 import numpy as np
 
-from climassay.corpus.documents import split_sentences
+from climassay.corpus.sentences import split_sentences
 from climassay.errors import InputError, ModelError
 from climassay.evaluation.settings import Prepared, Setting, TaskPrompts, after_prefix, example_values, lettered
 from climassay.models.contract import (

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 
 from climassay.errors import InputError
 from climassay.generation.draft import Decision, Draft, Subject, apply_where
-from climassay.generation.terms import GENERIC, Candidate, candidates, words
+from climassay.generation.terms import GENERIC, TermCandidate, candidates, words
 from climassay.learning import softmax
 from climassay.models import load_model
 from climassay.models.contract import Generator, OptionRequest, OptionScorer
@@ -124,7 +124,7 @@ class StatisticsMasker:
             choices.append(Choice.scored([word.term for word in words], scores) if words else None)
         return choices
 
-    def _score(self, word: Candidate, statement: str) -> float:
+    def _score(self, word: TermCandidate, statement: str) -> float:
         from wordfreq import zipf_frequency
 
         term = word.term.casefold()

@@ -103,7 +103,7 @@ _MIN_LETTERS = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
+class TermCandidate:
     """A word of a statement."""
 
     term: str
@@ -119,12 +119,12 @@ class Candidate:
         return self.start + len(self.term)
 
 
-def words(statement: str) -> list[Candidate]:
+def words(statement: str) -> list[TermCandidate]:
     """Return all words of a statement; parts joined by hyphens, dashes or apostrophes are one word."""
-    return [Candidate(match[0], match.start(), number) for number, match in enumerate(_WORD.finditer(statement))]
+    return [TermCandidate(match[0], match.start(), number) for number, match in enumerate(_WORD.finditer(statement))]
 
 
-def candidates(statement: str) -> list[Candidate]:
+def candidates(statement: str) -> list[TermCandidate]:
     """Return the words that can be masked, in the statement's order.
 
     A candidate appears exactly once, also as a part of a hyphenated word and ignoring case, so that the statement does

@@ -27,7 +27,8 @@ from typing import Literal, Protocol
 
 import numpy as np
 
-from climassay.corpus.documents import Passage, split_sentences
+from climassay.corpus.documents import Passage
+from climassay.corpus.sentences import split_sentences
 from climassay.grounding.quantities import foreign_quantities
 from climassay.grounding.units import read_unit
 from climassay.models.contract import Encoder

@@ -23,7 +23,8 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 
-from climassay.corpus.documents import Passage, split_sentences
+from climassay.corpus.documents import Passage
+from climassay.corpus.sentences import split_sentences
 from climassay.errors import InputError
 from climassay.grounding.citations import CitingSentence, is_bare_answer, is_quoted, read_citations, states_absence
 from climassay.grounding.differences import (

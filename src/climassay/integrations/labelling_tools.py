@@ -23,7 +23,7 @@ from climassay.generation import Draft
 from climassay.generation.annotation import (
     ANNOTATION_REASONS,
     AnnotationFile,
-    Item,
+    AnnotationItem,
     Label,
     content_key,
     label_fields,
@@ -45,7 +45,7 @@ _EDITS = {
 """Texts by which annotators change a question, with what they are asked for."""
 
 
-def _shown(item: Item) -> dict[str, str]:
+def _shown(item: AnnotationItem) -> dict[str, str]:
     """The texts of :data:`_FIELDS`."""
     wording = item.draft.wording
     options = [f"{option_letter(place)}) {text}" for place, text in enumerate(wording.options)]
@@ -121,7 +121,7 @@ def interface() -> str:
     return ElementTree.tostring(view, encoding="unicode") + "\n"
 
 
-def write_label_studio(folder: Path, items: Iterable[Item], *, confidence: bool = False) -> int:
+def write_label_studio(folder: Path, items: Iterable[AnnotationItem], *, confidence: bool = False) -> int:
     """Write ``tasks.json`` and ``interface.xml``.
 
     Returns:
@@ -266,7 +266,12 @@ def argilla_settings(overlap: int = 1) -> dict[str, Any]:
 
 
 def write_argilla(
-    folder: Path, name: str, items: Iterable[Item], *, overlap: int = 1, users: Mapping[str, str] | None = None
+    folder: Path,
+    name: str,
+    items: Iterable[AnnotationItem],
+    *,
+    overlap: int = 1,
+    users: Mapping[str, str] | None = None,
 ) -> tuple[int, int]:
     """Write a dataset's folder.
 
@@ -300,7 +305,7 @@ def _user_id(annotator: str, text: str) -> str:
         raise InputError(f"{text!r} is not an id of a user in Argilla, as {annotator} is mapped to.") from None
 
 
-def _record(item: Item, users: Mapping[str, str]) -> dict[str, Any]:
+def _record(item: AnnotationItem, users: Mapping[str, str]) -> dict[str, Any]:
     draft = item.draft
     responses: dict[str, list[dict[str, Any]]] = {}
     for label in item.labels:

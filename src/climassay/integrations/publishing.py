@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from climassay import __version__
 from climassay.errors import InputError
-from climassay.generation.publishing import Entry, as_json_lines, climaqa_row
+from climassay.generation.publishing import DatasetEntry, as_json_lines, climaqa_row
 from climassay.integrations.benchmark import (
     FRAMEWORK_KINDS,
     MAX_TOKENS,
@@ -112,7 +112,7 @@ def _files(benchmark: Benchmark, parts: Sequence[Part]) -> dict[str, str]:
     files["data/questions.jsonl"] = as_json_lines(question_row(question) for question in benchmark.questions)
     for kind in benchmark.kinds:
         own = [question for question in benchmark.questions if question.kind == kind]
-        files[f"data/climaqa_{kind}.jsonl"] = as_json_lines(climaqa_row(Entry(question)) for question in own)
+        files[f"data/climaqa_{kind}.jsonl"] = as_json_lines(climaqa_row(DatasetEntry(question)) for question in own)
         posed = benchmark.posed(kind)
         for level, path in zip(benchmark.levels(kind), rows[kind], strict=True):
             files[path] = as_json_lines(prompt_row(row) for row in posed if row.question.level == level)

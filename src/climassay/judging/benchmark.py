@@ -589,11 +589,11 @@ class _Resources:
         with self.progress.task(f"{name}, {part.task.quality.name}") as bar:
             scores = self._score(part, name, model, None, on_progress=bar.advance)
         tally = model.tally
-        passes, tokens = tally.asked, tally.usage.prompt_tokens
+        passes, tokens = tally.sent, tally.usage.prompt_tokens
         if before is not None and isinstance(self.model, OpenWeights):
             done = self.model.work - before
             passes, tokens = done.passes, done.tokens
-        cost = Cost(passes, tokens, model.prompt_tokens, tally.asked, tally.hits)
+        cost = Cost(passes, tokens, model.prompt_tokens, tally.sent, tally.hits)
         self.cost += cost
         return JudgeResult(part.task.quality, scores, cost, part.task.skipped)
 

@@ -15,7 +15,8 @@ from typing import Any, NamedTuple, Protocol, cast, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from climassay.corpus.documents import excerpt, split_sentences
+from climassay.corpus.documents import excerpt
+from climassay.corpus.sentences import split_sentences
 from climassay.errors import InputError, MissingExtraError, ModelError
 from climassay.models import load_model
 from climassay.models.contract import (

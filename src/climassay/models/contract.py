@@ -1,20 +1,20 @@
-"""What a language model can do for climassay: a ladder of three small protocols and the records they exchange.
+"""Protocols of language models, and the records that they exchange.
 
-A function asks for the lowest rung it needs::
+A function requires the simplest protocol it needs::
 
     Generator      generate(requests)         -> list[Completion]     any chat API, any local model
     OptionScorer   option_logprobs(requests)  -> list[OptionScores]   models that give log-probabilities
-    OpenWeights    harvest(requests, layers)  -> list[Activations]    models whose weights are at hand
+    OpenWeights    harvest(requests, layers)  -> list[Activations]    models with local weights
 
-Beside the ladder, a :class:`StreamingGenerator` shows its answers while it writes them.
+A :class:`StreamingGenerator` also shows partial answers.
 
-Failures are values, not exceptions: a request that fails gives a :class:`Completion`, :class:`OptionScores` or
-:class:`Activations` whose ``error`` says why, in its place in the list, so that it is recorded and counted. Only a
-model that cannot work at all raises :class:`~climassay.errors.ModelError`.
+Failures are values, not exceptions: a failed request returns a :class:`Completion`, :class:`OptionScores` or
+:class:`Activations` with an ``error`` at its index in the list, so that it is recorded and counted. Only a model that
+cannot work at all raises :class:`~climassay.errors.ModelError`.
 
-A small model asked for a verdict favours some words whatever the claim: because they are frequent, or because they came
-last in the instruction. Asked the same with a text that says nothing in place of claim and evidence, it shows this
-preference alone; the quotient of the two (:func:`calibrate`) is what the content did.
+A small model that chooses a verdict prefers some words whatever the claim, because they are frequent or last in the
+instruction. The same request with a placeholder instead of claim and evidence measures this preference; the quotient of
+the two (:func:`calibrate`) is the effect of the content.
 
 References:
     Zhao et al. (2021), Calibrate Before Use, ICML, section 5 (contextual calibration): ``W = diag(p_cf)^-1, b = 0``,
@@ -40,67 +40,67 @@ EncoderRole = Literal["passage", "query"]
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One turn of a chat."""
+    """Turn of a chat."""
 
     role: Role
-    """Who speaks."""
+    """Role of the author."""
     content: str
-    """What is said, as plain text."""
+    """Plain text of the turn."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sampling:
-    """How tokens are drawn. Part of a request's identity."""
+    """Sampling parameters, part of a request's identity."""
 
     max_tokens: int | None = 256
-    """Upper limit of generated tokens; None means: as many as the request's schema can need, else 256 for a local
-    model and a few thousand for a server. What a model thinks before it answers is not counted against it."""
+    """Maximum number of generated tokens, excluding reasoning; None allows as many as the request's schema needs,
+    otherwise 256 for a local model and a few thousand for a server."""
     temperature: float = 0.0
-    """0 takes the most probable token (greedy)."""
+    """Sampling temperature; 0 takes the most probable token (greedy)."""
     top_p: float = 1.0
     """Nucleus mass."""
     seed: int = 0
-    """Seed of the draw; the same request with another seed is another request."""
+    """Random seed; a request with another seed is another request."""
     stop: tuple[str, ...] = ()
-    """Texts at which generation ends; not part of the completion."""
+    """Texts that end the generation; excluded from the completion."""
 
 
 @dataclass(frozen=True, slots=True)
 class GenerationRequest:
-    """A chat to be continued by the assistant."""
+    """Chat to be continued by the assistant."""
 
     messages: tuple[Message, ...]
-    """The chat so far; the last message is normally the user's."""
+    """Messages so far; the last one is usually the user's."""
     sampling: Sampling = field(default_factory=Sampling)
-    """How tokens are drawn."""
+    """Sampling parameters."""
     schema: Mapping[str, Any] | None = None
-    """JSON schema that the completion must satisfy; strings and arrays carry bounds (maxLength, maxItems)."""
+    """JSON schema that the completion must satisfy; strings and arrays need bounds (maxLength, maxItems)."""
     assistant_prefix: str = ""
-    """Start of the assistant's answer that the model continues; not repeated in the completion's text."""
+    """Beginning of the assistant's answer; not repeated in the completion."""
 
 
 def object_schema(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """JSON schema of an object that has all of these fields and no others."""
+    """Return the JSON schema of an object with exactly these fields."""
     return {"type": "object", "properties": dict(fields), "required": list(fields), "additionalProperties": False}
 
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Tokens and money of one or many requests. Usages add up with ``+``."""
+    """Tokens and cost of requests; usages can be added."""
 
     prompt_tokens: int = 0
     completion_tokens: int = 0
-    """Thoughts included."""
+    """Completion tokens, including reasoning."""
     requests: int = 0
-    """Requests sent to the provider, retries included."""
+    """Number of requests sent to the provider, including retries."""
     cost: float | None = None
-    """In US dollars; None where no price is known."""
+    """Cost in US dollars; None if no price is known."""
     reasoning_tokens: int = 0
-    """Completion tokens that the model thought before it answered, and that are no part of its answers."""
+    """Completion tokens of reasoning, which are not part of the answers."""
 
     @property
     def tokens(self) -> str:
-        """The tokens in words, for example ``508 prompt and 1,512 completion tokens (1,500 of them thought)``."""
+        """Token counts in words, for example ``508 prompt and 1,512 completion tokens (1,500 of them thought)``."""
         thought = f" ({self.reasoning_tokens:,} of them thought)" if self.reasoning_tokens else ""
         return f"{self.prompt_tokens:,} prompt and {self.completion_tokens:,} completion tokens{thought}"
 
@@ -117,73 +117,73 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """What a model answered to a :class:`GenerationRequest`, or why it did not."""
+    """Answer to a :class:`GenerationRequest`, or the error."""
 
     text: str
-    """The assistant's text; empty when ``error`` is set."""
+    """Text of the assistant; empty if ``error`` is set."""
     finish_reason: FinishReason
-    """``length`` means that the token limit cut the text."""
+    """Reason for the end; ``length`` means that the token limit truncated the text."""
     usage: Usage = field(default_factory=Usage)
     error: str | None = None
-    """One sentence; None when the request succeeded."""
+    """Error in one sentence; None if the request succeeded."""
     reasoning: str = ""
-    """What the model thought before it answered, as far as a server sends it; no part of ``text``."""
+    """Reasoning before the answer, as far as a server sends it; not part of ``text``."""
 
     @classmethod
     def failed(cls, error: str, usage: Usage | None = None) -> "Completion":
-        """A completion that records a failure."""
+        """Return a completion that records a failure."""
         return cls("", "error", usage or Usage(), error)
 
 
 @dataclass(frozen=True, slots=True)
 class OptionRequest:
-    """A chat and the answers among which the model is to weigh."""
+    """Chat with the possible answers whose probabilities are requested."""
 
     messages: tuple[Message, ...]
     options: tuple[str, ...]
-    """Texts the assistant's answer could consist of, one token or many, for example ``("a", "b", "c", "d")``."""
+    """Possible texts of the assistant's answer, of one or more tokens, for example ``("a", "b", "c", "d")``."""
     assistant_prefix: str = ""
-    """Start of the assistant's answer, before the option, for example ``"Answer: "``."""
+    """Beginning of the assistant's answer before the option, for example ``"Answer: "``."""
     enumerable: bool = True
-    """Whether a model that cannot be weighed may be shown the options as its only answers; False for texts whose
-    likelihood is measured and that the prompt keeps back."""
+    """True if a model without log-probabilities may be shown the options as the only answers; False for texts that the
+    prompt must not reveal."""
 
 
 @dataclass(frozen=True, slots=True)
 class OptionScores:
-    """Log-probabilities of the options of one :class:`OptionRequest`, or why there are none.
+    """Log-probabilities of the options of one :class:`OptionRequest`, or the error.
 
-    Example: for options ``("yes", "no")`` and a model that gives "yes" probability 0.6 and "no" 0.3 after the prompt,
-    ``logprobs == (-0.511, -1.204)``. They are log-probabilities of the texts, natural logarithm, and need not sum to 1.
+    Example: for options ``("yes", "no")`` with probabilities 0.6 and 0.3 after the prompt,
+    ``logprobs == (-0.511, -1.204)``: natural logarithms, whose probabilities need not sum to 1.
     """
 
     logprobs: tuple[float, ...]
-    """log P(option | prompt), summed over the option's tokens; finite; empty when ``error`` is set."""
+    """log P(option | prompt), summed over the option's tokens; finite; empty if ``error`` is set."""
     method: ScoringMethod = "exact"
-    """``exact``: from the full distribution. ``greedy``: likewise, and each token of the only option is the most
-    probable one, which only a :class:`~climassay.models.local.model.TextModel` tells. ``top_logprobs``: a server's
-    list of likely tokens, options missing from it at the list's floor. ``constrained``: no log-probabilities at all;
-    the server generated one of the options under an enumeration, which has 0, the others -100. ``generated``: likewise,
-    with the option that a freely generated answer names."""
+    """``exact``: from the full distribution. ``greedy``: exact, and each token of the only option is the most probable
+    one (:class:`~climassay.models.local.model.TextModel` only). ``top_logprobs``: from a server's list of likely
+    tokens; unlisted options get the list's floor. ``constrained``: no log-probabilities; the option that the server
+    generated under an enumeration gets 0, the others -100. ``generated``: the same for the option that a free answer
+    names."""
     usage: Usage = field(default_factory=Usage)
     error: str | None = None
 
     @classmethod
     def failed(cls, error: str, usage: Usage | None = None) -> "OptionScores":
-        """Scores that record a failure."""
+        """Return scores that record a failure."""
         return cls((), "exact", usage or Usage(), error)
 
     @property
     def is_named(self) -> bool:
-        """Whether the model named an option in an answer, so that the numbers are no probabilities."""
+        """True if the model named an option in an answer, so that the scores are no probabilities."""
         return self.method in ("constrained", "generated")
 
     @property
     def mass(self) -> float | None:
-        """Probability of all options together, 0 to 1; None if the request failed or an option was named.
+        """Total probability of the options, 0 to 1; None if the request failed or an option was named.
 
-        For options of one token each it is the share of the next token's distribution that the options hold; for
-        longer ones it is a lower bound of that. Below a half, the model would rather have written something else.
+        For options of one token, this is their share of the next token's distribution; for longer ones, a lower bound
+        of it. Below 0.5, the model would more likely write another answer.
         """
         if self.error is not None or self.is_named:
             return None
@@ -191,28 +191,27 @@ class OptionScores:
 
     @property
     def best(self) -> int | None:
-        """Index of the most probable option (the first of equals); None when the request failed."""
+        """Index of the most probable option (the first of equals); None if the request failed."""
         return None if self.error is not None else max(range(len(self.logprobs)), key=self.logprobs.__getitem__)
 
 
 @dataclass(frozen=True, slots=True)
 class Activations:
-    """Hidden states at the last token of each option of one :class:`OptionRequest`, or why there are none."""
+    """Hidden states at the last token of each option of one :class:`OptionRequest`, or the error."""
 
     states: "NDArray[np.float32]"
-    """Shape [options, layers, width], finite; layer -1 is the last one, after the final norm; [0, 0, 0] when ``error``
-    is set."""
+    """Finite values, shape [options, layers, width]; layer -1 is the last one after the final norm; [0, 0, 0] if
+    ``error`` is set."""
     logprobs: tuple[float, ...]
-    """As in :class:`OptionScores`; they come free with the states."""
+    """Log-probabilities as in :class:`OptionScores`, computed in the same passes."""
     tokens: int = 0
-    """Tokens that a plain forward pass for each option (prompt and option) would compute, all options together; for
-    two options what a two-pass loop costs. 0 where the failure came before tokenisation was done."""
+    """Number of tokens of separate forward passes for each option with its prompt; 0 if tokenisation failed."""
     error: str | None = None
-    """One sentence; None when the request succeeded."""
+    """Error in one sentence; None if the request succeeded."""
 
     @classmethod
     def failed(cls, error: str, tokens: int = 0) -> "Activations":
-        """Activations that record a failure."""
+        """Return activations that record a failure."""
         import numpy as np
 
         return cls(np.zeros((0, 0, 0), dtype=np.float32), (), tokens, error)
@@ -220,23 +219,23 @@ class Activations:
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What a model has computed. The difference of two readings is the cost of what was done between them."""
+    """Amount of computation so far; the difference of two values is the cost of the work between them."""
 
     passes: int
-    """Forward passes."""
+    """Number of forward passes."""
     tokens: int
-    """Tokens that went through them; a token kept in a cache and used again counts once."""
+    """Number of tokens computed; cached tokens count once."""
 
     def __sub__(self, before: "Work") -> "Work":
         return Work(self.passes - before.passes, self.tokens - before.tokens)
 
 
 MIN_OPTION_MASS = 0.5
-"""Share of the next token's probability that the options must hold for their probabilities to tell the choice."""
+"""Minimum total probability of the options for their probabilities to be used."""
 CHARACTERS_PER_TOKEN = 3.5
-"""What is assumed of models that do not count tokens; scientific English has 4 to 5: prompts rather end short."""
+"""Estimate for models that do not count tokens; lower than the 4 to 5 of scientific English, so that prompts fit."""
 DEFAULT_WINDOW = 8192
-"""Tokens, for models that do not tell their window."""
+"""Context length in tokens of models that do not state theirs."""
 
 CompletionCallback = Callable[[int, Completion], None]
 TextCallback = Callable[[int, str], None]
@@ -246,36 +245,36 @@ ActivationsCallback = Callable[[int, Activations], None]
 
 @runtime_checkable
 class Generator(Protocol):
-    """Anything that continues chats."""
+    """Model that continues chats."""
 
     @property
     def name(self) -> str:
-        """As the user wrote it, for example ``local:smollm2``."""
+        """Name as written by the user, for example ``local:smollm2``."""
 
     @property
     def fingerprint(self) -> str:
-        """SHA-256 over all that decides what the model answers; part of every record's key."""
+        """SHA-256 of everything that determines the model's answers; part of every record's key."""
 
     def render(self, messages: Sequence[Message], assistant_prefix: str = "") -> str:
-        """The prompt as the model receives it (after its chat template); part of every record's key."""
+        """Return the prompt as the model receives it, after its chat template; part of every record's key."""
 
     def generate(
         self, requests: Sequence[GenerationRequest], *, on_result: CompletionCallback | None = None
     ) -> list[Completion]:
-        """Answer every request, in order.
+        """Answer all requests, in order.
 
         Args:
-            requests: Any number; batched or sent concurrently as the provider does best.
-            on_result: Called with (index, completion) from the calling thread as soon as each is known, in any order.
+            requests: Requests, which the provider batches or sends concurrently.
+            on_result: Called in the calling thread with (index, completion) for each result, in any order.
         """
 
     def close(self) -> None:
-        """Give back connections and memory; the model is not used afterwards."""
+        """Release connections and memory; the model cannot be used afterwards."""
 
 
 @runtime_checkable
 class StreamingGenerator(Generator, Protocol):
-    """A generator that shows its answers while it writes them."""
+    """Generator that shows partial answers."""
 
     def generate_stream(
         self,
@@ -284,52 +283,51 @@ class StreamingGenerator(Generator, Protocol):
         on_text: TextCallback,
         on_result: CompletionCallback | None = None,
     ) -> list[Completion]:
-        """Answer every request, in order, as :meth:`generate` does and with the same completions.
+        """Answer all requests, in order, with the same completions as :meth:`generate`.
 
         Args:
-            requests: As for :meth:`generate`.
-            on_text: Called with (index, text so far) from the calling thread; each text replaces the one before. It is
-                empty again where what was shown is discarded, because that try failed and another follows. The text
-                is a preview: only the completion counts. It may not be called at all, for example for an answer under
-                a schema, for one that is known already, or by a server that does not stream.
-            on_result: As for :meth:`generate`.
+            requests: See :meth:`generate`.
+            on_text: Called in the calling thread with (index, partial text); each text replaces the previous one. The
+                text is empty if an attempt failed and is retried. It is not called for answers with a schema, for
+                cached answers, and by servers that do not stream.
+            on_result: See :meth:`generate`.
         """
 
 
 @runtime_checkable
 class OptionScorer(Generator, Protocol):
-    """A generator that also gives log-probabilities of answers."""
+    """Generator that returns log-probabilities of answers."""
 
     def option_logprobs(
         self, requests: Sequence[OptionRequest], *, on_result: ScoresCallback | None = None
     ) -> list[OptionScores]:
-        """Weigh every request's options, in order; prompts that several requests share are computed once."""
+        """Score the options of all requests, in order; shared prompts are computed once."""
 
 
 def number_format(model: Generator) -> str:
-    """What a local model computes in, for example ``float32``; empty for a server's, which is not known."""
+    """Return the number format of a local model, for example ``float32``; empty for a server."""
     return str(getattr(model, "dtype", ""))
 
 
 @runtime_checkable
 class OpenWeights(OptionScorer, Protocol):
-    """An option scorer whose hidden states can be read."""
+    """Option scorer with readable hidden states."""
 
     @property
     def layers(self) -> int:
-        """Number of layers; hidden states are numbered from 0, the embeddings, to this number."""
+        """Number of layers; hidden states are numbered from 0 (embeddings) to this number."""
 
     @property
     def dtype(self) -> str:
-        """Number format, for example ``float32``; 16-bit results depend on what is batched together."""
+        """Number format, for example ``float32``; 16-bit results depend on the batch."""
 
     @property
     def token_budget(self) -> int:
-        """Maximum number of tokens in one forward pass when a call does not say otherwise."""
+        """Default maximum number of tokens per forward pass."""
 
     @property
     def work(self) -> Work:
-        """Computed so far for options, hidden states and the prompts of generations, over the model's whole life."""
+        """Computation for options, hidden states and prompts since the model was loaded."""
 
     def harvest(
         self,
@@ -339,14 +337,14 @@ class OpenWeights(OptionScorer, Protocol):
         token_budget: int | None = None,
         on_result: ActivationsCallback | None = None,
     ) -> list[Activations]:
-        """Hidden states at the last token of every option, in order; what requests share is computed once.
+        """Return hidden states at the last token of every option, in order; shared prefixes are computed once.
 
         Args:
-            requests: Any number.
-            layers: Numbered as transformers does: 0 are the embeddings, 1 the first layer's output, and -1 the last
-                layer's after the final norm.
-            token_budget: Maximum number of tokens in one forward pass: bounds memory, changes results by rounding only.
-            on_result: Called with (index, activations) from the calling thread as soon as each is known, in any order.
+            requests: Requests with options.
+            layers: Layer numbers as in transformers: 0 for the embeddings, 1 for the first layer's output, -1 for the
+                last layer's output after the final norm.
+            token_budget: Maximum number of tokens per forward pass, which limits memory and affects rounding only.
+            on_result: Called in the calling thread with (index, activations) for each result, in any order.
 
         Raises:
             ModelError: A layer does not exist.
@@ -355,27 +353,27 @@ class OpenWeights(OptionScorer, Protocol):
 
 @runtime_checkable
 class Windowed(Protocol):
-    """A model that tells how much it can read."""
+    """Model that states its context length."""
 
     @property
     def window(self) -> int:
-        """Maximum number of tokens of prompt and answer together."""
+        """Maximum number of tokens of prompt and answer."""
 
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
-        """Tokens of each text, without those of the chat template."""
+        """Return the number of tokens of each text, without the chat template."""
 
 
 @runtime_checkable
 class Encoder(Protocol):
-    """Anything that turns texts into unit vectors whose dot product is their similarity."""
+    """Model that maps texts to unit vectors, whose dot product is their similarity."""
 
     @property
     def name(self) -> str:
-        """For example ``local:minilm``."""
+        """Name, for example ``local:minilm``."""
 
     @property
     def fingerprint(self) -> str:
-        """SHA-256 over weights, tokenizer and settings; a collection remembers it."""
+        """SHA-256 of weights, tokenizer and settings, stored with each collection."""
 
     @property
     def width(self) -> int:
@@ -388,79 +386,79 @@ class Encoder(Protocol):
         role: EncoderRole = "passage",
         on_progress: Callable[[int], None] | None = None,
     ) -> "NDArray[np.float32]":
-        """Unit vectors, shape [texts, width], rows in the order of ``texts``.
+        """Return unit vectors, shape [texts, width], in the order of ``texts``.
 
         Args:
-            texts: Any number; sorted by length and batched inside.
-            role: What the texts are: some models put another prompt before queries than before passages.
-            on_progress: Called with the number of texts done since the last call.
+            texts: Texts, which are sorted by length and batched internally.
+            role: Role of the texts; some models use different prompts for queries and passages.
+            on_progress: Called with the number of texts encoded since the last call.
         """
 
 
 @runtime_checkable
 class StreamingEncoder(Encoder, Protocol):
-    """An encoder that works on several chunks of texts at the same time."""
+    """Encoder that processes several chunks of texts concurrently."""
 
     def encode_stream(
         self, chunks: Iterable[Sequence[str]], *, on_progress: Callable[[int], None] | None = None
     ) -> "Iterator[tuple[int, NDArray[np.float32]]]":
-        """Vectors of chunks of passages, as they are known.
+        """Yield vectors of chunks of passages as they are finished.
 
         Args:
-            chunks: Any number, none of them empty; taken ahead of the results, as many as the encoder is good for.
-            on_progress: Called with the number of texts done since the last call.
+            chunks: Non-empty chunks of texts, several of which are read ahead.
+            on_progress: Called with the number of texts encoded since the last call.
 
         Yields:
-            Number of a chunk, from 0, and its unit vectors, shape [texts, width]; each chunk once, in any order.
+            Index of a chunk and its unit vectors, shape [texts, width]; each chunk once, in any order.
         """
 
 
 @runtime_checkable
 class MultiWorkerModel(Protocol):
-    """A model that is computed in several places, and is therefore given more at a time."""
+    """Model that is computed by several workers."""
 
     @property
     def requests_at_once(self) -> int:
-        """Requests of one call that keep all places busy."""
+        """Number of requests per call that keeps all workers busy."""
 
 
 @runtime_checkable
 class ConcurrentModel(Generator, Protocol):
-    """A model that answers calls of several threads at the same time, as a server does."""
+    """Model that answers calls of several threads concurrently, as a server does."""
 
     def cancel(self, threads: Collection[int]) -> None:
-        """End the calls that these threads have under way: each raises KeyboardInterrupt there.
+        """Cancel the calls of some threads, which then raise KeyboardInterrupt.
 
         Args:
-            threads: Their numbers, as ``threading.get_ident`` gives them.
+            threads: Thread ids from ``threading.get_ident``.
         """
 
 
 def unwrapped(model: Any) -> Any:
-    """The model itself, where it is wrapped, for example by the records."""
+    """Return the innermost model, without wrappers such as the record cache."""
     while (inner := getattr(model, "wrapped", None)) is not None:
         model = inner
     return model
 
 
 def window_of(model: Generator) -> int:
-    """Maximum number of tokens that a model reads and writes together; :data:`DEFAULT_WINDOW` where it does not tell.
+    """Return the context length of a model in tokens; :data:`DEFAULT_WINDOW` if it does not state one.
 
-    A model that is wrapped, for example by the records, is looked through; a server may have stated its model's window.
+    Wrappers are ignored.
     """
-    told: int | None = getattr(unwrapped(model), "window", None)
-    return told or DEFAULT_WINDOW
+    window: int | None = getattr(unwrapped(model), "window", None)
+    return window or DEFAULT_WINDOW
 
 
 def token_count(model: Generator, text: str) -> int:
-    """Tokens of a text; estimated from its length, rather too many, where the model does not count them."""
+    """Return the number of tokens of a text; overestimated from its length if the model does not count tokens."""
     if isinstance(model, Windowed):
         return model.count_tokens([text])[0]
     return int(len(text) / CHARACTERS_PER_TOKEN) + 1
 
 
 def option_array(scores: Sequence[OptionScores]) -> "NDArray[np.float64]":
-    """Log-probabilities as an array of shape [requests, options].
+    """Return log-probabilities as an array, shape [requests, options].
 
     Raises:
         ModelError: A request failed, or the requests have different numbers of options.
@@ -476,9 +474,9 @@ def option_array(scores: Sequence[OptionScores]) -> "NDArray[np.float64]":
 
 
 BLANK = "N/A"
-"""The text that says nothing where one has to do."""
+"""Placeholder text without content."""
 PLACEHOLDERS = (BLANK, "[MASK]", "...")
-"""Texts that say nothing. Zhao et al. have the empty text as the third, which a prompt with a list may not render."""
+"""Placeholder texts; "..." replaces the empty text of Zhao et al., which prompts with lists may not allow."""
 
 
 def content_free_correction(
@@ -486,19 +484,19 @@ def content_free_correction(
     build_request: Callable[[str], OptionRequest],
     placeholders: Sequence[str] = PLACEHOLDERS,
 ) -> tuple[float, ...] | None:
-    """What a model answers to a prompt without content, as one log-probability an option.
+    """Return the log-probabilities of the options for a prompt without content.
 
     Args:
-        scorer: The model; a recorded one is asked once.
-        build_request: From a text that says nothing to the request with that text wherever content belongs.
-        placeholders: Such texts.
+        scorer: Model.
+        build_request: Builds the request with a placeholder text instead of content.
+        placeholders: Placeholder texts.
 
     Returns:
-        Log of the mean probability of each option, normalised over the options; for :func:`option_probabilities`. None
-        where the model's answers are generated instead of scored.
+        Log of the mean probability of each option, normalised over the options, for :func:`option_probabilities`; None
+        if the model names options instead of scoring them.
 
     Raises:
-        InputError: No placeholders.
+        InputError: There are no placeholders.
         ModelError: None of the requests succeeded.
     """
     if not placeholders:
@@ -507,7 +505,7 @@ def content_free_correction(
 
 
 def correction_of(scores: Sequence[OptionScores]) -> tuple[float, ...] | None:
-    """The correction from the answers to prompts without content; see :func:`content_free_correction`.
+    """Return the correction for scores of prompts without content; see :func:`content_free_correction`.
 
     Raises:
         ModelError: None of the requests succeeded.
@@ -523,20 +521,19 @@ def correction_of(scores: Sequence[OptionScores]) -> tuple[float, ...] | None:
 def option_probabilities(
     scores: OptionScores, blank: "OptionScores | Sequence[float] | None" = None
 ) -> tuple[float, ...]:
-    """Probabilities of a request's options, corrected by what the model answers without content.
+    """Return the probabilities of a request's options, corrected by those of a prompt without content.
 
-    An answer that was generated instead of scored is not a distribution that a preference could be taken out of, and
-    what a model writes about a prompt without content is no preference: there nothing is corrected.
+    Options that were named in an answer instead of scored are not corrected.
 
     Args:
-        scores: Without error.
-        blank: The same options without content: scores, or their log-probabilities; None corrects nothing.
+        scores: Scores of the request.
+        blank: Scores, or log-probabilities, of the same options without content; None for no correction.
 
     Returns:
         One probability per option, summing to 1.
 
     Raises:
-        ModelError: One of the two requests failed, and is needed.
+        ModelError: A required request failed.
     """
     if scores.error is not None:
         raise ModelError(scores.error)
@@ -568,20 +565,20 @@ def mean_log_probabilities(logprobs: Sequence[Sequence[float]]) -> tuple[float, 
 
 
 def calibrate(logprobs: Sequence[float], correction: Sequence[float] | None = None) -> tuple[float, ...]:
-    """Probabilities of the options, relative to what the model answers without content.
+    """Return the probabilities of options relative to those of a prompt without content.
 
-    Example: a model gives ("true", "false") probabilities 0.6 and 0.3, and 0.8 and 0.1 where there is no claim. Here
-    "true" is less likely than usual: ``0.6/0.8 = 0.75`` against ``0.3/0.1 = 3``, hence probabilities 0.2 and 0.8.
+    Example: ("true", "false") have probabilities 0.6 and 0.3, and 0.8 and 0.1 without a claim. The quotients are
+    ``0.6/0.8 = 0.75`` and ``0.3/0.1 = 3``, hence the result 0.2 and 0.8.
 
     Args:
-        logprobs: Of the options, natural logarithm; they need not sum to 1.
-        correction: Log-probabilities of the same options without content; None changes nothing.
+        logprobs: Natural logarithms of the options' probabilities, which need not sum to 1.
+        correction: Log-probabilities of the same options without content; None for no correction.
 
     Returns:
         One probability per option, summing to 1.
 
     Raises:
-        InputError: No options, a value that is not finite, or a correction of another length.
+        InputError: There are no options, a value is not finite, or the correction has another length.
     """
     if correction is not None and len(correction) != len(logprobs):
         raise InputError(f"{len(logprobs)} options cannot be corrected by {len(correction)} content-free scores.")

@@ -1,14 +1,14 @@
-"""Encoders by name, the vectors that they give, and the cache of these.
+"""Encoders by name, and caches of their vectors.
 
 The bundled encoder is a BERT sentence encoder as an ONNX graph with 8-bit weights, built from the files of its folder;
 any other is a sentence-transformers folder or hub id. The graph takes one text at a time, shape [1, tokens], without
-padding or mask: on a CPU nothing is gained by batching texts of this length, and the 8-bit scale of an activation then
-depends on its own text only, so that a text has the same vector whatever it is encoded together with.
+padding or mask: batches gain nothing on a CPU for texts of this length, and the 8-bit scale of activations depends on
+one text only, so that a text has the same vector in every call.
 
 Notes:
-    Weights have one scale per column and take values from -63 to 63, not 127: processors before AVX512-VNNI add pairs
-    of 8-bit products in 16 bits, which must not overflow. Measured on paragraphs of AR6, that costs nothing: the error
-    comes from the activations. ``LayerNormalization`` is an operator of its own because ONNX Runtime's fused
+    Weights have one scale per column and values from -63 to 63, not 127: processors before AVX512-VNNI add pairs of
+    8-bit products in 16 bits, which must not overflow. This costs no accuracy on paragraphs of AR6, as measured, since
+    the error is due to the activations. ``LayerNormalization`` is a separate operator because ONNX Runtime's fused
     ``SkipLayerNormalization`` takes four times as long on a CPU.
 """
 
@@ -39,16 +39,16 @@ from climassay.models.local.loading import hub_folder
 from climassay.workspace import cache_folder
 
 WINDOW_TOKENS = 256
-"""Maximum number of tokens the model sees at once, its two special tokens included: its authors' own limit."""
+"""Maximum number of tokens per window, including two special tokens: the limit of the model's authors."""
 _TEXT_BLOCK = 1024
-"""Texts that are tokenised together, so that many texts do not all have their tokens in memory."""
+"""Number of texts tokenised together, which bounds the tokens in memory."""
 
 Precision = Literal["int8", "float32"]
 
 GRAPH_VERSION = 1
-"""To be raised when the graph changes what it computes; part of every fingerprint and of the cached file's name."""
+"""Version of the graph's computation, part of fingerprints and cache file names."""
 
-_LARGEST_WEIGHT = 63
+_MAX_WEIGHT = 63
 _CONTRIB = "com.microsoft"
 _OPSET = 20
 _IR_VERSION = 10
@@ -58,7 +58,7 @@ Array = NDArray[Any]
 
 @dataclass(frozen=True, slots=True)
 class BertShape:
-    """The part of a BERT's configuration that decides the graph."""
+    """Parameters of a BERT configuration that determine the graph."""
 
     layers: int
     heads: int
@@ -67,10 +67,10 @@ class BertShape:
 
     @classmethod
     def of(cls, folder: Path) -> "BertShape":
-        """The shape of the model in a folder.
+        """Read the configuration of the model in a folder.
 
         Raises:
-            ModelError: It is not a BERT with GELU and absolute positions.
+            ModelError: The model is not a BERT with GELU and absolute positions.
         """
         config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
         kind = (config.get("model_type"), config.get("hidden_act"), config.get("position_embedding_type", "absolute"))
@@ -87,14 +87,14 @@ class BertShape:
 
 
 def build_graph(folder: Path, precision: Precision = "int8") -> bytes:
-    """The ONNX model of a sentence-transformers folder with a BERT and mean pooling.
+    """Build the ONNX model of a sentence-transformers folder with a BERT and mean pooling.
 
     Returns:
-        A serialised model with the input ``ids``, int32 [1, tokens], special tokens included, and the output
-        ``vector``, float32 [1, width], the unit vector of the mean over tokens.
+        Serialised model with input ``ids``, int32 [1, tokens], including special tokens, and output ``vector``,
+        float32 [1, width], the unit vector of the mean over tokens.
 
     Raises:
-        ModelError: The model is of another architecture.
+        ModelError: The model has another architecture.
     """
     from safetensors.numpy import load_file
 
@@ -104,7 +104,7 @@ def build_graph(folder: Path, precision: Precision = "int8") -> bytes:
 
 @dataclass
 class _Graph:
-    """The graph while it is being built: every method adds nodes and returns the name of their output."""
+    """Builder of the graph; each method adds nodes and returns the name of their output."""
 
     shape: BertShape
     weights: dict[str, Array]
@@ -123,8 +123,10 @@ class _Graph:
         self.node("LpNormalization", [mean], "vector", axis=1, p=2)
         ids = helper.make_tensor_value_info("ids", TensorProto.INT32, [1, "tokens"])
         vector = helper.make_tensor_value_info("vector", TensorProto.FLOAT, [1, self.shape.width])
-        held = [numpy_helper.from_array(np.ascontiguousarray(value), name) for name, value in self.constants.items()]
-        graph = helper.make_graph(self.nodes, "sentence_encoder", [ids], [vector], held)
+        initializers = [
+            numpy_helper.from_array(np.ascontiguousarray(value), name) for name, value in self.constants.items()
+        ]
+        graph = helper.make_graph(self.nodes, "sentence_encoder", [ids], [vector], initializers)
         opsets = [helper.make_opsetid("", _OPSET), helper.make_opsetid(_CONTRIB, 1)]
         model: onnx.ModelProto = helper.make_model(graph, opset_imports=opsets, ir_version=_IR_VERSION)
         return bytes(model.SerializeToString())
@@ -143,19 +145,21 @@ class _Graph:
         return name
 
     def embed(self) -> str:
-        """Words, positions and the one token type there is."""
+        """Add word, position and token type embeddings."""
         prefix = "embeddings."
         words = self.constant("words", self.weights[prefix + "word_embeddings.weight"])
-        table = self.weights[prefix + "position_embeddings.weight"]
-        places = self.constant("places", table + self.weights[prefix + "token_type_embeddings.weight"][0])
+        position_embeddings = self.weights[prefix + "position_embeddings.weight"]
+        positions = self.constant(
+            "places", position_embeddings + self.weights[prefix + "token_type_embeddings.weight"][0]
+        )
         self.node("Shape", ["ids"], "shape")
         self.node("Gather", ["shape", self.constant("one", np.array([1]))], "tokens")
-        self.node("Slice", [places, self.constant("zero", np.array([0])), "tokens"], "place_rows")
+        self.node("Slice", [positions, self.constant("zero", np.array([0])), "tokens"], "place_rows")
         self.node("Gather", [words, "ids"], "word_rows")
         return self.norm(self.node("Add", ["word_rows", "place_rows"], "embedded"), prefix + "LayerNorm")
 
     def block(self, states: str, prefix: str) -> str:
-        """One transformer layer."""
+        """Add a transformer layer."""
         parts = [f"{prefix}attention.self.{name}" for name in ("query", "key", "value")]
         weight = np.concatenate([self.weights[f"{part}.weight"] for part in parts])
         bias = np.concatenate([self.weights[f"{part}.bias"] for part in parts])
@@ -182,13 +186,13 @@ class _Graph:
         return self.linear(states, self.weights[f"{name}.weight"], self.weights[f"{name}.bias"], name)
 
     def linear(self, states: str, weight: Array, bias: Array, name: str) -> str:
-        """``states @ weight.T + bias``; in int8 the states get one scale per text, the weights one per column."""
+        """Add ``states @ weight.T + bias``; in int8 with one scale per text for states and per column for weights."""
         matrix = weight.T.astype(np.float32)
         shift = self.constant(f"{name}_bias", bias.astype(np.float32))
         if self.precision == "float32":
             product = self.node("MatMul", [states, self.constant(f"{name}_matrix", matrix)], f"{name}_product")
             return self.node("Add", [product, shift], f"{name}_out")
-        scale = np.maximum(np.abs(matrix).max(axis=0), np.finfo(np.float32).tiny) / _LARGEST_WEIGHT
+        scale = np.maximum(np.abs(matrix).max(axis=0), np.finfo(np.float32).tiny) / _MAX_WEIGHT
         levels = self.constant(f"{name}_levels", np.round(matrix / scale).astype(np.int8))
         scales = self.constant(f"{name}_scales", scale.astype(np.float32))
         inputs = [states, levels, scales, "", shift]
@@ -196,14 +200,14 @@ class _Graph:
 
 
 class BertEncoder:
-    """A sentence-transformers BERT with mean pooling, as a quantised ONNX graph.
+    """Sentence-transformers BERT with mean pooling, as a quantised ONNX graph.
 
-    A text longer than :data:`WINDOW_TOKENS` is cut into windows of equal length and gets the mean of their vectors,
-    weighted by their tokens: nothing of a 2000-character passage (about 400 tokens) is lost. ``benchmarks/encoder.py``
-    compares this with cutting at 256 or 512 tokens and with the same windows in float32, in speed and in recall.
+    A text longer than :data:`WINDOW_TOKENS` is divided into windows of equal length, and its vector is the mean of
+    their vectors, weighted by tokens: a 2000-character passage (about 400 tokens) is not truncated.
+    ``benchmarks/encoder.py`` compares speed and recall with truncation at 256 or 512 tokens and with float32.
 
-    The graph is made once in the cache folder and loaded when first needed; a text's vector does not depend on the
-    texts encoded with it, nor on the number of threads.
+    The graph is built once in the cache folder and loaded at first use. A text's vector depends neither on other texts
+    nor on the number of threads.
     """
 
     def __init__(
@@ -227,7 +231,7 @@ class BertEncoder:
         role: EncoderRole = "passage",  # noqa: ARG002 - this model treats queries and passages alike
         on_progress: Callable[[int], None] | None = None,
     ) -> NDArray[np.float32]:
-        """Unit vectors, shape [texts, width]; see :class:`~climassay.models.contract.Encoder`."""
+        """Return unit vectors, shape [texts, width]; see :class:`~climassay.models.contract.Encoder`."""
         vectors = np.zeros((len(texts), self.width), dtype=np.float32)
         if not texts:
             return vectors
@@ -245,7 +249,7 @@ class BertEncoder:
         return vectors
 
     def _vector(self, session: Any, ids: Sequence[int]) -> NDArray[np.float32]:
-        """Unit vector of one text of any length."""
+        """Return the unit vector of a tokenised text of any length."""
         start, end = self._special_tokens
         total = np.zeros(self.width, dtype=np.float32)
         for window in windows(ids, WINDOW_TOKENS - 2):
@@ -295,7 +299,7 @@ class BertEncoder:
             ) from error
 
     def _graph_file(self) -> Path:
-        """The graph in the cache, made when it is not there or spoilt; several processes may make it at once."""
+        """Return the path of the cached graph, building it if missing or damaged; safe for concurrent processes."""
         file = cache_folder() / "encoders" / f"{self.fingerprint[:32]}-{self._precision}.onnx"
         receipt = file.with_suffix(".sha256")
         try:
@@ -311,36 +315,36 @@ class BertEncoder:
         return file
 
 
-def windows(ids: Sequence[int], most: int) -> Iterator[Sequence[int]]:
-    """Cut tokens into the fewest windows of at most ``most``, all of nearly the same length; one, if there are none."""
-    count = max(1, -(-len(ids) // most))
-    for number in range(count):
-        yield ids[number * len(ids) // count : (number + 1) * len(ids) // count]
+def windows(ids: Sequence[int], max_length: int) -> Iterator[Sequence[int]]:
+    """Divide tokens into the fewest windows of at most ``max_length`` and nearly equal length; at least one."""
+    count = max(1, -(-len(ids) // max_length))
+    for index in range(count):
+        yield ids[index * len(ids) // count : (index + 1) * len(ids) // count]
 
 
 BUNDLED_ENCODER = "local:minilm"
-"""The default: all-MiniLM-L6-v2."""
+"""Default encoder, all-MiniLM-L6-v2."""
 
 TOKEN_BUDGET = 8192
-"""Padded tokens in a batch: a few megabytes of activations, large enough to keep a CPU or a small GPU busy."""
+"""Maximum number of padded tokens in a batch: a few megabytes of activations, enough for a CPU or small GPU."""
 _PREFIX = "local:"
 _HUB_FILES = ["*.safetensors", "*.json", "*.txt", "*.model", "README.md"]
 
 
 def load_encoder(name: str = BUNDLED_ENCODER, device: str | None = None, *, threads: int | None = None) -> Encoder:
-    """An encoder by its name; its weights are loaded when it first encodes.
+    """Load an encoder by name; its weights are loaded at first use.
 
-    The bundled encoder always runs on the processor, in 8-bit ONNX Runtime, so that a collection made on one machine
-    can be searched on any other. Any other model runs in torch and in its own precision.
+    The bundled encoder always runs on the CPU, in 8-bit ONNX Runtime, so that a collection made on one machine can be
+    searched on any other. Other models run in torch, in their own precision.
 
     Args:
         name: ``local:minilm`` (bundled all-MiniLM-L6-v2), or ``local:`` and a sentence-transformers folder or hub id.
-        device: torch's name of a device, for example ``cuda:0``; by default the GPU where there is one.
-        threads: Texts that the bundled encoder encodes at the same time; by default as many as there are cores.
+        device: torch device, for example ``cuda:0``; by default a GPU if there is one.
+        threads: Number of texts that the bundled encoder encodes concurrently; by default the number of cores.
 
     Raises:
-        ModelError: The name has no ``local:``, the model is not there or not the published one, or the bundled encoder
-            is asked to run elsewhere than on the processor.
+        ModelError: The name has no ``local:``, the model is missing or not the published one, or ``device`` is not the
+            CPU for the bundled encoder.
     """
     if not name.startswith(_PREFIX) or name == _PREFIX:
         raise ModelError(f"{name!r} names no encoder: write local:minilm, or local: and a folder or a hub id.")
@@ -358,10 +362,10 @@ def load_encoder(name: str = BUNDLED_ENCODER, device: str | None = None, *, thre
 
 
 class SentenceTransformerEncoder:
-    """A sentence-transformers folder, run by torch in the precision of its weights, which are loaded when first needed.
+    """Sentence-transformers folder, run by torch in the precision of its weights, loaded at first use.
 
-    The model's own prompts are used where it has them: ``query`` for queries and ``document`` for passages. Texts
-    beyond the model's stated length are cut by its tokenizer.
+    The model's prompts ``query`` and ``document`` are used for queries and passages, if defined. Texts beyond the
+    model's maximum length are truncated.
     """
 
     def __init__(self, name: str, folder: Path, fingerprint: str, device: str | None = None) -> None:
@@ -375,7 +379,7 @@ class SentenceTransformerEncoder:
         """Number of dimensions.
 
         Raises:
-            ModelError: The model cannot be loaded, or does not say.
+            ModelError: The model cannot be loaded, or does not state it.
         """
         width = self._model.get_embedding_dimension()
         if width is None:
@@ -389,7 +393,7 @@ class SentenceTransformerEncoder:
         role: EncoderRole = "passage",
         on_progress: Callable[[int], None] | None = None,
     ) -> NDArray[np.float32]:
-        """Unit vectors, shape [texts, width]; see :class:`~climassay.models.contract.Encoder`."""
+        """Return unit vectors, shape [texts, width]; see :class:`~climassay.models.contract.Encoder`."""
         vectors = np.zeros((len(texts), self.width), dtype=np.float32)
         encode = self._model.encode_query if role == "query" else self._model.encode_document
         for batch in token_batches(self._lengths(texts), TOKEN_BUDGET):
@@ -405,7 +409,7 @@ class SentenceTransformerEncoder:
         return vectors
 
     def _lengths(self, texts: Sequence[str]) -> list[int]:
-        """Tokens of each text, at most the model's length; guessed from characters where it has no usual tokenizer."""
+        """Return the number of tokens of each text, at most the model's limit; estimated for unusual tokenizers."""
         limit = self._model.max_seq_length or 512
         try:
             ids = self._model.tokenizer(list(texts), truncation=True, max_length=limit)["input_ids"]
@@ -442,9 +446,9 @@ class SentenceTransformerEncoder:
 
 
 def token_batches(lengths: Sequence[int], budget: int) -> Iterator[list[int]]:
-    """Group texts by their lengths, longest first, so that no batch has more padded tokens than a budget.
+    """Group texts by length, longest first, into batches of at most ``budget`` padded tokens.
 
-    A single longer text is a batch of its own. Each index into ``lengths`` comes exactly once.
+    A longer text is a batch of its own. Batches contain indices into ``lengths``.
     """
     order = sorted(range(len(lengths)), key=lambda index: (-lengths[index], index))
     batch: list[int] = []
@@ -458,41 +462,41 @@ def token_batches(lengths: Sequence[int], budget: int) -> Iterator[list[int]]:
         yield batch
 
 
-_KEPT_AT_ONCE = 512
-_KEPT_SHARE = 8
-"""Texts that are encoded before the cache is written, which an interruption can lose: at least so many, and this part
-of those it holds, for it is written as a whole."""
+_MIN_CHUNK = 512
+_CHUNK_DIVISOR = 8
+"""Texts encoded before the cache is written, which an interruption loses: at least the first number, or the cached
+texts divided by the second, since the cache is rewritten as a whole."""
 
 
 def cached_vectors(
     texts: Sequence[str], encoder: Encoder, folder: str, *, on_progress: Callable[[int], None] | None = None
 ) -> NDArray[np.float32]:
-    """Vectors of texts, from the cache where they are.
+    """Return vectors of texts, using a cache on disk.
 
     Returns:
         Unit vectors, shape [texts, width], in the order of ``texts``.
     """
     file = cache_folder() / folder / f"{encoder.fingerprint[:32]}.npz"
     keys = [hashlib.sha256(text.encode()).hexdigest()[:32] for text in texts]
-    known = _read(file, encoder.width)
-    missing = list({key: text for key, text in zip(keys, texts, strict=True) if key not in known}.items())
+    vectors_by_key = _read_vectors(file, encoder.width)
+    missing = list({key: text for key, text in zip(keys, texts, strict=True) if key not in vectors_by_key}.items())
     if on_progress:
         on_progress(len(texts) - len(missing))
     # Texts of about one length share batches, which are padded to their longest.
     missing.sort(key=lambda entry: len(entry[1]))
     while missing:
-        count = max(_KEPT_AT_ONCE, len(known) // _KEPT_SHARE)
+        count = max(_MIN_CHUNK, len(vectors_by_key) // _CHUNK_DIVISOR)
         chunk, missing = missing[:count], missing[count:]
         vectors = encoder.encode([text for _, text in chunk], on_progress=on_progress)
-        known |= dict(zip((key for key, _ in chunk), vectors, strict=True))
-        _write(file, known)
-    return np.stack([known[key] for key in keys]) if keys else np.zeros((0, encoder.width), dtype=np.float32)
+        vectors_by_key |= dict(zip((key for key, _ in chunk), vectors, strict=True))
+        _write_vectors(file, vectors_by_key)
+    return np.stack([vectors_by_key[key] for key in keys]) if keys else np.zeros((0, encoder.width), dtype=np.float32)
 
 
-def _read(file: Path, width: int) -> dict[str, NDArray[np.float32]]:
+def _read_vectors(file: Path, width: int) -> dict[str, NDArray[np.float32]]:
     try:
-        with np.load(file, allow_pickle=False) as kept:
-            keys, vectors = kept["keys"], kept["vectors"]
+        with np.load(file, allow_pickle=False) as archive:
+            keys, vectors = archive["keys"], archive["vectors"]
     except (OSError, ValueError, EOFError, KeyError, AttributeError, TypeError, zipfile.BadZipFile, zlib.error):
         return {}  # not there, or spoilt: encoded anew
     if vectors.shape != (len(keys), width):
@@ -500,50 +504,50 @@ def _read(file: Path, width: int) -> dict[str, NDArray[np.float32]]:
     return dict(zip(keys.tolist(), vectors, strict=True))
 
 
-def _write(file: Path, known: dict[str, NDArray[np.float32]]) -> None:
-    """Write the cache as a whole; of two processes that do so at once one wins, and the other encodes again."""
+def _write_vectors(file: Path, vectors_by_key: dict[str, NDArray[np.float32]]) -> None:
+    """Replace the cache; if two processes write at once, one result is kept."""
     temporary = file.with_suffix(f".{os.getpid()}.tmp")
     # It is only a cache: where the disk is full, the texts are encoded again the next time.
     with contextlib.suppress(OSError):
         file.parent.mkdir(parents=True, exist_ok=True)
     try:
         with contextlib.suppress(OSError), temporary.open("wb") as target:
-            np.savez(target, keys=np.array(list(known)), vectors=np.stack(list(known.values())))
+            np.savez(target, keys=np.array(list(vectors_by_key)), vectors=np.stack(list(vectors_by_key.values())))
             temporary.replace(file)
     finally:
         with contextlib.suppress(OSError):
             temporary.unlink(missing_ok=True)
 
 
-MOST_TEXTS = 32_768
-"""Texts whose vectors are kept: 48 MiB at 384 dimensions. Those that were not met for the longest time go first."""
+MAX_CACHED_TEXTS = 32_768
+"""Maximum number of cached vectors, 48 MiB at 384 dimensions; the least recently used are evicted."""
 
 
 class CachedEncoder:
-    """An encoder that encodes a text once; threads may share it."""
+    """Encoder with a cache in memory; threads may share it."""
 
-    def __init__(self, encoder: Encoder, most: int = MOST_TEXTS) -> None:
+    def __init__(self, encoder: Encoder, max_texts: int = MAX_CACHED_TEXTS) -> None:
         self.wrapped = encoder
         self.name, self.fingerprint, self.width = encoder.name, encoder.fingerprint, encoder.width
-        self._most = most
-        self._known: OrderedDict[bytes, NDArray[np.float32]] = OrderedDict()
+        self._max_texts = max_texts
+        self._vectors: OrderedDict[bytes, NDArray[np.float32]] = OrderedDict()
         self._lock = threading.Lock()
 
     @classmethod
     def of(cls, encoder: Encoder) -> "CachedEncoder":
-        """An encoder with a memory; itself, where it has one."""
+        """Return an encoder with a cache; unchanged if it has one."""
         return encoder if isinstance(encoder, cls) else cls(encoder)
 
     def encode(
         self, texts: Sequence[str], *, role: EncoderRole = "passage", on_progress: Callable[[int], None] | None = None
     ) -> NDArray[np.float32]:
-        """Unit vectors, shape [texts, width]; see :class:`~climassay.models.contract.Encoder`."""
+        """Return unit vectors, shape [texts, width]; see :class:`~climassay.models.contract.Encoder`."""
         keys = {text: hashlib.blake2b(f"{role} {text}".encode(), digest_size=16).digest() for text in texts}
         results: dict[str, NDArray[np.float32]] = {}
         with self._lock:
             for text, key in keys.items():
-                if (vector := self._known.get(key)) is not None:
-                    self._known.move_to_end(key)
+                if (vector := self._vectors.get(key)) is not None:
+                    self._vectors.move_to_end(key)
                     results[text] = vector
         missing = [text for text in keys if text not in results]
         if on_progress is not None and len(texts) > len(missing):
@@ -552,7 +556,7 @@ class CachedEncoder:
             results |= zip(missing, self.wrapped.encode(missing, role=role, on_progress=on_progress), strict=True)
             with self._lock:
                 # Copies: a row alone would keep the array that it is a row of.
-                self._known.update((keys[text], results[text].copy()) for text in missing)
-                while len(self._known) > self._most:
-                    self._known.popitem(last=False)
+                self._vectors.update((keys[text], results[text].copy()) for text in missing)
+                while len(self._vectors) > self._max_texts:
+                    self._vectors.popitem(last=False)
         return np.stack([results[text] for text in texts]) if texts else np.zeros((0, self.width), dtype=np.float32)

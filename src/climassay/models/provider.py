@@ -1,7 +1,7 @@
-"""From the name of a model to the model: the part before the colon names a provider, which loads the models of its own.
+"""Load models by name; the part before the colon names the provider.
 
-How a model is reached (:class:`ModelAccess`) is described here for commands, experiments and recipes, and a local model
-is loaded no sooner than it is asked (:class:`LazyModel`).
+:class:`ModelAccess` describes how a model is accessed, for commands, experiments and recipes. A local model is loaded
+at its first request (:class:`LazyModel`).
 """
 
 import hashlib
@@ -60,49 +60,51 @@ from climassay.workspace import cache_folder
 if TYPE_CHECKING:
     from climassay.models.local.model import LocalModel
     from climassay.models.openai.capabilities import Capabilities
-    from climassay.models.openai.connection import RetryPolicy
+    from climassay.models.openai.pacing import RetryPolicy
     from climassay.models.servers import Price
 
 Load = Callable[..., Generator]
-_CIRCUMSTANCES = ("folder", "policy", "price", "provider")
-"""What a loader is given if it takes it; other options are the user's wish, and refused where no loader takes them."""
+_INTERNAL_OPTIONS = ("folder", "policy", "price", "provider")
+"""Options that loaders may ignore; all others are rejected if the loader does not support them."""
 
 
 @dataclass(frozen=True, slots=True)
 class ModelProvider:
-    """A source of models."""
+    """Source of models."""
 
     name: str
-    """Before the colon."""
+    """Name before the colon."""
     load: Load
-    """From what follows the colon, and the options that it has parameters for, to a model."""
+    """Function from the part after the colon, and the options that it has parameters for, to a model."""
     served: bool = True
-    """Whether its models are behind a server: no weights at hand, prices, log-probabilities not for certain."""
+    """True if its models run on a server: no weights, prices, log-probabilities not guaranteed."""
 
-    def open(self, rest: str, **options: object) -> Generator:
-        """Load a model with the options that were given (not None).
+    def open(self, model_name: str, **options: object) -> Generator:
+        """Load a model with the options that are not None.
 
         Raises:
-            InputError: An option does not go with this provider.
+            InputError: The provider does not support an option.
             ModelError: The model cannot be found or loaded.
         """
-        known = signature(self.load).parameters
-        given = {name: value for name, value in options.items() if value is not None}
-        strange = next((name for name in given if name not in known and name not in _CIRCUMSTANCES), None)
-        if strange is not None:
-            raise InputError(f"The option --{strange.replace('_', '-')} does not go with {self.name}: models.")
-        return self.load(rest, **{name: value for name, value in given.items() if name in known})
+        parameters = signature(self.load).parameters
+        options_set = {name: value for name, value in options.items() if value is not None}
+        unsupported = next(
+            (name for name in options_set if name not in parameters and name not in _INTERNAL_OPTIONS), None
+        )
+        if unsupported is not None:
+            raise InputError(f"The option --{unsupported.replace('_', '-')} does not go with {self.name}: models.")
+        return self.load(model_name, **{name: value for name, value in options_set.items() if name in parameters})
 
 
 PROVIDERS: Registry[ModelProvider] = Registry("provider", "climassay.providers")
-"""By the part of a name before the colon; servers of the user's configuration come beside them."""
+"""Providers by name; servers of the user's configuration are added to them."""
 
 
 def provider(name: str, *, served: bool = True) -> Callable[[Load], Load]:
-    """Add a function as the loader of a provider's models.
+    """Register a function as the loader of a provider's models.
 
-    It is called with what follows the colon and, by keyword, those options of
-    :func:`climassay.models.load_model` that it has parameters for; users are told where an option has no effect.
+    It is called with the part after the colon and, by keyword, the options of :func:`climassay.models.load_model` that
+    it has parameters for; other options are rejected.
 
     Example:
         >>> @provider("echo")
@@ -130,7 +132,7 @@ MaxOutputTokens = Annotated[
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelAccess:
-    """How a model is reached and loaded, and what it costs; None leaves it to the model or its server."""
+    """Access options and prices of a model; None leaves an option to the model or its server."""
 
     base_url: Annotated[
         str | None,
@@ -176,10 +178,10 @@ class ModelAccess:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileModel(ModelAccess):
-    """How a model that a file names is reached: all of it is kept with the run."""
+    """Access options of a model named in a file; all of them are stored with the run."""
 
     def __post_init__(self) -> None:
-        """See that the address holds no name and password, which would be kept with every run."""
+        """Normalise the address, removing user name and password, since it is stored with every run."""
         if self.base_url:
             object.__setattr__(self, "base_url", normalised_base_url(self.base_url))
 
@@ -203,38 +205,37 @@ def load_model(
     reasoning_effort: str | None = None,
     folder: Path | str | None = None,
 ) -> Generator:
-    """Load a local model, or make a client for a server.
+    """Load a local model, or create a client for a server.
 
     Args:
-        name: ``local:`` and a bundled name, a folder or a hub id; or ``openai:``, or a provider of the user's
-            configuration (:mod:`climassay.models.servers`), and the server's name of a model. The name of a bundled
-            model may stand alone.
-        base_url: Server of an ``openai:`` model. Without a key, unless it is a
-            :class:`~climassay.redaction.TrustedUrl` or a host that the user has bound a key to.
-        device: Where a local model computes; by default a GPU when there is one.
-        dtype: What a local model computes with; by default bfloat16 on a GPU, and on a CPU where that is faster than
-            float32.
+        name: ``local:`` and a bundled name, folder or hub id; or ``openai:``, or a provider of the user's configuration
+            (:mod:`climassay.models.servers`), and the server's name of a model. ``local:`` is optional for a bundled
+            model.
+        base_url: Server of an ``openai:`` model. The key is sent only to a :class:`~climassay.redaction.TrustedUrl` or
+            a host that the user has bound a key to.
+        device: Device of a local model; by default a GPU if there is one.
+        dtype: Number format of a local model; by default bfloat16 on a GPU, and on a CPU if it is faster than float32.
         adapter: Folder of a PEFT adapter for a local model.
-        concurrency: Requests under way at the same time; by default the provider finds it out.
-        price: What tokens of a server's model cost; None leaves the cost unknown.
-        policy: Deadlines and attempts of a server's model.
-        max_output_tokens: Limit of every generated answer, in place of the requests' own; what a model behind a server
-            thinks before it answers comes on top. Part of the fingerprint.
-        reasoning_effort: How much a server's model is to think, in the provider's words. Part of the fingerprint.
-        folder: The workspace, in which it is kept what a server's model can do; None finds it out each time.
+        concurrency: Maximum number of concurrent requests; by default chosen by the provider.
+        price: Price of a server's tokens; None leaves the cost unknown.
+        policy: Deadlines and retries of a server's model.
+        max_output_tokens: Token limit of every answer, without reasoning, overriding the requests'. Part of the
+            fingerprint.
+        reasoning_effort: Reasoning effort of a server's model, as named by the provider. Part of the fingerprint.
+        folder: Workspace in which capabilities of a server's model are stored; None learns them each time.
 
     Returns:
-        A local model also gives log-probabilities and hidden states (``OpenWeights``), a client log-probabilities
-        as far as its server does (``OptionScorer``); ask with ``isinstance``.
+        A local model also returns log-probabilities and hidden states (``OpenWeights``), a client log-probabilities if
+        its server does (``OptionScorer``); check with ``isinstance``.
 
     Raises:
-        InputError: The name has no known provider, or an option does not go with the provider.
+        InputError: The provider is unknown, or does not support an option.
         ModelError: The model cannot be found or loaded.
         MissingExtraError: A local model without the packages of ``climassay[local]``.
     """
-    source, separator, rest = name.partition(":")
+    source, separator, model_name = name.partition(":")
     if not separator and name in BUNDLED:
-        source, rest = LOCAL, name
+        source, model_name = LOCAL, name
     options = {
         "base_url": base_url,
         "device": device,
@@ -247,10 +248,10 @@ def load_model(
         "reasoning_effort": reasoning_effort,
         "folder": None if folder is None else Path(folder),
     }
-    known = PROVIDERS.get(source)
-    if rest and known is not None:
-        return known.open(rest, **options)
-    if not rest or not is_served(name):
+    known_provider = PROVIDERS.get(source)
+    if model_name and known_provider is not None:
+        return known_provider.open(model_name, **options)
+    if not model_name or not is_served(name):
         raise InputError(
             f"The model name {name!r} is not understood: write local:NAME (bundled name, folder or hub id), "
             "openai:NAME (with --base-url for another server than OpenAI's), or PROVIDER:NAME with a table "
@@ -258,11 +259,11 @@ def load_model(
         )
     if base_url is not None:
         raise InputError(f"The option --base-url does not go with {source}: models.")
-    return ModelProvider(source, load_served).open(rest, **options, provider=source)
+    return ModelProvider(source, load_served).open(model_name, **options, provider=source)
 
 
 def is_served(model: str) -> bool:
-    """Whether a model's name is that of a model behind a server: ``openai:`` or another provider of such comes first.
+    """Return whether a model's name is that of a model behind a server.
 
     Raises:
         InputError: The user's configuration cannot be read.
@@ -275,7 +276,7 @@ def is_served(model: str) -> bool:
 
 
 def model_price(model: str, prompt: float | None, completion: float | None, folder: Path) -> "Price | None":
-    """What a model's tokens cost: as given (US dollars a million), else, for models of a server, by `find_price`.
+    """Return the price of a model: the given one (US dollars per million tokens), or that of :func:`find_price`.
 
     Raises:
         InputError: Only one of the two prices is given, or the file cannot be read.
@@ -285,7 +286,7 @@ def model_price(model: str, prompt: float | None, completion: float | None, fold
     return price_from_options(prompt, completion)
 
 
-_ENTRIES = ("base_url", "device", "dtype", "adapter", "concurrency", "max_output_tokens", "reasoning_effort")
+_ACCESS_OPTIONS = ("base_url", "device", "dtype", "adapter", "concurrency", "max_output_tokens", "reasoning_effort")
 
 
 def load_as_set(
@@ -295,31 +296,30 @@ def load_as_set(
     *,
     deadline: float | None = None,
     load: Callable[..., Generator] | None = None,
-    **others: Any,
+    **overrides: Any,
 ) -> Generator:
-    """Load a model as the options of a command, or the table of a file, say.
+    """Load a model with the options of a command or file.
 
     Args:
-        name: Its name.
-        settings: How it is reached and loaded; further entries with names of arguments of :func:`load_model` are
-            taken too.
-        folder: The workspace.
+        name: Name of the model.
+        settings: Access options; other attributes named like arguments of :func:`load_model` are used too.
+        folder: Workspace.
         deadline: Seconds after which a request to a server has failed, retries included.
-        load: Loads it; :func:`load_model` by default.
-        others: Arguments in place of entries.
+        load: Loader; :func:`load_model` by default.
+        overrides: Arguments that override ``settings``.
 
     Raises:
-        InputError: Its name or an option is not understood.
-        ModelError: It cannot be found or loaded.
+        InputError: The name or an option is invalid.
+        ModelError: The model cannot be found or loaded.
     """
     policy = None
     if deadline is not None or settings.timeout is not None:
-        from climassay.models.openai.connection import retry_policy
+        from climassay.models.openai.pacing import retry_policy
 
         policy = retry_policy(deadline, settings.timeout)
     return (load or load_model)(
         name,
-        **{entry: getattr(settings, entry, None) for entry in _ENTRIES} | others,
+        **{entry: getattr(settings, entry, None) for entry in _ACCESS_OPTIONS} | overrides,
         price=model_price(name, settings.price_in, settings.price_out, folder),
         policy=policy,
         folder=folder,
@@ -327,7 +327,7 @@ def load_as_set(
 
 
 class LazyModel(DescribedModel):
-    """A local model that is loaded when it is first asked; the contract's ``OpenWeights``."""
+    """Local model that is loaded at its first request; the contract's ``OpenWeights``."""
 
     def __init__(self, name: str, info: ModelInfo, load: "Callable[[], LocalModel]") -> None:
         super().__init__(name, info)
@@ -342,10 +342,10 @@ class LazyModel(DescribedModel):
         return model
 
     def loaded(self) -> "LocalModel":
-        """The model itself.
+        """Return the model, loading it if necessary.
 
         Raises:
-            ModelError: It cannot be loaded.
+            ModelError: The model cannot be loaded.
         """
         with self._lock:
             return self._loaded
@@ -353,7 +353,7 @@ class LazyModel(DescribedModel):
     def generate(
         self, requests: Sequence[GenerationRequest], *, on_result: CompletionCallback | None = None
     ) -> list[Completion]:
-        """Answer every request, in order; see the contract."""
+        """Answer all requests, in order; see :class:`climassay.models.contract.Generator`."""
         return self.loaded().generate(requests, on_result=on_result) if requests else []
 
     def generate_stream(
@@ -363,7 +363,7 @@ class LazyModel(DescribedModel):
         on_text: TextCallback,
         on_result: CompletionCallback | None = None,
     ) -> list[Completion]:
-        """The same, with the text so far after every token; see the contract."""
+        """Answer all requests with previews; see :class:`climassay.models.contract.StreamingGenerator`."""
         if not requests:
             return []
         return self.loaded().generate_stream(requests, on_text=on_text, on_result=on_result)
@@ -371,7 +371,7 @@ class LazyModel(DescribedModel):
     def option_logprobs(
         self, requests: Sequence[OptionRequest], *, on_result: ScoresCallback | None = None
     ) -> list[OptionScores]:
-        """Weigh every request's options, in order; see the contract."""
+        """Score the options of all requests, in order; see :class:`climassay.models.contract.OptionScorer`."""
         return self.loaded().option_logprobs(requests, on_result=on_result) if requests else []
 
     def harvest(
@@ -382,16 +382,16 @@ class LazyModel(DescribedModel):
         token_budget: int | None = None,
         on_result: ActivationsCallback | None = None,
     ) -> list[Activations]:
-        """Hidden states at the last token of every option, float32 [options, layers, width]; see the contract."""
+        """Return hidden states at the last token of every option; see ``contract.OpenWeights``."""
         return self.loaded().harvest(requests, layers=layers, token_budget=token_budget, on_result=on_result)
 
     @property
     def work(self) -> Work:
-        """Computed so far; nothing before it is loaded."""
+        """Computation so far; zero before the model is loaded."""
         return self._loaded.work if "_loaded" in self.__dict__ else Work(0, 0)
 
     def close(self) -> None:
-        """Give back the memory."""
+        """Free memory."""
         if "_loaded" in self.__dict__:
             self._loaded.close()
 
@@ -406,11 +406,10 @@ def load_local(
     concurrency: int | None = None,
     max_output_tokens: int | None = None,
 ) -> "LocalModel | LazyModel":
-    """A bundled model, or one of a folder or of the hub; known from before, it is loaded when it is first asked.
+    """Load a bundled model, or one from a folder or the hub; a known model is loaded at its first request.
 
-    Answers that are on record are found by a model's fingerprint and the rendered prompt, and the weights may be in the
-    workers of a cluster. So what a model said about itself when it was loaded is kept in the cache folder, and holds as
-    long as its files are the same.
+    Cached answers are found by fingerprint and rendered prompt, without the weights. The properties of a loaded model
+    are therefore stored in the cache folder, and are valid as long as its files are unchanged.
 
     Raises:
         ModelError: The model cannot be found, verified or loaded.
@@ -430,10 +429,10 @@ def load_local(
         )
 
     try:
-        plain, adapter_folder = split_adapter(name, adapter)
-        folder = find_folder(plain)
-        card = _card(folder, adapter_folder, device, dtype, max_output_tokens)
-        if (info := _kept_info(card)) is not None:
+        model_name, adapter_folder = split_adapter(name, adapter)
+        folder = find_folder(model_name)
+        info_file = _info_file(folder, adapter_folder, device, dtype, max_output_tokens)
+        if (info := _load_info(info_file)) is not None:
             return LazyModel(f"{LOCAL}:{name}", info, load)
         model = load()
     except ModuleNotFoundError as error:
@@ -441,53 +440,56 @@ def load_local(
             f"The local model {name} needs {error.name}: run `pip install 'climassay[local]'`."
         ) from error
     if model.folder == folder:
-        _keep_info(card, model.info)
+        _store_info(info_file, model.info)
     return model
 
 
 def loaded_model(model: Generator) -> "LocalModel | None":
-    """The local model itself, loaded; None where it is none."""
+    """Return the loaded local model, or None if the model is not local."""
     from climassay.models.local.model import LocalModel
 
     result = model.loaded() if isinstance(model, LazyModel) else model
     return result if isinstance(result, LocalModel) else None
 
 
-def _card(folder: Path, adapter: Path | None, device: str | None, dtype: str | None, limit: int | None) -> Path:
-    """Where it is kept what a model says about itself: by its files, how it is loaded, and what decides the rest."""
+def _info_file(folder: Path, adapter: Path | None, device: str | None, dtype: str | None, limit: int | None) -> Path:
+    """Return the cache file of a model's properties, named by its files, load options and environment."""
     files = model_fingerprint(folder, adapter=adapter, chat_template=None, dtype="")
     versions = [importlib.metadata.version(package) for package in ("torch", "transformers", "tokenizers")]
-    known = [
+    key_parts = [
         *(str(folder), files, device, dtype, limit, os.environ.get(DTYPE_VARIABLE), processor(), versions),
         *(gpu_devices(), os.environ.get("CUDA_VISIBLE_DEVICES")),
     ]
-    return cache_folder() / "models" / f"{hashlib.sha256(json.dumps(known).encode()).hexdigest()[:32]}.json"
+    return cache_folder() / "models" / f"{hashlib.sha256(json.dumps(key_parts).encode()).hexdigest()[:32]}.json"
 
 
-def _kept_info(card: Path) -> ModelInfo | None:
-    """What a model said about itself, None where that is not known or the card is damaged."""
+def _load_info(file: Path) -> ModelInfo | None:
+    """Return stored properties of a model, or None if missing or damaged."""
     try:
-        kept = json.loads(card.read_text(encoding="utf-8"))
-        folder = Path(kept.pop("folder"))
-        return ModelInfo(prompts=PromptFormat(_plain_tokenizer(folder)), folder=folder, **kept)
+        entries = json.loads(file.read_text(encoding="utf-8"))
+        folder = Path(entries.pop("folder"))
+        return ModelInfo(prompts=PromptFormat(_plain_tokenizer(folder)), folder=folder, **entries)
     except (OSError, ValueError, TypeError, KeyError, AttributeError):
         return None
 
 
-def _keep_info(card: Path, info: ModelInfo) -> None:
-    """Keep what a model says about itself, if its tokenizer read without its class is the same."""
-    own: Any = info.prompts.tokenizer
+def _store_info(file: Path, info: ModelInfo) -> None:
+    """Store the properties of a model, if its tokenizer can be loaded without its class."""
+    tokenizer: Any = info.prompts.tokenizer
     with suppress(OSError, ValueError, AttributeError, InputError):
-        read = _plain_tokenizer(info.folder)
-        same = own.backend_tokenizer.to_str() == read.backend_tokenizer.to_str()
-        same = same and type(own).apply_chat_template is type(read).apply_chat_template
-        if same and (own.special_tokens_map, own.chat_template) == (read.special_tokens_map, read.chat_template):
-            kept = {part.name: getattr(info, part.name) for part in fields(info) if part.name != "prompts"}
-            write_file(card, json.dumps(kept | {"folder": str(info.folder)}).encode())
+        plain_tokenizer = _plain_tokenizer(info.folder)
+        is_same = tokenizer.backend_tokenizer.to_str() == plain_tokenizer.backend_tokenizer.to_str()
+        is_same = is_same and type(tokenizer).apply_chat_template is type(plain_tokenizer).apply_chat_template
+        if is_same and (tokenizer.special_tokens_map, tokenizer.chat_template) == (
+            plain_tokenizer.special_tokens_map,
+            plain_tokenizer.chat_template,
+        ):
+            entries = {field.name: getattr(info, field.name) for field in fields(info) if field.name != "prompts"}
+            write_file(file, json.dumps(entries | {"folder": str(info.folder)}).encode())
 
 
 def _plain_tokenizer(folder: Path) -> Any:
-    """A model's tokenizer without its class, for which transformers would import torch: that takes seconds."""
+    """Load a tokenizer without its class, for which transformers would import torch, which takes seconds."""
     from transformers import PreTrainedTokenizerFast
 
     tokenizers: Any = PreTrainedTokenizerFast
@@ -507,7 +509,7 @@ def load_served(
     reasoning_effort: str | None = None,
     folder: Path | None = None,
 ) -> Generator:
-    """Make a client for a model behind an OpenAI-compatible server."""
+    """Create a client for a model behind an OpenAI-compatible server."""
     from climassay.models.openai.client import OpenAIModel
 
     return OpenAIModel(
@@ -525,13 +527,13 @@ def load_served(
 
 @dataclass(frozen=True, slots=True)
 class ModelCheck:
-    """Whether a model works, what it is and how fast it answers; None where an entry does not apply or is unknown."""
+    """Properties and speed of a working model; None for entries that are unknown or not applicable."""
 
     name: str
     fingerprint: str
     licence: str | None
     abilities: tuple[str, ...]
-    """Some of generate, option_logprobs and harvest."""
+    """Supported methods among generate, option_logprobs and harvest."""
     device: str | None
     dtype: str | None
     threads: int | None
@@ -539,23 +541,22 @@ class ModelCheck:
     prompt: str
     answer: str
     capabilities: "Capabilities | None"
-    """What the model behind a server can do."""
+    """Capabilities of a model behind a server."""
     prefill_tokens_per_second: float | None
-    """Prompt tokens a local model reads in a second."""
+    """Prompt tokens per second of a local model."""
     decode_tokens_per_second: float | None
-    """Tokens of one answer that come in a second, a server's network and queue included."""
+    """Tokens per second of one answer, including the network and queue of a server."""
 
 
 def check_model(name: str, *, prompt: str, again: bool = False, **options: Any) -> ModelCheck:
-    """Load a model and ask it one prompt; of a model behind a server, find out what it can do by two more.
+    """Load a model and send it a prompt; for a server, also learn its capabilities by two more requests.
 
-    It is asked ``prompt``; the other arguments are those of :func:`load_model`. With ``again``, what is kept in the
-    workspace of the server's abilities is forgotten first.
+    Other arguments are those of :func:`load_model`. With ``again``, stored capabilities are deleted first.
 
     Raises:
         ModelError: The model cannot be loaded.
-        NoAnswerError: It does not answer.
-        InputError: The name or an option cannot be used.
+        NoAnswerError: The model does not answer.
+        InputError: The name or an option is invalid.
     """
     started = time.perf_counter()
     model = load_model(name, **options)
@@ -599,15 +600,15 @@ def check_model(name: str, *, prompt: str, again: bool = False, **options: Any) 
 
 
 def _learn_capabilities(model: Any) -> "Capabilities":
-    """What a model behind a server can do, after it was asked to weigh, to answer under a schema, and for its window.
+    """Learn a server model's capabilities from a request with options, one with a schema, and its window.
 
-    What these requests give is not needed, and neither is it a failure of the model where one of them fails.
+    Results and failures of these requests are ignored.
     """
     question = (Message("user", "Is ice colder than steam? Answer with one word, yes or no."),)
     model.option_logprobs([OptionRequest(question, ("yes", "no"), "Answer:")])
     fields = {"answer": {"type": "string", "enum": ["yes", "no"]}, "reason": {"type": "string", "maxLength": 200}}
-    asked = (Message("user", "Is ice colder than steam? Say yes or no, and why."),)
+    schema_question = (Message("user", "Is ice colder than steam? Say yes or no, and why."),)
     sampling = Sampling(max_tokens=None, temperature=0.5, top_p=0.9, stop=("\n\n\n\n",))
-    model.generate([GenerationRequest(asked, sampling, object_schema(fields))])
+    model.generate([GenerationRequest(schema_question, sampling, object_schema(fields))])
     model.ask_window()
     return cast("Capabilities", model.capabilities)

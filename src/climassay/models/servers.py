@@ -1,12 +1,12 @@
-"""Which server a model's name means, which API key may go there, and what its tokens cost.
+"""Servers of model providers: addresses, the API keys that may be sent to them, and token prices.
 
-A key is bound to a host, so that nobody's settings file can have it sent elsewhere: ``$OPENAI_API_KEY`` to OpenAI's own
-server, to the one of ``$OPENAI_BASE_URL`` and to one that the user names for the command (``TrustedUrl``); the key
-of a table ``[providers.NAME]`` of the user's own configuration to the server of that table. Every other address, such
-as one in an experiment, a recipe or a kept fine-tuning, is asked without a key.
+A key is bound to a host, so that no settings file can redirect it: ``$OPENAI_API_KEY`` to OpenAI's server, the server
+of ``$OPENAI_BASE_URL`` and one that the user names for the command (``TrustedUrl``); the key of a table
+``[providers.NAME]`` of the user's configuration to the server of that table. Requests to other addresses, such as one
+in an experiment, a recipe or a stored fine-tuning job, are sent without a key.
 
-The user's configuration is ``config.toml`` in the configuration folder of the system, or the file that
-``$CLIMASSAY_CONFIG`` names::
+The user's configuration is ``config.toml`` in the system's configuration folder, or the file named by
+``$CLIMASSAY_CONFIG``::
 
     [providers.together]
     base_url = "https://api.together.xyz/v1"
@@ -19,7 +19,7 @@ The user's configuration is ``config.toml`` in the configuration folder of the s
     key_variable = "CLUSTER_KEY"
     allow_http = true                            # the key may travel there unencrypted
 
-A model of such a server is named ``together:Qwen/Qwen2.5-7B-Instruct-Turbo``, wherever an ``openai:`` name may stand.
+A model of such a server is named ``together:Qwen/Qwen2.5-7B-Instruct-Turbo``, wherever an ``openai:`` name is allowed.
 """
 
 import ipaddress
@@ -38,7 +38,7 @@ from climassay.redaction import TrustedUrl, is_secret, note_secret, without_key
 from climassay.settings import filled, load_toml
 
 LOCAL, OPENAI = "local", "openai"
-"""Where models without a table of their own are."""
+"""Providers without a table of their own."""
 DEFAULT_BASE_URL = "https://api.openai.com/v1"
 BASE_URL_VARIABLE = "OPENAI_BASE_URL"
 KEY_VARIABLES = ("CLIMASSAY_API_KEY", "OPENAI_API_KEY")
@@ -48,7 +48,7 @@ NEEDED_HEADER = re.compile(
     r"accept(-encoding)?|connection|content-(length|type)|host|transfer-encoding|user-agent|x-stainless-.*",
     re.IGNORECASE,
 )
-"""What a request cannot do without, and what OpenAI's client says and reads of itself."""
+"""Headers required by HTTP or set by OpenAI's client."""
 
 _PORTS = {"http": 80, "https": 443}
 _NAME = re.compile(r"[A-Za-z0-9][\w.-]*")
@@ -56,41 +56,41 @@ _NAME = re.compile(r"[A-Za-z0-9][\w.-]*")
 
 @dataclass(frozen=True, slots=True)
 class Provider:
-    """A table ``[providers.NAME]`` of the user's configuration."""
+    """Table ``[providers.NAME]`` of the user's configuration."""
 
     base_url: str = DEFAULT_BASE_URL
     key_variable: str | None = None
-    """Variable of the environment that holds the key; without one no key is sent."""
+    """Environment variable with the key; without one, no key is sent."""
     allow_http: bool = False
-    """Whether the key may travel unencrypted to a server beyond this machine."""
+    """Allow sending the key unencrypted to another machine."""
     prices: dict[str, Any] = field(default_factory=dict)
-    """By the server's names of models, as in a price file (:func:`find_price`)."""
+    """Prices by the server's model names, as in a price file (:func:`find_price`)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """Where requests go, and what goes with them."""
+    """Address of a server, with the key to send."""
 
     base_url: str
-    """In one form; see :func:`normalised_base_url`."""
+    """Normalised URL; see :func:`normalised_base_url`."""
     key: str | None = field(default=None, repr=False)
     withheld: str = ""
-    """Why no key is sent to an address that only a file names, and how to allow it; empty for all others."""
+    """Reason why no key is sent to an address that only a file names, and how to allow it; empty for others."""
     key_note: str = ""
-    """Which key is sent, by where it comes from, or how one is given."""
+    """Source of the key, or how to set one, for error messages."""
     openai: bool = True
-    """Whether what the environment adds for OpenAI's client (organisation, project, headers) is meant for it."""
+    """True if environment settings of OpenAI's client (organisation, project, headers) apply."""
 
     def __post_init__(self) -> None:
         if self.key is not None:
             note_secret(self.key)
 
     def without_key(self, text: str) -> str:
-        """A text in which the key is blanked."""
+        """Return a text with the key redacted."""
         return without_key(text.encode("utf-8", "replace"), self.key).decode()
 
     def keep_needed(self, headers: MutableMapping[str, str]) -> None:
-        """Take away headers that the environment adds for OpenAI, where the server is another provider's."""
+        """Remove headers that the environment sets for OpenAI, if the server belongs to another provider."""
         if self.openai:
             return
         for name in [name for name in headers if not NEEDED_HEADER.fullmatch(name)]:
@@ -100,52 +100,63 @@ class Server:
 
 
 def find_server(provider: str = OPENAI, base_url: str | None = None, api_key: str | None = None) -> Server:
-    """The server of a provider's models, with the key that is bound to its host.
+    """Return the server of a provider's models, with the key that is bound to its host.
 
     Args:
         provider: ``openai``, or the name of a table of the user's configuration.
-        base_url: Of another server for ``openai:`` models; by default ``$OPENAI_BASE_URL``, else OpenAI's. One that is
-            no :class:`~climassay.redaction.TrustedUrl` gets a key only if its host is one of these two or a table's.
-        api_key: Sent in place of the key that would be looked up.
+        base_url: Server of ``openai:`` models; by default ``$OPENAI_BASE_URL``, else OpenAI's. Unless it is a
+            :class:`~climassay.redaction.TrustedUrl`, it gets a key only if its host is one of these two or a table's.
+        api_key: Key that overrides the configured one.
 
     Raises:
-        InputError: There is no such provider, its table cannot be read, it was given another address, or a key would
-            travel unencrypted beyond this machine without leave.
-        ModelError: The address is none, a key is missing, or it holds characters that no key has.
+        InputError: The provider is unknown, its table is invalid, it does not accept a base URL, or a key would be sent
+            unencrypted to another machine without permission.
+        ModelError: The address is invalid, or the key is missing or contains invalid characters.
     """
     tables = providers()
     if provider == OPENAI:
-        own = os.environ.get(BASE_URL_VARIABLE) or DEFAULT_BASE_URL
-        url = normalised_base_url(base_url or own)
-        bound = _origin(url) in (_origin(own), _origin(DEFAULT_BASE_URL))
+        default_url = os.environ.get(BASE_URL_VARIABLE) or DEFAULT_BASE_URL
+        url = normalised_base_url(base_url or default_url)
+        is_bound = _origin(url) in (_origin(default_url), _origin(DEFAULT_BASE_URL))
         table = next(
-            (one for name, one in tables.items() if name != OPENAI and _origin(one.base_url) == _origin(url)), None
+            (
+                candidate
+                for name, candidate in tables.items()
+                if name != OPENAI and _origin(candidate.base_url) == _origin(url)
+            ),
+            None,
         )
     elif provider not in tables:
         raise InputError(f"There is no provider {provider!r}: describe it in {_table(provider)}.")
     elif base_url is not None:
         raise InputError(f"A base URL does not go with {provider}: models: their server stands in {_table(provider)}.")
     else:
-        bound, table = False, tables[provider]
+        is_bound, table = False, tables[provider]
         url = normalised_base_url(table.base_url)
     variables: tuple[str, ...] = ()
-    general = bound or (table is None and isinstance(base_url, TrustedUrl))
-    if general:
+    uses_general_key = is_bound or (table is None and isinstance(base_url, TrustedUrl))
+    if uses_general_key:
         variables = KEY_VARIABLES
     elif table is not None and table.key_variable is not None:
         variables = (table.key_variable,)
-    given = {"": api_key, **{name: os.environ.get(name) for name in variables}}
-    source, key = next(((name, key.strip()) for name, key in given.items() if key and key.strip()), ("", None))
+    candidates = {"": api_key, **{name: os.environ.get(name) for name in variables}}
+    source, key = next(((name, key.strip()) for name, key in candidates.items() if key and key.strip()), ("", None))
     if key is None:
-        if table is not None and variables and not general:
+        if table is not None and variables and not uses_general_key:
             raise ModelError(
                 f"The server {url} needs an API key: set {variables[0]}, which {configuration_file()} names."
             )
         if _origin(url) == _origin(DEFAULT_BASE_URL):
             raise ModelError("OpenAI's server needs an API key: set OPENAI_API_KEY, or give another --base-url.")
-        if general or table is not None:
-            how = f"set {variables[-1]}" if general else f"name its variable as key_variable in {configuration_file()}"
-            return Server(url, openai=general, key_note=f"No API key was sent: if the server needs one, {how}.")
+        if uses_general_key or table is not None:
+            advice = (
+                f"set {variables[-1]}"
+                if uses_general_key
+                else f"name its variable as key_variable in {configuration_file()}"
+            )
+            return Server(
+                url, openai=uses_general_key, key_note=f"No API key was sent: if the server needs one, {advice}."
+            )
         withheld = (
             f"No API key was sent to {url}, since neither the command line nor your own settings name it: if it may "
             f"have your key, set {BASE_URL_VARIABLE} to it, or describe it in {_table('NAME')}."
@@ -158,23 +169,23 @@ def find_server(provider: str = OPENAI, base_url: str | None = None, api_key: st
             f"The API key would travel to {url} unencrypted: use https, or allow it with allow_http = true for this "
             f"base_url in {_table('NAME')}."
         )
-    whose = f"of {source}" if source else "given in the call"
-    return Server(url, key, openai=general, key_note=f"Check the API key: the one {whose} was sent.")
+    key_source = f"of {source}" if source else "given in the call"
+    return Server(url, key, openai=uses_general_key, key_note=f"Check the API key: the one {key_source} was sent.")
 
 
 def configuration_file() -> Path:
-    """The file of the user's configuration, which need not be there: ``$CLIMASSAY_CONFIG``, else the system's place."""
+    """Return the path of the user's configuration, which may not exist: ``$CLIMASSAY_CONFIG`` or the default."""
     from platformdirs import user_config_path
 
-    given = os.environ.get(CONFIG_VARIABLE)
-    return Path(given).expanduser() if given else user_config_path("climassay", appauthor=False) / "config.toml"
+    value = os.environ.get(CONFIG_VARIABLE)
+    return Path(value).expanduser() if value else user_config_path("climassay", appauthor=False) / "config.toml"
 
 
 def providers() -> Mapping[str, Provider]:
-    """The tables ``[providers.NAME]`` of the user's configuration, by name; none where there is no such file.
+    """Return the tables ``[providers.NAME]`` of the user's configuration by name; empty without a file.
 
     Raises:
-        InputError: The file cannot be read, or an entry does not exist or fit.
+        InputError: The file cannot be read, or an entry is unknown or invalid.
     """
     path = configuration_file()
     if not path.is_file():
@@ -187,11 +198,11 @@ def providers() -> Mapping[str, Provider]:
             "remove that permission (chmod o-w)."
         )
     data = load_toml(path)
-    other = next((name for name in data if name != "providers"), None)
-    if other is not None:
-        raise InputError(f"{path} has no entry {other!r}; there are tables [providers.NAME].")
+    unknown = next((name for name in data if name != "providers"), None)
+    if unknown is not None:
+        raise InputError(f"{path} has no entry {unknown!r}; there are tables [providers.NAME].")
     tables = data.get("providers", {})
-    if not isinstance(tables, Mapping) or not all(isinstance(one, Mapping) for one in tables.values()):
+    if not isinstance(tables, Mapping) or not all(isinstance(table, Mapping) for table in tables.values()):
         raise InputError(f"{path}: providers are tables that begin with [providers.NAME].")
     results = {}
     for name, entries in tables.items():
@@ -209,12 +220,12 @@ def providers() -> Mapping[str, Provider]:
 
 
 def normalised_base_url(url: str) -> str:
-    """The URL in one form: lower-case host, no default port, no trailing slash, no user, query or fragment.
+    """Normalise a URL: lower-case host, no default port, trailing slash, user, query or fragment.
 
-    A :class:`~climassay.redaction.TrustedUrl` stays one.
+    The type is kept (:class:`~climassay.redaction.TrustedUrl`).
 
     Raises:
-        ModelError: It is not an http or https URL.
+        ModelError: The URL is not an http or https URL.
     """
     origin = _origin(url)
     if origin is None:
@@ -225,12 +236,12 @@ def normalised_base_url(url: str) -> str:
     scheme, host, port = origin
     parts = urlsplit(url.strip())
     host = f"[{host}]" if ":" in host else host
-    place = host if port == _PORTS[scheme] else f"{host}:{port}"
-    return type(url)(urlunsplit((scheme, place, parts.path.rstrip("/"), "", "")))
+    netloc = host if port == _PORTS[scheme] else f"{host}:{port}"
+    return type(url)(urlunsplit((scheme, netloc, parts.path.rstrip("/"), "", "")))
 
 
 def _origin(url: str) -> tuple[str, str, int] | None:
-    """Scheme, host and port of an address; None where it is not an http or https address."""
+    """Return scheme, host and port of an address; None if it is not an http or https address."""
     try:
         parts = urlsplit(url.strip())
         host, port = (parts.hostname or "").lower(), parts.port
@@ -251,6 +262,7 @@ def _this_machine(url: str) -> bool:
 
 
 def _table(provider: str) -> str:
+    """Describe a provider's table of the configuration, for messages."""
     return f"a table [providers.{provider}] of {configuration_file()}"
 
 
@@ -269,15 +281,15 @@ class Price:
                 )
 
     def cost(self, prompt_tokens: int, completion_tokens: int) -> float:
-        """US dollars for so many tokens."""
+        """Return the cost of token counts in US dollars."""
         return (prompt_tokens * self.prompt + completion_tokens * self.completion) / 1e6
 
 
 def price_from_options(prompt: float | None, completion: float | None) -> Price | None:
-    """The price given on the command line; None where neither is given.
+    """Return the price given on the command line, or None.
 
     Raises:
-        InputError: Only one of them is given.
+        InputError: Only one of the two prices is given.
     """
     if prompt is None and completion is None:
         return None
@@ -287,14 +299,14 @@ def price_from_options(prompt: float | None, completion: float | None) -> Price 
 
 
 def find_price(model: str, folder: Path) -> Price | None:
-    """The price of a model from ``prices.toml`` or ``prices.json`` in a folder, else from the user's configuration.
+    """Return the price of a model from ``prices.toml`` or ``prices.json`` in a folder, or from the configuration.
 
     Args:
-        model: With its provider, or the name of an ``openai:`` model alone.
-        folder: Where the file may be (the workspace). There a model of another provider is named with its provider.
+        model: Name with its provider, which is optional for ``openai:`` models.
+        folder: Workspace with the price file, in which models of other providers are named with their provider.
 
     Returns:
-        None where neither names the model.
+        Price, or None if neither contains the model.
 
     Raises:
         InputError: A file cannot be read.
@@ -313,16 +325,16 @@ def find_price(model: str, folder: Path) -> Price | None:
     if entry is not None:
         return _price(entry, model, path)
     provider, separator, name = model.partition(":")
-    known = providers().get(provider if separator else OPENAI)
-    entry = None if known is None else known.prices.get(name if separator else model)
+    table_of_provider = providers().get(provider if separator else OPENAI)
+    entry = None if table_of_provider is None else table_of_provider.prices.get(name if separator else model)
     return None if entry is None else _price(entry, model, configuration_file())
 
 
 def price_table(folder: Path) -> tuple[Path, dict[str, Any]]:
-    """The price file of a folder with its entries by model, empty where there is none.
+    """Return the price file of a folder with its entries by model; empty without a file.
 
     Raises:
-        InputError: It cannot be read.
+        InputError: The file cannot be read.
     """
     path = next((folder / name for name in PRICE_FILES if (folder / name).is_file()), None)
     if path is None:

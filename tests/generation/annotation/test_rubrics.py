@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from climassay.generation.annotation.labels import Item, Label, check_label
+from climassay.generation.annotation.labels import AnnotationItem, Label, check_label
 from climassay.generation.annotation.long_answers import (
     MIN_CRITERION_COSINE,
     matched_criteria,
@@ -35,7 +35,7 @@ def item(name, *rubrics, state="conflict"):
         Label(stored.draft.id, f"person {n}", True, wording=one, made_at=float(n), key=f"{name}{n}")
         for n, one in enumerate(wordings)
     ]
-    return Item(stored.draft, None, None, (), tuple(labels), state)
+    return AnnotationItem(stored.draft, None, None, (), tuple(labels), state)
 
 
 def checked(draft, **said):

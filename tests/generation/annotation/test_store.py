@@ -276,7 +276,13 @@ def test_what_is_looked_for_is_found_by_state_type_and_words(records):
     assert found(text="100%_") == []
     assert store.kinds(DATASET) == ["mcq", "freeform", "cloze"]
     [first], total = store.find(DATASET, "ann", ItemFilter(), limit=1, offset=1)
-    assert (first.draft.id, first.state, first.own.key, first.comments, total) == ("q0001", "conflict", "a1", 1, 4)
+    assert (first.draft.id, first.state, first.own_label.key, first.comments, total) == (
+        "q0001",
+        "conflict",
+        "a1",
+        1,
+        4,
+    )
 
 
 def test_a_chosen_item_is_kept_from_others_until_another_is_chosen(records):

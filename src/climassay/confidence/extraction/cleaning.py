@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Literal
 
 from climassay.confidence.marks import find_tags
-from climassay.corpus.documents import Span
+from climassay.corpus.sentences import Span
 
 _LABEL = (
     r"(?:(?:Extended\s+Data\s+|Supplementary\s+)?(?:Figures?|Figs?\.?|Tables?|Tab\.|Materials?)|Box(?:es)?|Sections?"

@@ -23,7 +23,8 @@ from climassay.confidence.extraction.cleaning import (
 from climassay.confidence.marks import TagMark, find_likelihoods, find_tags
 from climassay.confidence.statement import Statement
 from climassay.confidence.vocabulary import Tag
-from climassay.corpus.documents import Block, Document, Passage, sentence_spans, shared_start
+from climassay.corpus.documents import Block, Document, Passage, shared_start
+from climassay.corpus.sentences import sentence_spans
 from climassay.errors import InputError
 
 if TYPE_CHECKING:

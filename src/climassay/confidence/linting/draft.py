@@ -14,7 +14,8 @@ from typing import Literal
 
 from climassay.confidence.extraction.extracting import explains_terms
 from climassay.confidence.marks import LikelihoodTerm, TagMark, find_likelihoods, find_tags
-from climassay.corpus.documents import Block, ReadOptions, sentence_spans
+from climassay.corpus.documents import Block, ReadOptions
+from climassay.corpus.sentences import sentence_spans
 from climassay.errors import DocumentError, InputError
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from climassay.confidence.linting.checking import MODEL_FINDING
 from climassay.confidence.linting.draft import Draft, Remark, Rule
-from climassay.corpus.documents import locate_quotation
+from climassay.corpus.sentences import locate_quotation
 from climassay.models.contract import Completion, GenerationRequest, Generator, Sampling, object_schema
 from climassay.prompts import Prompt, load_prompt, profile_of
 from climassay.reporting import counted

@@ -77,7 +77,7 @@ class TaggingItem:
         if isinstance(given, Statement):
             sides = (tuple(map(plain_statement, side)) for side in (given.before, given.after))
             return cls(plain_statement(given.text), *sides)
-        from climassay.corpus.documents import split_sentences
+        from climassay.corpus.sentences import split_sentences
 
         text, context = (given, "") if isinstance(given, str) else given
         before, result, after = context.partition(text) if text else (context, "", "")
@@ -309,7 +309,7 @@ def read_sections(path: Path) -> dict[str, list[Section]]:
     Raises:
         InputError: The file cannot be read.
     """
-    from climassay.corpus.documents import split_sentences
+    from climassay.corpus.sentences import split_sentences
 
     result: dict[str, dict[tuple[str, str], list[str]]] = defaultdict(dict)
     try:

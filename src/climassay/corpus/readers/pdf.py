@@ -167,9 +167,9 @@ def _read_pages(
         if text_page and pdfium.FPDFText_CountChars(text_page) > MAX_CHARACTERS:
             crowded.append(number)
         elif text_page:
-            for turned in reader.read(page, text_page, number):
-                turned.tables, turned.lines = find_tables(turned.lines, reader.split)
-                pages.append(turned)
+            for turned_page in reader.read(page, text_page, number):
+                turned_page.tables, turned_page.lines = find_tables(turned_page.lines, reader.split)
+                pages.append(turned_page)
         if not pages or pages[-1].number != number:
             pages.append(Page(number, width, height, []))
             if number not in crowded and _IMAGES.intersection(_object_types(page)):

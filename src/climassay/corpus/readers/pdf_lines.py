@@ -202,10 +202,10 @@ class LineReader:
             if turn != main and weight < MIN_TURNED_CHARACTERS:
                 self._omitted["lines written in another direction", number] += sum(1 for x in lines if x.angle == turn)
                 continue
-            turned = self._read_turned(text, identical, number, turn) if turn else lines
-            self._omitted["note marks", number] += sum(line.n_marks for line in turned if not line.angle)
+            turned_lines = self._read_turned(text, identical, number, turn) if turn else lines
+            self._omitted["note marks", number] += sum(line.n_marks for line in turned_lines if not line.angle)
             size = (self._height, self._width) if turn % 180 else (self._width, self._height)
-            yield Page(number, *size, [line for line in turned if not line.angle])
+            yield Page(number, *size, [line for line in turned_lines if not line.angle])
         if self._handle is not text_page:
             pdfium.FPDFText_ClosePage(self._handle)
 
@@ -573,8 +573,8 @@ def _is_right_to_left(text: str) -> bool:
 
 def _with_brackets_turned(text: str) -> str:
     """Swap opening and closing brackets if fewer are then unmatched, since PDFium may mirror them."""
-    turned = text.translate(_SWAPPED_BRACKETS)
-    return turned if _unmatched(turned) < _unmatched(text) else text
+    swapped = text.translate(_SWAPPED_BRACKETS)
+    return swapped if _unmatched(swapped) < _unmatched(text) else text
 
 
 def _unmatched(text: str) -> int:

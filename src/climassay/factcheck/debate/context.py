@@ -15,7 +15,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NamedTuple
 
-from climassay.corpus.documents import Passage, report_name, split_sentences
+from climassay.corpus.documents import Passage, report_name
+from climassay.corpus.sentences import split_sentences
 from climassay.factcheck.certainty import LIKELIHOODS, Levels, Likelihood, takes_side
 from climassay.factcheck.debate.assessment import Assessment, ElicitationConfig
 from climassay.factcheck.debate.steps import FoundPassage

@@ -1,4 +1,4 @@
-from .agreement import Agreement as Agreement
+from .agreement import AnnotatorAgreement as AnnotatorAgreement
 from .files import (
     AnnotationFile as AnnotationFile,
     read_annotations as read_annotations,
@@ -13,7 +13,7 @@ from .labels import (
     Comment as Comment,
     FoundItem as FoundItem,
     ImportReport as ImportReport,
-    Item as Item,
+    AnnotationItem as AnnotationItem,
     ItemFilter as ItemFilter,
     Label as Label,
     Skip as Skip,

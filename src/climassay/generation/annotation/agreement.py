@@ -29,7 +29,7 @@ class PairAgreement:
 
 
 @dataclass(frozen=True, slots=True)
-class Agreement:
+class AnnotatorAgreement:
     """Agreement on valid or invalid, before any adjudication.
 
     The 95% intervals of the coefficients are percentile bootstraps over items; a single item has none.
@@ -69,7 +69,7 @@ class AnnotatorStatistics:
     adjudications: int
 
 
-def agreement_of(labels: Sequence[Label]) -> Agreement:
+def agreement_of(labels: Sequence[Label]) -> AnnotatorAgreement:
     """Return the agreement of current labels without adjudications, whose authors have seen the other labels."""
     verdicts_by_draft: dict[str, dict[str, bool]] = {}
     for label in labels:
@@ -77,7 +77,7 @@ def agreement_of(labels: Sequence[Label]) -> Agreement:
             verdicts_by_draft.setdefault(label.draft, {})[label.annotator] = label.accepted
     items = [verdicts for verdicts in verdicts_by_draft.values() if len(verdicts) >= 2]
     if not items:
-        return Agreement(0, None, (), None, None)
+        return AnnotatorAgreement(0, None, (), None, None)
     n_valid = [sum(verdicts.values()) for verdicts in items]
     counts = np.array([[len(v) - valid, valid] for v, valid in zip(items, n_valid, strict=True)], dtype=np.float64)
     n_labels = Counter(int(total) for total in counts.sum(1)).most_common(1)[0][0]
@@ -100,7 +100,7 @@ def agreement_of(labels: Sequence[Label]) -> Agreement:
     raw: Estimate | ResampledEstimate = estimate(counts, _raw)
     if has_pairs_only:
         raw = proportion(int((counts.max(1) == 2).sum()), len(counts))
-    return Agreement(len(items), raw, tuple(pairs), estimate(equal_counts, _fleiss), estimate(counts, _alpha))
+    return AnnotatorAgreement(len(items), raw, tuple(pairs), estimate(equal_counts, _fleiss), estimate(counts, _alpha))
 
 
 def _raw(counts: FloatArray) -> float:

@@ -13,9 +13,9 @@ from pydantic import ConfigDict, TypeAdapter
 from climassay.errors import InputError
 from climassay.generation.annotation.labels import (
     EDIT_FIELDS,
+    AnnotationItem,
     AnnotationSettings,
     Comment,
-    Item,
     Label,
     Skip,
     content_key,
@@ -131,7 +131,7 @@ def read_annotations(path: Path) -> AnnotationFile:
     return AnnotationFile(labels, skips, comments, settings)
 
 
-def write_table(path: Path, items: Iterable[Item]) -> int:
+def write_table(path: Path, items: Iterable[AnnotationItem]) -> int:
     """Write current labels as comma-separated values, one per row; an item without labels gets a row of its own.
 
     A cell that a spreadsheet would take for a formula gets a leading apostrophe, which :func:`read_table` removes.

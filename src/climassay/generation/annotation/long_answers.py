@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from climassay.evaluation import Better, BlindAnswer, Preferred, RatedAnswer, alpha_estimate
-from climassay.generation.annotation.labels import Item, Label, is_rating, is_rubric
+from climassay.generation.annotation.labels import AnnotationItem, Label, is_rating, is_rubric
 from climassay.generation.dataset_store import StoredDraft
 from climassay.generation.draft import Draft, Origin, SourcePassage, Wording, draft_id
 from climassay.metrics.long_answers import DIMENSIONS
@@ -77,7 +77,7 @@ def _rating_item(answer: BlindAnswer, texts: tuple[str, ...], options: tuple[str
     return StoredDraft(draft, answer.question.id, 0)
 
 
-def ratings_of(items: Iterable[Item]) -> tuple[list[RatedAnswer], list[Preferred]]:
+def ratings_of(items: Iterable[AnnotationItem]) -> tuple[list[RatedAnswer], list[Preferred]]:
     """Return the rated answers with their ratings, and the compared pairs with the preferences.
 
     An adjudication replaces all other labels of an item. Items without a rating are left out.
@@ -118,7 +118,7 @@ def ratings_of(items: Iterable[Item]) -> tuple[list[RatedAnswer], list[Preferred
     return rated, preferred
 
 
-def rating_agreement(items: Iterable[Item]) -> dict[str, ResampledEstimate]:
+def rating_agreement(items: Iterable[AnnotationItem]) -> dict[str, ResampledEstimate]:
     """Return Krippendorff's alpha of annotators before any adjudication, by rated dimension.
 
     Dimensions use the interval scale; all criteria together, and preferences, the nominal scale. Dimensions that no
@@ -172,12 +172,12 @@ def rubric_drafts(questions: Iterable[Question]) -> list[StoredDraft]:
     return results
 
 
-def rubric_of(label: Label, item: Item) -> tuple[Criterion, ...]:
+def rubric_of(label: Label, item: AnnotationItem) -> tuple[Criterion, ...]:
     """Return the rubric of an accepting label: its own, or the item's initial rubric; empty if the label rejects."""
     return read_rubric((label.wording or item.draft.wording).answer) if label.accepted else ()
 
 
-def finished_rubrics(items: Iterable[Item]) -> list[Question]:
+def finished_rubrics(items: Iterable[AnnotationItem]) -> list[Question]:
     """Return the questions with a settled rubric, in the order of their ids.
 
     The rubric is the last adjudicator's, or else the one that all annotators wrote.
@@ -227,7 +227,7 @@ class RubricAgreement:
     """Krippendorff's interval alpha of weights, each divided by its rubric's mean; None like ``levels``."""
 
 
-def rubric_agreement(items: Iterable[Item], encoder: Encoder) -> RubricAgreement | None:
+def rubric_agreement(items: Iterable[AnnotationItem], encoder: Encoder) -> RubricAgreement | None:
     """Return the agreement of annotators' rubrics; None if no question has two rubrics."""
     rubrics_by_draft: dict[str, list[tuple[Criterion, ...]]] = {}
     for item in items:

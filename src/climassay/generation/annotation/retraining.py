@@ -16,11 +16,11 @@ from climassay.generation.annotation.store import AnnotationStore
 from climassay.generation.annotation.tables import items, queues
 from climassay.generation.dataset_store import DatasetStore, drafts_before_experts
 from climassay.records import Records
-from climassay.records.store import canonical_json
+from climassay.records.identity import canonical_json
 from climassay.workspace import Workspace
 
 if TYPE_CHECKING:
-    from climassay.generation.validation import LabelSet, Reader, TrainedValidator
+    from climassay.generation.validation import FeatureReader, LabelSet, TrainedValidator
 
 OnProgress = Callable[[int, int, str], None]
 """Callback that gets the finished steps, the total, and the current phase in words."""
@@ -54,7 +54,7 @@ def retrain(
     workspace: Workspace,
     dataset: str,
     *,
-    reader: "Reader | None" = None,
+    reader: "FeatureReader | None" = None,
     precision: float | None = None,
     folds: int = 5,
     seed: int = 0,
@@ -69,7 +69,7 @@ def retrain(
         records: Open records.
         workspace: Workspace whose folder ``validators`` gets the validator's file.
         dataset: Name of the dataset.
-        reader: Reader of the validator's features; by default the features of the bundled encoder.
+        reader: FeatureReader of the validator's features; by default the features of the bundled encoder.
         precision: Wanted share of valid questions among those accepted; None chooses no threshold.
         folds: Number of cross-validation folds.
         seed: Seed of the folds.

@@ -12,13 +12,18 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import sqlalchemy as sa
 
-from climassay.generation.annotation.agreement import Agreement, AnnotatorStatistics, agreement_of, statistics_of
+from climassay.generation.annotation.agreement import (
+    AnnotatorAgreement,
+    AnnotatorStatistics,
+    agreement_of,
+    statistics_of,
+)
 from climassay.generation.annotation.labels import (
+    AnnotationItem,
     AnnotationProgress,
     AnnotationSettings,
     Comment,
     FoundItem,
-    Item,
     ItemFilter,
     Label,
     QueueSummary,
@@ -134,21 +139,21 @@ class AnnotationStore:
             results.append(QueueSummary(dataset.name, total, n_open, n_settled, n_conflicts, settings.overlap))
         return results
 
-    def item(self, dataset: str, draft: str) -> Item:
+    def item(self, dataset: str, draft: str) -> AnnotationItem:
         """Return an item with its labels.
 
         Raises:
             InputError: The dataset has no such item.
         """
 
-        def read() -> Item:
+        def read() -> AnnotationItem:
             with self._database.read() as connection:
                 item_row(connection, dataset, draft)
                 return read_items(connection, dataset, [draft])[0]
 
         return self._with_new_drafts(dataset, read)
 
-    def items(self, dataset: str) -> Iterator[Item]:
+    def items(self, dataset: str) -> Iterator[AnnotationItem]:
         """Yield all queued items in the queue's order."""
         enqueue_new_drafts(self._database, dataset)
         with self._database.read() as connection:
@@ -308,7 +313,7 @@ class AnnotationStore:
             seconds=seconds,
         )
 
-    def conflicts(self, dataset: str, limit: int | None = None, offset: int = 0) -> list[Item]:
+    def conflicts(self, dataset: str, limit: int | None = None, offset: int = 0) -> list[AnnotationItem]:
         """Return the items whose labels disagree, in the queue's order.
 
         Args:
@@ -349,7 +354,7 @@ class AnnotationStore:
         with self._database.read() as connection:
             return tuple(value for query in queries for value in connection.execute(query).one())
 
-    def agreement(self, dataset: str) -> Agreement:
+    def agreement(self, dataset: str) -> AnnotatorAgreement:
         """Return the agreement of annotators on what is valid, before any adjudication."""
         return agreement_of(self.labels(dataset))
 
@@ -374,7 +379,7 @@ class AnnotationStore:
 
     _next = _in_transaction(LockedQueue.next_item, enqueue=True)
 
-    def next(self, dataset: str, annotator: str, after: str | None = None) -> Item | None:
+    def next(self, dataset: str, annotator: str, after: str | None = None) -> AnnotationItem | None:
         """Reserve and return the item that an annotator should label now: the least certain open item.
 
         The item is reserved for :attr:`AnnotationSettings.lease_seconds` and returned again until the annotator labels

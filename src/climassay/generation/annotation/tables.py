@@ -13,7 +13,7 @@ import sqlalchemy as sa
 from pydantic import TypeAdapter
 
 from climassay.errors import InputError
-from climassay.generation.annotation.labels import AnnotationSettings, Item, Label
+from climassay.generation.annotation.labels import AnnotationItem, AnnotationSettings, Label
 from climassay.generation.dataset_store import drafts, drafts_before_experts
 from climassay.generation.draft import Draft
 from climassay.records.database import chunks
@@ -215,7 +215,7 @@ def validator_confidence(draft: Draft) -> float | None:
     return next((score for score in scores if score is not None), None)
 
 
-def read_items(connection: sa.Connection, dataset: str, draft_ids: Sequence[str]) -> list[Item]:
+def read_items(connection: sa.Connection, dataset: str, draft_ids: Sequence[str]) -> list[AnnotationItem]:
     """Return queued items with their labels, in the order of ``draft_ids``."""
     from climassay.generation.masking import StatisticsMasker
     from climassay.generation.terms import candidates
@@ -239,7 +239,7 @@ def read_items(connection: sa.Connection, dataset: str, draft_ids: Sequence[str]
             if decision.accepted is False and decision.step in ("consistency", "screen")
         ]
         preselected = tuple(dict.fromkeys(filter(None, reasons)))
-        item = Item(draft, row.p_valid, term, terms, tuple(labels.get(draft_id, ())), row.state, preselected)
+        item = AnnotationItem(draft, row.p_valid, term, terms, tuple(labels.get(draft_id, ())), row.state, preselected)
         results.append(item)
     return results
 

@@ -13,7 +13,7 @@ from climassay.generation.publishing.dataset import (
     write_dataset as write_dataset,
 )
 from climassay.generation.publishing.entries import (
-    Entry as Entry,
+    DatasetEntry as DatasetEntry,
     as_json_lines as as_json_lines,
     canaries as canaries,
     canary_sentence as canary_sentence,

@@ -8,7 +8,7 @@ from typing import Any, get_args
 
 from climassay import __version__
 from climassay.generation.draft import Draft, DraftStep
-from climassay.generation.publishing.entries import Entry, canary_sentence
+from climassay.generation.publishing.entries import DatasetEntry, canary_sentence
 from climassay.generation.publishing.splits import SPLITS, Split, SplitPlan
 from climassay.questions import KINDS, TYPES, Kind, Question
 from climassay.reporting import counted
@@ -23,7 +23,7 @@ class PreparedDataset:
     """A dataset with its splits, ready to be written."""
 
     name: str
-    entries: Sequence[Entry]
+    entries: Sequence[DatasetEntry]
     splits: Sequence[Split]
     """Split of each entry."""
     drafts: Sequence[Draft]
@@ -49,7 +49,7 @@ class PreparedDataset:
         counts = Counter(zip((entry.question.kind for entry in self.entries), self.splits, strict=True))
         return {kind: {split: counts[kind, split] for split in SPLITS if counts[kind, split]} for kind in self.kinds}
 
-    def members(self, kind: Kind, split: Split) -> list[Entry]:
+    def members(self, kind: Kind, split: Split) -> list[DatasetEntry]:
         """Return the entries of a kind and split."""
         pairs = zip(self.entries, self.splits, strict=True)
         return [entry for entry, entry_split in pairs if entry_split == split and entry.question.kind == kind]

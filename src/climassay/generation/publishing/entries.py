@@ -20,7 +20,7 @@ _SOURCE = ("passage", "document", "section", "citation", "url", "licence", "mode
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class DatasetEntry:
     """A question that is published."""
 
     question: Question
@@ -55,14 +55,14 @@ def placement_of(draft: Draft) -> Placement:
     )
 
 
-def entries_of(source: Sequence[Draft] | QuestionSet, kinds: Sequence[Kind] = KINDS) -> list[Entry]:
+def entries_of(source: Sequence[Draft] | QuestionSet, kinds: Sequence[Kind] = KINDS) -> list[DatasetEntry]:
     """Return the entries of the given kinds in the source's order; only accepted drafts become entries.
 
     Raises:
         InputError: Two drafts have the same id, a draft has no passage, or an accepted draft is no complete question.
     """
     if isinstance(source, QuestionSet):
-        return [Entry(question) for question in source.questions if question.kind in kinds]
+        return [DatasetEntry(question) for question in source.questions if question.kind in kinds]
     ids: set[str] = set()
     for draft in source:
         if draft.id in ids:
@@ -82,7 +82,7 @@ def entries_of(source: Sequence[Draft] | QuestionSet, kinds: Sequence[Kind] = KI
         if draft.type.has_options and draft.usable and not is_marked:
             raise InputError(f"The draft {draft.id} marks none of its {len(wording.options)} options as correct.")
     return [
-        Entry(draft.as_question(), draft)
+        DatasetEntry(draft.as_question(), draft)
         for draft in source
         if draft.kind in kinds and draft.usable and not _lacks_term(draft)
     ]
@@ -97,7 +97,7 @@ def _lacks_term(draft: Draft) -> bool:
     return draft.type.has_gap and not draft.wording.answer
 
 
-def content_sha256(entries: Sequence[Entry]) -> str:
+def content_sha256(entries: Sequence[DatasetEntry]) -> str:
     """Return the SHA-256 of the words of the questions, independent of their order."""
     questions = (entry.question for entry in entries)
     parts = sorted(
@@ -113,7 +113,7 @@ def columns(kind: Kind, canary: bool) -> dict[str, str]:
     return types | ({"canary": "string"} if canary else {})
 
 
-def question_row(entry: Entry, canary: str | None) -> dict[str, Any]:
+def question_row(entry: DatasetEntry, canary: str | None) -> dict[str, Any]:
     """Return a question as a row with its source; ``correct`` is the letter of the correct option."""
     question = entry.question
     row: dict[str, Any] = {name: getattr(question, name) for name in _TEXT}
@@ -135,7 +135,7 @@ def climaqa_columns(kind: Kind) -> tuple[str, ...]:
     return ("Question", *options, "Answer", "Context", *labels)
 
 
-def climaqa_row(entry: Entry) -> dict[str, str]:
+def climaqa_row(entry: DatasetEntry) -> dict[str, str]:
     """Return a question in ClimaQA's columns, with options as ``a) ...`` joined by a line of 20 dashes.
 
     ``Validation`` is ``VALID`` if an expert or the validator accepted the question, else empty.

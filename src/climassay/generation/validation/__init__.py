@@ -10,7 +10,13 @@ from climassay.generation.validation.labels import (
     reason_figure,
 )
 from climassay.generation.validation.loading import load_validator, read_training_record
-from climassay.generation.validation.readers import Reader, StateReader, TextReader, draft_vectors, validation_prompt
+from climassay.generation.validation.readers import (
+    FeatureReader,
+    StateReader,
+    TextReader,
+    draft_vectors,
+    validation_prompt,
+)
 from climassay.generation.validation.training import Training, train_validator
 from climassay.generation.validation.validators import (
     ByKind,
@@ -22,8 +28,25 @@ from climassay.generation.validation.validators import (
 )
 
 __all__ = [
-    "STRATEGIES", "Acquisition", "ByKind", "LabelSet", "PromptedValidator", "Reader",
-    "StateReader", "TextReader", "TrainedValidator", "Training", "TrainingRecord", "Validator", "choose_next",
-    "draft_vectors", "load_validator", "read_label_set", "read_training_record", "reason_figure",
-    "train_validator", "validate", "validation_prompt",
+    "STRATEGIES",
+    "Acquisition",
+    "ByKind",
+    "FeatureReader",
+    "LabelSet",
+    "PromptedValidator",
+    "StateReader",
+    "TextReader",
+    "TrainedValidator",
+    "Training",
+    "TrainingRecord",
+    "Validator",
+    "choose_next",
+    "draft_vectors",
+    "load_validator",
+    "read_label_set",
+    "read_training_record",
+    "reason_figure",
+    "train_validator",
+    "validate",
+    "validation_prompt",
 ]  # fmt: skip

@@ -109,7 +109,7 @@ class DraftFeatures:
         return ~np.isin(np.arange(size), list(self.failed))
 
 
-class Reader(Protocol):
+class FeatureReader(Protocol):
     """Computes the features of drafts."""
 
     @property
@@ -129,17 +129,17 @@ class Reader(Protocol):
 
 @dataclass(frozen=True)
 class TextReader:
-    """Reader of vectors of question, answer and context, their differences, and lexical features."""
+    """FeatureReader of vectors of question, answer and context, their differences, and lexical features."""
 
     encoder: Encoder
 
     @property
     def provenance(self) -> Provenance:
-        """See :class:`Reader`."""
+        """See :class:`FeatureReader`."""
         return Provenance(settings={"kind": "features"}).reading(self.encoder)
 
     def check(self, trained: Provenance) -> None:
-        """See :class:`Reader`."""
+        """See :class:`FeatureReader`."""
         trained.check("validator", encoder=self.encoder)
 
     def read(self, drafts: Sequence[Draft], *, on_read: CountCallback | None = None) -> DraftFeatures:
@@ -195,7 +195,7 @@ class TextReader:
 
 @dataclass(frozen=True)
 class StateReader:
-    """Reader of a model's hidden states at the ends of both verdicts on a draft, VALID and INVALID.
+    """FeatureReader of a model's hidden states at the ends of both verdicts on a draft, VALID and INVALID.
 
     The mean of the two states represents the draft, and their difference how each verdict follows from it (Burns et
     al. 2023, arXiv 2212.03827); they are two blocks.
@@ -216,7 +216,7 @@ class StateReader:
 
     @property
     def provenance(self) -> Provenance:
-        """See :class:`Reader`."""
+        """See :class:`FeatureReader`."""
         return Provenance(
             layers=self.layers,
             template=self.prompt.name,
@@ -225,7 +225,7 @@ class StateReader:
         ).reading(model=self.model)
 
     def check(self, trained: Provenance) -> None:
-        """See :class:`Reader`."""
+        """See :class:`FeatureReader`."""
         trained.check("validator", model=self.model)
         check_prompt(trained, self.prompt)
 

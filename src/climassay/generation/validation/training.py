@@ -28,7 +28,7 @@ from climassay.generation.validation.loading import prompted_facts, write_traini
 from climassay.generation.validation.readers import (
     ANSWERS,
     CountCallback,
-    Reader,
+    FeatureReader,
     validation_prompt,
     validation_request,
 )
@@ -100,7 +100,7 @@ class Training(Generic[V]):
 
 def train_validator(
     labels: LabelSet,
-    reader: Reader,
+    reader: FeatureReader,
     *,
     precision: float | None = None,
     folds: int = FOLDS,
@@ -112,7 +112,7 @@ def train_validator(
 
     Args:
         labels: Labelled drafts.
-        reader: Reader of the features.
+        reader: FeatureReader of the features.
         precision: Requested share of valid drafts among the accepted ones; None chooses no threshold.
         folds: Number of cross-validation folds.
         seed: Seed of the folds.

@@ -19,8 +19,8 @@ from climassay.generation.validation.labels import (
 )
 from climassay.generation.validation.readers import (
     CountCallback,
+    FeatureReader,
     FloatArray,
-    Reader,
     check_prompt,
     content_free_request,
     validation_prompt,
@@ -186,8 +186,8 @@ class TrainedValidator(SavedModel, Validator):
     model: LinearModel
     """Linear model of the classes invalid and valid."""
     record: TrainingRecord
-    reader: Reader | None = None
-    """Reader of the features; not saved."""
+    reader: FeatureReader | None = None
+    """FeatureReader of the features; not saved."""
     name: str = "validator"
 
     @property
@@ -195,7 +195,7 @@ class TrainedValidator(SavedModel, Validator):
         """Threshold chosen in training."""
         return self.record.threshold
 
-    def with_reader(self, reader: Reader) -> "TrainedValidator":
+    def with_reader(self, reader: FeatureReader) -> "TrainedValidator":
         """Return the validator with a reader of its features.
 
         Raises:

@@ -261,9 +261,9 @@ class Attention:
             One mask [rows, 1, queries, keys], or one for each layer type.
         """
 
-        def additive(seen: Tensor) -> Tensor:
-            mask = torch.zeros(seen.shape, dtype=dtype, device=seen.device)
-            return mask.masked_fill_(~seen, torch.finfo(dtype).min)[:, None]
+        def additive(is_visible: Tensor) -> Tensor:
+            mask = torch.zeros(is_visible.shape, dtype=dtype, device=is_visible.device)
+            return mask.masked_fill_(~is_visible, torch.finfo(dtype).min)[:, None]
 
         near = visible if self.window is None else visible & (distance < self.window)
         if self.kinds is None:
@@ -325,7 +325,8 @@ class HiddenStates:
             return self._backbone.register_forward_hook(lambda _module, _given, output: store(names, output[0]))
         assert self._layers is not None
         return self._layers[state].register_forward_pre_hook(
-            lambda _module, given, named: store(names, given[0] if given else named["hidden_states"]), with_kwargs=True
+            lambda _module, arguments, keywords: store(names, arguments[0] if arguments else keywords["hidden_states"]),
+            with_kwargs=True,
         )
 
     @torch.inference_mode()

@@ -31,8 +31,9 @@ from climassay.models.contract import (
 )
 from climassay.models.json_answers import NoJsonError, satisfying_json
 from climassay.models.openai.capabilities import Capabilities, LearnedCapabilities
-from climassay.models.openai.connection import Clock, Connection, RequestOutcome, RetryPolicy, ShowText
+from climassay.models.openai.connection import Connection, RequestOutcome, ShowText
 from climassay.models.openai.option_scores import generated_logprobs, named_option, score_options, tokens_to_distinguish
+from climassay.models.openai.pacing import Clock, RetryPolicy
 from climassay.models.openai.prompt_length import is_shortened, shortened_error
 from climassay.models.openai.replies import ErrorReply, Reply, parse_window
 from climassay.models.openai.schema import response_format, schema_instruction
@@ -52,20 +53,17 @@ class OpenAIModel:
     dropped connections, 5xx and malformed answers are retried with exponential backoff and full jitter, or after the
     server's ``Retry-After``; other 4xx errors fail at once. Failures are returned as values with an error sentence.
 
-    The capabilities of the server, which determine the meaning of :meth:`option_logprobs`, are learned from the first
-    requests, stored in the workspace and returned by :attr:`capabilities`
-    (:mod:`climassay.models.openai.capabilities`).
+    Capabilities of the server (:mod:`climassay.models.openai.capabilities`) are learned from the first requests and
+    stored in the workspace. They determine the meaning of :meth:`option_logprobs`.
 
     The fingerprint covers the server, the model name and the protocol version, since a server does not expose its
     weights. A configured provider counts by name, so that its host may change; other servers count by base URL. If a
     server changes the model behind a name, use ``--no-cache``.
 
     For options, an ``assistant_prefix`` is sent as the beginning of the assistant's message if the server continues
-    such messages, which is tested once. Otherwise the prefix is omitted (counted in :attr:`fallbacks`) and removed from
-    completions that repeat it.
+    such messages. Otherwise it is omitted (counted in :attr:`fallbacks`) and removed from completions that repeat it.
 
-    An answer fails if the server reports far fewer prompt tokens than the prompt has: some servers truncate prompts
-    without an error (:func:`climassay.models.openai.prompt_length.is_shortened`).
+    An answer to a truncated prompt fails (:func:`climassay.models.openai.prompt_length.is_shortened`).
 
     Args:
         name: Name of the model at the provider, with or without the provider's name and a colon.
@@ -108,25 +106,17 @@ class OpenAIModel:
         self.base_url = server.base_url
         self._connection = Connection(server, ceiling, policy or RetryPolicy(), clock or Clock())
         self._limits = {"max_output_tokens": max_output_tokens, "reasoning_effort": reasoning_effort}
-        self._knowledge = LearnedCapabilities(
-            self.base_url, self._model, folder, None if provider == OPENAI else provider
-        )
+        configured = None if provider == OPENAI else provider
+        self._knowledge = LearnedCapabilities(self.base_url, self._model, folder, configured)
         self._conversation = Conversation(
             self._model, self._connection, self._knowledge, price, max_output_tokens, reasoning_effort
         )
 
-    def __repr__(self) -> str:
-        return f"OpenAIModel({self.name!r}, base_url={self.base_url!r})"
-
     @property
     def fingerprint(self) -> str:
         """SHA-256 of server, model name, limits and protocol version."""
-        if self._provider == OPENAI:
-            return self._hashed({"provider": OPENAI, "base_url": self.base_url})
-        return self._hashed({"provider": self._provider})
-
-    def _hashed(self, server: Mapping[str, str]) -> str:
-        identity: dict[str, Any] = {**server, "model": self._model, "protocol": PROTOCOL}
+        identity: dict[str, Any] = {"provider": self._provider, "model": self._model, "protocol": PROTOCOL}
+        identity |= {"base_url": self.base_url} if self._provider == OPENAI else {}
         identity |= {name: value for name, value in self._limits.items() if value is not None}
         return hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()
 
@@ -188,9 +178,6 @@ class OpenAIModel:
 
         Requests ask for a stream with token counts. A server that rejects either, or does not count the tokens of a
         stream, gets requests without from then on. Requests with a schema are not streamed, since they may be retried.
-
-        Raises:
-            ModelError: See :meth:`generate`.
         """
         return self._connection.map(self._conversation.complete, requests, on_result, on_text)
 
@@ -239,15 +226,11 @@ class Conversation:
         connection: Connection,
         knowledge: LearnedCapabilities,
         price: Price | None,
-        max_output_tokens: int | None = None,
-        reasoning_effort: str | None = None,
+        max_output_tokens: int | None,
+        reasoning_effort: str | None,
     ) -> None:
-        self._model = model
-        self._connection = connection
-        self._knowledge = knowledge
-        self._price = price
-        self._max_output_tokens = max_output_tokens
-        self._reasoning_effort = reasoning_effort
+        self._model, self._connection, self._knowledge, self._price = model, connection, knowledge, price
+        self._max_output_tokens, self._reasoning_effort = max_output_tokens, reasoning_effort
         self._first_done: dict[str, asyncio.Event] = {}
 
     async def complete(self, request: GenerationRequest, show: ShowText | None = None) -> Completion:
@@ -471,7 +454,6 @@ class Conversation:
         return _scores_of_answer(outcome, request, usage)
 
     def _messages_without_prefix(self, request: OptionRequest | GenerationRequest) -> list[dict[str, str]]:
-        """Return the messages of a request without its assistant prefix, counting the fallback."""
         self._knowledge.fallbacks.update(["assistant_prefix"] if request.assistant_prefix else [])
         return chat_messages(request.messages)
 
@@ -614,6 +596,5 @@ def _trim_answer(text: str, request: GenerationRequest) -> tuple[str, bool]:
 
 def _without_prefix(text: str, assistant_prefix: str) -> str:
     """Remove the assistant prefix from an answer that repeats it."""
-    prefix = assistant_prefix.strip()
-    start = text.lstrip()
+    prefix, start = assistant_prefix.strip(), text.lstrip()
     return start[len(prefix) :].lstrip(" ") if prefix and start.startswith(prefix) else text

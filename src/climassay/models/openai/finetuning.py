@@ -1,7 +1,7 @@
-"""Fine-tuning jobs at an OpenAI-compatible API: upload, create, poll, adopt; a killed process goes on where it was.
+"""Fine-tuning jobs at an OpenAI-compatible API: upload, create, poll, adopt; interrupted jobs are continued.
 
-What is known of a job appears in a small JSON file, which is written after each step and before anything is waited for.
-The same call again, with the same data, uploads nothing twice and adopts the running job.
+The state of a job is written to a small JSON file after each step, before waiting. Repeating a call with the same data
+uploads nothing twice and continues the running job.
 """
 
 import hashlib
@@ -14,46 +14,47 @@ from typing import Any
 
 from climassay.errors import InputError, ModelError
 from climassay.io import parse_json, read_text, write_file
-from climassay.models.openai.connection import KEY_REPEATED, RETRYABLE, RetryPolicy, parse_retry_after
+from climassay.models.openai.connection import KEY_REPEATED, RETRYABLE
+from climassay.models.openai.pacing import RetryPolicy, parse_retry_after
 from climassay.models.openai.replies import parse_error_reply
 from climassay.models.servers import OPENAI, Server, find_server
 
 FORMAT = "climassay-finetuning"
 VERSION = 1
 POLL_SECONDS = 30.0
-"""Between two looks at a job, where the server asks for no other wait."""
+"""Interval between status requests, unless the server asks for another."""
 FAILED = ("failed", "cancelled")
 """States of a job that ended without a model."""
 
 
 @dataclass(frozen=True, slots=True)
 class FineTuningState:
-    """How far a fine-tuning has come."""
+    """State of a fine-tuning job."""
 
     base_url: str
     base_model: str
     """Name at the server, without ``openai:``."""
     data_sha256: str
-    """Covers training and validation data and the settings."""
+    """Hash of training data, validation data and settings."""
     settings: tuple[tuple[str, Any], ...] = ()
     file_id: str | None = None
     validation_file_id: str | None = None
     job_id: str | None = None
     status: str = "new"
-    """``new`` until there is a job, then what the server says."""
+    """``new`` until there is a job, then the server's status."""
     model: str | None = None
-    """The server's name of the fine-tuned model, when it is done."""
+    """Server's name of the fine-tuned model, once finished."""
     error: str | None = None
-    """What the server said of a job that failed."""
+    """Error message of a failed job."""
     facts: tuple[tuple[str, Any], ...] = ()
-    """Whatever the caller wants to find again beside the model, for example a threshold."""
+    """Additional data of the caller, for example a threshold."""
 
     @property
     def model_name(self) -> str:
-        """How the fine-tuned model is named where models are loaded.
+        """Name of the fine-tuned model for :func:`~climassay.models.load_model`.
 
         Raises:
-            ModelError: There is none yet, or the job failed.
+            ModelError: The job has not finished, or has failed.
         """
         if self.model is None:
             raise ModelError(f"The fine-tuning of {self.base_model} has no model: its job is {self.status}.")
@@ -61,10 +62,10 @@ class FineTuningState:
 
 
 def read_state(path: Path) -> FineTuningState:
-    """Read what is known of a fine-tuning.
+    """Read the state of a fine-tuning job.
 
     Raises:
-        InputError: The file is missing, damaged, or no such file.
+        InputError: The file is missing or damaged.
     """
     try:
         data = parse_json(read_text(path))
@@ -79,10 +80,10 @@ def read_state(path: Path) -> FineTuningState:
 
 
 def write_state(state: FineTuningState, path: Path) -> None:
-    """Write what is known; the file is replaced whole.
+    """Write the state of a fine-tuning job, replacing the file.
 
     Raises:
-        InputError: It cannot be written.
+        InputError: The file cannot be written.
     """
     text = json.dumps({"format": FORMAT, "version": VERSION, **asdict(state)}, indent=1, allow_nan=False)
     write_file(path, f"{text}\n".encode())
@@ -104,51 +105,51 @@ def fine_tune(
     sleep: Callable[[float], None] = time.sleep,
     on_status: Callable[[FineTuningState], None] | None = None,
 ) -> FineTuningState:
-    """Fine-tune a model at a server, or go on with a fine-tuning that was interrupted, or find that it is done.
+    """Fine-tune a model at a server, or continue or return an earlier job with the same data.
 
     Args:
-        model: To start from, with or without ``openai:``.
-        training: JSON Lines of ``{"messages": [...]}``, as the API wants them.
-        state: File that keeps how far it has come.
-        validation: The same for validation; None for none.
-        epochs: Passes over the data (the paper: 3); None leaves it to the server.
+        model: Base model, with or without ``openai:``.
+        training: JSON Lines of ``{"messages": [...]}``.
+        state: Path of the state file.
+        validation: Validation data in the same format, or None.
+        epochs: Number of epochs (3 in the paper); None for the server's default.
         suffix: Part of the new model's name.
-        seed: Of the training, where the server heeds it.
-        base_url: As for :class:`~climassay.models.openai.client.OpenAIModel`.
-        api_key: As there.
-        poll_seconds: Between two looks at the job; a server's ``Retry-After`` has precedence.
-        policy: Attempts of each request; a job itself may take as long as it takes.
-        sleep: Waits; tests give another.
-        on_status: Called whenever something new is known.
+        seed: Random seed, if the server supports it.
+        base_url: See :class:`~climassay.models.openai.client.OpenAIModel`.
+        api_key: API key; by default the one bound to the server's host.
+        poll_seconds: Interval between status requests; a server's ``Retry-After`` has precedence.
+        policy: Retries of each request; jobs have no deadline.
+        sleep: Sleep function, replaced in tests.
+        on_status: Called with each new state.
 
     Returns:
-        The finished state, with the new model's name.
+        Finished state, with the new model's name.
 
     Raises:
-        InputError: The file holds a fine-tuning with other data or settings.
-        ModelError: The server refuses, or the job failed.
+        InputError: The state file belongs to a job with other data or settings.
+        ModelError: The server rejects the job, or it failed.
     """
     server = find_server(OPENAI, base_url, api_key)
     settings = {"epochs": epochs, "suffix": suffix, "seed": seed}
     digest = hashlib.sha256(json.dumps(settings, sort_keys=True).encode())
     for part in (training, validation or b""):
         digest.update(hashlib.sha256(part).digest())
-    known = FineTuningState(
+    current = FineTuningState(
         server.base_url, model.removeprefix(f"{OPENAI}:"), digest.hexdigest(), tuple(settings.items())
     )
     if state.exists():
-        fresh, known = known, read_state(state)
-        if any(getattr(known, name) != getattr(fresh, name) for name in ("base_url", "base_model", "data_sha256")):
+        new, current = current, read_state(state)
+        if any(getattr(current, name) != getattr(new, name) for name in ("base_url", "base_model", "data_sha256")):
             raise InputError(
-                f"{state} holds a fine-tuning job for {known.base_model} with other data or settings: name "
+                f"{state} holds a fine-tuning job for {current.base_model} with other data or settings: name "
                 "another file."
             )
-        if known.status in FAILED:
+        if current.status in FAILED:
             raise ModelError(
-                f"The fine-tuning job {known.job_id} is {known.status}: {known.error or 'the server gives no reason'} "
+                f"The fine-tuning job {current.job_id} is {current.status}: {current.error or 'no reason given'} "
                 f"Remove {state} to start another."
             )
-    job = _Job(known, state, server, policy or RetryPolicy(), sleep, on_status)
+    job = _Job(current, state, server, policy or RetryPolicy(), sleep, on_status)
     if job.state.model is not None:
         return job.state
     try:
@@ -160,7 +161,7 @@ def fine_tune(
 
 
 class _Job:
-    """One fine-tuning and the client that asks for it."""
+    """Fine-tuning job with its client."""
 
     def __init__(
         self,
@@ -177,41 +178,41 @@ class _Job:
         self._client: Any = None
 
     def upload(self, training: bytes, validation: bytes | None) -> None:
-        """Send the data, each file once."""
-        self._keep(self.state)
+        """Upload the data, each file once."""
+        self._store(self.state)
         if self.state.job_id is not None:
             return
         if self.state.file_id is None:
-            self._keep(replace(self.state, file_id=self._send("training.jsonl", training)))
+            self._store(replace(self.state, file_id=self._send("training.jsonl", training)))
         if validation is not None and self.state.validation_file_id is None:
-            self._keep(replace(self.state, validation_file_id=self._send("validation.jsonl", validation)))
+            self._store(replace(self.state, validation_file_id=self._send("validation.jsonl", validation)))
 
     def _send(self, name: str, data: bytes) -> str:
         file = (name, data, "application/jsonl")
-        result, _ = self._ask(lambda files: files.create(file=file, purpose="fine-tune"), "files")
+        result, _ = self._request(lambda files: files.create(file=file, purpose="fine-tune"), "files")
         return _needed(result, "id")
 
     def create(self, settings: Mapping[str, Any]) -> None:
-        """Create the job, or adopt one that an earlier process created and could not write down."""
+        """Create the job, or adopt one that an earlier process created without storing it."""
         if self.state.job_id is not None:
             return
-        result = self._lost_job()
-        if result is None:
-            wanted: dict[str, Any] = {"model": self.state.base_model, "training_file": self.state.file_id}
+        job = self._lost_job()
+        if job is None:
+            request: dict[str, Any] = {"model": self.state.base_model, "training_file": self.state.file_id}
             if self.state.validation_file_id is not None:
-                wanted["validation_file"] = self.state.validation_file_id
+                request["validation_file"] = self.state.validation_file_id
             if settings["epochs"] is not None:
                 hyperparameters = {"n_epochs": settings["epochs"]}
-                wanted["method"] = {"type": "supervised", "supervised": {"hyperparameters": hyperparameters}}
-            wanted |= {name: settings[name] for name in ("suffix", "seed") if settings[name] is not None}
-            result, _ = self._ask(lambda jobs: jobs.create(**wanted), "jobs")
-        self._take(result)
+                request["method"] = {"type": "supervised", "supervised": {"hyperparameters": hyperparameters}}
+            request |= {name: settings[name] for name in ("suffix", "seed") if settings[name] is not None}
+            job, _ = self._request(lambda jobs: jobs.create(**request), "jobs")
+        self._update(job)
 
     def wait(self, poll_seconds: float) -> FineTuningState:
-        """Look at the job until it has ended."""
+        """Poll the job until it has ended."""
         while True:
-            result, asked = self._ask(lambda jobs: jobs.retrieve(self.state.job_id), "jobs")
-            self._take(result)
+            job, requested_wait = self._request(lambda jobs: jobs.retrieve(self.state.job_id), "jobs")
+            self._update(job)
             if self.state.model is not None:
                 return self.state
             if self.state.status in FAILED:
@@ -219,17 +220,17 @@ class _Job:
                 raise ModelError(f"The fine-tuning job {self.state.job_id} is {self.state.status}: {reason}")
             if self.state.status == "succeeded":
                 raise ModelError(f"The fine-tuning job {self.state.job_id} has ended without naming a model.")
-            self._sleep(poll_seconds if asked is None else asked)
+            self._sleep(poll_seconds if requested_wait is None else requested_wait)
 
     def close(self) -> None:
-        """Give back the connections."""
+        """Close the connections."""
         if self._client is not None:
             self._client.close()
 
     def _lost_job(self) -> Any | None:
-        """A job on our own upload: nobody else knows the file, so it is ours."""
+        """Return a job with our uploaded file, or None."""
         try:
-            result, _ = self._ask(lambda jobs: jobs.list(limit=100), "jobs")
+            result, _ = self._request(lambda jobs: jobs.list(limit=100), "jobs")
         except ModelError:
             # A server may not list jobs; then there is nothing to adopt.
             return None
@@ -237,35 +238,35 @@ class _Job:
         ours = [job for job in jobs or () if isinstance(job, dict) and job.get("training_file") == self.state.file_id]
         return ours[0] if ours else None
 
-    def _take(self, job: Any) -> None:
+    def _update(self, job: Any) -> None:
         status = str(job.get("status") or "unknown") if isinstance(job, dict) else "unknown"
         failure = job.get("error") if isinstance(job, dict) else None
         message = self._server.without_key(str(failure.get("message") or "")) if isinstance(failure, dict) else None
         model = job.get("fine_tuned_model") if isinstance(job, dict) and status == "succeeded" else None
-        self._keep(
+        self._store(
             replace(self.state, job_id=_needed(job, "id"), status=status, model=model or None, error=message or None)
         )
 
-    def _keep(self, state: FineTuningState) -> None:
+    def _store(self, state: FineTuningState) -> None:
         if state != self.state or not self._path.exists():
             self.state = state
             write_state(state, self._path)
             if self._on_status is not None:
                 self._on_status(state)
 
-    def _ask(self, send: Callable[[Any], Any], what: str) -> tuple[Any, float | None]:
-        """The body of an answer and the wait that the server asks for, after as many attempts as the policy has."""
+    def _request(self, send: Callable[[Any], Any], resource: str) -> tuple[Any, float | None]:
+        """Return the reply and the requested wait, retrying as the policy allows."""
         from openai import APIConnectionError, APIStatusError, OpenAIError
 
         policy, error = self._policy, ""
         for attempt in range(1, policy.max_attempts + 1):
             wait: float | None = None
             try:
-                response = send(self._route(what))
+                response = send(self._route(resource))
                 result = json.loads(response.http_response.content)
                 # Only what the server says about an error may repeat the key, since only that is blanked.
-                kept = json.dumps({**result, "error": None} if isinstance(result, dict) else result)
-                if self._server.without_key(kept) != kept:
+                serialised = json.dumps({**result, "error": None} if isinstance(result, dict) else result)
+                if self._server.without_key(serialised) != serialised:
                     raise ModelError(KEY_REPEATED)
                 return result, _retry_after(response.headers)
             except APIStatusError as failure:
@@ -282,15 +283,15 @@ class _Job:
                 reason = failure.__cause__ or failure
                 error = self._server.without_key(f"The connection to {self._server.base_url} failed: {reason}.")
             except (OpenAIError, ValueError) as failure:
-                why = self._server.without_key(f"The server's answer cannot be read: {failure}")
-                raise ModelError(why) from None
+                message = self._server.without_key(f"The server's answer cannot be read: {failure}")
+                raise ModelError(message) from None
             if attempt < policy.max_attempts:
                 self._sleep(min(policy.cap, policy.base * 2.0 ** (attempt - 1)) if wait is None else wait)
         raise ModelError(
-            f"No answer after {policy.max_attempts} attempts; the last one: {error} Run the same command to continue."
+            f"No answer after {policy.max_attempts} attempts; the last one: {error} Run the command again."
         )
 
-    def _route(self, what: str) -> Any:
+    def _route(self, resource: str) -> Any:
         import httpx2
         from openai import DefaultHttpxClient, OpenAI
 
@@ -306,11 +307,11 @@ class _Job:
                 http_client=DefaultHttpxClient(follow_redirects=False, event_hooks={"request": [keep_needed]}),
             )
         raw = self._client.with_raw_response
-        return raw.files if what == "files" else raw.fine_tuning.jobs
+        return raw.files if resource == "files" else raw.fine_tuning.jobs
 
 
-def _needed(found: Any, name: str) -> str:
-    value = found.get(name) if isinstance(found, dict) else None
+def _needed(reply: Any, name: str) -> str:
+    value = reply.get(name) if isinstance(reply, dict) else None
     if not isinstance(value, str) or not value:
         raise ModelError(f"The server's answer has no {name!r}: it does not serve fine-tuning as OpenAI does.")
     return value

@@ -163,8 +163,8 @@ def _options_begun_by(text: str, options: Sequence[str], candidates: Collection[
     if len({option.casefold() for option in bare.values()}) == len(bare):
         stripped, bare = stripped.casefold(), {index: option.casefold() for index, option in bare.items()}
     starts = [index for index in candidates if bare[index].startswith(stripped)]
-    whole = [i for i in starts if len(bare[i]) == len(stripped) or not bare[i][len(stripped)].isalnum()]
-    return tuple(whole or starts)
+    whole_words = [i for i in starts if len(bare[i]) == len(stripped) or not bare[i][len(stripped)].isalnum()]
+    return tuple(whole_words or starts)
 
 
 def _bare(text: str) -> str:

@@ -15,11 +15,11 @@ from starlette.responses import Response
 from climassay.errors import InputError
 from climassay.generation.annotation import (
     ANNOTATION_REASONS,
+    AnnotationItem,
     AnnotationSettings,
     AnnotationStore,
     Comment,
     FoundItem,
-    Item,
     ItemFilter,
     Label,
     is_rubric,
@@ -149,12 +149,12 @@ class DatasetRequest:
         """Gives the names that people are shown by, as on the pages of checks."""
         return display_names(self.app, self.user)
 
-    def item(self, draft: str) -> Item:
+    def item(self, draft: str) -> AnnotationItem:
         """An item; missing where there is none."""
         with missing():
             return self.store.item(self.dataset, draft)
 
-    def own_item(self, draft: str) -> Item:
+    def own_item(self, draft: str) -> AnnotationItem:
         """An item that the visitor may label: one that they labelled before, or that wants a label of theirs.
 
         The latter is kept for them from now on. Adjudicators may open every item.
@@ -173,7 +173,7 @@ class DatasetRequest:
             return item
         raise Refused("This question has all the labels it needs, or is open at other annotators.")
 
-    def visible_comments(self, item: Item) -> list[Comment]:
+    def visible_comments(self, item: AnnotationItem) -> list[Comment]:
         """The discussion of an item for somebody who labels: others' comments once they have said what they think."""
         labelled, result = own_label(item, self.user) is not None, self.store.comments(self.dataset, item.draft.id)
         return [one for one in result if labelled or one.author == self.user.name]
@@ -209,7 +209,7 @@ ByAdmin = Annotated[DatasetRequest, _request_of(Admin)]
 
 
 def _item_page(
-    asked: DatasetRequest, item: Item, *, done: str = "", form: LabelForm | None = None, error: str = ""
+    asked: DatasetRequest, item: AnnotationItem, *, done: str = "", form: LabelForm | None = None, error: str = ""
 ) -> Response:
     """The page on which an item is labelled; a form that could not be stored keeps its words."""
     own, comments = own_label(item, asked.user), asked.visible_comments(item)
@@ -317,7 +317,7 @@ def conflicts(asked: ByAdjudicator, done: str = "", number: PageNumber = 1) -> R
     return asked.show("conflicts", part=part, done=done)
 
 
-def _votes(item: Item, comments: Sequence[Comment], asked: "DatasetRequest") -> list[dict[str, Any]]:
+def _votes(item: AnnotationItem, comments: Sequence[Comment], asked: "DatasetRequest") -> list[dict[str, Any]]:
     """What everybody said about an item, in the order of what they are called; what decided it comes last."""
     names = shown_names(item, comments, asked.user, asked.called)
     views = [label_view(label, item, names[label.annotator, label.adjudicates]) for label in item.labels]
@@ -365,7 +365,7 @@ def comment_on_conflict(asked: ByAdjudicator, draft: str, form: Annotated[Commen
 
 
 def _conflict_page(
-    asked: DatasetRequest, item: Item, *, done: str = "", form: LabelForm | None = None, error: str = ""
+    asked: DatasetRequest, item: AnnotationItem, *, done: str = "", form: LabelForm | None = None, error: str = ""
 ) -> Response:
     store, dataset = asked.store, asked.dataset
     comments, following = store.comments(dataset, item.draft.id), store.next_conflict(dataset, item.draft.id)
@@ -479,7 +479,7 @@ def _place(found: FoundItem, dataset: str, user: User) -> str:
     draft = found.draft.id
     if user.may("adjudicator") and found.state != "open":
         return address(dataset, "conflicts", draft)
-    return address(dataset, draft) if found.own is not None or found.state == "open" else ""
+    return address(dataset, draft) if found.own_label is not None or found.state == "open" else ""
 
 
 @router.get("/{dataset}/history")

@@ -18,11 +18,11 @@ from climassay.errors import InputError
 from climassay.generation import Draft, Wording
 from climassay.generation.annotation import (
     ANNOTATION_REASONS,
-    Agreement,
+    AnnotationItem,
     AnnotationProgress,
     AnnotationStore,
+    AnnotatorAgreement,
     Comment,
-    Item,
     Label,
     is_rating,
     is_rubric,
@@ -93,7 +93,7 @@ class LabelForm(BaseModel):
         rows = (CriterionRow(*map(_plain, row)) for row in parts)
         return [row for row in rows if row.text or row.source]
 
-    def with_taken(self, item: Item) -> Self:
+    def with_taken(self, item: AnnotationItem) -> Self:
         """The form with the criteria of the labels that were ticked below those that it has."""
         rows = self.rows()
         for place, label in enumerate(item.labels):
@@ -306,7 +306,7 @@ def address(dataset: str, *parts: str) -> str:
 
 
 def item_view(
-    item: Item, *, confidence: bool, own: Label | None = None, form: LabelForm | None = None
+    item: AnnotationItem, *, confidence: bool, own: Label | None = None, form: LabelForm | None = None
 ) -> dict[str, Any]:
     """All that the page of an item says about its draft.
 
@@ -357,7 +357,7 @@ def item_view(
 _NAMES = {"first": "The first", "second": "The second", "tie": "Neither"}
 
 
-def _rating(item: Item, own: Label | None, form: LabelForm | None) -> dict[str, Any]:
+def _rating(item: AnnotationItem, own: Label | None, form: LabelForm | None) -> dict[str, Any]:
     """Answers to be rated and what of them: groups of parts with their choices, those made before marked."""
     draft, options = item.draft, item.draft.wording.options
     before = own.wording.answer if own is not None and own.wording is not None else ""
@@ -381,7 +381,7 @@ def _rating(item: Item, own: Label | None, form: LabelForm | None) -> dict[str, 
     return {"audience": draft.main.citation, "answers": answers, "groups": groups.items(), "pair": several}
 
 
-def _rubric(item: Item, own: Label | None, form: LabelForm | None) -> dict[str, Any]:
+def _rubric(item: AnnotationItem, own: Label | None, form: LabelForm | None) -> dict[str, Any]:
     """What a rubric is written from, and its rows: as just sent, as stored before, or those to begin with."""
     draft = item.draft
     answer, *texts = draft.passages
@@ -405,7 +405,7 @@ Participant = tuple[str, bool]
 
 
 def shown_names(
-    item: Item, comments: Sequence[Comment], reader: User, called: Callable[[str], str] = str
+    item: AnnotationItem, comments: Sequence[Comment], reader: User, called: Callable[[str], str] = str
 ) -> dict[Participant, str]:
     """What the participants of an item are called before a reader.
 
@@ -427,7 +427,7 @@ def shown_names(
     return {one: f"{words} (you)" if one[0] == reader.name else words for one, words in names.items()}
 
 
-def label_view(label: Label, item: Item, by: str = "") -> dict[str, Any]:
+def label_view(label: Label, item: AnnotationItem, by: str = "") -> dict[str, Any]:
     """A label beside the item that it is about; a term where it accepts a cloze statement.
 
     Args:
@@ -464,7 +464,7 @@ def queue_of(app: AppState, dataset: str) -> AnnotationStore:
     return store
 
 
-def agreement_of(app: AppState, dataset: str) -> Agreement:
+def agreement_of(app: AppState, dataset: str) -> AnnotatorAgreement:
     """Agreement with its bootstrap intervals, computed once for the labels that there are."""
     store = queue_of(app, dataset)
     return app.computed.get(("agreement", dataset, store.revision(dataset)), lambda: store.agreement(dataset))
@@ -478,7 +478,7 @@ def work_of(store: AnnotationStore, dataset: str) -> Literal["questions", "ratin
     return "rubrics" if is_rubric(first.draft.wording) else "ratings" if is_rating(first.draft.wording) else "questions"
 
 
-def own_label(item: Item, user: User) -> Label | None:
+def own_label(item: AnnotationItem, user: User) -> Label | None:
     """What somebody said about an item, and what still counts."""
     return next((one for one in item.labels if one.annotator == user.name and not one.adjudicates), None)
 

@@ -14,8 +14,9 @@ from starlette.responses import JSONResponse, Response
 
 from climassay.corpus.collection import MAX_TITLE_LENGTH, remove_collection
 from climassay.corpus.collection_storage import PASSAGE_COLUMNS
-from climassay.corpus.documents import Hit, Passage, excerpt, shared_start, split_sentences
+from climassay.corpus.documents import Hit, Passage, excerpt, shared_start
 from climassay.corpus.search import RRF_CONSTANT, SearchMode, check_mode
+from climassay.corpus.sentences import split_sentences
 from climassay.errors import ClimassayError, InputError
 from climassay.grounding.citations import mark_quotations
 from climassay.reporting.marking import Piece, marked, stems

@@ -21,9 +21,9 @@ from typing import Any, BinaryIO, Literal
 from pydantic import TypeAdapter
 from starlette.datastructures import UploadFile
 
-from climassay.corpus.collection import AddProgress
 from climassay.corpus.collection_storage import check_name
 from climassay.corpus.documents import ReadOptions, Skipped, merge_left_out
+from climassay.corpus.presentation import AddProgress
 from climassay.corpus.readers.file_types import file_endings
 from climassay.corpus.readers.sandboxed_reader import read_sandboxed
 from climassay.corpus.readers.text import decode
