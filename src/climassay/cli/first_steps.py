@@ -15,7 +15,7 @@ from climassay.cli.options import (
 if TYPE_CHECKING:
     from rich.text import Text
 
-    from climassay.doctor import Finding
+    from climassay.doctor import Diagnosis
 
 _STYLES = {"ok": "green", "warning": "yellow", "missing": "yellow", "broken": "red"}
 
@@ -63,36 +63,36 @@ def doctor(
 
     from climassay.doctor import examine, is_healthy
 
-    findings = []
+    diagnoses = []
     area = ""
-    for finding in examine(workspace, online=online):
-        findings.append(finding)
+    for diagnosis in examine(workspace, online=online):
+        diagnoses.append(diagnosis)
         if as_json:
             continue
-        if finding.area != area:
-            area = finding.area
+        if diagnosis.area != area:
+            area = diagnosis.area
             stdout_console().print(f"\n{area.capitalize()}", style="bold")
-        for line in _lines(finding):
+        for line in _lines(diagnosis):
             stdout_console().print(line)
-    healthy = is_healthy(findings)
+    healthy = is_healthy(diagnoses)
     if as_json:
-        print_json({"healthy": healthy, "findings": [asdict(finding) for finding in findings]})
+        print_json({"healthy": healthy, "findings": [asdict(diagnosis) for diagnosis in diagnoses]})
     else:
-        rest = sum(finding.level != "ok" for finding in findings)
+        rest = sum(diagnosis.level != "ok" for diagnosis in diagnoses)
         said = f"The main paths work; {rest} other {'thing is' if rest == 1 else 'things are'} named above."
         if not healthy:
-            names = ", ".join(finding.name for finding in findings if finding.stops)
+            names = ", ".join(diagnosis.name for diagnosis in diagnoses if diagnosis.is_blocking)
             said = f"Something that is needed does not work: {names}."
         stdout_console().print(f"\n{said if rest else 'All is well.'}", highlight=False)
     if not healthy:
         raise typer.Exit(1)
 
 
-def _lines(finding: "Finding") -> "list[Text]":
+def _lines(diagnosis: "Diagnosis") -> "list[Text]":
     from rich.text import Text
 
-    style = _STYLES[finding.level]
-    lines = [Text.assemble((f"  {finding.level:<8}", style), f"{finding.name}: {finding.said}")]
-    if finding.advice:
-        lines.append(Text(f"          -> {finding.advice}", style="bold" if finding.stops else "dim"))
+    style = _STYLES[diagnosis.level]
+    lines = [Text.assemble((f"  {diagnosis.level:<8}", style), f"{diagnosis.name}: {diagnosis.message}")]
+    if diagnosis.advice:
+        lines.append(Text(f"          -> {diagnosis.advice}", style="bold" if diagnosis.is_blocking else "dim"))
     return lines
