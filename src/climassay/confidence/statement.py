@@ -13,7 +13,7 @@ from climassay.confidence.vocabulary import Agreement, Evidence, Likelihood, Tag
 from climassay.errors import InputError
 from climassay.io import parse_json, read_text
 from climassay.reporting.results import write_rows
-from climassay.settings import check_types
+from climassay.settings import validate_types
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +98,7 @@ def statement_from_row(row: Mapping[str, Any]) -> Statement:
     lists = {name: tuple(row.get(name) or ()) for name in ("likelihood", "references", "headings", "before", "after")}
     try:
         statement = Statement(**{**row, **lists})
-        check_types(statement)
+        validate_types(statement)
     except TypeError as error:
         raise InputError(f"This is not a statement of climassay: {error}.") from None
     return statement
