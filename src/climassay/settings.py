@@ -186,24 +186,9 @@ def validate_settings(settings: object, source: str = "The settings", header: st
     Raises:
         InputError: A field does not fit; the sentence names it.
     """
-    values = _field_values(settings)
+    values = {field.name: _as_tuples(getattr(settings, field.name)) for field in fields(settings)}  # type: ignore[arg-type]
     if (fault := _first_fault(type(settings), values)) is not None:
         raise InputError(f"{source}: {fault.sentence(header, values[fault.name])}")
-
-
-def validate_types(record: object) -> None:
-    """Validate the types of the fields of a dataclass that was read from JSON.
-
-    Raises:
-        TypeError: A field has another type than its annotation; the message names it.
-    """
-    values = _field_values(record)
-    if (fault := _first_fault(type(record), values)) is not None:
-        raise TypeError(f"{fault.name} is {str(values[fault.name])[:40]!r}, but it must be {fault.expected}")
-
-
-def _field_values(record: Any) -> dict[str, Any]:
-    return {field.name: _as_tuples(getattr(record, field.name)) for field in fields(record)}
 
 
 @dataclass(frozen=True, slots=True)

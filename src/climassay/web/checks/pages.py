@@ -28,7 +28,7 @@ from climassay.factcheck.configuration import CheckFilter, Reviewed
 from climassay.factcheck.fallacies import CLAIMS, GROUPS
 from climassay.factcheck.results.page import shared_values
 from climassay.factcheck.scales import load_scale
-from climassay.grounding.text_check import Evidence as SentenceEvidence
+from climassay.grounding.text_check import PassageEvidence as SentenceEvidence
 from climassay.grounding.text_check import check_sentences
 from climassay.reporting.results import csv_lines, write_workbook
 from climassay.web.access import Annotator, Reader
