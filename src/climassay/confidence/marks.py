@@ -255,8 +255,7 @@ def find_tags(text: str) -> list[TagMark]:
     A mark is a level of confidence anywhere, also as a predicate ("confidence in more hail remains low"); evidence or
     agreement in brackets, or both next to each other in running words ("limited evidence" alone is ordinary English); a
     term of likelihood that fills its brackets. ``95% confidence interval``, trust that people have ("farmers report
-    high
-    confidence in forecasts") and negated levels ("not high confidence") are no marks.
+    high confidence in forecasts") and negated levels ("not high confidence") are no marks.
 
     Returns:
         Marks whose words do not overlap. A bracket may hold several: ``(NES: high confidence; WAF: low confidence)``.

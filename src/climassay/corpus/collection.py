@@ -47,6 +47,8 @@ DEFAULT_PASSAGE_SIZE, DEFAULT_PASSAGE_OVERLAP = 2000, 200
 """Passage size, and overlap of neighbouring passages, in characters."""
 MAX_TITLE_LENGTH = 300
 """Maximum number of characters of a title set by :meth:`Collection.rename`."""
+BATCH_ROWS = 1024
+"""Number of rows read at a time when all passages are iterated."""
 CHUNK_PASSAGES = 512
 """Number of passages embedded and stored together; an interruption loses at most one chunk."""
 
@@ -393,15 +395,14 @@ class Collection:
         passages = [to_passage(row) for row in query.to_arrow().to_pylist()]
         return sorted(passages, key=lambda passage: passage.position)
 
-    def each_passage(self, batch: int = 1024) -> Iterator[Passage]:
+    def each_passage(self, batch: int = BATCH_ROWS) -> Iterator[Passage]:
         """Yield all passages in storage order, reading ``batch`` rows at a time."""
         for rows in self._table.search().select(list(PASSAGE_COLUMNS)).limit(None).to_batches(batch):
             yield from map(to_passage, rows.to_pylist())
 
-    def texts(self, batch: int = 1024) -> Iterator[list[str]]:
+    def texts(self) -> Iterator[list[str]]:
         """Yield the texts of all passages in batches."""
-        reader = self._table.search().select(["text"]).limit(None).to_batches(batch)
-        for rows in reader:
+        for rows in self._table.search().select(["text"]).limit(None).to_batches(BATCH_ROWS):
             yield rows["text"].to_pylist()
 
     def __len__(self) -> int:

@@ -223,7 +223,7 @@ def ask_mcq(
     Args:
         questions: Questions of one kind, with options and a correct one.
         model: Any generator; all scorings but ``letter`` need an option scorer, ``text-per-token`` also a token
-        counter.
+            counter.
         settings: Settings that prepare passages and examples.
         prompts: Templates.
         scorings: One or more scorings, see the module.

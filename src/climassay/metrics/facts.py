@@ -285,8 +285,7 @@ class FactMetric:
         F1        = 2 precision recall / (precision + recall), 0 if both are 0
 
     A contradicted fact thus counts twice: it is not supported, and it reduces the weight of supported ones. An empty
-    answer
-    scores 0.
+    answer scores 0.
 
     Notes:
         Scores depend on the scorer, and only those of one scorer are comparable. A statement that is true but not

@@ -212,8 +212,7 @@ def clean_sentence(text: str) -> str:
     """Return the plain words of a sentence or clause, with a capital first letter and a final full stop.
 
     Marks of confidence are removed with the words that only introduce them ("there is high confidence that"), and so
-    are
-    references, section marks and footnote numbers. Cleaning is idempotent.
+    are references, section marks and footnote numbers. Cleaning is idempotent.
 
     Returns:
         One line; empty if no word is left.

@@ -264,10 +264,8 @@ def extract(
     """Extract the statements of documents, in reading order (Maiya 2024, C.1).
 
     A sentence with several levels gives one statement for each, whose text is the complete sentence. A level in
-    brackets
-    after a full stop belongs to the sentence before it; some reports mean earlier sentences too, which are in the
-    context.
-    Footnotes are skipped.
+    brackets after a full stop belongs to the sentence before it; some reports mean earlier sentences too, which are in
+    the context. Footnotes are skipped.
 
     Args:
         documents: Documents of :func:`climassay.corpus.read_all` or

@@ -95,7 +95,7 @@ def check(draft: Draft, rules: Sequence[Rule] | None = None) -> Checked:
 
     Args:
         draft: Draft of :func:`climassay.confidence.linting.read_draft` or
-        :func:`~climassay.confidence.linting.draft_of`.
+            :func:`~climassay.confidence.linting.draft_of`.
         rules: Rules of :func:`chosen_rules`, perhaps followed by a
             :class:`~climassay.confidence.linting.model_rule.ModelReader`'s, whose findings are dropped if another rule
             objects to the same words; None for all rules.

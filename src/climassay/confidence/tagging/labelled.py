@@ -210,8 +210,7 @@ def read_climatex(path: Path, paragraphs: Path | None = None) -> ClimateX:
     Args:
         path: Published table, tab-separated.
         paragraphs: Paragraphs of the reports (:func:`read_sections`); without them items have no context, and pages
-        serve
-            as sections and documents.
+            serve as sections and documents.
 
     Raises:
         InputError: A file cannot be read, or a tag is not one of ClimateX's four.

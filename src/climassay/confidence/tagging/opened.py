@@ -48,7 +48,7 @@ def open_tagger(path: Path | None = None, encoder: "Callable[[str], Encoder] | N
     Args:
         path: File of ``climassay confidence tag train``; None for the bundled one.
         encoder: Returns the encoder of a name, for example one that is loaded already; by default it is loaded when
-        used.
+            used.
 
     Raises:
         InputError: The file is missing or is not a tagger.
