@@ -19,7 +19,7 @@ from climassay.models.provider import load_as_set
 from climassay.prompts import profile_of
 from climassay.questions import Question
 from climassay.records import RequestCounts
-from climassay.settings import located
+from climassay.settings import resolve_file
 from climassay.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -152,7 +152,7 @@ def open_sources(workspace: Workspace, folder: Path = Path()) -> Sources:
 
         return open_collections(workspace, names)
 
-    return Sources(retriever, lambda name: open_pool(located(folder, name)))
+    return Sources(retriever, lambda name: open_pool(resolve_file(folder, name)))
 
 
 def make_scorer(
