@@ -16,11 +16,11 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from climassay.corpus.documents import Passage, locate_quotation
+from climassay.corpus.documents import Passage
+from climassay.corpus.sentences import locate_quotation
 from climassay.evaluation.results import Cell, Outcome, Preference
 from climassay.grounding.text_check import CheckedSentence
-from climassay.learning.linear import minimise
-from climassay.learning.pairwise import davidson_loss
+from climassay.learning.linear import davidson_loss, minimise
 from climassay.metrics.factual_accuracy import JudgeFailure, JudgeRequest, ask_json
 from climassay.models.contract import Generator, OptionRequest, OptionScorer, object_schema
 from climassay.prompts import load_prompt, profile_of
@@ -68,7 +68,7 @@ def prefer(
             for scores in judge.option_logprobs(requests)
         ]
     template = load_prompt("side_by_side")
-    requests_in_words: list[JudgeRequest[tuple[Better, str]]] = [
+    judge_requests: list[JudgeRequest[tuple[Better, str]]] = [
         JudgeRequest(
             template.render(question=question, audience=audience, first=first, second=second),
             _SCHEMA,
@@ -77,7 +77,7 @@ def prefer(
         )
         for question, audience, first, second in items
     ]
-    return ask_json(requests_in_words, judge, seed=seed)
+    return ask_json(judge_requests, judge, seed=seed)
 
 
 def _read(data: Mapping[str, Any]) -> tuple[Better, str]:
@@ -223,8 +223,9 @@ def side_by_side(preferences: Sequence[Preference], *, seed: int = 0, resamples:
 def _fit(design: NDArray[np.float64], winner: NDArray[np.int64], weight: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the strengths of Davidson's model, shape [contestants], mean 0."""
     has_ties = bool((weight[winner == 0] > 0).any())
-    result = minimise(design, davidson_loss(winner, weight, has_ties), _INVERSE_PENALTY, own=(0.0,) * has_ties)
-    return np.asarray(result.weights - result.weights.mean(), dtype=np.float64)
+    loss = davidson_loss(winner, weight, has_ties)
+    strengths, _, _ = minimise(design, loss, _INVERSE_PENALTY, parameters=(0.0,) * has_ties)
+    return np.asarray(strengths - strengths.mean(), dtype=np.float64)
 
 
 def side_by_side_table(result: SideBySide, benchmark: str, judge: str = "") -> Table:
@@ -291,7 +292,7 @@ def point_scores(points: Sequence[CheckedSentence]) -> dict[str, float]:
     return scores | ({"references_found": statuses.count("exists") / len(statuses)} if statuses else {})
 
 
-def given_passages(ids: Sequence[str], texts: Sequence[str]) -> dict[int, Passage]:
+def numbered_passages(ids: Sequence[str], texts: Sequence[str]) -> dict[int, Passage]:
     """Return the passages of a prompt by the numbers that they have in it."""
     numbered = enumerate(zip(ids, texts, strict=False), start=1)
     return {number: Passage(name, text, name, name, name, number) for number, (name, text) in numbered}

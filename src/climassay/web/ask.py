@@ -17,7 +17,7 @@ from climassay.corpus.documents import Passage
 from climassay.errors import InputError
 from climassay.factcheck.results.page import DEMONSTRATION, safe_link, source_details
 from climassay.factcheck.transcript import PassageCitation
-from climassay.grounding.answer import GroundedAnswer, cut_note, removed_note, unchecked_note
+from climassay.grounding.answer import GroundedAnswer, removed_note, truncated_note, unchecked_note
 from climassay.grounding.citations import AnswerSentence, mark_quotations
 from climassay.prompts import profile_of
 from climassay.reporting import counted
@@ -267,7 +267,7 @@ def _answer_values(app: AppState, result: dict[str, Any]) -> dict[str, Any]:
     if n_attributed := sum(sentence.origin == "attributed" for sentence in sentences):
         notes.append(f"Sentences whose passages were found by comparison, not named by the model: {n_attributed}.")
     unchecked = unchecked_note(name for sentence in sentences for name in sentence.unchecked_references)
-    notes += filter(None, (cut_note(answer["cut"]), removed_note(answer["removed_citations"]), unchecked))
+    notes += filter(None, (truncated_note(answer["truncated"]), removed_note(answer["removed_citations"]), unchecked))
     references = []
     for number in cited_numbers:
         if (source := sources.get(number)) is not None:

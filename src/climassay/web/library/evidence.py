@@ -10,9 +10,10 @@ from urllib.parse import quote, urlencode
 from fastapi import APIRouter, Query, Request
 from starlette.responses import FileResponse, RedirectResponse, Response
 
-from climassay.corpus.documents import Passage, split_sentences
+from climassay.corpus.documents import Passage
 from climassay.corpus.readers.pdf import DrawnPage
 from climassay.corpus.readers.sandboxed_reader import draw_sandboxed
+from climassay.corpus.sentences import split_sentences
 from climassay.errors import DocumentError
 from climassay.factcheck.results.page import page_values, quoted_texts
 from climassay.factcheck.scales import Scale
