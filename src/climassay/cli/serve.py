@@ -285,7 +285,7 @@ def list_users(*, workspace: WorkspaceOption = None, output: OutputOption = (), 
     rows = [
         (
             user.name,
-            user.shown,
+            user.display_name,
             user.role,
             "let in" if user.active else "shut out",
             "yes" if user.has_password else "no",

@@ -354,7 +354,7 @@ def display_names(app: AppState, viewer: User | None) -> Callable[[str | None], 
 
     Visitors without an account do not see names that are used to sign in.
     """
-    names = {user.name: user.shown for user in app.accounts.users()}
+    names = {user.name: user.display_name for user in app.accounts.users()}
 
     def name_of(name: str | None) -> str:
         if name is None:
