@@ -92,7 +92,7 @@ def test_changes_give_both_wordings_whole(before, after):
             ["The", "optical depth", "of", "dust", "is", "small"],
         ),
     ],
-    ids=["each where it stands first", "but a gap takes whole words", "a chosen term is one part"],
+    ids=["each where it stands first", "a hyphenated word is one word", "a chosen term is one part"],
 )
 def test_words_that_can_be_chosen(given, words):
     assert [part.text for part in statement_parts(*given) if part.choosable] == words

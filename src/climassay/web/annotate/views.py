@@ -28,11 +28,10 @@ from climassay.generation.annotation import (
     is_rubric,
 )
 from climassay.generation.annotation.long_answers import rubric_of
-from climassay.generation.draft import gapped, has_term
+from climassay.generation.draft import find_term
 from climassay.generation.terms import words
 from climassay.metrics.long_answers import DIMENSIONS, GROUP_OF
 from climassay.questions import Criterion, Level, option_letter
-from climassay.questions.types import GAP
 from climassay.questions.types.longform import (
     BETTER,
     CRITERION,
@@ -277,7 +276,7 @@ def statement_parts(
         Parts whose concatenation is the statement.
     """
     spans = {word.start: word.end for word in words(statement)}
-    at = _gap_position(statement, chosen)
+    at = find_term(statement, chosen or "")
     if at is not None and chosen:
         # A term of several words, chosen by an expert elsewhere, takes the place of those words.
         spans = {start: end for start, end in spans.items() if end <= at or start >= at + len(chosen)}
@@ -288,17 +287,12 @@ def statement_parts(
         term = statement[start:end]
         if start > done:
             parts.append(StatementPart(statement[done:start]))
-        first = _gap_position(statement, term) == start
+        first = find_term(statement, term) == start
         parts.append(StatementPart(term, first, start == at, first and term in hinted))
         done = end
     if done < len(statement):
         parts.append(StatementPart(statement[done:]))
     return tuple(parts)
-
-
-def _gap_position(statement: str, term: str | None) -> int | None:
-    """Return the position of the gap if a term is left out, or None if it is not a word of the statement."""
-    return gapped(statement, term).index(GAP) if term and has_term(statement, term) else None
 
 
 def address(dataset: str, *parts: str) -> str:
