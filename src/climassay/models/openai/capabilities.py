@@ -128,7 +128,7 @@ class Capabilities:
 
     def offers_schema(self, schema: Mapping[str, Any]) -> bool:
         """Return whether a schema should be sent to the server."""
-        return self.schema not in ("refused", "ignored") and schema_digest(schema) not in self.refused_schemas
+        return self.schema_support not in ("refused", "ignored") and schema_digest(schema) not in self.refused_schemas
 
 
 class LearnedCapabilities:
