@@ -60,8 +60,8 @@ def begin_dataset(
 
     store = DatasetStore(session.records)
     store.begin(dataset, dict(origin))
-    there = {one.id for one in store.drafts(dataset)}
-    store.save(dataset, [one for one in drafts if one.draft.id not in there])
+    there = {draft.id for draft in store.drafts(dataset)}
+    store.save(dataset, [draft for draft in drafts if draft.draft.id not in there])
     return open_annotation(dataset, overlap=overlap, workspace=session)
 
 
@@ -127,19 +127,19 @@ def annotation_status(dataset: str, annotator: str | None = None, *, workspace: 
     columns = ("annotator", "labels", "accepted", "confirmed", "median seconds", "edits", "skips", "adjudications")
     cells = [
         (
-            one.annotator,
-            str(one.labels),
-            _estimate(one.accepted),
-            _estimate(one.agreement),
-            "-" if one.median_seconds is None else f"{one.median_seconds:.0f}",
-            *(str(count) for count in (one.edits, one.skips, one.adjudications)),
+            person.annotator,
+            str(person.labels),
+            _estimate(person.accepted),
+            _estimate(person.agreement),
+            "-" if person.median_seconds is None else f"{person.median_seconds:.0f}",
+            *(str(count) for count in (person.edits, person.skips, person.adjudications)),
         )
-        for one in people
+        for person in people
     ]
     if cells:
         tables.append(Table.of("Annotators", columns, cells))
     facts = {**asdict(progress), "new_labels": new, "validator": validator, "annotators": people}
-    return Shown({"dataset": dataset, **facts}, tables, [asdict(one) for one in people])
+    return Shown({"dataset": dataset, **facts}, tables, [asdict(person) for person in people])
 
 
 def annotator_agreement(dataset: str, *, workspace: Place = None) -> Shown:
@@ -161,7 +161,7 @@ def annotator_agreement(dataset: str, *, workspace: Place = None) -> Shown:
         result = store.agreement(dataset)
         items = list(store.items(dataset))
         ratings = rating_agreement(items)
-        if any(is_rubric(one.draft.wording) for one in items):
+        if any(is_rubric(item.draft.wording) for item in items):
             return _rubric_agreement(dataset, rubric_agreement(items, session.encoder()))
     if ratings:
         cells = [(name, str(one.n), _estimate(one)) for name, one in ratings.items()]
@@ -171,7 +171,7 @@ def annotator_agreement(dataset: str, *, workspace: Place = None) -> Shown:
         ("raw agreement", _estimate(result.raw)),
         ("Fleiss' kappa", _estimate(result.fleiss)),
         ("Krippendorff's alpha", _estimate(result.krippendorff)),
-        *((f"Cohen's kappa, {one.first} and {one.second}", _estimate(one.kappa)) for one in result.pairs),
+        *((f"Cohen's kappa, {pair.first} and {pair.second}", _estimate(pair.kappa)) for pair in result.pairs),
     ]
     table = Table.of(f"Agreement on {result.items} items", ("", "value (95% interval)"), rows, left=2)
     none = () if result.items else ("No item has labels of two annotators yet.",)
@@ -256,10 +256,10 @@ def _export_rubrics(dataset: str, output: Path, items: "list[AnnotationItem]") -
     from climassay.generation.annotation import is_rubric
     from climassay.generation.annotation.long_answers import finished_rubrics
 
-    asked = [one for one in items if is_rubric(one.draft.wording)]
+    asked = [item for item in items if is_rubric(item.draft.wording)]
     if not asked:
         raise InputError(f"{dataset} does not collect rubrics: create such a dataset with climassay annotate rubrics.")
-    rows = [question_row(one) for one in finished_rubrics(asked)]
+    rows = [question_row(finished_rubric) for finished_rubric in finished_rubrics(asked)]
     if not rows:
         raise InputError(f"No rubric of {dataset} is final yet: annotators write them with climassay serve.")
     write_rows(output, rows)
@@ -332,7 +332,7 @@ def _users(file: Path | None) -> dict[str, str]:
         return {}
     try:
         result = parse_json(read_text(file))
-        if not isinstance(result, dict) or not all(isinstance(one, str) for one in result.values()):
+        if not isinstance(result, dict) or not all(isinstance(row, str) for row in result.values()):
             raise ValueError('it should look like {"anna": "6b1b3e0c-..."}')
     except (OSError, ValueError) as error:
         raise InputError(f"{file} does not map annotators to Argilla users: {error}.") from None

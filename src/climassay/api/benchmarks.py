@@ -40,7 +40,7 @@ class Evaluation(Result):
 
     def tables(self) -> "tuple[Table, ...]":
         """All tables, each figure with its n and its interval."""
-        return tuple(one.table for one in evaluation.experiment_tables(self.scores))
+        return tuple(experiment_table.table for experiment_table in evaluation.experiment_tables(self.scores))
 
     def terminal_tables(self, width: int) -> "list[Table]":
         """The same as a screen shows them."""
@@ -50,16 +50,16 @@ class Evaluation(Result):
         """Every score with its n and interval, one a line."""
         return [
             {
-                **asdict(one.cell),
-                "metric": one.metric,
-                "level": one.level,
-                "n": one.estimate.n,
-                "value": one.estimate.value,
-                "low": one.estimate.interval.low,
-                "high": one.estimate.interval.high,
-                "unscored": one.unscored,
+                **asdict(score.cell),
+                "metric": score.metric,
+                "level": score.level,
+                "n": score.estimate.n,
+                "value": score.estimate.value,
+                "low": score.estimate.interval.low,
+                "high": score.estimate.interval.high,
+                "unscored": score.unscored,
             }
-            for one in self.scores.scores
+            for score in self.scores.scores
         ]
 
     def to_dict(self) -> dict[str, Any]:
@@ -75,8 +75,8 @@ class Evaluation(Result):
         notes += [*done.empty_tasks(), *done.omitted_metrics()]
         said: dict[tuple[str, str, str], list[str]] = {}  # what holds for several models is said once
         for record in done.cells:
-            for one in record.notes:
-                said.setdefault((record.cell.setting, record.cell.task, one), []).append(record.cell.model)
+            for note in record.notes:
+                said.setdefault((record.cell.setting, record.cell.task, note), []).append(record.cell.model)
         notes += [f"{', '.join(models)}, {setting}, {task}: {one}" for (setting, task, one), models in said.items()]
         return [*notes, f"{_tally_sentence(done)} Tables again: climassay evaluate table {done.run}"]
 
@@ -165,7 +165,7 @@ def evaluate(
     with Session.opened(workspace) as session:
         specs, loaded = _model_specs(models, session)
         plan = evaluation.ExperimentPlan(
-            name=f"{', '.join(one.name for one in specs)} on {given.name}",
+            name=f"{', '.join(spec.name for spec in specs)} on {given.name}",
             benchmarks=(evaluation.BenchmarkSpec(given.name, (given.name,)),),
             models=specs,
             settings=_setting_specs(settings, passages, examples, seed),
@@ -256,7 +256,9 @@ def _model_specs(
 
 def _shared_options(options: ModelOptions) -> dict[str, Any]:
     """How a model is loaded, in the entries of a plan's model."""
-    shared = {one.name for one in fields(evaluation.ModelSpec)} & {one.name for one in fields(options)}
+    shared = {spec_field.name for spec_field in fields(evaluation.ModelSpec)} & {
+        option_field.name for option_field in fields(options)
+    }
     return {name: getattr(options, name) for name in shared}
 
 
@@ -542,7 +544,7 @@ def evaluate_choices(
         "models": [
             {"model": name, "fingerprint": one.fingerprint, "dtype": one.dtype} for name, one in asked_models.items()
         ],
-        "settings": [one.label for one in plan.settings],
+        "settings": [setting.label for setting in plan.settings],
         "scorings": plan.scorings,
         "orders": permutations,
         "seed": seed,
@@ -556,5 +558,5 @@ def evaluate_choices(
         said=(f"{given.name}: {len(asked.questions)} multiple-choice questions, {names}",),
         noted=(*skipped_note(given.skipped), _tally_sentence(done)),
         reported=lambda: evaluation.experiment_report(done, seed=seed),
-        predictions=[asdict(one) for one in rows],
+        predictions=[asdict(row) for row in rows],
     )

@@ -154,11 +154,13 @@ def check_claims(
         )
         checker.keep(transcripts, truths)
     setup = checker.setup
-    models = {one.model: ", ".join(filter(None, (one.fingerprint, one.dtype))) for one in setup.profiles}
+    models = {
+        profile.model: ", ".join(filter(None, (profile.fingerprint, profile.dtype))) for profile in setup.profiles
+    }
     mediator = f"{setup.mediator.style}, {setup.mediator.model}"
     return factcheck.CheckedClaims(
         name,
-        tuple(factcheck.CheckedClaim.of(one, scale) for one in transcripts),
+        tuple(factcheck.CheckedClaim.of(transcript, scale) for transcript in transcripts),
         factcheck.analyse(transcripts, truths, checker.setup.scale, classes=classes),
         checker.run,
         checker.tallies,
@@ -181,7 +183,7 @@ def claim_table(
         if str(claims) != PRIMER_CLAIMS:
             return factcheck.read_claims(Path(claims), columns)
         return factcheck.read_claims(claims_path(), factcheck.ClaimColumns(verdict="verdict"))
-    made = tuple(factcheck.make_claim(one) for one in claims)
+    made = tuple(factcheck.make_claim(claim) for claim in claims)
     return factcheck.ClaimTable(made, (None,) * len(made), ())
 
 
@@ -341,14 +343,14 @@ def list_checks(wanted: "factcheck.CheckFilter | None" = None, *, page: int = 1,
     with Session.opened(workspace) as session:
         checks = factcheck.CheckStore(session.records)
         result, share = checks.list(wanted, page), checks.agreement()
-    records = [summary_data(one) for one in result.checks]
+    records = [summary_data(check) for check in result.checks]
     data = {"total": result.total, "page": result.page, "pages": result.pages, "checks": records, "reviews": share}
     rows = []
-    for one in result.checks:
-        claim = one.claim.text
+    for check in result.checks:
+        claim = check.claim.text
         short = claim if len(claim) <= _SHOWN_CHARACTERS else claim[:_SHOWN_CHARACTERS] + "…"
-        ended = one.label or one.outcome or one.state
-        rows.append((one.id, iso_time(one.asked_at)[:10], short, ended, str(one.agree), str(one.disagree)))
+        ended = check.label or check.outcome or check.state
+        rows.append((check.id, iso_time(check.asked_at)[:10], short, ended, str(check.agree), str(check.disagree)))
     note = f"{counted(result.total, 'check')} asked for in the browser, page {result.page} of {result.pages}."
     if not result.total:
         note += " What commands have checked is among the runs: climassay records runs."
@@ -383,10 +385,10 @@ def show_check(check: str, *, workspace: Place = None) -> Shown:
     else:
         lines += verdict_lines(result.transcript, factcheck.load_scale(result.settings.scale))
     told = {"agree": "agrees", "disagree": "disagrees", "undecided": "comments"}
-    for one in reviews:
-        changed = "" if one.current else " (changed since)"
-        comment = f": {one.comment}" if one.comment else ""
-        lines.append(f"{one.by} {told[one.opinion]}{changed}, {iso_time(one.made_at)[:10]}{comment}")
+    for review in reviews:
+        changed = "" if review.current else " (changed since)"
+        comment = f": {review.comment}" if review.comment else ""
+        lines.append(f"{review.by} {told[review.opinion]}{changed}, {iso_time(review.made_at)[:10]}{comment}")
     return Shown(lambda: factcheck.check_data(result, reviews), said=lines)
 
 

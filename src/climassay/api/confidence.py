@@ -49,11 +49,11 @@ class ExtractedStatements(Result):
 
     def rows(self) -> list[dict[str, Any]]:
         """A row per statement, as :func:`~climassay.confidence.statement.read_statements` reads them."""
-        return [asdict(one) for one in self.statements]
+        return [asdict(statement) for statement in self.statements]
 
     def term_rows(self) -> list[dict[str, Any]]:
         """A row per term of likelihood, evidence or agreement."""
-        return [asdict(one) for one in self.terms]
+        return [asdict(term) for term in self.terms]
 
     def tables(self) -> list[Table]:
         """Levels by report, and other terms."""
@@ -64,15 +64,19 @@ class ExtractedStatements(Result):
 
     def notes(self) -> Iterator[str]:
         """What could not be read."""
-        for one in self.skipped:
-            yield f"Not read: {one.source}: {one.reason}"
+        for file in self.skipped:
+            yield f"Not read: {file.source}: {file.reason}"
         if self.divider is not None:
             yield self.divider.summary
         elif several := len(
-            {one.sentence_id for one in self.statements if one.parts > 1 and not one.is_paragraph_level}
+            {
+                statement.sentence_id
+                for statement in self.statements
+                if statement.parts > 1 and not statement.is_paragraph_level
+            }
         ):
             yield f"{counted(several, 'sentence')} with several levels: each level has the whole sentence as its text."
-        if all(one.tag is None for one in self.statements):
+        if all(statement.tag is None for statement in self.statements):
             yield "No level of confidence was found. Levels are read in English, French and Spanish."
         elif self.silent:
             yield f"No level of confidence was found in {', '.join(self.silent)}."
@@ -99,7 +103,7 @@ class LintedDrafts(Result):
         from climassay.confidence.linting.presentation import data
 
         read_by = {} if self.reader is None else {"read_by": self.reader.to_dict()}
-        return {"files": [data(one) for one in self.drafts], **read_by}
+        return {"files": [data(draft) for draft in self.drafts], **read_by}
 
     def rows(self) -> list[dict[str, Any]]:
         """A row per finding."""
@@ -108,16 +112,16 @@ class LintedDrafts(Result):
     def tables(self) -> tuple[Table, ...]:
         """A row per finding: rule, words, and what is the matter."""
         rows = [
-            (one.draft.name, finding.rule, finding.words, finding.message)
-            for one in self.drafts
-            for finding in one.findings
+            (draft.draft.name, finding.rule, finding.words, finding.message)
+            for draft in self.drafts
+            for finding in draft.findings
         ]
         return (Table.of("Findings", ("file", "rule", "words", "message"), rows, left=4),)
 
     def notes(self) -> Iterator[str]:
         """For each file, how much was found and what of it the rules could read."""
-        for one in self.drafts:
-            yield f"{one.draft.name}: {one.conclusion}"
+        for draft in self.drafts:
+            yield f"{draft.draft.name}: {draft.conclusion}"
         if self.reader is not None:
             yield self.reader.summary
 
@@ -207,7 +211,9 @@ def extract_confidence(
         tuple(mark_duplicates(results)),
         tuple(extract_terms(documents, wanted.report)),
         tuple(skipped),
-        tuple(one.title for one in documents if one.id not in {result.document_id for result in results if result.tag}),
+        tuple(
+            item.title for item in documents if item.id not in {result.document_id for result in results if result.tag}
+        ),
         divider,
     )
 
@@ -241,8 +247,10 @@ def lint_confidence(
     chosen = chosen_rules(rules)
     # All files are opened before any is checked, so that a wrong name is reported at once.
     read = [
-        draft_of(one) if isinstance(one, str) and " " in one and not Path(one).is_file() else read_draft(Path(one))
-        for one in one_or_several(drafts)
+        draft_of(draft_file)
+        if isinstance(draft_file, str) and " " in draft_file and not Path(draft_file).is_file()
+        else read_draft(Path(draft_file))
+        for draft_file in one_or_several(drafts)
     ]
     if model is None:
         return LintedDrafts(tuple(check(draft, chosen) for draft in read))
@@ -274,7 +282,7 @@ class ComparedStatements(Result):
 
     def rows(self) -> list[dict[str, Any]]:
         """A row per sentence of either extraction."""
-        return [one.row() for one in self.changes]
+        return [change.row() for change in self.changes]
 
     def tables(self) -> list[Table]:
         """Counts, and the sentences that differ."""
@@ -292,7 +300,7 @@ class ComparedStatements(Result):
     def _counts(self) -> "dict[Status, int]":
         from climassay.confidence.difference import STATUSES
 
-        counts = Counter(one.status for one in self.changes)
+        counts = Counter(change.status for change in self.changes)
         return {status: counts[status] for status in STATUSES}
 
 
@@ -333,12 +341,12 @@ class FoundTopics(Result):
             {
                 **asdict(topic),
                 "proposal": asdict(proposal) if proposal else None,
-                "reports": {one: counts[topic.number, one] for one in reports},
+                "reports": {report: counts[topic.number, report] for report in reports},
             }
             for topic, proposal in zip(model.topics, self.named.proposals, strict=True)
         ]
         results = {"clusters": model.clusters, "outliers": model.outliers, "topics": rows}
-        return {"file": self.file, **results, "unused_names": [one.name for one in self.named.unused]}
+        return {"file": self.file, **results, "unused_names": [name.name for name in self.named.unused]}
 
     def tables(self) -> list[Table]:
         """Topics with their words, and their statements by report."""
@@ -348,9 +356,9 @@ class FoundTopics(Result):
 
     def notes(self) -> list[str]:
         """Topics without a name, names that were refused, or that belong to no topic any more."""
-        proposals = [one for one in self.named.proposals if one is not None]
-        unnamed = sum(not one.name for one in proposals)
-        refused = sum(bool(one.name and one.fault) for one in proposals)
+        proposals = [proposal for proposal in self.named.proposals if proposal is not None]
+        unnamed = sum(not proposal.name for proposal in proposals)
+        refused = sum(bool(proposal.name and proposal.fault) for proposal in proposals)
         told, count = [], len(self.named.proposals)
         if unnamed:
             told.append(f"The model proposed no name for {unnamed} of {count} topics; their words are shown instead.")
@@ -358,7 +366,7 @@ class FoundTopics(Result):
             told.append(
                 f"{refused} of {count} proposed names did not describe their topic; its words are shown instead."
             )
-        return [*told, *(f"No topic has the statements of {one.name!r} any more." for one in self.named.unused)]
+        return [*told, *(f"No topic has the statements of {name.name!r} any more." for name in self.named.unused)]
 
 
 def find_topics(
@@ -526,7 +534,9 @@ def _tagged_by(
     from climassay.confidence.trends import Predictions
 
     loaded = load_tagger(BUNDLED_TAGGER if tagger == "bundled" else Path(tagger))
-    untagged = [one for one in statements if one.tag is None and model.topic_of(one.id) is not None]
+    untagged = [
+        statement for statement in statements if statement.tag is None and model.topic_of(statement.id) is not None
+    ]
     if not untagged:
         raise InputError("No untagged statement has a topic: extract with --untagged, then topics --place-untagged.")
     if sample and sample < len(untagged):

@@ -55,7 +55,7 @@ class ExperimentTables(Result):
 
     def tables(self) -> list[Table]:
         """All of them."""
-        return [one.table for one in self.named]
+        return [named_table.table for named_table in self.named]
 
     def chosen(self, only: Sequence[str] = (), form: Form = "screen") -> list[tuple[str, Table]]:
         """Tables by their names; in CSV, which holds one table, by default that of all scores.
@@ -65,16 +65,18 @@ class ExperimentTables(Result):
         """
         from climassay.evaluation.tables import score_rows
 
-        wanted = only or (["scores"] if form == "csv" else list(dict.fromkeys(one.name for one in self.named)))
+        wanted = only or (
+            ["scores"] if form == "csv" else list(dict.fromkeys(named_table.name for named_table in self.named))
+        )
         results: list[tuple[str, Table]] = []
         for name in wanted:
-            named = [one.table for one in self.named if one.name == name]
+            named = [named_table.table for named_table in self.named if named_table.name == name]
             if name == "scores":
                 named = [score_rows(self.scores, self.published)]
             if not named:
-                present = ", ".join([*dict.fromkeys(one.name for one in self.named), "scores"])
+                present = ", ".join([*dict.fromkeys(named_table.name for named_table in self.named), "scores"])
                 raise InputError(f"The experiment has no table {name!r}: it has {present}.")
-            results += [(name, one) for one in named]
+            results += [(name, named_table) for named_table in named]
         if form == "csv" and len(results) > 1:
             raise InputError("A CSV file holds one table: choose one with --table, or another format.")
         return results
@@ -96,7 +98,7 @@ class ExperimentTables(Result):
                 f"Experiment {self.experiment.name}", lead, sections, (("Run", self.experiment.run),)
             ).to_html()
         write = {"latex": as_latex, "csv": as_csv}.get(form, as_markdown)
-        return "\n".join(write(one) for one in tables)
+        return "\n".join(write(table) for table in tables)
 
 
 def experiment_tables(
@@ -251,20 +253,20 @@ def find_contamination(
         reports = [contamination(asked, read_texts(name, session.workspace), words, against=name) for name in against]
     data = [
         {
-            "against": one.against,
-            "n": one.n,
-            "texts": one.texts,
-            "words": one.words,
-            "questions": len(one.overlaps),
-            "contaminated": [overlap.question.id for overlap in one.contaminated()],
+            "against": report.against,
+            "n": report.n,
+            "texts": report.texts,
+            "words": report.words,
+            "questions": len(report.overlaps),
+            "contaminated": [overlap.question.id for overlap in report.contaminated()],
             "worst": [
                 {"question": o.question.id, "level": o.question.level, "covered": o.covered, "run": o.run}
-                for o in one.worst(worst)
+                for o in report.worst(worst)
             ],
         }
-        for one in reports
+        for report in reports
     ]
-    return Shown(data, [table for one in reports for table in contamination_tables(one, worst)])
+    return Shown(data, [table for report in reports for table in contamination_tables(report, worst)])
 
 
 def read_texts(name: str, workspace: Workspace) -> "Iterator[str | LabelledText]":
@@ -295,12 +297,12 @@ def _question_texts(path: Path) -> "list[str | LabelledText] | None":
     except InputError:
         return None
     return [
-        LabelledText(f"{path.name}, {one.id}", text)
-        for one in asked
+        LabelledText(f"{path.name}, {item.id}", text)
+        for item in asked
         for text in (
-            one.question.replace("<MASK>", one.answer),
-            *(one.options or (one.answer,)),
-            *((one.context,) if one.context else ()),
+            item.question.replace("<MASK>", item.answer),
+            *(item.options or (item.answer,)),
+            *((item.context,) if item.context else ()),
         )
     ]
 

@@ -275,7 +275,10 @@ def list_screening_checks() -> Shown:
     """List the screening checks: name, kinds of questions, and what each finds faulty."""
     from climassay.generation.screening import CHECKS, MODEL_CHECKS
 
-    results = [(one.name, list(one.kinds), one.words) for one in CHECKS.values()]
+    results = [
+        (screening_check.name, list(screening_check.kinds), screening_check.words)
+        for screening_check in CHECKS.values()
+    ]
     results += [(name, ["mcq", "freeform", "cloze"], words) for name, words in MODEL_CHECKS.items()]
     records = [{"name": name, "kinds": kinds, "words": words} for name, kinds, words in results]
     return listing("Checks", records, {"name": "check", "kinds": "kinds", "words": "what is faulty"}, left=3)
@@ -465,7 +468,7 @@ def publish(
     from climassay.integrations.benchmark import benchmark_name
 
     output = Path(output)
-    unknown = next((one for one in kinds if one not in KINDS), None)
+    unknown = next((kind for kind in kinds if kind not in KINDS), None)
     if unknown is not None:
         raise InputError(f"There is no kind {unknown!r} of questions: there are {', '.join(KINDS)}.")
     if data_only and (inspect or lm_eval):
@@ -487,7 +490,7 @@ def publish(
     check_free(output, prepared.name, force=force)
     if inspect is None and lm_eval is None and not data_only:
         # Where nobody names a framework, types that none has tasks for are published without.
-        inspect = lm_eval = any(TYPES[one].in_climaqa for one in prepared.kinds)
+        inspect = lm_eval = any(TYPES[kind].in_climaqa for kind in prepared.kinds)
     tasks = None
     remarks: list[str] = []
     more: dict[str, Any] = {}
@@ -568,7 +571,9 @@ def _framework_notes(folder: Path) -> dict[str, Any]:
     import yaml
 
     _, head, body = (folder / _CARD).read_text(encoding="utf-8").split("---\n", 2)
-    configs = tuple({**one, "config_name": one["config_name"] + _SUFFIX} for one in yaml.safe_load(head)["configs"])
+    configs = tuple(
+        {**config, "config_name": config["config_name"] + _SUFFIX} for config in yaml.safe_load(head)["configs"]
+    )
     hub = folder / _HUB_TASKS
     if hub.is_file():
         data = yaml.safe_load(hub.read_text(encoding="utf-8"))

@@ -284,7 +284,7 @@ def evaluate_judge(
 
     judge, given = JudgeSpec(quality, probe, method, model, token_budget), _table(items)
     known = None if judge.known is None or include_trained else judge.known.provenance
-    fresh = [one for one in given.items if known is None or not known.knows(one.text)]
+    fresh = [item for item in given.items if known is None or not known.knows(item.text)]
     with judge.opened(workspace, "judge evaluate", {"file": given.file}, {"seed": seed}) as at:
         if not fresh:
             name = probe if isinstance(probe, (str, Path)) else "The judge"
@@ -426,8 +426,8 @@ class BenchmarkedJudges(Result):
 
     def notes(self) -> Iterator[str]:
         """Rows left out, and what the run took."""
-        for one in self.tasks:
-            yield from (f"{one.quality.name}: {note}" for note in skipped_note(one.skipped))
+        for task in self.tasks:
+            yield from (f"{task.quality.name}: {note}" for note in skipped_note(task.skipped))
         cost = self.done.cost
         if not self.done.dtype:
             asked = f"{cost.computed} asked, {cost.tokens_computed} prompt tokens"
@@ -494,7 +494,11 @@ def benchmark_judges(
         loaded, options = session.model(model), session.options
         names = list(dict.fromkeys(methods))
         if "all" in names:
-            names = [one for one in judging.METHODS if isinstance(loaded, OpenWeights) or one not in NEEDS_WEIGHTS]
+            names = [
+                method_name
+                for method_name in judging.METHODS
+                if isinstance(loaded, OpenWeights) or method_name not in NEEDS_WEIGHTS
+            ]
         settings = replace(settings, probe=replace(settings.probe, layers=layer_choices(loaded, settings.probe.layers)))
         done = judging.benchmark_judges(
             tasks,
@@ -510,7 +514,10 @@ def benchmark_judges(
             progress=session.progress,
         )
         evidence = None
-        method = next((one for one in PROBE_METHODS if any(r.scores.method == one for r in done.results)), None)
+        method = next(
+            (method_name for method_name in PROBE_METHODS if any(r.scores.method == method_name for r in done.results)),
+            None,
+        )
         if method is not None and isinstance(loaded, OpenWeights):
             first, layers = tasks[0], layers_of(settings.probe.layers)
             asked = judging.Questions(first.quality, options.prompts)
@@ -582,7 +589,7 @@ def train_judge(
         weights = open_weights(session.model(model), "Training a probe")
         wanted = replace(asked_for, layers=layer_choices(weights, asked_for.layers))
         harvester = judging.Harvester(weights, asked, layers_of(wanted.layers), session.activations, token_budget)
-        layers: object = [",".join(map(str, one)) for one in asked_for.layers] or "four of the upper half"
+        layers: object = [",".join(map(str, layer)) for layer in asked_for.layers] or "four of the upper half"
         name = model if isinstance(model, str) else model.name
         config = {"file": given.file, "method": method, "model": name, "layers": layers}
         with (

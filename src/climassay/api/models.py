@@ -167,7 +167,7 @@ def _rate(tokens_per_second: float | None) -> str | None:
 
 def list_prompts() -> Shown:
     """List the built-in prompts and the hashes of their texts."""
-    listed = [{"name": one.name, "sha256": one.sha256} for one in map(load_prompt, prompt_names())]
+    listed = [{"name": prompt.name, "sha256": prompt.sha256} for prompt in map(load_prompt, prompt_names())]
     return listing("Prompts", listed, {"name": "name", "sha256": "sha256"}, left=2)
 
 

@@ -32,10 +32,10 @@ def _read_statements(
     text: str | Sequence[str], context: str, column: str | None, context_column: str | None
 ) -> "tuple[list[Taggable], list[dict[str, Any]]]":
     """Statements to be tagged, and what each is known by in an answer; arguments as :func:`tag_statements`."""
-    read = [_read_text(one, context, column, context_column) for one in one_or_several(text)]
+    read = [_read_text(item, context, column, context_column) for item in one_or_several(text)]
     if not read:
         raise InputError("There is nothing to tag: the list of statements is empty.")
-    return [one for texts, _ in read for one in texts], [one for _, known in read for one in known]
+    return [item for texts, _ in read for item in texts], [name for _, known in read for name in known]
 
 
 def _read_text(
@@ -184,8 +184,8 @@ def train_tagger(
     made, chosen = trained.classifier, trained.chosen.spec.name
     made.save(output)
     scores = [
-        (one.spec.name, tagging.on_mixes(training.truth, one.probabilities, training.groups, seed=seed))
-        for one in trained.tried
+        (candidate.spec.name, tagging.on_mixes(training.truth, candidate.probabilities, training.groups, seed=seed))
+        for candidate in trained.tried
     ]
     data = {"tagger": output, "chosen": chosen, "card": _card(made), "tried": _as_data(scores)}
     said = (f"Chosen: {chosen}; written to {output}.", *_missing(scores))
@@ -247,25 +247,26 @@ def evaluate_tagger(
             raise InputError(f"{tagger} predicts levels other than {', '.join(LEVELS)}.")
         source = loaded.provenance
         if not include_trained:
-            items = tuple(one for one in items if not source.knows(one.item.text))
+            items = tuple(item for item in items if not source.knows(item.item.text))
         left_out = len(table.items) - len(items)
         if not items or (source.data_sha256 == table.sha256 and not include_trained):
             raise InputError(f"{tagger} was trained on {table.name}: test it on other statements, or leave MODEL out.")
         items = sample(items, limit, seed)
-        best = loaded.predict_proba([one.item for one in items])
-        truth, sections = class_places([one.tag for one in items], LEVELS), [one.section for one in items]
+        best = loaded.predict_proba([item.item for item in items])
+        truth, sections = class_places([item.tag for item in items], LEVELS), [item.section for item in items]
         scores = [(Path(tagger).name, on_mixes(truth, best, sections, shares=loaded.shares, seed=seed))]
     else:
         items = sample(items, limit, seed)
         table, specs = replace(table, items=items), _specs(methods)
-        documents = np.unique([one.document for one in items], return_inverse=True)[1]
+        documents = np.unique([item.document for item in items], return_inverse=True)[1]
         with Session.opened(workspace) as session, _training(session, table, specs, model, layer) as (training, on_fit):
             apart = documents if split_by == "document" else None
             tried = compare_classifiers(specs, training, apart=apart, folds=folds, seed=seed, on_fit=on_fit)
         scores = [
-            (one.spec.name, on_mixes(training.truth, one.probabilities, training.groups, seed=seed)) for one in tried
+            (candidate.spec.name, on_mixes(training.truth, candidate.probabilities, training.groups, seed=seed))
+            for candidate in tried
         ]
-        best = min(tried, key=lambda one: one.evaluation.log_loss.value).probabilities
+        best = min(tried, key=lambda candidate: candidate.evaluation.log_loss.value).probabilities
     rows = [
         {
             "id": one.id or str(number),

@@ -57,9 +57,9 @@ def pretrain(
     with Session.opened(workspace) as session:
         pool = evaluation.collection_documents(session.workspace, names)
         asked_about = _documents_asked_about(questions)
-        asked = [one for one in pool if asked_about & set(_names(one))]
+        asked = [document for document in pool if asked_about & set(_names(document))]
         held = _chosen(pool, validation_documents)
-        read = tuple(one.text for one in pool if one not in asked and one not in held)
+        read = tuple(document.text for document in pool if document not in asked and document not in held)
         if not read:
             raise InputError(f"Nothing is left to read of {', '.join(names)}: all of it is held out.")
         sources = _texts([*evaluation.collection_documents(session.workspace, source), *asked])
@@ -244,14 +244,14 @@ def _names(one: "ReadDocument") -> tuple[str, ...]:
 
 
 def _texts(documents: "Iterable[ReadDocument]") -> "tuple[tuning.TextDocument, ...]":
-    return tuple({one.stored.id: one.text for one in documents}.values())
+    return tuple({document.stored.id: document.text for document in documents}.values())
 
 
 def _chosen(pool: "Sequence[ReadDocument]", names: Sequence[str]) -> "list[ReadDocument]":
     """The documents of these names, each of which must be there."""
     chosen = []
     for name in names:
-        results = [one for one in pool if name in _names(one)]
+        results = [document for document in pool if name in _names(document)]
         if not results:
             raise InputError(
                 f"There is no validation document called {name!r}: see `climassay corpus show COLLECTION`."

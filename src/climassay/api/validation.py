@@ -201,7 +201,7 @@ def evaluate_validator(
     with Session.opened(workspace) as session:
         judge = _validator(session, validator, field)
         single = judge.validators.values() if isinstance(judge, ByKind) else [judge]
-        records = [getattr(one, "record", None) for one in single]
+        records = [getattr(draft, "record", None) for draft in single]
         known = [record.provenance for record in records if record is not None and not include_trained]
         training_ids = {draft_id for provenance in known for draft_id in provenance.trained_on}
         fresh = [example for example in table.drafts if example.draft.id not in training_ids]
@@ -375,7 +375,7 @@ def apply_masker(
         )
         after = mask(before, chooser)
     generation.write_drafts(output, after)
-    new = [one.decisions[-1].accepted for one in _newly_decided(before, after)]
+    new = [draft.decisions[-1].accepted for draft in _newly_decided(before, after)]
     counts = {"masked": new.count(True), "no_term": new.count(False), "failed": new.count(None)}
     words = f"{counts['masked']} masked, {counts['no_term']} without a term, {counts['failed']} failed"
     return Shown({"drafts": output, **counts}, said=(f"{output}: {words}.",))
