@@ -133,10 +133,10 @@ class LintedDrafts(Result):
 
     def failure(self) -> NoAnswerError | None:
         """The model was asked and gave no usable answer: that it found nothing says nothing."""
-        asked = self.reader
-        if asked is None or not asked.passages or asked.unreadable < asked.passages:
+        reader = self.reader
+        if reader is None or not reader.passages or reader.unreadable < reader.passages:
             return None
-        return NoAnswerError(f"{asked.name} gave no usable answer, only the rules were applied: {asked.error}")
+        return NoAnswerError(f"{reader.name} gave no usable answer, only the rules were applied: {reader.error}")
 
 
 def extract_confidence(
@@ -179,7 +179,7 @@ def extract_confidence(
     listed = one_or_several(reports)
     if not listed and not collections:
         raise InputError("Nothing to read: name the files of reports, or --collection.")
-    files, wanted = find_files(listed), options or ExtractOptions()
+    files, extraction = find_files(listed), options or ExtractOptions()
     documents: list[Document] = []
     skipped: list[Skipped] = []
     with Session.opened(workspace) as session:
@@ -205,11 +205,11 @@ def extract_confidence(
                 divider = SentenceDivider(session.recorded(loaded, run), prompt)
             with session.progress.task("Extracting", total=len(documents)) as task:
                 for document in documents:
-                    results += extract([document], wanted, divider)
+                    results += extract([document], extraction, divider)
                     task.advance()
     return ExtractedStatements(
         tuple(mark_duplicates(results)),
-        tuple(extract_terms(documents, wanted.report)),
+        tuple(extract_terms(documents, extraction.report)),
         tuple(skipped),
         tuple(
             item.title for item in documents if item.id not in {result.document_id for result in results if result.tag}
@@ -258,7 +258,7 @@ def lint_confidence(
 
     with Session.opened(workspace) as session:
         loaded, prompt = session.model(model), load_prompt("lint", session.options.prompts)
-        config = {"files": [one.name for one in read], "model": loaded.name, "prompt_sha256": prompt.sha256}
+        config = {"files": [document.name for document in read], "model": loaded.name, "prompt_sha256": prompt.sha256}
         total = sum(len(passages_to_read(draft)) for draft in read)
         with session.run("confidence lint", config) as run, session.progress.task("Passages", total=total) as task:
             reader = ModelReader(session.recorded(loaded, run), prompt, task.advance)
@@ -359,14 +359,16 @@ class FoundTopics(Result):
         proposals = [proposal for proposal in self.named.proposals if proposal is not None]
         unnamed = sum(not proposal.name for proposal in proposals)
         refused = sum(bool(proposal.name and proposal.fault) for proposal in proposals)
-        told, count = [], len(self.named.proposals)
+        sentences, count = [], len(self.named.proposals)
         if unnamed:
-            told.append(f"The model proposed no name for {unnamed} of {count} topics; their words are shown instead.")
+            sentences.append(
+                f"The model proposed no name for {unnamed} of {count} topics; their words are shown instead."
+            )
         if refused:
-            told.append(
+            sentences.append(
                 f"{refused} of {count} proposed names did not describe their topic; its words are shown instead."
             )
-        return [*told, *(f"No topic has the statements of {name.name!r} any more." for name in self.named.unused)]
+        return [*sentences, *(f"No topic has the statements of {name.name!r} any more." for name in self.named.unused)]
 
 
 def find_topics(
@@ -457,10 +459,10 @@ class TopicTrends(Result):
         from climassay.confidence.trends.report import summary
 
         result = trend_tables(self.analysis)
-        shown = [result[name] for name in ("scores", "deviations", "changes", "untagged", "tagger") if name in result]
+        tables = [result[name] for name in ("scores", "deviations", "changes", "untagged", "tagger") if name in result]
         words = " ".join(summary(self.analysis))
-        last = shown[-1]
-        return [*shown[:-1], replace(last, note=" ".join(filter(None, (last.note, words))))]
+        last = tables[-1]
+        return [*tables[:-1], replace(last, note=" ".join(filter(None, (last.note, words))))]
 
     def report(self) -> Report:
         """Tables, figures and a map."""
@@ -506,19 +508,20 @@ def report_topics(
     kind = cast("ColumnKind | None", named and named.replace("-", " "))
     config = {"statements": str(statements), "topics": str(topics), "by": named, **files}
     read, model = read_statements(statements), read_topics(topics)
-    given = read_predictions(predictions) if predictions else None
+    level_probabilities = read_predictions(predictions) if predictions else None
     with Session.opened(workspace) as session:
         if tagger:
             tagged = _tagged_by(session, tagger, read, model, sample, seed)
-            if given is not None:
-                if given.levels != tagged.levels:
+            if level_probabilities is not None:
+                if level_probabilities.levels != tagged.levels:
                     raise InputError(
-                        f"The tagger gives {', '.join(tagged.levels)}, the predictions {', '.join(given.levels)}."
+                        f"The tagger gives {', '.join(tagged.levels)}, "
+                        f"the predictions {', '.join(level_probabilities.levels)}."
                     )
-                tagged = replace(tagged, probabilities={**given.probabilities, **tagged.probabilities})
-            given = tagged
+                tagged = replace(tagged, probabilities={**level_probabilities.probabilities, **tagged.probabilities})
+            level_probabilities = tagged
         with session.run("confidence report", config, {"intervals": seed}) as run:
-            analysis = analyse_trends(read, model, by=kind, predictions=given, seed=seed)
+            analysis = analyse_trends(read, model, by=kind, predictions=level_probabilities, seed=seed)
             page = trend_report(analysis, source=statements.name, facts=(("run", run.id),))
             run.save_results("report", [report_data(page)])
     return TopicTrends(analysis, page, run.id)
@@ -541,13 +544,13 @@ def _tagged_by(
         raise InputError("No untagged statement has a topic: extract with --untagged, then topics --place-untagged.")
     if sample and sample < len(untagged):
         drawn = np.random.default_rng(seed).choice(len(untagged), sample, replace=False)
-        untagged = [untagged[place] for place in sorted(drawn.tolist())]
+        untagged = [untagged[index] for index in sorted(drawn.tolist())]
     residuals, confusion = loaded.residuals, loaded.confusion
     if residuals is None and confusion is None:
         raise InputError(f"The tagger {tagger} has no record of its errors: train it again.")
     with session.progress.task("Tagging", total=len(untagged) * max(1, len(loaded.sources))) as task:
         # Residuals are those of the natural mix; the table of errors is that of answers for equal shares of the levels.
-        asked = loaded.for_mix(None if residuals is not None else (1.0,) * len(loaded.levels))
-        result = asked.predict_proba(untagged, on_progress=task.advance)
+        mixed_tagger = loaded.for_mix(None if residuals is not None else (1.0,) * len(loaded.levels))
+        result = mixed_tagger.predict_proba(untagged, on_progress=task.advance)
     by_id = dict(zip((one.id for one in untagged), result, strict=True))
     return Predictions(loaded.levels, by_id, confusion if residuals is None else None, residuals)

@@ -317,11 +317,11 @@ def show_collection(name: str, passage: str | None = None, *, workspace: Place =
         result = collection.passage(passage)
         return Shown(asdict(result) | {"citation": result.citation}, said=tuple(passage_lines(result)))
     documents, settings = collection.documents(), collection.settings
-    kept = [document.id for document in documents if collection.originals.find(document.id) is not None]
-    size = collection.originals.bytes_of(kept)
-    originals = {"documents": kept, "bytes": size}
+    with_originals = [document.id for document in documents if collection.originals.find(document.id) is not None]
+    size = collection.originals.bytes_of(with_originals)
+    originals = {"documents": with_originals, "bytes": size}
     data = {"name": name, "settings": settings, "documents": documents, "originals": originals}
-    table = documents_table(name, settings, documents, len(kept), size)
+    table = documents_table(name, settings, documents, len(with_originals), size)
     return Shown(data, (table,), [asdict(document) for document in documents])
 
 
@@ -358,8 +358,8 @@ def compact_collection(name: str, *, workspace: Place = None) -> Shown:
     with Session.opened(workspace) as session:
         joined = corpus.Collection.open(session.workspace, name).compact()
     before, after = joined.bytes_before / 1e6, joined.bytes_after / 1e6
-    said = f"Compacted {name}: {after:,.1f} MB, {before:,.1f} MB before."
-    return Shown({"collection": name, **asdict(joined)}, said=(said,))
+    sentence = f"Compacted {name}: {after:,.1f} MB, {before:,.1f} MB before."
+    return Shown({"collection": name, **asdict(joined)}, said=(sentence,))
 
 
 def remove_documents(name: str, document: str | None = None, *, workspace: Place = None) -> Shown:
@@ -379,9 +379,9 @@ def remove_documents(name: str, document: str | None = None, *, workspace: Place
         if document is None:
             remove_collection(session.workspace, name)
             return Shown({"removed": name}, said=(f"Removed the collection {name}.",))
-        gone = corpus.Collection.open(session.workspace, name).remove(document)
-    said = [f"Removed {one.title} ({one.id}, {counted(one.passages, 'passage')}) from {name}." for one in gone]
-    return Shown({"collection": name, "removed": gone}, said=said)
+        removed = corpus.Collection.open(session.workspace, name).remove(document)
+    sentences = [f"Removed {one.title} ({one.id}, {counted(one.passages, 'passage')}) from {name}." for one in removed]
+    return Shown({"collection": name, "removed": removed}, said=sentences)
 
 
 UNREAD = (
@@ -605,17 +605,17 @@ def check_text(
     with Session.opened(workspace) as session:
         group = session.collections(collections)
         prompt = load_prompt("check_text", session.options.prompts)
-        asked = None if judge is None else session.model(judge)
+        judge_model = None if judge is None else session.model(judge)
         config = {
             "text": words,
             "collections": one_or_several(collections),
-            "judge": asked.name if asked else None,
+            "judge": judge_model.name if judge_model else None,
             "passages": passages,
             "network": network,
             "prompt_sha256": prompt.sha256,
         }
         with session.run("check-text", config) as run, session.progress.task("Sentences") as task:
-            support = None if asked is None else SupportJudge(session.recorded(asked, run), prompt)
+            support = None if judge_model is None else SupportJudge(session.recorded(judge_model, run), prompt)
             result = check_sentences(
                 words,
                 group,
@@ -625,6 +625,6 @@ def check_text(
                 k=passages,
                 on_progress=task.advance,
             )
-            run.save_results("sentences", [sentence_data(one) for one in result])
+            run.save_results("sentences", [sentence_data(sentence) for sentence in result])
         usage = Usage() if support is None else support.usage
-        return TextCheck(name, one_or_several(collections), result, asked.name if asked else "", usage)
+        return TextCheck(name, one_or_several(collections), result, judge_model.name if judge_model else "", usage)

@@ -94,7 +94,7 @@ def check_with_evidence(
     from climassay.factcheck.results.scoring import score_verdicts, verdict_data
 
     file = Path(file)
-    wanted = load_scale(scale)
+    verdict_scale = load_scale(scale)
     table, rows = _claims(file, claim, truth, limit, seed)
     config = {"file": str(file), "model": model, "scale": scale, "calibrate": calibrated, "limit": limit}
     with (
@@ -105,23 +105,23 @@ def check_with_evidence(
         result = evidence_mode.check_with_evidence(
             rows,
             session.recorded(session.model(model), run),
-            wanted,
+            verdict_scale,
             calibrated=calibrated,
             prompts=session.options.prompts,
             on_progress=task.advance,
         )
         run.save_results("predictions", _prediction_rows(result))
-    labels = (*wanted.labels, wanted.nei)
+    labels = (*verdict_scale.labels, verdict_scale.nei)
     if not any(row.label for row in rows):
         return _verdicts(run.id, table, result, labels)
-    given, names = [one.verdict for one in result], [row.text for row in rows]
-    scores = score_verdicts([row.label for row in rows], given, wanted, claims=names, seed=seed)
+    verdicts, names = [prediction.verdict for prediction in result], [row.text for row in rows]
+    scores = score_verdicts([row.label for row in rows], verdicts, verdict_scale, claims=names, seed=seed)
     scored = ScoredVerdicts(scores, f"verdicts on {file.name}")
     parts: dict[str, Any] = {"shown": scored.tables, "records": None, "reported": scored.report}
     return _verdicts(run.id, table, result, labels, scores=verdict_data(scores), **parts)
 
 
-def _prediction_rows(found: "Sequence[EvidencePrediction]") -> list[dict[str, Any]]:
+def _prediction_rows(predictions: "Sequence[EvidencePrediction]") -> list[dict[str, Any]]:
     return [
         {
             "id": evidence_check.claim.id,
@@ -131,5 +131,5 @@ def _prediction_rows(found: "Sequence[EvidencePrediction]") -> list[dict[str, An
             "probabilities": list(evidence_check.probabilities),
             "error": evidence_check.error,
         }
-        for evidence_check in found
+        for evidence_check in predictions
     ]

@@ -65,11 +65,11 @@ class ExperimentTables(Result):
         """
         from climassay.evaluation.tables import score_rows
 
-        wanted = only or (
+        names = only or (
             ["scores"] if form == "csv" else list(dict.fromkeys(named_table.name for named_table in self.named))
         )
         results: list[tuple[str, Table]] = []
-        for name in wanted:
+        for name in names:
             named = [named_table.table for named_table in self.named if named_table.name == name]
             if name == "scores":
                 named = [score_rows(self.scores, self.published)]
@@ -85,7 +85,7 @@ class ExperimentTables(Result):
         """Tables by their names, as a screen shows them; all rows of those that are named."""
         from climassay.evaluation.tables import NamedTable
 
-        named = [NamedTable(name, "", one) for name, one in self.chosen(only)]
+        named = [NamedTable(name, "", table) for name, table in self.chosen(only)]
         return evaluation.screen_tables(named, width, complete=only)
 
     def written(self, only: Sequence[str], form: Form) -> str:
@@ -125,9 +125,11 @@ def experiment_tables(
     """
     with Session.opened(workspace) as session:
         experiment = _experiment(session, run)
-    beside = _published(published, published_set)
+    published_rows = _published(published, published_set)
     scores = evaluation.score_experiment(experiment, tested=metrics, seed=seed)
-    return ExperimentTables(experiment, scores, beside, tuple(evaluation.experiment_tables(scores, beside)))
+    return ExperimentTables(
+        experiment, scores, published_rows, tuple(evaluation.experiment_tables(scores, published_rows))
+    )
 
 
 def report_experiment(
@@ -162,7 +164,7 @@ def report_experiment(
     with Session.opened(workspace) as session:
         experiment = _experiment(session, run)
         scores = evaluation.score_experiment(experiment, tested=metrics, seed=seed)
-        questions = [question for asked in experiment.questions.values() for question in asked]
+        questions = [question for question_set in experiment.questions.values() for question in question_set]
         overlaps = [contamination(questions, read_texts(name, session.workspace), against=name) for name in against]
         page = evaluation.experiment_report(
             experiment, scores=scores, published=_published(published, published_set), contamination=overlaps, seed=seed
@@ -209,26 +211,26 @@ def plan_questions(
     from climassay.evaluation.planning import plan_table
 
     assumptions = _assumptions(metric, assumed, run, workspace)
-    made = evaluation.plan(differences, assumptions, metric=metric, power=power, alpha=alpha)
-    return Shown(made, (plan_table(made),))
+    question_plan = evaluation.plan(differences, assumptions, metric=metric, power=power, alpha=alpha)
+    return Shown(question_plan, (plan_table(question_plan),))
 
 
-def _assumptions(metric: str, given: Mapping[str, float], run: str | None, workspace: Place) -> "Assumptions":
+def _assumptions(metric: str, values: Mapping[str, float], run: str | None, workspace: Place) -> "Assumptions":
     from climassay.metrics.registry import METRICS
 
     METRICS.find(metric)
     if run is not None:
-        if given:
-            raise InputError(f"With --run, --{next(iter(given))} is estimated from the run: leave it out.")
+        if values:
+            raise InputError(f"With --run, --{next(iter(values))} is estimated from the run: leave it out.")
         with Session.opened(workspace) as session:
             return evaluation.assume_from_run(_experiment(session, run), metric)
     fitting = ("accuracy", "discordance") if METRICS[metric].binary else ("deviation", "correlation")
-    strange = [name for name in given if name not in fitting]
+    strange = [name for name in values if name not in fitting]
     if strange:
         raise InputError(f"--{strange[0]} says nothing about {metric}: it takes --{' and --'.join(fitting)}.")
     if METRICS[metric].binary:
-        return evaluation.assume_binary(given.get("accuracy", DEFAULT_ACCURACY), given.get("discordance"))
-    return evaluation.assume_mean(given.get("deviation", DEFAULT_DEVIATION), given.get("correlation", 0.5))
+        return evaluation.assume_binary(values.get("accuracy", DEFAULT_ACCURACY), values.get("discordance"))
+    return evaluation.assume_mean(values.get("deviation", DEFAULT_DEVIATION), values.get("correlation", 0.5))
 
 
 def find_contamination(
@@ -248,9 +250,11 @@ def find_contamination(
     """
     from climassay.evaluation.contamination import contamination, contamination_tables
 
-    asked = read_questions(questions).questions
+    question_list = read_questions(questions).questions
     with Session.opened(workspace) as session:
-        reports = [contamination(asked, read_texts(name, session.workspace), words, against=name) for name in against]
+        reports = [
+            contamination(question_list, read_texts(name, session.workspace), words, against=name) for name in against
+        ]
     data = [
         {
             "against": report.against,
@@ -293,12 +297,12 @@ def _question_texts(path: Path) -> "list[str | LabelledText] | None":
     from climassay.evaluation.contamination import LabelledText
 
     try:
-        asked = read_questions(path).questions
+        question_list = read_questions(path).questions
     except InputError:
         return None
     return [
         LabelledText(f"{path.name}, {item.id}", text)
-        for item in asked
+        for item in question_list
         for text in (
             item.question.replace("<MASK>", item.answer),
             *(item.options or (item.answer,)),
@@ -354,11 +358,11 @@ def compare_benchmarks(
     result = evaluation.rank_agreement(*sides, resamples=resamples, seed=seed)
     favours = [] if generator is None else _self_preferences(sides, generator, seed)
     return Shown(
-        {"agreement": result, "favour": [{"of": side.name, "metrics": ones} for side, ones in favours]},
+        {"agreement": result, "favour": [{"of": side.name, "metrics": preferences} for side, preferences in favours]},
         [
             agreement_table(result, *sides),
             means_table(result, *sides),
-            *(self_preference_table(ones, side) for side, ones in favours),
+            *(self_preference_table(preferences, side) for side, preferences in favours),
         ],
     )
 
@@ -441,9 +445,9 @@ def check_judge(
                     f"Nobody has rated an answer of the dataset {file} yet: people do so with climassay serve."
                 )
         groups = list(dict.fromkeys([*(item.group for item in items), *(pair.question for pair in preferred)]))
-        kept = {groups[int(place)] for place in np.random.default_rng(seed).permutation(len(groups))[:limit]}
-        items = [item for item in items if item.group in kept]
-        preferred = [pair for pair in preferred if pair.question in kept]
+        chosen_groups = {groups[int(index)] for index in np.random.default_rng(seed).permutation(len(groups))[:limit]}
+        items = [item for item in items if item.group in chosen_groups]
+        preferred = [pair for pair in preferred if pair.question in chosen_groups]
         judge = session.model(model)
         name = file.name if isinstance(file, Path) else file
         config = {"file": name, "model": judge.name, "answers": len(items), "pairs": pairs}

@@ -73,8 +73,8 @@ class WithFailedCalls(Result):
         data = self.result.to_dict()
         if not isinstance(data, Mapping):
             return {"failed_calls": self._failed()} if self.alone else data
-        kept = {name: value for name, value in data.items() if not self.alone or name == "run"}
-        return {**kept, "failed_calls": self._failed()}
+        remaining = {name: value for name, value in data.items() if not self.alone or name == "run"}
+        return {**remaining, "failed_calls": self._failed()}
 
     def rows(self) -> Sequence[Mapping[str, Any]]:
         """The records; the failures where there is nothing else."""
@@ -86,21 +86,21 @@ class WithFailedCalls(Result):
 
     def notes(self) -> Iterator[str]:
         """The result's, and why calls failed; what is to be said of a result that failed is said by its failure."""
-        told = self._told()
+        sentences = self._told()
         if not self.alone:
             yield from self.result.notes()
             if self.result.failure() is None:
-                yield from told
+                yield from sentences
                 yield from [_AGAIN] if any(call.failed for call in self.calls) else ()
-        elif len(told) > 1:
-            yield from told
+        elif len(sentences) > 1:
+            yield from sentences
 
     def failure(self) -> ClimassayError | None:
         """No call was answered, or what the result says."""
         if not self.alone:
             return self.result.failure()
-        told = self._told()
-        why = f" {told[0]}" if len(told) == 1 else ""
+        sentences = self._told()
+        why = f" {sentences[0]}" if len(sentences) == 1 else ""
         return NoAnswerError(f"{_NOTHING}{why} {_AGAIN}")
 
     def title(self) -> str:
@@ -159,13 +159,13 @@ def list_runs(*, workspace: Place = None) -> Shown:
     from climassay.records import queries
 
     with Session.opened(workspace) as session:
-        result, place = queries.list_runs(session.records.database), session.records.database.shown_url
+        result, database_name = queries.list_runs(session.records.database), session.records.database.shown_url
     columns = ("run", "command", "status", "started (UTC)", "asked", "failed", "from records", "cost")
     rows = [
         (run.id, run.command, run.status, run.started_at[:19], run.sent, run.failed, run.served, run.shown_cost)
         for run in result
     ]
-    none = () if result else (f"No runs yet in {place}.",)
+    none = () if result else (f"No runs yet in {database_name}.",)
     return Shown(result, (_table(columns, rows),) if result else (), [asdict(run) for run in result], noted=none)
 
 
@@ -200,9 +200,9 @@ def model_usage(run: str | None = None, *, workspace: Place = None) -> Shown:
     with Session.opened(workspace) as session:
         database = session.records.database
         result, calls = usage_by_model(database, run), calls_by_model(database, None if run is None else [run])
-    told = [sentence for call in calls for sentence in call.sentences()]
-    notes = told if result else (f"Nothing has been asked yet in {database.shown_url}.",)
-    return Shown(result, (_usage_table(result),) if result else (), [asdict(one) for one in result], noted=notes)
+    sentences = [sentence for call in calls for sentence in call.sentences()]
+    notes = sentences if result else (f"Nothing has been asked yet in {database.shown_url}.",)
+    return Shown(result, (_usage_table(result),) if result else (), [asdict(usage) for usage in result], noted=notes)
 
 
 def export_records(file: Path | str, run: str | None = None, *, workspace: Place = None) -> Shown:
@@ -245,13 +245,13 @@ def import_records(file: Path | str, *, workspace: Place = None) -> Shown:
     return Shown(result, noted=(_said(result),))
 
 
-def _said(found: "MergedAnswers") -> str:
-    said = f"{counted(found.added, 'answer')} imported, {found.known:,} there already."
-    if found.conflicts:
-        said += f" {counted(found.conflicts, 'request')} had another answer here, which is still served."
-    if found.damaged:
-        said += f" {counted(found.damaged, 'answer')} left out because of a key other than that of the request."
-    return said
+def _said(merged: "MergedAnswers") -> str:
+    sentence = f"{counted(merged.added, 'answer')} imported, {merged.known:,} there already."
+    if merged.conflicts:
+        sentence += f" {counted(merged.conflicts, 'request')} had another answer here, which is still served."
+    if merged.damaged:
+        sentence += f" {counted(merged.damaged, 'answer')} left out because of a key other than that of the request."
+    return sentence
 
 
 def _table(columns: Sequence[str], rows: Sequence[Sequence[Any]], title: str = "") -> "Table":
@@ -262,10 +262,10 @@ def _table(columns: Sequence[str], rows: Sequence[Sequence[Any]], title: str = "
     return Table(title, headed, tuple(tuple(map(str, row)) for row in rows))
 
 
-def _usage_table(found: "Sequence[ModelUsage]") -> "Table":
+def _usage_table(usages: "Sequence[ModelUsage]") -> "Table":
     counted = ("answers", "failed", "sent", "prompt tokens", "completion tokens", "thought")
     rows = []
-    for evidence_check in found:
+    for evidence_check in usages:
         tokens = (evidence_check.prompt_tokens, evidence_check.completion_tokens, evidence_check.reasoning_tokens)
         rows.append(
             (
@@ -314,8 +314,8 @@ def _entries(data: Mapping[str, Any], indent: str = "") -> Iterator[str]:
         else:
             listed = value if isinstance(value, list) else [] if value in (None, {}) else [value]
             words = [one if isinstance(one, str) else json.dumps(one, ensure_ascii=False) for one in listed]
-            shown = ", ".join(words) or "none"
-            yield f"{indent}{f'{name}:':{width + 1}} " + shown.replace("\n", f"\n{indent}{' ' * (width + 2)}")
+            joined = ", ".join(words) or "none"
+            yield f"{indent}{f'{name}:':{width + 1}} " + joined.replace("\n", f"\n{indent}{' ' * (width + 2)}")
 
 
 def _answer_lines(answers: "Sequence[RecordedAnswer]") -> Iterator[str]:
@@ -327,5 +327,5 @@ def _answer_lines(answers: "Sequence[RecordedAnswer]") -> Iterator[str]:
         if answer.error is not None:
             yield f"failed: {answer.error}\n"
         else:
-            said = answer.text if answer.logprobs is None else json.dumps(answer.logprobs)
-            yield f"answer ({answer.outcome}):\n{said}\n"
+            answer_text = answer.text if answer.logprobs is None else json.dumps(answer.logprobs)
+            yield f"answer ({answer.outcome}):\n{answer_text}\n"

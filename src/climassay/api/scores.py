@@ -47,12 +47,12 @@ class ScoredAnswers(Result):
         """A row per answer."""
         scored = self.scores
         rows = []
-        for place, one in enumerate(scored.rows):
+        for index, one in enumerate(scored.rows):
             row: dict[str, Any] = {"id": one.id, "reference": one.reference, "answer": one.answer}
             row |= {"statement": one.statement} if one.statement else {}
-            row |= {metric: values[place] for metric, values in scored.scores.items()}
-            if (said := scored.judgements.get(place)) is not None:
-                row |= {"verdict": said.verdict, "reason": said.reason, "judge_error": said.error}
+            row |= {metric: values[index] for metric, values in scored.scores.items()}
+            if (judgement := scored.judgements.get(index)) is not None:
+                row |= {"verdict": judgement.verdict, "reason": judgement.reason, "judge_error": judgement.error}
             rows.append(row)
         return rows
 

@@ -54,12 +54,14 @@ def _read_text(
                 raise InputError(f"{error} {hint}") from None
             if not read:
                 raise InputError(f"{text} has no statements.")
-            return list(read), [{"id": one.id, "statement": one.text, "authors": one.tag} for one in read]
+            return list(read), [
+                {"id": statement.id, "statement": statement.text, "authors": statement.tag} for statement in read
+            ]
     if column is None:
         raise InputError(f"{text} is a file: name the column of its statements with --text COLUMN.")
     rows = text_rows(Path(text), column, context_column)
-    known = [{**({"id": row["id"]} if "id" in row else {}), "statement": said} for said, row in rows]
-    return [(said, str(row[context_column] or "") if context_column else "") for said, row in rows], known
+    known = [{**({"id": row["id"]} if "id" in row else {}), "statement": text_value} for text_value, row in rows]
+    return [(text_value, str(row[context_column] or "") if context_column else "") for text_value, row in rows], known
 
 
 def tag_statements(
@@ -91,13 +93,13 @@ def tag_statements(
 
     texts, known = _read_statements(text, context, column, context_column)
     loaded = _loaded(tagger)
-    asked = loaded
+    mixed_tagger = loaded
     if mix != "natural":
         try:
             shares = (1.0,) * len(loaded.levels) if mix == "equal" else tuple(map(float, mix.split(",")))
         except ValueError:
             raise InputError(f"--mix is natural, equal or shares as 50,100,100,50; got {mix!r}.") from None
-        asked = loaded.for_mix(shares)
+        mixed_tagger = loaded.for_mix(shares)
     total = len(texts) * max(1, len(loaded.sources))
     with (
         Session.opened(workspace) as session,
@@ -105,7 +107,7 @@ def tag_statements(
     ):
         natural = loaded.for_mix(None).predict_proba(texts, on_progress=task.advance)
     equal = reweighted(natural, loaded.shares)
-    result = natural if asked.mix is None else reweighted(natural, loaded.shares, asked.mix)
+    result = natural if mixed_tagger.mix is None else reweighted(natural, loaded.shares, mixed_tagger.mix)
 
     def answer(row: Any) -> dict[str, Any]:
         shares = row.tolist()
@@ -115,8 +117,8 @@ def tag_statements(
         }
 
     rows = [
-        {**one, **answer(row), "equal_shares": answer(even)}
-        for one, row, even in zip(known, result, equal, strict=True)
+        {**record, **answer(row), "equal_shares": answer(even)}
+        for record, row, even in zip(known, result, equal, strict=True)
     ]
     cells = [
         (row["statement"], row["tag"], row["equal_shares"]["tag"], *map("{:.0%}".format, row["probabilities"].values()))
@@ -181,15 +183,15 @@ def train_tagger(
         trained = tagging.train_tagger(
             table.items, training, specs=specs, folds=folds, seed=seed, provenance=source, on_fit=on_fit
         )
-    made, chosen = trained.classifier, trained.chosen.spec.name
-    made.save(output)
+    classifier, chosen = trained.classifier, trained.chosen.spec.name
+    classifier.save(output)
     scores = [
         (candidate.spec.name, tagging.on_mixes(training.truth, candidate.probabilities, training.groups, seed=seed))
         for candidate in trained.tried
     ]
-    data = {"tagger": output, "chosen": chosen, "card": _card(made), "tried": _as_data(scores)}
-    said = (f"Chosen: {chosen}; written to {output}.", *_missing(scores))
-    return Shown(data, _score_tables(scores), said=said, noted=table.notes)
+    data = {"tagger": output, "chosen": chosen, "card": _card(classifier), "tried": _as_data(scores)}
+    sentences = (f"Chosen: {chosen}; written to {output}.", *_missing(scores))
+    return Shown(data, _score_tables(scores), said=sentences, noted=table.notes)
 
 
 def evaluate_tagger(
@@ -260,8 +262,8 @@ def evaluate_tagger(
         table, specs = replace(table, items=items), _specs(methods)
         documents = np.unique([item.document for item in items], return_inverse=True)[1]
         with Session.opened(workspace) as session, _training(session, table, specs, model, layer) as (training, on_fit):
-            apart = documents if split_by == "document" else None
-            tried = compare_classifiers(specs, training, apart=apart, folds=folds, seed=seed, on_fit=on_fit)
+            groups = documents if split_by == "document" else None
+            tried = compare_classifiers(specs, training, apart=groups, folds=folds, seed=seed, on_fit=on_fit)
         scores = [
             (candidate.spec.name, on_mixes(training.truth, candidate.probabilities, training.groups, seed=seed))
             for candidate in tried
@@ -350,7 +352,7 @@ def insert_statements(
             )
             inserting.update(total=len(texts))
             result = tagger.predict(texts, on_progress=inserting.advance)
-    rows = [{**one, "tag": tag} for one, tag in zip(known, result, strict=True)]
+    rows = [{**record, "tag": tag} for record, tag in zip(known, result, strict=True)]
     pairs, longer = tagger.trained.accuracy, tagger.trained.longer
     evidence = {
         "anchors": len(tagger.anchors),
@@ -365,8 +367,8 @@ def insert_statements(
         f"that the longer one is the more confident is right for {longer.value:.0%}."
     )
     cells = [(row["statement"], row["tag"]) for row in rows]
-    shown = (Table.of("", ("statement", "tag"), cells, left=2, note=trust),)
-    return Shown({"probe": evidence, "statements": rows}, shown, rows, noted=table.notes)
+    tables = (Table.of("", ("statement", "tag"), cells, left=2, note=trust),)
+    return Shown({"probe": evidence, "statements": rows}, tables, rows, noted=table.notes)
 
 
 def _loaded(tagger: str) -> "Tagger":
@@ -409,7 +411,9 @@ def _card(loaded: "Tagger") -> dict[str, Any]:
 
 
 def _as_data(scores: "_Scores") -> list[dict[str, Any]]:
-    return [{"tagger": name, **{mix: one.to_dict() for mix, one in mixes.items()}} for name, mixes in scores]
+    return [
+        {"tagger": name, **{mix: evaluation.to_dict() for mix, evaluation in mixes.items()}} for name, mixes in scores
+    ]
 
 
 def _score_tables(scores: "_Scores") -> list[Table]:
