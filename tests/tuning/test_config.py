@@ -209,7 +209,7 @@ def test_data_that_nothing_can_be_learned_from() -> None:
         check_data(ChatData("none", ()), parity(0, 2))
     with pytest.raises(InputError, match="The validation data 'library' is empty"):
         check_data(library(ICE), library(replace(SEA, paragraphs=())))
-    with pytest.raises(InputError, match="2 examples stand in the training data 'parity' and in"):
+    with pytest.raises(InputError, match="2 examples are in the training data 'parity' and in"):
         check_data(parity(0, 6), parity(4, 9))
-    with pytest.raises(InputError, match="1 documents stand in"):
+    with pytest.raises(InputError, match="1 documents are in"):
         check_data(library(ICE, SEA), library(SEA))
