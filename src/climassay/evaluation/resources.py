@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 
 from climassay.errors import InputError
 from climassay.evaluation.experiment_file import ExperimentPlan, MetricSpec, ModelSpec
-from climassay.evaluation.long_answers import Comparer, given_passages
+from climassay.evaluation.long_answers import Comparer, numbered_passages
 from climassay.evaluation.results import Cell, CellRecord, ConstantScore, Outcome, TaskGroup
 from climassay.evaluation.settings import Prepared, Retriever, SettingSpec, Sources, TaskPrompts, open_pool
 from climassay.evaluation.tuned import Adapter, find_adapter
@@ -135,7 +135,7 @@ def open_resources(
             judge = SupportJudge(scorer.judge)
 
         def check(text: str, prepared: Prepared) -> tuple[CheckedSentence, ...]:
-            passages = given_passages(prepared.passage_ids, prepared.passages)
+            passages = numbered_passages(prepared.passage_ids, prepared.passages)
             return check_sentences(text, collections, passages=passages, judge=judge)
 
         return check
