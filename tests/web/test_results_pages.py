@@ -258,7 +258,7 @@ def test_a_run_whose_result_is_a_report_shows_it(reader, place):
 
 def test_runs_of_other_commands_have_pages_of_their_own(reader, place):
     with place.records.run("judge rank", {"quality": "relevance", "model": "local:small"}) as ranked:
-        row = {"group": "", "place": 1, "item": "a", "text": "A <b> text.", "label": None, "strength": 0.5}
+        row = {"group": "", "rank": 1, "item": "a", "text": "A <b> text.", "label": None, "strength": 0.5}
         ranked.save_results("ranking", [row])
     assert page_of(reader, f"/results/{ranked.id}").rows_below("Ranking by relevance") == [
         ["1", "a", "A <b> text.", "+0.50"]

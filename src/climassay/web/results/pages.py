@@ -1,4 +1,4 @@
-"""The pages of what was computed: runs, their tables and figures, fact-checks, comparisons, datasets, usage."""
+"""Pages of results: runs, their tables and figures, fact-checks, comparisons, datasets, usage."""
 
 import hashlib
 import json
@@ -99,14 +99,14 @@ COLUMNS: tuple[tuple[str, str, bool], ...] = (
 
 
 def table_json(table: Table) -> str:
-    """A table as JSON: its words, and a list of rows by heading with the cells as they are shown."""
+    """Return a table as JSON: title, note, headings, rows and marks."""
     headings = [column.label for column in table.columns]
     data = {"title": table.title, "note": table.note, "columns": headings, "rows": table.rows}
     return json.dumps(data | {"marks": marks_of(table)}, ensure_ascii=False, indent=1)
 
 
 def marks_of(table: Table) -> list[dict[str, Any]]:
-    """The cells of a table that are set off, in their order."""
+    """Return the marked cells of a table, in order."""
     marks = sorted(table.marks.items())
     return [{"row": row, "column": column, "marks": sorted(result)} for (row, column), result in marks]
 
@@ -120,7 +120,7 @@ TABLE_FORMS: Mapping[str, Callable[[Table], str]] = {
 
 
 class BlockView(NamedTuple):
-    """A block of a report on its way to a page."""
+    """A block of a report, rendered for a page."""
 
     html: Any
     """Escaped markup."""
@@ -132,7 +132,7 @@ class BlockView(NamedTuple):
 
 
 class SectionView(NamedTuple):
-    """A heading, its id on the page, and its blocks."""
+    """A section of a report, rendered for a page."""
 
     id: str
     heading: str
@@ -161,8 +161,8 @@ def section_views(report: Report, address: str, query: Mapping[str, str] | None 
         return BlockView(html)
 
     return [
-        SectionView(f"s{place}", one.heading, [view(block, f"s{place}") for block in one.blocks])
-        for place, one in enumerate(report.sections, start=1)
+        SectionView(f"s{index}", section.heading, [view(block, f"s{index}") for block in section.blocks])
+        for index, section in enumerate(report.sections, start=1)
     ]
 
 
@@ -173,7 +173,7 @@ NamedReport = tuple[Report, str]
 def block_files(
     router: APIRouter, address: str, *, figures: bool = True
 ) -> Callable[[Callable[..., NamedReport]], Callable[..., NamedReport]]:
-    """Send each table and figure of a report as a file of its own, below the address of its page.
+    """Register routes that send each table and figure of a report as a file, below the address of its page.
 
     Args:
         router: Gets the routes; whoever may not have the report gets none of its blocks.
@@ -209,19 +209,19 @@ def _block_at(report: Report, number: int, kind: Any, name: str) -> Any:
 
 @router.get("/results/blocks.css")
 def show_style() -> Response:
-    """The style of tables and figures, which is that of the self-contained reports."""
+    """Send the style of tables and figures, which self-contained reports share."""
     return Response(block_style(), media_type="text/css", headers=_KEEP)
 
 
 @router.get("/results/blocks.js")
 def show_script() -> Response:
-    """The filter of answers."""
+    """Send the script that filters answers."""
     return Response(block_script(), media_type="text/javascript", headers=_KEEP)
 
 
 @cache
 def block_assets() -> dict[str, Any]:
-    """Addresses of style and script, which change with their content."""
+    """Return the addresses of style and script, which change with their content."""
     files = {"blocks_css": ("blocks.css", block_style()), "blocks_js": ("blocks.js", block_script())}
     return {
         name: f"/results/{file}?v={hashlib.sha256(text.encode()).hexdigest()[:12]}"
@@ -230,7 +230,7 @@ def block_assets() -> dict[str, Any]:
 
 
 def register(app: AppState) -> None:
-    """Make the tables that pages read, so that reading a page makes none."""
+    """Create the tables of datasets, so that reading a page creates none."""
     dataset_store(app)
 
 
@@ -243,10 +243,10 @@ def show_comparison(
     metric: str = "",
     level: Level = "overall",
 ) -> Response:
-    """One metric of several runs, with paired tests on the questions that they share."""
+    """Compare runs by one metric, with paired tests on the questions that they share."""
     names = _names(runs)
     stored = [_experiment_data(app, name) for name in names]
-    metrics = [one.name for one in METRICS.ordered(name for one in stored for name in one["metrics"])]
+    metrics = [entry.name for entry in METRICS.ordered(name for entry in stored for name in entry["metrics"])]
     chosen = metric if metric in metrics else next(iter(metrics), "")
     query = {"runs": ",".join(names), "metric": chosen, "level": level}
     sections = section_views(_comparison(app, names, chosen, level), "/results/compare", query) if chosen else ()
@@ -254,7 +254,7 @@ def show_comparison(
         request,
         "results/compare.html.j2",
         runs=names,
-        experiments=[(name, one["name"]) for name, one in zip(names, stored, strict=True)],
+        experiments=[(name, entry["name"]) for name, entry in zip(names, stored, strict=True)],
         metrics=[METRICS[name] for name in metrics],
         metric=chosen,
         level=level,
@@ -268,12 +268,12 @@ def show_comparison(
 def comparison_blocks(
     app: App, _user: Reader, runs: RunsWanted, metric: str, level: Level = "overall"
 ) -> tuple[Report, str]:
-    """The blocks of a comparison."""
+    """Return the report of a comparison and the prefix of its file names."""
     return _comparison(app, _names(runs), metric, level), f"comparison-{metric}"
 
 
 def _names(runs: list[str]) -> list[str]:
-    """Ids of runs, given several times or with commas between them."""
+    """Return the ids of runs from parameters that may hold several ids separated by commas."""
     names = list(dict.fromkeys(name.strip() for entry in runs for name in entry.split(",") if name.strip()))
     if len(names) > MOST_RUNS:
         raise InputError(f"At most {MOST_RUNS} runs are compared at a time, not {len(names)}.")
@@ -281,22 +281,22 @@ def _names(runs: list[str]) -> list[str]:
 
 
 def _comparison(app: AppState, runs: list[str], metric: str, level: Level) -> Report:
-    """The comparison as a report, computed once for runs that have ended and kept with the records."""
+    """Return the report of a comparison; cached in the records once all runs have ended."""
     summaries = [found_summary(app, run) for run in runs]
-    parts = ("comparison", *((one.id, count_rows(app.database, one.id)) for one in summaries), metric, level)
+    parts = ("comparison", *((entry.id, count_rows(app.database, entry.id)) for entry in summaries), metric, level)
 
     def make() -> dict[str, Any]:
-        found = compared(app, runs, metric, level)
-        figure, tests = comparison_figure(found), comparison_test_table(found)
+        result = compared(app, runs, metric, level)
+        figure, tests = comparison_figure(result), comparison_test_table(result)
         sections = [Section("Scores", (Prose("No run has a score in this metric and level."),))]
         if figure is not None:
-            sections = [Section("Scores", (comparison_table(found), figure))]
-            if tests is not None or len({one.run for one in found.scores}) > 1:
+            sections = [Section("Scores", (comparison_table(result), figure))]
+            if tests is not None or len({entry.run for entry in result.scores}) > 1:
                 words = "These runs have no question in common, so that nothing can be tested question by question."
                 sections.append(Section("Paired tests", (tests or Prose(words),)))
         return report_data(Report("Comparison", "", tuple(sections)))
 
-    going = any(one.status == "running" for one in summaries)
+    going = any(entry.status == "running" for entry in summaries)
     return report_from_data(make() if going else app.computed.get(parts, lambda: cached(app.database, parts, make)))
 
 
@@ -315,7 +315,7 @@ def compared(app: AppState, names: Sequence[str], metric: str, level: str) -> Ru
 
 
 def _experiment_data(app: AppState, name: str) -> dict[str, Any]:
-    """What is known of a run that can be compared.
+    """Return the page data of a run that can be compared.
 
     Raises:
         InputError: It asked no questions of a benchmark.
@@ -328,13 +328,13 @@ def _experiment_data(app: AppState, name: str) -> dict[str, Any]:
 
 @router.get("/results/datasets")
 def show_datasets(request: Request, app: App, _user: Reader) -> Response:
-    """All generated datasets."""
+    """Show all generated datasets."""
     return page(request, "results/datasets.html.j2", datasets=dataset_store(app).list())
 
 
 @router.get("/results/datasets/{name}")
 def show_dataset(request: Request, app: App, _user: Reader, name: str) -> Response:
-    """The statistics of one dataset."""
+    """Show the statistics of a dataset."""
     report = _dataset_report(app, name, most=DRAFTS)
     return page(
         request,
@@ -348,13 +348,13 @@ def show_dataset(request: Request, app: App, _user: Reader, name: str) -> Respon
 
 @block_files(router, "/results/datasets/{name}")
 def dataset_blocks(app: App, _user: Reader, name: str) -> tuple[Report, str]:
-    """The blocks of a dataset's page."""
+    """Return the report of a dataset and the prefix of its file names."""
     return _dataset_report(app, name, most=DRAFTS), name
 
 
 @router.get("/results/datasets/{name}/report.html")
 def send_dataset_report(app: App, _user: Reader, name: str) -> Response:
-    """The dataset's report as one self-contained page."""
+    """Download the report of a dataset as one self-contained page."""
     return as_file(_dataset_report(app, name).to_html(), f"{name}.html")
 
 
@@ -364,7 +364,11 @@ def _dataset_report(app: AppState, name: str, most: int = MAX_REPORTED_DRAFTS) -
 
 
 def placed_drafts(app: AppState, dataset: str) -> list[StoredDraft]:
-    """The drafts of a dataset with what became of them; missing where there is no such dataset."""
+    """Return the drafts of a dataset with their states.
+
+    Raises:
+        Missing: There is no such dataset.
+    """
     store = dataset_store(app)
     if dataset not in store:
         raise Missing(f"There is no dataset {dataset[:60]!r}.")
@@ -372,7 +376,7 @@ def placed_drafts(app: AppState, dataset: str) -> list[StoredDraft]:
 
 
 def dataset_store(app: AppState) -> DatasetStore:
-    """The generated datasets of the workspace."""
+    """Return the generated datasets of the workspace."""
     return app.shared("results:datasets", lambda: DatasetStore(app.records))
 
 
@@ -387,7 +391,7 @@ def show_runs(
     direction: Literal["down", "up"] = "down",
     number: PageNumber = 1,
 ) -> Response:
-    """All runs, filtered, sorted and paged."""
+    """Show the runs that match the filters, sorted and split into pages."""
     chosen = cast(RunOrder, order if order in get_args(RunOrder) else "started")
     filters: dict[str, Any] = {"command": command, "text": text.strip()}
 
@@ -424,9 +428,9 @@ def show_run(
     wait: bool = False,
     show: Show = "",
 ) -> Response:
-    """One run: what came of it, its tables or its figures; on the overview how it was set up, and what it used.
+    """Show a run: its results, tables or figures; the overview also shows its configuration and usage.
 
-    Results that take long to compute follow the page: its script fetches them; without it a link does.
+    Results that take long to compute are fetched by the script of the page, or by a link without scripts.
     """
     summary = found_summary(app, run)
     data = run_data(app, summary, published, wait=wait)
@@ -460,7 +464,7 @@ def show_run(
 def show_results(
     request: Request, app: App, _user: Reader, run: str, published: PublishedWanted = "", show: Show = ""
 ) -> Response:
-    """Only the results: the piece that the page of a run fetches."""
+    """Return the part of the page of a run that shows its results."""
     summary = found_summary(app, run)
     data = run_data(app, summary, published)
     assert data is not None
@@ -473,18 +477,18 @@ def _result_values(run: str, data: dict[str, Any], published: Published, show: S
     if show or sum(len(section.blocks) for section in sections) > FEW_BLOCKS:
         # Of a long report the overview has the first section, and of the others what is neither table nor figure.
         kinds = (show.removesuffix("s"),) if show else ("",)
-        kept = (
-            one._replace(blocks=[block for block in one.blocks if block.kind in kinds or (not show and place == 0)])
-            for place, one in enumerate(sections)
+        visible = (
+            view._replace(blocks=[block for block in view.blocks if block.kind in kinds or (not show and index == 0)])
+            for index, view in enumerate(sections)
         )
-        sections = [one for one in kept if one.blocks]
+        sections = [view for view in visible if view.blocks]
     counts = {"questions": data["questions"], "claims": data["claims"], "experiment": data["metrics"] is not None}
     return {"report": report, "sections": sections, "show": show, "published": published, **counts}
 
 
 @block_files(router, "/results/{run}")
 def run_blocks(app: App, _user: Reader, run: str, published: PublishedWanted = "") -> tuple[Report, str]:
-    """The blocks of a run's page."""
+    """Return the report of a run and the prefix of its file names."""
     data = run_data(app, found_summary(app, run), published)
     assert data is not None
     return report_from_data(data["report"]), run
@@ -492,15 +496,15 @@ def run_blocks(app: App, _user: Reader, run: str, published: PublishedWanted = "
 
 @router.get("/results/{run}/run.json")
 def send_run(app: App, _user: Reader, run: str) -> Response:
-    """A whole run: summary, configuration, seeds, usage and every stored row."""
+    """Download a run as JSON: summary, configuration, seeds, usage and every stored row."""
     data = asdict(found_run(app, run).details)
     results = data.pop("results")
 
     def pieces() -> Iterator[str]:
         # The tables of results by some rows at a time, for they are what is long.
         yield json.dumps(data, ensure_ascii=False)[:-1] + ', "results": {'
-        for place, (name, rows) in enumerate(results.items()):
-            yield (", " if place else "") + json.dumps(name) + ": ["
+        for index, (name, rows) in enumerate(results.items()):
+            yield (", " if index else "") + json.dumps(name) + ": ["
             for start in range(0, len(rows), ROWS_AT_ONCE):
                 lines = (json.dumps(row, ensure_ascii=False) for row in rows[start : start + ROWS_AT_ONCE])
                 yield (",\n" if start else "\n") + ",\n".join(lines)
@@ -512,23 +516,28 @@ def send_run(app: App, _user: Reader, run: str) -> Response:
 
 @router.get("/results/{run}/report.html")
 def send_report(app: App, _user: Reader, run: str, published: PublishedWanted = "") -> Response:
-    """A run's report as one self-contained page, an experiment's with every answer."""
+    """Download a run's report as one self-contained page; an experiment's holds every answer."""
     stored = found_run(app, run)
     command = stored.details.summary.command
     if command in COMMANDS and stored.experiment is not None:
         report = experiment_page(stored, published, answers=True)
     else:
-        made = stored.report(published)
-        report = Report(made.title, made.lead, made.sections, (*made.facts, ("Run", run), ("Command", command)))
+        base = stored.report(published)
+        report = Report(
+            base.title,
+            base.lead,
+            base.sections,
+            (*base.facts, ("Run", run), ("Command", command)),
+        )
     return as_file(report.to_html(), f"{run}.html")
 
 
 @router.get("/results/{run}/answers.jsonl")
 def send_answers(app: App, _user: Reader, run: str) -> Response:
-    """Every request of a run with its answer, a line each."""
+    """Download every request of a run with its answer, one per line."""
     found_summary(app, run)
     bundles = iterate_answers(app.database, run)
-    lines = ("".join(json.dumps(asdict(one), ensure_ascii=False) + "\n" for one in bundle) for bundle in bundles)
+    lines = ("".join(json.dumps(asdict(answer), ensure_ascii=False) + "\n" for answer in bundle) for bundle in bundles)
     return as_file(lines, f"{run}-answers.jsonl")
 
 
@@ -536,7 +545,7 @@ def send_answers(app: App, _user: Reader, run: str) -> Response:
 def show_claims(
     request: Request, app: App, _user: Reader, run: str, text: Search = "", verdict: Search = "", number: PageNumber = 1
 ) -> Response:
-    """The claims that were checked, with their verdicts."""
+    """Show the checked claims of a run with their verdicts."""
     stored = _checked(app, run)
     lines = _claim_lines(stored)
     words = text.strip().lower()
@@ -556,7 +565,7 @@ def show_claims(
 
 @router.get("/results/{run}/claims/{number}.html")
 def send_claim(app: App, _user: Reader, run: str, number: int) -> Response:
-    """One fact-check as a self-contained page."""
+    """Download one fact-check as a self-contained page."""
     _, transcript, scale = _one_check(app, run, number)
     current = CitationLinks(library_of(app)).transcript(transcript)
     return as_file(factcheck_page(current, scale), f"{run}-claim-{number}.html")
@@ -564,7 +573,7 @@ def send_claim(app: App, _user: Reader, run: str, number: int) -> Response:
 
 @router.get("/results/{run}/claims/{number}")
 def show_claim(request: Request, app: App, _user: Reader, run: str, number: int) -> Response:
-    """One fact-check, from verdict to passages."""
+    """Show one fact-check, from verdict to passages."""
     stored, transcript, scale = _one_check(app, run, number)
     return page(
         request,
@@ -593,26 +602,26 @@ def _one_check(app: AppState, run: str, number: int) -> tuple[StoredRun, Transcr
 
 
 def _claim_lines(stored: StoredRun) -> list[dict[str, Any]]:
-    """The claims of a list, with their verdicts, or how their checks ended without one."""
+    """Return a row per claim with its verdict, or the outcome of its check without one."""
     published = stored_truths(stored.details.results.get("published", ()))
     return [
         {
             "number": number,
-            "text": one.claim.text,
-            "verdict": one.verdict.label or OUTCOME[one.verdict.outcome],
-            "published": published.get(one.claim.id, ""),
-            "confidence": one.verdict.levels.confidence if one.verdict.levels else "",
-            "rounds": len(one.rounds),
+            "text": transcript.claim.text,
+            "verdict": transcript.verdict.label or OUTCOME[transcript.verdict.outcome],
+            "published": published.get(transcript.claim.id, ""),
+            "confidence": transcript.verdict.levels.confidence if transcript.verdict.levels else "",
+            "rounds": len(transcript.rounds),
         }
-        for number, one in enumerate(stored.transcripts, start=1)
+        for number, transcript in enumerate(stored.transcripts, start=1)
     ]
 
 
 @router.get("/usage")
 def show_usage(request: Request, app: App, _user: Annotator) -> Response:
-    """Usage of the whole workspace."""
+    """Show the usage of the whole workspace."""
     lines = usage_by(app.database, "command")
-    names = [one.name for one in fields(UsageRow) if one.name not in ("name", "cost")]
+    names = [field.name for field in fields(UsageRow) if field.name not in ("name", "cost")]
     counts = {name: sum(getattr(line, name) for line in lines) for name in names}
     costs = [line.cost for line in lines if line.cost is not None]
     total = UsageRow(name="all", cost=sum(costs) if costs else None, **counts)
@@ -627,7 +636,7 @@ def show_usage(request: Request, app: App, _user: Annotator) -> Response:
 
 @block_files(router, "/usage", figures=False)
 def usage_blocks(app: App, _user: Annotator) -> tuple[Report, str]:
-    """The tables of usage."""
+    """Return the tables of usage and the prefix of their file names."""
     return _usage_report(app), "usage"
 
 
