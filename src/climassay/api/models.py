@@ -152,7 +152,7 @@ def _capability_lines(known: "Capabilities") -> Iterator[tuple[str, str | None]]
     yield "logprobs", logprobs[known.logprobs] if known.logprobs else "not known"
     yield "continues", continues[known.continues]
     yield "counts", counts[known.counts_cached]
-    yield "JSON schema", schema[known.schema] if known.schema else "not known"
+    yield "JSON schema", schema[known.schema_support] if known.schema_support else "not known"
     yield "limit", known.token_limit
     yield "takes", ", ".join(accepted_options) or None
     yield "refuses", ", ".join(known.dropped) or None
