@@ -126,24 +126,29 @@ def _first_sentence(module: Any) -> str:
 
 
 def _commands() -> Iterator[str]:
-    from typer.main import get_command
-
     from climassay.cli.main import app
 
     yield "# Commands"
     yield ""
     yield "What `climassay COMMAND --help` prints. Every command has `--json`."
-    yield from _command(get_command(app), "climassay", 1)
+    yield from _command(app, ())
 
 
-def _command(command: Any, path: str, level: int) -> Iterator[str]:
-    context = command.make_context(path, [], resilient_parsing=True)
-    yield ""
-    if level > 1:
-        yield f"{'#' * min(level, 3)} {path}"
+def _command(command: Any, path: tuple[str, ...]) -> Iterator[str]:
+    from rich.console import Console
+
+    from climassay.cli.main import app
+
+    console = Console(width=100, color_system=None)
+    with console.capture() as capture:
+        app.help_print([*path, "--help"], console=console)
+    if path:
         yield ""
+        yield f"{'#' * min(len(path) + 1, 3)} climassay {' '.join(path)}"
+    yield ""
     yield "```text"
-    yield command.get_help(context)
+    yield "\n".join(line.rstrip() for line in capture.get().strip().splitlines())
     yield "```"
-    for name, inner in getattr(command, "commands", {}).items():
-        yield from _command(inner, f"{path} {name}", level + 1)
+    for name, subcommand in command.resolved_commands().items():
+        if not name.startswith("-"):
+            yield from _command(subcommand, (*path, name))

@@ -11,7 +11,6 @@ A page's fenced blocks are read with the comments that stand right before them:
 
 import ast
 import contextlib
-import functools
 import io
 import os
 import re
@@ -22,7 +21,8 @@ import traceback
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+
+from climassay.errors import ClimassayError
 
 ROOT = Path(__file__).resolve().parent.parent
 WIDTH = "96"
@@ -156,36 +156,21 @@ def calls(command: str) -> list[list[str]]:
     return found
 
 
-@functools.cache
-def _application() -> Any:
-    """The command of the whole application; building it takes a tenth of a second."""
-    from typer.main import get_command
+def fault(words: list[str], *, whole: bool) -> str | None:
+    """What the application would say against a call, its files aside; None if it would begin to work.
+
+    Calls that are not whole may lack arguments, and have words in place of values.
+    """
+    from cyclopts import CycloptsError, UnknownCommandError, UnknownOptionError
 
     from climassay.cli.main import app
 
-    return get_command(app)
-
-
-def fault(words: list[str], *, whole: bool) -> str | None:
-    """What the application would say against a call, its files aside; None where it would begin to work."""
-    command = _application()
-    path, words = "climassay", list(words)
     try:
-        while hasattr(command, "commands") and words and not words[0].startswith("-"):
-            context = command.make_context(path, words)
-            name, command, words = command.resolve_command(context, [*context._protected_args, *context.args])
-            path = f"{path} {name}"
-        if hasattr(command, "commands"):
-            # The options of a group are only looked for: --install-completion would be obeyed.
-            known = {name for option in command.params for name in option.opts} | {"--help"}
-            unknown = [word for word in words if word not in known]
-            return f"{path} has no {unknown[0]}" if unknown else "no command" if whole and not words else None
-        command.make_parser(command.make_context(path, [], resilient_parsing=True)).parse_args(list(words))
-        if whole:
-            command.make_context(path, words)
-    except Exception as error:
-        return f"{path}: {error.format_message() if hasattr(error, 'format_message') else error}"
-    return None
+        command, _, _ = app.parse_args(words)
+    except (CycloptsError, ClimassayError) as error:
+        return str(error) if whole or isinstance(error, UnknownCommandError | UnknownOptionError) else None
+    is_group = command.__name__ == "help_print" and "--help" not in words
+    return "no command" if whole and is_group else None
 
 
 def inline_calls(page: Path) -> list[list[str]]:

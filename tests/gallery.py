@@ -57,7 +57,7 @@ def show_demo(chromium, folder):
     from climassay.cli.main import app
 
     with contextlib.chdir(folder):
-        app(["demo", "--output", "demo/report.html"], standalone_mode=False)
+        app(["demo", "--output", "demo/report.html"])
     browser, loop = chromium
     for file, name, size in (("report", "demo-report", (1000, 2390)), ("factcheck", "factcheck-page", (900, 1500))):
         with inside(loop):

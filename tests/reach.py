@@ -22,16 +22,17 @@ def pytest_configure(config: pytest.Config) -> None:
     config.stash[REACHED] = reached = set()
     if config.getoption("group") != QUICK:
         return
-    from typer.core import TyperCommand
+    from cyclopts import App
 
-    invoke = TyperCommand.invoke
+    call = App.__call__
 
-    def noted(command: Any, context: Any) -> Any:
-        given = invoke(command, context)
-        reached.add(context.command_path)
-        return given
+    def note_command(app: Any, tokens: list[str]) -> Any:
+        result = call(app, tokens)
+        path, _, _ = app.parse_commands(tokens)
+        reached.add(" ".join(("climassay", *path)))
+        return result
 
-    TyperCommand.invoke = noted  # type: ignore[method-assign]
+    App.__call__ = note_command  # type: ignore[method-assign]
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:

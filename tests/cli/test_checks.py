@@ -81,4 +81,4 @@ def test_what_does_not_fit_is_told_in_one_sentence(climassay, arguments, sentenc
 def test_an_opinion_that_reviewers_cannot_hold_is_refused(climassay):
     code, out, err = climassay("list", "--review", "liked")
     assert (code, out) == (2, "")
-    assert "'liked' is not one of 'agreed'" in err
+    assert 'Choose from: "agreed"' in err

@@ -296,7 +296,7 @@ def test_init_writes_a_file_that_can_be_read_and_never_overwrites(monkeypatch, c
     assert read(file)
     file.write_text("mine", encoding="utf-8")
     err = refused(run_command(monkeypatch, capsys, command, "init", file))
-    assert "is there already" in err
+    assert "exists already" in err
     assert file.read_text(encoding="utf-8") == "mine"
 
 

@@ -1,23 +1,18 @@
 """What all commands share: names, options, output and exit codes."""
 
 import json
-import os
 import re
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
-from typer.core import TyperGroup
-from typer.main import get_command
-from typer.testing import CliRunner
 
 from climassay import __version__
 from climassay.cli.main import app
-from climassay.cli.options import shown_progress, stderr_console, stdout_console
+from climassay.cli.output import progress_bars, stderr_console, stdout_console
 from climassay.workspace import Workspace
-from command_line import refused, run_command
-from faults.commands import walk
+from command_line import done, refused
+from faults.commands import arguments, walk
 
 
 def test_help_imports_nothing_heavy():
@@ -38,8 +33,8 @@ def test_the_help_of_no_group_imports_numpy_or_a_network():
     code = (
         "import sys\n"
         "from importlib import import_module\n"
-        "from climassay.cli.main import HEADINGS\n"
-        "for commands in HEADINGS.values():\n"
+        "from climassay.cli.main import COMMANDS\n"
+        "for commands in COMMANDS.values():\n"
         "    for place, _ in commands.values():\n        import_module('climassay.cli.' + place.partition(':')[0])\n"
         "heavy = {'torch', 'transformers', 'lancedb', 'openai', 'numpy', 'pyarrow', 'sqlalchemy'} & set(sys.modules)\n"
         "assert not heavy, heavy\n"
@@ -49,30 +44,40 @@ def test_the_help_of_no_group_imports_numpy_or_a_network():
 
 
 def groups(command, path=()):
-    if isinstance(command, TyperGroup):
-        yield path
-        for name, part in command.commands.items():
-            yield from groups(part, (*path, name))
+    subcommands = {name: part for name, part in command.resolved_commands().items() if not name.startswith("-")}
+    if subcommands:
+        yield path, sorted(subcommands)
+    for name, part in subcommands.items():
+        yield from groups(part, (*path, name))
 
 
-@pytest.mark.parametrize("path", list(groups(get_command(app))), ids=" ".join)
-def test_help_cuts_no_line_and_shows_every_command_once(path):
-    text = CliRunner().invoke(app, [*path, "--help"]).output
-    assert not re.search(r"\.\.\.$", text.partition("\n\n")[2], re.MULTILINE)
-    group = get_command(app)
-    for name in path:
-        group = group.commands[name]
-    listed = re.findall(r"^  ([a-z][a-z-]*)  ", text, re.MULTILINE)
-    assert sorted(listed) == sorted(name for name, command in group.commands.items() if not command.hidden)
+@pytest.mark.parametrize(("path", "names"), list(groups(app)), ids=str)
+def test_help_lists_every_command_once(climassay, path, names):
+    text = done(climassay(" ".join(path), "--help"))
+    listed = re.findall(r"^  ([a-z][a-z-]*) ", text.partition("Arguments:")[0], re.MULTILINE)
+    assert sorted(listed) == names
 
 
-def test_the_first_help_has_a_line_for_each_command_and_usage_shows_arguments_in_capitals():
-    text = CliRunner().invoke(app, ["--help"], env={"COLUMNS": "80"}).output
-    helps = text.partition("First steps")[2]
-    assert re.findall(r"^ {4,}\S.*", helps, re.MULTILINE) == []
-    for path, command in walk():
-        for argument in (one for one in command.params if one.param_type_name == "argument"):
-            assert re.fullmatch(r"[A-Z_]+(\|[A-Z_]+|\|-|\|)*", argument.metavar), path
+def test_every_option_has_a_description():
+    missing = {
+        f"{name} {option.name}" for name, app in walk() for option in arguments(app) if not option.parameter.help
+    }
+    assert missing == set()
+
+
+@pytest.mark.parametrize(
+    ("words", "suggestion"),
+    [
+        (["corpsu"], "corpus"),
+        (["corpus", "lst"], "list"),
+        (["corpus", "list", "--worspace", "x"], "--workspace"),
+        (["corpus", "add", "books"], "FILES"),
+        (["check", "a claim", "--rounds", "few"], "--rounds"),
+        (["evaluate", "mcq", "primer", "--passages", "0"], "-"),
+    ],
+)
+def test_words_that_are_no_command_or_option_are_refused_with_a_suggestion(climassay, words, suggestion):
+    assert suggestion in refused(climassay(words[0], *words[1:]))
 
 
 def test_a_process_prints_the_version_and_ends_with_the_exit_code_of_an_error():
@@ -86,10 +91,7 @@ def test_a_process_prints_the_version_and_ends_with_the_exit_code_of_an_error():
 
 
 def test_shell_completion_knows_the_commands():
-    command = Path(sys.executable).with_name("climassay")
-    asked = {"_CLIMASSAY_COMPLETE": "complete_bash", "COMP_WORDS": "climassay cor", "COMP_CWORD": "1"}
-    result = subprocess.run([command], capture_output=True, text=True, check=False, env=os.environ | asked)
-    assert result.stdout.split() == ["corpus"]
+    assert "corpus" in app.generate_completion(shell="bash")
 
 
 @pytest.mark.parametrize(
@@ -107,20 +109,13 @@ def test_bad_input_gives_one_sentence_and_exit_code_2(tmp_path, monkeypatch, cli
     assert word in refused(climassay(*arguments))
 
 
-def test_an_interrupt_says_how_to_go_on(monkeypatch, capsys):
-    import typer
-
-    from climassay.cli import main
-
-    def interrupted():
+def test_an_interrupt_says_how_to_go_on(monkeypatch, climassay):
+    def interrupted(*_, **__):
         raise KeyboardInterrupt
 
-    app = typer.Typer()
-    app.command()(interrupted)
-    monkeypatch.setattr(main, "app", app)
-    code, out, err = run_command(monkeypatch, capsys)
-    assert code == 130
-    assert out == ""
+    monkeypatch.setattr("climassay.doctor.examine", interrupted)
+    code, out, err = climassay("doctor")
+    assert (code, out) == (130, "")
     assert err.count("run the same command again") == 1
 
 
@@ -147,14 +142,14 @@ def test_brackets_are_printed(console, capsys):
 
 
 def test_brackets_are_no_markup_of_what_is_waited_for(capsys):
-    with shown_progress(False).waiting(f"Loading {NAME} ..."), shown_progress(False).task(f"Asking {NAME}", total=2):
+    with progress_bars(False).waiting(f"Loading {NAME} ..."), progress_bars(False).task(f"Asking {NAME}", total=2):
         pass
     assert f"Asking {NAME}" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(("count", "shown"), [(0, False), (3, True)])
 def test_work_of_unknown_length_leaves_no_open_bar(capsys, count, shown):
-    with shown_progress(False).task("Keeping the answers") as task:
+    with progress_bars(False).task("Keeping the answers") as task:
         task.advance(count)
     err = capsys.readouterr().err
     assert ("Keeping the answers" in err) == shown
@@ -163,6 +158,6 @@ def test_work_of_unknown_length_leaves_no_open_bar(capsys, count, shown):
 
 
 def test_the_quiet_wait_in_silence(capsys):
-    with shown_progress(True).waiting("Loading ..."):
+    with progress_bars(True).waiting("Loading ..."):
         pass
     assert capsys.readouterr().err == ""

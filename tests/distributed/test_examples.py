@@ -36,18 +36,9 @@ def exported():
     "line", [line for line in lines_of("commands.sh") if line.startswith("climassay ")], ids=lambda line: line[:40]
 )
 def test_the_commands_have_these_options(line, monkeypatch):
-    import click
-    from typer.main import get_command
-
     from climassay.cli.main import app
 
-    words = shlex.split(line)[1:]
-    command, context = get_command(app), None
-    while hasattr(command, "commands"):
-        context = click.Context(command, parent=context)
-        command = command.commands[words.pop(0)]
-    ready = command.make_context(command.name, words, parent=context)  # raises for what it does not know
-    assert "ray" in ready.params or (context.info_name, command.name) == ("factcheck", "run")
+    app.parse_args(shlex.split(line)[1:])  # raises for an option that there is not
 
 
 def test_the_cluster_file_is_what_ray_takes(tmp_path):

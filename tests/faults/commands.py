@@ -15,19 +15,22 @@ Arguments = tuple[str, ...]
 
 
 def walk() -> Iterator[tuple[str, Any]]:
-    """Every command by its name, for example ``corpus add``, with what typer made of it."""
-    import typer.main
-
+    """Every command by its name, for example ``corpus add``, with its cyclopts application."""
     from climassay.cli.main import app
 
     def below(command: Any, path: tuple[str, ...]) -> Iterator[tuple[str, Any]]:
-        if hasattr(command, "commands"):
-            for name, part in command.commands.items():
+        for name, part in command.resolved_commands().items():
+            if not name.startswith("-"):
                 yield from below(part, (*path, name))
-        elif not command.hidden:
+        if command.default_command is not None:
             yield " ".join(path), command
 
-    yield from below(typer.main.get_command(app), ())
+    yield from below(app, ())
+
+
+def arguments(app: Any) -> list[Any]:
+    """Arguments and options of a command, without those that are hidden."""
+    return [argument for argument in app.assemble_argument_collection(parse_docstring=True) if argument.show]
 
 
 def _named(*groups: tuple[str, str]) -> frozenset[str]:
@@ -38,7 +41,8 @@ def _named(*groups: tuple[str, str]) -> frozenset[str]:
 READS: Mapping[str, tuple[Arguments, ...]] = {
     "generate publish": ((BAD, "--output", "{out}"),),
     "check": (("claim", "--config", BAD), ("claim", "--scale", "{folder}/bad.toml")),
-    "factcheck fallacies find": ((BAD, "--text", "text"),),
+    "factcheck fallacies": ((BAD, "--text", "text"),),
+    "confidence tag": ((BAD, "--text", "text"),),
     "factcheck fallacies train": ((BAD, "--output", "{out}"),),
     "factcheck fallacies evaluate": (("fallacies", BAD), (BAD, "{claims}")),
     "factcheck fallacies apply": (("fallacies", BAD), (BAD, "{claims}")),
@@ -236,8 +240,8 @@ COMMANDS = {
 
 SHORT = _named(
     ("", "ask check-text demo doctor"), ("models", "install list check"),
-    ("corpus", "list search show compact remove rename evaluate"), ("factcheck", "init score"),
-    ("factcheck kept", "list show export"), ("factcheck fallacies", "find evaluate apply"), ("confidence", "lint diff"),
+    ("corpus", "list search show compact remove rename evaluate"), ("factcheck", "init score fallacies"),
+    ("factcheck kept", "list show export"), ("factcheck fallacies", "evaluate apply"), ("confidence", "lint diff tag"),
     ("confidence tag", "apply"), ("records", "runs show usage export import"),
     ("evaluate", "init table report plan contamination compare blind"), ("generate", "checks init stats list export"),
     ("judge", "compare"), ("metrics", "score"), ("metrics entailment", "evaluate"),
@@ -393,12 +397,12 @@ ELSEWHERE = {
 def offered() -> set[str]:
     """Every option, and every argument, that says what to write, by its command, for example ``publish --output``."""
     found = set()
-    for command, made in walk():
-        for option in made.params:
-            said = (getattr(option, "help", None) or "").lower()
-            named = option.name in {"output", "html"} or "write" in said
-            # The option that saves a result as the file's ending says has one writer: a few commands stand for all.
-            saves = said.startswith("save the result too")
-            if named and not saves and not getattr(option, "is_flag", False):
-                found.add(f"{command} {option.opts[0]}")
+    for command, app in walk():
+        for option in arguments(app):
+            description = (option.parameter.help or "").lower()
+            is_named = option.name in {"--output", "--html"} or "write" in description
+            # The option that saves a result in the format of the suffix has one writer: a few commands stand for all.
+            saves = description.startswith("save the result too")
+            if is_named and not saves and option.hint is not bool:
+                found.add(f"{command} {option.name if option.name.startswith('-') else option.name.lower()}")
     return found

@@ -12,7 +12,7 @@ from climassay.generation import write_drafts
 from climassay.workspace import Workspace
 from command_line import run_command
 from faults import samples
-from faults.commands import BAD, READS, WITHOUT_FILES, WITHOUT_JSON, walk
+from faults.commands import BAD, READS, WITHOUT_FILES, WITHOUT_JSON, arguments, walk
 from generated_drafts import draft
 
 SECONDS = 60
@@ -115,7 +115,7 @@ def test_a_bad_input_is_refused_in_one_sentence(name, number, place, tmp_path, m
         fault(bad)
         given = filled(READS[name][number], place, bad)
         options = ["--json"] if takes_json else []
-        if "workspace" in {parameter.name for parameter in dict(walk())[name].params}:
+        if "workspace" in {option.name.strip("-") for option in arguments(dict(walk())[name])}:
             options += ["--workspace", str(place / "workspace")]
         code, out, err = run_command(monkeypatch, capsys, *name.split(), *given, *options)
         said = [line for line in err.splitlines() if line.startswith("climassay: ")]

@@ -20,6 +20,7 @@ from climassay.models.provider import is_served, model_price
 from climassay.models.servers import Price, find_price, find_server, normalised_base_url, price_from_options, providers
 from climassay.redaction import TrustedUrl
 from command_line import run_command
+from faults.commands import arguments, walk
 
 GENERAL, SPECIAL = "sk-general-4f9aB7c1", "tg-special-8d2eC6f0"
 ELSEWHERE = "https://models.example/v1"
@@ -385,18 +386,9 @@ def test_the_command_line_names_providers_and_shows_no_key(configuration, monkey
 
 
 def test_every_command_trusts_the_address_it_is_given_and_nothing_else_becomes_trusted(monkeypatch, capsys):
-    import typer.main
-
-    from climassay.cli.main import app
-
-    def options(command):
-        yield from (one for one in command.params if one.name == "base_url")
-        for part in getattr(command, "commands", {}).values():
-            yield from options(part)
-
-    found = list(options(typer.main.get_command(app)))
+    found = [option for _, app in walk() for option in arguments(app) if option.name == "--base-url"]
     assert len(found) > 10
-    assert len({(one.metavar, one.help) for one in found}) == 1, "one option serves all commands"
+    assert len({(option.parameter.metavar, option.parameter.help) for option in found}) == 1, "one option serves all"
     with ApiServer() as server:
         asked = ("models", "check", "openai:test", "--base-url", server.url, "--json")
         assert run_command(monkeypatch, capsys, *asked)[0] == 0

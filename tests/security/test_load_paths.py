@@ -17,8 +17,7 @@ FETCHING_FILES = {
     "grounding/references.py": "asks for the head of an address that a text names, and only with --network",
 }
 IMPORTING_FILES = {
-    "cli/main.py": "gives its own constants, the modules of commands",
-    "cli/options.py": "gives its own constants, the modules of the settings that the init commands write",
+    "cli/commands.py": "gives its own constants, the modules of the settings that the init commands write",
     "confidence/topics/modelling.py": "gives its own constants, to say which package is missing",
     "registry.py": "gives its own constants, and the modules that a package of climassay itself imports its public "
     "names from; beyond them only entry points of installed packages are loaded",

@@ -1,163 +1,128 @@
 """``climassay confidence``: the certainty that assessment reports state."""
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-import typer
+from cyclopts import App, Parameter
+from cyclopts.validators import Number
 
 from climassay.api import confidence as api
 from climassay.api import tagging
 from climassay.api.records import with_failed_calls
-from climassay.cli.corpus import chosen_columns
-from climassay.cli.main import DefaultCommandGroup
+from climassay.cli.commands import add_command, api_command
+from climassay.cli.corpus import parse_columns
 from climassay.cli.options import (
-    MODEL,
-    CommandGroup,
+    NON_NEGATIVE,
+    POSITIVE,
     JsonOption,
     LoadingOptions,
     ModelOption,
+    OutputOption,
+    ResultOptions,
     WorkspaceOption,
     WorkspaceOptions,
-    check_files,
-    emit,
-    grouped,
-    opened_session,
-    print_json,
-    rows_written,
+    open_session,
 )
+from climassay.cli.output import emit, print_json, print_note
 from climassay.errors import InputError
 from climassay.io import write_file
 from climassay.reporting import as_csv
+from climassay.reporting.results import write_rows
 
 if TYPE_CHECKING:
     from climassay.api.confidence import TopicTrends
 
-
-class _TagGroup(DefaultCommandGroup):
-    default, first = "apply", ("bundled",)
-
-
-tag = CommandGroup(
-    cls=_TagGroup,
-    no_args_is_help=True,
-    help=(
-        'Tag statements: climassay confidence tag "Sea level will rise for centuries." or FILE --text COLUMN; '
-        "its options: climassay confidence tag apply --help."
-    ),
+app = App(name="confidence")
+tag = App(
+    name="tag",
+    help='Tag statements with their confidence: "Sea level will rise for centuries.", or FILE --text COLUMN.',
 )
-
-app = CommandGroup(no_args_is_help=True)
-app.add_typer(tag, name="tag")
+app.command(tag)
 
 
-def _extracted(
-    report: Annotated[str | None, typer.Option(help='Report that the files belong to, for example "AR5 WG2".')] = None,
-    cycle: Annotated[
-        str | None, typer.Option(help="Assessment cycle, AR3 to AR6; by default read from the files.")
-    ] = None,
-    columns: Annotated[
-        list[str] | None,
-        typer.Option("--column", "-c", metavar="FIELD=COLUMN", help="Columns of tables, as for climassay corpus add."),
-    ] = None,
-    acronyms: Annotated[
-        Literal["every", "first", "none"],
-        typer.Option(help="Acronyms to spell out: all, the first of each in a sentence, or none."),
-    ] = "every",
-    ranges: Annotated[
-        Literal["upper", "lower"],
-        typer.Option(help='Level taken for "medium to high confidence": the upper or the lower end.'),
-    ] = "upper",
-    paragraph_tags: Annotated[
-        Literal["found", "always", "never"],
-        typer.Option(
-            help="Tags behind a paragraph's last full stop: for the whole paragraph where a report means it so."
-        ),
-    ] = "found",
-    untagged: Annotated[bool, typer.Option("--untagged", help="Also extract sentences without a level.")] = False,
-    context: Annotated[int, typer.Option(help="Number of sentences kept before and after, in the same section.")] = 5,
-    model: Annotated[
-        str | None,
-        typer.Option(
-            "--model",
-            "-m",
-            help="Divide sentences of several levels with this model, one request each: openai:MODEL (see --base-url), "
-            "PROVIDER:MODEL or local:HUB_ID.",
-        ),
-    ] = None,
-) -> dict[str, Any]:
+@app.command
+def extract(
+    reports: Annotated[list[Path] | None, Parameter(name="report")] = None,
+    /,
+    *,
+    collection: tuple[str, ...] = (),
+    report: str | None = None,
+    cycle: str | None = None,
+    column: Annotated[tuple[str, ...], Parameter(alias="-c")] = (),
+    acronyms: Literal["every", "first", "none"] = "every",
+    ranges: Literal["upper", "lower"] = "upper",
+    paragraph_tags: Literal["found", "always", "never"] = "found",
+    untagged: bool = False,
+    context: int = 5,
+    model: Annotated[str | None, Parameter(alias="-m")] = None,
+    terms: Path | None = None,
+    options: Annotated[LoadingOptions, Parameter(name="*")] = LoadingOptions(),
+    setup: Annotated[ResultOptions, Parameter(name="*")] = ResultOptions(),
+) -> None:
+    """Extract statements with their level of confidence, likelihood, evidence and agreement, and their context.
+
+    Statements are saved as .jsonl for other commands, as .html for a page to review them.
+
+    Args:
+        reports: PDF, HTML, Word, Markdown, text, EPUB, tables of paragraphs; or folders of them.
+        collection: Collection whose documents are read as well; repeat.
+        report: Report to which the files belong, for example "AR5 WG2".
+        cycle: Assessment cycle, AR3 to AR6; by default read from the files.
+        column: Columns of tables as FIELD=COLUMN, see climassay corpus add; repeat.
+        acronyms: Acronyms to spell out: all, the first of each in a sentence, or none.
+        ranges: Level taken for "medium to high confidence": the upper or the lower end.
+        paragraph_tags: Tags behind a paragraph's last full stop: for the whole paragraph if the report uses them so.
+        untagged: Also extract sentences without a level.
+        context: Number of sentences before and after, from the same section.
+        model: Divide sentences of several levels with this model, one request each: openai:MODEL (see --base-url),
+            PROVIDER:MODEL or local:HUB_ID.
+        terms: Write terms of likelihood, evidence and agreement, one a row (.csv, .xlsx or .jsonl).
+    """
     from climassay.confidence.extraction import ExtractOptions
     from climassay.corpus.documents import ReadOptions, TableColumns
 
-    options = ExtractOptions(acronyms, context, untagged, ranges, paragraph_tags, report=report, cycle=cycle)
-    reading = ReadOptions(columns=chosen_columns(columns or (), TableColumns))
-    return {"options": options, "reading": reading, "model": model}
+    extraction = ExtractOptions(acronyms, context, untagged, ranges, paragraph_tags, report=report, cycle=cycle)
+    reading = ReadOptions(columns=parse_columns(column, TableColumns))
+    with setup.session(options) as session:
+        result = api.extract_confidence(
+            reports or (), collections=collection, options=extraction, reading=reading, model=model, workspace=session
+        )
+        if terms is not None:
+            write_rows(terms, result.term_rows())
+        setup.emit(result, session, written_files=[] if terms is None else [terms])
+    if not (setup.files or terms or setup.as_json):
+        print_note("Keep the statements with -o statements.jsonl, or look at them with -o review.html.")
 
 
-_TERMS = typer.Option(help="Write terms of likelihood, evidence and agreement, one a row (.csv, .xlsx or .jsonl).")
-app.add_verb(
-    "extract",
-    api.extract_confidence,
-    reach=LoadingOptions,
-    parse=_extracted,
-    writes={"terms": (_TERMS, rows_written(lambda result: result.term_rows()))},
-    hint="Keep the statements with -o statements.jsonl, or look at them with -o review.html.",
-    reports=Annotated[
-        list[Path] | None,
-        typer.Argument(metavar="REPORT", help="PDF, HTML, Word, Markdown, text, EPUB, tables of paragraphs; folders."),
-    ],
-    collections=Annotated[
-        list[str] | None,
-        typer.Option("--collection", help="Take the documents of a collection (may be given several times)."),
-    ],
-    model=None,
-)
-
-
-@app.command()
-@grouped
+@app.command
 def lint(
-    files: Annotated[
-        list[Path] | None,
-        typer.Argument(help="Drafts: Markdown, plain text, HTML, Word (.docx) or PDF.", show_default=False),
-    ] = None,
-    rules: Annotated[
-        str,
-        typer.Option(help="Rules, separated by commas: only these; with a minus before each, all but these."),
-    ] = "",
-    model: Annotated[
-        str | None,
-        typer.Option(
-            "--model",
-            "-m",
-            help="Also have a strong language model read every passage with words of certainty: openai:MODEL (see "
-            "--base-url), PROVIDER:MODEL or local:HUB_ID.",
-        ),
-    ] = None,
-    reach: LoadingOptions = LoadingOptions(),
-    output: Annotated[
-        list[Path] | None,
-        typer.Option(
-            "--output",
-            "-o",
-            metavar="FILE",
-            callback=lambda files: check_files(files or ()),
-            help="Save the findings too, as the ending says: .html shows them in the text, .csv, .xlsx, .jsonl, .json "
-            "or .md; repeat.",
-        ),
-    ] = None,
+    files: Annotated[list[Path] | None, Parameter(name="draft")] = None,
+    /,
+    *,
+    rules: str = "",
+    model: Annotated[str | None, Parameter(alias="-m")] = None,
+    options: Annotated[LoadingOptions, Parameter(name="*")] = LoadingOptions(),
+    output: OutputOption = (),
     workspace: WorkspaceOption = None,
     as_json: JsonOption = False,
-    exit_zero: Annotated[bool, typer.Option("--exit-zero", help="Exit with 0 even if there are findings.")] = False,
-    list_rules: Annotated[
-        bool, typer.Option("--list-rules", help="Explain all rules without checking anything.")
-    ] = False,
+    exit_zero: bool = False,
+    list_rules: bool = False,
 ) -> None:
     """Check a draft of an assessment report mechanically for how it states certainty.
 
     It names unknown and misspelt levels, words of other scales, likelihood beside a probability outside its range, and
-    levels that are ambiguous. Places are paragraphs.
+    levels that are ambiguous. Locations are paragraphs.
 
     Exit code: 0 nothing found, 1 something found, 2 a file or an option cannot be used.
+
+    Args:
+        files: Drafts: Markdown, plain text, HTML, Word (.docx) or PDF.
+        rules: Rules, separated by commas: only these; with a minus before each, all but these.
+        model: Also have a strong language model read every passage with words of certainty: openai:MODEL (see
+            --base-url), PROVIDER:MODEL or local:HUB_ID.
+        exit_zero: Exit with 0 even if there are findings.
+        list_rules: Explain all rules without checking anything.
     """
     from climassay.confidence.linting import presentation
 
@@ -166,25 +131,25 @@ def lint(
         return
     if not files:
         raise InputError("Name at least one file to check.")
-    for file in output or ():
-        if file.resolve() in {one.resolve() for one in files}:
+    for file in output:
+        if file.resolve() in {draft.resolve() for draft in files}:
             raise InputError(f"{file} is the draft itself: name another file.")
-    with opened_session(workspace, reach, as_json=as_json) as session:
+    with open_session(workspace, options, as_json=as_json) as session:
         result = api.lint_confidence(files, rules=rules, model=model, workspace=session)
-        told = with_failed_calls(result, session.records) if session.records_of_runs else result
-    for file in output or ():
-        told.save(file)
-        typer.echo(f"{file} written.", err=True)
+        complete = with_failed_calls(result, session.records) if session.records_of_runs else result
+    for file in output:
+        complete.save(file)
+        print_note(f"{file} written.")
     if as_json:
-        emit(told, as_json)
+        emit(complete, as_json)
     else:
-        for line in (line for checked in result.drafts for line in presentation.text_lines(checked)):
-            typer.echo(line)
-        typer.echo("\n".join(told.notes()), err=True)
-    if (failure := told.failure()) is not None:
+        for line in (line for draft in result.drafts for line in presentation.text_lines(draft)):
+            print(line)
+        print("\n".join(complete.notes()), file=sys.stderr)
+    if (failure := complete.failure()) is not None:
         raise failure
-    if any(checked.findings for checked in result.drafts) and not exit_zero:
-        raise typer.Exit(1)
+    if any(draft.findings for draft in result.drafts) and not exit_zero:
+        sys.exit(1)
 
 
 def _explain_rules(as_json: bool) -> None:
@@ -193,126 +158,159 @@ def _explain_rules(as_json: bool) -> None:
     if as_json:
         print_json(
             [
-                {"name": one.name, "severity": one.severity, "summary": one.summary, "reason": one.reason}
-                | {"examples": [{"bad": bad, "good": good} for bad, good in one.examples]}
-                for one in RULES.values()
+                {"name": rule.name, "severity": rule.severity, "summary": rule.summary, "reason": rule.reason}
+                | {"examples": [{"bad": bad, "good": good} for bad, good in rule.examples]}
+                for rule in RULES.values()
             ]
         )
         return
     for rule in RULES.values():
-        typer.echo(f"{rule.name} ({rule.severity}): {rule.summary}\n    {rule.reason}")
+        print(f"{rule.name} ({rule.severity}): {rule.summary}\n    {rule.reason}")
         for bad, good in rule.examples:
-            typer.echo(f"    not:  {bad!r}\n    but:  {good!r}")
+            print(f"    not:  {bad!r}\n    but:  {good!r}")
 
 
-app.add_verb("diff", api.diff_confidence)
+add_command(app, "diff", api.diff_confidence)
 
 
-def _topics(
-    wanted: Annotated[int, typer.Option("--topics", min=2, help="Number of topics.")] = 30,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of UMAP: the same data and seed give the same topics.")] = 0,
-    min_cluster_size: Annotated[
-        int,
-        typer.Option("--min-cluster-size", min=2, help="Minimum number of statements in a cluster."),
-    ] = 10,
-    outliers: Annotated[
-        Literal["assign", "leave"],
-        typer.Option(help="Assign statements outside every cluster to the nearest topic, or to none."),
-    ] = "assign",
-    join: Annotated[
-        Literal["embeddings", "words"], typer.Option(help="Merge clusters by their vectors or by their words.")
-    ] = "embeddings",
+@app.command
+def topics(
+    statements: Path,
+    /,
+    *,
+    n_topics: Annotated[int, Parameter(name="--topics", validator=Number(gte=2))] = 30,
+    seed: Annotated[int, Parameter(validator=NON_NEGATIVE)] = 0,
+    min_cluster_size: Annotated[int, Parameter(validator=Number(gte=2))] = 10,
+    outliers: Literal["assign", "leave"] = "assign",
+    join: Literal["embeddings", "words"] = "embeddings",
+    place_untagged: bool = False,
+    names: Path | None = None,
     model: ModelOption = "local:smollm2",
-    words_only: Annotated[
-        bool, typer.Option("--words-only", help="Name topics by their words, without asking a model.")
-    ] = False,
-    output: Annotated[Path, typer.Option("--output", "-o", help="Write the topics as JSON.")] = Path("topics.json"),
-) -> dict[str, Any]:
+    words_only: bool = False,
+    output: Annotated[Path, Parameter(alias="-o")] = Path("topics.json"),
+    options: Annotated[LoadingOptions, Parameter(name="*")] = LoadingOptions(),
+    setup: Annotated[WorkspaceOptions, Parameter(name="*")] = WorkspaceOptions(),
+) -> None:
+    """Group statements with their context into named topics, as BERTopic does, merged to the number requested.
+
+    Args:
+        statements: File of climassay confidence extract.
+        n_topics: Number of topics.
+        seed: Seed of UMAP: the same data and seed give the same topics.
+        min_cluster_size: Minimum number of statements in a cluster.
+        outliers: Assign statements outside every cluster to the nearest topic, or to none.
+        join: Merge clusters by their vectors or by their words.
+        place_untagged: Also assign untagged statements to the nearest topic.
+        names: TOML file of topic names, created if missing; later runs keep names that you change in it.
+        words_only: Name topics by their words, without asking a model.
+        output: Write the topics as JSON.
+    """
     from climassay.confidence.topics import TopicSettings
 
-    settings = TopicSettings(wanted, seed, min_cluster_size, outliers, join)
-    return {"settings": settings, "model": None if words_only else model, "output": output}
+    settings = TopicSettings(n_topics, seed, min_cluster_size, outliers, join)
+    with setup.session(options) as session:
+        result = api.find_topics(
+            statements,
+            output,
+            settings,
+            names=names,
+            place_untagged=place_untagged,
+            model=None if words_only else model,
+            workspace=session,
+        )
+        setup.emit(result, session)
 
 
-app.add_verb(
-    "topics",
-    api.find_topics,
-    reach=LoadingOptions,
-    to=WorkspaceOptions,
-    parse=_topics,
-    statements=typer.Argument(metavar="STATEMENTS"),
-    **dict.fromkeys(("output", "model")),
-)
-
-
-def _write_tables(found: "TopicTrends", folder: Path) -> None:
-    for name, table in found.all_tables().items():
+def _write_tables(trends: "TopicTrends", folder: Path) -> None:
+    for name, table in trends.all_tables().items():
         write_file(folder / f"{name}.csv", as_csv(table))
 
 
-app.add_verb(
+add_command(
+    app,
     "report",
     api.report_topics,
-    writes={"tables": (typer.Option(help="Folder for all tables as CSV."), _write_tables)},
-    statements=typer.Argument(metavar="STATEMENTS"),
-    topics=typer.Argument(metavar="TOPICS"),
-    by=Annotated[Literal["cycle", "working-group", "report"] | None, typer.Option()],
-    tagger=typer.Option(metavar="FILE|bundled"),
-    sample=typer.Option(min=1),
+    writes={"tables": (Parameter(help="Folder for all tables as CSV."), _write_tables)},
+    by=Annotated[Literal["cycle", "working-group", "report"] | None, Parameter()],
+    sample=Parameter(validator=POSITIVE),
 )
 
-
-METHODS = typer.Option(
-    "--method",
-    help="Tagger to try, by name; repeat. 'mean states' and 'last states' read --model.  "
-    "[default: all that read no model]",
+METHODS = Parameter(
+    name="--method",
+    help="Tagger to try, by name; repeat. 'mean states' and 'last states' read --model. By default all that read no "
+    "model.",
 )
-_TEXT = {
-    "text": typer.Argument(metavar="STATEMENT|FILE", help="A statement in quotes, or a table of them."),
-    "column": typer.Option("--text"),
+_STATEMENTS: dict[str, Any] = {
+    "text": Annotated[str, Parameter(name="STATEMENT|FILE", help="A statement in quotes, or a table of them.")],
+    "column": Parameter(name="--text"),
 }
-tag.add_verb("apply", tagging.tag_statements, tagger=Annotated[str, MODEL], **_TEXT)
-tag.add_verb("train", tagging.train_tagger, methods=METHODS)
+tag.default(api_command(tagging.tag_statements, tagger=None, **_STATEMENTS))
+add_command(tag, "apply", tagging.tag_statements, tagger=Annotated[str, Parameter(name="model")], **_STATEMENTS)
+add_command(tag, "train", tagging.train_tagger, output=Parameter(name=("--output", "-o")), methods=METHODS)
 
 
-def _tested(
-    model_file: Annotated[
-        str,
-        typer.Argument(
-            metavar="MODEL|LABELS",
-            help="A tagger's file, or bundled, to be tested on the LABELS that follow; or LABELS alone, on which "
-            "taggers are cross-validated.",
-        ),
-    ],
-    labels: Annotated[
-        Path | None, typer.Argument(help="ClimateX's table (.tsv) or JSON lines of climassay confidence extract.")
-    ] = None,
-) -> dict[str, Any]:
-    if labels is not None:
-        return {"labels": labels, "tagger": model_file}
-    if model_file == tagging.BUNDLED or Path(model_file).suffix == ".safetensors":
-        raise InputError(f"Name the statements with known tags behind the tagger: evaluate {model_file} LABELS.")
-    return {"labels": Path(model_file)}
+@tag.command
+def evaluate(
+    tagger: Annotated[str, Parameter(name="MODEL|LABELS")],
+    labels: Path | None = None,
+    /,
+    *,
+    paragraphs: Path | None = None,
+    methods: Annotated[tuple[str, ...], METHODS] = (),
+    model: Annotated[str, Parameter(alias="-m")] = "local:smollm2",
+    layer: int = 20,
+    split_by: Literal["statement", "document"] = "statement",
+    include_trained: bool = False,
+    limit: Annotated[int | None, Parameter(validator=POSITIVE)] = None,
+    folds: Annotated[int, Parameter(validator=Number(gte=2))] = 5,
+    seed: Annotated[int, Parameter(validator=NON_NEGATIVE)] = 0,
+    predictions: Path | None = None,
+    setup: Annotated[ResultOptions, Parameter(name="*")] = ResultOptions(),
+) -> None:
+    """Score a trained tagger on statements with known tags, or several taggers by cross-validation.
+
+    Args:
+        tagger: A tagger's file, or bundled, to be tested on the LABELS that follow; or LABELS alone, on which taggers
+            are cross-validated.
+        labels: ClimateX's table (.tsv), or JSON lines of climassay confidence extract.
+        paragraphs: File of the reports' paragraphs, from which the contexts of ClimateX's statements are taken.
+        model: Local model whose hidden states are read.
+        layer: Layer whose hidden states are read.
+        split_by: Unit that training and test sets never share.
+        include_trained: Also score items of the training data.
+        limit: Number of items drawn at random; all by default.
+        folds: Number of cross-validation folds.
+        seed: Seed of samples, splits, folds and resampling.
+        predictions: Write the best tagger's held-out probabilities (.jsonl, .csv), for confidence report.
+    """
+    if labels is None and (tagger == tagging.BUNDLED or Path(tagger).suffix == ".safetensors"):
+        raise InputError(f"Name the statements with known tags behind the tagger: evaluate {tagger} LABELS.")
+    with setup.session() as session:
+        result = tagging.evaluate_tagger(
+            Path(tagger) if labels is None else labels,
+            None if labels is None else tagger,
+            paragraphs=paragraphs,
+            methods=methods,
+            model=model,
+            layer=layer,
+            split_by=split_by,
+            include_trained=include_trained,
+            limit=limit,
+            folds=folds,
+            seed=seed,
+            workspace=session,
+        )
+        if predictions is not None:
+            write_rows(predictions, result.rows())
+        setup.emit(result, session, written_files=[] if predictions is None else [predictions])
 
 
-_PREDICTIONS = typer.Option(
-    help="Write the best tagger's held-out probabilities (.jsonl, .csv), for confidence report."
-)
-tag.add_verb(
-    "evaluate",
-    tagging.evaluate_tagger,
-    parse=_tested,
-    writes={"predictions": (_PREDICTIONS, rows_written(lambda result: result.rows()))},
-    labels=None,
-    tagger=None,
-    methods=METHODS,
-    split_by=typer.Option("--split-by"),
-)
-tag.add_verb(
+add_command(
+    tag,
     "insert",
     tagging.insert_statements,
-    labelled=typer.Option(),
-    train_items=typer.Option(min=8),
-    context_sentences=typer.Option(min=0),
-    **_TEXT,
+    labelled=Parameter(name="--labelled"),
+    train_items=Parameter(validator=Number(gte=8)),
+    context_sentences=Parameter(validator=NON_NEGATIVE),
+    **_STATEMENTS,
 )

@@ -1,201 +1,213 @@
-"""``climassay corpus`` and ``climassay ask``: collections of documents, and what is found in them."""
+"""``climassay corpus``, ``ask`` and ``check-text``: collections of documents, and what is found in them."""
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
-import typer
-from typer import Argument, Option
+from cyclopts import App, Parameter, Token
+from cyclopts.validators import Number
 
 from climassay.api import documents as api
-from climassay.cli.options import (
-    CommandGroup,
-    LoadingOptions,
-    ModelOption,
-    WorkspaceOptions,
-    grouped,
-    verb_command,
-)
+from climassay.cli.commands import add_command, api_command
+from climassay.cli.options import POSITIVE, LoadingOptions, ModelOption, ResultOptions, WorkspaceOptions
 from climassay.corpus.documents import ReadOptions, TableColumns
 from climassay.errors import InputError
 
 T = TypeVar("T")
-app = CommandGroup(no_args_is_help=True)
-
-COLLECTION = Argument(metavar="COLLECTION", help="Name of the collection.")
-
-
-ColumnsOption = Annotated[
-    list[str] | None,
-    Option(
-        "--column",
-        "-c",
-        metavar="FIELD=COLUMN",
-        help="Content of a column of a table: text, document (may be given several times), title, report, chapter, "
-        "headings, paragraph_id, page, url, date, edition or licence.",
-    ),
-]
+app = App(name="corpus")
 
 
 @dataclass(frozen=True)
 class ReadingOptions:
-    """Columns of tables, and what is known of documents."""
+    """Columns of tables, and metadata of documents."""
 
-    columns: ColumnsOption = None
-    title: Annotated[str | None, Option(help="Title of all documents added.")] = None
-    report: Annotated[str | None, Option(help="Report or series they belong to.")] = None
-    url: Annotated[str | None, Option(help="Their address.")] = None
-    date: Annotated[str | None, Option(help="Their ISO date or year.")] = None
-    edition: Annotated[str | None, Option(help="Their edition.")] = None
-    licence: Annotated[str | None, Option(help="Their licence.")] = None
-    captions: Annotated[bool, Option("--captions", help="Keep captions of figures and tables in PDFs.")] = False
-    references: Annotated[bool, Option("--references", help="Keep lists of references.")] = False
+    columns: Annotated[tuple[str, ...], Parameter(name=("--column", "-c"))] = ()
+    """Content of a column of a table as FIELD=COLUMN: text, document (repeatable), title, report, chapter, headings,
+    paragraph_id, page, url, date, edition or licence."""
+    title: str | None = None
+    """Title of all documents added."""
+    report: str | None = None
+    """Report or series to which the documents belong."""
+    url: str | None = None
+    """Web address of the documents."""
+    date: str | None = None
+    """ISO date or year of the documents."""
+    edition: str | None = None
+    """Edition of the documents."""
+    licence: str | None = None
+    """Licence of the documents."""
+    captions: bool = False
+    """Keep captions of figures and tables in PDFs."""
+    references: bool = False
+    """Keep lists of references."""
 
-    def made(self) -> ReadOptions:
-        """How the files are read.
+    def build(self) -> ReadOptions:
+        """Return the options of the reader.
 
         Raises:
-            InputError: A column is not named as it must be.
+            InputError: A column is not written as FIELD=COLUMN.
         """
-        return ReadOptions(**{**vars(self), "columns": chosen_columns(self.columns or (), TableColumns)})
+        return ReadOptions(**{**vars(self), "columns": parse_columns(self.columns, TableColumns)})
 
 
-app.add_verb(
+add_command(
+    app,
     "add",
     api.add_documents,
     ray=True,
-    to=WorkspaceOptions,
-    collection=COLLECTION,
-    files=Annotated[list[str], Argument(metavar="FILES")],
+    setup=WorkspaceOptions,
+    files=Annotated[list[str], Parameter()],
     reading=ReadingOptions,
-    replace_older=Option("--replace"),
+    replace_older=Parameter(name="--replace"),
+    originals=Parameter(negative="--no-originals"),
 )
-
-
-app.add_verb("list", api.list_collections)
+add_command(app, "list", api.list_collections)
 
 
 @dataclass(frozen=True)
 class ThresholdOptions:
-    """How relevant a passage must be."""
+    """Minimum relevance of a passage."""
 
-    min_cosine: Annotated[
-        float | None,
-        Option(help="Leave out passages of lower cosine [default: as measured for the encoder]."),
-    ] = None
-    everything: Annotated[bool, Option("--all", help="Apply no threshold.")] = False
+    min_cosine: float | None = None
+    """Leave out passages of lower cosine [default: as measured for the encoder]."""
+    everything: Annotated[bool, Parameter(name="--all")] = False
+    """Apply no threshold."""
 
-    def made(self) -> float | str | None:
-        """The threshold of :func:`climassay.search`."""
+    def build(self) -> float | str | None:
+        """Return the threshold of :func:`climassay.search`."""
         return None if self.everything else "measured" if self.min_cosine is None else self.min_cosine
 
 
-app.add_verb(
+add_command(
+    app,
     "search",
     api.search,
-    collections=Annotated[str, COLLECTION],
-    k=Option("--passages", "-k", min=1, max=1000),
-    mode=Option("--mode", "-m"),
+    collections=Annotated[str, Parameter(name="collection")],
+    k=Parameter(name=("--passages", "-k"), validator=Number(gte=1, lte=1000)),
+    mode=Parameter(alias="-m"),
     threshold=ThresholdOptions,
 )
-app.add_verb("show", api.show_collection, name=COLLECTION, passage=Argument())
-app.add_verb("compact", api.compact_collection, to=WorkspaceOptions, name=COLLECTION)
-app.add_verb("rename", api.rename_document, to=WorkspaceOptions, name=COLLECTION)
+add_command(app, "show", api.show_collection)
+add_command(app, "compact", api.compact_collection, setup=WorkspaceOptions)
+add_command(app, "rename", api.rename_document, setup=WorkspaceOptions)
 
 
-@app.command()
+@app.command
 def remove(
-    name: Annotated[str, COLLECTION],
-    document: Annotated[str | None, Argument(help="Id or title; without it, the whole collection is removed.")] = None,
-    yes: Annotated[bool, Option("--yes", "-y", help="Do not ask before removing a whole collection.")] = False,
-    to: WorkspaceOptions = WorkspaceOptions(),
+    name: str,
+    document: str | None = None,
+    /,
+    *,
+    yes: Annotated[bool, Parameter(alias="-y")] = False,
+    setup: Annotated[WorkspaceOptions, Parameter(name="*")] = WorkspaceOptions(),
 ) -> None:
-    """Remove a document from a collection, or the whole collection."""
+    """Remove a document from a collection, or the whole collection.
+
+    Args:
+        name: Name of the collection.
+        document: Id or title; without it, the whole collection is removed.
+        yes: Do not ask before removing a whole collection.
+    """
     from climassay.corpus import Collection
 
-    with to.session() as session:
+    with setup.session() as session:
         if document is None:
-            passages = len(Collection.open(session.workspace, name))
-            if to.as_json and not yes:
+            n_passages = len(Collection.open(session.workspace, name))
+            if setup.as_json and not yes:
                 raise InputError(f"Removing the whole collection {name} with --json needs --yes.")
-            if not yes:
-                typer.confirm(f"Remove the collection {name} with its {passages:,} passages?", abort=True, err=True)
-        to.emit(api.remove_documents(name, document, workspace=session))
+            if not yes and not _confirm(f"Remove the collection {name} with its {n_passages:,} passages?"):
+                raise InputError("Nothing was removed.")
+        setup.emit(api.remove_documents(name, document, workspace=session))
 
 
-def _judged(
-    columns: Annotated[
-        list[str] | None,
-        Option(
-            "--column",
-            metavar="FIELD=COLUMN",
-            help="Columns of the files: question, passage, relevance (grades; 0 or nothing is not relevant), group "
-            "(what questions share, as a report: intervals are drawn over groups).",
-        ),
-    ] = None,
-) -> dict[str, Any]:
+def _confirm(question: str) -> bool:
+    """Ask a yes-or-no question on stderr; no answer means no."""
+    print(f"{question} [y/N]: ", end="", file=sys.stderr, flush=True)
+    return sys.stdin.readline().strip().lower() in ("y", "yes")
+
+
+@app.command
+def evaluate(
+    collection: str,
+    questions: list[str],
+    /,
+    *,
+    depth: Annotated[tuple[int, ...], Parameter(name=("--depth", "-k"))] = (),
+    mode: Annotated[tuple[str, ...], Parameter(name=("--mode", "-m"))] = (),
+    column: tuple[str, ...] = (),
+    within_group: bool = False,
+    setup: Annotated[ResultOptions, Parameter(name="*")] = ResultOptions(),
+) -> None:
+    """Measure how well a search finds the passages that answer questions.
+
+    Args:
+        collection: Name of the collection.
+        questions: Files of questions with relevant passages.
+        depth: Number of results at which recall and the other metrics are computed; repeat.
+        mode: Kind of search, see climassay corpus search; repeat.
+        column: Columns of the files as FIELD=COLUMN: question, passage, relevance (grades; 0 or nothing is not
+            relevant), group (shared by questions, as a report: intervals are drawn over groups).
+        within_group: Search only documents of the question's group.
+    """
     from climassay.corpus import QuestionColumns
 
-    return {"columns": chosen_columns(columns or (), QuestionColumns)}
+    with setup.session() as session:
+        report = api.evaluate_search(
+            collection,
+            questions,
+            ks=depth,
+            modes=mode,
+            columns=parse_columns(column, QuestionColumns),
+            within_group=within_group,
+            workspace=session,
+        )
+        setup.emit(report, session)
 
 
-app.add_verb(
-    "evaluate",
-    api.evaluate_search,
-    parse=_judged,
-    collection=COLLECTION,
-    questions=Annotated[list[str], Argument(metavar="QUESTIONS")],
-    ks=Option("--depth", "-k"),
-    modes=Option("--mode", "-m"),
-    columns=None,
+_SEARCHED = Parameter(name=("--collection", "-c"), help="Collection to search; repeat.")
+ask = api_command(
+    api.ask,
+    model_options=LoadingOptions,
+    collections=Annotated[list[str], _SEARCHED],
+    model=ModelOption,
+    passages=Parameter(alias="-k", validator=POSITIVE),
+    threshold=Parameter(name="--min-cosine", validator=Number(gte=-1, lte=1)),
+    sentences=Parameter(validator=POSITIVE),
 )
 
 
-_LOOKED_IN = Option("--collection", "-c", help="Collection to look in; repeat.")
-ask = grouped(
-    verb_command(
-        api.ask,
-        reach=LoadingOptions,
-        collections=_LOOKED_IN,
-        model=ModelOption,
-        passages=Option("--passages", "-k", min=1),
-        threshold=Option("--min-cosine", min=-1, max=1),
-        sentences=Option(min=1),
-    )
-)
-check_text = grouped(
-    verb_command(
-        api.check_text,
-        reach=LoadingOptions,
-        text=Annotated[
-            str,
-            Argument(metavar="FILE|-", callback=lambda file: sys.stdin.read() if file == "-" else Path(file)),
-        ],
-        collections=_LOOKED_IN,
-        judge=Annotated[str | None, Option(metavar="MODEL")],
-        passages=Option("--passages", "-k", min=1),
-    )
+def _file_or_stdin(_: object, tokens: Sequence[Token]) -> str | Path:
+    return sys.stdin.read() if tokens[0].value == "-" else Path(tokens[0].value)
+
+
+check_text = api_command(
+    api.check_text,
+    model_options=LoadingOptions,
+    text=Annotated[str | Path, Parameter(name="FILE|-", converter=_file_or_stdin, allow_leading_hyphen=True)],
+    collections=Annotated[list[str], _SEARCHED],
+    judge=Annotated[str | None, Parameter()],
+    passages=Parameter(alias="-k", validator=POSITIVE),
 )
 
 
-def chosen_columns(given: Iterable[str], kind: type[T]) -> T:
-    """A dataclass of columns from ``FIELD=COLUMN`` options; ``document`` may have several.
+def parse_columns(options: Iterable[str], columns_type: type[T]) -> T:
+    """Parse ``FIELD=COLUMN`` options into a dataclass of columns; ``document`` may have several columns.
 
     Raises:
-        InputError: One is not of this form, or there is no such field.
+        InputError: An option has another form, or the dataclass has no such field.
     """
-    known = [field.name for field in fields(kind)]  # type: ignore[arg-type]
-    chosen: dict[str, Any] = {}
-    for text in given:
-        field, equals, column = text.partition("=")
-        if not equals or not column or field not in known:
-            raise InputError(f"--column {text!r} is not FIELD=COLUMN with one of the fields {', '.join(known)}.")
-        if field == "document":
-            chosen[field] = (*chosen.get(field, ()), column)
-        elif field in chosen:
-            raise InputError(f"--column names two columns for {field}: {chosen[field]} and {column}.")
+    names = [field.name for field in fields(columns_type)]  # type: ignore[arg-type]
+    columns: dict[str, Any] = {}
+    for option in options:
+        name, equals, column = option.partition("=")
+        if not equals or not column or name not in names:
+            raise InputError(f"--column {option!r} is not FIELD=COLUMN with one of the fields {', '.join(names)}.")
+        if name == "document":
+            columns[name] = (*columns.get(name, ()), column)
+        elif name in columns:
+            raise InputError(f"--column names two columns for {name}: {columns[name]} and {column}.")
         else:
-            chosen[field] = column
-    return kind(**chosen)
+            columns[name] = column
+    return columns_type(**columns)

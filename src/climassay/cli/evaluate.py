@@ -1,29 +1,28 @@
 """``climassay evaluate``: models measured on benchmarks, and what is done before and after; ``climassay metrics``."""
 
 import json
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-import typer
-from typer import Argument, Option
+from cyclopts import App, Parameter
+from cyclopts.validators import Number
 
 from climassay.api import benchmarks, experiments, scores
 from climassay.api.records import failed_calls
-from climassay.cli.main import WholeHelpGroup
+from climassay.cli.commands import PREDICTIONS, add_command, add_init, rows_writer
 from climassay.cli.options import (
-    PREDICTIONS,
-    CommandGroup,
+    NON_NEGATIVE,
+    POSITIVE,
     LoadingOptions,
     ModelOption,
     ModelsOption,
     ReachOptions,
     RequestOptions,
+    ResultOptions,
     WorkspaceOptions,
-    print_json,
-    rows_written,
-    stderr_console,
-    stdout_console,
 )
+from climassay.cli.output import print_json, print_note, stdout_console
 from climassay.errors import InputError
 from climassay.io import write_file
 from climassay.reporting.results import write_table
@@ -31,116 +30,158 @@ from climassay.reporting.results import write_table
 if TYPE_CHECKING:
     from climassay.api.experiments import Form
 
-app = CommandGroup(no_args_is_help=True)
+app = App(name="evaluate")
+metrics = App(name="metrics")
+entailment = App(name="entailment", help="Measure entailment scorers.")
+metrics.command(entailment)
 
-app.add_verb(
+add_command(
+    app,
     "mcq",
     benchmarks.evaluate_choices,
-    reach=LoadingOptions,
+    model_options=LoadingOptions,
     ray=True,
-    writes={"predictions": (PREDICTIONS, rows_written(lambda result: result.predictions))},
+    writes={"predictions": (PREDICTIONS, rows_writer(lambda result: result.predictions))},
     models=ModelsOption,
-    settings=Option("--setting", "-s"),
-    scorings=Annotated[list[str] | None, Option("--scoring")],
-    permutations=Option(min=1),
-    passages=Option("--passages", "-k", min=1),
-    examples=Option(min=1),
+    settings=Parameter(name=("--setting", "-s")),
+    scorings=Annotated[list[str] | None, Parameter(name="--scoring")],
+    permutations=Parameter(validator=POSITIVE),
+    passages=Parameter(alias="-k", validator=POSITIVE),
+    examples=Parameter(validator=POSITIVE),
 )
-app.add_init("experiment.toml", "an experiment file", "evaluation.experiment_file", "evaluate run")
-app.add_verb("run", benchmarks.run_experiment_file, reach=RequestOptions, ray=True)
-app.add_verb(
+add_init(app, "experiment.toml", "an experiment file", "evaluation.experiment_file", "evaluate run")
+add_command(app, "run", benchmarks.run_experiment_file, model_options=RequestOptions, ray=True)
+add_command(
+    app,
     "lm-eval",
     benchmarks.evaluate_lm_eval,
-    reach=LoadingOptions,
-    tasks=Argument(metavar="TASK"),
+    model_options=LoadingOptions,
+    tasks=Annotated[list[str], Parameter(name="task")],
     models=ModelsOption,
-    num_fewshot=Option(min=0),
+    num_fewshot=Parameter(validator=NON_NEGATIVE),
 )
 
 
-def _task_arguments(
-    task_arg: Annotated[
-        list[str] | None,
-        Option("--task-arg", "-T", metavar="NAME=VALUE", help="Argument of the tasks; repeat."),
-    ] = None,
-) -> dict[str, Any]:
-    results = {}
-    for one in task_arg or ():
-        name, sign, value = one.partition("=")
-        if not sign or not name.strip():
-            raise InputError(f"{one!r} is no argument of a task: write NAME=VALUE, for example split=test.")
+@app.command
+def inspect(
+    tasks: Annotated[list[str], Parameter(name="task")],
+    /,
+    *,
+    models: ModelsOption = None,
+    task_arg: Annotated[tuple[str, ...], Parameter(alias="-T")] = (),
+    epochs: Annotated[int | None, Parameter(validator=POSITIVE)] = None,
+    grader: str | None = None,
+    max_tokens: Annotated[int | None, Parameter(validator=POSITIVE)] = None,
+    log_dir: Path | None = None,
+    limit: Annotated[int | None, Parameter(validator=POSITIVE)] = None,
+    seed: Annotated[int, Parameter(validator=NON_NEGATIVE)] = 0,
+    options: Annotated[LoadingOptions, Parameter(name="*")] = LoadingOptions(),
+    setup: Annotated[ResultOptions, Parameter(name="*")] = ResultOptions(),
+) -> None:
+    """Run tasks of Inspect: recorded, resumable, with intervals and paired tests.
+
+    Every answer is stored: after an interruption, the same command asks only for what is missing.
+
+    Args:
+        tasks: FILE.py@NAME, FILE.py for all of its tasks, or PACKAGE/NAME. Their code is run.
+        task_arg: Argument of the tasks as NAME=VALUE; repeat.
+        epochs: Number of times each sample is asked; by default as each task says.
+        grader: Model that grades answers if a task needs grading; by default the evaluated model itself.
+        max_tokens: Maximum number of tokens of an answer if a task sets none.
+        log_dir: Folder for Inspect's own logs (inspect view --log-dir).
+        limit: Maximum number of samples of each task, drawn by the seed.
+        seed: Seed of the resampling.
+    """
+    with setup.session(options) as session:
+        result = benchmarks.evaluate_inspect(
+            tasks,
+            **({} if models is None else {"models": models}),
+            task_args=_parse_task_arguments(task_arg),
+            epochs=epochs,
+            grader=grader,
+            max_tokens=max_tokens,
+            log_dir=log_dir or "",
+            limit=limit,
+            seed=seed,
+            workspace=session,
+        )
+        setup.emit(result, session)
+
+
+def _parse_task_arguments(options: tuple[str, ...]) -> dict[str, Any]:
+    """Parse NAME=VALUE options; a value that is not JSON is a text."""
+    arguments: dict[str, Any] = {}
+    for option in options:
+        name, equals, value = option.partition("=")
+        if not equals or not name.strip():
+            raise InputError(f"{option!r} is no argument of a task: write NAME=VALUE, for example split=test.")
         try:
-            results[name.strip()] = json.loads(value)
-        except ValueError:  # it is the text itself
-            results[name.strip()] = value
-    return {"task_args": results}
+            arguments[name.strip()] = json.loads(value)
+        except ValueError:
+            arguments[name.strip()] = value
+    return arguments
 
 
-app.add_verb(
-    "inspect",
-    benchmarks.evaluate_inspect,
-    reach=LoadingOptions,
-    parse=_task_arguments,
-    tasks=Argument(metavar="TASK"),
-    models=ModelsOption,
-    task_args=None,
-    epochs=Option(min=1),
-    max_tokens=Option(min=1),
-    log_dir=Annotated[Path | None, Option()],
-)
-app.add_verb(
+add_command(
+    app,
     "contamination",
     experiments.find_contamination,
-    against=Option(),
-    words=Option("--words", "-n"),
-    worst=Option(min=0),
+    against=Parameter(name="--against"),
+    words=Parameter(alias="-n"),
+    worst=Parameter(validator=NON_NEGATIVE),
 )
-app.add_verb("compare", experiments.compare_benchmarks, resamples=Option(min=1))
-app.add_verb("blind", experiments.blind_answers, pairs=Option(min=0), overlap=Option(min=1, max=20))
-
+add_command(app, "compare", experiments.compare_benchmarks, resamples=Parameter(validator=POSITIVE))
+add_command(
+    app,
+    "blind",
+    experiments.blind_answers,
+    pairs=Parameter(validator=NON_NEGATIVE),
+    overlap=Parameter(validator=Number(gte=1, lte=20)),
+)
 
 FORMS: "dict[str, Form]" = {".csv": "csv", ".xlsx": "csv", ".tex": "latex", ".html": "html", ".md": "markdown"}
-"""Form of a file, by its ending; the workbook holds the table that a CSV file would."""
-RunArgument = Annotated[str, Argument(help="Id of a run of climassay evaluate run; see climassay records runs.")]
+"""Format of a file by its suffix; a workbook holds the table that a CSV file would."""
 PublishedOption = Annotated[
     list[str] | None,
-    Option("--published", help="Show this model's published results beside ours ('all' for every one); repeat."),
+    Parameter(
+        name="--published", help="Show this model's published results beside ours ('all' for every one); repeat."
+    ),
 ]
-PublishedSetOption = Annotated[
-    Literal["gold", "silver"], Option("--published-set", help="Published results on gold or silver.")
-]
+PublishedSetOption = Annotated[Literal["gold", "silver"], Parameter(help="Published results on gold or silver.")]
 MetricOption = Annotated[
     list[str] | None,
-    Option("--metric", help="Metric in which cells are compared; repeat. By default one or two per task."),
+    Parameter(name="--metric", help="Metric in which cells are compared; repeat. By default one or two per task."),
 ]
-SeedOption = Annotated[int, Option(help="Seed of the resampling.")]
 
 
-@app.command()
+@app.command
 def table(
-    run: RunArgument,
+    run: str,
+    /,
+    *,
     form: Annotated[
-        Literal["screen", "markdown", "latex", "csv", "html"],
-        Option("--format", "-f", help="Format of the tables."),
+        Literal["screen", "markdown", "latex", "csv", "html"], Parameter(name=("--format", "-f"))
     ] = "screen",
-    only: Annotated[
-        list[str] | None,
-        Option("--table", "-t", help="mcq-cloze, freeform, own-metrics, counts, settings, models or scores; repeat."),
-    ] = None,
+    tables: Annotated[tuple[str, ...], Parameter(name=("--table", "-t"))] = (),
     published: PublishedOption = None,
     published_set: PublishedSetOption = "gold",
     metric: MetricOption = None,
-    output: Annotated[
-        Path | None,
-        Option("--output", "-o", help="File to write; its ending decides the format."),
-    ] = None,
-    seed: SeedOption = 0,
-    to: WorkspaceOptions = WorkspaceOptions(),
+    output: Annotated[Path | None, Parameter(alias="-o")] = None,
+    seed: int = 0,
+    setup: Annotated[WorkspaceOptions, Parameter(name="*")] = WorkspaceOptions(),
 ) -> None:
-    """Show an experiment's tables: intervals, the best marked, constant baselines, counts and paired tests."""
+    """Show an experiment's tables: intervals, the best marked, constant baselines, counts and paired tests.
+
+    Args:
+        run: Id of a run of climassay evaluate run; see climassay records runs.
+        form: Format of the tables.
+        tables: mcq-cloze, freeform, own-metrics, counts, settings, models or scores; repeat.
+        output: File to write; its suffix decides the format.
+        seed: Seed of the resampling.
+    """
     if output is not None and form == "screen":
         form = FORMS.get(output.suffix.lower(), form)
-    with to.session() as session:
+    with setup.session() as session:
         result = experiments.experiment_tables(
             run,
             published=published or (),
@@ -149,111 +190,149 @@ def table(
             seed=seed,
             workspace=session,
         )
-        failed = failed_calls(session.records, (run,))
-    chosen = result.chosen(only or (), form)
+        failures = failed_calls(session.records, (run,))
+    chosen_tables = result.chosen(tables, form)
     if output is not None and form == "csv":
-        write_table(output, chosen[0][1])
+        write_table(output, chosen_tables[0][1])
     elif output is not None:
-        write_file(output, result.written(only or (), form))
-    if to.as_json:
+        write_file(output, result.written(tables, form))
+    if setup.as_json:
         print_json(result.to_dict())
     elif output is None and form == "screen":
         console = stdout_console()
-        for part in result.for_screen(only or (), console.width):
+        for part in result.for_screen(tables, console.width):
             console.print(part)
-        for sentence in failed:
-            stderr_console().print(sentence, highlight=False, soft_wrap=True)
+        for sentence in failures:
+            print_note(sentence)
     elif output is None:
-        typer.echo(result.written(only or (), form), nl=False)
+        sys.stdout.write(result.written(tables, form))
 
 
-app.add_verb(
+add_command(
+    app,
     "report",
     experiments.report_experiment,
-    to=WorkspaceOptions,
-    html=Annotated[Path, Option("--output", "-o")],
+    setup=WorkspaceOptions,
+    html=Annotated[Path, Parameter(name=("--output", "-o"))],
     published=PublishedOption,
     published_set=PublishedSetOption,
     metrics=MetricOption,
 )
 
 
-def _planned(
-    points: Annotated[
-        list[float] | None,
-        Option("--points", "-d", help="Difference to detect, in percentage points; repeat."),
-    ] = None,
-    accuracy: Annotated[float | None, Option(help="Accuracy of the first system.  [default: 0.8]")] = None,
-    discordance: Annotated[
-        float | None,
-        Option(help="Share of questions exactly one of two systems gets right; default: unrelated systems."),
-    ] = None,
-    deviation: Annotated[
-        float | None, Option(help="Standard deviation of scores (metrics that are means).  [default: 0.25]")
-    ] = None,
-    correlation: Annotated[
-        float | None, Option(help="Correlation of two systems' scores over questions.  [default: 0.5]")
-    ] = None,
-    alpha: Annotated[float, Option(help="Two-sided significance level.")] = 0.05,
-    tests: Annotated[
-        int, Option(min=1, help="Number of tests to correct for; the significance level is divided by it.")
-    ] = 1,
-) -> dict[str, Any]:
-    given = {"accuracy": accuracy, "discordance": discordance, "deviation": deviation, "correlation": correlation}
-    return {
-        "differences": [point / 100 for point in points or experiments.DEFAULT_POINTS],
-        "assumed": {name: value for name, value in given.items() if value is not None},
-        "alpha": alpha / tests,
+@app.command
+def plan(
+    *,
+    points: Annotated[tuple[float, ...], Parameter(name=("--points", "-d"))] = experiments.DEFAULT_POINTS,
+    metric: str = "accuracy",
+    run: str | None = None,
+    accuracy: float | None = None,
+    discordance: float | None = None,
+    deviation: float | None = None,
+    correlation: float | None = None,
+    power: float = 0.8,
+    alpha: float = 0.05,
+    tests: Annotated[int, Parameter(validator=POSITIVE)] = 1,
+    setup: Annotated[ResultOptions, Parameter(name="*")] = ResultOptions(),
+) -> None:
+    """Compute how many questions are needed to see a difference between two systems.
+
+    Args:
+        points: Difference to detect, in percentage points; repeat.
+        metric: Metric, for example accuracy or factual_accuracy.
+        run: Run of an experiment from which the assumptions are estimated.
+        accuracy: Accuracy of the first system; by default 0.8.
+        discordance: Share of questions that exactly one of two systems gets right; by default as for unrelated systems.
+        deviation: Standard deviation of scores (metrics that are means); by default 0.25.
+        correlation: Correlation of two systems' scores over questions; by default 0.5.
+        power: Probability of detecting the difference.
+        alpha: Two-sided significance level.
+        tests: Number of tests to correct for; the significance level is divided by it.
+    """
+    assumptions = {
+        "accuracy": accuracy,
+        "discordance": discordance,
+        "deviation": deviation,
+        "correlation": correlation,
     }
+    with setup.session() as session:
+        result = experiments.plan_questions(
+            [point / 100 for point in points],
+            {name: value for name, value in assumptions.items() if value is not None},
+            metric=metric,
+            run=run,
+            power=power,
+            alpha=alpha / tests,
+            workspace=session,
+        )
+        setup.emit(result, session)
 
 
-app.add_verb("plan", experiments.plan_questions, parse=_planned, **dict.fromkeys(("differences", "assumed", "alpha")))
+@app.command
+def judge_check(
+    file: Path | None = None,
+    /,
+    *,
+    dataset: str | None = None,
+    label: tuple[str, ...] = (),
+    lowest: float = 1,
+    highest: float = 5,
+    question: str = "question",
+    answer: str = "answer",
+    group: str | None = None,
+    model: ModelOption = "local:smollm2",
+    limit: Annotated[int | None, Parameter(validator=POSITIVE)] = None,
+    pairs: Annotated[int, Parameter(validator=NON_NEGATIVE)] = 100,
+    seed: Annotated[int, Parameter(validator=NON_NEGATIVE)] = 0,
+    options: Annotated[LoadingOptions, Parameter(name="*")] = LoadingOptions(),
+    setup: Annotated[ResultOptions, Parameter(name="*")] = ResultOptions(),
+) -> None:
+    """Check how reliable a judge of long answers is: agreement with people and itself, order, length, tone.
 
-
-def _rated(
-    file: Annotated[Path | None, Argument(help="Answers with people's ratings (CSV, JSONL, Parquet, .gz).")] = None,
-    dataset: Annotated[str | None, Option(help="Dataset of answers rated in the browser, in place of a file.")] = None,
-    label: Annotated[
-        list[str] | None,
-        Option(
-            help="Column of ratings and the dimension it rates, COLUMN:DIMENSION (style, clarity, language, tone, "
-            "accuracy, specificity, completeness, uncertainty); repeat, also for several raters. By default the "
-            "columns with these names."
-        ),
-    ] = None,
-    lowest: Annotated[float, Option(help="Lowest possible rating.")] = 1,
-    highest: Annotated[float, Option(help="Highest possible rating.")] = 5,
-) -> dict[str, Any]:
-    if (file is None) == (dataset is None):
+    Args:
+        file: Answers with people's ratings (CSV, JSONL, Parquet, .gz).
+        dataset: Dataset of answers rated in the browser, in place of a file.
+        label: Column of ratings and the dimension that it rates, as COLUMN:DIMENSION (style, clarity, language, tone,
+            accuracy, specificity, completeness, uncertainty); repeat, also for several raters. By default the columns
+            with these names.
+        lowest: Lowest possible rating.
+        highest: Highest possible rating.
+        question: Column of the question, or of the source.
+        answer: Column of the answer.
+        group: Column that says which answers belong together; by default the question.
+        limit: Maximum number of groups, drawn by the seed.
+        pairs: Maximum number of pairs compared in both orders.
+        seed: Seed of draws and resampling.
+    """
+    source = file if dataset is None else dataset
+    if source is None or (file is not None and dataset is not None):
         raise InputError("Name either a file of ratings or, with --dataset, answers that were rated in the browser.")
-    labels = {column: dimension or column for column, _, dimension in (one.partition(":") for one in label or ())}
-    return {"file": file or dataset, "labels": labels, "scale": (lowest, highest)}
+    labels = {column: dimension or column for column, _, dimension in (option.partition(":") for option in label)}
+    with setup.session(options) as session:
+        result = experiments.check_judge(
+            source,
+            model=model,
+            labels=labels,
+            question=question,
+            answer=answer,
+            group=group,
+            scale=(lowest, highest),
+            limit=limit,
+            pairs=pairs,
+            seed=seed,
+            workspace=session,
+        )
+        setup.emit(result, session)
 
 
-app.add_verb(
-    "judge-check",
-    experiments.check_judge,
-    reach=LoadingOptions,
-    parse=_rated,
-    model=ModelOption,
-    pairs=Option(min=0),
-    **dict.fromkeys(("file", "labels", "scale")),
-)
-
-
-metrics = CommandGroup(no_args_is_help=True)
-entailment = CommandGroup(no_args_is_help=True, help="Measure entailment scorers.")
-
-metrics.add_verb(
+add_command(
+    metrics,
     "score",
     scores.score_answers,
-    reach=LoadingOptions,
-    file=Annotated[Path, Argument()],
-    metrics=Option("--metric", "-m"),
-    window=Annotated[int, Option(min=0)],
-    judge=Annotated[str | None, Option()],
+    model_options=LoadingOptions,
+    file=Annotated[Path, Parameter()],
+    metrics=Parameter(name=("--metric", "-m")),
+    window=Annotated[int, Parameter(validator=NON_NEGATIVE)],
+    judge=Annotated[str | None, Parameter()],
 )
-
-
-entailment.add_verb("evaluate", scores.evaluate_entailment, reach=ReachOptions)
-metrics.add_typer(entailment, name="entailment", cls=WholeHelpGroup)
+add_command(entailment, "evaluate", scores.evaluate_entailment, model_options=ReachOptions)

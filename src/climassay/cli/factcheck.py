@@ -6,31 +6,27 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-import typer
+from cyclopts import App, Parameter
+from cyclopts.validators import Number
 
 from climassay.api import claims, evidence
-from climassay.api import fallacies as api_fallacies
-from climassay.cli.main import DefaultCommandGroup, WholeHelpGroup
+from climassay.api import fallacies as fallacies_api
+from climassay.cli.commands import PREDICTIONS, add_command, add_init, api_command, rows_writer
 from climassay.cli.options import (
-    MODEL,
-    PREDICTIONS,
-    CommandGroup,
-    FilesOption,
+    NON_NEGATIVE,
+    POSITIVE,
     JsonOption,
     LoadingOptions,
     ModelResultSetup,
+    OutputOption,
     RayOptions,
     WorkspaceOption,
     WorkspaceOptions,
-    emit,
-    given,
-    grouped,
-    opened_session,
-    rows_written,
-    stderr_console,
-    stdout_console,
-    with_flags,
+    open_session,
+    options_for,
+    overrides,
 )
+from climassay.cli.output import emit, print_note, stdout_console
 from climassay.errors import InputError
 from climassay.factcheck.configuration import (
     AdvocateSettings,
@@ -48,104 +44,114 @@ if TYPE_CHECKING:
     from climassay.factcheck.estimate import DebateEstimate
     from climassay.factcheck.transcript import AdvocateOpinion, Claim
 
-
-class _FallaciesGroup(DefaultCommandGroup):
-    default = "find"
-
-
-app = CommandGroup(no_args_is_help=True)
-kept = CommandGroup(no_args_is_help=True, help="Fact-checks made in the browser, with their reviews.")
-fallacies = CommandGroup(
-    cls=_FallaciesGroup,
-    no_args_is_help=True,
-    help=(
-        'Name the fallacies of texts, or their contrarian claims: climassay factcheck fallacies "TEXT" or FILE --text '
-        "COLUMN; its options: climassay factcheck fallacies find --help."
-    ),
+app = App(name="factcheck")
+saved_checks = App(name="kept", help="Fact-checks made in the browser, with their reviews.")
+fallacies = App(
+    name="fallacies",
+    help='Name the fallacies of texts, or their contrarian claims: "TEXT", or FILE --text COLUMN.',
 )
-app.add_typer(fallacies, name="fallacies")
+app.command(fallacies)
+app.command(saved_checks)
 
 
-@dataclass(frozen=True)
-@with_flags(DebateSettings, AdvocateSettings, MediatorSettings)
+@dataclass(frozen=True, kw_only=True)
+@options_for(
+    AdvocateSettings,
+    "rerank",
+    passages=Parameter(name=("--passages", "-k"), validator=POSITIVE),
+    excerpt_words=Parameter(validator=NON_NEGATIVE),
+)
+@options_for(MediatorSettings, "decide", style=Parameter(name="--mediator"))
+@options_for(
+    DebateSettings,
+    "scale",
+    "split",
+    "elicitation",
+    "wording",
+    "text_tokens",
+    "seed",
+    "latest_only",
+    "entailment",
+    "leave_one_out",
+    "max_output_tokens",
+    "reasoning_effort",
+    model=Parameter(name=("--model", "-m")),
+    rounds=Parameter(validator=POSITIVE),
+    verdict_first=Parameter(negative="--verdict-last"),
+    calibrated=Parameter(name="--calibrate", negative="--no-calibrate"),
+    context_prefix=Parameter(name="--prefix", negative="--no-prefix"),
+    check_claims=Parameter(name="--screen", negative="--no-screen"),
+)
 class DebateOptions(LoadingOptions, RayOptions):
-    """Who debates, and by which rules; what is named here overrides the configuration file."""
+    """Participants and rules of a debate; they override the configuration file."""
 
-    config: Annotated[
-        Path | None, typer.Option(help="TOML file of the debate: climassay factcheck init writes one.")
-    ] = None
-    collection: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--collection", "-c", help="An advocate with this collection (A+B: two; A=0.5: authority 0.5); repeat."
-        ),
-    ] = None
-    plain: Annotated[
-        bool,
-        typer.Option("--plain", help="Add an advocate that argues from the model's own knowledge, without passages."),
-    ] = False
-    adversary: Annotated[
-        list[str] | None, typer.Option(help="An adversarial advocate with this collection; repeat.")
-    ] = None
+    config: Path | None = None
+    """TOML file of the debate: climassay factcheck init writes one."""
+    collection: Annotated[tuple[str, ...], Parameter(alias="-c")] = ()
+    """An advocate with this collection (A+B: two; A=0.5: authority 0.5); repeat."""
+    plain: bool = False
+    """Add an advocate that argues from the model's own knowledge, without passages."""
+    adversary: tuple[str, ...] = ()
+    """An adversarial advocate with this collection; repeat."""
     workspace: WorkspaceOption = None
 
     def settings(self) -> DebateSettings:
-        """The debate.
+        """Return the settings of the debate.
 
         Raises:
-            InputError: The configuration does not fit, or nobody debates.
+            InputError: The configuration is not valid, or the debate has no advocate.
         """
         base = load_settings(self.config) if self.config else DebateSettings()
         advocates = base.advocates
         if self.collection or self.plain or self.adversary:
-            advocates = advocates_from_names(self.collection or (), plain=self.plain, adversaries=self.adversary or ())
+            advocates = advocates_from_names(self.collection, plain=self.plain, adversaries=self.adversary)
         if not advocates:
             raise InputError(
                 "The debate has no advocate: name a collection (--collection NAME), --plain, or a file (--config)."
             )
-        limits = {"max_output_tokens": self.max_output_tokens, "reasoning_effort": self.reasoning_effort}
-        set_limits: dict[str, Any] = {name: value for name, value in limits.items() if value is not None}
-        own = given(self, AdvocateSettings)
+        advocate_options = overrides(self, AdvocateSettings)
         return replace(
             base,
-            **given(self, DebateSettings),
-            **set_limits,
-            advocates=tuple(replace(advocate, **own) for advocate in advocates),
-            mediator=replace(base.mediator, **given(self, MediatorSettings)),
+            **overrides(self, DebateSettings),
+            advocates=tuple(replace(advocate, **advocate_options) for advocate in advocates),
+            mediator=replace(base.mediator, **overrides(self, MediatorSettings)),
         )
 
 
-SamplesOption = Annotated[
-    int, typer.Option(min=1, help="Number of debates per claim; with more than 1, stability is shown.")
-]
-ForceOption = Annotated[bool, typer.Option("--force", help="Debate claims that do not look checkable, too.")]
-DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Only say what it would take; no model is asked.")]
+add_init(app, "debate.toml", "the configuration of a debate", "factcheck.configuration", "check CLAIM --config")
 
 
-app.add_init("debate.toml", "the configuration of a debate", "factcheck.configuration", "check CLAIM --config")
-
-
-@grouped
 def check(
-    debate: DebateOptions,
-    claim: Annotated[list[str], typer.Argument(metavar="CLAIM", help="The claim, in quotes.")],
-    source: Annotated[str, typer.Option(help="Who said it, and where.")] = "",
-    date: Annotated[str, typer.Option(help="Date or year when it was said.")] = "",
-    samples: SamplesOption = 1,
-    force: ForceOption = False,
-    estimate: Annotated[
-        bool, typer.Option("--estimate", help="Say beforehand how long it will take and what it will cost.")
-    ] = False,
-    dry_run: DryRunOption = False,
-    output: FilesOption = None,
-    claim_review: Annotated[
-        Path | None, typer.Option(help="Write a schema.org ClaimReview (JSON-LD); needs --url and --publisher.")
-    ] = None,
-    url: Annotated[str | None, typer.Option(help="Address where the fact-check will be published.")] = None,
-    publisher: Annotated[str | None, typer.Option(help="Organisation that publishes it.")] = None,
+    claim: list[str],
+    /,
+    *,
+    source: str = "",
+    date: str = "",
+    debate: Annotated[DebateOptions, Parameter(name="*")] = DebateOptions(),
+    samples: Annotated[int, Parameter(validator=POSITIVE)] = 1,
+    force: bool = False,
+    estimate: bool = False,
+    dry_run: bool = False,
+    output: OutputOption = (),
+    claim_review: Path | None = None,
+    url: str | None = None,
+    publisher: str | None = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Check a claim in a debate: advocates, each with its own collection, a mediator, and a cited verdict."""
+    """Check a claim in a debate: advocates, each with its own collection, a mediator, and a cited verdict.
+
+    Args:
+        claim: The claim, in quotes.
+        source: Person and publication that made the claim.
+        date: Date or year of the claim.
+        samples: Number of debates per claim; with more than 1, stability is shown.
+        force: Debate claims that do not look checkable, too.
+        estimate: Estimate beforehand how long the debate will take and what it will cost.
+        dry_run: Only estimate; no model is asked.
+        claim_review: Write a schema.org ClaimReview (JSON-LD); needs --url and --publisher.
+        url: Address at which the fact-check will be published.
+        publisher: Organisation that publishes the fact-check.
+    """
     from climassay.factcheck import find_past, load_scale, make_claim
     from climassay.factcheck.claims import iso_date
 
@@ -155,62 +161,74 @@ def check(
         raise InputError("A ClaimReview needs --url (where the fact-check is published) and --publisher.")
     if claim_review is not None and claim_review.is_dir():
         raise InputError(f"{claim_review} is a folder: name a file.")
-    made, settings = make_claim(claim[0], source=source, date=iso_date(date)), debate.settings()
-    with opened_session(debate.workspace, debate, as_json=as_json, where=debate) as session:
+    dated_claim, settings = make_claim(claim[0], source=source, date=iso_date(date)), debate.settings()
+    with open_session(debate.workspace, debate, as_json=as_json, ray=debate) as session:
         if dry_run or estimate:
-            expected = claims.estimate_debates([made], settings, samples=samples, workspace=session)
+            expected = claims.estimate_debates([dated_claim], settings, samples=samples, workspace=session)
             if dry_run:
                 emit(expected, as_json)
                 return
-            _show_estimate(expected)
-        company = session.debate(settings)
-        past = tuple(find_past(session.records, made.text, company.encoder, limit=3)) if company.encoder else ()
+            _print_estimate(expected)
+        encoder = session.debate(settings).encoder
+        past = tuple(find_past(session.records, dated_claim.text, encoder, limit=3)) if encoder else ()
         printer = _DebatePrinter(past)
-        shown: dict[str, Any] = {} if as_json else {"on_start": printer.start, "on_event": printer.event}
+        callbacks: dict[str, Any] = {} if as_json else {"on_start": printer.start, "on_event": printer.event}
         transcript = claims.check_claim(
-            made, settings=settings, samples=samples, force=force, workspace=session, **shown
+            dated_claim, settings=settings, samples=samples, force=force, workspace=session, **callbacks
         )
-        # Files first: what is printed as JSON says that all went well.
+        # Files are written first: printed JSON means that everything succeeded.
         scale = load_scale(settings.scale)
-        reached = transcript.verdict.outcome == "verdict"
-        if claim_review is not None and (as_json or reached):
-            from climassay.factcheck import claim_review as reviewed
+        has_verdict = transcript.verdict.outcome == "verdict"
+        if claim_review is not None and (as_json or has_verdict):
+            from climassay.factcheck import claim_review as create_review
 
-            review = reviewed(transcript, url=str(url), author=str(publisher), scale=scale)
+            review = create_review(transcript, url=str(url), author=str(publisher), scale=scale)
             write_file(claim_review, json.dumps(review, ensure_ascii=False, indent=2))
         emit(replace(transcript, past=past), as_json, output, session=session)
-    if claim_review is not None and not reached:
+    if claim_review is not None and not has_verdict:
         raise InputError(f"{claim_review} was not written: without a verdict there is nothing to review.")
 
 
-@app.command()
+@app.command
 def run(
-    debate: DebateOptions,
-    file: Annotated[str, typer.Argument(help="Claims: CSV, JSONL, JSON or Parquet (.gz too); or primer:claims.")],
-    claim: Annotated[
-        str | None, typer.Option(help="Column of the claims; claim, statement or text by default.")
-    ] = None,
-    truth: Annotated[str | None, typer.Option(help="Column of published verdicts.")] = None,
-    source: Annotated[str | None, typer.Option(help="Column that says who made the claim.")] = None,
-    date: Annotated[str | None, typer.Option(help="Column of the dates.")] = None,
-    classes: Annotated[
-        int | None, typer.Option(min=2, help="Number of classes in which distributions are shown.")
-    ] = None,
-    limit: Annotated[int | None, typer.Option(min=1, help="Number of claims drawn at random; all by default.")] = None,
-    samples: SamplesOption = 1,
-    debates: Annotated[int, typer.Option("--debates", min=1, help="Number of claims debated concurrently.")] = 16,
-    force: ForceOption = False,
-    estimate: Annotated[
-        bool,
-        typer.Option("--estimate/--no-estimate", help="Say beforehand how long it will take and what it will cost."),
-    ] = True,
-    dry_run: DryRunOption = False,
-    output: FilesOption = None,
-    pages: Annotated[Path | None, typer.Option(help="Write a page about each claim into this folder.")] = None,
-    transcripts: Annotated[Path | None, typer.Option(help="Write every debate as JSONL.")] = None,
+    file: str,
+    /,
+    *,
+    claim: str | None = None,
+    truth: str | None = None,
+    source: str | None = None,
+    date: str | None = None,
+    classes: Annotated[int | None, Parameter(validator=Number(gte=2))] = None,
+    limit: Annotated[int | None, Parameter(validator=POSITIVE)] = None,
+    samples: Annotated[int, Parameter(validator=POSITIVE)] = 1,
+    debates: Annotated[int, Parameter(validator=POSITIVE)] = 16,
+    force: bool = False,
+    estimate: Annotated[bool, Parameter(negative="--no-estimate")] = True,
+    dry_run: bool = False,
+    output: OutputOption = (),
+    pages: Path | None = None,
+    transcripts: Path | None = None,
+    debate: Annotated[DebateOptions, Parameter(name="*")] = DebateOptions(),
     as_json: JsonOption = False,
 ) -> None:
-    """Check all claims of a file, and score the verdicts where the file has published ones."""
+    """Check all claims of a file, and score the verdicts if the file has published ones.
+
+    Args:
+        file: Claims: CSV, JSONL, JSON or Parquet (.gz too); or primer:claims.
+        claim: Column of the claims; claim, statement or text by default.
+        truth: Column of published verdicts.
+        source: Column of the sources of the claims.
+        date: Column of the dates.
+        classes: Number of classes in which distributions are shown.
+        limit: Number of claims drawn at random; all by default.
+        samples: Number of debates per claim; with more than 1, stability is shown.
+        debates: Number of claims debated concurrently.
+        force: Debate claims that do not look checkable, too.
+        estimate: Estimate beforehand how long the debates will take and what they will cost.
+        dry_run: Only estimate; no model is asked.
+        pages: Write a page about each claim into this folder.
+        transcripts: Write every debate as JSONL.
+    """
     from climassay.factcheck import ClaimColumns
 
     if transcripts is not None and transcripts.is_dir():
@@ -219,14 +237,14 @@ def run(
         raise InputError(f"{pages} is a file: name a folder for the pages.")
     table = claims.claim_table(file, ClaimColumns(claim, truth, source, date))
     settings = debate.settings()
-    with opened_session(debate.workspace, debate, as_json=as_json, where=debate) as session:
+    with open_session(debate.workspace, debate, as_json=as_json, ray=debate) as session:
         if dry_run or (estimate and not as_json):
-            drawn = claims.sample_claims(table, limit, settings.seed)
-            expected = claims.estimate_debates(drawn.claims, settings, samples=samples, workspace=session)
+            sample = claims.sample_claims(table, limit, settings.seed)
+            expected = claims.estimate_debates(sample.claims, settings, samples=samples, workspace=session)
             if dry_run:
                 emit(expected, as_json)
                 return
-            _show_estimate(expected)
+            _print_estimate(expected)
         result = claims.check_claims(
             table,
             settings=settings,
@@ -239,78 +257,83 @@ def run(
         )
         result = replace(result, file=Path(file).name)
         if pages is not None:
-            result = result.write_pages(pages, next((one for one in output or () if one.suffix == ".html"), None))
+            result = result.write_pages(pages, next((path for path in output if path.suffix == ".html"), None))
         if transcripts is not None:
-            lines = [json.dumps(one.to_dict(), ensure_ascii=False, allow_nan=False) for one in result.transcripts]
+            lines = [json.dumps(item.to_dict(), ensure_ascii=False, allow_nan=False) for item in result.transcripts]
             write_file(transcripts, "".join(line + "\n" for line in lines))
         emit(result, as_json, output, session=session)
 
 
-app.add_verb(
+add_command(
+    app,
     "score",
     claims.score_verdicts,
-    file=Annotated[Path, typer.Argument()],
-    truth=typer.Option(metavar="COLUMN"),
-    predicted=typer.Option(metavar="COLUMN"),
-    claim=typer.Option(metavar="COLUMN"),
+    file=Annotated[Path, Parameter()],
+    truth=Parameter(name="--truth"),
+    predicted=Parameter(name="--predicted"),
 )
-
-
-_COLUMNS = {"claim": typer.Option(metavar="COLUMN"), "truth": typer.Option(metavar="COLUMN")}
-app.add_verb(
+add_command(
+    app,
     "evidence",
     evidence.check_with_evidence,
-    to=ModelResultSetup,
-    writes={"predictions": (PREDICTIONS, rows_written(lambda result: result.to_dict()["predictions"]))},
-    calibrated=typer.Option("--calibrate/--no-calibrate"),
-    **_COLUMNS,
+    setup=ModelResultSetup,
+    writes={"predictions": (PREDICTIONS, rows_writer(lambda result: result.to_dict()["predictions"]))},
+    calibrated=Parameter(name="--calibrate", negative="--no-calibrate"),
 )
 
-_SUBJECT = typer.Option("--subject", help="Twelve fallacies, or seventeen contrarian claims (CARDS).")
-SubjectOption = Annotated[Literal["fallacies", "claims"], _SUBJECT]
-fallacies.add_verb(
-    _FallaciesGroup.default,
-    api_fallacies.name_fallacies,
-    texts=Annotated[str, typer.Argument(metavar="TEXT|FILE", help="A text in quotes, or a table of them.")],
-    classifier=SubjectOption,
-    column=typer.Option("--text"),
+_SUBJECT = Annotated[
+    Literal["fallacies", "claims"],
+    Parameter(name="--subject", help="Twelve fallacies, or seventeen contrarian claims (CARDS)."),
+]
+_CLASSIFIER = Annotated[str, Parameter(name="model")]
+fallacies.default(
+    api_command(
+        fallacies_api.name_fallacies,
+        texts=Annotated[str, Parameter(name="TEXT|FILE", help="A text in quotes, or a table of them.")],
+        classifier=_SUBJECT,
+        column=Parameter(name="--text"),
+    )
 )
-fallacies.add_verb(
+add_command(
+    fallacies,
     "apply",
-    api_fallacies.name_fallacies,
-    classifier=Annotated[str, MODEL],
-    texts=Annotated[Path, typer.Argument(metavar="ITEMS", help="Table of texts.")],
-    column=Annotated[str | None, typer.Option("--text", help="Column of the texts; by default text.")],
+    fallacies_api.name_fallacies,
+    classifier=_CLASSIFIER,
+    texts=Annotated[Path, Parameter(name="items", help="Table of texts.")],
+    column=Annotated[str | None, Parameter(name="--text", help="Column of the texts; by default text.")],
     truth=None,
     seed=None,
 )
-fallacies.add_verb(
+add_command(
+    fallacies,
     "evaluate",
-    api_fallacies.evaluate_fallacies,
-    classifier=MODEL,
+    fallacies_api.evaluate_fallacies,
+    classifier=_CLASSIFIER,
 )
-fallacies.add_verb(
+add_command(
+    fallacies,
     "train",
-    api_fallacies.train_fallacies,
-    subject=SubjectOption,
-    precision=typer.Option(min=0.01, max=1),
+    fallacies_api.train_fallacies,
+    subject=_SUBJECT,
+    precision=Parameter(validator=Number(gte=0.01, lte=1)),
 )
-app.add_typer(kept, name="kept", cls=WholeHelpGroup)
 
 
 @dataclass(frozen=True)
-@with_flags(CheckFilter)
+@options_for(CheckFilter)
 class FilterOptions:
-    """Which checks are meant."""
+    """Conditions that checks must meet."""
 
-    def made(self) -> CheckFilter:
-        """As the store takes them."""
-        return CheckFilter(**given(self, CheckFilter))
+    def build(self) -> CheckFilter:
+        """Return the filter of the store."""
+        return CheckFilter(**overrides(self, CheckFilter))
 
 
-kept.add_verb("list", claims.list_checks, wanted=FilterOptions, page=typer.Option(min=1))
-kept.add_verb("show", claims.show_check, to=WorkspaceOptions)
-kept.add_verb("export", claims.export_checks, to=WorkspaceOptions, wanted=FilterOptions)
+add_command(
+    saved_checks, "list", claims.list_checks, wanted=FilterOptions, page=Parameter(name="--page", validator=POSITIVE)
+)
+add_command(saved_checks, "show", claims.show_check, setup=WorkspaceOptions)
+add_command(saved_checks, "export", claims.export_checks, setup=WorkspaceOptions, wanted=FilterOptions)
 
 
 _REASONS = {
@@ -325,9 +348,9 @@ _REASONS = {
 }
 
 
-def _show_estimate(expected: "DebateEstimate") -> None:
-    for line in expected.lines():
-        stderr_console().print(line, highlight=False)
+def _print_estimate(estimate: "DebateEstimate") -> None:
+    for line in estimate.lines():
+        print_note(str(line))
 
 
 class _DebatePrinter:

@@ -1,16 +1,13 @@
 """``climassay demo`` and ``climassay doctor``: the first steps."""
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+from cyclopts import Parameter
 
-from climassay.cli.options import (
-    JsonOption,
-    print_json,
-    shown_progress,
-    stdout_console,
-)
+from climassay.cli.options import JsonOption
+from climassay.cli.output import print_json, progress_bars, stdout_console
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -21,10 +18,16 @@ _STYLES = {"ok": "green", "warning": "yellow", "missing": "yellow", "broken": "r
 
 
 def demo(
-    output: Annotated[Path, typer.Option("--output", "-o", help="HTML report to write.")] = Path("demo/report.html"),
+    *,
+    output: Annotated[Path, Parameter(alias="-o")] = Path("demo/report.html"),
     as_json: JsonOption = False,
 ) -> None:
-    """Show what climassay does, on the bundled model and books: find, ask, evaluate, judge, check, report."""
+    """Show what climassay does, on the bundled model and books: find, ask, evaluate, judge, check, report.
+
+    Args:
+        output: HTML report to write.
+    """
+    from climassay.demo import run_demo
     from climassay.workspace import Workspace
 
     console = stdout_console()
@@ -34,10 +37,8 @@ def demo(
             console.print(line, highlight=False)
 
     say("climassay shows what it does, with a very small model.")
-    from climassay.demo import run_demo
-
-    place = Workspace.open(output.parent / "workspace")
-    steps = run_demo(place, output, say=say, progress=shown_progress(as_json))
+    workspace = Workspace.open(output.parent / "workspace")
+    steps = run_demo(workspace, output, say=say, progress=progress_bars(as_json))
     if as_json:
         print_json({"report": output, **{name: value for step in steps for name, value in step.data.items()}})
     else:
@@ -45,19 +46,18 @@ def demo(
 
 
 def doctor(
-    online: Annotated[
-        bool,
-        typer.Option("--online", help="Also contact the server of openai: models; otherwise the network is not used."),
-    ] = False,
-    workspace: Annotated[
-        Path | None,
-        typer.Option("--workspace", "-w", help="Folder to inspect; it is not created.", envvar="CLIMASSAY_WORKSPACE"),
-    ] = None,
+    *,
+    online: bool = False,
+    workspace: Annotated[Path | None, Parameter(alias="-w", env_var="CLIMASSAY_WORKSPACE")] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Report what is missing or broken on this machine and in this workspace, and how to fix it.
 
-    The exit code is 1 where something that the main paths need is missing or broken, else 0.
+    The exit code is 1 if something that the main commands need is missing or broken, else 0.
+
+    Args:
+        online: Also contact the server of openai: models; otherwise the network is not used.
+        workspace: Folder to inspect; it is not created.
     """
     from dataclasses import asdict
 
@@ -72,27 +72,30 @@ def doctor(
         if finding.area != area:
             area = finding.area
             stdout_console().print(f"\n{area.capitalize()}", style="bold")
-        for line in _lines(finding):
+        for line in _finding_lines(finding):
             stdout_console().print(line)
     healthy = is_healthy(findings)
     if as_json:
         print_json({"healthy": healthy, "findings": [asdict(finding) for finding in findings]})
     else:
-        rest = sum(finding.level != "ok" for finding in findings)
-        said = f"The main paths work; {rest} other {'thing is' if rest == 1 else 'things are'} named above."
-        if not healthy:
-            names = ", ".join(finding.name for finding in findings if finding.stops)
-            said = f"Something that is needed does not work: {names}."
-        stdout_console().print(f"\n{said if rest else 'All is well.'}", highlight=False)
+        stdout_console().print(f"\n{_summary(findings, healthy)}", highlight=False)
     if not healthy:
-        raise typer.Exit(1)
+        sys.exit(1)
 
 
-def _lines(finding: "Finding") -> "list[Text]":
+def _summary(findings: "list[Finding]", healthy: bool) -> str:
+    if not healthy:
+        return f"Something that is needed does not work: {', '.join(item.name for item in findings if item.stops)}."
+    n_others = sum(finding.level != "ok" for finding in findings)
+    if n_others == 0:
+        return "All is well."
+    return f"The main paths work; {n_others} other {'thing is' if n_others == 1 else 'things are'} named above."
+
+
+def _finding_lines(finding: "Finding") -> "list[Text]":
     from rich.text import Text
 
-    style = _STYLES[finding.level]
-    lines = [Text.assemble((f"  {finding.level:<8}", style), f"{finding.name}: {finding.said}")]
+    lines = [Text.assemble((f"  {finding.level:<8}", _STYLES[finding.level]), f"{finding.name}: {finding.said}")]
     if finding.advice:
         lines.append(Text(f"          -> {finding.advice}", style="bold" if finding.stops else "dim"))
     return lines

@@ -2,17 +2,17 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
-import typer
-from typer import Argument, Option
+from cyclopts import App, Parameter
+from cyclopts.validators import Number
 
 from climassay.api import annotation, validation
 from climassay.api import generation as api
-from climassay.cli.main import WholeHelpGroup
+from climassay.cli.commands import HTML_REPORT, add_command, add_init
 from climassay.cli.options import (
-    HTML_REPORT,
-    CommandGroup,
+    NON_NEGATIVE,
+    POSITIVE,
     LayersOption,
     LoadingOptions,
     PromptedOptions,
@@ -21,128 +21,148 @@ from climassay.cli.options import (
     RequestOptions,
     ResultOptions,
     WorkspaceOptions,
-    given,
-    with_flags,
+    options_for,
+    overrides,
 )
 from climassay.generation.annotation.labels import AnnotationSettings
 
 if TYPE_CHECKING:
     from climassay.generation.dataset_results import ScreenedDrafts
 
-app = CommandGroup(no_args_is_help=True)
-validate = CommandGroup(
-    no_args_is_help=True, help="Train and use models that learn from experts which questions are valid."
-)
+app = App(name="generate")
+validate = App(name="validate", help="Train and use models that learn from experts which questions are valid.")
+annotate = App(name="annotate")
+app.command(validate)
+add_init(app, "recipe.toml", "a recipe", "generation.recipe", "generate run")
 
 
-app.add_typer(validate, name="validate", cls=WholeHelpGroup)
-
-app.add_init("recipe.toml", "a recipe", "generation.recipe", "generate run")
-
-
-@app.command()
+@app.command
 def run(
-    file: Annotated[Path, typer.Argument(help="The recipe, see climassay generate init.")],
-    dry_run: Annotated[bool, Option("--dry-run", help="Only say what it would take; no model is asked.")] = False,
-    requests: RequestOptions = RequestOptions(),
-    where: RayOptions = RayOptions(),
-    to: ResultOptions = ResultOptions(),
+    file: Path,
+    /,
+    *,
+    dry_run: bool = False,
+    options: Annotated[RequestOptions, Parameter(name="*")] = RequestOptions(),
+    ray: Annotated[RayOptions, Parameter(name="*")] = RayOptions(),
+    setup: Annotated[ResultOptions, Parameter(name="*")] = ResultOptions(),
 ) -> None:
-    """Generate the questions of a recipe, unattended. Run it again to continue, or to generate more."""
+    """Generate the questions of a recipe, unattended. Run it again to continue, or to generate more.
+
+    Args:
+        file: The recipe, see climassay generate init.
+        dry_run: Only estimate the number of requests and their cost; no model is asked.
+    """
     from climassay.generation.recipe import load_recipe
 
     recipe = load_recipe(file)
-    with to.session(requests, where=where) as session:
+    with setup.session(options, ray=ray) as session:
         if dry_run:
-            to.emit(api.estimate_generation(recipe, workspace=session))
+            setup.emit(api.estimate_generation(recipe, workspace=session))
         else:
-            to.emit(api.generate(recipe.name, recipe=recipe, workspace=session), session=session)
+            setup.emit(api.generate(recipe.name, recipe=recipe, workspace=session), session)
 
 
-def _write_drafts(found: "ScreenedDrafts", file: Path) -> None:
+def _write_drafts(screened: "ScreenedDrafts", file: Path) -> None:
     from climassay.generation import write_drafts
 
-    write_drafts(file, found.drafts)
+    write_drafts(file, screened.drafts)
 
 
-app.add_verb(
+add_command(
+    app,
     "screen",
     api.screen,
-    reach=LoadingOptions,
-    to=WorkspaceOptions,
-    writes={"output": (Option("--output", "-o", help="Write the drafts with their marks."), _write_drafts)},
-    drafts=Annotated[str, typer.Argument()],
-    orders=Option("--permutations", min=1),
-    min_agreement=Option("--min-agreement", min=0.01, max=1),
+    model_options=LoadingOptions,
+    setup=WorkspaceOptions,
+    writes={"output": (Parameter(alias="-o", help="Write the drafts with their marks."), _write_drafts)},
+    drafts=Annotated[str, Parameter()],
+    orders=Parameter(name="--permutations", validator=POSITIVE),
+    min_agreement=Parameter(name="--min-agreement", validator=Number(gte=0.01, lte=1)),
 )
-app.add_verb("checks", api.list_screening_checks)
-app.add_verb("list", api.list_datasets)
-app.add_verb("stats", api.dataset_statistics)
-app.add_verb("export", api.export_dataset)
-app.add_verb(
+add_command(app, "checks", api.list_screening_checks)
+add_command(app, "list", api.list_datasets)
+add_command(app, "stats", api.dataset_statistics)
+add_command(app, "export", api.export_dataset)
+add_command(
+    app,
     "publish",
     api.publish,
-    reach=PromptOptions,
-    to=WorkspaceOptions,
-    inspect=Option("--inspect"),
-    lm_eval=Option("--lm-eval"),
-    kinds=Annotated[list[str] | None, Option("--kind")],
-    canary=Option("--canary/--no-canary"),
-    examples=Option(min=0),
-    force=Option("--replace"),
-    push=Option(metavar="OWNER/NAME"),
+    model_options=PromptOptions,
+    setup=WorkspaceOptions,
+    output=Annotated[Path, Parameter(name=("--output", "-o"))],
+    kinds=Annotated[list[str] | None, Parameter(name="--kind")],
+    canary=Parameter(negative="--no-canary"),
+    examples=Parameter(validator=NON_NEGATIVE),
+    force=Parameter(name="--replace"),
 )
 
-
-def _listed(text: str | None) -> list[str] | None:
-    return None if text is None else [name.strip() for name in text.split(",")]
-
-
-validate.add_verb(
+add_command(
+    validate,
     "train",
     validation.train_validator,
-    reach=PromptedOptions,
+    model_options=PromptedOptions,
     writes=HTML_REPORT,
-    method=Annotated[Literal["features", "probe", "adapter", "api"], Option()],
+    output=Annotated[Path, Parameter(name=("--output", "-o"))],
+    method=Annotated[Literal["features", "probe", "adapter", "api"], Parameter()],
     layers=LayersOption,
-    epochs=Option(min=1),
-    replace_other=Option("--replace"),
+    epochs=Parameter(validator=POSITIVE),
+    replace_other=Parameter(name="--replace"),
 )
-validate.add_verb("evaluate", validation.evaluate_validator, reach=PromptedOptions)
-validate.add_verb("apply", validation.apply_validator, reach=PromptedOptions)
-validate.add_verb("show", validation.show_validator)
-app.add_verb("mask", validation.apply_masker, reach=PromptedOptions)
-
-
-annotate = CommandGroup(no_args_is_help=True)
+add_command(validate, "evaluate", validation.evaluate_validator, model_options=PromptedOptions)
+add_command(validate, "apply", validation.apply_validator, model_options=PromptedOptions)
+add_command(validate, "show", validation.show_validator)
+add_command(app, "mask", validation.apply_masker, model_options=PromptedOptions)
 
 
 @dataclass(frozen=True)
-@with_flags(AnnotationSettings, defaults=False)
+@options_for(
+    AnnotationSettings,
+    "overlap",
+    "order",
+    "guideline",
+    "seed",
+    show_defaults=False,
+    hide_confidence=Parameter(negative="--show-confidence"),
+    include_rejected=Parameter(negative="--usable-only"),
+)
 class QueueOptions:
-    """How a dataset is annotated."""
+    """Order and visibility of the items that annotators get."""
 
-    lease_minutes: Annotated[float | None, Option(help="Minutes for which an item is reserved for an annotator.")] = (
-        None
-    )
-
-
-def _changes(queue: QueueOptions) -> dict[str, Any]:
-    lease = None if queue.lease_minutes is None else 60 * queue.lease_minutes
-    return {**given(queue, AnnotationSettings), "lease_seconds": lease}
+    lease_minutes: float | None = None
+    """Minutes for which an item is reserved for an annotator."""
 
 
-annotate.add_verb("open", annotation.open_annotation, to=WorkspaceOptions, parse=_changes)
-annotate.add_verb(
+@annotate.command(name="open")
+def open_dataset(
+    dataset: str,
+    /,
+    *,
+    queue: Annotated[QueueOptions, Parameter(name="*")] = QueueOptions(),
+    setup: Annotated[WorkspaceOptions, Parameter(name="*")] = WorkspaceOptions(),
+) -> None:
+    """Open a dataset for annotation, or change how it is annotated.
+
+    Args:
+        dataset: Name of the dataset.
+    """
+    lease_seconds = None if queue.lease_minutes is None else 60 * queue.lease_minutes
+    with setup.session() as session:
+        changes = {**overrides(queue, AnnotationSettings), "lease_seconds": lease_seconds}
+        setup.emit(annotation.open_annotation(dataset, workspace=session, **changes))
+
+
+add_command(
+    annotate,
     "rubrics",
     annotation.collect_rubrics,
-    to=WorkspaceOptions,
-    questions=Annotated[str, Argument()],
-    dataset=Option(),
-    overlap=Option(min=1, max=20),
+    setup=WorkspaceOptions,
+    questions=Annotated[str, Parameter()],
+    dataset=Parameter(name="--dataset"),
+    overlap=Parameter(validator=Number(gte=1, lte=20)),
 )
-annotate.add_verb("status", annotation.annotation_status, annotator=Option())
-annotate.add_verb("agreement", annotation.annotator_agreement, to=ResultOptions)
-annotate.add_verb("export", annotation.export_labels, form=Option("--format"))
-annotate.add_verb("import", annotation.import_labels, to=WorkspaceOptions, form=Option("--format"))
-annotate.add_verb("retrain", annotation.retrain_validator, to=WorkspaceOptions)
+_FORMAT = Parameter(name="--format")
+add_command(annotate, "status", annotation.annotation_status, annotator=Parameter(name="--annotator"))
+add_command(annotate, "agreement", annotation.annotator_agreement)
+add_command(annotate, "export", annotation.export_labels, form=_FORMAT)
+add_command(annotate, "import", annotation.import_labels, setup=WorkspaceOptions, form=_FORMAT)
+add_command(annotate, "retrain", annotation.retrain_validator, setup=WorkspaceOptions)

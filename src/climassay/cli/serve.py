@@ -6,25 +6,21 @@ from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-import typer
+from cyclopts import App, Parameter
 
 from climassay.cli.options import (
-    CommandGroup,
-    FilesOption,
+    POSITIVE,
     JsonOption,
+    OutputOption,
     ReachOptions,
     WorkspaceOption,
-    done,
-    emit,
-    given,
-    grouped,
-    opened_session,
-    print_json,
-    stderr_console,
-    with_flags,
+    open_session,
+    options_for,
+    overrides,
 )
+from climassay.cli.output import emit, print_json, print_note, report_done
 from climassay.errors import InputError, MissingExtraError
 from climassay.reporting import Table
 from climassay.reporting.marking import stems
@@ -34,53 +30,60 @@ from climassay.workspace import Workspace
 
 if TYPE_CHECKING:
     from climassay.web import AppState
-    from climassay.web.accounts import AccountStore, Role
+    from climassay.web.accounts import AccountStore
 
 
-LARGEST_HEADERS = 32 * 1024
-"""Bytes of a request's headers."""
+MAX_HEADER_BYTES = 32 * 1024
+"""Maximum size of a request's headers in bytes."""
 
 
-@dataclass(frozen=True)
-@with_flags(ServerSettings)
+@dataclass(frozen=True, kw_only=True)
+@options_for(
+    ServerSettings,
+    "host",
+    "port",
+    "address",
+    "public",
+    "publisher",
+    "model",
+    "visitor_checks",
+    debates=Parameter(name="--debate"),
+    originals=Parameter(negative="--no-originals"),
+    proxies=Parameter(env_var="FORWARDED_ALLOW_IPS"),
+)
 class ServeOptions(ReachOptions):
-    """Where and to whom pages are served, and how their models are reached."""
+    """Addresses and audience of the pages, and options of their models."""
 
-    upload_mb: Annotated[int, typer.Option(min=1, help="Largest upload in megabytes.")] = 200
+    upload_mb: Annotated[int, Parameter(validator=POSITIVE)] = 200
+    """Maximum size of an upload in megabytes."""
 
 
-@grouped
 def serve(
-    options: ServeOptions = ServeOptions(),
+    *,
+    options: Annotated[ServeOptions, Parameter(name="*")] = ServeOptions(),
     workspace: WorkspaceOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Serve the web pages: experts annotate, anyone checks a claim, everyone sees results."""
-    values = given(options, ServerSettings)
     settings = ServerSettings(
-        **values | {"debates": tuple(values.get("debates", ())), "upload_bytes": options.upload_mb * 2**20},
-        load=lambda name, place, dtype=None, **own: (
-            replace(options, **own).fitting(name).open_model(name, place.root, dtype=dtype)
+        **overrides(options, ServerSettings),
+        upload_bytes=options.upload_mb * 2**20,
+        load=lambda name, model_workspace, dtype=None, **debate_options: (
+            replace(options, **debate_options).fitting(name).open_model(name, model_workspace.root, dtype=dtype)
         ),
     )
 
-    def greet(place: "AppState", link: str | None) -> None:
+    def greet(state: "AppState", link: str | None) -> None:
         if as_json:
-            print_json({"address": place.settings.root, "link": link, "workspace": str(place.workspace.root)})
+            print_json({"address": state.settings.root, "link": link, "workspace": str(state.workspace.root)})
             return
-        console = stderr_console()
-        console.print(f"climassay serves {place.workspace.root} at {place.settings.root}", highlight=False)
+        print_note(f"climassay serves {state.workspace.root} at {state.settings.root}")
         if link:
-            console.print("Nobody has a password yet. This link signs you in once, as admin:", highlight=False)
-            console.print(f"  {link}", highlight=False, soft_wrap=True)
-        console.print("Stop with Ctrl-C.", highlight=False)
+            print_note("Nobody has a password yet. This link signs you in once, as admin:")
+            print_note(f"  {link}")
+        print_note("Stop with Ctrl-C.")
 
-    serve_pages(
-        Workspace.open(workspace),
-        settings,
-        on_ready=greet,
-        on_waiting=lambda said: stderr_console().print(said, highlight=False),
-    )
+    serve_pages(Workspace.open(workspace), settings, on_ready=greet, on_waiting=print_note)
 
 
 def serve_pages(
@@ -161,7 +164,7 @@ def server_config(app: Any, settings: ServerSettings) -> Any:
         log_level="warning",
         timeout_graceful_shutdown=3,
         backlog=ACCEPT_BACKLOG,
-        h11_max_incomplete_event_size=LARGEST_HEADERS,
+        h11_max_incomplete_event_size=MAX_HEADER_BYTES,
         proxy_headers=True,
         forwarded_allow_ips=settings.proxies,
         server_header=False,
@@ -200,67 +203,84 @@ def _listen(host: str, port: int) -> tuple[list[Any], int]:
     return [made], int(made.getsockname()[1])
 
 
-users = CommandGroup(no_args_is_help=True)
+users = App(name="users")
 AddressOption = Annotated[
     str,
-    typer.Option(help="Public address of the server, for the link; by default where it is, or was last, served."),
+    Parameter(
+        help="Public address of the server, for the link; by default the address at which the workspace is, or was "
+        "last, served."
+    ),
 ]
 
 
 @contextmanager
-def _accounts(workspace: Path | None) -> "Iterator[AccountStore]":
+def _open_accounts(workspace: Path | None) -> "Iterator[AccountStore]":
     from climassay.web.accounts import AccountStore
 
-    with opened_session(workspace) as session:
+    with open_session(workspace) as session:
         yield AccountStore(session.records.database)
 
 
-@users.command()
+@users.command
 def add(
-    name: Annotated[str, typer.Argument(help="Name to sign in with.")],
-    role: Annotated[str, typer.Option(help="Role: annotator, adjudicator or admin.")] = "annotator",
-    shown: Annotated[str, typer.Option("--display-name", help="Display name.")] = "",
+    name: str,
+    /,
+    *,
+    role: Literal["annotator", "adjudicator", "admin"] = "annotator",
+    display_name: str = "",
     address: AddressOption = "",
     workspace: WorkspaceOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Add a user, and print the link to sign in."""
-    with _accounts(workspace) as accounts:
+    """Add a user, and print the link to sign in.
+
+    Args:
+        name: Name to sign in with.
+        role: Role of the user.
+        display_name: Name shown to others.
+    """
+    with _open_accounts(workspace) as accounts:
         root = _root(accounts, address)
-        user = accounts.add(name.strip().lower(), cast("Role", role), shown)
+        user = accounts.add(name.strip().lower(), role, display_name)
         link = f"{root}/enter/{accounts.make_link(user.name, 'invitation')}"
-    _show_link(user.name, link, "This link lets them in once, to set a password", as_json)
+    _print_link(user.name, link, "This link lets them in once, to set a password", as_json)
 
 
-@users.command()
+@users.command
 def reset(
-    name: Annotated[str, typer.Argument(help="Name of the user who forgot the password.")],
+    name: str,
+    /,
+    *,
     address: AddressOption = "",
     workspace: WorkspaceOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Print a link for a user to set a new password."""
-    with _accounts(workspace) as accounts:
+    """Print a link for a user to set a new password.
+
+    Args:
+        name: Name of the user who forgot the password.
+    """
+    with _open_accounts(workspace) as accounts:
         link = f"{_root(accounts, address)}/enter/{accounts.make_link(name, 'password')}"
-    _show_link(name, link, "This link lets them set a new password", as_json)
+    _print_link(name, link, "This link lets them set a new password", as_json)
 
 
-@users.command()
-def remove(
-    name: Annotated[str, typer.Argument(help="Name of the user to remove; their labels stay.")],
-    workspace: WorkspaceOption = None,
-    as_json: JsonOption = False,
-) -> None:
-    """Remove a user, and sign them out everywhere."""
-    with _accounts(workspace) as accounts:
+@users.command
+def remove(name: str, /, *, workspace: WorkspaceOption = None, as_json: JsonOption = False) -> None:
+    """Remove a user, and sign them out everywhere.
+
+    Args:
+        name: Name of the user to remove; their labels stay.
+    """
+    with _open_accounts(workspace) as accounts:
         user = accounts.change(name, active=False)
-    done(asdict(user), f"{name} is shut out; what they said stays.", as_json=as_json)
+    report_done(asdict(user), f"{name} is shut out; their labels and reviews stay.", as_json=as_json)
 
 
-@users.command("list")
-def list_users(workspace: WorkspaceOption = None, output: FilesOption = None, as_json: JsonOption = False) -> None:
+@users.command(name="list")
+def list_users(*, workspace: WorkspaceOption = None, output: OutputOption = (), as_json: JsonOption = False) -> None:
     """List all users."""
-    with _accounts(workspace) as accounts:
+    with _open_accounts(workspace) as accounts:
         result = accounts.users()
     rows = [
         (
@@ -277,11 +297,11 @@ def list_users(workspace: WorkspaceOption = None, output: FilesOption = None, as
 
 
 def _root(accounts: "AccountStore", address: str) -> str:
-    """Where links lead: what was given, or where the workspace is served, or was last."""
+    """Return the address that links begin with: the one given, or the one last announced by a server."""
     from climassay.records.database import announced_address
 
     return ServerSettings(address=address or announced_address(accounts.database) or "").root
 
 
-def _show_link(name: str, link: str, words: str, as_json: bool) -> None:
-    done({"name": name, "link": link}, f"{name}: {words}:", f"  {link}", as_json=as_json)
+def _print_link(name: str, link: str, purpose: str, as_json: bool) -> None:
+    report_done({"name": name, "link": link}, f"{name}: {purpose}:", f"  {link}", as_json=as_json)

@@ -1,110 +1,166 @@
-"""``climassay tune``: train adapters, list them, show how they came about."""
+"""``climassay tune``: train adapters, list them, show how they were trained."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
-import typer
+from cyclopts import App, Parameter
+from cyclopts.validators import Number
 
 from climassay.api import tuning as api
-from climassay.cli.options import CommandGroup, PromptOptions, WorkspaceOptions, given, with_flags
+from climassay.cli.commands import add_command
+from climassay.cli.options import NON_NEGATIVE, PromptOptions, WorkspaceOptions, options_for, overrides
 from climassay.errors import InputError
 from climassay.tuning.config import TuningConfig
 
-app = CommandGroup(no_args_is_help=True)
+app = App(name="tune")
 
 
 @dataclass(frozen=True)
-@with_flags(TuningConfig, defaults=False)
+@options_for(
+    TuningConfig,
+    *(name for name in TuningConfig.__dataclass_fields__ if name not in ("seed", "targets", "gradient_checkpointing")),
+    show_defaults=False,
+    targets=Parameter(name="--target"),
+    gradient_checkpointing=Parameter(negative=()),
+)
 class TuningOptions:
-    """Which model is trained, how, and under which name the adapter is kept."""
+    """Model, training settings and name of an adapter."""
 
-    output: Annotated[str, typer.Option("--output", "-o", help="Name of the adapter in the workspace.")]
-    model: Annotated[str, typer.Option("--model", "-m", help="local:smollm2 or local:FOLDER_OR_HUB_ID.")] = (
-        "local:smollm2"
-    )
-    preset: Annotated[
-        str | None, typer.Option(help="Preset, see climassay tune presets.  [default: the one made for model and task]")
-    ] = None
-    device: Annotated[str | None, typer.Option(help="Device: cpu, cuda, cuda:1 or mps.")] = None
-    seed: Annotated[int, typer.Option(min=0, help="Seed of initial values, order, dropout and splits.")] = 0
-    search: Annotated[bool, typer.Option("--search", help="Try a grid of settings and keep the best; see --grid.")] = (
-        False
-    )
-    grid: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="SETTING=VALUES",
-            help="Values to search, e.g. rank=8,32; repeat.  [default: rank=8,32 learning_rate=3e-4,1e-3]",
-        ),
-    ] = None
-    replace: Annotated[bool, typer.Option("--replace", help="Remove another adapter of this name.")] = False
+    output: Annotated[str, Parameter(alias="-o")]
+    """Name of the adapter in the workspace."""
+    model: Annotated[str, Parameter(alias="-m")] = "local:smollm2"
+    """local:smollm2 or local:FOLDER_OR_HUB_ID."""
+    preset: str | None = None
+    """Preset, see climassay tune presets; by default the one made for model and task."""
+    device: str | None = None
+    """Device: cpu, cuda, cuda:1 or mps."""
+    seed: Annotated[int, Parameter(validator=NON_NEGATIVE)] = 0
+    """Seed of initial values, order, dropout and splits."""
+    search: bool = False
+    """Try a grid of settings and keep the best; see --grid."""
+    grid: tuple[str, ...] = ()
+    """Values to search as SETTING=VALUES, e.g. rank=8,32; repeat; by default rank=8,32 learning_rate=3e-4,1e-3."""
+    replace: bool = False
+    """Remove another adapter of this name."""
 
+    def arguments(self) -> dict[str, Any]:
+        """Return the arguments of :func:`climassay.pretrain` and :func:`climassay.finetune`.
 
-def _training(tuning: TuningOptions) -> dict[str, Any]:
-    """What the training takes."""
-    from climassay.tuning import DEFAULT_GRID
+        Raises:
+            InputError: ``--grid`` comes without ``--search``, or is not written as SETTING=VALUES.
+        """
+        from climassay.tuning import DEFAULT_GRID
 
-    if tuning.grid and not tuning.search:
-        raise InputError("A --grid is for a search: add --search.")
-    settings = given(tuning, TuningConfig)
-    if "targets" in settings:
-        settings["targets"] = tuple(settings["targets"])
-    grid = dict(_axis(text) for text in tuning.grid) if tuning.grid else DEFAULT_GRID
-    return {
-        "name": tuning.output,
-        "model": tuning.model,
-        "preset": tuning.preset,
-        "settings": settings,
-        "seed": tuning.seed,
-        "grid": grid if tuning.search else None,
-        "device": tuning.device,
-        "replace_other": tuning.replace,
-    }
+        if self.grid and not self.search:
+            raise InputError("A --grid is for a search: add --search.")
+        grid = dict(_parse_axis(axis) for axis in self.grid) or DEFAULT_GRID
+        return {
+            "name": self.output,
+            "model": self.model,
+            "preset": self.preset,
+            "settings": overrides(self, TuningConfig),
+            "seed": self.seed,
+            "grid": grid if self.search else None,
+            "device": self.device,
+            "replace_other": self.replace,
+        }
 
 
 _AXES = ("rank", "alpha", "epochs", "learning_rate", "lr", "dropout", "weight_decay", "warmup", "schedule",
          "batch_size", "accumulation", "max_length")  # fmt: skip
 """Settings whose values can be searched."""
-_WORDS: Mapping[type, str] = {int: "a whole number", float: "a number", str: "a word"}
+_TYPE_NAMES: Mapping[type, str] = {int: "a whole number", float: "a number", str: "a word"}
 
 
-def _axis(text: str) -> tuple[str, tuple[Any, ...]]:
-    name, separator, values = text.partition("=")
+def _parse_axis(axis: str) -> tuple[str, tuple[Any, ...]]:
+    """Parse SETTING=VALUE,VALUE into the name of a setting and its values."""
+    name, equals, values = axis.partition("=")
     name = name.strip().replace("-", "_")
-    if not separator or name not in _AXES:
+    if not equals or name not in _AXES:
         raise InputError(
-            f"The grid {text!r} is not understood: write SETTING=VALUE,VALUE with one of {', '.join(_AXES)}."
+            f"The grid {axis!r} is not understood: write SETTING=VALUE,VALUE with one of {', '.join(_AXES)}."
         )
     setting = "learning_rate" if name == "lr" else name
-    kind = type(getattr(TuningConfig(), setting))
+    value_type = type(getattr(TuningConfig(), setting))
     try:
-        return setting, tuple(kind(value.strip()) for value in values.split(","))
+        return setting, tuple(value_type(value.strip()) for value in values.split(","))
     except ValueError as error:
-        raise InputError(f"The grid {text!r} has a value that is not {_WORDS[kind]}.") from error
+        raise InputError(f"The grid {axis!r} has a value that is not {_TYPE_NAMES[value_type]}.") from error
 
 
-app.add_verb(
-    "pretrain",
-    api.pretrain,
-    to=WorkspaceOptions,
-    parse=_training,
-    name=None,
-    seed=None,
-    collections=Annotated[list[str], typer.Argument(metavar="COLLECTION")],
-    validate_on=Annotated[Literal["held-out", "source"], typer.Option()],
-)
-app.add_verb(
-    "finetune",
-    api.finetune,
-    reach=PromptOptions,
-    to=WorkspaceOptions,
-    parse=_training,
-    name=None,
-    seed=None,
-    questions=typer.Argument(metavar="FILE"),
-    limit=typer.Option(min=2),
-)
-app.add_verb("list", api.list_adapters)
-app.add_verb("show", api.show_adapter)
-app.add_verb("presets", api.list_presets)
+@app.command
+def pretrain(
+    collections: Annotated[list[str], Parameter(name="collection")],
+    /,
+    *,
+    validation: tuple[str, ...] = (),
+    validation_documents: tuple[str, ...] = (),
+    source: tuple[str, ...] = (),
+    questions: tuple[str, ...] = (),
+    validate_on: Literal["held-out", "source"] = "held-out",
+    tuning: Annotated[TuningOptions, Parameter(name="*")],
+    setup: Annotated[WorkspaceOptions, Parameter(name="*")] = WorkspaceOptions(),
+) -> None:
+    """Continue pre-training on documents of collections from which no question was made.
+
+    Args:
+        collections: Collections to train on.
+        validation: Collection to validate on; repeat.
+        validation_documents: Document of the collections, by id, title or file, to validate on; repeat.
+        source: Collection of the books from which the benchmark's questions were made; repeat.
+        questions: Question file, or primer: the documents that it names are not trained on; repeat.
+        validate_on: Documents to validate on: held-out, or source as in the ClimaQA paper (a leakage).
+    """
+    with setup.session() as session:
+        result = api.pretrain(
+            collections=collections,
+            validation=validation,
+            validation_documents=validation_documents,
+            source=source,
+            questions=questions,
+            validate_on=validate_on,
+            workspace=session,
+            **tuning.arguments(),
+        )
+        setup.emit(result, session)
+
+
+@app.command
+def finetune(
+    questions: Annotated[str, Parameter(name="file")],
+    /,
+    *,
+    validation: str | None = None,
+    validation_share: float = 0.1,
+    limit: Annotated[int | None, Parameter(validator=Number(gte=2))] = None,
+    with_context: bool = False,
+    tuning: Annotated[TuningOptions, Parameter(name="*")],
+    options: Annotated[PromptOptions, Parameter(name="*")] = PromptOptions(),
+    setup: Annotated[WorkspaceOptions, Parameter(name="*")] = WorkspaceOptions(),
+) -> None:
+    """Fine-tune on questions and their answers, with the prompts of the evaluation.
+
+    Args:
+        questions: Questions of any kind (see climassay evaluate), or primer.
+        validation: Questions to validate on, or primer.
+        validation_share: Share of the questions to validate on, if no file is given.
+        limit: Number of questions to use, drawn at random.
+        with_context: Put the source passage before each question.
+    """
+    with setup.session(options) as session:
+        result = api.finetune(
+            questions=questions,
+            validation=validation,
+            validation_share=validation_share,
+            limit=limit,
+            with_context=with_context,
+            workspace=session,
+            **tuning.arguments(),
+        )
+        setup.emit(result, session)
+
+
+add_command(app, "list", api.list_adapters)
+add_command(app, "show", api.show_adapter)
+add_command(app, "presets", api.list_presets)

@@ -1,0 +1,262 @@
+"""Commands made from functions of :mod:`climassay.api`.
+
+:func:`api_command` turns a function into a command with the same parameters. Help comes from the function's docstring,
+types and defaults from its signature. A group of options (:mod:`climassay.cli.options`) replaces its ``workspace``.
+"""
+
+import inspect
+import re
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import is_dataclass
+from importlib import import_module
+from pathlib import Path
+from types import GenericAlias, UnionType
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
+
+from cyclopts import App, Parameter
+from cyclopts.validators import Number
+
+from climassay.cli.options import (
+    JsonOption,
+    ModelSetup,
+    OutputOption,
+    RayOptions,
+    ResultOptions,
+    WorkspaceOptions,
+)
+from climassay.cli.output import emit, print_note, report_done
+from climassay.errors import InputError
+from climassay.io import write_file
+from climassay.reporting.results import write_rows
+
+if TYPE_CHECKING:
+    from climassay.reporting.results import Result
+    from climassay.session import ModelOptions
+
+Write = Callable[[Any, Path], None]
+"""Writes a part of a result to a file."""
+
+_OPTIONS_BY_NAME = {
+    "seed": Parameter(validator=Number(gte=0)),
+    "folds": Parameter(validator=Number(gte=2)),
+    "limit": Parameter(validator=Number(gte=1)),
+    "model": Parameter(alias="-m"),
+    "output": Parameter(alias="-o"),
+}
+"""Options of parameters with these names, unless a command defines its own."""
+_SPHINX_ROLE = re.compile(r":\w+:`[~.]?(?:[\w.]+\.)?(\w+)`")
+
+
+def add_command(app: App, name: str, function: "Callable[..., Result]", /, **options: Any) -> None:
+    """Add a command that calls a function of the API; ``options`` are those of :func:`api_command`."""
+    app.command(api_command(function, **options), name=name)
+
+
+def add_init(app: App, default_file: str, content: str, module: str, command: str) -> None:
+    """Add the command ``init``, which writes a configuration file with every entry explained.
+
+    Args:
+        app: The group of the command.
+        default_file: Name of the file if the user names none.
+        content: Noun phrase for the configuration, used in the help.
+        module: Module of this package whose constant ``COMMENTED`` holds the text of the file.
+        command: Command that runs the file, between ``climassay`` and the file's name.
+    """
+
+    @app.command(help=f"Write {content} with every entry explained.")
+    def init(
+        file: Annotated[Path, Parameter(help="File to write.")] = Path(default_file), /, *, as_json: JsonOption = False
+    ) -> None:
+        if file.exists():
+            raise InputError(f"{file} exists already: name another file.")
+        write_file(file, import_module(f"climassay.{module}").COMMENTED)
+        report_done({"file": file}, f"Wrote {file}; run it with: climassay {command} {file}", as_json=as_json)
+
+
+def write_html(result: "Result", file: Path) -> None:
+    """Write a result as an HTML report."""
+    result.save(file)
+
+
+HTML_REPORT = {
+    "html": (Parameter(help="Write figures and tables as a self-contained HTML report."), write_html),
+}
+"""Option of commands whose result is saved as a page."""
+
+
+def rows_writer(rows: Callable[[Any], Iterable[Mapping[str, Any]]]) -> Write:
+    """Return a function that writes rows of a result to a file; the file's suffix decides the format."""
+
+    def write(result: Any, file: Path) -> None:
+        write_rows(file, rows(result))
+
+    return write
+
+
+PREDICTIONS = Parameter(help="Write every prediction (.jsonl, .csv, .xlsx).")
+
+
+def api_command(
+    function: "Callable[..., Result]",
+    /,
+    *,
+    model_options: "type[ModelOptions] | None" = None,
+    ray: bool = False,
+    setup: type[WorkspaceOptions] | None = None,
+    writes: Mapping[str, tuple[Parameter, Write]] | None = None,
+    hint: str = "",
+    can_save: bool = True,
+    **parameters: Any,
+) -> Callable[..., None]:
+    """Return a command that calls a function of the API and prints its result.
+
+    Positional parameters of the function become arguments, the others options. A parameter whose type cannot be read
+    from a command line keeps its default.
+
+    Args:
+        function: The function.
+        model_options: Group of options of the models that the session loads.
+        ray: Add the options of a Ray cluster.
+        setup: Group of options for the workspace and the output; by default with ``--output``, unless the function
+            has a parameter ``output``.
+        writes: By name of a further option: the option, and a function that writes part of the result to its file.
+        hint: Sentence printed on stderr if the result was neither saved nor printed as JSON.
+        can_save: Add ``--output`` if the function has no workspace.
+        **parameters: Options by name of a parameter; arguments appear in this order if all are listed. An option is a
+            ``Parameter``; a type with a ``Parameter`` (``Annotated``), which makes an argument, or an option whose
+            default is None, required unless the type is optional; a dataclass of options, of which the function gets
+            an instance, or what its method ``build`` returns; or None, which keeps the function's default.
+    """
+    function_parameters = inspect.signature(function).parameters
+    if "workspace" in function_parameters and setup is None:
+        setup = WorkspaceOptions if "output" in function_parameters else ResultOptions
+    replaced = {"workspace"} | ({"model", "token_budget"} if setup and issubclass(setup, ModelSetup) else set())
+    positional: list[inspect.Parameter] = []
+    keywords: list[inspect.Parameter] = []
+    for parameter in function_parameters.values():
+        option = parameters.get(parameter.name, _OPTIONS_BY_NAME.get(parameter.name))
+        hidden = parameter.name in replaced or (parameter.name in parameters and option is None)
+        converted = None if hidden else _convert_parameter(parameter, option, function.__module__)
+        if converted is not None:
+            (keywords if converted.kind is inspect.Parameter.KEYWORD_ONLY else positional).append(converted)
+    if {parameter.name for parameter in positional} <= set(parameters):  # all are listed, in the order of the command
+        positional.sort(key=lambda parameter: list(parameters).index(parameter.name))
+    for name, (option, _) in (writes or {}).items():
+        keywords.append(_keyword(name, Annotated[Path | None, option], None))
+    for name, group in (("model_options", model_options), ("ray", RayOptions if ray else None), ("setup", setup)):
+        if group is not None:
+            keywords.append(_group(name, group))
+    if setup is None:
+        keywords += [_keyword("output", OutputOption, ())] if can_save and "output" not in function_parameters else []
+        keywords.append(_keyword("as_json", JsonOption, False))
+    signature = inspect.Signature([*positional, *keywords])
+
+    def run(*arguments: Any, **options: Any) -> None:
+        values = signature.bind(*arguments, **options).arguments
+        _call(function, values, {name: write for name, (_, write) in (writes or {}).items()}, hint)
+
+    # cyclopts reads these.
+    run.__name__ = function.__name__
+    run.__doc__ = _SPHINX_ROLE.sub(r"\1", inspect.getdoc(function) or "").replace("``", "")
+    run.__signature__ = signature  # type: ignore[attr-defined]
+    run.__annotations__ = {parameter.name: parameter.annotation for parameter in signature.parameters.values()}
+    return run
+
+
+def _keyword(name: str, annotation: Any, default: Any) -> inspect.Parameter:
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+
+
+def _group(name: str, group: Any) -> inspect.Parameter:
+    required = any(
+        parameter.default is inspect.Parameter.empty for parameter in inspect.signature(group).parameters.values()
+    )
+    default = inspect.Parameter.empty if required else group()
+    return _keyword(name, Annotated[group, Parameter(name="*")], default)
+
+
+def _convert_parameter(parameter: inspect.Parameter, option: Any, module: str) -> inspect.Parameter | None:
+    """Return a parameter of a command for a parameter of a function, or None if no option can hold its type."""
+    if isinstance(option, type) and is_dataclass(option):
+        return _group(parameter.name, option)
+    is_required = parameter.default is inspect.Parameter.empty
+    kind: Any
+    if get_origin(option) is Annotated:
+        kind, option = get_args(option)[:2]
+        has_value = parameter.default is not None and not _is_positional(parameter, option)
+        is_required |= not has_value and type(None) not in get_args(kind)
+    else:
+        kind = _option_type(parameter.annotation, sys.modules[module])
+        if kind is None:
+            return None
+    takes_list = any(get_origin(member) is list for member in (kind, *get_args(kind)))
+    has_plain_default = isinstance(parameter.default, (str, int, float, Path)) and not takes_list
+    default = parameter.default if has_plain_default else None
+    if not is_required and not has_plain_default:
+        kind |= None
+    if kind is bool and default is True and option is None:
+        option = Parameter(negative=f"--no-{parameter.name.replace('_', '-')}")
+    is_positional = _is_positional(parameter, option)
+    return inspect.Parameter(
+        parameter.name,
+        inspect.Parameter.POSITIONAL_ONLY if is_positional else inspect.Parameter.KEYWORD_ONLY,
+        default=inspect.Parameter.empty if is_required else default,
+        annotation=kind if option is None else Annotated[kind, option],
+    )
+
+
+def _is_positional(parameter: inspect.Parameter, option: Parameter | None) -> bool:
+    names = () if option is None else (*(option.name or ()), *(option.alias or ()))
+    is_option = any(name.startswith("-") for name in names)
+    return parameter.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD and not is_option
+
+
+def _option_type(annotation: Any, module: Any) -> Any:
+    """Return the type of an option for an annotation, or None if a command line cannot hold such a value."""
+    if isinstance(annotation, str):
+        if "." in annotation:  # a class of another package, which would have to be imported
+            return None
+
+        def annotated() -> None: ...
+
+        annotated.__annotations__ = {"option": annotation}
+        try:
+            annotation = get_type_hints(annotated, vars(module))["option"]
+        except NameError:  # imported for type checkers only
+            return None
+    origin = get_origin(annotation)
+    if origin in (Union, UnionType):
+        members = [_option_type(member, module) for member in get_args(annotation)]
+        types = [member for member in members if member is not None]
+        if types and all(get_origin(member) is Literal for member in types):
+            return Literal[tuple(word for member in types for word in get_args(member))]
+        return next((member for member in types if get_origin(member) is list), types[0] if types else None)
+    if origin is Literal or annotation in (str, int, float, bool, Path):
+        return annotation
+    if origin in (list, tuple, Sequence, Iterable):
+        item_type = _option_type(get_args(annotation)[0], module)
+        return None if item_type is None else GenericAlias(list, (item_type,))
+    return None
+
+
+def _call(function: "Callable[..., Result]", values: dict[str, Any], writes: Mapping[str, Write], hint: str) -> None:
+    """Call a function with the values of a command line, in a session if it takes one, and print its result."""
+    taken = inspect.signature(function).parameters
+    setup: WorkspaceOptions = values.pop("setup", None) or WorkspaceOptions(as_json=values.pop("as_json", False))
+    model_options, ray = values.pop("model_options", None), values.pop("ray", None)
+    if isinstance(setup, ModelSetup):
+        values |= {name: getattr(setup, name) for name in ("model", "token_budget") if name in taken}
+    files = setup.files or (() if "output" in taken or "output" in writes else values.pop("output", ()))
+    parts = {name: file for name in writes if (file := values.pop(name, None)) is not None}
+    arguments = {
+        name: value.build() if hasattr(value, "build") else value for name, value in values.items() if value is not None
+    }
+    with setup.session(model_options, ray=ray) if "workspace" in taken else nullcontext() as session:
+        result = function(**arguments) if session is None else function(**arguments, workspace=session)
+        for name, file in parts.items():
+            writes[name](result, file)
+        emit(result, setup.as_json, files, written_files=tuple(parts.values()), session=session)
+    if hint and not (files or parts or setup.as_json):
+        print_note(hint)

@@ -1,0 +1,113 @@
+"""Output of commands: results go to stdout, as text or one JSON document; progress and notes go to stderr."""
+
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from climassay.errors import InputError
+from climassay.reporting.results import RESULT_SUFFIXES, Shown, json_text, unknown_suffix
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from climassay.progress import Progress
+    from climassay.reporting.results import Result
+    from climassay.session import Session
+
+REDIRECTED_WIDTH = 160
+"""Columns of a table that is written to a file or a pipe."""
+
+
+def stdout_console() -> "Console":
+    """Return the console for results, with the full width if stdout is not a terminal."""
+    from rich.console import Console
+
+    redirected = not sys.stdout.isatty()
+    width = REDIRECTED_WIDTH if redirected and "COLUMNS" not in os.environ else None
+    # Names and documents may contain brackets and colons, which rich would read as markup and emoji.
+    return Console(soft_wrap=redirected, width=width, markup=False, emoji=False)
+
+
+def stderr_console() -> "Console":
+    """Return the console for progress and notes."""
+    from rich.console import Console
+
+    return Console(stderr=True, markup=False, emoji=False)
+
+
+def progress_bars(as_json: bool) -> "Progress":
+    """Return progress bars on stderr, or a silent progress if the result is printed as JSON."""
+    from climassay.progress import Bars, Progress
+
+    return Progress() if as_json else Bars(stderr_console())
+
+
+def print_json(data: Any) -> None:
+    """Print one JSON document on stdout; dataclasses, paths and numpy numbers are converted, NaN becomes null."""
+    # A file name that is not UTF-8 is written with JSON's own escapes.
+    sys.stdout.write(json_text(data).encode("utf-8", "backslashreplace").decode() + "\n")
+
+
+def print_note(sentence: str) -> None:
+    """Print one sentence on stderr."""
+    stderr_console().print(sentence, highlight=False, soft_wrap=True)
+
+
+def check_output_files(files: Sequence[Path]) -> None:
+    """Refuse files in which a result cannot be saved.
+
+    Raises:
+        InputError: A file is a folder, or its suffix is not one of ``RESULT_SUFFIXES``.
+    """
+    for file in files:
+        if file.is_dir():
+            raise InputError(f"{file} is a folder: name a file.")
+        if file.suffix.lower() not in RESULT_SUFFIXES:
+            raise unknown_suffix(file)
+
+
+def emit(
+    result: "Result",
+    as_json: bool = False,
+    files: Sequence[Path] = (),
+    *,
+    written_files: Sequence[Path] = (),
+    session: "Session | None" = None,
+) -> None:
+    """Save a result to files, then print it as one JSON document, or as text and tables with notes on stderr.
+
+    Args:
+        result: The result of a command.
+        as_json: Print JSON instead of text and tables.
+        files: Files to save the result in; the suffix decides the format.
+        written_files: Files that the command has written already, which the notes name.
+        session: The session in which the result was made. Model calls that failed in its runs are added to the result.
+
+    Raises:
+        InputError: A file cannot be written.
+        ClimassayError: The result contains a failure, or no model call was answered.
+    """
+    if session is not None and (records := session.records_of_runs) is not None:
+        from climassay.api.records import with_failed_calls
+
+        result = with_failed_calls(result, records)
+    saved_files = [result.save(file) for file in files]
+    if as_json:
+        print_json(result.to_dict())
+    else:
+        console = stdout_console()
+        for line in result.lines():
+            console.print(line, highlight=False, soft_wrap=True if isinstance(line, str) else None)
+        for table in result.terminal_tables(console.width):
+            console.print(table)
+        for sentence in (*result.notes(), *(f"{file} written." for file in (*saved_files, *written_files))):
+            print_note(sentence)
+    if (failure := result.failure()) is not None:
+        raise failure
+
+
+def report_done(data: Any, *sentences: str, notes: Sequence[str] = (), as_json: bool = False) -> None:
+    """Print what a command did: ``data`` as JSON, or sentences on stdout with notes on stderr."""
+    emit(Shown(data, said=sentences, noted=notes), as_json)
