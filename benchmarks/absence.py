@@ -11,7 +11,7 @@ import gzip
 import json
 from pathlib import Path
 
-from climassay.corpus.documents import split_sentences
+from climassay.corpus.sentences import split_sentences
 from climassay.grounding.citations import states_absence
 from climassay.statistics import proportion
 

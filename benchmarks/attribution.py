@@ -12,7 +12,7 @@ import sys
 import numpy as np
 
 from climassay import primer
-from climassay.corpus.documents import split_sentences
+from climassay.corpus.sentences import split_sentences
 from climassay.grounding.citations import SUPPORT_COSINE
 from climassay.models.encoders import load_encoder
 from climassay.statistics import proportion

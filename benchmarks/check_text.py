@@ -27,7 +27,7 @@ from climassay.confidence.overstatement import overstatement
 from climassay.corpus.documents import Passage
 from climassay.grounding.answer import CollectionGroup, open_collections
 from climassay.grounding.quantities import backs, quantities
-from climassay.grounding.text_check import PASSAGES, STATUSES, CheckedSentence, SupportJudge, check_sentences
+from climassay.grounding.text_check import N_PASSAGES, STATUSES, CheckedSentence, SupportJudge, check_sentences
 from climassay.models.encoders import load_encoder
 from climassay.session import ModelOptions
 from climassay.statistics import proportion
@@ -139,7 +139,7 @@ def swapped(half: str, group: CollectionGroup) -> None:
         if (row["id"] % 2 == 1) != (half == "seen"):
             continue
         for place, sentence in enumerate(row["sentences"]):
-            [hits] = group.search_many([sentence], k=PASSAGES)
+            [hits] = group.search_many([sentence], k=N_PASSAGES)
             known = [one for hit in hits for one in quantities(hit.passage.text)]
             for own in quantities(sentence):
                 others = (

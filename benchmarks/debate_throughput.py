@@ -32,7 +32,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 import api_server
 from climassay import primer
 from climassay.corpus import Collection, open_or_create, read
-from climassay.corpus.documents import split_sentences
+from climassay.corpus.sentences import split_sentences
 from climassay.factcheck import DebateResources, DebateSettings, advocates_from_names, make_claim, open_checker
 from climassay.factcheck.debate.scheduler import Scheduler
 from climassay.grounding import CollectionGroup
@@ -135,7 +135,7 @@ def in_flight(notes, begin, end):
 def measured(place, claims, at_once, scheduler, remembers):
     """One case."""
     encoder = Counted(load_encoder())
-    memory = CachedEncoder(encoder) if remembers else CachedEncoder(encoder, most=0)
+    memory = CachedEncoder(encoder) if remembers else CachedEncoder(encoder, max_texts=0)
     groups = {name: CollectionGroup((Collection.open(place, name, memory),)) for name in BOOKS}
     memory.encode(["warm up"])
     settings = DebateSettings(advocates=advocates_from_names(BOOKS), model="m", check_claims=False)

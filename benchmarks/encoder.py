@@ -30,8 +30,8 @@ import torch
 from sentence_transformers import SentenceTransformer
 
 from climassay.corpus.documents import split_passages
+from climassay.corpus.gold_texts import MIN_GOLD_SHARE, GoldText, LabelledQuestion, read_labelled, words_of
 from climassay.corpus.readers.file_types import read
-from climassay.corpus.retrieval_evaluation import MIN_GOLD_SHARE, GoldText, LabelledQuestion, read_labelled, words_of
 from climassay.models.bundled import bundled_path, encoder_fingerprint
 from climassay.models.encoders import WINDOW_TOKENS, BertEncoder, token_batches
 from climassay.primer import book_names, book_path, question_paths

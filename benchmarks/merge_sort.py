@@ -65,7 +65,7 @@ def measure(n: int, beam: int, repeats: int, seed: int) -> list[Timing]:
         tau = float(kendalltau(-quality[order], np.arange(n)).statistic)
         seconds = min(seconds for seconds, _, _ in runs)
         score = options.get("score", "")
-        return Timing(name, options.get("threshold"), score, seconds, comparisons.asked, comparisons.batches, tau)
+        return Timing(name, options.get("threshold"), score, seconds, comparisons.n_pairs, comparisons.batches, tau)
 
     rows = [timing("greedy", merge_greedy, repeats), timing("all-pairs", merge_all_pairs, repeats)]
     for threshold in (0.6, 0.0):

@@ -17,8 +17,8 @@ from pathlib import Path
 import numpy as np
 
 from climassay.corpus.collection import Collection
+from climassay.corpus.gold_texts import read_labelled
 from climassay.corpus.readers.file_types import read
-from climassay.corpus.retrieval_evaluation import read_labelled
 from climassay.errors import InputError
 from climassay.models.encoders import load_encoder
 from climassay.primer import CONTRARIAN_BOOKS, book_names, book_path, question_paths

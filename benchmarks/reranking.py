@@ -20,7 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from climassay.corpus import Collection, QuestionColumns, read_judged
-from climassay.corpus.retrieval_evaluation import GoldText, judge, ndcg, words_of
+from climassay.corpus.gold_texts import GoldText, judge, words_of
+from climassay.corpus.retrieval_evaluation import ndcg
 from climassay.learning import fit_linear, group_folds
 from climassay.statistics import bootstrap_interval
 from climassay.workspace import Workspace

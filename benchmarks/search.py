@@ -38,16 +38,9 @@ import numpy as np
 from climassay.corpus.collection import Collection
 from climassay.corpus.collection_storage import to_matrix
 from climassay.corpus.documents import Block, Document
+from climassay.corpus.gold_texts import GoldText, LabelledQuestion, locate, read_labelled, words_of
 from climassay.corpus.readers.file_types import read
-from climassay.corpus.retrieval_evaluation import (
-    GoldText,
-    LabelledQuestion,
-    RetrievalReport,
-    evaluate_retrieval,
-    locate,
-    read_labelled,
-    words_of,
-)
+from climassay.corpus.retrieval_evaluation import RetrievalReport, evaluate_retrieval
 from climassay.corpus.search import SEARCH_MODES, Searcher, one_thread
 from climassay.models.encoders import load_encoder
 from climassay.primer import book_names, book_path, question_paths

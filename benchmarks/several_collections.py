@@ -19,7 +19,7 @@ import numpy as np
 
 from climassay.corpus import Collection, read
 from climassay.corpus.documents import Hit
-from climassay.corpus.retrieval_evaluation import MIN_GOLD_SHARE, GoldText, LabelledQuestion, read_labelled
+from climassay.corpus.gold_texts import MIN_GOLD_SHARE, GoldText, LabelledQuestion, read_labelled
 from climassay.grounding.answer import CollectionGroup
 from climassay.models.encoders import load_encoder
 from climassay.primer import book_names, book_path, question_paths

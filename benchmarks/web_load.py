@@ -33,7 +33,7 @@ from random_passages import RandomEncoder
 
 from climassay import primer
 from climassay.corpus import Block, Collection, Document, open_or_create, read
-from climassay.corpus.documents import split_sentences
+from climassay.corpus.sentences import split_sentences
 from climassay.generation.annotation import AnnotationStore, Label
 from climassay.models.contract import Encoder
 from climassay.records import Records

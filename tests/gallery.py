@@ -70,7 +70,7 @@ def show_demo(chromium, folder):
 def show_results(chromium, workspace):
     """An experiment and the library, as the tutorial on evaluation leaves them."""
     with pages_of(chromium, workspace) as (place, visit):
-        place.accounts.add("anna", shown="Anna")
+        place.accounts.add("anna", display_name="Anna")
         page = visit("anna")
         page.goto("/results")
         with arriving(page):
@@ -119,7 +119,7 @@ def show_debate(chromium, folder):
     gate = Gate()
     with pages_of(chromium, folder, debates=(write_settings(folder),)) as (place, visit):
         furnish(place, scripted(gate))
-        place.accounts.add("anna", shown="Anna")
+        place.accounts.add("anna", display_name="Anna")
         page = visit("anna")
         page.goto("/check")
         page.get_by_label("The claim").fill(SUN)

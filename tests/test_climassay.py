@@ -281,7 +281,7 @@ def test_a_judge_is_trained_saved_and_ranks(tmp_path, monkeypatch):
     ]
     assert rankings[0].run != rankings[1].run
     assert replace(rankings[0], run=rankings[1].run) == rankings[1]
-    assert sorted(row.place for row in rankings[0].ranked) == list(range(1, 17))
+    assert sorted(row.rank for row in rankings[0].ranked) == list(range(1, 17))
     assert commands(Workspace(tmp_path / "work")) == [("judge rank", "done")] * 2
     with pytest.raises(InputError, match="trained on"):
         climassay.rank(items, probe=file, model=CountingModel("8" * 64), workspace=tmp_path)

@@ -16,7 +16,8 @@ from collections import Counter, defaultdict
 from pathlib import Path
 
 from climassay.confidence.linting import Draft, check, draft_of, read_draft
-from climassay.corpus.documents import Block, locate_quotation
+from climassay.corpus.documents import Block
+from climassay.corpus.sentences import locate_quotation
 from climassay.statistics.intervals import proportion
 
 PLANTED = Path(__file__).parents[2] / "tests" / "confidence" / "linting"

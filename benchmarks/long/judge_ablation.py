@@ -35,7 +35,7 @@ from climassay.judging.judges import (
     Harvester,
     JudgedPairs,
     Units,
-    averaged,
+    average_both_orders,
     correctness,
     margins,
     probe_judge,
@@ -87,7 +87,7 @@ class Ablation:
     states: tuple[int, ...]
     """From which states the direction was taken, numbered from 0."""
     n_pairs: int
-    """Unordered pairs, each asked in both orders, averaged in log-odds."""
+    """Unordered pairs, each asked in both orders, average_both_orders in log-odds."""
     failed: int
     """Pairs without an answer, before or after; left out of the figures."""
     mean_absolute_change: Figure
@@ -146,7 +146,7 @@ def ablate(
         progress = None if on_progress is None else lambda _place, _scores: on_progress(1)
         with ablated(model, directions):
             answers = model.option_logprobs(requests, on_result=progress)
-        return averaged(*margins(answers), 2)
+        return average_both_orders(*margins(answers), 2)
 
     before, after = ask({}), ask(own)
     probed = judge.compare(items, pairs)

@@ -17,7 +17,7 @@ from climassay.api.benchmarks import evaluate_choices
 from climassay.api.claims import check_claim
 from climassay.api.documents import add_documents, ask
 from climassay.api.judges import benchmark_judges
-from climassay.grounding import answer_card, written
+from climassay.grounding import answer_card, format_sentence
 from climassay.io import write_file
 from climassay.models import DEFAULT_MODEL
 from climassay.models.contract import number_format
@@ -357,7 +357,7 @@ def _claim(demo: _Demo, title: str) -> DemoStep:
     opinions = [
         (opinion.advocate, opinion.verdict or "no opinion") for held in transcript.rounds for opinion in held.opinions
     ]
-    reason = " ".join(written(sentence) for sentence in verdict.explanation)
+    reason = " ".join(format_sentence(sentence) for sentence in verdict.explanation)
     return DemoStep(
         title,
         (

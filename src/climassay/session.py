@@ -199,7 +199,7 @@ class Session:
     def records_of_runs(self) -> "Records | None":
         """The records, if a run was begun in them."""
         records: Records | None = self.__dict__.get("records")
-        return records if records is not None and records.begun else None
+        return records if records is not None and records.latest_runs else None
 
     @contextmanager
     def run(

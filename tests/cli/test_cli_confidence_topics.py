@@ -173,6 +173,6 @@ def test_bad_input_ends_with_a_sentence(place, run):
         (("topics", place / "nowhere.jsonl", "--words-only"), "cannot be read"),
         (("topics", few, "--words-only"), "at least 20 tagged statements"),
         (("topics", few, "--words-only", "--names", place / "bad.toml"), "not valid TOML"),
-        (("report", few, few), "not a JSON file"),
+        (("report", few, few), "not a file of topics"),
     ):
         assert words in refused(run(*arguments), alone=False)

@@ -129,7 +129,7 @@ def test_all_methods_of_two_aspects_with_every_output(climassay, table, tmp_path
     assert "Components 1 and 2" in page
     places = [json.loads(line) for line in files["predictions"].read_text().splitlines()]
     assert len(places) == 18 * 15
-    assert sorted(row["place"] for row in places[:15]) == sorted([1, 2, 3] * 5)
+    assert sorted(row["rank"] for row in places[:15]) == sorted([1, 2, 3] * 5)
 
 
 def test_several_wordings_give_the_spread(climassay, table):
@@ -181,7 +181,7 @@ def test_rank_orders_every_group(climassay, table, probe, sort, tmp_path):
     ))  # fmt: skip
     for group in ARTICLES:
         ours = [row for row in found["items"] if row["group"] == group]
-        assert [row["place"] for row in ours] == [1, 2, 3]
+        assert [row["rank"] for row in ours] == [1, 2, 3]
         assert sum(row["strength"] for row in ours) == pytest.approx(0, abs=1e-6)
     assert found["comparisons"] <= found["possible"] == 15
     assert len((tmp_path / "r.csv").read_text().splitlines()) == 16

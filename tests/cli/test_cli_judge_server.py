@@ -93,7 +93,7 @@ def test_what_needs_weights_says_so(judge, table, method):
 @pytest.mark.parametrize("method", ["pairs", "direct", "direct-expected"])
 def test_a_server_ranks_compares_and_inserts(judge, table, method):
     out = done(judge("rank", table, *COLUMNS, "--method", method))
-    assert all(row["label"] == ITEMS - row["place"] for row in json.loads(out)["items"])
+    assert all(row["label"] == ITEMS - row["rank"] for row in json.loads(out)["items"])
     quality = ("--quality", "has a high number", "--method", method)
     out = done(judge("compare", "number 1", "number 2", *quality))
     assert json.loads(out)["better"] == "B"

@@ -62,7 +62,7 @@ def test_brackets_of_several_levels_give_one_mark_each_with_its_scope():
     assert (first.tag, first.scope) == ("high", "NES")
     assert (second.tag, second.scope) == ("medium", "WAF, CAF")
     assert first.bracket == second.bracket
-    assert text[slice(*first.whole)] == "(NES: high confidence; WAF, CAF: medium confidence)"
+    assert text[slice(*first.outer_span)] == "(NES: high confidence; WAF, CAF: medium confidence)"
 
 
 def test_evidence_agreement_and_likelihood_of_the_same_brackets():
@@ -110,7 +110,7 @@ def test_marks_lie_in_the_text_in_order_and_apart(text):
     last = 0
     for mark in marks:
         assert last <= mark.start < mark.end <= len(text)
-        assert mark.whole[0] <= mark.start < mark.end <= mark.whole[1]
+        assert mark.outer_span[0] <= mark.start < mark.end <= mark.outer_span[1]
         last = mark.end
 
 

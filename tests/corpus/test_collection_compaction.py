@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from climassay.corpus.collection import Collection
-from climassay.corpus.collection_storage import MAX_FILES, MAX_UNINDEXED, GuardedTable
+from climassay.corpus.collection_storage import MAX_FILES, MAX_UNINDEXED
+from climassay.corpus.guarded_table import GuardedTable
 from climassay.corpus.search import SEARCH_MODES
 
 sys.path.insert(0, str(Path(__file__).parent))

@@ -16,11 +16,10 @@ from climassay.corpus.documents import (
     full_title,
     join_passages,
     report_name,
-    sentence_spans,
     shared_start,
     split_passages,
-    split_sentences,
 )
+from climassay.corpus.sentences import sentence_spans, split_sentences
 from climassay.errors import InputError
 
 
@@ -260,7 +259,7 @@ def test_spans_cover_the_text_and_none_is_empty(text: str) -> None:
 
 @given(st.lists(st.from_regex(r"\A[A-Z][a-z]{3,9}( [a-z]{2,9}){1,8}[.?!]\Z"), min_size=1, max_size=8))
 def test_plain_sentences_are_found_again(sentences: list[str]) -> None:
-    from climassay.corpus.documents import _BEFORE_NUMBER, _NEVER, _PERHAPS
+    from climassay.corpus.sentences import _BEFORE_NUMBER, _NEVER, _PERHAPS
 
     abbreviations = _NEVER | _PERHAPS | _BEFORE_NUMBER
     if not any(sentence.split()[-1].rstrip(".?!") in abbreviations for sentence in sentences):

@@ -8,19 +8,18 @@ import pytest
 
 from climassay.corpus.collection import Collection
 from climassay.corpus.documents import Hit, Passage
-from climassay.corpus.readers.file_types import read
-from climassay.corpus.retrieval_evaluation import (
+from climassay.corpus.gold_texts import (
     GoldText,
     LabelledQuestion,
     QuestionColumns,
-    evaluate_retrieval,
     judge,
     locate,
-    ndcg,
     read_judged,
     read_labelled,
     words_of,
 )
+from climassay.corpus.readers.file_types import read
+from climassay.corpus.retrieval_evaluation import evaluate_retrieval, ndcg
 from climassay.corpus.search import SEARCH_MODES
 from climassay.errors import InputError
 from climassay.models.encoders import load_encoder

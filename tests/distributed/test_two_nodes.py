@@ -18,7 +18,7 @@ from climassay.distributed import ClusterOptions, DistributedModel, Windows, ope
 from climassay.errors import ModelError
 from climassay.learning.harvest import ActivationStore, harvest
 from climassay.models import load_model
-from climassay.models.contract import GenerationRequest, Message, OptionRequest, Sampling, option_array
+from climassay.models.contract import GenerationRequest, Message, OptionRequest, Sampling
 from climassay.models.encoders import load_encoder
 from climassay.records import RecordedModel, Records
 from distant_model import WantedDistant, asked
@@ -75,7 +75,9 @@ def test_answers_are_those_of_one_process(pool, tiny, tmp_path):
     assert [one.text for one in spread.generate(requests)] == [one.text for one in alone.generate(requests)]
     weighed = [OptionRequest((Message("user", text),), ("yes", "no")) for text in texts]
     np.testing.assert_allclose(
-        option_array(spread.option_logprobs(weighed)), option_array(alone.option_logprobs(weighed)), atol=1e-4
+        [scores.logprobs for scores in spread.option_logprobs(weighed)],
+        [scores.logprobs for scores in alone.option_logprobs(weighed)],
+        atol=1e-4,
     )
     assert spread.count_tokens(texts) == alone.count_tokens(texts)
 
@@ -170,7 +172,7 @@ def test_a_killed_worker_loses_nothing_and_nothing_recorded_is_asked_again(dista
             answers = recorded.generate(chats(*texts))
             killer.join()
         assert [one.text for one in answers] == backwards(*texts)
-        assert (recorded.tally.asked, recorded.tally.hits, recorded.tally.failed) == (16, 8, 0)
+        assert (recorded.tally.sent, recorded.tally.hits, recorded.tally.failed) == (16, 8, 0)
         times, _ = asked(tmp_path)
         assert all(times[text] == 1 for text in texts[:8])
         # A job of two requests was under way in the killed worker; only its requests may be asked a second time.

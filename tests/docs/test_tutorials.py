@@ -30,7 +30,7 @@ def tiny_in_place_of_the_bundled_model(tiny, monkeypatch):
             super().__init__(tiny if name == "local:smollm2" else name, **options)
 
     monkeypatch.setattr("climassay.models.local.model.LocalModel", Tiny)
-    monkeypatch.setattr("climassay.models.provider._kept_info", lambda card: None)
+    monkeypatch.setattr("climassay.models.provider._load_info", lambda file: None)
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ import re
 from pathlib import Path
 
 from climassay.factcheck.scales import CLIMATE_FEEDBACK
-from climassay.grounding import written
+from climassay.grounding import format_sentence
 from debate_tables import PAMPHLET, PHYSICAL, Script, View, among, hold
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "examples" / "adversarial_debate.md"
@@ -104,7 +104,7 @@ debate goes on and why it ends. A test keeps this page up to date.
 
 
 def prose(sentences) -> str:
-    return " ".join(written(sentence) for sentence in sentences)
+    return " ".join(format_sentence(sentence) for sentence in sentences)
 
 
 def certainty(levels) -> str:

@@ -169,12 +169,12 @@ def test_tallies_tell_what_was_asked_and_what_the_records_had(store):
     with open_checker(debating(), company, store) as checker:
         checker.check([SUN])
         asked = checker.tallies["local:scripted"]
-    assert asked.asked == len(one.options) + len(one.texts)
+    assert asked.sent == len(one.options) + len(one.texts)
     assert asked.failed == 0
     with open_checker(debating(), company, store) as checker:
         checker.check([SUN])
         served = checker.tallies["local:scripted"]
-    assert (served.asked, served.hits) == (0, asked.asked + asked.hits)
+    assert (served.asked, served.hits) == (0, asked.sent + asked.hits)
 
 
 def test_a_content_free_prompt_is_asked_once_a_run_and_changes_no_totals(store):

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from climassay.corpus.documents import locate_quotation
+from climassay.corpus.sentences import locate_quotation
 from climassay.factcheck.debate.reading import MAX_SUBCLAIMS, read_claim, single_subclaim, split_by_rules
 from climassay.factcheck.transcript import Subclaim
 from climassay.models.contract import Completion

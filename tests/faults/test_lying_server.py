@@ -6,7 +6,7 @@ import json
 import pytest
 
 from api_server import ApiServer
-from climassay.models.openai.connection import RetryPolicy
+from climassay.models.openai.pacing import RetryPolicy
 from command_line import done
 
 LIES = (

@@ -106,7 +106,7 @@ def test_refusals_are_first_class(text):
 
 def test_a_cut_sentence_is_dropped_and_repeats_are_told_once():
     answer = answered("Clouds reflect sunlight [2]. Clouds reflect sunlight [2]. The sea lev", finish="length")
-    assert answer.cut
+    assert answer.truncated
     assert any("cut off" in str(line) for line in answer.lines())
     assert "cut off" in answer_card(answer).note
     assert [sentence.text for sentence in answer.sentences] == ["Clouds reflect sunlight."]

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from climassay.corpus.documents import Passage
-from climassay.grounding import ground_text, written
+from climassay.grounding import format_sentence, ground_text
 from climassay.grounding.citations import is_quoted, mark_quotations, quoted_spans, read_citations
 
 CASES = json.loads((Path(__file__).parents[1] / "data" / "citations.json").read_text(encoding="utf-8"))
@@ -48,7 +48,7 @@ SOURCES = [
 
 
 def grounded(text, documents=tuple):
-    return ground_text(text, cut=False, sources=SOURCES, encoder=None, documents=documents)
+    return ground_text(text, truncated=False, sources=SOURCES, encoder=None, documents=documents)
 
 
 def test_numbers_of_no_passage_are_removed_and_counted_in_every_kind_of_bracket():
@@ -64,7 +64,7 @@ def test_a_reference_to_no_document_at_hand_is_kept_and_marked():
     (sentence,), removed = grounded(text)
     assert (sentence.text, removed) == (text, 0)
     assert sentence.unchecked_references == ("(Oppenheimer et al., 2019, p. 9)",)
-    assert "not checked" in written(sentence)
+    assert "not checked" in format_sentence(sentence)
     # Its year and page are not figures that a passage should have.
     (cited,), _ = grounded("The sea rose (Oppenheimer et al., 2019, p. 9) [1].")
     assert (cited.citations, cited.foreign_numbers) == ((1,), ())

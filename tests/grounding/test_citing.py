@@ -3,7 +3,7 @@ from dataclasses import dataclass
 import pytest
 
 from climassay.corpus.documents import Passage
-from climassay.grounding import ground_text, written
+from climassay.grounding import format_sentence, ground_text
 from word_encoder import WordEncoder
 
 
@@ -24,14 +24,14 @@ SOURCES = (
 
 
 def grounded(text, encoder=None, sources=SOURCES):
-    sentences, _ = ground_text(text, cut=False, sources=sources, encoder=encoder)
+    sentences, _ = ground_text(text, truncated=False, sources=sources, encoder=encoder)
     return sentences
 
 
 def test_a_number_with_the_wrong_unit_or_from_another_passage_is_named_as_written():
     (sentence,) = grounded("The sea rose 0.20 °C, and it warmed by 1.1 °C [1].")
     assert sentence.foreign_numbers == ("0.20 °C", "1.1 °C")
-    assert written(sentence).endswith("[1] (0.20 °C, 1.1 °C not in the cited passage).")
+    assert format_sentence(sentence).endswith("[1] (0.20 °C, 1.1 °C not in the cited passage).")
     (both,) = grounded("The sea rose 0.20 m, and it warmed by 1.1 °C [1, 2].")
     assert both.foreign_numbers == ()
 
@@ -63,7 +63,7 @@ def test_what_the_passages_lack_is_neither_own_knowledge_nor_attributed(lacking)
     (sentence,) = grounded(lacking, WordEncoder(), sources)
     assert (sentence.origin, sentence.citations, sentence.in_house) == ("none", (), False)
     assert sentence.support >= 0.6
-    assert written(sentence) == lacking
+    assert format_sentence(sentence) == lacking
     (cited,) = grounded(f"{lacking[:-1]} [1].", WordEncoder(), sources)
     assert (cited.origin, cited.citations) == ("model", (1,))
     (marked,) = grounded(f"{lacking[:-1]} (In-house knowledge).", WordEncoder(), sources)

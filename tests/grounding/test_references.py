@@ -98,7 +98,7 @@ def test_numbers_without_a_list_are_not_checked_and_those_of_passages_exist():
 def test_a_text_without_a_list_keeps_all_its_lines():
     text = "Sources of methane are many.\n\n1. Wetlands lead.\n2. Cattle follow."
     assert ReferenceList.split(text).body == text
-    assert ReferenceList.split(text + "\n\n**Sources:**\n- A book").others == ("A book",)
+    assert ReferenceList.split(text + "\n\n**Sources:**\n- A book").unnumbered == ("A book",)
     assert ReferenceList.split(text + "\n[1] A book\n\n[2] Another").numbered == {1: "A book", 2: "Another"}
 
 

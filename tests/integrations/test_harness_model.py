@@ -62,7 +62,7 @@ def requests_of(kind, *arguments):
 def asked(workspace):
     """How many requests each run asked, the first one first."""
     with Records(Workspace.open(workspace).records_url) as records:
-        return [run.asked for run in list_runs(records.database)]
+        return [run.sent for run in list_runs(records.database)]
 
 
 CONTEXTS = ("The sea rises because ", "The sea rises", "", "<s>user: Hi\n<s>", "x  \n", TEXT)
@@ -108,10 +108,10 @@ def test_tasks_in_the_forms_of_climate_eval_have_the_same_metrics(ours, theirs, 
         assert found.keys() == expected.keys()
         for task in TASKS:
             assert found[task] == pytest.approx(expected[task]), (task, options)
-        assert ours.tally.asked > before.asked
-        again = ours.tally.asked
+        assert ours.tally.sent > before.sent
+        again = ours.tally.sent
         assert results(ours, **options) == found
-        assert ours.tally.asked == again, "everything is in the records"
+        assert ours.tally.sent == again, "everything is in the records"
 
 
 @pytest.mark.process
@@ -148,7 +148,7 @@ def ask_a_server(model):
     requests = requests_of("generate_until", (chat, {"until": ["\n"]}), ("Does it warm?", {"until": ["\n"]}))
     texts = model.generate_until(requests, True)
     assert texts[0] == texts[1] != ""
-    assert model.tally.asked == 1
+    assert model.tally.sent == 1
     with pytest.raises(ModelError, match="gives no log-probabilities of texts"):
         model.loglikelihood(requests_of("loglikelihood", ("a", "b")), True)
     model.close()
@@ -167,7 +167,7 @@ def test_repeated_requests_are_samples_with_seeds_of_their_own(tmp_path, monkeyp
         texts = model.generate_until([one, one, sure, one, sure], True)
         assert texts == ["sample 5", "sample 6", "sample 0", "sample 7", "sample 0"]
         assert model.generate_until([one, one, one], True) == ["sample 5", "sample 6", "sample 7"]
-        assert model.tally.asked == 4
+        assert model.tally.sent == 4
         model.close()
 
 

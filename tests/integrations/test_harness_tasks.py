@@ -228,7 +228,7 @@ def test_a_killed_command_asks_only_what_is_missing(weights, tasks, tmp_path):
         if not records.exists():
             return []
         with Records(Workspace.open(tmp_path).records_url) as opened:
-            return [one.asked for one in list_runs(opened.database)]
+            return [one.sent for one in list_runs(opened.database)]
 
     kill_when(
         lambda: sum(asked()), subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)

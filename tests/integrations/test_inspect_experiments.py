@@ -126,7 +126,7 @@ def test_choices_failures_and_grades_of_a_server(server, tmp_path):
             named("failing", "graded"), models="openai:test", grader="openai:other", workspace=session
         )
         experiment = load_experiment(session.records, done.to_dict()["run"])
-        asked = [one.asked for one in list_runs(session.records.database)]
+        asked = [one.sent for one in list_runs(session.records.database)]
     counts = {one.cell.benchmark: one for one in score_experiment(experiment).counts}
     assert (counts["failing"].n, counts["failing"].unparsed, counts["failing"].failed) == (9, 0, 1)
     rights = [one.scores["accuracy,choice"] for one in experiment.outcomes if one.cell.benchmark == "failing"]
@@ -147,7 +147,7 @@ def test_every_epoch_is_asked_anew_and_served_again(tmp_path, monkeypatch):
         for _ in range(2):
             done = benchmarks.evaluate_inspect(named("repeated"), models="openai:test", limit=2, workspace=session)
             scores.append([one.scores["accuracy,includes"] for one in done.experiment.outcomes])
-        assert [one.asked for one in list_runs(session.records.database)] in ([0, 6], [6, 0])
+        assert [one.sent for one in list_runs(session.records.database)] in ([0, 6], [6, 0])
     assert scores[0] == scores[1] == [pytest.approx(2 / 3)] * 2  # the epochs of a sample were not one answer
 
 
@@ -211,7 +211,7 @@ def asked_in(folder):
     if not (folder / "records.sqlite").exists():
         return []
     with Records(Workspace.open(folder).records_url) as opened:
-        return [one.asked for one in list_runs(opened.database)]
+        return [one.sent for one in list_runs(opened.database)]
 
 
 @pytest.mark.process

@@ -1,4 +1,5 @@
 import json
+from dataclasses import replace
 from xml.etree import ElementTree
 
 import pytest
@@ -166,10 +167,11 @@ def test_what_is_no_export_is_refused(text, read, said, tmp_path):
 
 def test_confidence_is_shown_only_where_it_is_wanted(stores, tmp_path):
     store = stores[0]
-    store.reorder(DATASET, {"q0000": 0.2})
     store.label(DATASET, Label("q0001", "ann", key="k", **VALID))
+    first, *others = store.items(DATASET)
+    items = [replace(first, p_valid=0.2), *others]
     for confidence, expected in ((False, []), (True, [0.2])):
-        write_label_studio(tmp_path, store.items(DATASET), confidence=confidence)
+        write_label_studio(tmp_path, items, confidence=confidence)
         tasks = json.loads((tmp_path / "tasks.json").read_text(encoding="utf-8"))
         assert [one["score"] for task in tasks for one in task.get("predictions", ())] == expected
 

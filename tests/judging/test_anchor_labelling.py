@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from climassay.errors import InputError
-from climassay.judging.anchor_labelling import insert_many
+from climassay.judging.anchor_labelling import insert_indices
 
 
 def logit(p):
@@ -28,7 +28,7 @@ def preferring(probabilities, anchors=1):
 def insert(ask_anchors, labels, anchors, **options):
     """One new item, numbered behind the anchors."""
     item = 1 + max((anchor for known in anchors.values() for anchor in known), default=0)
-    return insert_many(lambda pairs: ask_anchors(pairs[:, 1]), [item], labels, anchors, **options)[0]
+    return insert_indices(lambda pairs: ask_anchors(pairs[:, 1]), [item], labels, anchors, **options)[0]
 
 
 def as_printed(probabilities):
@@ -143,11 +143,11 @@ def test_many_items_together_equal_items_alone_in_one_call_a_step(size, seed, mo
         return log_odds[pairs[:, 0] - 500, pairs[:, 1]]
 
     items = list(range(500, 520))
-    together = insert_many(ask, items, labels, anchors, mode=mode, seed=seed)
+    together = insert_indices(ask, items, labels, anchors, mode=mode, seed=seed)
     assert len(calls) == max(len(result.path) for result in together) <= math.floor(math.log2(size)) + 1
     assert sum(calls) == sum(result.comparisons for result in together)
     assert calls[0] == 20 * 10
-    alone = tuple(insert_many(ask, [item], labels, anchors, mode=mode, seed=seed)[0] for item in items)
+    alone = tuple(insert_indices(ask, [item], labels, anchors, mode=mode, seed=seed)[0] for item in items)
     assert together == alone
 
 
@@ -172,4 +172,4 @@ def test_many_items_together_equal_items_alone_in_one_call_a_step(size, seed, mo
 def test_bad_input_is_named(change, named):
     given_input = {"ask": lambda pairs: np.zeros(len(pairs)), "items": [7], "labels": ["low", "high"]}
     with pytest.raises(InputError, match=named):
-        insert_many(**{**given_input, "anchors": {"low": [1], "high": [2]}, **change})
+        insert_indices(**{**given_input, "anchors": {"low": [1], "high": [2]}, **change})

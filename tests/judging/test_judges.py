@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from climassay.errors import InputError
+from climassay.judging.fitting import fit_contrast, fit_pointwise
 from climassay.judging.judges import (
     ContrastProbe,
     DirectScoring,
@@ -16,7 +17,6 @@ from climassay.judging.judges import (
     layers_of,
 )
 from climassay.judging.preferences import CERTAIN, WORDINGS, Item, Preferences, Questions, aspect_names, quality
-from climassay.judging.probe import fit_contrast, fit_pointwise
 from climassay.judging.ranking import sort_items
 from climassay.learning.harvest import harvest
 from climassay.models.contract import OptionRequest, OptionScores
@@ -92,7 +92,7 @@ def test_a_failed_answer_is_marked_and_undecided() -> None:
         preferences = Preferences(method, ITEMS)
         matrix = preferences.matrix()
         assert matrix + matrix.T == pytest.approx(np.ones((3, 3)))
-        assert (preferences.asked, preferences.failed) == (3, 2)
+        assert (preferences.n_pairs, preferences.failed) == (3, 2)
 
 
 def test_preferences_are_asked_for_once_and_sort_the_items() -> None:

@@ -12,19 +12,18 @@ from safetensors.numpy import load_file, save_file
 from scipy.optimize import minimize
 
 from climassay.errors import InputError
-from climassay.judging.probe import (
-    Probe,
-    fit_contrast,
+from climassay.judging import Probe, fit_contrast, fitting, load_probe
+from climassay.judging.fitting import (
+    Comparisons,
+    average_orders,
     fit_pointwise,
     fit_principal,
-    load_probe,
-    log_length_differences,
-    three_way,
+    item_folds,
+    reduce_rows,
 )
+from climassay.judging.probe import log_length_differences, three_way
 from climassay.judging.training import pairs_within
-from climassay.learning import pairwise
 from climassay.learning.model_file import Provenance
-from climassay.learning.pairwise import Comparisons, average_orders, item_folds, reduce_rows
 
 WIDTH = 40
 
@@ -256,14 +255,14 @@ def test_pointwise_length_regressed_out():
 @pytest.mark.parametrize("groups", [np.zeros(24), np.repeat(np.arange(6), 4)], ids=["one-group", "six-groups"])
 def test_folds_never_share_an_item_or_a_group(monkeypatch, groups):
     seen = []
-    real = pairwise.solve
+    real = fitting.solve
 
     def spy(problem, training, *others):
         solution = real(problem, training, *others)
         seen.append((problem, training))
         return solution
 
-    monkeypatch.setattr(pairwise, "solve", spy)
+    monkeypatch.setattr(fitting, "solve", spy)
     contrast, pairs, labels, _ = _planted()
     fit = fit_contrast(contrast, pairs, labels, groups=groups)
     folds = item_folds(pairs, groups)
@@ -364,27 +363,6 @@ def test_round_trip_is_exact(tmp_path, probe):
     for field in dataclasses.fields(probe):
         before, after = getattr(probe, field.name), getattr(again, field.name)
         assert np.array_equal(before, after) if isinstance(before, np.ndarray) else before == after
-
-
-def test_a_file_of_version_1_is_read(tmp_path):
-    """It held both sides' means, and what only a probe has beside the rest of its provenance."""
-    probe, path = kept_probe(), tmp_path / "probe.safetensors"
-    plus = np.random.default_rng(1).normal(size=6)
-    arrays = {
-        "weights": probe.weights, "mean_plus": plus, "mean_minus": plus - probe.mean, "length_slope": probe.length_slope
-    }  # fmt: skip
-    source = probe.provenance.facts()
-    source |= {**source.pop("settings"), "pairs": 9900, "ties": "drop", "converged": True, "quality": '{"kind": "own"}'}
-    facts = {"format": "climassay-probe", "version": 1, "probe": "pair", "scale": 1 / 3, "tie_band": 0.3}
-    header = {key: json.dumps(value) for key, value in {**facts, "provenance": source}.items()}
-    save_file(arrays, path, header)
-    again = load_probe(path)
-    states, lengths = np.random.default_rng(2).normal(size=(5, 6)).astype(np.float32), np.linspace(-1, 1, 5)
-    assert again.log_odds(states, lengths) == pytest.approx(probe.log_odds(states, lengths))
-    assert again.provenance.settings["pairs"] == 9900
-    save_file(arrays, path, header | {"probe": json.dumps("point")})
-    with pytest.raises(InputError, match="damaged"):
-        load_probe(path)
 
 
 @pytest.mark.parametrize(

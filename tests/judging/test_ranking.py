@@ -37,7 +37,7 @@ def numbered(values, group="g"):
 def test_groups_are_ranked_apart_and_nothing_is_asked_twice():
     judge = ByLabel()
     ranking = rank_items([*numbered([1, 3, 2], "a"), *numbered([5, 4], "b")], judge)
-    assert [(row.group, row.place, row.item.id) for row in ranking.ranked] == [
+    assert [(row.group, row.rank, row.item.id) for row in ranking.ranked] == [
         ("a", 1, "a1"), ("a", 2, "a2"), ("a", 3, "a0"), ("b", 1, "b0"), ("b", 2, "b1"),
     ]  # fmt: skip
     assert len(judge.asked) == len(set(judge.asked)) == ranking.comparisons
@@ -47,13 +47,13 @@ def test_groups_are_ranked_apart_and_nothing_is_asked_twice():
 
 def test_items_that_the_method_does_not_tell_apart_share_a_place():
     ranking = rank_items(numbered([2, 3, 2, 1]), ByLabel(), sort="strengths")
-    assert [row.place for row in ranking.ranked] == [1, 2, 2, 4]
-    assert [row.place for row in rank_items(numbered([2, 2, 2]), ByLabel()).ranked] == [1, 1, 1]
+    assert [row.rank for row in ranking.ranked] == [1, 2, 2, 4]
+    assert [row.rank for row in rank_items(numbered([2, 2, 2]), ByLabel()).ranked] == [1, 1, 1]
 
 
 def test_a_ranking_shows_itself_as_every_result_does():
     ranking = rank_items([*numbered([1, 3], "a"), *numbered([5], "b")], ByLabel())
-    assert [(row["group"], row["place"], row["item"]) for row in ranking.rows()] == [
+    assert [(row["group"], row["rank"], row["item"]) for row in ranking.rows()] == [
         ("a", 1, "a1"), ("a", 2, "a0"), ("b", 1, "b0"),
     ]  # fmt: skip
     assert ranking.to_dict()["items"] == ranking.rows()
@@ -81,7 +81,7 @@ def test_a_pointwise_probe_harvests_every_item_once():
     asked = harvester()
     ranking = rank_items(items(), probe_judge(trained.probe, asked))
     assert asked.cost.computed == 32
-    best = [row for row in ranking.ranked if row.place == 1]
+    best = [row for row in ranking.ranked if row.rank == 1]
     assert np.mean([row.item.label == max(i.label for i in items() if i.group == row.group) for row in best]) > 0.8
 
 

@@ -33,13 +33,13 @@ class ByLabel:
 def test_a_ranking_shows_places_and_shortened_texts():
     ranking = rank_items(items(groups=2), ByLabel())
     table = ranking_table(ranking.rows(), quality="depth", words=2)
-    assert [column.label for column in table.columns][:4] == ["group", "place", "item", "text"]
+    assert [column.label for column in table.columns][:4] == ["group", "rank", "item", "text"]
     assert [row[1] for row in table.rows] == ["1", "2", "3", "4"] * 2
     assert all(len(row[3].split()) <= 3 for row in table.rows)
     page = replace(ranking, quality="depth", method="by label", file="x.csv").report().to_html()
     assert "x.csv by depth" in page
     one = ranking_table(rank_items(items(groups=1), ByLabel()).rows(), quality="depth")
-    assert one.columns[0].label == "place"
+    assert one.columns[0].label == "rank"
     assert "label" in [column.label for column in one.columns]
     unknown = ranking_table([{**row, "label": None} for row in ranking.rows()])
     assert "label" not in [column.label for column in unknown.columns]

@@ -247,8 +247,8 @@ def test_comparisons_serve_both_directions_from_one_answer():
     assert comparisons.look_up(np.empty((0, 2), dtype=int)).tolist() == []
     assert comparisons.look_up([[2, 0]]).tolist() == [-2]
     assert [batch.tolist() for batch in batches] == [[[0, 1], [1, 2]], [[0, 2]]]
-    assert (comparisons.asked, comparisons.batches) == (3, 2)
-    pairs, log_odds = comparisons.known()
+    assert (comparisons.n_pairs, comparisons.batches) == (3, 2)
+    pairs, log_odds = comparisons.compared_pairs()
     assert dict(zip(map(tuple, pairs.tolist()), log_odds.tolist(), strict=True)) == {(0, 1): 1, (1, 2): 3, (0, 2): 2}
 
 

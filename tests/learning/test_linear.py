@@ -9,10 +9,8 @@ from sklearn.linear_model import LogisticRegression
 from climassay.errors import InputError
 from climassay.learning.linear import (
     Scaling,
-    conditional_loss,
     fit_linear,
     fit_path,
-    minimise,
     ordinal_loss,
     softmax,
 )
@@ -97,22 +95,6 @@ def test_ordinal_probabilities_are_a_staircase_with_ascending_thresholds(generat
     assert (np.diff(model.bias) > 0).all()
     assert found.sum(axis=1) == pytest.approx(1)
     assert (found.argmax(axis=1) == truth).mean() > 0.95
-
-
-def test_conditional_gradients_are_those_of_differences(generator):
-    loss = conditional_loss(np.array([0, 0, 0, 1, 1]), np.array([1, 4]))
-    point = generator.normal(size=5)
-    assert check_grad(lambda at: loss(at, np.zeros(0))[0], lambda at: loss(at, np.zeros(0))[1], point) < 1e-6
-
-
-def test_a_choice_among_two_is_a_logistic_regression_on_the_difference(generator):
-    first, second = generator.normal(size=(2, 40, 3))
-    chosen = (first @ [1.0, -2.0, 0.0] > second @ [1.0, -2.0, 0.0]).astype(int)
-    rows = np.stack([first, second], axis=1).reshape(80, 3)
-    places = np.arange(40) * 2 + (1 - chosen)
-    weights = minimise(rows, conditional_loss(np.repeat(np.arange(40), 2), places), 1.0).weights
-    regression = LogisticRegression(C=1.0, fit_intercept=False).fit(first - second, chosen)
-    assert weights == pytest.approx(regression.coef_[0], rel=1e-2)
 
 
 def test_softmax_stands_large_numbers_and_no_rows():

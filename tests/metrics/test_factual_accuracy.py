@@ -10,7 +10,6 @@ from climassay.errors import InputError, ModelError
 from climassay.metrics import (
     AnswerRow,
     PromptedSupport,
-    factual_accuracies,
     factual_accuracy,
     judge_answers,
     score_answers,
@@ -80,14 +79,9 @@ def test_the_judge_is_asked_as_the_paper_does_and_failures_keep_their_place():
     assert {options for _, options in judge.options} == {("SUPPORTS", "REFUTES")}
     text = judge.options[0][0]
     assert text.index("Evidence:** The sea is rising.") < text.index("Claim:** Seas rise.")
-    scores = factual_accuracies([one for one, _ in pairs], [two for _, two in pairs], scorer)
+    scores = [None if share is None else factual_accuracy(share) for share in supports(scorer, pairs)]
     # sigmoid(5 / 5), a failure, and the clip.
     assert scores == [pytest.approx(0.7311, abs=5e-5), None, pytest.approx(0.0010, abs=5e-5)]
-
-
-def test_as_many_answers_as_references():
-    with pytest.raises(InputError, match="2 answers"):
-        factual_accuracies(["A."], ["B.", "C."], PromptedSupport(supporting({})))
 
 
 def test_a_scorer_without_relations_gives_its_probability():
@@ -102,8 +96,8 @@ def test_a_scorer_without_relations_gives_its_probability():
 
 @pytest.mark.model
 def test_the_bundled_model_as_judge():
-    (found,) = factual_accuracies(["Warm water expands."], ["Water expands when heated."], PromptedSupport(smollm2()))
-    assert 0 < found < 1
+    (share,) = supports(PromptedSupport(smollm2()), [("Warm water expands.", "Water expands when heated.")])
+    assert 0 < share < 1
 
 
 QUESTION, REFERENCE = "Why is the ocean becoming more acidic?", "It takes up carbon dioxide from the air."

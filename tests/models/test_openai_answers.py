@@ -12,8 +12,8 @@ from api_server import ApiServer, Behaviour, Reply
 from climassay.models.contract import GenerationRequest, Message, OptionRequest, Sampling
 from climassay.models.json_answers import satisfying_json
 from climassay.models.openai.client import OpenAIModel
-from climassay.models.openai.connection import RetryPolicy
 from climassay.models.openai.option_scores import named_option, score_options
+from climassay.models.openai.pacing import RetryPolicy
 from climassay.models.openai.replies import BadReplyError, Position, TopLogprob, parse_error_reply, parse_reply
 
 WORDS = st.sampled_from(

@@ -10,7 +10,7 @@ from climassay.errors import ModelError
 from climassay.models.contract import GenerationRequest, Message, OptionRequest, Sampling
 from climassay.models.openai.capabilities import CONTRADICTIONS, FILE_NAME, LearnedCapabilities, rejected_parameters
 from climassay.models.openai.client import OpenAIModel
-from climassay.models.openai.connection import RetryPolicy
+from climassay.models.openai.pacing import RetryPolicy
 from climassay.models.openai.replies import parse_error_reply, parse_window
 from climassay.records import RecordedModel, Records
 
@@ -211,7 +211,7 @@ def test_several_writers_keep_what_each_has_learnt(tmp_path):
         job.start()
     for job in jobs:
         job.join()
-    read = [LearnedCapabilities("http://host/v1", f"model {number}", tmp_path).known for number in range(8)]
+    read = [LearnedCapabilities("http://host/v1", f"model {number}", tmp_path).capabilities for number in range(8)]
     assert [one.window for one in read] == [1000 + number for number in range(8)]
     assert read[0].logprobs == "given"
 
@@ -222,9 +222,9 @@ def test_several_writers_keep_what_each_has_learnt(tmp_path):
 def test_a_file_that_does_not_fit_is_nothing_known(tmp_path, text):
     (tmp_path / FILE_NAME).write_text(text)
     knowledge = LearnedCapabilities("http://host/v1", "m", tmp_path)
-    assert knowledge.known.schema is None
+    assert knowledge.capabilities.schema is None
     knowledge.note_schema("strict", SCHEMA)
-    assert LearnedCapabilities("http://host/v1", "m", tmp_path).known.schema == "strict"
+    assert LearnedCapabilities("http://host/v1", "m", tmp_path).capabilities.schema == "strict"
 
 
 def test_a_window_that_the_answer_does_not_fit_into_is_learnt_and_kept_to(monkeypatch):
@@ -361,7 +361,7 @@ def test_a_server_that_moved_is_asked_nothing_again(moving, tmp_path):
             moving(server.url)
             tallies.append(tally_of("cluster", tmp_path))
         assert (len(first.asked), len(second.asked)) == (1, 0)
-    assert [(tally.asked, tally.hits) for tally in tallies] == [(1, 0), (0, 1)]
+    assert [(tally.sent, tally.hits) for tally in tallies] == [(1, 0), (0, 1)]
 
 
 def tally_of(provider, folder):

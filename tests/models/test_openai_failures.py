@@ -9,7 +9,7 @@ from api_server import ApiServer, Reply
 from climassay.errors import ModelError
 from climassay.models.contract import GenerationRequest, Message, OptionRequest, Sampling
 from climassay.models.openai.client import OpenAIModel
-from climassay.models.openai.connection import Clock, RetryPolicy
+from climassay.models.openai.pacing import Clock, RetryPolicy
 from climassay.models.openai.prompt_length import is_shortened
 from climassay.models.openai.replies import BadReplyError, StreamedReply, parse_error_reply, parse_reply
 from climassay.records import RecordedModel, Records

@@ -12,8 +12,8 @@ import pytest
 
 from api_server import ApiServer
 from climassay.errors import InputError, ModelError
-from climassay.models.openai.connection import RetryPolicy
 from climassay.models.openai.finetuning import fine_tune, read_state
+from climassay.models.openai.pacing import RetryPolicy
 from patience import PATIENCE, reached
 
 DATA = b'{"messages": [{"role": "user", "content": "?"}, {"role": "assistant", "content": "VALID"}]}\n'

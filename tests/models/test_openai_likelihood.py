@@ -9,7 +9,7 @@ from api_server import ApiServer, Behaviour, Reply, schema_of
 from climassay.evaluation import Prepared, Setting, TaskPrompts, ask_mcq, mcq_tables, score_mcq
 from climassay.models.contract import Message, OptionRequest, OptionScores
 from climassay.models.openai.client import OpenAIModel
-from climassay.models.openai.connection import RetryPolicy
+from climassay.models.openai.pacing import RetryPolicy
 from climassay.questions import Question
 
 ABCD = (" a", " b", " c", " d")

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from climassay.models.openai.connection import START, AdaptiveLimit, Clock, RetryPolicy, parse_retry_after
+from climassay.models.openai.pacing import START, AdaptiveLimit, Clock, RetryPolicy, parse_retry_after
 from patience import PATIENCE
 
 NOW = 1_700_000_000.0

@@ -10,7 +10,7 @@ import pytest
 from api_server import ApiServer, Behaviour
 from climassay.models.contract import GenerationRequest, Message, Sampling, StreamingGenerator
 from climassay.models.openai.client import OpenAIModel
-from climassay.models.openai.connection import RetryPolicy
+from climassay.models.openai.pacing import RetryPolicy
 from climassay.models.openai.replies import BadReplyError, StreamedReply, parse_reply
 from climassay.models.servers import Price
 from climassay.records import RecordedModel, Records

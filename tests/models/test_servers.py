@@ -14,8 +14,8 @@ from climassay.evaluation.experiment_file import ModelSpec
 from climassay.models import load_model
 from climassay.models.contract import GenerationRequest, Message
 from climassay.models.openai.client import OpenAIModel
-from climassay.models.openai.connection import RetryPolicy
 from climassay.models.openai.finetuning import fine_tune
+from climassay.models.openai.pacing import RetryPolicy
 from climassay.models.provider import is_served, model_price
 from climassay.models.servers import Price, find_price, find_server, normalised_base_url, price_from_options, providers
 from climassay.redaction import TrustedUrl

@@ -11,7 +11,7 @@ import pytest
 
 from climassay.models.contract import GenerationRequest, Message, Sampling
 from climassay.models.openai.client import OpenAIModel
-from climassay.models.openai.connection import RetryPolicy
+from climassay.models.openai.pacing import RetryPolicy
 from providers.knowing_model import FACTS
 from providers.manners import FILTERED, MANNERS, Azure, ProviderServer
 from providers.touring import COMMANDS, Tour

@@ -153,21 +153,21 @@ def lock(database_url):
 def test_the_second_server_is_refused_with_the_address_of_the_first(lock, monkeypatch):
     monkeypatch.setattr(server_lock, "WAIT_SECONDS", 0.0)
     first, said = lock(), []
-    first.take()
-    first.take()  # which it has already
+    first.acquire()
+    first.acquire()  # which it has already
     first.announce("http://127.0.0.1:8123")
     with pytest.raises(
         InputError, match=r"is already served at http://127\.0\.0\.1:8123: .* or stop that server first\.$"
     ):
-        lock().take(said.append)
+        lock().acquire(said.append)
     assert said == ["http://127.0.0.1:8123"]
     first.close()
-    lock().take()
+    lock().acquire()
 
 
 def test_a_restart_that_overlaps_waits_for_the_first_to_end(lock):
     first, second, waiting = lock(), lock(), threading.Event()
-    first.take()
+    first.acquire()
     restarting = threading.Thread(target=second.take, args=(lambda _: waiting.set(),))
     restarting.start()
     reached(waiting)
@@ -198,7 +198,7 @@ def test_answers_are_asked_once_failures_again_and_all_is_counted(postgres_url, 
         assert [answer.text for answer in answers] == ["ONE\ufffd", "TWO \ufffd", "", "THREE 'QUOTED' % :X"]
     with Records(postgres_url) as store:
         summary = next(one for one in list_runs(store.database) if one.id == run.id)
-        assert (summary.asked, summary.failed, summary.served, summary.status) == (1, 1, 3, "done")
+        assert (summary.sent, summary.failed, summary.served, summary.status) == (1, 1, 3, "done")
         details = run_details(store.database, run.id)
         assert (details.config, details.seeds, details.results) == (
             {"n": 1},

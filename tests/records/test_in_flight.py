@@ -13,8 +13,7 @@ import sqlalchemy as sa
 from api_server import ApiServer, Behaviour
 from climassay.models.contract import Completion
 from climassay.models.openai.client import OpenAIModel
-from climassay.records import RecordedModel, Records, recorded, tables
-from climassay.records import store as in_flight
+from climassay.records import RecordedModel, Records, answer_writer, recorded, tables
 from patience import PATIENCE, reached, until
 from writing_process import Shout, ask
 
@@ -72,14 +71,14 @@ class Beside:
 
 def letting_go(monkeypatch, model):
     """Lets a held model go on when somebody begins to wait."""
-    seen = in_flight.InFlight.held_by_others
+    seen = answer_writer.InFlight.marked_by_others
 
     def looked(self):
         held = seen(self)
         model.may_go_on.set()
         return held
 
-    monkeypatch.setattr(in_flight.InFlight, "held_by_others", looked)
+    monkeypatch.setattr(answer_writer.InFlight, "marked_by_others", looked)
 
 
 def test_what_another_run_is_asking_is_waited_for(url, monkeypatch):
@@ -88,8 +87,8 @@ def test_what_another_run_is_asking_is_waited_for(url, monkeypatch):
         letting_go(monkeypatch, first.model)
         got, tally = answers(url, model, wanted)
     assert got == [text.upper() for text in wanted]
-    assert (model.asked, tally.asked, tally.hits) == (1, 1, len(WANTED))
-    assert first.result[1].asked == len(WANTED)
+    assert (model.asked, tally.sent, tally.hits) == (1, 1, len(WANTED))
+    assert first.result[1].sent == len(WANTED)
     assert not marks(url)
 
 
@@ -116,13 +115,13 @@ def marks(url):
 
 def test_the_dead_are_not_waited_for(url, monkeypatch):
     """A run that was killed gives no more signs of life; here its lease has ended before anybody looks."""
-    monkeypatch.setattr(in_flight, "LEASE_SECONDS", -PATIENCE)
+    monkeypatch.setattr(answer_writer, "LEASE_SECONDS", -PATIENCE)
     model = Shout()
     with Beside(url, WANTED) as first:
         got, tally = answers(url, model, WANTED)
         assert got == [text.upper() for text in WANTED]
-    assert tally.asked >= len(WANTED) - 1  # the other's first answer may be stored by then
-    assert first.result[1].asked == len(WANTED)
+    assert tally.sent >= len(WANTED) - 1  # the other's first answer may be stored by then
+    assert first.result[1].sent == len(WANTED)
 
 
 def test_nobody_waits_for_ever(url, monkeypatch):
@@ -144,7 +143,7 @@ def test_who_fails_lets_the_others_ask(url):
             RecordedModel(Broken(), store, run).generate(ask(*WANTED))
         assert not marks(url)
         model = Shout()
-        assert answers(url, model, WANTED)[1].asked == len(WANTED)
+        assert answers(url, model, WANTED)[1].sent == len(WANTED)
 
 
 def test_an_answer_that_came_between_looking_and_marking_is_taken(url, monkeypatch):
@@ -174,7 +173,7 @@ with Records(database) as store, store.run("twice", {}) as run:
     sys.stdin.readline()
     wrapped = RecordedModel(model, store, run)
     answers = wrapped.generate(ask(*(f"text {number}" for number in range(200))))
-    print(len([answer for answer in answers if answer.error is None]), wrapped.tally.asked)
+    print(len([answer for answer in answers if answer.error is None]), wrapped.tally.sent)
 model.close()
 """
 
@@ -232,7 +231,7 @@ def test_what_a_killed_command_was_asking_is_asked_by_the_one_that_waits(start, 
 @pytest.mark.process
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="the system does not tell which processes live")
 def test_a_killed_process_is_known_to_be_dead_although_its_lease_goes_on(start, url, monkeypatch):
-    monkeypatch.setattr(in_flight, "LEASE_SECONDS", 1e6)
+    monkeypatch.setattr(answer_writer, "LEASE_SECONDS", 1e6)
     monkeypatch.setattr(recorded, "PATIENCE_SECONDS", 1e6)
     with ApiServer(Behaviour(latency=0.05)) as server:
         killed = start(server)
@@ -248,7 +247,7 @@ def test_a_killed_process_is_known_to_be_dead_although_its_lease_goes_on(start, 
 
 
 def test_processes_of_other_machines_are_not_called_dead():
-    boot, space, pid, started = in_flight.process_identity(os.getpid()).split()
-    assert in_flight.has_died(f"{boot} {space} {pid} {int(started) - 1}")
-    assert not in_flight.has_died(f"{boot[::-1]} {space} {pid} {int(started) - 1}")
-    assert not in_flight.has_died("")
+    boot, space, pid, started = answer_writer.process_identity(os.getpid()).split()
+    assert answer_writer.has_died(f"{boot} {space} {pid} {int(started) - 1}")
+    assert not answer_writer.has_died(f"{boot[::-1]} {space} {pid} {int(started) - 1}")
+    assert not answer_writer.has_died("")

@@ -29,15 +29,15 @@ def commands(found):
 
 def test_a_line_has_counts_models_and_tokens(store):
     newest, second, oldest = list_run_page(store.database).lines
-    assert (oldest.summary.asked, oldest.summary.failed, oldest.summary.served, oldest.tokens) == (3, 1, 0, 24)
-    assert (second.summary.asked, second.summary.failed, second.summary.served, second.tokens) == (1, 0, 2, 12)
+    assert (oldest.summary.sent, oldest.summary.failed, oldest.summary.served, oldest.tokens) == (3, 1, 0, 24)
+    assert (second.summary.sent, second.summary.failed, second.summary.served, second.tokens) == (1, 0, 2, 12)
     assert (oldest.models, newest.models) == (("openai:costly",), ("local:other",))
     assert oldest.summary == list_runs(store.database)[0]
 
 
 def test_pages_follow_each_other_without_gap_or_double(store):
     whole = [line.summary.id for line in list_run_page(store.database).lines]
-    pages = [list_run_page(store.database, most=1, skip=number) for number in range(4)]
+    pages = [list_run_page(store.database, limit=1, offset=number) for number in range(4)]
     assert [line.summary.id for page in pages for line in page.lines] == whole
     assert {page.total for page in pages} == {3}
     assert pages[0].commands == ("first", "second")
@@ -55,7 +55,7 @@ def test_runs_are_found_by_command_and_by_text_as_it_stands(store):
 
 @pytest.mark.parametrize(
     ("order", "greatest"),
-    [("asked", "first"), ("failed", "first"), ("served", "second"), ("tokens", "first"), ("command", "second")],
+    [("sent", "first"), ("failed", "first"), ("served", "second"), ("tokens", "first"), ("command", "second")],
 )
 def test_runs_are_sorted_by_what_they_used(store, order, greatest):
     assert commands(list_run_page(store.database, order=order))[0] == greatest

@@ -16,6 +16,7 @@ import climassay
 from climassay.errors import InputError, RecordsError
 from climassay.models.contract import Completion, GenerationRequest, Message, OptionRequest, OptionScores, Usage
 from climassay.records import RecordedModel, Records, tables
+from climassay.records.answer_writer import OWNER
 from climassay.records.queries import (
     answers_to,
     calls_by_model,
@@ -25,7 +26,6 @@ from climassay.records.queries import (
     seconds_per_answer,
     usage_by_model,
 )
-from climassay.records.store import OWNER
 from climassay.records.transfer import export_answers
 
 
@@ -106,7 +106,7 @@ def test_seconds_per_answer_are_those_of_the_latest_runs_and_leave_failures_out(
     store.database.write(dated)
     # openai:a gave two answers in the first run and one in the second, each run taking ten seconds.
     assert seconds_per_answer(store.database, "openai:a") == pytest.approx(20 / 3)
-    assert seconds_per_answer(store.database, "openai:a", latest=1) == pytest.approx(10)
+    assert seconds_per_answer(store.database, "openai:a", n_runs=1) == pytest.approx(10)
     assert seconds_per_answer(store.database, "openai:unheard-of") is None
 
 
@@ -249,7 +249,7 @@ def test_a_killed_run_is_interrupted_at_once_here_and_elsewhere_when_it_has_been
 
 
 def test_a_silent_run_gives_signs_of_life(runs, monkeypatch):
-    monkeypatch.setattr("climassay.records.store.HEARTBEAT_SECONDS", 0.01)
+    monkeypatch.setattr("climassay.records.answer_writer.HEARTBEAT_SECONDS", 0.01)
     seen = set()
     with runs.run("slow", {}), runs.database.read() as connection:
         connection.rollback()
@@ -297,10 +297,10 @@ def test_failures_are_told_by_their_reasons_the_commonest_first(store):
     with store.run("third", {}) as run:
         RecordedModel(Failing("openai:c"), store, run).generate(ask(busy, *reasons))
     (calls,) = calls_by_model(store.database, [run.id])
-    assert (calls.asked, calls.failed, calls.served) == (3, 3, 0)
+    assert (calls.sent, calls.failed, calls.served) == (3, 3, 0)
     assert list(calls.reasons.items()) == [("The server answered 500: request q5.", 2), (busy, 1)]
     assert next(calls.sentences()) == "openai:c: all 3 calls failed:"
     earlier = {one.model: one for one in calls_by_model(store.database)}
-    assert (earlier["openai:a"].asked, earlier["openai:a"].failed, earlier["openai:a"].served) == (5, 2, 2)
+    assert (earlier["openai:a"].sent, earlier["openai:a"].failed, earlier["openai:a"].served) == (5, 2, 2)
     assert list(earlier["openai:a"].sentences()) == ["openai:a: 2 of 5 calls failed: No luck."]
     assert not list(earlier["openai:b"].sentences())

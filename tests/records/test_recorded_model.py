@@ -120,7 +120,7 @@ def test_previews_of_what_is_asked_reach_every_place_and_change_nothing(store):
     assert sorted(told) == [(index, f"echo of {text}") for index, text in enumerate("abca")]
     parts = [(2, "echo c"), (0, "echo a"), (3, "echo a"), (2, "echo of c"), (0, "echo of a"), (3, "echo of a")]
     assert shown == parts
-    assert recorded.tally == RequestCounts(hits=1, asked=3, usage=Usage(9, 15, 3, 0.75))
+    assert recorded.tally == RequestCounts(hits=1, sent=3, usage=Usage(9, 15, 3, 0.75))
     assert len(answers_of(store)) == 3
 
 
@@ -144,7 +144,7 @@ def test_only_what_is_missing_is_asked_and_every_answer_is_in_its_place(store):
     assert [answer.text for answer in answers] == [f"echo of {text}" for text in "abcde"]
     assert model.asked == ["b", "d", "a", "c", "e"]
     assert sorted(told) == [(i, f"echo of {text}") for i, text in enumerate("abcde")]
-    assert (recorded.tally.hits, recorded.tally.asked, recorded.tally.failed) == (2, 5, 0)
+    assert (recorded.tally.hits, recorded.tally.sent, recorded.tally.failed) == (2, 5, 0)
     assert recorded.tally.usage == Usage(15, 25, 5, 1.25)
 
 
@@ -211,7 +211,7 @@ def test_a_failed_request_is_stored_counted_and_asked_again(url):
         with store.run("first", {}) as run:
             recorded = RecordedModel(model, store, run)
             assert recorded.generate([ask("weather?")])[0].error == "It was raining."
-            assert (recorded.tally.asked, recorded.tally.failed) == (1, 1)
+            assert (recorded.tally.sent, recorded.tally.failed) == (1, 1)
         with store.run("second", {}) as run:
             assert RecordedModel(model, store, run).generate([ask("weather?")])[0].text == "sunny"
         with store.run("third", {}) as run:
@@ -222,7 +222,7 @@ def test_a_failed_request_is_stored_counted_and_asked_again(url):
         ("error", "It was raining.", None, 4),
         ("stop", None, "sunny", 1),
     ]
-    assert [(run.asked, run.failed, run.served) for run in runs] == [(1, 1, 0), (1, 0, 0), (0, 0, 1)]
+    assert [(run.sent, run.failed, run.served) for run in runs] == [(1, 1, 0), (1, 0, 0), (0, 0, 1)]
 
 
 def test_asking_afresh_stores_a_new_answer_that_is_served_from_then_on(store):
@@ -317,7 +317,7 @@ def test_thousands_of_requests_are_looked_up_and_prompts_are_kept_once(url, tmp_
         with Records(url) as store, store.run("test", {}) as run:
             recorded = RecordedModel(Echo(), store, run)
             recorded.generate(requests)
-            assert recorded.tally.asked == expected
+            assert recorded.tally.sent == expected
     with Records(url) as store, store.run("test", {}) as run:
         RecordedModel(Echo(), store, run, use_cache=False).generate(requests)
     with sqlite3.connect(tmp_path / "records.sqlite") as other:

@@ -57,7 +57,7 @@ def test_an_export_is_imported_and_nothing_of_it_is_asked_again(pair, tmp_path, 
         assert import_answers(store.database, tmp_path / f"all.{ending}") == MergedAnswers(added=3, conflicts=1)
         assert import_answers(store.database, tmp_path / f"all.{ending}") == MergedAnswers(known=3)
         known = next(one for one in list_runs(store.database) if one.id == run.id)
-        assert (known.command, known.asked) == ("records import", 3)
+        assert (known.command, known.sent) == ("records import", 3)
         export_answers(store.database, tmp_path / "back.jsonl", run.id)
     assert served(here, "A", "B", "C") == ["A", "B", "c"]
     with Records(there.records_url) as store:

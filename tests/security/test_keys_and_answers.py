@@ -7,7 +7,7 @@ import pytest
 from api_server import ApiServer, Behaviour, Reply, schema_of
 from climassay.models.contract import GenerationRequest, Message, OptionRequest
 from climassay.models.openai.client import OpenAIModel
-from climassay.models.openai.connection import RetryPolicy
+from climassay.models.openai.pacing import RetryPolicy
 from climassay.records import RecordedModel, Records
 from climassay.records.queries import list_runs, run_details
 from climassay.records.transfer import export_answers

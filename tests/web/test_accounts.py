@@ -7,11 +7,11 @@ from climassay.errors import InputError
 from climassay.records import Records
 from climassay.web.access import SESSION_COOKIE
 from climassay.web.accounts import (
-    ATTEMPTS,
-    ATTEMPTS_BY_ADDRESS,
-    ATTEMPTS_BY_DEVICE,
-    ATTEMPTS_WITHOUT_DELAY,
-    LONGEST_DELAY,
+    MAX_ATTEMPTS,
+    MAX_ATTEMPTS_PER_ADDRESS,
+    MAX_ATTEMPTS_PER_DEVICE,
+    MAX_ATTEMPTS_WITHOUT_DELAY,
+    MAX_DELAY,
     WINDOW_SECONDS,
     AccountStore,
     TooManyAttempts,
@@ -48,7 +48,7 @@ def test_names_that_cannot_be_used(accounts, name):
 
 def test_a_name_is_taken_once(accounts):
     accounts.add("ada", "admin", "  Ada   L. ")
-    assert accounts.user("ada").shown == "Ada L."
+    assert accounts.user("ada").display_name == "Ada L."
     with pytest.raises(InputError, match="already a user 'ada'"):
         accounts.add("ada")
     with pytest.raises(InputError, match="no role 'boss'"):
@@ -91,7 +91,7 @@ def test_who_has_no_password_or_is_shut_out_does_not_get_in(accounts):
 def test_attempts_are_limited_by_name_and_address(accounts, clock):
     accounts.add("ada")
     accounts.set_password("ada", GOOD)
-    for _ in range(ATTEMPTS):
+    for _ in range(MAX_ATTEMPTS):
         assert accounts.check_password("ada", "wrong", "here") is None
     with pytest.raises(TooManyAttempts, match="15 minutes"):
         accounts.check_password("ada", GOOD, "here")
@@ -107,7 +107,7 @@ def test_strangers_lock_nobody_out(accounts):
     for number in range(300):
         with suppress(TooManyAttempts):
             accounts.check_password("ada", "wrong", f"203.0.113.{number % 50}")
-    assert 1 <= accounts.delay(" ADA ") <= LONGEST_DELAY
+    assert 1 <= accounts.delay(" ADA ") <= MAX_DELAY
     assert accounts.delay("nobody") == 0
     assert accounts.check_password("ada", GOOD, "elsewhere").name == "ada"
 
@@ -118,13 +118,13 @@ def test_the_wait_grows_with_the_guesses_and_is_the_same_for_names_that_nobody_h
     waits = {}
     for name in ("ada", "nobody"):
         waits[name] = []
-        for number in range(ATTEMPTS_WITHOUT_DELAY + 6):
+        for number in range(MAX_ATTEMPTS_WITHOUT_DELAY + 6):
             waits[name].append(accounts.delay(name))
             accounts.check_password(name, "wrong", f"{name} {number}")
     assert waits["ada"] == waits["nobody"]
-    assert waits["ada"][:ATTEMPTS_WITHOUT_DELAY] == [0] * ATTEMPTS_WITHOUT_DELAY
+    assert waits["ada"][:MAX_ATTEMPTS_WITHOUT_DELAY] == [0] * MAX_ATTEMPTS_WITHOUT_DELAY
     assert sorted(waits["ada"]) == waits["ada"]
-    assert waits["ada"][-1] == LONGEST_DELAY
+    assert waits["ada"][-1] == MAX_DELAY
     clock.now += WINDOW_SECONDS + 1
     assert accounts.delay("ada") == 0
 
@@ -133,7 +133,7 @@ def test_a_browser_that_was_signed_in_before_is_not_held_up_by_strangers(account
     accounts.add("ada")
     accounts.set_password("ada", GOOD)
     device = accounts.device("ada")
-    for _ in range(ATTEMPTS_BY_ADDRESS + 5):
+    for _ in range(MAX_ATTEMPTS_PER_ADDRESS + 5):
         with suppress(TooManyAttempts):
             accounts.check_password("ada", "wrong", "one network")
     with pytest.raises(TooManyAttempts):
@@ -148,20 +148,20 @@ def test_what_a_browser_keeps_lets_nobody_guess_for_ever_and_ends_with_the_passw
     for name in ("ada", "eve"):
         accounts.set_password(name, GOOD)
     device = accounts.device("ada")
-    for _ in range(ATTEMPTS_BY_DEVICE):
+    for _ in range(MAX_ATTEMPTS_PER_DEVICE):
         assert accounts.check_password("ada", "wrong", "stolen", device) is None
     with pytest.raises(TooManyAttempts):
         accounts.check_password("ada", GOOD, "stolen", device)
     accounts.set_password("ada", GOOD + " again")
     for invented in (device, accounts.device("eve"), "x.y", ".", "nonce.", "\ud83d.\ud83d"):
-        for _ in range(ATTEMPTS):
+        for _ in range(MAX_ATTEMPTS):
             accounts.check_password("ada", "wrong", f"with {invented!r}", invented)
         with pytest.raises(TooManyAttempts):
             accounts.check_password("ada", GOOD + " again", f"with {invented!r}", invented)
 
 
 def test_attempts_are_limited_by_address_whatever_the_names(accounts):
-    for number in range(ATTEMPTS_BY_ADDRESS):
+    for number in range(MAX_ATTEMPTS_PER_ADDRESS):
         accounts.check_password(f"name{number}", "wrong", "one address")
     with pytest.raises(TooManyAttempts):
         accounts.check_password("somebody-else", "wrong", "one address")
@@ -244,7 +244,7 @@ def linked(text):
 
 def test_an_invitation_from_the_admin_to_the_first_page(client_of, place):
     admin = client_of("admin")
-    told = post(admin, "/users", {"name": " Ada ", "shown": "Ada L.", "role": "adjudicator"})
+    told = post(admin, "/users", {"name": " Ada ", "display_name": "Ada L.", "role": "adjudicator"})
     assert told.status_code == 200
     path = linked(told.text)
     ada = client_of(None)

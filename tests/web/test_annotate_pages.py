@@ -348,7 +348,7 @@ def test_undo_takes_back_only_ones_own(taken, client_of):
 
 def test_people_go_by_the_names_that_they_are_shown_by(client_of, place):
     store = fill(place, [draft("q1")], overlap=2)
-    place.accounts.add("ann", shown="Ann Lee")
+    place.accounts.add("ann", display_name="Ann Lee")
     for name in ("ann", "guest"):
         store.label(DATASET, Label("q1", name, accepted=True, key=name))
     client = client_of("adjudicator")

@@ -169,7 +169,7 @@ def test_runs_with_their_configuration(server):
     assert [entry["id"] for entry in entries] == [entry.id for entry in list_runs(server.place.database)][::-1]
     assert [entry["id"] for entry in server.get("/runs", command="evaluate run")["items"]] == [server.content.run]
     details, known = server.get(f"/runs/{run.id}"), run_details(server.place.database, run.id)
-    assert (details["run"]["asked"], details["run"]["models"]) == (1, [known.usage[0].model])
+    assert (details["run"]["sent"], details["run"]["models"]) == (1, [known.usage[0].model])
     assert details["config"] == known.config
 
 

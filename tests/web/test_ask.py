@@ -14,7 +14,7 @@ from climassay.errors import InputError
 from climassay.models.contract import Completion
 from climassay.models.openai.client import OpenAIModel
 from climassay.records.queries import list_runs
-from climassay.web.ask import LONGEST_QUESTION
+from climassay.web.ask import MAX_QUESTION_LENGTH
 from html_pages import Page
 from patience import PATIENCE, job_at_its_end, reached, until
 from scripted_model import USAGE, ScriptedModel
@@ -165,7 +165,7 @@ def test_a_further_question_stands_below_the_earlier_ones(client_of, place, answ
     ("form", "sentence"),
     [
         ({"question": " \n"}, "The question is empty."),
-        ({"question": "warm " * 201}, f"The question has 1,004 characters, and the limit is {LONGEST_QUESTION:,}"),
+        ({"question": "warm " * 201}, f"The question has 1,004 characters, and the limit is {MAX_QUESTION_LENGTH:,}"),
         ({"question": QUESTION, "collections": "nobody"}, "There is no collection 'nobody' with passages"),
     ],
     ids=["empty", "long", "collection"],

@@ -92,7 +92,7 @@ def test_a_page_shows_only_what_the_present_attempt_has_told(server):
     begin = JobEvent(len(told) + 1, BEGIN, {}, told[-1].told_at + 1000)
     before = live_debate(jobs_with(), job, settings)
     begun = live_debate(jobs_with(begin), job, settings)
-    again = JobEvent(len(told) + 2, told[1].kind, told[1].body)
+    again = JobEvent(len(told) + 2, told[1].kind, told[1].body, begin.told_at + 1)
     going = live_debate(jobs_with(begin, again), job, settings)
     assert len(before.entries) == sum(event.kind not in (BEGIN, "activity") for event in told)
     assert (before.progress.step, before.progress.final) == (before.progress.steps, True)

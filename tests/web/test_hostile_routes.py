@@ -179,7 +179,7 @@ def test_failures_carry_them_too(site, monkeypatch):
     check_headers(client.get("/no/such/page"), "404")
     check_headers(client.put("/users"), "405")
     check_headers(client.post("/users", content=b"x" * (2 * 2**20)), "413")
-    check_headers(client.post("/users", data={"shown": "x" * 500}), "422")
+    check_headers(client.post("/users", data={"display_name": "x" * 500}), "422")
     check_headers(client.get("/", headers={"host": "evil.example"}), "a foreign host")
     check_headers(site.visitor("admin", token=False).post("/users"), "403")
 

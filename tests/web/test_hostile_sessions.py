@@ -8,7 +8,7 @@ import pytest
 
 from climassay.web import accounts
 from climassay.web.access import SESSION_COOKIE
-from climassay.web.accounts import ATTEMPTS
+from climassay.web.accounts import MAX_ATTEMPTS
 from web_routes import Site
 
 pytestmark = pytest.mark.faults
@@ -116,7 +116,7 @@ def test_guesses_at_the_same_moment_are_counted_each(site):
         thread.start()
     for thread in threads:
         thread.join()
-    assert said.count(401) <= ATTEMPTS
+    assert said.count(401) <= MAX_ATTEMPTS
     assert set(said) == {401, 429}
 
 
@@ -125,9 +125,9 @@ def test_the_present_password_cannot_be_guessed_in_a_stolen_session(site):
     form = {"password": "another long summer", "again": "another long summer"}
     said = [
         client.post("/account/password", data={**form, "present": f"guess {n}"}).status_code
-        for n in range(ATTEMPTS + 1)
+        for n in range(MAX_ATTEMPTS + 1)
     ]
-    assert said == [400] * ATTEMPTS + [429]
+    assert said == [400] * MAX_ATTEMPTS + [429]
 
 
 def test_answers_do_not_tell_who_has_an_account(site, monkeypatch):

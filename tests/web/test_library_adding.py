@@ -150,7 +150,7 @@ def test_a_killed_job_goes_on_with_what_is_missing(place_on, place):
     teach(later)
     with application_over(later) as clients:
         assert job_at_its_end(later.jobs, job).state == "done"
-        told = [event.body["shown"] for event in later.jobs.events(job) if event.kind == "file"]
+        told = [event.body["name"] for event in later.jobs.events(job) if event.kind == "file"]
     assert told == ["a.txt", "b.txt", "c.txt"]
     assert sorted(document.source for document in documents(later)) == ["a.txt", "b.txt", "c.txt"]
 

@@ -246,7 +246,7 @@ def test_a_search_of_several_collections_encodes_its_words_once(place, reader):
 
 def test_collections_in_an_object_store_are_listed_and_read(tmp_path, monkeypatch):
     monkeypatch.setenv("CLIMASSAY_COLLECTIONS", f"file://{tmp_path / 'store'}")
-    monkeypatch.setattr("climassay.web.library.cache.NAMES_SECONDS", 0)
+    monkeypatch.setattr("climassay.web.library.cache.NAMES_CACHE_SECONDS", 0)
     site = Site(tmp_path / "site")
     try:
         reader = site.visitor("annotator")

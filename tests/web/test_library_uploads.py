@@ -14,13 +14,13 @@ from climassay.errors import InputError
 from climassay.web.failures import TooLarge
 from climassay.web.library.uploads import (
     ABANDONED_SECONDS,
-    LONGEST_NAME,
-    MOST_FILES,
+    MAX_FILES,
+    MAX_NAME_LENGTH,
     allowed_suffix,
     is_web_address,
     optional_address,
     receive,
-    shown_name,
+    safe_file_name,
     sweep,
 )
 from faults.samples import docx
@@ -66,21 +66,21 @@ def left(folder):
         ("zero\u200bwidth.md", "zerowidth.md"),
         ("Cafe\u0301.txt", "Café.txt"),
         ("<script>.txt", "<script>.txt"),
-        ("n" * 300 + ".pdf", "n" * (LONGEST_NAME - 5) + "….pdf"),
+        ("n" * 300 + ".pdf", "n" * (MAX_NAME_LENGTH - 5) + "….pdf"),
     ],
 )
 def test_shown_names_are_no_paths_and_hide_nothing(given_name, shown):
-    assert shown_name(given_name) == shown
+    assert safe_file_name(given_name) == shown
 
 
 @given(st.text(max_size=400))
 def test_any_name_becomes_one_that_is_safe_and_stays_as_it_is(name):
-    shown = shown_name(name)
-    assert 0 < len(shown) <= LONGEST_NAME
+    shown = safe_file_name(name)
+    assert 0 < len(shown) <= MAX_NAME_LENGTH
     assert shown not in (".", "..")
     assert not set(shown) & set("/\\\0\n\r")
     assert shown.isprintable() or " " in shown or "…" in shown or not shown.isascii()
-    assert shown_name(shown) == shown
+    assert safe_file_name(shown) == shown
 
 
 @pytest.mark.parametrize("name", ["x.exe", "x", "x.pdf.js", "x.PDF ", "x.gz", "x.parquet", "x.svg"])
@@ -116,7 +116,7 @@ def test_addresses_lead_to_the_web():
 def test_what_is_what_it_claims_is_kept_under_a_name_of_ours(tmp_path, name, content):
     upload = receive(tmp_path, sent((name, content)), 10**6)
     (kept,) = upload.files
-    assert kept.shown == name
+    assert kept.name == name
     assert left(tmp_path) == [tmp_path / upload.id / kept.stored]
     assert (tmp_path / upload.id / kept.stored).read_bytes() == content
     assert kept.stored[:40].isalnum()
@@ -153,8 +153,8 @@ def test_what_is_something_else_is_refused_and_leaves_nothing(tmp_path, name, co
 def test_bad_files_do_not_stop_the_good_ones(tmp_path):
     files = (("bad.pdf", b"no"), ("good.txt", b"The sea."), ("again.txt", b"The sea."), ("other.txt", b"The ice."))
     upload = receive(tmp_path, sent(*files), 10**6)
-    assert [file.shown for file in upload.files] == ["good.txt", "other.txt"]
-    assert [one.shown for one in upload.refused] == ["bad.pdf", "again.txt"]
+    assert [file.name for file in upload.files] == ["good.txt", "other.txt"]
+    assert [one.name for one in upload.refused] == ["bad.pdf", "again.txt"]
     assert upload.refused[1].reason == "again.txt is the same file as good.txt."
     assert len(left(tmp_path)) == len(upload.files)
 
@@ -192,13 +192,13 @@ def test_a_connection_that_breaks_leaves_nothing(tmp_path):
 def test_none_and_too_many_files_are_told(tmp_path):
     with pytest.raises(InputError, match="at least one"):
         receive(tmp_path, [], 10)
-    with pytest.raises(InputError, match=f"At most {MOST_FILES}"):
-        receive(tmp_path, sent(*[("a.txt", b"x")] * (MOST_FILES + 1)), 10)
+    with pytest.raises(InputError, match=f"At most {MAX_FILES}"):
+        receive(tmp_path, sent(*[("a.txt", b"x")] * (MAX_FILES + 1)), 10)
 
 
 def test_what_nobody_waits_for_is_swept_after_a_day(tmp_path):
     waiting, lost = (receive(tmp_path, sent(("a.txt", b"The sea.")), 100).id for _ in range(2))
-    sweep(tmp_path, ended=set(), waiting={waiting})
+    sweep(tmp_path, ended_ids=set(), waiting_ids={waiting})
     assert {path.name for path in tmp_path.iterdir()} == {waiting, lost}
-    sweep(tmp_path, ended=set(), waiting={waiting}, now=time.time() + ABANDONED_SECONDS + 60)
+    sweep(tmp_path, ended_ids=set(), waiting_ids={waiting}, now=time.time() + ABANDONED_SECONDS + 60)
     assert {path.name for path in tmp_path.iterdir()} == {waiting}

@@ -95,7 +95,7 @@ def published(client_of, place):
     checks = checks_of(place)
     for name in ("secretlogin", "otherlogin"):
         place.accounts.add(name)
-    place.accounts.change("otherlogin", shown="Dr Ada")
+    place.accounts.change("otherlogin", display_name="Dr Ada")
     error = f"The model failed at {HIDDEN['base URL']} with {HIDDEN['home']}."
     place.jobs.register("check", lambda *_: None, "nobody")
     job = place.jobs.submit("check", "Check", {}, by="secretlogin")

@@ -89,7 +89,7 @@ def _tally_sentence(done: "Experiment") -> str:
     tally = done.tally
     cost = "" if tally.usage.cost is None else f", ${tally.usage.cost:.4f}"
     return (
-        f"Run {done.run}: {tally.hits:,} answers from the records, {tally.asked:,} asked ({tally.failed:,} failed), "
+        f"Run {done.run}: {tally.hits:,} answers from the records, {tally.sent:,} asked ({tally.failed:,} failed), "
         f"{tally.usage.tokens}{cost}."
     )
 

@@ -68,7 +68,9 @@ class ExtractedStatements(Result):
             yield f"Not read: {one.source}: {one.reason}"
         if self.divider is not None:
             yield self.divider.summary
-        elif several := len({one.sentence_id for one in self.statements if one.parts > 1 and not one.whole_paragraph}):
+        elif several := len(
+            {one.sentence_id for one in self.statements if one.parts > 1 and not one.is_paragraph_level}
+        ):
             yield f"{counted(several, 'sentence')} with several levels: each level has the whole sentence as its text."
         if all(one.tag is None for one in self.statements):
             yield "No level of confidence was found. Levels are read in English, French and Spanish."

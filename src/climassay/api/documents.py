@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from climassay.corpus.presentation import SearchResult
     from climassay.grounding import GroundedAnswer
-    from climassay.grounding.text_check import CheckedSentence, Evidence
+    from climassay.grounding.text_check import CheckedSentence, PassageEvidence
 
 
 MOST_REASONS = 3
@@ -226,7 +226,7 @@ def ask(
         >>> print(answer.text)
         Not enough information.
     """
-    from climassay.grounding import answer_question, written
+    from climassay.grounding import answer_question, format_sentence
 
     with Session.opened(workspace) as session:
         group = session.collections(collections)
@@ -245,7 +245,7 @@ def ask(
         with session.run("ask", config) as run, session.progress.preview() as show:
 
             def tell(answer: "GroundedAnswer") -> None:
-                sentences = " ".join(map(written, answer.sentences))
+                sentences = " ".join(map(format_sentence, answer.sentences))
                 if show is not None:
                     show(f"{sentences}\nStill being written and checked ..." if sentences else "")
                 if on_progress is not None:
@@ -509,7 +509,7 @@ class TextCheck(Result):
         """The text with every sentence coloured by its support, and what was found about it."""
         return self._rendered("check_text.html.j2", lambda _evidence: None)
 
-    def sentences_html(self, places: "Callable[[Evidence], Any]") -> str:
+    def sentences_html(self, places: "Callable[[PassageEvidence], Any]") -> str:
         """The coloured text and its sentences as safe HTML, for a page that is made elsewhere.
 
         Args:
@@ -518,7 +518,7 @@ class TextCheck(Result):
         """
         return self._rendered("check_text_sentences.html.j2", places)
 
-    def _rendered(self, template: str, places: "Callable[[Evidence], Any]") -> str:
+    def _rendered(self, template: str, places: "Callable[[PassageEvidence], Any]") -> str:
         from climassay.grounding.text_check import status_counts
         from climassay.reporting.html import render_page
 
@@ -589,13 +589,15 @@ def check_text(
     """
     from climassay.confidence.overstatement import overstatement
     from climassay.grounding.references import address_answers
-    from climassay.grounding.text_check import LONGEST_TEXT, SupportJudge, check_sentences, sentence_data
+    from climassay.grounding.text_check import MAX_TEXT_LENGTH, SupportJudge, check_sentences, sentence_data
 
     if passages < 1:
         raise InputError(f"Compare at least one passage with each sentence, not {passages}.")
     name, words = (text.name, read_text_to_check(text)) if isinstance(text, Path) else ("text", text)
-    if not words.strip() or len(words) > LONGEST_TEXT:
-        raise InputError(f"A text to check has between 1 and {LONGEST_TEXT:,} characters, not {len(words.strip()):,}.")
+    if not words.strip() or len(words) > MAX_TEXT_LENGTH:
+        raise InputError(
+            f"A text to check has between 1 and {MAX_TEXT_LENGTH:,} characters, not {len(words.strip()):,}."
+        )
     with Session.opened(workspace) as session:
         group = session.collections(collections)
         prompt = load_prompt("check_text", session.options.prompts)

@@ -535,7 +535,7 @@ def _read(dataset: str, workspace: Place) -> "list[Draft] | QuestionSet":
     path = Path(dataset)
     if path.is_dir():
         manifest = read_manifest(path)
-        if manifest is not None and "drafts.jsonl" not in manifest["files"]:
+        if manifest is not None and "drafts.jsonl" not in manifest.files:
             return read_dataset_questions(path)
         return read_dataset(path)
     if not path.exists():

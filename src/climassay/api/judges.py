@@ -61,7 +61,7 @@ def rank(
 
     Example:
         >>> ranking = rank(["The sea level rises.", "Ice is a fruit."], "claims", workspace=folder)
-        >>> [row.place for row in ranking.ranked]
+        >>> [row.rank for row in ranking.ranked]
         [1, 2]
     """
     judge, given = JudgeSpec(quality, probe, method, model, token_budget), _table(texts)
@@ -72,7 +72,7 @@ def rank(
         at.run.save_results("ranking", result.rows())
     told = (*at.notes, *skipped_note(given.skipped))
     known: dict[str, Any] = {"quality": at.quality.name, "method": at.method.name, "file": Path(given.file).name}
-    return replace(result, run=at.run.id, told=told, **known)
+    return replace(result, run=at.run.id, messages=told, **known)
 
 
 def insert(
@@ -128,7 +128,7 @@ def insert(
         )
         at.run.save_results("labels", result.labels())
     told = (*at.notes, *skipped_note(known.skipped), *skipped_note(given.skipped))
-    return replace(result, run=at.run.id, quality=at.quality.name, method=at.method.name, told=told)
+    return replace(result, run=at.run.id, quality=at.quality.name, method=at.method.name, messages=told)
 
 
 @dataclass(frozen=True)
@@ -165,7 +165,7 @@ class Judge:
             return self.harvester.cost
         tally = self.recorded.tally
         tokens = tally.usage.prompt_tokens
-        return Cost(tally.asked, tokens, tokens, tally.asked, tally.hits)
+        return Cost(tally.sent, tokens, tokens, tally.sent, tally.hits)
 
 
 @dataclass(frozen=True)
@@ -411,17 +411,17 @@ class BenchmarkedJudges(Result):
         return {**head, **asdict(done.cost), "results": rows, **({"spread_over_wordings": spread} if spread else {})}
 
     def places(self) -> list[dict[str, Any]]:
-        """A row for every item and judge: its place among the items of its group."""
+        """Return a row for every item and judge: its rank among the items of its group."""
         return [
             {
                 "quality": result.scores.quality,
                 "wording": result.quality.wording,
                 "method": result.scores.method,
                 "item": item,
-                "place": int(place),
+                "rank": int(rank),
             }
             for result in self.done.results
-            for item, place in result.scores.order
+            for item, rank in result.scores.order
         ]
 
     def notes(self) -> Iterator[str]:
@@ -599,11 +599,11 @@ def train_judge(
                 on_progress=task.advance,
             )
             place, told = "" if output is None else str(output), skipped_note(given.skipped)
-            trained = replace(trained, run=run.id, file=given.file, output=place, told=told)
+            trained = replace(trained, run=run.id, file=given.file, output=place, messages=told)
             run.save_results("probe", [trained.to_dict()])
             run.save_results("report", [report_data(trained.report())])
     if output is not None:
-        judging.save_probe(trained.probe, output)
+        trained.probe.save(output)
     return trained
 
 

@@ -90,7 +90,7 @@ def check_model(
         InputError: The name is not understood, or an option does not go with the model.
         ModelError: The model cannot be loaded.
     """
-    from climassay.models.openai.connection import retry_policy
+    from climassay.models.openai.pacing import retry_policy
 
     with Session.opened(workspace) as session, session.progress.waiting(f"Loading {name} ..."):
         given = session.options

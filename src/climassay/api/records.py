@@ -51,7 +51,7 @@ class WithFailedCalls(Result):
     def _table(self) -> "Table":
         reasons = [(one.model, {**one.reasons, "The answer is empty.": one.empty}) for one in self._failed()]
         rows = [(model, why, str(count)) for model, whys in reasons for why, count in whys.items() if count]
-        note = "; ".join(f"{one.model}: {one.failed:,} of {one.asked:,} calls failed" for one in self._failed())
+        note = "; ".join(f"{one.model}: {one.failed:,} of {one.sent:,} calls failed" for one in self._failed())
         return Table.of("Calls without an answer", ("model", "reason", "calls"), rows, left=2, note=f"{note}. {_AGAIN}")
 
     def tables(self) -> "list[Table]":
@@ -143,7 +143,7 @@ def with_failed_calls(result: Result, records: "Records", runs: Sequence[str] = 
 def _calls(records: "Records", runs: Sequence[str]) -> "list[ModelCalls]":
     from climassay.records.queries import calls_by_model
 
-    return calls_by_model(records.database, runs or tuple(records.begun))
+    return calls_by_model(records.database, runs or tuple(records.latest_runs))
 
 
 def list_runs(*, workspace: Place = None) -> Shown:
@@ -154,7 +154,7 @@ def list_runs(*, workspace: Place = None) -> Shown:
         result, place = queries.list_runs(session.records.database), session.records.database.shown_url
     columns = ("run", "command", "status", "started (UTC)", "asked", "failed", "from records", "cost")
     rows = [
-        (run.id, run.command, run.status, run.started_at[:19], run.asked, run.failed, run.served, run.shown_cost)
+        (run.id, run.command, run.status, run.started_at[:19], run.sent, run.failed, run.served, run.shown_cost)
         for run in result
     ]
     none = () if result else (f"No runs yet in {place}.",)
@@ -269,7 +269,7 @@ def _run(details: "RunDetails") -> Shown:
         f"run {summary.id}: {summary.command}, {summary.status}, climassay {summary.version}",
         f"from {summary.started_at} to {summary.ended_at or 'now'}",
         *([f"error: {details.error}"] if details.error else []),
-        f"asked {summary.asked} ({summary.failed} failed), {summary.served} from the records",
+        f"asked {summary.sent} ({summary.failed} failed), {summary.served} from the records",
         *(sentence for one in details.calls for sentence in one.sentences()),
         *_entries({"configuration": details.config, "seeds": details.seeds}),
     ]

@@ -421,6 +421,6 @@ def _opinion(opinion: "AdvocateOpinion") -> Any:
 
 
 def _written(sentences: Sequence[Any]) -> str:
-    from climassay.grounding import written
+    from climassay.grounding import format_sentence
 
-    return " ".join(written(sentence) for sentence in sentences)
+    return " ".join(format_sentence(sentence) for sentence in sentences)

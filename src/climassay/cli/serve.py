@@ -119,9 +119,9 @@ def serve_pages(
 
     with closing(ServerLock(workspace.records_url)) as lock:
         if workspace.has_records:
-            lock.take(waits)  # before the port, which a server that is being restarted still has
+            lock.acquire(waits)  # before the port, which a server that is being restarted still has
         sockets, taken = _listen(settings.host, settings.port)
-        lock.take(waits)
+        lock.acquire(waits)
         settings = replace(settings, port=taken)
         lock.announce(settings.root)
         with closing(AppState(workspace, settings)) as place:
@@ -285,7 +285,7 @@ def list_users(*, workspace: WorkspaceOption = None, output: OutputOption = (), 
     rows = [
         (
             user.name,
-            user.shown,
+            user.display_name,
             user.role,
             "let in" if user.active else "shut out",
             "yes" if user.has_password else "no",

@@ -1,8 +1,8 @@
-"""Compare two extractions of statements: what was added, removed, reworded, or got another level.
+"""Differences of two extractions of statements: sentences added, removed, reworded, or given another level.
 
-Sentences of the same words (without case and punctuation) belong together first, in their order. Of the others, pairs
-share most words: their similarity is the Dice coefficient of their sets of words, at least :data:`MIN_SIMILARITY`, and
-the pairs with the greatest sum of similarities are taken. Meaning is not compared.
+Sentences of the same words (without case and punctuation) are matched first, in their order. Other pairs are matched by
+similarity: the Dice coefficient of their sets of words, at least :data:`MIN_SIMILARITY`; the matching with the greatest
+sum of similarities is used. Meaning is not compared.
 """
 
 from collections import defaultdict, deque
@@ -19,7 +19,7 @@ from climassay.confidence.statement import Statement
 Status = Literal["level changed", "removed", "added", "reworded", "unchanged"]
 STATUSES: tuple[Status, ...] = get_args(Status)
 MIN_SIMILARITY = 0.6
-"""Dice coefficient of the words of two sentences, from 0 to 1, from which on they may be the same one."""
+"""Minimum Dice coefficient of the words of two matched sentences."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,11 +29,11 @@ class Change:
     old: tuple[Statement, ...]
     new: tuple[Statement, ...]
     similarity: float | None = None
-    """Share of common words, 1 for the same words; None if one side is empty."""
+    """Dice coefficient of their words, 1 for the same words; None if one side is empty."""
 
     @property
     def status(self) -> Status:
-        """What became of the sentence; a changed level comes before a changed wording."""
+        """Kind of change; a changed level takes precedence over a changed wording."""
         if not self.old or not self.new:
             return "added" if self.new else "removed"
         if _levels(self.old) != _levels(self.new):
@@ -53,33 +53,35 @@ def compare_statements(old: Sequence[Statement], new: Sequence[Statement]) -> li
     """Match the sentences of two extractions.
 
     Args:
-        old: From :func:`climassay.confidence.extraction.extract`, or read from its file.
-        new: The later ones.
+        old: Statements of :func:`climassay.confidence.extraction.extract`, or of its file.
+        new: Statements of the later extraction.
 
     Returns:
-        A change for each sentence of the later extraction in its order, then those removed.
+        A change for each sentence of the later extraction in its order, then for the removed sentences.
     """
     before, after = _sentences(old), _sentences(new)
-    waiting: dict[str, deque[int]] = defaultdict(deque)
+    unmatched: dict[str, deque[int]] = defaultdict(deque)
     for index, group in enumerate(before):
-        waiting[normalised(group[0].text)].append(index)
+        unmatched[normalised(group[0].text)].append(index)
     matched: dict[int, tuple[int, float]] = {}
     for index, group in enumerate(after):
-        if same := waiting[normalised(group[0].text)]:
-            matched[index] = same.popleft(), 1.0
-    left = sorted(index for indices in waiting.values() for index in indices)
-    right = [index for index in range(len(after)) if index not in matched]
-    if left and right:
-        alike = _similarities([before[index] for index in left], [after[index] for index in right])
-        for row, column in zip(*linear_sum_assignment(np.where(alike < MIN_SIMILARITY, 0, alike), True), strict=True):
-            if alike[row, column] >= MIN_SIMILARITY:
-                matched[right[column]] = left[row], float(alike[row, column])
+        if old_matches := unmatched[normalised(group[0].text)]:
+            matched[index] = old_matches.popleft(), 1.0
+    old_indices = sorted(index for indices in unmatched.values() for index in indices)
+    new_indices = [index for index in range(len(after)) if index not in matched]
+    if old_indices and new_indices:
+        similarities = _similarities([before[index] for index in old_indices], [after[index] for index in new_indices])
+        for row, column in zip(
+            *linear_sum_assignment(np.where(similarities < MIN_SIMILARITY, 0, similarities), True), strict=True
+        ):
+            if similarities[row, column] >= MIN_SIMILARITY:
+                matched[new_indices[column]] = old_indices[row], float(similarities[row, column])
     changes = [
         Change(before[matched[index][0]], group, matched[index][1]) if index in matched else Change((), group)
         for index, group in enumerate(after)
     ]
-    found = {index for index, _ in matched.values()}
-    return changes + [Change(group, ()) for index, group in enumerate(before) if index not in found]
+    matched_indices = {index for index, _ in matched.values()}
+    return changes + [Change(group, ()) for index, group in enumerate(before) if index not in matched_indices]
 
 
 def _sentences(statements: Iterable[Statement]) -> list[tuple[Statement, ...]]:
@@ -95,7 +97,7 @@ def _levels(statements: Sequence[Statement]) -> list[str]:
 
 
 def _similarities(old: Sequence[Sequence[Statement]], new: Sequence[Sequence[Statement]]) -> "np.ndarray[Any, Any]":
-    """Return the Dice coefficients of all pairs, as an array [old, new]."""
+    """Return the Dice coefficients of all pairs, shape [old, new]."""
     from sklearn.feature_extraction.text import CountVectorizer
 
     counter = CountVectorizer(binary=True, token_pattern=r"\w+", dtype=np.float32)

@@ -1,12 +1,12 @@
-"""Find the calibrated words of a text: levels of confidence, evidence and agreement, terms of likelihood.
+"""Marks: calibrated words of a text, that is levels of confidence, evidence, agreement and terms of likelihood.
 
 Reports write them in brackets after what they qualify, ``(high confidence)``, ``(robust evidence, high agreement)``,
-and in running words, ``there is medium confidence that``. Extraction leaves breaks in them, ``(hi gh confidence)``, and
-glues numbers of footnotes to them, ``(high confidence12)``. Which words a mark speaks about is decided by
-:mod:`climassay.confidence.extraction`.
+and in running words, ``there is medium confidence that``. Text extraction leaves breaks in them, ``(hi gh
+confidence)``, and joins footnote numbers to them, ``(high confidence12)``. :mod:`climassay.confidence.extraction`
+decides which words a mark qualifies.
 
-Words that say how sure other people are ("farmers report high confidence in seasonal forecasts", "respondents thought
-it likely") are not calibrated terms: what decides is who holds the attitude, or what it is held in.
+Words on how sure other people are ("farmers report high confidence in seasonal forecasts", "respondents thought it
+likely") are not calibrated terms; the holder of the attitude, or its object, tells them apart.
 """
 
 import re
@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple, cast
 
-from climassay.confidence.vocabulary import TAGS, Agreement, Evidence, Likelihood, Tag
+from climassay.confidence.vocabulary import TAGS, Agreement, EvidenceRating, Likelihood, Tag
 
 _PEOPLE = (
     r"(?:farmer|smallholder|grower|herder|pastoralist|fisher|forester|producer|worker|employee|household|famil(?:y|ie)|"
@@ -72,7 +72,7 @@ _ASSESSMENT = re.compile(
 
 
 def is_held_by_people(text: str, start: int, end: int) -> bool:
-    """Whether ``text[start:end]``, words such as "high confidence", name trust that people have."""
+    """Return whether ``text[start:end]``, words such as "high confidence", name trust that people have."""
     before = text[max(0, start - 140) : start]
     if _HELD_IN_SOCIETY.match(text, end):
         return True
@@ -84,7 +84,7 @@ def is_held_by_people(text: str, start: int, end: int) -> bool:
 
 
 def is_opinion(text: str, start: int) -> bool:
-    """Whether a term of likelihood at ``start`` is what people answered or thought."""
+    """Return whether a term of likelihood at ``start`` is what people answered or thought."""
     before = text[:start]
     if _ASKED_WHETHER.search(before[-200:]):
         return True
@@ -95,44 +95,44 @@ def is_opinion(text: str, start: int) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class TagMark:
-    """Calibrated words that belong together: one level of confidence, or evidence and agreement without one."""
+    """Calibrated words that belong together: one level of confidence, or evidence and agreement without a level."""
 
     start: int
     end: int
-    """``text[start:end]`` are the words themselves, without the brackets around them."""
+    """End of the words, ``text[start:end]``, without the brackets around them."""
     levels: tuple[Tag, ...] = ()
-    """One level; both ends, lower first, of a range such as "medium to high confidence"; none where none is stated."""
+    """Level; both ends, lower first, of a range such as "medium to high confidence"; empty without a level."""
     likelihood: tuple[Likelihood, ...] = ()
-    """Terms in the same brackets; those in running words are found by :func:`find_likelihoods`."""
-    evidence: Evidence | None = None
+    """Terms in the same brackets; :func:`find_likelihoods` returns those in running words."""
+    evidence: EvidenceRating | None = None
     agreement: Agreement | None = None
     bracket: tuple[int, int] | None = None
-    """Where the brackets around it begin and end; marks of the same brackets share them. None in running words."""
+    """Start and end of the brackets around it, shared by all marks in them; None in running words."""
     attributive: bool = False
-    """Stands before a noun, hyphenated: "low-confidence processes"; it tags no statement."""
+    """True for a hyphenated mark before a noun, "low-confidence processes", which tags no statement."""
     scope: str = ""
-    """What else its brackets say: "NES", "depending on region"."""
+    """Other words in its brackets: "NES", "depending on region"."""
     subject: tuple[int, int] | None = None
-    """Of a level in a predicate ("confidence in more hail is low"), the span of what the confidence is in."""
+    """Span of the object of confidence of a predicate ("confidence in more hail is low")."""
 
     @property
     def tag(self) -> Tag | None:
-        """The level; of a range its upper end, as a search for each possible tag finds it (Maiya 2024, 4.3.1)."""
+        """Level; of a range its upper end, as in a search for each tag (Maiya 2024, 4.3.1)."""
         return self.levels[-1] if self.levels else None
 
     @property
     def in_brackets(self) -> bool:
-        """Whether brackets stand around it."""
+        """True if there are brackets around it."""
         return self.bracket is not None
 
     @property
-    def whole(self) -> tuple[int, int]:
-        """Where it begins and ends, brackets included."""
+    def outer_span(self) -> tuple[int, int]:
+        """Start and end, including brackets."""
         return self.bracket or (self.start, self.end)
 
 
 class LikelihoodTerm(NamedTuple):
-    """A term of likelihood: ``text[start:end]``."""
+    """Term of likelihood, ``text[start:end]``."""
 
     start: int
     end: int
@@ -140,9 +140,9 @@ class LikelihoodTerm(NamedTuple):
 
 
 _BREAK = r"(?:[-\u2010]?\s{1,2}|[\u00ad\ufffe]\s?)?"
-"""What extraction may leave inside a word."""
+"""Characters that text extraction may leave inside a word."""
 _GAP = r"[\s\u00ad\u2010\u2011*_-]{0,5}"
-"""What may appear between two words of a mark: nothing ("lowconfidence"), spaces, hyphens, marks of italics."""
+"""Characters between two words of a mark: none ("lowconfidence"), spaces, hyphens, marks of italics."""
 
 
 def _broken(word: str) -> str:
@@ -153,7 +153,7 @@ _HIGH = f"(?:h{_BREAK})?{_broken('igh')}"  # one report of AR6 has lost an h: "(
 
 
 def _level_words(prefix: str) -> str:
-    """Pattern of a level, in groups whose names begin with a prefix."""
+    """Return the pattern of a level, in groups whose names begin with ``prefix``."""
     very, low, medium = _broken("very"), _broken("low"), _broken("medium")
     return (
         rf"(?:(?P<{prefix}very>{very}){_GAP})?"
@@ -172,7 +172,7 @@ _TAGGED = re.compile(
 
 
 def _translated(prefix: str, very: str, low: str, medium: str, high: str) -> str:
-    """Pattern of a level in French or Spanish, in groups of the same names as :func:`_level_words`."""
+    """Return the pattern of a level in French or Spanish, with the group names of :func:`_level_words`."""
     return (
         rf"(?:(?P<{prefix}very>{very})\s+)?"
         rf"(?:(?P<{prefix}low>{low})|(?P<{prefix}medium>{medium})|(?P<{prefix}high>{high}))"
@@ -192,7 +192,7 @@ _IN_TRANSLATION = tuple(
         rf"(?:{_translated('a', *words)}\s+(?:{link})\s+)?{_translated('b', *words)}\s+{before}\s+{noun}\b",
     )
 )
-"""Levels in the IPCC's own French and Spanish: "confiance élevée", "faible degré de confiance", "confianza alta"."""
+"""Levels in the IPCC's French and Spanish: "confiance élevée", "faible degré de confiance", "confianza alta"."""
 _EVIDENCE = re.compile(
     rf"{_WORD_START}(?:(?:low|limited|medium|robust|high)(?:\s*(?:to|or|–|-)\s*))?"
     rf"(?P<word>{_broken('limited')}|{_broken('low')}|insufficient|{_broken('medium')}|{_broken('robust')}|{_HIGH})"
@@ -236,16 +236,16 @@ _TRANSLATED_LIKELIHOODS: dict[Likelihood, re.Pattern[str]] = {
         },
     ).items()
 }
-"""Terms in French and Spanish; "probable" alone is left out, for it is English too."""
+"""Terms in French and Spanish, without "probable" alone, which is also English."""
 _WORDS_OF_MARKS = ("confiden", "confiance", "confianza", "evidence", "agreement", "likely", "certain")
 _LEFT_OUT = dict.fromkeys(map(ord, "-\u00ad\u2010\ufffe"))
 _OPEN, _CLOSE = "([{", ")]}"
-_LONGEST_BRACKETS = 700
-_WORDS_OF_A_SENTENCE = 9
+_MAX_BRACKET_CHARACTERS = 700
+_MAX_LABEL_WORDS = 9
 _SENTENCE_IN_BRACKETS = re.compile(r"\b(?:there (?:is|are|was)|assess\w*|conclude\w*|that)\b", re.IGNORECASE)
 _LETTER = re.compile(r"[^\W\d_]")
-_REACH = 60
-"""Characters before a level in which the word that denies it is looked for."""
+_NEGATION_WINDOW = 60
+"""Number of characters before a level that are searched for a negation."""
 _NOT_SCOPE = re.compile(r"^[\s,;:.*_–—-]+|[\s,;:*_–—-]+$")
 
 
@@ -253,14 +253,14 @@ def find_tags(text: str) -> list[TagMark]:
     """Return the marks of a text, in order.
 
     A mark is a level of confidence anywhere, also as a predicate ("confidence in more hail remains low"); evidence or
-    agreement in brackets, or both side by side in running words ("limited evidence" alone is ordinary English); a term
-    of likelihood that fills its brackets. ``95% confidence interval`` is none, nor is trust that people have ("farmers
-    report high confidence in forecasts"), nor a level that is denied ("not high confidence").
+    agreement in brackets, or both next to each other in running words ("limited evidence" alone is ordinary English); a
+    term of likelihood that fills its brackets. ``95% confidence interval``, trust that people have ("farmers report
+    high confidence in forecasts") and negated levels ("not high confidence") are no marks.
 
     Returns:
-        Marks whose words do not overlap. One bracket may hold several: ``(NES: high confidence; WAF: low confidence)``.
+        Marks whose words do not overlap. A bracket may hold several: ``(NES: high confidence; WAF: low confidence)``.
     """
-    # Few sentences have a calibrated word, and this is quicker than to look for it.
+    # Few sentences have a calibrated word; this test is faster than the patterns.
     squeezed = "".join(text.split()).translate(_LEFT_OUT).lower()
     if not any(word in squeezed for word in _WORDS_OF_MARKS):
         return []
@@ -269,7 +269,7 @@ def find_tags(text: str) -> list[TagMark]:
         phrase
         for pattern in (_TAGGED, *_IN_TRANSLATION)
         for phrase in pattern.finditer(text)
-        if not _NEGATED.search(text[max(0, phrase.start() - _REACH) : phrase.start()])
+        if not _NEGATED.search(text[max(0, phrase.start() - _NEGATION_WINDOW) : phrase.start()])
         and not _DENIED_BEHIND.match(text, phrase.end())
     ]
     marks: list[TagMark] = []
@@ -284,17 +284,17 @@ def find_tags(text: str) -> list[TagMark]:
     for bracket, inside in by_bracket.items():
         marks += _in_brackets(text, bracket, inside)
     marks += [
-        one
-        for one in _predicates(text)
-        if not any(phrase.start() < one.end and one.start < phrase.end() for phrase in phrases)
+        predicate
+        for predicate in _predicates(text)
+        if not any(phrase.start() < predicate.end and predicate.start < phrase.end() for phrase in phrases)
     ]
-    held = {*by_bracket, *(mark.whole for mark in marks)}
-    marks += _without_level(text, brackets, sorted(held))
+    occupied = {*by_bracket, *(mark.outer_span for mark in marks)}
+    marks += _without_level(text, brackets, sorted(occupied))
     return sorted(marks, key=lambda mark: (mark.start, mark.end))
 
 
 def find_likelihoods(text: str) -> list[LikelihoodTerm]:
-    """All terms of likelihood in a text, in order; comparisons ("more likely in winter") are none."""
+    """Return all terms of likelihood in a text, in order, without comparisons ("more likely in winter")."""
     results = []
     for term, pattern in _TRANSLATED_LIKELIHOODS.items():
         results += [LikelihoodTerm(*match.span(), term) for match in pattern.finditer(text)]
@@ -339,7 +339,7 @@ _PREDICATE_OF_CLAUSE = re.compile(
     r"(?=\s*(?:[.,;(]|$))",
     re.IGNORECASE,
 )
-"""A predicate of "confidence that seas rise": it ends the clause, and the words before it are a clause themselves."""
+"""Predicate of "confidence that seas rise": it ends the clause, and the words before it are a clause."""
 _CONFIDENT = re.compile(
     r"\b(?:we|(?:the\s+)?authors|the\s+IPCC|AR\d|(?:the|this)\s+(?:assessment|report|chapter|panel))\s+(?:are|is|were|was|remains?)\s+"
     r"(?:(?:now|also|still|therefore)\s+)?highly\s+confident\b(?=\s+(?:that|in|of|about)\b)",
@@ -350,7 +350,7 @@ _SECOND_LEVEL = re.compile(
     r"(?=\s+(?:for|in|over|at|on|that|elsewhere)\b)",
     re.IGNORECASE,
 )
-"""Another level of the same predicate: "confidence is high for heat and low for hail"."""
+"""Second level of the same predicate: "confidence is high for heat and low for hail"."""
 _POSSESSED = re.compile(
     r"(?:['’]s?|\b(?:their|his|her|its|your|public|per\s?cent))\s+(?:own\s+)?$|%\s*$", re.IGNORECASE
 )
@@ -359,22 +359,22 @@ _CONDITION = re.compile(
     r"|\bnot\b[^.;]{0,40}\bthat\s+(?:the\s+)?$",
     re.IGNORECASE,
 )
-"""Before a predicate that states nothing: a condition, a denial, or words on what a level means."""
+"""Words before a predicate that make it state nothing: a condition, a negation, an explanation of levels."""
 _NEGATED = re.compile(
     r"\b(?:not|no|no\s+longer|never|without|neither|nor|cannot|lacks?|(?:is|are|was|were|do|does|did)n[’']t)\s+"
     r"(?:(?:yet|have|has|had|hold|of|any|an?|the|with|at|be)\s+)*[*_]*$"
     r"|\b(?:not|cannot|never)\s+(?:yet\s+)?(?:be|been)\s+(?:\w+ed|made|drawn|given|said|known)\s+(?:with|at)\s+(?:an?\s+)?[*_]*$",
     re.IGNORECASE,
 )
-"""Before a level that is denied: "not high confidence" names no level."""
+"""Negation before a level: "not high confidence"."""
 _DENIED_BEHIND = re.compile(r"[*_]*\s+(?:(?:is|was)\s+(?:not|never|no\s+longer)|cannot|could\s+not)\b", re.IGNORECASE)
-"""Behind a level in running words that is denied: "high confidence is not warranted"."""
+"""Negation after a level in running words: "high confidence is not warranted"."""
 
 
 def _predicates(text: str) -> Iterator[TagMark]:
-    """Yield the levels that a predicate gives: "confidence in more hail is low", "we are highly confident that".
+    """Yield the levels that predicates give: "confidence in more hail is low", "we are highly confident that".
 
-    Conditions ("where confidence is low"), denials ("confidence is not high") and trust that people have give none.
+    Conditions ("where confidence is low"), negations and trust that people have are left out.
     """
     for match in (*_PREDICATE.finditer(text), *_PREDICATE_OF_CLAUSE.finditer(text)):
         start, end = match.span()
@@ -386,10 +386,10 @@ def _predicates(text: str) -> Iterator[TagMark]:
         ):
             continue
         words = (match["first"], match["last"])
-        found = {" ".join(word.lower().split()) for word in words if word is not None}
+        level_words = {" ".join(word.lower().split()) for word in words if word is not None}
         if match["last"] is not None and " and " in text[match.end("first") : end] and not match["varies"]:
             continue  # "confidence in A and B is low and high" does not say which is which
-        levels = tuple(tag for tag in TAGS if tag in found)
+        levels = tuple(tag for tag in TAGS if tag in level_words)
         yield TagMark(start, end, levels, subject=None if match["about"] is None else match.span("about"))
         while second := _SECOND_LEVEL.match(text, end):
             end = second.end()
@@ -399,7 +399,7 @@ def _predicates(text: str) -> Iterator[TagMark]:
 
 
 def _brackets(text: str) -> list[tuple[int, int]]:
-    """Pairs of brackets, inner ones before the outer ones that hold them."""
+    """Return pairs of brackets, inner ones before the outer ones around them."""
     pairs: list[tuple[int, int]] = []
     stack: list[int] = []
     for match in re.finditer(r"[(\[{)\]}]", text):
@@ -408,7 +408,7 @@ def _brackets(text: str) -> list[tuple[int, int]]:
             stack.append(match.start())
         elif stack and _CLOSE.index(char) == _OPEN.index(text[stack[-1]]):
             start = stack.pop()
-            if match.end() - start <= _LONGEST_BRACKETS:
+            if match.end() - start <= _MAX_BRACKET_CHARACTERS:
                 pairs.append((start, match.end()))
     return pairs
 
@@ -419,11 +419,11 @@ def _around(brackets: list[tuple[int, int]], start: int, end: int) -> tuple[int,
 
 
 def _is_sentence(text: str, bracket: tuple[int, int]) -> bool:
-    """Whether brackets hold a sentence of their own, so that marks in them are running words."""
+    """Return whether brackets hold a sentence of their own, so that marks in them are running words."""
     inside = text[bracket[0] + 1 : bracket[1] - 1]
     rest = _AGREEMENT.sub(" ", _EVIDENCE.sub(" ", _TAGGED.sub(" ", inside)))
-    long = len(rest.split()) > _WORDS_OF_A_SENTENCE
-    return long and _SENTENCE_IN_BRACKETS.search(rest) is not None
+    is_long = len(rest.split()) > _MAX_LABEL_WORDS
+    return is_long and _SENTENCE_IN_BRACKETS.search(rest) is not None
 
 
 def _levels(match: re.Match[str]) -> tuple[Tag, ...]:
@@ -438,7 +438,7 @@ def _levels(match: re.Match[str]) -> tuple[Tag, ...]:
 
 def _running(text: str, phrase: re.Match[str]) -> TagMark:
     start, end = phrase.span()
-    # Evidence and agreement in the brackets directly behind: "very high confidence (robust evidence)".
+    # Evidence and agreement in the next brackets: "very high confidence (robust evidence)".
     behind = re.match(r"\s*\(([^()]{0,80})\)", text[end : end + 90])
     return TagMark(
         start,
@@ -451,15 +451,15 @@ def _running(text: str, phrase: re.Match[str]) -> TagMark:
 
 
 def _in_brackets(text: str, bracket: tuple[int, int], phrases: list[re.Match[str]]) -> Iterator[TagMark]:
-    """The marks of one pair of brackets; its words are dealt out between one level and the next."""
+    """Yield the marks of one pair of brackets, whose words are split between neighbouring levels."""
     cuts = [bracket[0] + 1]
-    for one, other in pairwise(phrases):
-        between = text[one.end() : other.start()]
+    for left, right in pairwise(phrases):
+        between = text[left.end() : right.start()]
         cut = between.rfind(";")
         if cut < 0:
             match = re.search(r",|\b(?:but|and|while|whereas)\b", between)
             cut = match.start() if match else 0
-        cuts.append(one.end() + cut)
+        cuts.append(left.end() + cut)
     cuts.append(bracket[1] - 1)
     for phrase, start, end in zip(phrases, cuts, cuts[1:], strict=False):
         part = text[start:end]
@@ -485,7 +485,7 @@ def _scope(part: str) -> str:
     return rest if _LETTER.search(_LIKELIHOOD.sub("", rest)) else ""
 
 
-def _evidence(text: str) -> Evidence | None:
+def _evidence(text: str) -> EvidenceRating | None:
     match = _EVIDENCE.search(text)
     if match is None:
         return None
@@ -501,11 +501,11 @@ def _agreement(text: str) -> Agreement | None:
     return cast("Agreement", word if word in ("low", "medium") else "high")
 
 
-def _without_level(text: str, brackets: list[tuple[int, int]], held: list[tuple[int, int]]) -> Iterator[TagMark]:
-    """Marks that state no level of confidence: evidence and agreement, and likelihood that fills its brackets."""
+def _without_level(text: str, brackets: list[tuple[int, int]], occupied: list[tuple[int, int]]) -> Iterator[TagMark]:
+    """Yield marks without a level: evidence and agreement, and likelihood that fills its brackets."""
 
     def is_free(start: int, end: int) -> bool:
-        return not any(one < end and start < other for one, other in held)
+        return not any(first < end and start < last for first, last in occupied)
 
     groups: dict[tuple[int, int], list[tuple[int, int]]] = {}
     loose: list[tuple[int, int]] = []
@@ -523,12 +523,12 @@ def _without_level(text: str, brackets: list[tuple[int, int]], held: list[tuple[
         yield TagMark(
             spans[0][0], spans[-1][1], (), terms, _evidence(part), _agreement(part), bracket, scope=_scope(part)
         )
-    # Evidence and agreement side by side in running words.
+    # Evidence and agreement next to each other in running words.
     skip = False
-    for (start, end), (other, last) in pairwise(loose):
+    for (start, end), (next_start, last) in pairwise(loose):
         words = text[start:last]
         evidence, agreement = _evidence(words), _agreement(words)
-        skip = not skip and bool(evidence and agreement and _BETWEEN_PAIR.fullmatch(text[end:other]))
+        skip = not skip and bool(evidence and agreement and _BETWEEN_PAIR.fullmatch(text[end:next_start]))
         if skip:
             yield TagMark(start, last, (), (), evidence, agreement)
     for start, end in brackets:

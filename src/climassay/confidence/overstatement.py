@@ -1,4 +1,4 @@
-"""Where a sentence is surer than its source: calibrated terms above the source's, and words that allow no doubt."""
+"""Overstatements: sentences that express more certainty than their source."""
 
 import re
 from typing import NamedTuple
@@ -15,7 +15,7 @@ _NO_DOUBT = re.compile(
     r"|100\s*(?:%|per\s?cent)\s+(?:sure|certain)|(?:established|settled|scientific)\s+fact)\b",
     re.IGNORECASE,
 )
-"""Everyday words that allow no doubt; the calibrated vocabulary has none of them."""
+"""Everyday words that exclude doubt; the calibrated vocabulary has none of them."""
 _HEDGE = re.compile(
     r"\b(?:may|might|could|can|would|perhaps|possibly|probably|apparently|expected|projected|suggest(?:s|ed)?|thought"
     r"|believed|judged|assessed|estimated|considered|uncertain(?:ty)?|disputed|contested|unclear|appears?|seems?|tends?|generally|mostly)\b",
@@ -23,25 +23,29 @@ _HEDGE = re.compile(
 )
 
 
-class Stated(NamedTuple):
-    """The words by which a text says how sure it is, and how sure that is."""
+class StatedCertainty(NamedTuple):
+    """Words of certainty in a text, with the certainty that they express."""
 
     words: str
     certainty: float
-    """0 to 1: the lower end of a likelihood's range, that of its contrary where the term says unlikely; a level of
-    confidence by its place on the scale; 1 for words that allow no doubt."""
+    """Certainty from 0 to 1.
+
+    The lower end of a likelihood's range, that of its complement for unlikely terms; a level of confidence by its rank;
+    1
+    for words that exclude doubt.
+    """
 
 
-def stated_certainty(text: str) -> Stated | None:
-    """The surest words of a text; None where it says nothing of how sure it is."""
-    results = [Stated(match[0], 1.0) for match in _NO_DOUBT.finditer(text)]
+def stated_certainty(text: str) -> StatedCertainty | None:
+    """Return the words of the highest certainty in a text; None if it has no words of certainty."""
+    results = [StatedCertainty(match[0], 1.0) for match in _NO_DOUBT.finditer(text)]
     for mark in find_tags(text):
         if mark.tag and not is_held_by_people(text, mark.start, mark.end):
             # very low 0.1, low 0.3, medium 0.5, high 0.7, very high 0.9
-            results.append(Stated(text[mark.start : mark.end], 0.1 + 0.2 * TAGS.index(mark.tag)))
-        results += [Stated(term, _certainty(term)) for term in mark.likelihood]
-    results += [Stated(text[one.start : one.end], _certainty(one.term)) for one in find_likelihoods(text)]
-    return max(results, key=lambda one: one.certainty, default=None)
+            results.append(StatedCertainty(text[mark.start : mark.end], 0.1 + 0.2 * TAGS.index(mark.tag)))
+        results += [StatedCertainty(term, _certainty(term)) for term in mark.likelihood]
+    results += [StatedCertainty(text[term.start : term.end], _certainty(term.term)) for term in find_likelihoods(text)]
+    return max(results, key=lambda stated: stated.certainty, default=None)
 
 
 def _certainty(term: Likelihood) -> float:
@@ -50,22 +54,22 @@ def _certainty(term: Likelihood) -> float:
 
 
 def overstatement(sentence: str, source: str) -> str | None:
-    """How a sentence is surer than its source, in words; None where it is not.
+    """Return a sentence on how a text overstates its source; None if it does not.
 
-    A sentence that says nothing of how sure it is overstates nothing, although its source may hedge.
+    A text without words of certainty overstates nothing, although its source may hedge.
 
     Example:
         >>> overstatement("The ice will certainly vanish.", "The ice may vanish.")
         'Says "certainly", where the source says "may".'
     """
-    said = stated_certainty(sentence)
-    if said is None:
+    stated = stated_certainty(sentence)
+    if stated is None:
         return None
-    there = stated_certainty(source)
-    if there is not None:
-        higher = said.certainty > there.certainty + 1e-9
-        return f'Says "{said.words}", where the source says "{there.words}".' if higher else None
+    source_stated = stated_certainty(source)
+    if source_stated is not None:
+        is_higher = stated.certainty > source_stated.certainty + 1e-9
+        return f'Says "{stated.words}", where the source says "{source_stated.words}".' if is_higher else None
     hedge = _HEDGE.search(source)
     if hedge is not None:
-        return f'Says "{said.words}", where the source says "{hedge[0]}".'
-    return f'Says "{said.words}", where the source states no certainty.'
+        return f'Says "{stated.words}", where the source says "{hedge[0]}".'
+    return f'Says "{stated.words}", where the source states no certainty.'

@@ -1,129 +1,118 @@
-"""A statement of an assessment report with the certainty that its authors gave it, and files of statements.
+"""Statements of assessment reports with the certainty that their authors gave them, and files of statements.
 
 A statement is a sentence of the report, with the span of the level in it. A sentence with several levels makes several
 statements of the same words, unless a model divided it among them.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
-from climassay.confidence.vocabulary import Agreement, Evidence, Likelihood, Tag
+from pydantic import ConfigDict, TypeAdapter, ValidationError
+
+from climassay.confidence.vocabulary import Agreement, EvidenceRating, Likelihood, Tag
 from climassay.errors import InputError
-from climassay.io import parse_json, read_text
+from climassay.io import read_text
 from climassay.reporting.results import write_rows
-from climassay.settings import check_types
 
 
 @dataclass(frozen=True, slots=True)
 class Statement:
     """A sentence with one of its levels; a sentence with several levels makes a statement for each."""
 
+    __pydantic_config__ = ConfigDict(extra="forbid", strict=False)
     id: str
-    """Stable: the same document and settings give the same ids."""
+    """Stable id: the same document and settings give the same ids."""
     text: str
-    """Without tags, references, section marks and footnote numbers; acronyms expanded if that was asked for."""
+    """Text without tags, references, section marks and footnote numbers, with acronyms expanded by option."""
     tag: Tag | None
     """Level of confidence; None if the authors gave none."""
     report: str
-    """For example ``AR6 WG1``; the report that the document names, else its title."""
+    """Report named by the document, for example ``AR6 WG1``, else the document's title."""
     document_id: str
     document: str
     """Title of the document."""
     likelihood: tuple[Likelihood, ...] = ()
     """Terms of likelihood in the sentence, in order."""
-    evidence: Evidence | None = None
+    evidence: EvidenceRating | None = None
     agreement: Agreement | None = None
     sentence: str = ""
-    """The whole sentence as it appears in the report, tags and references included."""
+    """Sentence as it appears in the report, including tags and references."""
     start: int = 0
     end: int = 0
-    """``sentence[start:end]`` are the words of the level; empty if the sentence has none of its own."""
+    """End of the level's words, ``sentence[start:end]``; empty if the level is not in the sentence."""
     divided: bool = False
-    """Whether the text is the part of the sentence that a model gave to this level."""
-    whole_paragraph: bool = False
-    """Whether the level follows the last full stop of a paragraph, for all its sentences without one."""
+    """True if a model assigned this part of the sentence to the level."""
+    is_paragraph_level: bool = False
+    """True if the level follows the last full stop of a paragraph, for all its sentences without a level."""
     label: str | None = None
-    """The report's number of the paragraph or of the last numbered one above it, for example ``A.1.3``."""
+    """Report's number of the paragraph, or of the last numbered one above it, for example ``A.1.3``."""
     references: tuple[str, ...] = ()
-    """What the paragraph refers to in curly brackets, for example ``3.2.1`` and ``Figure SPM.1``."""
+    """References of the paragraph in curly brackets, for example ``3.2.1`` and ``Figure SPM.1``."""
     page: int | None = None
-    """Page in the file on which it begins, from 1."""
+    """Page of the file on which the paragraph begins, from 1."""
     headings: tuple[str, ...] = ()
-    """Headings above it, outermost first."""
+    """Headings above the statement, outermost first."""
     paragraph_id: str | None = None
     chapter: str | None = None
     before: tuple[str, ...] = ()
-    """Up to five sentences before it in the same section, in order, cleaned like the text: no tags either."""
+    """Up to five cleaned sentences before it in the same section, in order."""
     after: tuple[str, ...] = ()
     part: int = 0
-    """Number of the statement among those of its sentence, from 0."""
+    """Index of the statement among those of its sentence."""
     parts: int = 1
-    """Statements of its sentence."""
+    """Number of statements of its sentence."""
     cycle: str | None = None
-    """Assessment cycle, ``AR3`` to ``AR6``, where the report tells."""
+    """Assessment cycle, ``AR3`` to ``AR6``; None if unknown."""
     working_group: str | None = None
-    """``WG1``, ``WG2``, ``WG3``, ``SYR`` or a special report (``SR15`` ...), where the report tells."""
+    """``WG1``, ``WG2``, ``WG3``, ``SYR`` or a special report (``SR15`` ...); None if unknown."""
     duplicate_of: str | None = None
-    """Id of an earlier statement of the same words and level, which is counted in place of this one. All are kept."""
+    """Id of an earlier statement of the same words and level, which is counted instead of this one."""
 
     @property
     def sentence_id(self) -> str:
-        """Common beginning of the ids of all statements of one sentence."""
+        """Common prefix of the ids of all statements of one sentence."""
         return self.id.rsplit(".", 1)[0]
 
     @property
     def context(self) -> str:
-        """The sentences around the statement, and itself."""
+        """Statement with the sentences around it."""
         return " ".join((*self.before, self.text, *self.after))
 
     @property
     def section(self) -> str:
-        """Its headings, joined by `` > ``."""
+        """Headings, joined by `` > ``."""
         return " > ".join(self.headings)
 
     @property
     def group(self) -> str:
-        """What is resampled together: the numbered section of a summary (``A.1``), else the headings."""
+        """Group that is resampled together: the numbered section of a summary (``A.1``), else the headings."""
         return ".".join(self.label.split(".")[:2]) if self.label else self.section
 
 
-def statement_from_row(row: Mapping[str, Any]) -> Statement:
-    """Return the statement that ``asdict`` turned into a row.
-
-    Raises:
-        InputError: A field is missing or unknown.
-    """
-    lists = {name: tuple(row.get(name) or ()) for name in ("likelihood", "references", "headings", "before", "after")}
-    try:
-        statement = Statement(**{**row, **lists})
-        check_types(statement)
-    except TypeError as error:
-        raise InputError(f"This is not a statement of climassay: {error}.") from None
-    return statement
+_STATEMENT = TypeAdapter(Statement)
 
 
 def write_statements(statements: Iterable[Statement], path: Path) -> int:
-    """Write statements; a reader never sees half of the file.
+    """Write statements to a file, atomically.
 
     Args:
-        statements: Any number.
-        path: ``.csv`` and ``.xlsx`` make a table and a workbook, which are not read back; all else is JSON lines.
+        statements: Statements to write.
+        path: ``.csv`` and ``.xlsx`` files cannot be read back; any other name is JSON lines.
 
     Returns:
-        How many.
+        Number of statements.
 
     Raises:
         InputError: The file cannot be written.
     """
-    rows = [asdict(one) for one in statements]
+    rows = [asdict(statement) for statement in statements]
     write_rows(path, rows)
     return len(rows)
 
 
 def read_statements(path: Path) -> list[Statement]:
-    """The statements of a file.
+    """Read a file of statements.
 
     Raises:
         InputError: The file is missing, or a line is not a statement.
@@ -138,7 +127,11 @@ def read_statements(path: Path) -> list[Statement]:
         if not line.strip():
             continue
         try:
-            results.append(statement_from_row(parse_json(line)))
-        except (ValueError, TypeError, AttributeError, InputError) as error:
-            raise InputError(f"{path}, line {number}: {error}") from None
+            results.append(_STATEMENT.validate_json(line))
+        except ValidationError as error:
+            fault = error.errors()[0]
+            where = ".".join(map(str, fault["loc"]))
+            raise InputError(
+                f"{path}, line {number} is not a statement of climassay: {fault['msg']}{where and f' ({where})'}."
+            ) from None
     return results

@@ -1,4 +1,4 @@
-"""The IPCC's calibrated words: confidence, likelihood, evidence and agreement.
+"""Calibrated vocabulary of the IPCC: confidence, likelihood, evidence and agreement.
 
 Mastrandrea et al. 2010 (Guidance Note for Lead Authors of the IPCC AR5 on Consistent Treatment of Uncertainties); the
 wider likelihood terms are those that AR5 and AR6 explain in the first footnotes of their summaries.
@@ -7,9 +7,9 @@ wider likelihood terms are those that AR5 and AR6 explain in the first footnotes
 from typing import Literal, get_args
 
 Tag = Literal["very low", "low", "medium", "high", "very high"]
-"""A level of confidence, as a statement carries it."""
+"""Level of confidence of a statement."""
 TAGS: tuple[Tag, ...] = get_args(Tag)
-"""From the lowest to the highest; a tag's score is its place minus two."""
+"""Levels from the lowest to the highest."""
 
 Likelihood = Literal[
     "exceptionally unlikely",
@@ -38,14 +38,14 @@ LIKELIHOOD_RANGES: dict[Likelihood, tuple[float, float]] = {
     "extremely likely": (0.95, 1.0),
     "virtually certain": (0.99, 1.0),
 }
-"""Probability that a term stands for, lower and upper."""
+"""Lower and upper probability of each term."""
 
-Evidence = Literal["limited", "medium", "robust"]
-EVIDENCE: tuple[Evidence, ...] = get_args(Evidence)
+EvidenceRating = Literal["limited", "medium", "robust"]
+EVIDENCE: tuple[EvidenceRating, ...] = get_args(EvidenceRating)
 Agreement = Literal["low", "medium", "high"]
 AGREEMENT: tuple[Agreement, ...] = get_args(Agreement)
 
 
 def score(tag: Tag) -> int:
-    """-2 (very low) to 2 (very high); Maiya 2024, section 4.3.1."""
+    """Return -2 (very low) to 2 (very high); Maiya 2024, section 4.3.1."""
     return TAGS.index(tag) - 2

@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from climassay.corpus.collection_storage import write_lock
 from climassay.corpus.documents import Document, ReadOptions
+from climassay.corpus.guarded_table import write_lock
 from climassay.corpus.readers.cleaning import document_id
 from climassay.errors import DocumentError
 from climassay.io import write_file

@@ -1,18 +1,138 @@
-"""Collections and hits as tables and lines of text."""
+"""Results of corpus commands, as records, tables and lines of text."""
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from climassay.corpus.collection import AddProgress, CollectionSummary
-from climassay.corpus.collection_storage import CollectionSettings, StoredDocument, distinct_titles
-from climassay.corpus.documents import Hit, Passage
+from climassay.corpus.collection_storage import (
+    CollectionSettings,
+    StoredDocument,
+    distinct_titles,
+)
+from climassay.corpus.documents import Hit, LeftOut, Passage, Skipped
 from climassay.corpus.relevance import Threshold
+from climassay.errors import InputError
 from climassay.progress import Task
-from climassay.reporting import counted
 from climassay.reporting.results import Result
-from climassay.reporting.tables import Table
+from climassay.reporting.tables import Table, counted
+
+MAX_LISTED = 20
+"""Maximum number of documents, and of skipped files and pages, that are listed; the others are counted."""
+
+
+@dataclass(frozen=True, slots=True)
+class CollectionSummary:
+    """Counts and settings of one collection."""
+
+    name: str
+    documents: int
+    incomplete: int
+    """Number of documents whose addition was interrupted."""
+    passages: int
+    settings: CollectionSettings
+
+
+@dataclass(frozen=True, slots=True)
+class AddProgress:
+    """Progress of adding documents."""
+
+    passages_done: int
+    """Passages embedded by this call."""
+    passages_known: int
+    """Passages to embed by this call, in the documents read so far."""
+    documents: int
+    """Number of documents read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Copy:
+    """File with the same content as a document of another name."""
+
+    source: str
+    """Name of the file."""
+    document: StoredDocument
+    """Document in the collection."""
+
+
+@dataclass(frozen=True, slots=True)
+class AddReport(Result):
+    """Result of adding documents."""
+
+    added: tuple[StoredDocument, ...]
+    """Documents completed by this call."""
+    already_there: tuple[StoredDocument, ...]
+    """Documents that were complete before, with the same content."""
+    replaced: tuple[StoredDocument, ...]
+    """Older versions that were removed because of ``replace``."""
+    other_versions: tuple[StoredDocument, ...]
+    """Other versions (same source and title, other content) that the collection still contains."""
+    passages: int
+    """Number of passages embedded and stored by this call."""
+    skipped: tuple[Skipped, ...]
+    """Files and pages that could not be read, with the reason."""
+    originals: int = 0
+    """Number of original files stored for documents that were added or already there."""
+    collection: CollectionSummary | None = None
+    """Summary of the collection after the call."""
+    left_out: dict[str, tuple[LeftOut, ...]] = field(default_factory=dict)
+    """Parts left out of each document that was added or already there, by document id."""
+    copies: tuple[Copy, ...] = ()
+    """Files not added because the collection contains their content under another name."""
+
+    def failure(self) -> InputError | None:
+        """Return an error if none of the documents has any text."""
+        if self.added or self.already_there:
+            return None
+        name = self.collection.name if self.collection else "the collection"
+        return InputError(f"None of the documents has any text, so nothing was added to {name}.")
+
+    def lines(self) -> Iterator[str]:
+        """Yield the report for the terminal, line by line."""
+        name, skipped = self.collection.name if self.collection else "the collection", self.skipped
+        for stored in self.added[:MAX_LISTED]:
+            yield f"added     {stored.title} ({stored.id}, {counted(stored.passages, 'passage')})"
+        if len(self.added) > MAX_LISTED:
+            yield f"added     and {len(self.added) - MAX_LISTED:,} more"
+        titles = {stored.id: stored.title for stored in (*self.added, *self.already_there)}
+        for document, left_out in list(self.left_out.items())[:MAX_LISTED]:
+            yield f"left out  of {titles.get(document, document)}: {', '.join(map(str, left_out))}"
+        if len(self.left_out) > MAX_LISTED:
+            yield f"left out  of {len(self.left_out) - MAX_LISTED:,} more (--json lists all)"
+        for stored in self.replaced:
+            yield f"replaced  {stored.title} ({stored.id})"
+        for stored in self.other_versions:
+            yield (
+                f"note      {name} also keeps another version of {stored.title} ({stored.id}): "
+                f"`climassay corpus remove {name} {stored.id}` takes it out, adding with --replace does so at once"
+            )
+        for copy in self.copies[:MAX_LISTED]:
+            there_as = copy.document
+            yield f"same      {copy.source}: already there as {there_as.source} ({there_as.title}, {there_as.id})"
+        if len(self.copies) > MAX_LISTED:
+            yield f"same      and {len(self.copies) - MAX_LISTED:,} more (--json lists all)"
+        read = {item.source for item in (*self.added, *self.already_there)} | {item.source for item in self.copies}
+        n_already_there = len({item.id for item in self.already_there}) + sum(
+            item.document in self.added for item in self.copies
+        )
+        for item in skipped[:MAX_LISTED]:
+            yield f"{'in part' if item.source in read else 'skipped':<9} {item.source}: {item.reason}"
+        if len(skipped) > MAX_LISTED:
+            yield f"skipped   and {len(skipped) - MAX_LISTED:,} more (--json lists all)"
+        yield (
+            f"{name}: {counted(len(self.added), 'document')} added with {counted(self.passages, 'new passage')}, "
+            f"{n_already_there:,} already there, {sum(item.source not in read for item in skipped):,} skipped"
+        )
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Return one row per document with its state: added, already there or replaced."""
+        kinds = {"added": self.added, "already there": self.already_there, "replaced": self.replaced}
+        return [
+            {**asdict(document), "state": state, "left_out": ", ".join(map(str, self.left_out.get(document.id, ())))}
+            for state, documents in kinds.items()
+            for document in documents
+        ]
+
 
 EXCERPT = 240
 """Maximum number of characters of a passage in a list of hits."""

@@ -241,10 +241,8 @@ def self_preference(
     """Test whether metrics favour the model that wrote the questions.
 
     Each metric is regressed on the anchor over the *other* models. The generator's distance from that line, divided by
-    its
-    standard error (the externally studentised residual), is the excess that its general ability does not explain. The
-    same
-    is computed for every other model, which shows whether the generator stands out.
+    its standard error (the externally studentised residual), is the excess that its general ability does not explain.
+    The same is computed for every other model, which shows whether the generator stands out.
 
     Args:
         means: Models in one setting.

@@ -109,8 +109,7 @@ def contamination(
     """Compare questions with texts, word by word.
 
     A cloze statement is compared with its gap filled, any other question by its stem and its options or answer. Texts
-    are
-    read once, one by one, so that a large collection need not fit into memory.
+    are read once, one by one, so that a large collection need not fit into memory.
 
     Args:
         questions: Test questions.

@@ -19,7 +19,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from climassay.corpus.documents import split_sentences
+from climassay.corpus.sentences import split_sentences
 from climassay.errors import InputError
 from climassay.evaluation.long_answers import SIGNS, Better, prefer
 from climassay.evaluation.results import Experiment

@@ -16,11 +16,11 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from climassay.corpus.documents import Passage, locate_quotation
+from climassay.corpus.documents import Passage
+from climassay.corpus.sentences import locate_quotation
 from climassay.evaluation.results import Cell, Outcome, Preference
 from climassay.grounding.text_check import CheckedSentence
-from climassay.learning.linear import minimise
-from climassay.learning.pairwise import davidson_loss
+from climassay.learning.linear import davidson_loss, minimise
 from climassay.metrics.factual_accuracy import JudgeFailure, JudgeRequest, ask_json
 from climassay.models.contract import Generator, OptionRequest, OptionScorer, object_schema
 from climassay.prompts import load_prompt, profile_of
@@ -223,8 +223,9 @@ def side_by_side(preferences: Sequence[Preference], *, seed: int = 0, resamples:
 def _fit(design: NDArray[np.float64], winner: NDArray[np.int64], weight: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the strengths of Davidson's model, shape [contestants], mean 0."""
     has_ties = bool((weight[winner == 0] > 0).any())
-    result = minimise(design, davidson_loss(winner, weight, has_ties), _INVERSE_PENALTY, own=(0.0,) * has_ties)
-    return np.asarray(result.weights - result.weights.mean(), dtype=np.float64)
+    loss = davidson_loss(winner, weight, has_ties)
+    strengths, _, _ = minimise(design, loss, _INVERSE_PENALTY, parameters=(0.0,) * has_ties)
+    return np.asarray(strengths - strengths.mean(), dtype=np.float64)
 
 
 def side_by_side_table(result: SideBySide, benchmark: str, judge: str = "") -> Table:

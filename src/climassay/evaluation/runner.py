@@ -266,7 +266,7 @@ class _QuestionBatch:
             setting={name: value for name, value in setting.items() if value is not None},
             prompt=prompt.name,
             prompt_sha256=prompt.sha256,
-            n_requested=tally.asked,
+            n_requested=tally.sent,
             failed=sum(outcome.error is not None for outcome in outcomes),
             texts=texts,
             contaminated=contaminated,

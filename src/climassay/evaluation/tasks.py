@@ -41,7 +41,7 @@ from typing import Any, Literal, TypeGuard, get_args
 
 import numpy as np
 
-from climassay.corpus.documents import split_sentences
+from climassay.corpus.sentences import split_sentences
 from climassay.errors import InputError, ModelError
 from climassay.evaluation.settings import Prepared, Setting, TaskPrompts, after_prefix, example_values, lettered
 from climassay.models.contract import (
@@ -223,7 +223,7 @@ def ask_mcq(
     Args:
         questions: Questions of one kind, with options and a correct one.
         model: Any generator; all scorings but ``letter`` need an option scorer, ``text-per-token`` also a token
-        counter.
+            counter.
         settings: Settings that prepare passages and examples.
         prompts: Templates.
         scorings: One or more scorings, see the module.

@@ -48,8 +48,7 @@ def find_adapter(
     """Return the adapter that a setting names, or train the one it describes; None if the setting has neither.
 
     A finished training is reused, and an interrupted one is resumed. ``{model}`` in the adapter's name is replaced by
-    the
-    model's label.
+    the model's label.
 
     Args:
         model: Local model to tune.
@@ -139,8 +138,7 @@ def split_questions(questions: Sequence[Question], share: float, *, seed: int) -
     """Split questions so that those made from the same text are on the same side.
 
     A text is a question's context, or its section of its document if the file has no contexts. Other questions are
-    split
-    one by one.
+    split one by one.
 
     Args:
         questions: Questions of any kinds.

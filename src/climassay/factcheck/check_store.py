@@ -19,7 +19,7 @@ from climassay.factcheck.configuration import CheckFilter, DebateSettings, Revie
 from climassay.factcheck.transcript import Claim, Transcript, as_data, from_data
 from climassay.records import Records
 from climassay.records.database import record_of
-from climassay.records.store import storable_text
+from climassay.records.identity import storable_text
 from climassay.statistics.intervals import Estimate, proportion
 
 CheckState = Literal["waiting", "done", "failed", "stopped"]

@@ -33,7 +33,8 @@ from numpy.typing import NDArray
 from climassay import primer
 from climassay.claim_identity import bare_words
 from climassay.corpus.collection_storage import StoredDocument
-from climassay.corpus.documents import Passage, split_sentences
+from climassay.corpus.documents import Passage
+from climassay.corpus.sentences import split_sentences
 from climassay.errors import ClimassayError, InputError
 from climassay.factcheck.transcript import Claim
 from climassay.io import Row, listed_names, parse_rows, read_bytes

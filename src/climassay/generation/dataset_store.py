@@ -19,7 +19,7 @@ from climassay.generation.draft import Draft, draft_from_row
 from climassay.generation.recipe import Stream
 from climassay.records import Records
 from climassay.records.database import KEYS_PER_QUERY, chunks
-from climassay.records.store import canonical_json
+from climassay.records.identity import canonical_json
 
 State = Literal["accepted", "rejected", "failed"]
 EXPERTS = "experts:"

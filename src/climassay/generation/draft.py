@@ -194,7 +194,7 @@ class Draft:
             raise InputError(f"The draft {self.id} was never written: {self.error}")
         text = self.wording.question
         if self.type.has_gap:
-            text = gapped(text, self.wording.answer, allow_parts=True)
+            text = gapped(text, self.wording.answer)
         return Question(
             id=self.id,
             kind=self.kind,
@@ -232,23 +232,15 @@ def is_blank(text: str) -> bool:
     return text.strip().strip(".").casefold() in ("", "-", "no", "none", "null", "n/a", "false", "nothing", "empty")
 
 
-def gapped(statement: str, term: str, *, allow_parts: bool = False) -> str:
-    """Return a statement with ``<MASK>`` in place of a term.
-
-    Args:
-        statement: Whole statement.
-        term: Word of the statement; a hyphenated word is one word.
-        allow_parts: Accept a part of a hyphenated word, as experts and writers may choose it.
+def gapped(statement: str, term: str) -> str:
+    """Return a statement with ``<MASK>`` in place of the first occurrence of a term; a hyphenated word is one word.
 
     Raises:
         InputError: The term is empty or not a word of the statement.
     """
-    pattern = _word_pattern(term)
-    if allow_parts and not has_term(statement, term):
-        pattern = rf"(?<!\w){re.escape(term)}(?!\w)"
-    if not term or re.search(pattern, statement) is None:
+    if not has_term(statement, term):
         raise InputError(f"The term {term!r} is not a word of the statement {statement!r}.")
-    return re.sub(pattern, GAP, statement, count=1)
+    return re.sub(_word_pattern(term), GAP, statement, count=1)
 
 
 def has_term(statement: str, term: str) -> bool:

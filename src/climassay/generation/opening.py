@@ -31,7 +31,7 @@ from climassay.grounding import open_collections
 from climassay.metrics import Entailment
 from climassay.models import load_model
 from climassay.models.contract import Generator, OptionScorer, Usage
-from climassay.models.openai.connection import retry_policy
+from climassay.models.openai.pacing import retry_policy
 from climassay.models.provider import load_as_set
 from climassay.prompts import profile_of
 from climassay.questions import KINDS, PRIMER, Kind, Level, Question, read_questions

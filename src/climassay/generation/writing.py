@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from climassay.corpus.documents import sentence_spans
+from climassay.corpus.sentences import sentence_spans
 from climassay.errors import InputError
 from climassay.generation.draft import Decision, Draft, DraftStep, Origin, SourcePassage, Subject, Wording, is_blank
 from climassay.models.contract import (

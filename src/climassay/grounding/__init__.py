@@ -11,6 +11,6 @@ from climassay.grounding.citations import (
     IN_HOUSE_MARK as IN_HOUSE_MARK,
     AnswerSentence as AnswerSentence,
     ground_text as ground_text,
-    written as written,
+    format_sentence as format_sentence,
 )
 from climassay.grounding.answer import CollectionGroup as CollectionGroup, open_collections as open_collections

@@ -1,9 +1,10 @@
-"""A question answered from the passages of one or several collections.
+"""Answers to questions from the passages of one or several collections.
 
-1. Passages are retrieved; several collections are searched as one (:class:`CollectionGroup`). Where no passage is
-   relevant the answer is "not enough information", and no model is asked.
-2. The model writes a few sentences, each with the numbers of the passages it rests on.
-3. Its citations are made honest (:mod:`climassay.grounding.citations`).
+1. Passages are retrieved; several collections are searched as one (:class:`CollectionGroup`). If no passage is
+   relevant,
+   the answer is "not enough information" and no model is called.
+2. The model writes a few sentences with the numbers of the supporting passages.
+3. The citations are verified (:mod:`climassay.grounding.citations`).
 """
 
 import re
@@ -25,7 +26,7 @@ from climassay.corpus.search import (
     weighted_sum,
 )
 from climassay.errors import InputError, NoAnswerError
-from climassay.grounding.citations import AnswerSentence, ground_text, sentences_so_far, written
+from climassay.grounding.citations import AnswerSentence, complete_sentences, format_sentence, ground_text
 from climassay.models.contract import (
     Encoder,
     GenerationRequest,
@@ -47,13 +48,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class CollectionGroup:
-    """One or several collections; each may have an encoder of its own."""
+    """Group of collections, which may have different encoders."""
 
     collections: tuple[Collection, ...]
 
     @property
     def encoder(self) -> Encoder:
-        """The first collection's encoder; what else has to be compared is compared with it."""
+        """Encoder of the first collection, used for all other comparisons."""
         return self.collections[0].encoder
 
     def search(
@@ -73,28 +74,32 @@ class CollectionGroup:
     def search_many(
         self, queries: Sequence[str], *, k: int, min_cosine: Threshold = None, mode: SearchMode = "hybrid"
     ) -> list[list[Hit]]:
-        """The best passages for many queries.
+        """Return the best passages for many queries.
 
-        Passages of several collections are ranked together, so that a collection has a place for each passage that is
-        better than those of the others, and none for being asked. ``hybrid`` divides cosines and BM25 scores by their
-        greatest ones over all collections; where encoders differ, what a cosine has beyond the threshold of its encoder
-        stands for it (:data:`~climassay.corpus.relevance.RELEVANCE`). ``rrf`` fuses the ranks.
+        Passages of several collections are ranked together. ``hybrid`` normalises cosines and BM25 scores by their
+        maxima over all collections; if the encoders differ, cosines are measured from the relevance threshold of their
+        encoder (:data:`~climassay.corpus.relevance.RELEVANCE`). ``rrf`` fuses the ranks.
 
         Args:
-            queries: Texts to search for.
-            k: Passages a query, over all collections.
-            min_cosine: Leave out passages less similar than this, or those that are not relevant (``"measured"``); None
-                keeps all.
+            queries: Queries.
+            k: Number of passages per query, over all collections.
+            min_cosine: Minimum cosine of a passage; ``"measured"`` applies the threshold measured for the encoder, None
+                keeps all passages.
             mode: See :meth:`climassay.corpus.Collection.search_many`.
         """
         several = len(self.collections) > 1
         depth = max(CANDIDATES, k) if several else k
-        results = [one.search_many(queries, k=depth, min_cosine=min_cosine, mode=mode) for one in self.collections]
+        results = [
+            collection.search_many(queries, k=depth, min_cosine=min_cosine, mode=mode)
+            for collection in self.collections
+        ]
         if not several:
             return results[0]
         if mode == "rrf":
             return [_fuse(lists, k) for lists in zip(*results, strict=True)]
-        by_words = [one.search_many(queries, k=depth, mode="bm25") for one in self.collections if mode == "hybrid"]
+        by_words = [
+            collection.search_many(queries, k=depth, mode="bm25") for collection in self.collections if mode == "hybrid"
+        ]
         return [
             self._together(
                 query, [hits[number] for hits in results], [hit for hits in by_words for hit in hits[number]], k, mode
@@ -105,7 +110,7 @@ class CollectionGroup:
     def _together(
         self, query: str, rankings: Sequence[Sequence[Hit]], by_words: Sequence[Hit], k: int, mode: SearchMode
     ) -> list[Hit]:
-        """The best hits of all collections for one query; a passage that several hold appears once."""
+        """Return the best hits of all collections for a query, without duplicate passages."""
         hits = {hit.passage.id: hit for ranking in rankings for hit in ranking}
         if mode == "bm25":
             scores = {item: hit.score for item, hit in hits.items()}
@@ -130,23 +135,26 @@ class CollectionGroup:
         return [replace(hits[item], rank=rank, score=scores[item]) for rank, item in enumerate(best, start=1)]
 
     def document_words(self) -> list[str]:
-        """Title, file name, report and date of every document, in one line each."""
-        return [" ".join(filter(None, (one.title, one.source, one.report, one.date))) for one in self.documents()]
+        """Return title, file name, report and date of every document as one line each."""
+        return [
+            " ".join(filter(None, (document.title, document.source, document.report, document.date)))
+            for document in self.documents()
+        ]
 
     def documents(self) -> list[StoredDocument]:
-        """The documents of all collections."""
-        return [one for collection in self.collections for one in collection.documents()]
+        """Return the documents of all collections."""
+        return [document for collection in self.collections for document in collection.documents()]
 
     def document_passages(self, document: str) -> list[Passage]:
-        """All passages of a document of one of the collections, in its order.
+        """Return all passages of a document, in their order.
 
         Raises:
-            InputError: No collection, or several, have a document of that id, title or source.
+            InputError: No collection, or more than one, has a document with this id, title or source.
         """
         holders = [
             collection
             for collection in self.collections
-            if any(document in (one.id, one.title, one.source) for one in collection.documents())
+            if any(document in (stored.id, stored.title, stored.source) for stored in collection.documents())
         ]
         if len(holders) != 1:
             names = ", ".join(collection.name for collection in self.collections)
@@ -156,29 +164,27 @@ class CollectionGroup:
 
 
 def _fuse(rankings: Sequence[Sequence[Hit]], k: int) -> list[Hit]:
-    """Best hits of several rankings by reciprocal rank; equals by similarity, then by id."""
+    """Return the best hits of several rankings by reciprocal rank, then similarity, then id."""
     scores: dict[str, float] = {}
-    found: dict[str, Hit] = {}
-    for hit in (hit for hits in rankings for hit in hits):
+    hits: dict[str, Hit] = {}
+    for hit in (hit for ranking in rankings for hit in ranking):
         score = 1 / (RRF_CONSTANT + hit.rank)
         if score > scores.get(hit.passage.id, 0.0):  # several collections may hold a passage
-            scores[hit.passage.id], found[hit.passage.id] = score, hit
-    best = sorted(scores, key=lambda item: (-scores[item], -(found[item].cosine or 0.0), item))[:k]
-    return [replace(found[item], rank=rank, score=scores[item]) for rank, item in enumerate(best, start=1)]
+            scores[hit.passage.id], hits[hit.passage.id] = score, hit
+    best = sorted(scores, key=lambda item: (-scores[item], -(hits[item].cosine or 0.0), item))[:k]
+    return [replace(hits[item], rank=rank, score=scores[item]) for rank, item in enumerate(best, start=1)]
 
 
 def open_collections(workspace: Workspace, names: Sequence[str], *, encoder: Encoder | None = None) -> CollectionGroup:
-    """Open collections by name.
-
-    Encoders are loaded once, however many collections share them, and encode a text once.
+    """Open collections by name; collections share encoders, which cache their vectors.
 
     Args:
-        workspace: Where they are.
-        names: One or more; each once.
-        encoder: The encoder of all of them, where it is loaded already.
+        workspace: Workspace of the collections.
+        names: Distinct names, at least one.
+        encoder: Encoder of the collections if it is loaded already.
 
     Raises:
-        InputError: No name, a name twice, or no such collection.
+        InputError: There is no name, a name occurs twice, or there is no such collection.
     """
     if not names:
         raise InputError("Name at least one collection (--collection NAME).")
@@ -188,37 +194,37 @@ def open_collections(workspace: Workspace, names: Sequence[str], *, encoder: Enc
     opened = []
     for name in names:
         collection = Collection.open(workspace, name)
-        made_with = collection.settings.encoder
-        if made_with not in encoders:
-            encoders[made_with] = CachedEncoder(collection.encoder)
-        opened.append(Collection.open(workspace, name, encoders[made_with]))
+        encoder_name = collection.settings.encoder
+        if encoder_name not in encoders:
+            encoders[encoder_name] = CachedEncoder(collection.encoder)
+        opened.append(Collection.open(workspace, name, encoders[encoder_name]))
     return CollectionGroup(tuple(opened))
 
 
 NOT_ENOUGH = "not enough information"
 _BEGUN = re.compile(r"[.!?\u2026\u3002\uff01\uff1f][^.!?\u2026\u3002\uff01\uff1f]*?[^\W\d_]\s")
-"""The end of a sentence and a first word behind it."""
+"""Pattern of the end of a sentence followed by a first word."""
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A passage that was put before the model."""
+    """A passage in the model's prompt."""
 
     number: int
-    """From 1; what citations name."""
+    """Number used in citations, starting at 1."""
     passage: Passage
     cosine: float | None
-    """Similarity to the question."""
+    """Cosine similarity to the question."""
 
     @property
     def citation(self) -> str:
-        """Where the passage stands, in words."""
+        """Location of the passage, for readers."""
         return self.passage.citation
 
 
 @dataclass(frozen=True, slots=True)
 class GroundedAnswer(Result):
-    """What was answered, from what, and how sure the ground is."""
+    """An answer with its sources."""
 
     rests_on_calls = False
 
@@ -229,30 +235,30 @@ class GroundedAnswer(Result):
     model: str
     fingerprint: str
     removed_citations: int = 0
-    """Citations of passages that do not exist, taken out of the text."""
+    """Number of removed citations, which named no source."""
     usage: Usage = field(default_factory=Usage)
     error: str | None = None
-    """Why the model gave no answer; None when it did."""
+    """Reason why the model gave no answer; None if it did."""
     dtype: str = ""
-    """Number format that a local model computed in; empty where it is not known."""
-    cut: bool = False
-    """Whether the model reached its limit of tokens before it was done."""
+    """Number format of a local model; empty if unknown."""
+    truncated: bool = False
+    """Whether the answer was truncated at the token limit."""
 
     @property
     def text(self) -> str:
-        """The answer with its citations and marks, as one paragraph."""
+        """Answer with citations and marks, as one paragraph."""
         if self.error is not None:
             return f"No answer: {self.error}"
         if not self.enough_information:
             return "Not enough information."
-        return " ".join(written(sentence) for sentence in self.sentences)
+        return " ".join(format_sentence(sentence) for sentence in self.sentences)
 
     def failure(self) -> NoAnswerError | None:
-        """The model gave no answer."""
+        """Return the error if the model gave no answer."""
         return None if self.error is None else NoAnswerError(f"The model gave no answer: {self.error}")
 
     def to_dict(self) -> dict[str, Any]:
-        """The answer as JSON can write it, with its whole text and the citation of every source."""
+        """Return the answer as JSON-serialisable values, with its text and the citation of every source."""
         data = asdict(self)
         data["text"] = self.text
         for source, entry in zip(self.sources, data["sources"], strict=True):
@@ -260,26 +266,31 @@ class GroundedAnswer(Result):
         return data
 
     def rows(self) -> list[dict[str, Any]]:
-        """A row per sentence, with the citations that it rests on."""
+        """Return one row per sentence, with its citations."""
         cited = {source.number: source.citation for source in self.sources}
         return [
-            {"sentence": one.text, "citations": [cited[number] for number in one.citations], "in-house": one.in_house}
-            for one in self.sentences
+            {
+                "sentence": sentence.text,
+                "citations": [cited[number] for number in sentence.citations],
+                "in-house": sentence.in_house,
+            }
+            for sentence in self.sentences
         ]
 
     def tables(self) -> tuple[Table, ...]:
-        """The sources."""
+        """Return the table of sources."""
         rows = [
-            (str(one.number), one.citation, "" if one.cosine is None else f"{one.cosine:.2f}") for one in self.sources
+            (str(source.number), source.citation, "" if source.cosine is None else f"{source.cosine:.2f}")
+            for source in self.sources
         ]
         return (Table.of("Sources", ("number", "passage", "similarity"), rows, left=2),)
 
     def terminal_tables(self, width: int) -> tuple[Table, ...]:  # noqa: ARG002
-        """None: the lines name the sources."""
+        """Return no tables: the lines list the sources."""
         return ()
 
     def lines(self) -> "Iterator[Text]":
-        """The answer, its sources, and what was taken out of it; nothing where the model gave none."""
+        """Yield the lines of the answer, its sources and notes; none if the model gave no answer."""
         from rich.text import Text
 
         if self.error is not None:
@@ -293,12 +304,14 @@ class GroundedAnswer(Result):
         for source in self.sources:
             similarity = "" if source.cosine is None else f"  ({source.cosine:.2f})"
             yield Text(f"[{source.number}] {source.citation}{similarity}", style="dim")
-        unchecked = unchecked_note(one for sentence in self.sentences for one in sentence.unchecked_references)
-        for note in filter(None, (cut_note(self.cut), removed_note(self.removed_citations), unchecked)):
+        unchecked = unchecked_note(
+            reference for sentence in self.sentences for reference in sentence.unchecked_references
+        )
+        for note in filter(None, (truncated_note(self.truncated), removed_note(self.removed_citations), unchecked)):
             yield Text(note, style="dim")
 
     def report(self) -> Report:
-        """A page with the answer and the passages that it rests on."""
+        """Return a report with the answer and its sources."""
         return answer_report(self)
 
 
@@ -318,21 +331,20 @@ def answer_question(
     """Answer a question from the passages of one or several collections.
 
     Args:
-        question: In plain language.
-        collections: Where to look.
-        model: Who writes.
-        k: Number of passages shown to the model.
-        min_cosine: Similarity to the question below which a passage is not relevant; by default decided by what was
-            measured for the collection's encoder (:mod:`climassay.corpus.relevance`).
-        sentences: At most so many are asked for.
+        question: Question in plain language.
+        collections: Collections to search.
+        model: Model that writes the answer.
+        k: Number of passages in the prompt.
+        min_cosine: Minimum cosine of a relevant passage; by default the threshold measured for the collection's encoder
+            (:mod:`climassay.corpus.relevance`).
+        sentences: Maximum number of sentences requested.
         prompt: Template with ``question``, ``sources`` (``number``, ``citation``, ``text``), ``sentences`` and
             ``brief`` (whether the model is a small one).
-        sampling: How the model writes; greedy with room for the sentences by default.
-        profile: How the model is asked; by default its size decides.
-        on_progress: Called with the answer as far as there is one: with its sources before the model is asked, and,
-            where the model streams, with the sentences that are complete. Each replaces the one before; a try that
-            fails takes its sentences back. They carry the citations that exist, and no mark yet: what no source bears
-            is found out at the end.
+        sampling: Sampling settings; by default greedy, with a token limit for the sentences.
+        profile: Settings of the prompt; by default the model's size decides.
+        on_progress: Callback that receives the unfinished answer: with its sources before the model is called and, if
+            the model streams, with its complete sentences. Each answer replaces the previous one; a failed attempt
+            removes its sentences. The sentences have valid citations but no marks.
 
     Raises:
         InputError: The question is empty.
@@ -341,62 +353,62 @@ def answer_question(
         raise InputError("The question is empty.")
     hits = collections.search(question, k=k, min_cosine="measured" if min_cosine is None else min_cosine)
     sources = tuple(Source(number, hit.passage, hit.cosine) for number, hit in enumerate(hits, start=1))
-    told = GroundedAnswer(
+    answer = GroundedAnswer(
         question, bool(sources), (), sources, model.name, model.fingerprint, dtype=number_format(model)
     )
     if not sources:
-        return told
-    manner = profile_of(model, profile)
+        return answer
+    prompt_profile = profile_of(model, profile)
     rendered = (prompt or load_prompt("ask")).render(
         question=question,
         sentences=sentences,
-        brief=manner.brief,
+        brief=prompt_profile.brief,
         sources=[{"number": s.number, "citation": s.citation, "text": s.passage.text} for s in sources],
     )
     request = GenerationRequest(
         rendered.messages,
-        sampling or Sampling(max_tokens=manner.sentence_tokens * sentences),
+        sampling or Sampling(max_tokens=prompt_profile.sentence_tokens * sentences),
         assistant_prefix=rendered.assistant_prefix,
     )
-    begun, preview = 0, told
+    n_started, preview = 0, answer
 
     def show(_index: int, text: str) -> None:
-        nonlocal begun, preview
-        # Looked at when a sentence has begun, not at every token.
-        before, begun = begun, len(_BEGUN.findall(text))
-        if begun != before and on_progress is not None:
-            complete = () if _is_refusal(text) else sentences_so_far(text, sources)
+        nonlocal n_started, preview
+        # Checked when a sentence starts, not at every token.
+        previous, n_started = n_started, len(_BEGUN.findall(text))
+        if n_started != previous and on_progress is not None:
+            complete = () if _is_refusal(text) else complete_sentences(text, sources)
             if complete != preview.sentences:
-                preview = replace(told, sentences=complete)
+                preview = replace(answer, sentences=complete)
                 on_progress(preview)
 
     if on_progress is not None:
-        on_progress(told)
+        on_progress(answer)
     if on_progress is not None and isinstance(model, StreamingGenerator):
         completion = model.generate_stream([request], on_text=show)[0]
     else:
         completion = model.generate([request])[0]
-    told = replace(told, usage=completion.usage, error=completion.error)
+    answer = replace(answer, usage=completion.usage, error=completion.error)
     if completion.error is not None:
-        return told
-    refused, cut = _is_refusal(completion.text), completion.finish_reason == "length"
+        return answer
+    refused, truncated = _is_refusal(completion.text), completion.finish_reason == "length"
     results: tuple[AnswerSentence, ...] = ()
     removed = 0
     if not refused:
         results, removed = ground_text(
             completion.text,
-            cut=cut,
+            truncated=truncated,
             sources=sources,
             encoder=collections.encoder,
-            given=question,
+            context=question,
             documents=lambda: collections.document_words(),
         )
     return replace(
-        told,
+        answer,
         enough_information=not refused,
         sentences=results,
         removed_citations=removed,
-        cut=cut and not refused,
+        truncated=truncated and not refused,
         error=None if results or refused else "it wrote no sentence that can be used (empty, or caught in a loop).",
     )
 
@@ -405,27 +417,29 @@ def _is_refusal(text: str) -> bool:
     return bool(re.match(rf"[\W_]*{NOT_ENOUGH}\b", text, re.IGNORECASE))
 
 
-def cut_note(cut: bool) -> str:
-    """What is said of an answer that was cut off; empty where it was not."""
+def truncated_note(truncated: bool) -> str:
+    """Return the note on a truncated answer; empty if it is complete."""
     advice = "ask for more sentences, which gives it more room, or ask a narrower question"
-    return f"The answer was cut off at the model's token limit, so that its end is missing: {advice}." if cut else ""
+    return (
+        f"The answer was cut off at the model's token limit, so that its end is missing: {advice}." if truncated else ""
+    )
 
 
 def removed_note(citations: int) -> str:
-    """What is said of citations that were removed because their passages do not exist; empty where none was."""
+    """Return the note on removed citations; empty if there are none."""
     if citations == 1:
         return "1 citation of a passage that does not exist was removed."
     return f"{citations} citations of passages that do not exist were removed." if citations else ""
 
 
 def unchecked_note(references: Iterable[str]) -> str:
-    """What is said of references to works that no document at hand is; empty where there is none."""
+    """Return the note on references to works that are not in the collections; empty if there are none."""
     named = ", ".join(dict.fromkeys(references))
     return f"Not checked, because no document here is the work: {named}." if named else ""
 
 
 def answer_card(answer: GroundedAnswer) -> AnswerCard:
-    """The answer with its sources, ready for a report."""
+    """Return an answer with its sources as a block of a report."""
     sentences = (
         tuple((sentence.text, sentence.citations, sentence.in_house) for sentence in answer.sentences)
         if answer.sentences
@@ -440,14 +454,16 @@ def answer_card(answer: GroundedAnswer) -> AnswerCard:
     foreign = [number for sentence in answer.sentences for number in sentence.foreign_numbers]
     if foreign:
         notes.append(f"Numbers that the cited passages do not have: {', '.join(foreign)}.")
-    notes += [cut_note(answer.cut), removed_note(answer.removed_citations)]
-    notes.append(unchecked_note(one for sentence in answer.sentences for one in sentence.unchecked_references))
+    notes += [truncated_note(answer.truncated), removed_note(answer.removed_citations)]
+    notes.append(
+        unchecked_note(reference for sentence in answer.sentences for reference in sentence.unchecked_references)
+    )
     sources = tuple((source.number, source.citation, source.passage.text) for source in answer.sources)
     return AnswerCard(answer.question, sentences, sources, " ".join(filter(None, notes)))
 
 
 def answer_report(answer: GroundedAnswer) -> Report:
-    """A page with one answer."""
+    """Return a report with one answer."""
     return Report(
         title="A cited answer",
         lead=f"Written by {answer.model} from the passages below; unfold a source to read it.",

@@ -1,20 +1,18 @@
-"""Citations: read as models write them, and made honest.
+"""Citations of a model's text: parsing and verification.
 
-1. Numbers in brackets name passages: ``[3]``, ``[1, 3]``, ``[1-3]``, ``[Passage 3]``, ``[p. 3]``, ``【3】``,
-   ``(source 3)``. Ranges mean every number in them. In round brackets a number without a word (``(3)``) is one only
-   where a citation may stand, and only in texts that have no square ones: round brackets also hold counts and the
-   numbers of a list. Years, decimals, numbers with units, intervals behind a figure or before a unit, and numbers of
-   figures and chapters are none.
+1. Numbers in brackets cite passages: ``[3]``, ``[1, 3]``, ``[1-3]``, ``[Passage 3]``, ``[p. 3]``, ``【3】``,
+   ``(source 3)``. Ranges cite every number in them. A bare number in round brackets (``(3)``) is a citation only at
+   the end of a clause and only in texts without square brackets, because round brackets also contain counts and list
+   numbers. Years, decimals, numbers with units, intervals after a figure or before a unit, and numbers of figures and
+   chapters are not citations.
 2. Numbers of passages that were not retrieved are removed and counted. References by author and year
-   (``(IPCC, 2021, p. 9)``, ``Smith et al. (2020)``) stay; those to a document that is not at hand are marked, for
-   nothing was compared with them.
-3. A sentence in which the model repeats itself over and over is taken out, as is one that it could not finish.
-4. A sentence without a citation gets one where a passage says nearly the same (``attributed``), measured by the
-   similarity of their sentences, and has all its quantities; otherwise it is marked as in-house knowledge. One that
-   only says what the passages lack gets neither, nor does a bare "No." before a cited sentence
-   (:func:`states_absence`).
-5. Quantities of a cited sentence that its passages do not have are named beside it
-   (:mod:`climassay.grounding.quantities`).
+   (``(IPCC, 2021, p. 9)``, ``Smith et al. (2020)``) remain and are marked if no document matches them.
+3. Sentences that repeat themselves in a loop and a truncated last sentence are removed.
+4. A sentence without citation gets one (``attributed``) if a passage has a very similar sentence and all its
+   quantities;
+   otherwise it is marked as in-house knowledge. Sentences that only state what the passages lack
+   (:func:`states_absence`) and a bare "No." before a cited sentence are not marked.
+5. Quantities of a cited sentence that its passages lack are reported (:mod:`climassay.grounding.quantities`).
 """
 
 import re
@@ -29,7 +27,8 @@ from typing import Literal, Protocol
 
 import numpy as np
 
-from climassay.corpus.documents import Passage, split_sentences
+from climassay.corpus.documents import Passage
+from climassay.corpus.sentences import split_sentences
 from climassay.grounding.quantities import foreign_quantities
 from climassay.grounding.units import read_unit
 from climassay.models.contract import Encoder
@@ -44,8 +43,8 @@ _AND = r"\s*(?:,?\s*\b(?:and|or)\b|[,;&/\uff0c\u3001])\s*"
 _NUMBER = r"\d{1,3}(?![\d%])"
 
 
-def _inside(place: str) -> str:
-    item = rf"(?:{place})?{_NUMBER}(?::\d+)?(?:\u2020[^\]\u3011]{{0,80}})?"
+def _inside(prefix: str) -> str:
+    item = rf"(?:{prefix})?{_NUMBER}(?::\d+)?(?:\u2020[^\]\u3011]{{0,80}})?"
     return rf"{_LEAD}{item}(?:(?:{_DASH}|{_AND}|\s+(?:to|through)\s+){item})*\s*"
 
 
@@ -63,7 +62,7 @@ _INTERVAL = re.compile(r"\b(?:interval|ci|ranges?|scale|between|from|iqr)\s*:?\s
 _FIGURE = re.compile(r"(\d+(?:\.\d+)?)\s*\S{0,8}\s*$")
 _MAY_STAND_BEFORE = re.compile(r"\s*(?:[.!?,;:)]|$|(?:and|but|while|whereas|as|which)\b|[\[(\u3010]\d)")
 _FEW = 99
-"""The highest number that a bare round bracket may hold without naming a passage."""
+"""Highest number in a bare round bracket that is a citation if no passage has it."""
 
 _YEAR = r"(?:1[89]|20)\d\d"
 _BRACKET = re.compile(r"[(\[]([^()\[\]]{4,200})[)\]]")
@@ -101,35 +100,35 @@ _REPORT = re.compile(r"(?:AR|WG|SR|TAR|FAR|SAR)[\dIVX.]*", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """A work that a text names by its authors, with its year or a page."""
+    """Reference to a work by its authors, with its year or a page."""
 
     text: str
-    """As written, with its brackets."""
+    """Reference as written, with its brackets."""
     words: tuple[str, ...]
-    """Names and year, in lower case, without joining words."""
+    """Names and year in lower case, without joining words."""
     pages: tuple[int, int] | None = None
-    """First and last page; None where none is named."""
+    """First and last page; None if no page is named."""
 
     def names(self, document: str) -> bool:
-        """Whether a document's title, file name and date have all of the reference's words."""
+        """Return whether a document's title, file name and date contain all words of the reference."""
         return set(self.words) <= set(re.findall(r"[^\W_]+", document.lower()))
 
 
 @dataclass(frozen=True, slots=True)
 class CitingSentence:
-    """A sentence without the numbers that it cites."""
+    """A sentence with its citations removed."""
 
     text: str
     numbers: tuple[int, ...]
-    """Each once, also those of no passage."""
+    """Distinct cited numbers, including unknown ones."""
     references: tuple[Reference, ...]
 
     @property
     def plain(self) -> str:
-        """The text without its references."""
+        """Text without references."""
         bare = self.text
-        for one in self.references:
-            bare = bare.replace(one.text, "")
+        for reference in self.references:
+            bare = bare.replace(reference.text, "")
         return bare
 
 
@@ -137,26 +136,30 @@ _Found = tuple[int, ...] | Reference
 
 
 def read_citations(text: str, known: Collection[int]) -> list[CitingSentence]:
-    """The sentences of a text with what each cites, in or right behind it; ``known`` are numbers of passages."""
-    results: list[_Found] = []
+    """Split a text into sentences with their citations; ``known`` are the numbers of passages."""
+    extracted: list[_Found] = []
 
-    def taken_out(pattern: re.Pattern[str], text: str, read: Callable[[str, re.Match[str]], _Found | None]) -> str:
-        def place(match: re.Match[str]) -> str:
-            one = read(text, match)
-            if not one:
+    def replace_matches(
+        pattern: re.Pattern[str], text: str, read: Callable[[str, re.Match[str]], _Found | None]
+    ) -> str:
+        def replace_match(match: re.Match[str]) -> str:
+            citation = read(text, match)
+            if not citation:
                 return match[0]
-            results.append(one)
+            extracted.append(citation)
             # A capital, so that a sentence may begin with a reference.
-            return f"{' C' if isinstance(one, tuple) else 'R'}\ue000{len(results) - 1}\ue001"
+            return f"{' C' if isinstance(citation, tuple) else 'R'}\ue000{len(extracted) - 1}\ue001"
 
-        return pattern.sub(place, text)
+        return pattern.sub(replace_match, text)
 
     plain = re.sub("[\ue000\ue001]", " ", " ".join(text.split()))
     for pattern in (_NARRATIVE, _BRACKET, _BARE):
-        plain = taken_out(pattern, plain, lambda _, match: _reference(match[0]))
-    plain = taken_out(_CITATION, plain, lambda whole, match: _cited(whole, match, known) if match["square"] else None)
-    bare_round = not any(isinstance(one, tuple) for one in results)
-    plain = taken_out(_CITATION, plain, lambda whole, match: _cited(whole, match, known, bare_round=bare_round))
+        plain = replace_matches(pattern, plain, lambda _, match: _reference(match[0]))
+    plain = replace_matches(
+        _CITATION, plain, lambda string, match: _cited(string, match, known) if match["square"] else None
+    )
+    bare_round = not any(isinstance(item, tuple) for item in extracted)
+    plain = replace_matches(_CITATION, plain, lambda string, match: _cited(string, match, known, bare_round=bare_round))
     # "[1], [2] and [3]" is one citation; what follows a full stop belongs to the sentence before it.
     plain = re.sub(r"(C\ue000\d+\ue001)\s*(?:,|;|&|,?\s*and\b)\s*(?=C\ue000)", r"\1 ", plain)
     plain = re.sub(
@@ -166,12 +169,12 @@ def read_citations(text: str, known: Collection[int]) -> list[CitingSentence]:
     )
     sentences = []
     for sentence in split_sentences(plain):
-        inside = [results[int(index)] for index in re.findall(r"\ue000(\d+)\ue001", sentence)]
-        numbers = [number for one in inside if isinstance(one, tuple) for number in one]
+        items = [extracted[int(index)] for index in re.findall(r"\ue000(\d+)\ue001", sentence)]
+        numbers = [number for item in items if isinstance(item, tuple) for number in item]
         bare = re.sub(r"\s*C\ue000\d+\ue001", "", sentence)
         bare = re.sub(r"\s*[(\[]\s*(?:see|cf\.?|[,;]|\s)*[)\]]", "", bare)
-        bare = re.sub(r"R\ue000(\d+)\ue001", lambda match: getattr(results[int(match[1])], "text", ""), bare)
-        references = tuple(one for one in inside if isinstance(one, Reference))
+        bare = re.sub(r"R\ue000(\d+)\ue001", lambda match: getattr(extracted[int(match[1])], "text", ""), bare)
+        references = tuple(item for item in items if isinstance(item, Reference))
         sentences.append(CitingSentence(bare.strip(), tuple(dict.fromkeys(numbers)), references))
     return sentences
 
@@ -179,65 +182,69 @@ def read_citations(text: str, known: Collection[int]) -> list[CitingSentence]:
 def _cited(
     text: str, match: re.Match[str], known: Collection[int], *, bare_round: bool = False
 ) -> tuple[int, ...] | None:
-    """Numbers of a bracket; None where it holds no citation."""
+    """Return the numbers cited by a bracket; None if it is not a citation."""
     # "[1, p. 9]" is a passage with a page of it.
-    inside = re.sub(r"(?<=\d)\s*[,;]\s*(?:pages?|pp?\.?)\s*\d+", "", match["in_square"] or match["in_round"])
-    if re.match(r"\s*(?:pages?|pp?\b)", inside, re.IGNORECASE):
-        inside = match["in_square"] or match["in_round"]
-    spans = [(int(one), int(other or one)) for one, _, other in _SPAN.findall(inside)]
+    content = re.sub(r"(?<=\d)\s*[,;]\s*(?:pages?|pp?\.?)\s*\d+", "", match["in_square"] or match["in_round"])
+    if re.match(r"\s*(?:pages?|pp?\b)", content, re.IGNORECASE):
+        content = match["in_square"] or match["in_round"]
+    spans = [(int(first), int(last or first)) for first, _, last in _SPAN.findall(content)]
     # "12-9" is not a range.
     numbers = tuple(number for low, high in spans for number in (range(low, high + 1) if low <= high else (low, high)))
-    worded = bool(re.search(r"[a-z\u2020#^]", re.sub(r"\b(?:to|through|and|or)\b", "", inside), re.IGNORECASE))
+    worded = bool(re.search(r"[a-z\u2020#^]", re.sub(r"\b(?:to|through|and|or)\b", "", content), re.IGNORECASE))
     if worded:
         return numbers
-    if re.search(r"\b(?:to|through)\b", inside):
+    if re.search(r"\b(?:to|through)\b", content):
         return None
     before, exist = text[max(0, match.start() - 40) : match.start()], set(numbers) <= set(known)
-    apart = before[-1:].isspace()
+    is_separated = before[-1:].isspace()
     before = before.rstrip()
     if _NUMBERED.search(before):
         return None
     low, high = min(numbers), max(numbers)
     if (len(spans) == 2 or low < high) and len(spans) <= 2:
         figure = _FIGURE.search(before)
-        within = figure is not None and low <= float(figure[1]) <= high
+        is_within = figure is not None and low <= float(figure[1]) <= high
         if read_unit(text, match.end(), bracketed=False)[0]:
             return None
-        if not exist and (within or _INTERVAL.search(before)):
+        if not exist and (is_within or _INTERVAL.search(before)):
             return None
     if match["square"]:
         return numbers
-    fits = bare_round and apart and before[-1:].strip(".!?:;(") and _MAY_STAND_BEFORE.match(text, match.end())
+    fits = bare_round and is_separated and before[-1:].strip(".!?:;(") and _MAY_STAND_BEFORE.match(text, match.end())
     return numbers if fits and (exist or high <= _FEW) else None
 
 
-def _reference(written: str) -> Reference | None:
-    """The works that a bracket, or a name with a bracket, refers to; None where it holds anything else."""
-    opened = written.find("(")
-    inside = f"{written[:opened].strip()}, {written[opened + 1 : -1]}" if opened > 0 else written.strip("([])")
+def _reference(text: str) -> Reference | None:
+    """Return the reference in a bracket, or in a name with a bracket; None if it is not a reference."""
+    opened = text.find("(")
+    content = f"{text[:opened].strip()}, {text[opened + 1 : -1]}" if opened > 0 else text.strip("([])")
     words: list[str] = []
     pages = None
-    for part in inside.split(";"):
+    for part in content.split(";"):
         match = _REFERENCE.fullmatch(part.strip())
         if match is None:
             return None
-        names = [one.strip(".") for one in re.findall(r"[^\s,]+", match["authors"])]
-        proper = [one for one in names if not _JOINING.fullmatch(one)]
-        if not proper or len(proper) > 8 or not all(_is_name(one) for one in proper):
+        names = [name.strip(".") for name in re.findall(r"[^\s,]+", match["authors"])]
+        proper = [name for name in names if not _JOINING.fullmatch(name)]
+        if not proper or len(proper) > 8 or not all(_is_name(name) for name in proper):
             return None
-        located = [_LOCATOR.fullmatch(one) for one in re.split(r"[,:]", match["rest"]) if one.strip()]
-        if not all(located):
+        locations = [
+            _LOCATOR.fullmatch(part_of_rest)
+            for part_of_rest in re.split(r"[,:]", match["rest"])
+            if part_of_rest.strip()
+        ]
+        if not all(locations):
             return None
-        paged = [one for one in located if one and one["page"]]
-        if not match["year"] and not paged:
+        pages_given = [location for location in locations if location and location["page"]]
+        if not match["year"] and not pages_given:
             return None
         if match["year"] and int(match["year"]) > date.today().year + 1:
             return None
-        if paged:
-            pages = (int(paged[0]["first"]), int(paged[0]["last"] or paged[0]["first"]))
-        words += [piece for one in proper for piece in re.findall(r"[^\W_]+", one.lower())]
+        if pages_given:
+            pages = (int(pages_given[0]["first"]), int(pages_given[0]["last"] or pages_given[0]["first"]))
+        words += [piece for name in proper for piece in re.findall(r"[^\W_]+", name.lower())]
         words += [match["year"]] if match["year"] else []
-    return Reference(written, tuple(dict.fromkeys(words)), pages)
+    return Reference(text, tuple(dict.fromkeys(words)), pages)
 
 
 def _is_name(word: str) -> bool:
@@ -245,8 +252,8 @@ def _is_name(word: str) -> bool:
     return word[0].isupper() and not _NO_AUTHOR.fullmatch(word) and (not digits or bool(_REPORT.fullmatch(word)))
 
 
-FEWEST_WORDS = 3
-"""A quotation of fewer words shows nothing."""
+MIN_QUOTED_WORDS = 3
+"""Minimum number of words of a valid quotation."""
 
 _SIGNS = str.maketrans(
     {
@@ -256,76 +263,76 @@ _SIGNS = str.maketrans(
         "\u00ad": "",
     }
 )
-LEFT_OUT = re.compile(r"[\[(]?\s*\.{3,}\s*[\])]?")
-"""What shows that words are left out."""
+OMISSION = re.compile(r"[\[(]?\s*\.{3,}\s*[\])]?")
+"""Pattern of an omission."""
 
 
 def is_quoted(quotation: str, text: str) -> bool:
-    """Whether all parts of a quotation stand in a text, in order."""
-    return bool(_places(quotation, _without_gaps(text)))
+    """Return whether all parts of a quotation occur in a text, in order."""
+    return bool(_find_parts(quotation, _without_gaps(text)))
 
 
 def quoted_spans(quotation: str, text: str) -> tuple[tuple[int, int], ...]:
-    """Beginning and end, in a text, of each part of a quotation; none where :func:`is_quoted` says that it is not."""
-    within = _without_gaps(text)
-    places = _places(quotation, within)
-    (plain, whence), (original, where) = letters(within), letters(text)
-    if not places or plain != original:
+    """Return start and end of each part of a quotation in a text; empty if :func:`is_quoted` is False."""
+    normalised = _without_gaps(text)
+    ranges = _find_parts(quotation, normalised)
+    (plain, whence), (original, where) = letters(normalised), letters(text)
+    if not ranges or plain != original:
         return ()
     spans = []
-    for start, end in places:
+    for start, end in ranges:
         first, last = bisect_left(whence, start), bisect_left(whence, end) - 1
-        begin, opening = where[first], within[start : whence[first]]
-        stop, closing = where[last] + 1, within[whence[last] + 1 : end]
+        begin, opening = where[first], normalised[start : whence[first]]
+        stop, closing = where[last] + 1, normalised[whence[last] + 1 : end]
         begin -= len(opening) * text.endswith(opening, 0, begin)
         spans.append((begin, stop + len(closing) * text.startswith(closing, stop)))
     return tuple(spans)
 
 
 def mark_quotations(text: str, quotations: Iterable[str]) -> tuple[Piece, ...]:
-    """A text in pieces, those marked that are quoted; quotations that do not stand in it mark nothing."""
-    return mark_spans(text, [span for one in quotations for span in quoted_spans(one, text)])
+    """Split a text into pieces and mark the quoted ones; quotations that do not occur in it are ignored."""
+    return mark_spans(text, [span for quotation in quotations for span in quoted_spans(quotation, text)])
 
 
 def _without_gaps(text: str) -> str:
-    """The text as quotations are looked up in it: what it leaves out itself is no border of a quotation's parts."""
-    return " ".join(LEFT_OUT.sub(" ", _plain(text)).split())
+    """Return the normalised text for the search of quotations, without its own omission marks."""
+    return " ".join(OMISSION.sub(" ", _plain(text)).split())
 
 
-def _places(quotation: str, within: str) -> list[tuple[int, int]]:
-    """Where the parts of a quotation stand, in order; none unless all of them do."""
-    given = _plain(quotation)
-    parts = [part for piece in LEFT_OUT.split(given) if re.search(r"\w", part := piece.strip(" \"'.,;:"))]
-    if sum(len(re.findall(r"\w+", part)) for part in parts) < FEWEST_WORDS:
+def _find_parts(quotation: str, normalised: str) -> list[tuple[int, int]]:
+    """Return the spans of a quotation's parts, in order; empty unless all parts occur."""
+    plain_quotation = _plain(quotation)
+    parts = [part for piece in OMISSION.split(plain_quotation) if re.search(r"\w", part := piece.strip(" \"'.,;:"))]
+    if sum(len(re.findall(r"\w+", part)) for part in parts) < MIN_QUOTED_WORDS:
         return []
-    places: list[tuple[int, int]] = []
+    ranges: list[tuple[int, int]] = []
     for part in parts:
-        match = _pattern(part).search(within, places[-1][1] if places else 0)
+        match = _pattern(part).search(normalised, ranges[-1][1] if ranges else 0)
         if match is None:
             return []
-        places.append(match.span())
-    return places
+        ranges.append(match.span())
+    return ranges
 
 
 def _plain(text: str) -> str:
-    """The text in one form of signs; words divided by a hyphen are joined, so that both are the same."""
+    """Return the text with normalised punctuation and joined hyphenated words."""
     plain = unicodedata.normalize("NFKC", text).translate(_SIGNS)
     joined = re.sub(r"(?<=[^\W\d_])-\s*(?=[^\W\d_])", "", plain)
     return " ".join(joined.split())
 
 
 def _pattern(part: str) -> re.Pattern[str]:
-    """The part as whole words: neither in the middle of one nor of a number, nor a number without its sign."""
+    """Return the pattern of a part as whole words and numbers with their signs."""
     # "-0.5" and "10.5" do not hold "0.5"; in "1901-2018" the dash is not a sign.
     before = r"(?<!\w)(?<!\d[.,])" + (r"(?<!^-)(?<![^\w]-)" if part[0].isdigit() else "")
     behind = r"(?!\w)" + (r"(?![.,]\d)(?!\s?%)" if part[-1].isdigit() else "")
     pieces = re.findall(r"[^\W\d_]+|\d+|[^\w\s]|_", part)
     first = f"(?i:{re.escape(pieces[0][0])})" + re.escape(pieces[0][1:])
     results = [first]
-    for one, other in pairwise(pieces):
+    for piece, following in pairwise(pieces):
         # Readers of PDFs set spaces around signs and subscripts: "yr –1", "CO 2". Between two words there is one.
-        apart = (one.isalpha() and other.isalpha()) or (one.isdigit() and other.isdigit())
-        results.append((r"\s+" if apart else r"\s*") + re.escape(other))
+        is_separated = (piece.isalpha() and following.isalpha()) or (piece.isdigit() and following.isdigit())
+        results.append((r"\s+" if is_separated else r"\s*") + re.escape(following))
     return re.compile(before + "".join(results) + behind)
 
 
@@ -338,7 +345,7 @@ _THESE = (
     r"|passages?\s+\d+(?:(?:,|,?\s+and)\s+\d+)*)"
     r"(?:\s+(?:provided|given|retrieved|quoted|cited|above|here|at\s+hand|I\s+was\s+given))?"
 )
-"""What lay before the model: "the passages provided". Bare plurals ("studies") are the world's."""
+"""Pattern of the passages in the prompt: "the passages provided". Bare plurals ("studies") refer to the world."""
 _TELL = (
     r"(?:give|state|say|mention|cover|address|discuss|contain|include|provide|specif[iy]e?|report|quantif[iy]e?|describe|name"
     r"|list|allow|answer|tell|offer|define|compare|distinguish|speak|touch|single\s+out|break\s+\w+\s+down)(?:e?s)?"
@@ -357,11 +364,11 @@ _ABSENCE = re.compile(
     r")",
     re.IGNORECASE,
 )
-"""At the beginning of a sentence. A finding ("do not show", "do not support") is a statement about the world."""
+"""Pattern of missing information at the start of a sentence; a finding ("do not show") does not match."""
 _MORE = re.compile(
     r"[;:]|,\s+(?:and|as|so|since|yet|while|which|where)\b|\b(?:but|although|though|whereas|because)\b", re.I
 )
-"""What another clause begins with, which may say something about the world."""
+"""Pattern of the start of another clause, which may be a statement about the world."""
 _LEFT_OPEN = re.compile(
     r",\s+so\s+(?:that\s+)?(?:the|this|that|its|a|an)\s+(?:[\w-]+\s+){1,3}?(?:itself\s+)?"
     r"(?:(?:is|are|was|can)\s*not(?:\s+be)?|(?:remains?|stays|is)(?=\s+(?:open|un)))\s+"
@@ -369,7 +376,7 @@ _LEFT_OPEN = re.compile(
     r"|open|unanswered|unsettled|untested|unverified)(?:\s+(?:here|from\s+them))?(?=\s*[.!]?\s*$)",
     re.IGNORECASE,
 )
-"""What follows from a lack and still says nothing about the world."""
+"""Pattern of a consequence of missing information, which is not a statement about the world."""
 _BARE_ANSWER = re.compile(
     r"(?:(?:yes|no|partly|not\s+(?:quite|entirely|exactly|really))\b[,.]?\s*)?"
     r"(?:(?:it|they|this|that|he|she|there)\s+(?:is|are|was|were|has|have|had|does|do|did|will|would|can|could)"
@@ -379,29 +386,29 @@ _BARE_ANSWER = re.compile(
 
 
 def states_absence(sentence: str) -> bool:
-    """Whether a sentence says only what the passages do not say, as in "The passages give no figure for Spain".
+    """Return whether a sentence only states what the passages lack, as in "The passages give no figure for Spain".
 
-    It may add that something is open for this reason: "so the comparison cannot be made". That there is no evidence
-    for something, or that studies do not find it, is a statement about the world.
+    It may add a consequence: "so the comparison cannot be made". That there is no evidence for something, or that
+    studies do not find it, is a statement about the world.
     """
-    said = _LEFT_OPEN.sub("", sentence)
-    return bool(_ABSENCE.match(said)) and not _MORE.search(said, 3)
+    rest = _LEFT_OPEN.sub("", sentence)
+    return bool(_ABSENCE.match(rest)) and not _MORE.search(rest, 3)
 
 
 def is_bare_answer(sentence: str) -> bool:
-    """Whether a sentence answers a question in the question's own words: "No.", "It has not."."""
+    """Return whether a sentence is a bare answer: "No.", "It has not."."""
     return bool(_BARE_ANSWER.fullmatch(sentence))
 
 
 Origin = Literal["model", "attributed", "none"]
 
 IN_HOUSE_MARK = "(Not from the sources)"
-"""As people read it."""
+"""Mark of in-house knowledge for readers."""
 MODELS_MARK = "(In-house knowledge)"
-"""The same as models are asked to write it, and read it in each other's answers."""
+"""Mark of in-house knowledge in prompts and in models' texts."""
 UNCHECKED_MARK = "(reference not checked)"
 SUPPORT_COSINE = 0.6
-"""Similarity of a sentence to its nearest sentence of a passage from which the passage is taken to support it.
+"""Minimum cosine similarity of a sentence to a sentence of a passage that supports it.
 
 Measured on the primer's 30 freeform reference answers with the bundled encoder: see docs/performance.md.
 """
@@ -410,55 +417,55 @@ _MARK = re.compile(r"\(?\s*in-house knowledge\s*\)?|\(\s*not from the sources\s*
 
 
 class NumberedPassage(Protocol):
-    """A passage that citations name by its number."""
+    """A passage with the number by which it is cited."""
 
     @property
     def number(self) -> int:
-        """From 1."""
+        """Number, starting at 1."""
 
     @property
     def passage(self) -> Passage:
-        """What it says."""
+        """The passage."""
 
 
 @dataclass(frozen=True, slots=True)
 class AnswerSentence:
-    """One sentence of an answer and what it rests on."""
+    """A sentence of an answer with its support."""
 
     text: str
     citations: tuple[int, ...]
-    """Numbers of sources; every one exists."""
+    """Numbers of cited sources, all valid."""
     origin: Origin
-    """Who set the citation: the model, the comparison with the passages, or nobody."""
+    """Origin of the citation: the model, comparison with the passages, or none."""
     in_house: bool
-    """The model's own knowledge: neither cited nor found in a passage, and about the world."""
+    """Whether it is the model's own knowledge: a statement about the world without support in a passage."""
     support: float
-    """Highest similarity to a sentence of the cited passages, else of any passage; 0 to 1."""
+    """Highest similarity, 0 to 1, to a sentence of the cited passages, or of any passage without citations."""
     foreign_numbers: tuple[str, ...] = ()
-    """Quantities in the sentence, as written, that none of the cited passages has."""
+    """Quantities of the sentence, as written, that no cited passage has."""
     entailment: tuple[float | None, ...] = ()
-    """Parallel to ``citations``: probability that the cited passage entails the sentence, None where that was not
-    measured; empty where nothing was (see :data:`~climassay.metrics.entailment.ENTAILED`)."""
+    """Probability that each cited passage entails the sentence, in the order of ``citations``; None if it failed, empty
+    if it was not measured (see :data:`~climassay.metrics.entailment.ENTAILED`)."""
     unchecked_references: tuple[str, ...] = ()
-    """Works that the sentence refers to, as written, which no document at hand is: nobody has looked them up."""
+    """References, as written, to works that are not in the collections."""
 
     @property
     def body(self) -> str:
-        """The text without the full stop, question or exclamation mark that ends it, before which citations stand."""
+        """Text without its final punctuation, before which citations are inserted."""
         return self.text.rstrip(".!?\u2026")
 
     @property
     def stop(self) -> str:
-        """What :attr:`body` leaves out; often empty."""
+        """Final punctuation of the text; may be empty."""
         return self.text[len(self.body) :]
 
 
-def written(sentence: AnswerSentence, mark: str = IN_HOUSE_MARK) -> str:
-    """A sentence with its citations and marks before its full stop, as it is shown in running text.
+def format_sentence(sentence: AnswerSentence, mark: str = IN_HOUSE_MARK) -> str:
+    """Return a sentence with its citations and marks before its final punctuation.
 
     Args:
-        sentence: The sentence.
-        mark: What stands behind one that does not rest on the sources.
+        sentence: Sentence.
+        mark: Mark of in-house knowledge.
     """
     numbers = "".join(f" [{number}]" for number in sentence.citations)
     foreign = f" ({', '.join(sentence.foreign_numbers)} not in the cited passage)" if sentence.foreign_numbers else ""
@@ -469,30 +476,34 @@ def written(sentence: AnswerSentence, mark: str = IN_HOUSE_MARK) -> str:
 def ground_text(
     text: str,
     *,
-    cut: bool,
+    truncated: bool,
     sources: Sequence[NumberedPassage],
     encoder: Encoder | None,
-    given: str = "",
-    loops: bool = True,
+    context: str = "",
+    remove_loops: bool = True,
     documents: Callable[[], Sequence[str]] = tuple,
 ) -> tuple[tuple[AnswerSentence, ...], int]:
-    """Sentences with citations that exist, and the number of citations removed.
+    """Split a model's text into sentences with verified citations.
 
     Args:
-        text: What a model wrote.
-        cut: Whether it was cut off, so that its last sentence is not whole.
-        sources: The passages that lay before the model; none where it had none.
-        encoder: Compares sentences with passages; None attributes nothing and measures no support.
-        given: What the text is about, for example a claim: its quantities may be named whatever is cited.
-        loops: Whether to take out sentences that repeat themselves, as very small models do. Others repeat words where
-            they list the figures of several periods.
-        documents: Gives title, file name and date of every document at hand; asked only where the text refers to a
-            work that the passages are not from.
+        text: Text of a model.
+        truncated: Whether the text was truncated, so that its last sentence is incomplete.
+        sources: Passages in the model's prompt; may be empty.
+        encoder: Encoder that compares sentences with passages; None disables attribution and support.
+        context: Claim or question that the text answers; its quantities may be repeated without citation.
+        remove_loops: Whether to remove sentences with loops, which very small models write. Other models repeat words
+            in lists of figures.
+        documents: Function that returns title, file name and date of every document; called only if the text refers to
+            a
+            work that no passage belongs to.
+
+    Returns:
+        The sentences, and the number of removed citations.
     """
     pieces = _pieces(text, sources, documents)
-    if cut and len(pieces) > 1:
+    if truncated and len(pieces) > 1:
         pieces = pieces[:-1]
-    pieces = [piece for piece in pieces if not (loops and _is_loop(piece.text))]
+    pieces = [piece for piece in pieces if not (remove_loops and _is_loop(piece.text))]
     known = {source.number for source in sources}
     removed = sum(number not in known for piece in pieces for number in piece.numbers)
     if not pieces:
@@ -500,30 +511,30 @@ def ground_text(
     if not sources or encoder is None:
         support = np.zeros((len(pieces), len(sources)))
     else:
-        # The similarity of each sentence to the nearest sentence of each source.
+        # Similarity of each sentence to the most similar sentence of each source.
         parts = [split_sentences(source.passage.text) or [source.passage.text] for source in sources]
         texts = [*(piece.text for piece in pieces), *(sentence for sentences in parts for sentence in sentences)]
-        own, others = np.split(encoder.encode(texts), [len(pieces)])
+        piece_vectors, source_vectors = np.split(encoder.encode(texts), [len(pieces)])
         borders = np.cumsum([0, *map(len, parts)])
-        similar = own @ others.T
+        similar = piece_vectors @ source_vectors.T
         columns = [similar[:, low:high].max(axis=1) for low, high in pairwise(borders)]
         support = np.asarray(np.clip(np.stack(columns, axis=1), 0.0, 1.0))
-    results = [_attribute(piece, row, sources, given) for piece, row in zip(pieces, support, strict=True)]
-    for place, (piece, following) in enumerate(zip(pieces, results[1:], strict=False)):
+    results = [_attribute(piece, row, sources, context) for piece, row in zip(pieces, support, strict=True)]
+    for index, (piece, following) in enumerate(zip(pieces, results[1:], strict=False)):
         if following.citations and not (piece.numbers or piece.marked) and is_bare_answer(piece.text):
-            results[place] = replace(results[place], citations=(), origin="none", in_house=False)
+            results[index] = replace(results[index], citations=(), origin="none", in_house=False)
     return tuple(results), removed
 
 
-def sentences_so_far(text: str, sources: Sequence[NumberedPassage]) -> tuple[AnswerSentence, ...]:
-    """The sentences that are complete in a text that is still being written, with those of their citations that exist.
+def complete_sentences(text: str, sources: Sequence[NumberedPassage]) -> tuple[AnswerSentence, ...]:
+    """Return the complete sentences of an unfinished text with their valid citations.
 
-    A preview of :func:`ground_text`: nothing is compared with the passages yet, so no sentence is attributed or marked.
-    A sentence counts as complete when the next one has begun, since citations may follow its full stop.
+    This is a preview of :func:`ground_text` without comparison with the passages, so no sentence is attributed or
+    marked. A sentence is complete if the next one has started, because citations may follow its full stop.
 
     Args:
-        text: What a model has written so far.
-        sources: The passages that lie before the model.
+        text: Unfinished text of a model.
+        sources: Passages in the model's prompt.
     """
     words = text[: max(text.rfind(" "), text.rfind("\n"), 0)]
     settled = re.sub(r"[\[(\uff3b\u3010\u3014{][^\])\uff3d\u3011\u3015}]*$", "", words)
@@ -538,19 +549,19 @@ def sentences_so_far(text: str, sources: Sequence[NumberedPassage]) -> tuple[Ans
 
 @dataclass(frozen=True, slots=True)
 class _Piece:
-    """A sentence as the model wrote it, its citations taken out."""
+    """A sentence of the model's text, without citations."""
 
     text: str
     numbers: tuple[int, ...]
     marked: bool
     plain: str
-    """Without references to works."""
+    """Text without references to works."""
     unchecked: tuple[str, ...]
-    """References to works that are not at hand."""
+    """References to works that are not in the collections."""
 
 
 def _pieces(text: str, sources: Sequence[NumberedPassage], documents: Callable[[], Sequence[str]]) -> list[_Piece]:
-    """Sentences with the citations and marks that appear in or right behind them; repeated sentences once."""
+    """Return the distinct sentences of a text with their citations and marks."""
     known = {source.number for source in sources}
     marks = r"\(\s*(?:in-house knowledge|not from the sources)\s*\)"
     moved = re.sub(rf"([.!?])\s*({marks})", r" \2\1", " ".join(text.split()), flags=re.IGNORECASE)
@@ -565,7 +576,8 @@ def _pieces(text: str, sources: Sequence[NumberedPassage], documents: Callable[[
                 unchecked.append(reference.text)
         marked = bool(_MARK.search(sentence.text))
         bare, plain = (
-            re.sub(r"\s+([.!?,;:])", r"\1", _MARK.sub("", one)).strip() for one in (sentence.text, sentence.plain)
+            re.sub(r"\s+([.!?,;:])", r"\1", _MARK.sub("", version)).strip()
+            for version in (sentence.text, sentence.plain)
         )
         if not re.search(r"\w", bare):
             continue
@@ -576,7 +588,7 @@ def _pieces(text: str, sources: Sequence[NumberedPassage], documents: Callable[[
 
 
 def document_words(passage: Passage) -> str:
-    """What a reference to a passage's document may name: its title, file name, report and date."""
+    """Return title, file name, report, edition and date of a passage's document, which references may name."""
     return " ".join(filter(None, (passage.document, passage.source, passage.report, passage.edition, passage.date)))
 
 
@@ -590,13 +602,13 @@ def _is_named(passage: Passage, reference: Reference) -> bool:
 
 
 def _is_loop(text: str) -> bool:
-    """Whether a run of four words occurs three times: small models get caught in such loops, writers do not."""
+    """Return whether a sequence of four words occurs three times, as in loops of small models."""
     words = re.findall(r"\w+", text.lower())
     runs = Counter(zip(words, words[1:], words[2:], words[3:], strict=False))
     return max(runs.values(), default=0) >= 3
 
 
-def _attribute(piece: _Piece, support: np.ndarray, sources: Sequence[NumberedPassage], given: str) -> AnswerSentence:
+def _attribute(piece: _Piece, support: np.ndarray, sources: Sequence[NumberedPassage], context: str) -> AnswerSentence:
     texts = {source.number: source.passage.text for source in sources}
     numbers = list(texts)
     bare = AnswerSentence(
@@ -605,7 +617,7 @@ def _attribute(piece: _Piece, support: np.ndarray, sources: Sequence[NumberedPas
     cited = tuple(number for number in piece.numbers if number in texts)
     if cited:
         best = max(float(support[numbers.index(number)]) for number in cited)
-        foreign = foreign_quantities(piece.plain, [given, *(texts[number] for number in cited)])
+        foreign = foreign_quantities(piece.plain, [context, *(texts[number] for number in cited)])
         return replace(bare, citations=cited, origin="model", support=best, foreign_numbers=foreign)
     if not numbers:
         return replace(bare, in_house=True)

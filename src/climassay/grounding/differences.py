@@ -1,12 +1,12 @@
-"""Where a sentence differs from its source: figures, words of direction, negations, places and names.
+"""Differences between a sentence and its source: figures, words of direction, negations, places and names.
 
-Encoders lay "the Arctic warms" and "the Antarctic warms", "rises" and "falls" close together. Told apart are figures of
-the same thing, words that exclude each other, negations, regions, and names that the source does not have.
+Vectors of "the Arctic warms" and "the Antarctic warms", or of "rises" and "falls", are similar, so rules compare
+figures of the same quantity, words that exclude each other, negations, regions, and names.
 
-A figure is compared with those of its kind of unit that the sources have, of the same measured thing: the one whose
-sentence is near to the whole, and that has the same words and years close by. A figure of that kind elsewhere bears
-nothing. A change by a figure has a direction ("fell by 5%", "5% less"), which belongs to it. A source may name both
-sides ("the troposphere warms and the stratosphere cools"): what decides is which of them has the same words around it.
+A figure is compared with figures of the sources that have the same kind of unit and measure the same quantity: their
+sentence is similar, and the words and years around them are the same. A change by a figure has a direction ("fell by
+5%", "5% less"). If a source names both directions ("the troposphere warms and the stratosphere cools"), the one with
+the same words around it is compared.
 """
 
 import re
@@ -63,12 +63,12 @@ RIVALS = _groups(
     "support supports supported|oppose opposes opposed",
     "join joins joined|leave leaves left withdraw withdraws withdrew",
 )  # fmt: skip
-"""Words and their contraries, which a negation turns round; on one side they say nearly the same."""
+"""Groups of words with opposite meanings, which a negation reverses; words of one side are near-synonyms."""
 THINGS = _groups(
     "source sources|sink sinks", "shortwave|longwave", "winter winters|summer summers|spring|autumn",
     "night nights|day days",
 )  # fmt: skip
-"""Things of which one excludes the others, and which no negation turns round."""
+"""Groups of mutually exclusive terms, which no negation reverses."""
 PLACES = _groups(
     "arctic", "antarctic antarctica", "greenland", "southern", "northern", "eastern east", "western west", "atlantic",
     "pacific", "indian", "tropics tropical equator equatorial", "subtropics subtropical", "polar pole poles",
@@ -78,11 +78,11 @@ PLACES = _groups(
     "city cities urban", "rural", "mountain mountains", "troposphere tropospheric", "stratosphere stratospheric",
     "vegetation", "soil soils", "hemisphere",
 )  # fmt: skip
-"""Words for places without a capital, those of one place together; names are recognised by their capitals."""
+"""Lower-case words for places, grouped by place; names are recognised by their capitals."""
 _SAME: dict[str, frozenset[str]] = {}
 _ALTERNATIVES: dict[str, frozenset[str]] = {}
-for _word, _other in OPPOSITES.items():
-    _ALTERNATIVES[_word] = frozenset({_other})
+for _word, _opposite in OPPOSITES.items():
+    _ALTERNATIVES[_word] = frozenset({_opposite})
 for _sides in (*RIVALS, *THINGS):
     for _side in _sides:
         for _word in _side:
@@ -99,10 +99,10 @@ _BEHIND = {
     )
     for word in words.split()
 }
-"""Words behind a figure that give it a direction: "5% less"."""
+"""Words after a figure that give it a direction: "5% less"."""
 _DIRECTION_REACH = 5
 _REACH = 6
-"""Words to either side that say what a word is about."""
+"""Number of words on either side that form the context of a word."""
 _NEAR = 3
 _TOKEN = re.compile(r"n['’]t\b|[^\W\d_]+?(?=n['’]t\b)|[^\W\d_]+(?:-[^\W\d_]+)*")
 _PHASE = re.compile(r"\b(phas)(?:e|es|ed|ing)[\s-](in|out)\b", re.IGNORECASE)
@@ -120,30 +120,30 @@ _NO_NAMES = frozenset(
     )
 )  # fmt: skip
 _SAME_THING = 2.0
-"""Weight of the words close to a figure beside the nearness of its whole sentence."""
+"""Weight of the words around a figure relative to the similarity of its sentence."""
 _CLEARLY_NEARER = 0.3
-"""How much nearer another figure must be than one that bears it; from the seen half of docs/results/check_text.md."""
+"""Minimum score difference between a differing figure and a confirming one; from docs/results/check_text.md."""
 _SAME_STATEMENT = 1.15
 """Minimum nearness of a sentence whose figures can speak against those of another; chosen on the seen half of the pairs
 and every other claim of Climate-FEVER in docs/results/check_text.md."""
 _MIN_ALIKE = 0.2
-"""Minimum share of the words around a figure in words that stand around one that speaks against it."""
+"""Minimum share of the words around a figure in words that also occur around a differing one."""
 _ROUNDING = 0.01
 _HALF = 3.0
-"""Words away at which a word counts for half."""
+"""Distance in words at which the weight of a word is halved."""
 _APART = 6
-"""Words for which a sign, a conjunction or a figure between counts."""
+"""Distance in words that a punctuation mark, a conjunction or a figure in between adds."""
 _WORD_OR_SIGN = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)*|[,;:()]")
 _SEPARATORS = frozenset([*",;:()", "and", "but", "while", "whereas", "or", "against", "versus", "und", "et", "y"])
 _FIRST_YEAR, _LAST_YEAR = 1500, 2300
 
 
 class Difference(NamedTuple):
-    """Words of a sentence and those that its source has instead."""
+    """Words of a sentence and the differing words of its source."""
 
     text: str
     source: str
-    """Empty if the source has nothing of the kind."""
+    """Differing words; empty if the source has no counterpart."""
 
 
 class Source(NamedTuple):
@@ -151,71 +151,77 @@ class Source(NamedTuple):
 
     text: str
     nearness: float
-    """To the sentence that is compared with it: cosine plus the share of its words."""
+    """Similarity to the compared sentence: cosine plus the share of its words."""
     context: str = ""
-    """The passage that it is from."""
+    """Passage that contains the sentence."""
 
 
 class DifferingFigure(NamedTuple):
-    """A figure that no source has for the same thing, or that another figure of the same thing speaks against."""
+    """A figure that no source confirms, or that a figure of the same quantity contradicts."""
 
     text: str
     source: str
-    """The nearest figure of its kind; empty if no source that says nearly the same has one."""
+    """Contradicting figure; empty if no similar source has a figure of its kind."""
     source_index: int | None
-    """Index of the sentence that has this figure among the sources."""
+    """Index of the source with the contradicting figure; None if there is none."""
 
 
 class _Figure(NamedTuple):
-    """A figure of a text with what stands around it."""
+    """A figure of a text with its context."""
 
     quantity: Quantity
     around: Mapping[str, float]
-    """Words and years near it with their weights, 1 beside it."""
+    """Weights of the words and years around it; adjacent words have the weight 1."""
     direction: int
-    """1 or -1 for a change upwards or downwards, 0 for none."""
+    """1 for an increase, -1 for a decrease, 0 otherwise."""
     wording: str
-    """As written, with its word of direction."""
+    """Figure as written, with its word of direction."""
 
 
 def differing_figures(sentence: str, sources: Sequence[Source], context: str = "") -> tuple[DifferingFigure, ...]:
-    """Return the figures of a sentence that the sources do not have, or have otherwise for the same thing.
+    """Return the figures of a sentence that the sources lack or contradict.
 
-    A year that a source has, and a share, multiple, month or rank of which the sources have none, never differ.
+    Years that a source names never differ, nor do shares, multiples, months and ranks if the sources have none.
 
     Args:
-        sentence: The sentence that is compared.
-        sources: Sentences that may bear it.
-        context: The text that the sentence is from.
+        sentence: Sentence to compare.
+        sources: Sentences that may support it.
+        context: Text that contains the sentence.
     """
-    own = _figures(sentence, context)
-    # Where one sentence says all of it, other years nearby are of something else.
-    whole = len(own) > 1 and any(_has_in_order(source, [figure.quantity for figure in own]) for source in sources)
-    known = [(index, source, other) for index, source in enumerate(sources)
-             for other in _figures(source.text, source.context)]  # fmt: skip
+    figures = _figures(sentence, context)
+    # If one source has all figures, other years around them belong to something else.
+    is_complete = len(figures) > 1 and any(
+        _has_in_order(source, [figure.quantity for figure in figures]) for source in sources
+    )
+    known = [
+        (index, source, source_figure)
+        for index, source in enumerate(sources)
+        for source_figure in _figures(source.text, source.context)
+    ]
 
     def is_near(index: int) -> bool:
         return sources[index].nearness >= _SAME_STATEMENT
 
     results = []
-    for number, figure in enumerate(own):
+    for number, figure in enumerate(figures):
         quantity = figure.quantity
-        if whole and quantity.unit is None:
+        if is_complete and quantity.unit is None:
             continue
-        bearing, others = [], []
-        for index, source, other in known:
-            alike = _alike(figure.around, other.around)
+        bearing, alternatives = [], []
+        for index, source, source_figure in known:
+            alike = _alike(figure.around, source_figure.around)
             score = source.nearness + _SAME_THING * alike
-            if backs(other.quantity, quantity):
-                bearing.append((score, index, other))
-            elif alike > _MIN_ALIKE * quantity.worded and _same_kind(quantity, other.quantity) and not any(
-                # It belongs to another figure of the sentence, such as the other end of a range.
-                backs(other.quantity, neighbour.quantity) and _alike(neighbour.around, other.around) >= alike
-                for position, neighbour in enumerate(own)
+            if backs(source_figure.quantity, quantity):
+                bearing.append((score, index, source_figure))
+            elif alike > _MIN_ALIKE * quantity.worded and _same_kind(quantity, source_figure.quantity) and not any(
+                # The source's figure belongs to another figure of the sentence, such as the other end of a range.
+                backs(source_figure.quantity, neighbour.quantity)
+                and _alike(neighbour.around, source_figure.around) >= alike
+                for position, neighbour in enumerate(figures)
                 if position != number
             ):  # fmt: skip
-                others.append((score, index, other))
-        nearest = max(others, key=lambda candidate: candidate[0], default=None)
+                alternatives.append((score, index, source_figure))
+        nearest = max(alternatives, key=lambda candidate: candidate[0], default=None)
         best = max(bearing, key=lambda candidate: candidate[0], default=None)
         if best is not None and is_near(best[1]) and figure.direction * best[2].direction < 0:
             results.append(DifferingFigure(figure.wording, best[2].wording, best[1]))
@@ -239,9 +245,9 @@ def _as_written(quantity: Quantity) -> str:
 
 
 def _has_in_order(source: Source, figures: Sequence[Quantity]) -> bool:
-    """Whether a text has all of these figures, one after the other."""
+    """Return whether a text has all figures in this order."""
     known = iter(split_at_quantities(source.text, source.context)[1])
-    return all(any(backs(other, figure) for other in known) for figure in figures)
+    return all(any(backs(known_figure, figure) for known_figure in known) for figure in figures)
 
 
 def _figures(text: str, context: str) -> list[_Figure]:
@@ -276,11 +282,11 @@ def _figures(text: str, context: str) -> list[_Figure]:
 
 
 def _direction(before: Sequence[Sequence[str]], behind: Sequence[str]) -> tuple[str, int]:
-    """The word that gives a change its direction, and 1 or -1; ("", 0) without one.
+    """Return the word that gives a figure its direction, and 1 or -1; ("", 0) if there is none.
 
     Args:
-        before: The pieces between figures before it, nearest first, each from its end to its beginning.
-        behind: The words up to the next figure.
+        before: Words of the pieces between the preceding figures, nearest piece first, each in reverse order.
+        behind: Words up to the next figure.
     """
     for word in behind[:2]:
         if word in _BEHIND:
@@ -295,17 +301,17 @@ def _direction(before: Sequence[Sequence[str]], behind: Sequence[str]) -> tuple[
 
 
 def _alike(first: Mapping[str, float], second: Mapping[str, float]) -> float:
-    """Return how far the words around a figure stand around another one, 0 to 1."""
+    """Return the weighted share, 0 to 1, of the words around a figure that also occur around another one."""
     shared = sum(weight * second[word] for word, weight in first.items() if word in second)
     return shared / max(sum(first.values()), 1e-9)
 
 
 def _is_year(quantity: Quantity) -> bool:
-    return quantity.unit is None and quantity.whole and _FIRST_YEAR <= quantity.value <= _LAST_YEAR
+    return quantity.unit is None and quantity.is_integer and _FIRST_YEAR <= quantity.value <= _LAST_YEAR
 
 
 def _same_kind(first: Quantity, second: Quantity) -> bool:
-    """Whether two figures may be two values of one thing: of one kind of unit, both years, or both bare numbers."""
+    """Return whether two figures are comparable: of one kind of unit, both years, or both bare numbers."""
     if first.unit is None or second.unit is None:
         return first.unit is second.unit and _is_year(first) == _is_year(second)
     rates = {first.unit.rate, second.unit.rate}
@@ -313,63 +319,78 @@ def _same_kind(first: Quantity, second: Quantity) -> bool:
     return second.unit.is_kind_of(first.unit) and same_rate
 
 
-def _rounded(figure: Quantity, other: Quantity) -> bool:
-    """Whether two figures with units are so close that they may be one, rounded: 340 and 342."""
+def _rounded(figure: Quantity, second_figure: Quantity) -> bool:
+    """Return whether two figures with units may be equal after rounding: 340 and 342."""
     if figure.unit is None or figure.worded:
         return False
-    first, second = (each.value * each.unit.factor if each.unit else 0.0 for each in (figure, other))
+    first, second = (
+        quantity.value * quantity.unit.factor if quantity.unit else 0.0 for quantity in (figure, second_figure)
+    )
     return abs(first - second) <= _ROUNDING * abs(second)
 
 
 def opposed_words(sentence: str, source: str) -> tuple[Difference, ...]:
-    """Return the words of a sentence in whose place the source has one that excludes them, or that it negates.
+    """Return the words of a sentence that its source replaces by an opposite or negates.
 
     Args:
-        sentence: The sentence that is compared.
-        source: One or a few sentences about the same.
+        sentence: Sentence to compare.
+        source: Sentences about the same subject.
     """
-    own, other = _tokens(sentence), _tokens(source)
+    sentence_words, source_words = _tokens(sentence), _tokens(source)
     results = []
-    for index, word in enumerate(own):
+    for index, word in enumerate(sentence_words):
         alternatives = _ALTERNATIVES.get(word)
         if not alternatives:
             continue
-        turned = _turned(own, index)
+        is_negated = _is_negated(sentence_words, index)
         alike = _SAME.get(word, frozenset()) | {word}
-        # Where both sides are named, only words close by tell which is which.
-        reach = _NEAR if alternatives & set(own) and alike & set(other) else _REACH
-        around = _around(own, index, reach)
+        # If both directions are named, only adjacent words are compared.
+        reach = _NEAR if alternatives & set(sentence_words) and alike & set(source_words) else _REACH
+        around = _around(sentence_words, index, reach)
 
         def nearest(
             words: frozenset[str], *, negated: bool, around: frozenset[str] = around, reach: int = reach
         ) -> tuple[int, str]:
-            """Return the most words in common around one of the words, and that word; (0, "") without one."""
-            found = [at for at, token in enumerate(other) if token in words and _turned(other, at) == negated]
-            return max(((len(around & _around(other, at, reach)) + 1, other[at]) for at in found), default=(0, ""))
+            """Return the highest number of common context words (plus 1) of any of the words, and that word."""
+            positions = [
+                position
+                for position, token in enumerate(source_words)
+                if token in words and _is_negated(source_words, position) == negated
+            ]
+            return max(
+                (
+                    (len(around & _around(source_words, position, reach)) + 1, source_words[position])
+                    for position in positions
+                ),
+                default=(0, ""),
+            )
 
-        same = max(nearest(alike, negated=turned), nearest(alternatives, negated=not turned))
-        against = max(nearest(alternatives, negated=turned), nearest(alike, negated=not turned))
+        same = max(nearest(alike, negated=is_negated), nearest(alternatives, negated=not is_negated))
+        against = max(nearest(alternatives, negated=is_negated), nearest(alike, negated=not is_negated))
         if against[0] > max(1 if reach == _REACH else 2, same[0]):
-            source_word = against[1] if against[1] not in alike else f"{'' if turned else 'not '}{against[1]}"
-            results.append(Difference(f"not {word}" if turned else word, source_word))
-    return tuple(dict.fromkeys((*results, *_negated_words(own, other))))
+            source_word = against[1] if against[1] not in alike else f"{'' if is_negated else 'not '}{against[1]}"
+            results.append(Difference(f"not {word}" if is_negated else word, source_word))
+    return tuple(dict.fromkeys((*results, *_negated_words(sentence_words, source_words))))
 
 
 class _Negations(NamedTuple):
-    """The words of content of a text by their stems, without those of :data:`RIVALS` and their like."""
+    """Content words of a text by their stems, without words that have opposites."""
 
     denied: dict[str, str]
-    """The first behind each negation."""
+    """First content word after each negation."""
     affirmed: dict[str, str]
-    """Those that stand outside the reach of any negation."""
+    """Content words outside the scope of any negation."""
     reached: frozenset[str]
-    """Stems of all that a negation may reach."""
+    """Stems in the scope of a negation."""
 
 
-def _negated_words(own: Sequence[str], other: Sequence[str]) -> Iterator[Difference]:
-    """Yield the words without a contrary that one of two texts negates and the other has without a negation."""
-    here, there = _negations(own), _negations(other)
-    if here.reached & there.reached or len(content_words(" ".join(own)) & content_words(" ".join(other))) < 2:
+def _negated_words(sentence_words: Sequence[str], source_words: Sequence[str]) -> Iterator[Difference]:
+    """Yield the words without opposites that one text negates and the other affirms."""
+    here, there = _negations(sentence_words), _negations(source_words)
+    if (
+        here.reached & there.reached
+        or len(content_words(" ".join(sentence_words)) & content_words(" ".join(source_words))) < 2
+    ):
         return
     for stem, word in here.denied.items():
         if stem in there.affirmed and stem not in here.affirmed:
@@ -380,10 +401,10 @@ def _negated_words(own: Sequence[str], other: Sequence[str]) -> Iterator[Differe
 
 
 def _negations(tokens: Sequence[str]) -> _Negations:
-    """Find what a text denies and what it affirms.
+    """Return the content words that a text negates and affirms.
 
-    A negation denies the next word of content, and may reach the two words behind it ("without causing runaway").
-    What a contrast leaves out ("and not at the equator") is neither denied nor affirmed.
+    A negation applies to the next content word, and its scope may include the next two words ("without causing
+    runaway"). Words excluded by a contrast ("and not at the equator") are neither negated nor affirmed.
     """
     denied: dict[str, str] = {}
     affirmed: dict[str, str] = {}
@@ -408,17 +429,17 @@ def _negations(tokens: Sequence[str]) -> _Negations:
 
 
 def other_places(sentence: str, source: str) -> tuple[Difference, ...]:
-    """Return the places that a sentence names in whose stead the source, which does not name them, has others."""
-    own, other = _tokens(sentence), _tokens(source)
-    here, there = ({_PLACE[word]: word for word in words if word in _PLACE} for words in (own, other))
+    """Return the places of a sentence that its source replaces by others."""
+    sentence_words, source_words = _tokens(sentence), _tokens(source)
+    here, there = ({_PLACE[word]: word for word in words if word in _PLACE} for words in (sentence_words, source_words))
     missing = ", ".join(word for region, word in there.items() if region not in here)
     return tuple(Difference(word, missing) for region, word in here.items() if missing and region not in there)
 
 
 def foreign_names(sentence: str, sources: Sequence[str]) -> tuple[str, ...]:
-    """Return the names inside a sentence that none of the sources has: places, people, models, acronyms.
+    """Return the names inside a sentence that no source contains: places, people, models, acronyms.
 
-    German writes all nouns with capitals, so that none is returned for German sentences.
+    The result is empty for German sentences, because German capitalises all nouns.
     """
     if language_of_figures(sentence) == "de":
         return ()
@@ -431,42 +452,44 @@ def _is_known(name: str, sources: Sequence[str]) -> bool:
 
 
 def swapped_names(sentence: str, source: str, texts: Sequence[str] = ()) -> tuple[Difference, ...]:
-    """Return the names of a sentence, its first word included, in whose stead the source has another one.
+    """Return the names of a sentence, including its first word, that its source replaces by other names.
 
-    Both must stand before or behind the same word of content ("Spain emitted", "Germany emitted"), in German between
-    the same two, because all nouns have capitals there.
+    Both names must have the same content word before or after them ("Spain emitted", "Germany emitted"); in German,
+    which capitalises all nouns, the same words on both sides.
 
     Args:
-        sentence: The sentence that is compared.
-        source: One or a few sentences about the same.
-        texts: Longer texts; what has a small letter in one of them is no name.
+        sentence: Sentence to compare.
+        source: Sentences about the same subject.
+        texts: Longer texts; words with a lower-case spelling in them are not names.
     """
     common = {word for text in (sentence, source, *texts) for word in _WORD_OR_SIGN.findall(text)}
     here, there = (
         {
-            name: beside
-            for name, beside in _capitals(text).items()
-            if not _is_known(name, [against]) and name.lower() not in common and name.casefold() not in _NO_NAMES
+            name: neighbours
+            for name, neighbours in _capitals(text).items()
+            if not _is_known(name, [other_text]) and name.lower() not in common and name.casefold() not in _NO_NAMES
         }
-        for text, against in ((sentence, source), (source, sentence))
+        for text, other_text in ((sentence, source), (source, sentence))
     )
-    german = language_of_figures(sentence) == "de"
+    is_german = language_of_figures(sentence) == "de"
     return tuple(
-        Difference(name, other)
-        for name, beside in here.items()
-        for other, neighbours in there.items()
-        if (beside == neighbours if german else beside & neighbours)
+        Difference(name, source_name)
+        for name, neighbours in here.items()
+        for source_name, source_neighbours in there.items()
+        if (neighbours == neighbours if is_german else neighbours & neighbours)
     )
 
 
 def _capitals(text: str) -> dict[str, frozenset[tuple[int, str]]]:
-    """Return the capitalised words of a text with the side and stem of the words of content beside them."""
+    """Return the capitalised words of a text with side and stem of the adjacent content words."""
     contents = [word for word in _WORD_OR_SIGN.findall(text) if len(word) > _NEAR and content_words(word)]
     results: dict[str, frozenset[tuple[int, str]]] = {}
     for index, word in enumerate(contents):
         if _CAPITAL.fullmatch(word):
-            beside = [(side, contents[index + side]) for side in (-1, 1) if 0 <= index + side < len(contents)]
-            results[word] = frozenset((side, stem) for side, other in beside for stem in content_words(other))
+            neighbours = [(side, contents[index + side]) for side in (-1, 1) if 0 <= index + side < len(contents)]
+            results[word] = frozenset(
+                (side, stem) for side, neighbour in neighbours for stem in content_words(neighbour)
+            )
     return results
 
 
@@ -477,8 +500,8 @@ def _tokens(text: str) -> list[str]:
     return [token for token in tokens if token != "no"] if language_of_figures(text) == "pt" else tokens
 
 
-def _turned(tokens: Sequence[str], index: int) -> bool:
-    """Whether a negation stands right before a word: "did not increase", "no decrease"."""
+def _is_negated(tokens: Sequence[str], index: int) -> bool:
+    """Return whether a negation precedes a word: "did not increase", "no decrease"."""
     return tokens[index] not in _NEVER_TURNED and any(
         token in _NEGATIONS for token in tokens[max(0, index - 3) : index]
     )

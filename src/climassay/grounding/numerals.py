@@ -1,8 +1,8 @@
-"""How numbers are written: with decimal points or commas, and in words, in English and four other languages.
+"""Notation of numbers, with decimal points or commas and in words, in English and four other languages.
 
 "1,250" is a thousand and more in English, and one and a quarter in German, French, Spanish and Portuguese; "1.250" is
 the reverse. What a text means follows from the shape of its figures ("1.234,5" and "0,20" leave no choice), otherwise
-from its language, told by its function words. Spaces of any width and apostrophes separate thousands everywhere.
+from its language, told by its function words. Spaces and apostrophes separate thousands in all languages.
 
 Numbers in words: counts, shares ("two-thirds", "half of", "nine out of ten"), multiples ("doubled", "three times"),
 months with the days before or behind them, and ranks ("the second warmest").
@@ -37,12 +37,12 @@ _MIN_COMMAS_IN_ENGLISH = 2
 
 
 class NumberFormat(NamedTuple):
-    """What commas and points between digits mean in a text."""
+    """Meaning of commas and points between digits in a text."""
 
     decimal_comma: bool
-    """"1,250" is one and a quarter rather than a thousand and more."""
+    """Whether "1,250" is one and a quarter."""
     point_groups: bool
-    """"1.250" is a thousand and more rather than one and a quarter."""
+    """Whether "1.250" is one thousand two hundred and fifty."""
 
 
 def language_of_figures(text: str) -> str | None:
@@ -93,7 +93,7 @@ for _line in (
     "dois três quatro cinco seis sete oito nove dez onze doze",
 ):
     NUMBER_WORDS |= {word: float(number) for number, word in enumerate(_line.split(), start=2) if word != "-"}
-"""Counts by their words, which are quantities if a unit or magnitude follows."""
+"""Values of number words, which are quantities if a unit or magnitude follows."""
 
 _NUMBER_WORD = "|".join(sorted(NUMBER_WORDS, key=len, reverse=True))
 NUMBER = re.compile(
@@ -107,12 +107,12 @@ _GROUPED_BY_COMMA, _GROUPED_BY_POINT = (re.compile(rf"\d{{1,3}}(?:{mark}\d{{3}})
 
 
 class Numeral(NamedTuple):
-    """A number as it is written."""
+    """A number read from a text."""
 
     value: float
     decimals: int
     end: int
-    """Position behind it in the text."""
+    """Position after the number in the text."""
 
 
 def read_numeral(match: re.Match[str], numbers: NumberFormat, *, measured: bool) -> Numeral:
@@ -123,10 +123,10 @@ def read_numeral(match: re.Match[str], numbers: NumberFormat, *, measured: bool)
         numbers: What commas and points mean in its text.
         measured: Whether a unit follows, so that "1,5 °C" is one number even in a text with decimal points.
     """
-    written = match[0].lower()
-    if written in NUMBER_WORDS:
-        return Numeral(NUMBER_WORDS[written], 0, match.end())
-    digits = re.sub(r"[ '’]", "", written)
+    numeral = match[0].lower()
+    if numeral in NUMBER_WORDS:
+        return Numeral(NUMBER_WORDS[numeral], 0, match.end())
+    digits = re.sub(r"[ '’]", "", numeral)
     comma, point = digits.rfind(","), digits.rfind(".")
     if comma >= 0 and point >= 0:
         decimal = max(comma, point)
@@ -137,7 +137,7 @@ def read_numeral(match: re.Match[str], numbers: NumberFormat, *, measured: bool)
         elif numbers.decimal_comma or digits.startswith("0,") or (measured and len(digits) - comma <= 3):
             decimal = comma
         else:
-            first = written.index(",")
+            first = numeral.index(",")
             return Numeral(float(digits[:comma]), 0, match.start() + first)
     elif point >= 0:
         grouped = _GROUPED_BY_POINT.fullmatch(digits) and not digits.startswith("0")
@@ -146,12 +146,12 @@ def read_numeral(match: re.Match[str], numbers: NumberFormat, *, measured: bool)
         decimal = -1
     if decimal < 0:
         return Numeral(float(re.sub(r"[.,]", "", digits)), 0, match.end())
-    whole, fraction = re.sub(r"[.,]", "", digits[:decimal]), digits[decimal + 1 :]
-    return Numeral(float(f"{whole or 0}.{fraction}"), len(fraction), match.end())
+    integer_part, fraction = re.sub(r"[.,]", "", digits[:decimal]), digits[decimal + 1 :]
+    return Numeral(float(f"{integer_part or 0}.{fraction}"), len(fraction), match.end())
 
 
 class WordedFigure(NamedTuple):
-    """A figure that words alone express."""
+    """A figure expressed in words."""
 
     start: int
     end: int
@@ -160,13 +160,13 @@ class WordedFigure(NamedTuple):
     """``share`` (per cent), ``times``, ``month`` (1 to 12), ``day`` (of the month) or ``rank:`` and the
     superlative."""
     step: float
-    """Width of the interval of values that the words may stand for."""
+    """Width of the interval of values that the words may mean."""
 
 
 _SHARE_STEP = 3.0
-"""Percentage points: "two-thirds" may be said of 65.2 to 68.1 per cent."""
+"""Width in percentage points: "two-thirds" may mean 65.2 to 68.1 per cent."""
 _HEDGED_STEP = 10.0
-"""Percentage points, if the words say that the share is not exact: "nearly a third"."""
+"""Width in percentage points of a hedged share: "nearly a third"."""
 _HEDGED = re.compile(
     r"\b(?:nearly|almost|just|slightly|a\s+little|close\s+to|about|around|roughly|fast|knapp|rund|etwa|près|presque|casi"
     r"|quase|environ)\b[^,;.]{0,12}$",
@@ -251,7 +251,7 @@ _RANK = re.compile(
 
 
 def worded_figures(text: str) -> Iterator[WordedFigure]:
-    """Yield the shares, multiples, months and ranks that a text has in words, without overlaps, in order of kind."""
+    """Yield the shares, multiples, months and ranks expressed in words in a text, by kind."""
     for pattern, share in _SHARES:
         for match in pattern.finditer(text):
             hedged = _HEDGED.search(text, max(0, match.start() - 30), match.start())

@@ -1,11 +1,10 @@
-"""Numbers with their units: which quantities of a sentence its passages do not have.
+"""Quantities, numbers with their units, and the comparison of a sentence's quantities with those of passages.
 
-A quantity is a number as written, the magnitude word behind it (``million``) and the unit behind that (``mm yr⁻¹``).
-Both ends of a range carry its unit, and so do the numbers of a list and of a bracket (``1.09 [0.95 to 1.20] °C``).
-Names that contain digits (CO2, RCP8.5, SSP5-8.5, PM2.5, AR6, COP28), references (Figure 3.2) and citations ([3]) are
-no quantities.
+A quantity is a number with the following magnitude word (``million``) and unit (``mm yr⁻¹``). The unit of a range, list
+or bracket applies to all its numbers (``1.09 [0.95 to 1.20] °C``). Names that contain digits (CO2, RCP8.5, SSP5-8.5,
+PM2.5, AR6, COP28), references (Figure 3.2) and citations ([3]) are not quantities.
 
-When a passage has a quantity of a sentence:
+Rules for matching a quantity of a sentence with one of a passage:
 
 - With a unit, the passage must have the same kind of unit, and the same value once both are in one unit: 0.2 m is
   20 cm. Degrees Celsius and kelvins are one kind (differences of temperature); degrees of an unnamed scale are of
@@ -68,7 +67,7 @@ _BOUNDS = tuple(
         (r"\b(?:below|under)", (-1, True)),
     )
 )
-"""Words before a number that make it a bound: its side (1: up, -1: down), and whether it takes the figure itself."""
+"""Patterns before a number that make it a bound, with its side (1: lower bound, -1: upper bound) and inclusiveness."""
 _BOUND_BEHIND = re.compile(rf"\s*(?:(?P<over>or\s+(?:{_OVER}))|or\s+(?:{_UNDER}))\b(?!\s+than)", re.IGNORECASE)
 _WORD_SIGN = re.compile(r"\b(?:minus|negative|moins|menos)\s+$", re.IGNORECASE)
 _YEAR_LIKE = re.compile(r"[12]\d{3}")
@@ -76,7 +75,7 @@ _IN_YEAR = re.compile(r"\b(?:in|since|until|years?|seit|jahr|en|depuis|desde|em)
 _BETWEEN = re.compile(r"\b(?:between|zwischen|entre)\s+$", re.IGNORECASE)
 _AND = ("and", "und", "et", "y", "e")
 _EXTENTS = ("time", "days", "span", "length", "area", "angle")
-"""Kinds of unit over which something may happen or extend."""
+"""Kinds of unit for extents, where "over" is not a bound."""
 _SIGN = re.compile(r"(?:^|(?<=[\s(\[~≈<>=]))[-−–]$")
 _YEARLY = re.compile(
     r"\b(?:annual(?:ly)?|yearly|(?:per|a|each|every) year|jährlich\w*|pro jahr|par an|annuel\w*|anual\w*"
@@ -84,7 +83,7 @@ _YEARLY = re.compile(
     re.IGNORECASE,
 )
 _NEAR = 80
-"""Characters on either side in which a word for "every year" belongs to a number."""
+"""Distance in characters within which a word for "every year" applies to a number."""
 
 # Spans whose digits are not quantities.
 _NO_QUANTITY = re.compile(
@@ -107,7 +106,7 @@ _TORN_YEAR = r"[12](?: ?\d){3}"
 _TORN_PERIOD = re.compile(rf"(?<![\w.,])({_TORN_YEAR})(\s?[-–—]\s?|\s?to\s)({_TORN_YEAR})(?![.,]?\d)")
 _SHORT_PERIOD = re.compile(r"(?<![\w.,–-])((?:1[5-9]|20)\d\d)([-–])(\d\d)(?![\w.,]?\d|[-–]\d)")
 _EARLIEST, _LATEST = 1500, 2300
-"""Years of periods whose digits are joined or completed."""
+"""Earliest and latest year of periods whose digits are joined or completed."""
 _CENTURY = re.compile(r"\bcentur(?:y|ies)$", re.IGNORECASE)
 _HEDGE = (
     r"(?:about|around|roughly|nearly|almost|from|between|likely|very likely|likely range(?: of)?|range(?: of)?|~|≈)"
@@ -120,103 +119,110 @@ _LIST = re.compile(
 )
 _BRACKET = re.compile(rf"\s*[\[(]\s*{_HEDGE}?:?\s*[+\-−–]?\s*", re.IGNORECASE)
 _CHARACTERS = str.maketrans("⁻₂₃₄₆\u00a0\u2007\u2009\u202f\u2010\u2011\u2012", "-2346    ---")
-"""One character for one, so that places stay what they are."""
+"""Replacements of single characters, which keep positions unchanged."""
 
 
 @dataclass(frozen=True, slots=True)
 class Quantity:
-    """A number with its unit, as it appears in a text."""
+    """A number with its unit in a text."""
 
     text: str
-    """As written, the unit included where it follows this number."""
+    """Quantity as written, including a unit that follows the number."""
     value: float
     """The number with its sign and magnitude, in the unit as written."""
     step: float
     """Value of one unit in its last digit: 0.01 for 1.09, 0.1 million for 3.6 million."""
     unit: Unit | None
-    """None for a bare number."""
-    whole: bool
-    """Written as a plain whole number: no decimals, no magnitude."""
+    """Unit; None for a bare number."""
+    is_integer: bool
+    """Whether it is written as an integer without magnitude word."""
     yearly: bool
-    """Whether "annual", "each year" or the like stands near."""
+    """Whether a word such as "annual" or "each year" is near."""
     bound: tuple[int, bool] | None = None
-    """The side that it bounds (1: more, -1: less) and whether the value itself is meant too; None for a plain one."""
+    """Side (1: lower bound, -1: upper bound) and inclusiveness of a bound; None for a plain value."""
     bounded: str = ""
-    """As written with what makes it a bound; empty for a plain figure."""
+    """Quantity as written with the words that make it a bound; empty for a plain value."""
     positive: bool = False
-    """Whether a plus sign comes before it."""
+    """Whether it has a plus sign."""
     dated: bool = False
-    """Whether it is a year for sure, as those of a period are."""
+    """Whether it is certainly a year, like those of a period."""
     worded: bool = False
-    """Whether words alone express it, without a digit: a share, a multiple, a month or a rank."""
+    """Whether it is expressed in words without digits: a share, a multiple, a month or a rank."""
 
 
 def quantities(text: str, context: str = "") -> tuple[Quantity, ...]:
-    """Return the quantities of a text, in order, without those that words alone express.
+    """Return the quantities of a text in order, without those expressed in words.
 
     Number words below a hundred are quantities if a unit or magnitude follows them ("two degrees").
 
     Args:
         text: A sentence or more.
-        context: The longer text that it is from, which decides what commas and points mean if its own words do not.
+        context: Longer text that contains it, which decides the meaning of commas and points if the text is ambiguous.
     """
-    return tuple(one for one in split_at_quantities(text, context)[1] if not one.worded)
+    return tuple(quantity for quantity in split_at_quantities(text, context)[1] if not quantity.worded)
 
 
 def split_at_quantities(text: str, context: str = "") -> tuple[tuple[str, ...], tuple[Quantity, ...]]:
-    """Return the words before, between and behind the quantities of a text, and the quantities: one piece more.
+    """Split a text at its quantities.
 
-    Includes what words alone express: shares, multiples, months and ranks (:mod:`climassay.grounding.numerals`).
+    Quantities include shares, multiples, months and ranks in words (:mod:`climassay.grounding.numerals`).
+
+    Returns:
+        The pieces of text before, between and after the quantities, and the quantities.
     """
-    plain, places = _located(text, context)
-    counted = [one for one in places if one.quantity.unit or one.quantity.text.lower() not in NUMBER_WORDS]
-    starts, ends = [one.start for one in counted], [one.end for one in counted]
+    plain, located_quantities = _located(text, context)
+    counted = [
+        located
+        for located in located_quantities
+        if located.quantity.unit or located.quantity.text.lower() not in NUMBER_WORDS
+    ]
+    starts, ends = [located.start for located in counted], [located.end for located in counted]
     pieces = tuple(plain[low:high] for low, high in zip([0, *ends], [*starts, len(plain)], strict=True))
-    return pieces, tuple(one.quantity for one in counted)
+    return pieces, tuple(located.quantity for located in counted)
 
 
 def foreign_quantities(sentence: str, passages: Sequence[str]) -> tuple[str, ...]:
-    """Return the quantities of a sentence, as written, that none of the passages has; see the module.
+    """Return the quantities of a sentence, as written, that no passage has; the module describes the rules.
 
     Args:
-        sentence: A sentence, with or without citations.
-        passages: The texts it rests on; also those that it answers, such as the claim, whose figures may be repeated.
+        sentence: Sentence, with or without citations.
+        passages: Supporting texts, and texts whose figures may be repeated, such as the claim or question.
     """
-    known = [place.quantity for text in passages for place in _located(text)[1]]
+    known = [located.quantity for text in passages for located in _located(text)[1]]
     foreign = (quantity for quantity in quantities(sentence) if not any(backs(other, quantity) for other in known))
     return tuple(dict.fromkeys(quantity.bounded or quantity.text for quantity in foreign))
 
 
-def backs(known: Quantity, wanted: Quantity) -> bool:
-    """Whether the quantity ``known`` of a passage backs the quantity ``wanted`` of a sentence."""
-    if wanted.value < 0 <= known.value or (wanted.positive and known.value < 0):
+def backs(known: Quantity, target: Quantity) -> bool:
+    """Return whether the quantity ``known`` of a passage confirms the quantity ``target`` of a sentence."""
+    if target.value < 0 <= known.value or (target.positive and known.value < 0):
         return False
-    if wanted.bound is not None and known.bound is not None and wanted.bound[0] != known.bound[0]:
+    if target.bound is not None and known.bound is not None and target.bound[0] != known.bound[0]:
         return False
     decade = known.unit is not None and known.unit.kind == "span"
-    if _CENTURY.search(wanted.text) and (decade or known.dated):
+    if _CENTURY.search(target.text) and (decade or known.dated):
         century = int((known.value if decade else known.value - 1) // 100) + 1
-        if century == wanted.value:
+        if century == target.value:
             return True
     value = known.value
-    if wanted.unit is not None:
+    if target.unit is not None:
         if known.unit is None:
-            return wanted.unit.kind == "day" and known.value == wanted.value
-        if {known.unit.kind, wanted.unit.kind} == {"share", "times"}:
-            return _is_change(*((known, wanted) if wanted.unit.kind == "share" else (wanted, known)))
-        if not known.unit.is_kind_of(wanted.unit):
+            return target.unit.kind == "day" and known.value == target.value
+        if {known.unit.kind, target.unit.kind} == {"share", "times"}:
+            return _is_change(*((known, target) if target.unit.kind == "share" else (target, known)))
+        if not known.unit.is_kind_of(target.unit):
             return False
-        rates = {known.unit.rate, wanted.unit.rate}
-        if len(rates) > 1 and not (rates == {"", "yr"} and known.yearly and wanted.yearly):
+        rates = {known.unit.rate, target.unit.rate}
+        if len(rates) > 1 and not (rates == {"", "yr"} and known.yearly and target.yearly):
             return False
-        value *= known.unit.factor / wanted.unit.factor
-    if wanted.bound is not None and known.bound is None:
-        return _within(value, wanted, *wanted.bound)
-    if wanted.unit is None and (known.unit is not None or wanted.whole):
-        return abs(value) == abs(wanted.value)
-    if known.worded and known.step > wanted.step:
-        wanted = replace(wanted, step=known.step)
-    return _rounds_to(value, wanted)
+        value *= known.unit.factor / target.unit.factor
+    if target.bound is not None and known.bound is None:
+        return _is_beyond(value, target, *target.bound)
+    if target.unit is None and (known.unit is not None or target.is_integer):
+        return abs(value) == abs(target.value)
+    if known.worded and known.step > target.step:
+        target = replace(target, step=known.step)
+    return _rounds_to(value, target)
 
 
 def _is_change(multiple: Quantity, share: Quantity) -> bool:
@@ -224,30 +230,30 @@ def _is_change(multiple: Quantity, share: Quantity) -> bool:
     return _rounds_to(100 * (multiple.value - 1), share)
 
 
-def _within(value: float, wanted: Quantity, side: int, inclusive: bool) -> bool:
-    """Whether a figure lies on the side of a bound, less than one unit of the bound's last digit that is no 0 away.
+def _is_beyond(value: float, target: Quantity, side: int, inclusive: bool) -> bool:
+    """Return whether a value lies beyond a bound by at most one unit of the bound's last non-zero digit.
 
-    Beyond one in words ("more than half", "more than doubled"), any figure does.
+    For bounds in words ("more than half", "more than doubled"), there is no such limit.
     """
-    bound = wanted.value
-    if wanted.worded:
-        return side * (value - bound) > -0.5 * wanted.step
+    bound = target.value
+    if target.worded:
+        return side * (value - bound) > -0.5 * target.step
     if bound >= 0:
         value = abs(value)  # "fell by more than 3 K" may stand for -3.4 K
-    step = wanted.step
-    while bound and wanted.whole and bound % (10 * step) == 0:
+    step = target.step
+    while bound and target.is_integer and bound % (10 * step) == 0:
         step *= 10
     beyond = side * (value - bound)
-    return 1e-9 * step < beyond <= step * (1 + 1e-9) or (inclusive and _rounds_to(value, wanted))
+    return 1e-9 * step < beyond <= step * (1 + 1e-9) or (inclusive and _rounds_to(value, target))
 
 
-def _rounds_to(value: float, wanted: Quantity) -> bool:
-    return abs(abs(value) - abs(wanted.value)) <= 0.5 * wanted.step * (1 + 1e-9)
+def _rounds_to(value: float, target: Quantity) -> bool:
+    return abs(abs(value) - abs(target.value)) <= 0.5 * target.step * (1 + 1e-9)
 
 
 @dataclass(frozen=True, slots=True)
-class _Place:
-    """A number found, before units are passed on to its neighbours."""
+class _LocatedQuantity:
+    """A quantity with its position in the text."""
 
     start: int
     end: int
@@ -257,34 +263,34 @@ class _Place:
 
 
 @lru_cache(maxsize=512)
-def _located(text: str, context: str = "") -> tuple[str, tuple[_Place, ...]]:
-    """The text with torn numbers made whole, and all quantities in it, number words without a unit included."""
+def _located(text: str, context: str = "") -> tuple[str, tuple[_LocatedQuantity, ...]]:
+    """Return the text with repaired numbers, and all quantities, including number words without units."""
     text = _mended(text)
     plain = text.translate(_CHARACTERS)
     masked = _NO_QUANTITY.sub(lambda match: " " * len(match[0]), plain)
-    places = list(_places(text, plain, masked, number_format(masked, context.translate(_CHARACTERS))))
-    years = _years(plain, places)
-    for left in range(len(places) - 2, -1, -1):
+    located = list(_find_quantities(text, plain, masked, number_format(masked, context.translate(_CHARACTERS))))
+    years = _years(plain, located)
+    for left in range(len(located) - 2, -1, -1):
         if left not in years:
-            places[left] = _from_the_right(plain, places[left], places[left + 1])
+            located[left] = _from_the_right(plain, located[left], located[left + 1])
     for year in years:
-        places[year] = replace(places[year], quantity=replace(places[year].quantity, dated=True))
+        located[year] = replace(located[year], quantity=replace(located[year].quantity, dated=True))
     passed_on = False
-    for right in range(1, len(places)):
-        before, places[right] = (
-            places[right],
-            _from_the_left(plain, places[right - 1], places[right], passed_on=passed_on),
+    for right in range(1, len(located)):
+        before, located[right] = (
+            located[right],
+            _from_the_left(plain, located[right - 1], located[right], passed_on=passed_on),
         )
-        passed_on = places[right] is not before
-    ends = [0, *(place.end for place in places)]
+        passed_on = located[right] is not before
+    ends = [0, *(item.end for item in located)]
     return plain, tuple(
-        replace(place, quantity=_without_extent(place, plain[end : place.start]))
-        for place, end in zip(places, ends, strict=False)
+        replace(item, quantity=_without_extent(item, plain[end : item.start]))
+        for item, end in zip(located, ends, strict=False)
     )
 
 
 def _mended(text: str) -> str:
-    """The text with torn numbers made whole, and with all four digits of a period's last year."""
+    """Return the text with split numbers joined and shortened years completed."""
 
     def point(torn: re.Match[str]) -> str:
         return torn[1] + torn[2] if _is_measured(torn.string, torn.end()) else torn[0]
@@ -302,22 +308,22 @@ def _mended(text: str) -> str:
 
 
 def _is_measured(text: str, position: int) -> bool:
-    """Whether a unit or magnitude follows the number that ends here."""
+    """Return whether a unit or magnitude follows the number that ends at ``position``."""
     plain = text.translate(_CHARACTERS)
     _, end = read_magnitude(plain, position, money=False)
     return end > position or read_unit(plain, position, bracketed=False)[0] is not None
 
 
-def _years(plain: str, places: Sequence[_Place]) -> set[int]:
-    """Which places are years for sure: two that make a period, and one that something happened in."""
+def _years(plain: str, located: Sequence[_LocatedQuantity]) -> set[int]:
+    """Return the indices of quantities that are certainly years: ends of periods, and years after "in"."""
     results: set[int] = set()
-    for number, (left, right) in enumerate(pairwise(places)):
+    for number, (left, right) in enumerate(pairwise(located)):
         if not left.year_like:
             continue
         gap, before = plain[left.end : right.start], plain[max(0, left.start - 12) : left.start]
         joined = bool(_RANGE.fullmatch(gap) or (gap.strip() in _AND and _BETWEEN.search(before)))
-        if not joined and gap.strip() in (",", *_AND, ", and") and number + 2 < len(places):
-            behind = places[number + 2]  # "1901, 1990 to 330 Gt"
+        if not joined and gap.strip() in (",", *_AND, ", and") and number + 2 < len(located):
+            behind = located[number + 2]  # "1901, 1990 to 330 Gt"
             joined = abs(behind.quantity.value) < 1000 and bool(_RANGE.fullmatch(plain[right.end : behind.start]))
         if joined and right.year_like and left.quantity.value < right.quantity.value:
             results |= {number, number + 1}
@@ -326,15 +332,15 @@ def _years(plain: str, places: Sequence[_Place]) -> set[int]:
     return results
 
 
-def _without_extent(place: _Place, gap: str) -> Quantity:
-    """A place's quantity; one that something happens or extends over is not a bound.
+def _without_extent(located: _LocatedQuantity, gap: str) -> Quantity:
+    """A located's quantity; one that something happens or extends over is not a bound.
 
     Nor is a year that another figure is compared with: in "6% less than 2021", ``gap`` is all that is between the two.
     """
-    quantity = place.quantity
-    if place.year_like and quantity.bounded and gap.strip() and quantity.bounded.startswith(gap.strip()):
+    quantity = located.quantity
+    if located.year_like and quantity.bounded and gap.strip() and quantity.bounded.startswith(gap.strip()):
         return replace(quantity, bound=None, bounded="")
-    extent = place.year_like or (
+    extent = located.year_like or (
         quantity.unit is not None and quantity.unit.kind in _EXTENTS and not quantity.unit.rate
     )
     if extent and quantity.bounded[:4].lower() == "over":
@@ -342,8 +348,8 @@ def _without_extent(place: _Place, gap: str) -> Quantity:
     return quantity
 
 
-def _places(text: str, plain: str, masked: str, numbers: NumberFormat) -> Iterator[_Place]:
-    """Numbers with the units that stand right behind them, and what words alone express."""
+def _find_quantities(text: str, plain: str, masked: str, numbers: NumberFormat) -> Iterator[_LocatedQuantity]:
+    """Yield numbers with the units directly after them, and quantities expressed in words."""
     worded: list[WordedFigure] = []
     for figure in sorted(worded_figures(masked)):
         if not worded or figure.start >= worded[-1].end:
@@ -352,20 +358,20 @@ def _places(text: str, plain: str, masked: str, numbers: NumberFormat) -> Iterat
     while match := NUMBER.search(masked, position):
         while worded and worded[0].start <= match.start():
             figure = worded.pop(0)
-            yield _worded_place(text, plain, figure)
+            yield _locate_worded(text, plain, figure)
             position = figure.end
         if match.start() < position:
             continue
-        place = _place(text, plain, match, numbers)
-        if worded and worded[0].start < place.end:
+        located = _locate(text, plain, match, numbers)
+        if worded and worded[0].start < located.end:
             # A number whose "unit" is the beginning of another figure ends before it.
-            place = replace(place, end=worded[0].start)
-        yield place
-        position = place.end
-    yield from (_worded_place(text, plain, figure) for figure in worded)
+            located = replace(located, end=worded[0].start)
+        yield located
+        position = located.end
+    yield from (_locate_worded(text, plain, figure) for figure in worded)
 
 
-def _worded_place(text: str, plain: str, figure: WordedFigure) -> _Place:
+def _locate_worded(text: str, plain: str, figure: WordedFigure) -> _LocatedQuantity:
     bound, first, last = (None, 0, 0)
     if figure.kind in ("share", "times"):
         bound, first, last = _bound(plain, figure.start, figure.end)
@@ -375,16 +381,16 @@ def _worded_place(text: str, plain: str, figure: WordedFigure) -> _Place:
         value=figure.value,
         step=figure.step,
         unit=Unit(figure.kind, 1.0),
-        whole=False,
+        is_integer=False,
         yearly=False,
         worded=not any(map(str.isdigit, written)),
         bound=bound,
         bounded=text[first:last].strip() if bound else "",
     )
-    return _Place(figure.start, figure.end, quantity, 1.0, year_like=False)
+    return _LocatedQuantity(figure.start, figure.end, quantity, 1.0, year_like=False)
 
 
-def _place(text: str, plain: str, match: re.Match[str], numbers: NumberFormat) -> _Place:
+def _locate(text: str, plain: str, match: re.Match[str], numbers: NumberFormat) -> _LocatedQuantity:
     number = match[0].lower()
     numeral = read_numeral(match, numbers, measured=_is_measured(plain, match.end()))
     year_like = bool(_YEAR_LIKE.fullmatch(number))
@@ -405,17 +411,17 @@ def _place(text: str, plain: str, match: re.Match[str], numbers: NumberFormat) -
         value=(-value if negative else value) * magnitude,
         step=10.0**-decimals * magnitude,
         unit=unit,
-        whole=not decimals and magnitude == 1,
+        is_integer=not decimals and magnitude == 1,
         yearly=bool(_YEARLY.search(plain[max(0, start - _NEAR) : end + _NEAR])),
         bound=bound,
         bounded=text[first:last].strip() if bound else "",
         positive=positive,
     )
-    return _Place(start, end, quantity, magnitude, year_like and unit is None and magnitude == 1)
+    return _LocatedQuantity(start, end, quantity, magnitude, year_like and unit is None and magnitude == 1)
 
 
 def _bound(plain: str, start: int, end: int) -> tuple[tuple[int, bool] | None, int, int]:
-    """What the words around a number make it a bound of, and where number and words begin and end."""
+    """Return the bound that the words around a number express, with start and end of the whole expression."""
     before = plain[max(0, start - 40) : start]
     for pattern, bound in _BOUNDS:
         if match := pattern.search(before):
@@ -425,48 +431,48 @@ def _bound(plain: str, start: int, end: int) -> tuple[tuple[int, bool] | None, i
     return None, start, end
 
 
-def _from_the_right(plain: str, left: _Place, right: _Place) -> _Place:
-    """The left number with the unit and magnitude of the right one, where both belong to one range or list."""
-    own, given = left.quantity.unit, right.quantity.unit
+def _from_the_right(plain: str, left: _LocatedQuantity, right: _LocatedQuantity) -> _LocatedQuantity:
+    """Return the left quantity, with unit and magnitude of the right one if both belong to one range or list."""
+    own, adjacent_unit = left.quantity.unit, right.quantity.unit
     if right.quantity.worded or left.quantity.worded:
         return left
-    if own is not None and (not own.is_money or given is not None):
+    if own is not None and (not own.is_money or adjacent_unit is not None):
         return left
-    if left.magnitude != 1 or (given is None and right.magnitude == 1):
+    if left.magnitude != 1 or (adjacent_unit is None and right.magnitude == 1):
         return left
     gap = plain[left.end : right.start]
     if not _RANGE.fullmatch(gap) and (left.year_like or not _LIST.fullmatch(gap)):
         return left
-    if "(" in gap and left.quantity.whole:
+    if "(" in gap and left.quantity.is_integer:
         return left  # "in rank 3 (5%)"
     larger = abs(left.quantity.value) * right.magnitude > abs(right.quantity.value)
     if right.magnitude != 1 and larger and not _MARGIN.fullmatch(gap):
         return left  # "from 200 to 3 million", but "12 ± 3 million"
-    return _with_unit(left, given or own, right.magnitude)
+    return _with_unit(left, adjacent_unit or own, right.magnitude)
 
 
-def _from_the_left(plain: str, left: _Place, right: _Place, *, passed_on: bool) -> _Place:
-    """The right number with the unit of the left one: in a bracket behind it (``1.1 °C [0.8 to 1.3]``), or money.
+def _from_the_left(plain: str, left: _LocatedQuantity, right: _LocatedQuantity, *, passed_on: bool) -> _LocatedQuantity:
+    """Return the right quantity, with the unit of the left one if in a bracket (``1.1 °C [0.8 to 1.3]``) or money.
 
-    ``passed_on``: the left one has its unit from its own left, so that the bracket goes on.
+    ``passed_on`` is set if the left quantity has its unit from a bracket that continues.
     """
-    given = left.quantity.unit
-    if given is None or left.quantity.worded or right.quantity.unit is not None or right.year_like:
+    adjacent_unit = left.quantity.unit
+    if adjacent_unit is None or left.quantity.worded or right.quantity.unit is not None or right.year_like:
         return right
     gap = plain[left.end : right.start]
-    if given.is_money and _RANGE.fullmatch(gap):
-        return _with_unit(right, given, 1.0)
+    if adjacent_unit.is_money and _RANGE.fullmatch(gap):
+        return _with_unit(right, adjacent_unit, 1.0)
     if right.magnitude == 1 and (_BRACKET.fullmatch(gap) or (passed_on and _RANGE.fullmatch(gap))):
-        return _with_unit(right, given, left.magnitude)
+        return _with_unit(right, adjacent_unit, left.magnitude)
     return right
 
 
-def _with_unit(place: _Place, unit: Unit | None, magnitude: float) -> _Place:
+def _with_unit(located: _LocatedQuantity, unit: Unit | None, magnitude: float) -> _LocatedQuantity:
     quantity = replace(
-        place.quantity,
+        located.quantity,
         unit=unit,
-        value=place.quantity.value * magnitude,
-        step=place.quantity.step * magnitude,
-        whole=place.quantity.whole and magnitude == 1,
+        value=located.quantity.value * magnitude,
+        step=located.quantity.step * magnitude,
+        is_integer=located.quantity.is_integer and magnitude == 1,
     )
-    return replace(place, quantity=quantity, magnitude=magnitude)
+    return replace(located, quantity=quantity, magnitude=magnitude)

@@ -1,10 +1,9 @@
-"""References of a text, and whether what they point to exists.
+"""Check whether the references of a text exist.
 
-Found are numbers in brackets (read by :mod:`climassay.grounding.citations`), works named by author and year or page,
-titles of documents at hand, DOIs and web addresses. Each is looked up where that can be done without a guess: numbers
-in the text's own list of references or among the passages that lay before its writer, works and addresses among the
-documents of the collections. DOIs and addresses are judged by their form, and asked for only where a
-request is allowed.
+References are numbers in brackets (read by :mod:`climassay.grounding.citations`), works named by author and year or
+page, titles of documents, DOIs and web addresses. Numbers are looked up in the text's list of references and among the
+passages of its prompt, works and addresses among the documents of the collections. DOIs and addresses are validated by
+their form, and requested only if requests are allowed.
 """
 
 import re
@@ -25,10 +24,10 @@ if TYPE_CHECKING:
 
 ReferenceKind = Literal["number", "work", "doi", "url"]
 ReferenceStatus = Literal["exists", "invented", "malformed", "not checked"]
-"""``invented``: points to nothing, be it a number without an entry, a page behind the last one, or an address at which
-a server says that there is nothing. ``malformed``: can be no DOI or address. ``not checked``: nobody has looked."""
-SECONDS = 10
-"""How long an answer of a server is waited for."""
+"""``invented``: a number without entry, a page after the last one, or an address for which the server returns 404 or
+410. ``malformed``: not a valid DOI or address. ``not checked``: not looked up."""
+TIMEOUT_SECONDS = 10
+"""Timeout of a request to a server in seconds."""
 
 _HEADING = re.compile(
     r"\s*(?:#+\s*|\*\*)?(?:references|sources|bibliography|literature(?:\s+cited)?|works\s+cited|citations|further\s+reading)"
@@ -49,44 +48,44 @@ _DOI_FORM = re.compile(r"10\.\d{4,9}(?:\.\d+)*/\S+")
 _URL = re.compile(r"\b(?:https?:(?:/|\b)[^\s<>\"\]]*|www\.[^\s<>\"\]]+)", re.IGNORECASE)
 _HOST = re.compile(r"(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z][a-z0-9-]{0,60}[a-z0-9]", re.IGNORECASE)
 _RESERVED = re.compile(r"(?:.+\.)?(?:example(?:\.(?:com|net|org))?|test|invalid|localhost)", re.IGNORECASE)
-"""Names that no site can have (RFC 2606)."""
+"""Pattern of reserved host names (RFC 2606)."""
 _REPORT_PAGE = re.compile(
     r"\b(?P<name>(?:IPCC|AR\s?[3-6]|SR15|SRCCL|SROCC|SREX)(?:[\s,]+(?:AR\s?[3-6]|WG\s?(?:[1-3]|I{1,3})|SYR|SPM|TS|(?:19|20)\d\d))*),?"
     r"\s+(?:on\s+)?(?:pp?\.|pages?)\s*(?P<page>\d{1,4})"
 )
-"""A report of the IPCC with a page, in running words."""
+"""Pattern of an IPCC report with a page in running text."""
 _SENTENCE_END = ".,;:!?'\u2019\u201d*_"
 
 
 @dataclass(frozen=True, slots=True)
 class CheckedReference:
-    """A reference, and whether what it points to exists."""
+    """A reference with the result of its check."""
 
     text: str
-    """As written; of a number ``[3]``."""
+    """Reference as written; ``[3]`` for a number."""
     kind: ReferenceKind
     status: ReferenceStatus
     reason: str
-    """What was found or why nothing was, in one sentence."""
+    """Reason for the status, in one sentence."""
     document: str | None = None
-    """Title of the document of the collections that it names."""
+    """Title of the matching document of the collections."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReferenceList:
-    """The list of references at the end of a text, and the text before it."""
+    """List of references at the end of a text, with the text before it."""
 
     body: str
     numbered: Mapping[int, str]
-    """Entries by their number."""
-    others: tuple[str, ...] = ()
-    """Entries without a number."""
+    """Entries by number."""
+    unnumbered: tuple[str, ...] = ()
+    """Entries without number."""
 
     @classmethod
     def split(cls, text: str) -> Self:
-        """Take the list off: lines below a heading such as "References", or numbered lines in brackets at the end."""
+        """Split a text at a heading such as "References", or before bracketed numbered lines at the end."""
         lines = text.splitlines()
-        heading = next((place for place in reversed(range(len(lines))) if _HEADING.fullmatch(lines[place])), None)
+        heading = next((index for index in reversed(range(len(lines))) if _HEADING.fullmatch(lines[index])), None)
         if heading is not None:
             start, entries = heading, lines[heading + 1 :]
         else:
@@ -95,51 +94,54 @@ class ReferenceList:
                 start -= 1
             entries = lines[start:]
         numbered: dict[int, str] = {}
-        others: list[str] = []
+        unnumbered: list[str] = []
         for line in filter(str.strip, entries):
             if match := _ENTRY.fullmatch(line):
                 numbered.setdefault(int(match["bracket"] or match["plain"]), match["entry"].strip())
             else:
                 bullet = _BULLET.fullmatch(line)
-                others.append(bullet["entry"].strip() if bullet else line.strip())
-        return cls("\n".join(lines[:start]).rstrip(), numbered, tuple(others))
+                unnumbered.append(bullet["entry"].strip() if bullet else line.strip())
+        return cls("\n".join(lines[:start]).rstrip(), numbered, tuple(unnumbered))
 
 
 @dataclass(frozen=True)
 class ReferenceChecker:
-    """Looks references up in what is at hand.
+    """Looks up references among documents, passages and list entries.
 
     Args:
         documents: Documents of the collections.
-        passages: What numbers name beside the text's own list, for example the passages that lay before its writer.
-        entries: The text's own list of references, by number.
-        ask: Tells whether something answers at an address, None where that cannot be known; without it nothing is
-            asked. See :func:`address_answers`.
+        passages: Citations of numbered passages, for example those in the prompt of the text's author.
+        entries: Entries of the text's list of references by number.
+        ask: Function that returns whether an address exists, or None if unknown, such as :func:`address_answers`; None
+            disables requests.
     """
 
     documents: "Sequence[StoredDocument]" = ()
     passages: Mapping[int, str] = field(default_factory=dict)
     entries: Mapping[int, str] = field(default_factory=dict)
     ask: Callable[[str], bool | None] | None = None
-    _asked: dict[str, bool | None] = field(default_factory=dict, init=False, repr=False)
+    _answers: dict[str, bool | None] = field(default_factory=dict, init=False, repr=False)
 
     @property
     def known(self) -> frozenset[int]:
-        """Numbers that name something."""
+        """Numbers of passages and list entries."""
         return frozenset({*self.passages, *self.entries})
 
     @cached_property
     def _words(self) -> "list[tuple[str, StoredDocument]]":
-        return [(" ".join(filter(None, (one.title, one.source, one.report, one.date))), one) for one in self.documents]
+        return [
+            (" ".join(filter(None, (document.title, document.source, document.report, document.date))), document)
+            for document in self.documents
+        ]
 
     def check(self, sentence: CitingSentence) -> tuple[CheckedReference, ...]:
-        """All references of a sentence that :func:`~climassay.grounding.citations.read_citations` read."""
-        works = [self.work(one) for one in sentence.references]
-        numbers = [self.number(one) for one in sentence.numbers]
+        """Check all references of a sentence read by :func:`~climassay.grounding.citations.read_citations`."""
+        works = [self.work(reference) for reference in sentence.references]
+        numbers = [self.number(number) for number in sentence.numbers]
         return (*numbers, *works, *self.written_out(sentence.plain))
 
     def number(self, number: int) -> CheckedReference:
-        """A number in brackets."""
+        """Check a number in brackets."""
         text = f"[{number}]"
         if number in self.passages:
             return CheckedReference(text, "number", "exists", f"Names {self.passages[number]}.", self.passages[number])
@@ -151,101 +153,104 @@ class ReferenceChecker:
         return CheckedReference(text, "number", "not checked", "The text has no list of references to look it up in.")
 
     def entry(self, entry: str) -> CheckedReference:
-        """An entry of a list of references: a document at hand, or the worst of what it names."""
+        """Check an entry of a list of references; the worst result of its parts counts."""
         result = self.written_out(entry)
-        known = next((one for one in result if one.status == "exists"), None)
-        wrong = next((one for one in result if one.status in ("malformed", "invented")), None)
+        known = next((reference for reference in result if reference.status == "exists"), None)
+        wrong = next((reference for reference in result if reference.status in ("malformed", "invented")), None)
         chosen = wrong or known or next(iter(result), None)
         if chosen is None:
-            read = [one for sentence in read_citations(entry, ()) for one in sentence.references]
-            chosen = next((self.work(one) for one in read), None)
+            references = [reference for sentence in read_citations(entry, ()) for reference in sentence.references]
+            chosen = next((self.work(reference) for reference in references), None)
         if chosen is None:
             chosen = CheckedReference(entry, "work", "not checked", "No document at hand has this title.")
         return replace(chosen, text=entry)
 
     def work(self, reference: Reference) -> CheckedReference:
-        """A work named by its authors, with its year or a page."""
-        named = [one for words, one in self._words if reference.names(words)]
+        """Check a work named by its authors, with its year or a page."""
+        named = [document for words, document in self._words if reference.names(words)]
         if not named:
             return CheckedReference(reference.text, "work", "not checked", "No document at hand is this work.")
-        last = max((one.pages or 0 for one in named), default=0)
+        last = max((document.pages or 0 for document in named), default=0)
         title = named[0].title
         if reference.pages is not None and last and reference.pages[0] > last:
-            said = f"{title} has no page {reference.pages[0]}; its last one is {last}."
-            return CheckedReference(reference.text, "work", "invented", said, title)
+            reason = f"{title} has no page {reference.pages[0]}; its last one is {last}."
+            return CheckedReference(reference.text, "work", "invented", reason, title)
         return CheckedReference(reference.text, "work", "exists", f"Names {title}.", title)
 
     def written_out(self, text: str) -> tuple[CheckedReference, ...]:
-        """DOIs, web addresses and titles of documents at hand that appear in a text."""
+        """Check DOIs, web addresses, report pages and titles of documents in a text."""
         results: list[CheckedReference] = []
-        left = text
+        remaining = text
         for match in _DOI.finditer(text):
-            written = _trimmed(match[0])
-            results.append(self._doi(written, _trimmed(match["link"] or match["named"] or match["bare"] or "")))
-            left = left.replace(match[0], " ")
-        results += [self._url(_trimmed(match[0])) for match in _URL.finditer(left)]
-        for match in _REPORT_PAGE.finditer(left):
-            words = [re.sub(r"\s", "", one) for one in re.findall(r"(?:AR|WG)\s?\w+|[^\W_]+", match["name"])]
-            named = tuple(one.lower() for one in words if one not in ("SPM", "TS"))
+            address = _trimmed(match[0])
+            results.append(self._doi(address, _trimmed(match["link"] or match["named"] or match["bare"] or "")))
+            remaining = remaining.replace(match[0], " ")
+        results += [self._url(_trimmed(match[0])) for match in _URL.finditer(remaining)]
+        for match in _REPORT_PAGE.finditer(remaining):
+            words = [re.sub(r"\s", "", word) for word in re.findall(r"(?:AR|WG)\s?\w+|[^\W_]+", match["name"])]
+            named = tuple(word.lower() for word in words if word not in ("SPM", "TS"))
             results.append(self.work(Reference(match[0], named, (int(match["page"]),) * 2)))
         lower = " ".join(text.lower().split())
-        for one in self.documents:
-            if len(one.title.split()) > 1 and one.title.lower() in lower:
-                results.append(CheckedReference(one.title, "work", "exists", f"Names {one.title}.", one.title))
+        for document in self.documents:
+            if len(document.title.split()) > 1 and document.title.lower() in lower:
+                results.append(
+                    CheckedReference(document.title, "work", "exists", f"Names {document.title}.", document.title)
+                )
         return tuple(dict.fromkeys(results))
 
-    def _doi(self, written: str, doi: str) -> CheckedReference:
+    def _doi(self, text: str, doi: str) -> CheckedReference:
         if not _DOI_FORM.fullmatch(doi):
-            said = "A DOI is 10., a number of four or more digits, a slash and a name."
-            return CheckedReference(written, "doi", "malformed", said)
-        holder = next((one for words, one in self._words if doi.lower() in f"{words} {one.url or ''}".lower()), None)
+            reason = "A DOI is 10., a number of four or more digits, a slash and a name."
+            return CheckedReference(text, "doi", "malformed", reason)
+        holder = next(
+            (document for words, document in self._words if doi.lower() in f"{words} {document.url or ''}".lower()),
+            None,
+        )
         if holder is not None:
-            return CheckedReference(written, "doi", "exists", f"Names {holder.title}.", holder.title)
-        return self._asked_for(written, "doi", f"https://doi.org/{quote(doi, safe='/:;()._-')}")
+            return CheckedReference(text, "doi", "exists", f"Names {holder.title}.", holder.title)
+        return self._request(text, "doi", f"https://doi.org/{quote(doi, safe='/:;()._-')}")
 
-    def _url(self, written: str) -> CheckedReference:
-        address = written if written.lower().startswith("http") else f"https://{written}"
+    def _url(self, text: str) -> CheckedReference:
+        address = text if text.lower().startswith("http") else f"https://{text}"
         try:
             parts = urlsplit(address)
             host, _ = parts.hostname or "", parts.port
         except ValueError:
             host = ""
         if not _HOST.fullmatch(host) and not (host and _RESERVED.fullmatch(host)):
-            return CheckedReference(written, "url", "malformed", "This is not an address of a page in the web.")
+            return CheckedReference(text, "url", "malformed", "This is not an address of a page in the web.")
         if _RESERVED.fullmatch(host):
-            return CheckedReference(written, "url", "invented", f"{host} is a name for examples; no site can have it.")
-        same = {_bare(one.url): one for one in self.documents if one.url}
-        same |= {_bare(one.source): one for one in self.documents if "://" in one.source}
+            return CheckedReference(text, "url", "invented", f"{host} is a name for examples; no site can have it.")
+        same = {_bare(document.url): document for document in self.documents if document.url}
+        same |= {_bare(document.source): document for document in self.documents if "://" in document.source}
         if (holder := same.get(_bare(address))) is not None:
-            return CheckedReference(written, "url", "exists", f"Names {holder.title}.", holder.title)
-        return self._asked_for(written, "url", address)
+            return CheckedReference(text, "url", "exists", f"Names {holder.title}.", holder.title)
+        return self._request(text, "url", address)
 
-    def _asked_for(self, written: str, kind: ReferenceKind, address: str) -> CheckedReference:
+    def _request(self, text: str, kind: ReferenceKind, address: str) -> CheckedReference:
         if self.ask is None:
-            said = "Its form is right; whether it exists was not asked, for no request was allowed."
-            return CheckedReference(written, kind, "not checked", said)
-        if address not in self._asked:
-            self._asked[address] = self.ask(address)
-        match self._asked[address]:
+            reason = "Its form is right; whether it exists was not asked, for no request was allowed."
+            return CheckedReference(text, kind, "not checked", reason)
+        if address not in self._answers:
+            self._answers[address] = self.ask(address)
+        match self._answers[address]:
             case True:
                 return CheckedReference(
-                    written, kind, "exists", "A server answers at this address; what it says was not read."
+                    text, kind, "exists", "A server answers at this address; what it says was not read."
                 )
             case False:
-                return CheckedReference(
-                    written, kind, "invented", "The server says that there is nothing (404 or 410)."
-                )
+                return CheckedReference(text, kind, "invented", "The server says that there is nothing (404 or 410).")
             case _:
-                return CheckedReference(written, kind, "not checked", "No server could be asked.")
+                return CheckedReference(text, kind, "not checked", "No server could be asked.")
 
 
 def open_links(text: str) -> str:
-    """Numbers that are links (``[3](https://...)``) with the address behind them, so that it is not lost."""
+    """Move the addresses of numbers that are links (``[3](https://...)``) after the numbers."""
     return _NUMBERED_LINK.sub(r"\1 \2", text)
 
 
 def without_addresses(text: str) -> str:
-    """A text without its DOIs and web addresses: what it says, rather than where that stands."""
+    """Return a text without DOIs and web addresses."""
     bare = re.sub(r"\[([^\]]+)\]\(\s*https?://[^\s()]*\s*\)", r"\1", text)
     for pattern in (_DOI, _URL):
         bare = pattern.sub(lambda match: match[0][len(_trimmed(match[0])) :], bare)
@@ -253,29 +258,28 @@ def without_addresses(text: str) -> str:
 
 
 class _NoRedirect(urllib.request.HTTPRedirectHandler):
-    """Leaves redirections unfollowed: that there is one says enough, and it may lead anywhere."""
+    """Handler that does not follow redirections, which may lead to any address."""
 
     def redirect_request(self, req: Any, fp: IO[bytes], code: int, msg: str, headers: Any, newurl: str) -> None:
-        """No request."""
+        """Return no request."""
 
 
 def address_answers(address: str) -> bool | None:
-    """Whether something is at a web address, by the head of its answer; redirections are not followed.
+    """Return whether a web address exists, by a HEAD request without following redirections.
 
-    Returns:
-        True for a page or a redirection, False where the server says that there is nothing (404 or 410), None where it
-        says anything else or does not answer, and for addresses that are not in the public internet.
+    Returns: True for a page or a redirection, False for the status 404 or 410, None for other responses, for no
+        response, and for addresses outside the public internet.
     """
     parts = urlsplit(address)
     try:
         result = socket.getaddrinfo(parts.hostname, parts.port or 443, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError):
         return None
-    if parts.scheme not in ("http", "https") or not all(ip_address(str(one[4][0])).is_global for one in result):
+    if parts.scheme not in ("http", "https") or not all(ip_address(str(entry[4][0])).is_global for entry in result):
         return None
     request = urllib.request.Request(address, method="HEAD", headers={"User-Agent": "climassay"})
     try:
-        with urllib.request.build_opener(_NoRedirect).open(request, timeout=SECONDS):
+        with urllib.request.build_opener(_NoRedirect).open(request, timeout=TIMEOUT_SECONDS):
             return True
     except urllib.error.HTTPError as error:
         with error:
@@ -284,13 +288,11 @@ def address_answers(address: str) -> bool | None:
         return None
 
 
-def _trimmed(written: str) -> str:
-    """Without the signs that end a sentence or close a bracket opened before it."""
-    while written and (
-        written[-1] in _SENTENCE_END or (written[-1] == ")" and written.count("(") < written.count(")"))
-    ):
-        written = written[:-1]
-    return written
+def _trimmed(text: str) -> str:
+    """Return the text without trailing punctuation and unmatched closing brackets."""
+    while text and (text[-1] in _SENTENCE_END or (text[-1] == ")" and text.count("(") < text.count(")"))):
+        text = text[:-1]
+    return text
 
 
 def _bare(address: str) -> str:

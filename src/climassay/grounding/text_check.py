@@ -1,17 +1,17 @@
-"""Check a text sentence by sentence: which passage of the collections says something similar, or something else.
+"""Check of a text, sentence by sentence, against the passages of collections.
 
-1. Each sentence that claims something is searched for; so is the one before it if the sentence begins with "it",
-   "this" or the like. Passages that it cites by number are read as well.
-2. Of each passage the sentences nearest to it are its evidence. Words and vectors tell that a passage says something
-   similar, never that it says the same: false sentences lie as close to their sources as true ones.
-3. Rules tell what they see differ (:mod:`climassay.grounding.differences`): a figure that the passages have otherwise
-   for the same thing contradicts the sentence; contrary words, negations, other regions and foreign names mark it, as
-   do references that point to nothing (:mod:`climassay.grounding.references`) and words that are surer than the source,
-   which a function of the caller finds.
-4. A sentence is supported only if a language model that has read it and its passages says so (:class:`SupportJudge`)
-   and quotes words that a passage has, and if no figure differs.
+1. Each sentence that makes a claim is a query, together with the previous sentence if it begins with a word such as
+   "it" or "this". Passages that the sentence cites by number are added to the results.
+2. The most similar sentences of each passage are the evidence. Words and vectors only show that a passage says
+   something
+   similar: false sentences are as similar to their sources as true ones.
+3. Rules find differences (:mod:`climassay.grounding.differences`). A different figure for the same quantity contradicts
+   the sentence. Opposite words, negations, other regions and unknown names mark it, as do invalid references
+   (:mod:`climassay.grounding.references`) and overstated certainty, which a function of the caller finds.
+4. A sentence is supported only if a language model that reads it with its passages says so (:class:`SupportJudge`) and
+   quotes words of a passage, and if no figure differs.
 
-docs/results/check_text.md measures what the marks are worth.
+See docs/results/check_text.md for the accuracy of the marks.
 """
 
 import json
@@ -23,7 +23,8 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 
-from climassay.corpus.documents import Passage, split_sentences
+from climassay.corpus.documents import Passage
+from climassay.corpus.sentences import split_sentences
 from climassay.errors import InputError
 from climassay.grounding.citations import CitingSentence, is_bare_answer, is_quoted, read_citations, states_absence
 from climassay.grounding.differences import (
@@ -60,33 +61,33 @@ if TYPE_CHECKING:
 
 
 Status = Literal["supported", "contradicted", "similar", "unsupported", "no claim"]
-"""What is known of a sentence.
+"""Result of checking a sentence.
 
-- ``supported``: a model that has read both says so, and quotes words that the passage has.
-- ``contradicted``: a figure of the same thing differs, or a model says so with a quotation.
-- ``similar``: a passage says something similar; nothing has read whether it says the same.
-- ``unsupported``: no passage found says it, or it has a figure or name that they lack; it may be true nevertheless.
-- ``no claim``: it says nothing that could be looked up.
+- ``supported``: a model says so and quotes words of the passage.
+- ``contradicted``: a figure for the same quantity differs, or a model says so and quotes the passage.
+- ``similar``: a passage says something similar; no model has checked whether it says the same.
+- ``unsupported``: no retrieved passage says it, or it has a figure or name that they lack; it may still be true.
+- ``no claim``: it makes no claim that could be looked up.
 """
 STATUSES: tuple[Status, ...] = get_args(Status)
-PASSAGES = 5
+N_PASSAGES = 5
 """Number of passages compared with each sentence."""
-ABOUT = 0.5
-"""Minimum cosine of a sentence of a passage that says something similar."""
-COVERED = 0.6
-"""Minimum share of the sentence's words of content, if its cosine is lower."""
-LONGEST_TEXT = 200_000
-"""Characters."""
+MIN_SIMILARITY = 0.5
+"""Minimum cosine similarity of a similar passage."""
+MIN_COVERAGE = 0.6
+"""Minimum share of the sentence's content words in a similar passage whose cosine is lower."""
+MAX_TEXT_LENGTH = 200_000
+"""Maximum number of characters of a text."""
 
-Overstated = Callable[[str, str], str | None]
-"""From a sentence and the sentences of its source to what it says too surely, in words; None where it does not."""
+FindOverstatement = Callable[[str, str], str | None]
+"""Function from a sentence and its source to a description of its overstated certainty, or None."""
 
 _MARKUP = re.compile(r"^\s*(?:#{1,6}\s+|>\s*|(?:[-*+\u2022]|\d{1,2}[.)])\s+)*")
 _HEADING = re.compile(r"^\s*#{1,6}\s")
 _POINTING = re.compile(
     r"(?:\S+\s+){0,6}?(?:it|its|they|their|them|this|these|those|such|he|she|both|the\s+(?:latter|former|same))\b", re.I
 )
-"""A word near the beginning that means what was said before."""
+"""Pattern of a pronoun near the beginning that refers to the previous sentence."""
 _TALK = re.compile(
     r"(?:i\b|i['’]m|we\s+hope|let\s+me|let['’]s|please|here\s+(?:is|are)|sure\b|of\s+course|certainly[!,]|thank|hello|hi\b|dear\b|"
     r"as\s+an\s+ai|feel\s+free|if\s+you\s+(?:would|want|need|have|like)|great\s+question|you\s+(?:can|may|might)\s+(?:also\s+)?)",
@@ -95,80 +96,80 @@ _TALK = re.compile(
 _YEAR_OF_A_WORK = re.compile(
     r"\b(?:1[89]|20)\d\d\s+(?=(?:study|paper|report|review|assessment|article|analysis|publication)\b)", re.IGNORECASE
 )
-_FEWEST_WORDS = 3
-"""A sentence with fewer words of content and no quantity claims nothing that could be looked up."""
+_MIN_WORDS = 3
+"""Minimum number of content words of a claim without quantities."""
 
 
 @dataclass(frozen=True, slots=True)
-class Evidence:
-    """What one passage says about a sentence."""
+class PassageEvidence:
+    """Evidence of one passage for or against a sentence."""
 
     passage: str
     """Id of the passage."""
     citation: str
-    """Where it stands, in words."""
+    """Location of the passage, for readers."""
     quotation: str
-    """Its sentences nearest to the one checked, as they appear there."""
+    """Sentences of the passage most similar to the checked one."""
     similarity: float
-    """Cosine of the nearest of them, -1 to 1."""
+    """Highest cosine similarity of a sentence of the passage, -1 to 1."""
 
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """What a language model said about the support of a sentence."""
+    """Judgement of a language model on the support of a sentence."""
 
     relation: Literal["supports", "contradicts", "settles nothing"] | None
-    """None where the request failed."""
+    """Relation of the passages to the sentence; None if the request failed."""
     reason: str
     quotation: str = ""
     quoted: bool = False
-    """Whether the quotation has at least three words and appears in a passage."""
+    """Whether the quotation has at least three words and occurs in a passage."""
     error: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class CheckedSentence:
-    """One sentence of a text, and what was found about it."""
+    """A sentence of a text with the result of its check."""
 
     text: str
-    """As written, without the numbers that it cites."""
+    """Sentence as written, without cited numbers."""
     paragraph: int
-    """Number of its paragraph, from 0."""
+    """Index of its paragraph, from 0."""
     status: Status
     reason: str
-    """Why it has its status, in one sentence."""
-    evidence: Evidence | None = None
-    """The passage that bears it best, or contradicts it; None where nothing near was found."""
+    """Reason for the status, in one sentence."""
+    evidence: PassageEvidence | None = None
+    """Best supporting or contradicting passage; None if no passage was found."""
     differing: tuple[Difference, ...] = ()
-    """Quantities and words in whose place the evidence has others; an empty source where it has none."""
+    """Figures and words that differ from the evidence."""
     overstated: str | None = None
-    """How the sentence is surer than its source; None where it is not."""
+    """Description of overstated certainty; None if there is none."""
     references: tuple[CheckedReference, ...] = ()
     judgement: Judgement | None = None
 
     @property
     def wrong_references(self) -> tuple[CheckedReference, ...]:
-        """References that point to nothing or cannot be any."""
-        return tuple(one for one in self.references if one.status in ("invented", "malformed"))
+        """References that are invented or malformed."""
+        return tuple(reference for reference in self.references if reference.status in ("invented", "malformed"))
 
     @property
     def marked(self) -> bool:
-        """Whether a reader should look at it: contradicted, unsupported, overstated, or with a wrong reference."""
+        """Whether a encoder should look at it: contradicted, unsupported, overstated, or with a wrong reference."""
         doubtful = self.status in ("contradicted", "unsupported") or bool(self.differing)
         return doubtful or self.overstated is not None or bool(self.wrong_references)
 
 
 class SupportJudge:
-    """A language model asked whether passages support a sentence, contradict it or settle nothing."""
+    """Judge that asks a language model whether passages support or contradict a sentence, or settle nothing."""
 
     def __init__(self, model: Generator, prompt: Prompt | None = None, *, max_tokens: int = 400) -> None:
-        """Prepare; nothing is asked yet.
+        """Prepare a judge.
 
         Args:
-            model: Answers under a JSON schema; one that is recorded keeps its answers.
-            prompt: Template with ``statement``, ``before`` (the sentence before it, or nothing) and ``passages``
-                (``number``, ``citation``, ``text``); the built-in ``check_text`` by default.
-            max_tokens: Room for an answer.
+            model: Model that answers under a JSON schema.
+            prompt: Template with ``statement``, ``before`` (the previous sentence or an empty text) and ``passages``
+                (``number``, ``citation``, ``text``); by default the built-in ``check_text``.
+            max_tokens: Maximum number of tokens of an answer.
         """
         self.name = model.name
         self.usage = Usage()
@@ -180,7 +181,7 @@ class SupportJudge:
     def judge(
         self, questions: Sequence[tuple[str, str, Sequence[Passage]]], on_progress: Callable[[int], None] | None = None
     ) -> list[tuple[Judgement, Passage | None]]:
-        """A judgement of each (sentence, sentence before it, passages), and the passage that it names."""
+        """Return the judgement, and the passage that it names, for each (sentence, previous sentence, passages)."""
         requests = []
         for sentence, before, passages in questions:
             numbered = [
@@ -203,14 +204,14 @@ class SupportJudge:
                     assistant_prefix=rendered.assistant_prefix,
                 )
             )
-        on_result = None if on_progress is None else (lambda _place, _answer: on_progress(1))
+        on_result = None if on_progress is None else (lambda _index, _answer: on_progress(1))
         answers = self._model.generate(requests, on_result=on_result) if requests else []
         for answer in answers:
             self.usage += answer.usage
         return [_judgement(answer, passages) for answer, (_, _, passages) in zip(answers, questions, strict=True)]
 
 
-_FEWEST_QUOTED = 3
+_MIN_QUOTED_WORDS = 3
 """Minimum number of words of a quotation that counts."""
 _RELATIONS = ("supports", "contradicts", "settles nothing")
 
@@ -227,20 +228,22 @@ def _judgement(answer: Completion, passages: Sequence[Passage]) -> tuple[Judgeme
     if relation not in _RELATIONS:
         return Judgement(None, reason, error="The reply is not what was asked for."), None
     named = passages[number - 1] if 0 < number <= len(passages) else None
-    # The number may be wrong where the words are right. One or two words are in many passages and show nothing.
-    enough = len(quotation.split()) >= _FEWEST_QUOTED
+    # The quotation may be right although the number is wrong. One or two words occur in many passages.
+    enough = len(quotation.split()) >= _MIN_QUOTED_WORDS
     candidates = (named, *passages) if enough else ()
-    holder = next((each for each in candidates if each is not None and is_quoted(quotation, each.text)), None)
+    holder = next(
+        (passage for passage in candidates if passage is not None and is_quoted(quotation, passage.text)), None
+    )
     return Judgement(relation, reason, quotation, holder is not None), holder or named
 
 
 @dataclass(frozen=True, slots=True)
 class _Claim:
-    """A sentence on its way through the check."""
+    """A sentence prepared for the check."""
 
     text: str
     plain: str
-    """What is compared: without references and addresses."""
+    """Text without references and addresses, for comparison."""
     paragraph: int
     before: str
     references: tuple[CheckedReference, ...]
@@ -249,7 +252,7 @@ class _Claim:
 
     @property
     def in_context(self) -> str:
-        """With the sentence before it, where it means something that is said there: "It has risen since"."""
+        """Text, with the previous sentence before it if it refers to that: "It has risen since"."""
         return f"{self.before} {self.plain}" if _POINTING.match(self.plain) else self.plain
 
 
@@ -260,53 +263,56 @@ def check_sentences(
     encoder: Encoder | None = None,
     passages: Mapping[int, Passage] | None = None,
     judge: SupportJudge | None = None,
-    overstated: Overstated | None = None,
+    overstated: FindOverstatement | None = None,
     ask: Callable[[str], bool | None] | None = None,
-    k: int = PASSAGES,
+    k: int = N_PASSAGES,
     on_progress: Callable[[int], None] | None = None,
 ) -> tuple[CheckedSentence, ...]:
     """Check every sentence of a text.
 
     Args:
-        text: Plain text or Markdown; a list of references at its end is looked up, not checked.
-        group: Collections that are searched; None looks at ``passages`` alone.
-        encoder: Compares sentences; by default the group's.
-        passages: What numbers in brackets name, if the text's writer was given passages. A sentence is compared with
-            those that it cites beside what is found; with all of them without a group.
-        judge: Reads each sentence with its passages; without it, no sentence is supported.
-        overstated: Tells if a sentence is surer than its source.
-        ask: Asks for DOIs and addresses (:func:`~climassay.grounding.references.address_answers`); nothing by default.
+        text: Plain text or Markdown; a list of references at its end is used for lookups and not checked.
+        group: Collections to search; None compares with ``passages`` only.
+        encoder: Encoder that compares sentences; by default the group's.
+        passages: Passages named by numbers in brackets. A sentence is compared with those that it cites, and with all
+            of them without a group.
+        judge: Judge that reads each sentence with its passages; without it, no sentence is supported.
+        overstated: Function that finds overstated certainty.
+        ask: Function that requests DOIs and addresses (:func:`~climassay.grounding.references.address_answers`); by
+            default there are no requests.
         k: Number of passages compared with each sentence.
-        on_progress: Called with 1 for each sentence done.
+        on_progress: Callback that receives 1 for each finished sentence.
 
     Raises:
         InputError: The text is empty or too long, or there is nothing to compare it with.
     """
     if not text.strip():
         raise InputError("The text is empty.")
-    if len(text) > LONGEST_TEXT:
+    if len(text) > MAX_TEXT_LENGTH:
         raise InputError(
-            f"The text has {len(text):,} characters, and the limit is {LONGEST_TEXT:,}: check it in parts."
+            f"The text has {len(text):,} characters, and the limit is {MAX_TEXT_LENGTH:,}: check it in parts."
         )
     numbered = dict(passages or {})
     if group is None and not numbered:
         raise InputError("There is nothing to compare the text with: name a collection.")
-    reader = encoder or (group.encoder if group else None)
-    if reader is None:
+    encoder = encoder or (group.encoder if group else None)
+    if encoder is None:
         raise InputError("An encoder is needed to compare sentences.")
     claims = _claims(text, group, numbered, ask)
-    found = _candidates(claims, group, numbered, k)
-    evidence = _evidence(claims, found, reader)
+    passages_by_claim = _candidates(claims, group, numbered, k)
+    evidence = _evidence(claims, passages_by_claim, encoder)
     checked = []
-    for claim, near in zip(claims, evidence, strict=True):
-        checked.append(_compared(claim, near, text, overstated))
+    for claim, neighbours in zip(claims, evidence, strict=True):
+        checked.append(_compared(claim, neighbours, text, overstated))
         if on_progress is not None and judge is None:
             on_progress(1)
     if judge is not None:
         indices = [
-            index for index, (claim, near) in enumerate(zip(claims, found, strict=True)) if claim.claims and near
+            index
+            for index, (claim, neighbours) in enumerate(zip(claims, passages_by_claim, strict=True))
+            if claim.claims and neighbours
         ]
-        questions = [(claims[index].plain, claims[index].before, found[index]) for index in indices]
+        questions = [(claims[index].plain, claims[index].before, passages_by_claim[index]) for index in indices]
         for index, (judgement, passage) in zip(indices, judge.judge(questions, on_progress), strict=True):
             checked[index] = _judged(checked[index], judgement, passage, evidence[index])
     return tuple(checked)
@@ -345,76 +351,82 @@ def _claims(
 def is_claim(sentence: CitingSentence, plain: str) -> bool:
     """Whether a sentence says something about the world that could be looked up.
 
-    Questions, talk to the reader, bare answers, introductions of lists and words on what the sources lack do not.
+    Questions, talk to the encoder, bare answers, introductions of lists and words on what the sources lack do not.
     """
     if plain.endswith(("?", ":")) or _TALK.match(plain) or is_bare_answer(plain) or states_absence(plain):
         return False
-    return len(content_words(plain)) >= _FEWEST_WORDS or bool(quantities(sentence.plain))
+    return len(content_words(plain)) >= _MIN_WORDS or bool(quantities(sentence.plain))
 
 
 def _candidates(
     claims: Sequence[_Claim], group: "CollectionGroup | None", passages: Mapping[int, Passage], k: int
 ) -> list[list[Passage]]:
-    """For each claim the passages that it is compared with, those that it cites first."""
+    """Return the passages to compare with each claim, cited ones first."""
     searched = [claim for claim in claims if claim.claims]
     queries = [claim.in_context for claim in searched]
     hits = iter(group.search_many(queries, k=k)) if group is not None and queries else iter(())
     results: list[list[Passage]] = []
-    before: list[Passage] = []
+    previous: list[Passage] = []
     for claim in claims:
         if not claim.claims:
             results.append([])
             continue
         cited = [passages[number] for number in claim.numbers if number in passages]
-        near = [hit.passage for hit in next(hits)] if group is not None else list(passages.values())
-        # A text that dwells on a subject often dwells in the same passage.
-        results.append(list({passage.id: passage for passage in (*cited, *near, *before)}.values()))
-        before = near[:2]
+        hits_of_claim = [hit.passage for hit in next(hits)] if group is not None else list(passages.values())
+        # Adjacent sentences often have the same source.
+        results.append(list({passage.id: passage for passage in (*cited, *hits_of_claim, *previous)}.values()))
+        previous = hits_of_claim[:2]
     return results
 
 
 @dataclass(frozen=True, slots=True)
-class _Near:
-    """A passage beside a claim."""
+class _Neighbour:
+    """A passage compared with a claim."""
 
-    evidence: Evidence
+    evidence: PassageEvidence
     passage: Passage
     covered: float
-    """Share of the claim's words of content that the nearest sentences have."""
+    """Share of the claim's content words in the most similar sentences."""
     lacking: float
-    """Share of the claim's quantities that the passage does not have."""
+    """Share of the claim's quantities that the passage lacks."""
     sentences: Sequence[Source]
     """All sentences of the passage."""
 
     @property
     def is_similar(self) -> bool:
-        """Whether it says something similar to the claim."""
-        return self.evidence.similarity >= ABOUT or self.covered >= COVERED
+        """Whether the passage is similar to the claim."""
+        return self.evidence.similarity >= MIN_SIMILARITY or self.covered >= MIN_COVERAGE
 
 
-def _evidence(claims: Sequence[_Claim], found: Sequence[Sequence[Passage]], encoder: Encoder) -> list[list[_Near]]:
-    """For each claim its passages with their nearest sentences, the best first."""
-    parts = {passage.id: split_sentences(passage.text) or [passage.text] for near in found for passage in near}
+def _evidence(
+    claims: Sequence[_Claim], passages_by_claim: Sequence[Sequence[Passage]], encoder: Encoder
+) -> list[list[_Neighbour]]:
+    """Return the passages of each claim with their most similar sentences, best first."""
+    parts = {
+        passage.id: split_sentences(passage.text) or [passage.text]
+        for passages in passages_by_claim
+        for passage in passages
+    }
     texts = list(
         dict.fromkeys(
             text
-            for claim, near in zip(claims, found, strict=True)
-            if near
+            for claim, passages in zip(claims, passages_by_claim, strict=True)
+            if passages
             for text in (
                 claim.plain,
                 claim.in_context,
-                *(sentence for passage in near for sentence in parts[passage.id]),
+                *(sentence for passage in passages for sentence in parts[passage.id]),
             )
         )
     )
     vectors = dict(zip(texts, encoder.encode(texts), strict=True)) if texts else {}
     ranked = []
-    for claim, near in zip(claims, found, strict=True):
-        compared = []
-        for passage in near:
+    for claim, passages in zip(claims, passages_by_claim, strict=True):
+        neighbours = []
+        for passage in passages:
             sentences = parts[passage.id]
-            known = np.stack([vectors[sentence] for sentence in sentences])
-            cosines = np.maximum(known @ vectors[claim.plain], known @ vectors[claim.in_context])
+            sentence_vectors = np.stack([vectors[sentence] for sentence in sentences])
+            cosines = np.maximum(sentence_vectors @ vectors[claim.plain], sentence_vectors @ vectors[claim.in_context])
             quotation, covered = _nearest(claim.plain, sentences, cosines)
             lacking = len(foreign_quantities(claim.plain, [passage.text])) / max(1, len(quantities(claim.plain)))
             sources = tuple(
@@ -423,16 +435,20 @@ def _evidence(claims: Sequence[_Claim], found: Sequence[Sequence[Passage]], enco
                 )
                 for text, cosine in zip(sentences, cosines, strict=True)
             )
-            evidence = Evidence(passage.id, passage.citation, quotation, float(cosines.max()))
-            compared.append(_Near(evidence, passage, covered, lacking, sources))
+            evidence = PassageEvidence(passage.id, passage.citation, quotation, float(cosines.max()))
+            neighbours.append(_Neighbour(evidence, passage, covered, lacking, sources))
         ranked.append(
-            sorted(compared, key=lambda read: read.covered + read.evidence.similarity - read.lacking, reverse=True)
+            sorted(
+                neighbours,
+                key=lambda neighbour: neighbour.covered + neighbour.evidence.similarity - neighbour.lacking,
+                reverse=True,
+            )
         )
     return ranked
 
 
 def _nearest(claim: str, sentences: Sequence[str], cosines: np.ndarray) -> tuple[str, float]:
-    """The sentence nearest to a claim, with its neighbour if that has more of the claim's words; and their share."""
+    """Return the sentence most similar to a claim, extended by a neighbour if useful, and its share of words."""
 
     def share(text: str) -> float:
         return _share(claim, text)
@@ -441,68 +457,74 @@ def _nearest(claim: str, sentences: Sequence[str], cosines: np.ndarray) -> tuple
     chosen = sentences[best]
     wider = [" ".join(sentences[low : low + 2]) for low in (best - 1, best) if 0 <= low < len(sentences) - 1]
     longer = max(wider, key=share, default=chosen)
-    # A neighbour belongs to it if it brings words that the sentence itself lacks.
+    # A neighbour is included if it adds enough words of the claim.
     return (longer, share(longer)) if share(longer) >= share(chosen) + 0.15 else (chosen, share(chosen))
 
 
 def _share(claim: str, text: str) -> float:
-    """Share of a claim's words of content that a text has."""
+    """Return the share of a claim's content words that occur in a text."""
     words = content_words(claim)
     return len(words & content_words(text)) / max(1, len(words))
 
 
-def _compared(claim: _Claim, near: Sequence[_Near], text: str, overstated: Overstated | None) -> CheckedSentence:
-    """A sentence with its status by words, figures and vectors."""
+def _compared(
+    claim: _Claim, neighbours: Sequence[_Neighbour], text: str, overstated: FindOverstatement | None
+) -> CheckedSentence:
+    """Return the result for a claim by words, figures and vectors, without a judge."""
     bare = CheckedSentence(claim.text, claim.paragraph, "no claim", "It claims nothing that could be looked up.",
                            references=claim.references)  # fmt: skip
     if not claim.claims:
         return bare
-    about = [candidate for candidate in near if candidate.is_similar]
-    if not about:
-        closest = near[0].evidence if near else None
+    similar = [candidate for candidate in neighbours if candidate.is_similar]
+    if not similar:
+        closest = neighbours[0].evidence if neighbours else None
         return replace(bare, status="unsupported", reason="No passage says anything similar.", evidence=closest)
-    best = about[0]
-    sources = [(candidate, source) for candidate in about for source in candidate.sentences]
+    best = similar[0]
+    sources = [(candidate, source) for candidate in similar for source in candidate.sentences]
     figures = differing_figures(claim.plain, [source for _, source in sources], text)
     quotation = best.evidence.quotation
-    texts = [text, *(candidate.passage.text for candidate in about)]
+    texts = [text, *(candidate.passage.text for candidate in similar)]
     words = (*opposed_words(claim.plain, quotation), *other_places(claim.plain, quotation),
              *swapped_names(claim.plain, quotation, texts))  # fmt: skip
-    known = [f"{candidate.passage.text} {candidate.evidence.citation}" for candidate in about]
-    lacking = [figure.text for figure in figures if not figure.source]
-    lacking += [name for name in foreign_names(claim.plain, known) if name not in {word.text for word in words}]
-    against = [figure for figure in figures if figure.source]
+    known_texts = [f"{candidate.passage.text} {candidate.evidence.citation}" for candidate in similar]
+    missing = [figure.text for figure in figures if not figure.source]
+    missing += [name for name in foreign_names(claim.plain, known_texts) if name not in {word.text for word in words}]
+    contradicting = [figure for figure in figures if figure.source]
     result = replace(
         bare,
         status="similar",
         reason="A passage says something similar: read whether it says the same.",
         evidence=best.evidence,
-        differing=(*(Difference(figure.text, figure.source) for figure in against), *words,
-                   *(Difference(name, "") for name in lacking)),
+        differing=(*(Difference(figure.text, figure.source) for figure in contradicting), *words,
+                   *(Difference(name, "") for name in missing)),
         overstated=overstated(claim.plain, quotation) if overstated else None,
     )  # fmt: skip
-    if against:
-        # The sentence that has the other figure.
-        holder, source = sources[against[0].source_index or 0]
+    if contradicting:
+        # The evidence is the sentence with the differing figure.
+        holder, source = sources[contradicting[0].source_index or 0]
         result = replace(result, evidence=replace(holder.evidence, quotation=source.text))
         return replace(
             result, status="contradicted", reason=f"The passage says otherwise: {_describe(result.differing)}."
         )
-    if lacking:
-        return replace(result, status="unsupported", reason=f"The passages do not say {', '.join(lacking)} of this.")
+    if missing:
+        return replace(result, status="unsupported", reason=f"The passages do not say {', '.join(missing)} of this.")
     if words:
         return replace(result, reason=f"A passage says something similar, but {_describe(words)}.")
     return result
 
 
 def _describe(differing: Sequence[Difference]) -> str:
-    return "; ".join(f"“{each.text}” in the text, “{each.source}” in the passage" for each in differing if each.source)
+    return "; ".join(
+        f"“{difference.text}” in the text, “{difference.source}” in the passage"
+        for difference in differing
+        if difference.source
+    )
 
 
 def _judged(
-    checked: CheckedSentence, judgement: Judgement, passage: Passage | None, near: Sequence[_Near]
+    checked: CheckedSentence, judgement: Judgement, passage: Passage | None, neighbours: Sequence[_Neighbour]
 ) -> CheckedSentence:
-    """A sentence with the word of a model that has read it and its passages, unless figures speak against that."""
+    """Update the result for a sentence with a model's judgement, unless figures contradict it."""
     result = replace(checked, judgement=judgement)
     if judgement.relation is None:
         return result
@@ -512,7 +534,10 @@ def _judged(
     if not judgement.quoted:
         ignored = "The judge's quotation is in no passage, so its judgement is ignored."
         return replace(result, reason=f"{checked.reason} {ignored}")
-    evidence = next((each.evidence for each in near if passage is not None and each.passage.id == passage.id), None)
+    evidence = next(
+        (neighbour.evidence for neighbour in neighbours if passage is not None and neighbour.passage.id == passage.id),
+        None,
+    )
     if evidence is not None:
         result = replace(result, evidence=replace(evidence, quotation=judgement.quotation))
     if judgement.relation == "contradicts":
@@ -524,13 +549,13 @@ def _judged(
 
 
 def status_counts(sentences: Sequence[CheckedSentence]) -> dict[Status, int]:
-    """How many sentences have each status, zeros included."""
+    """Count the sentences of each status, including zeros."""
     counts = Counter(sentence.status for sentence in sentences)
     return {status: counts[status] for status in STATUSES}
 
 
 def sentence_data(sentence: CheckedSentence) -> dict[str, Any]:
-    """A sentence as JSON can write it."""
+    """Return a result as JSON-serialisable values."""
     data = asdict(sentence)
     data["differing"] = [difference._asdict() for difference in sentence.differing]
     return {**data, "marked": sentence.marked}

@@ -1,7 +1,7 @@
-"""Units of measurement behind a number, and the magnitudes between the two, in English and four other languages.
+"""Units of measurement and magnitude words after numbers, in English and four other languages.
 
-Units of one kind convert into each other. Mass is of the substance that is named, or of any. German, French, Spanish
-and Portuguese names are those that reports of national agencies use; symbols are the same in all of them.
+Units of one kind are convertible. Mass is that of the named substance, or of any. German, French, Spanish and
+Portuguese names are those used in reports of national agencies.
 """
 
 import re
@@ -10,22 +10,22 @@ from dataclasses import dataclass, replace
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """What a number counts."""
+    """Unit of a number."""
 
     kind: str
-    """Units of one kind convert into each other; ``mass:CO2`` is a special ``mass``."""
+    """Kind of convertible units; ``mass:CO2`` is a special case of ``mass``."""
     factor: float
-    """Value of 1 in the kind's own unit."""
+    """Value of one unit in the kind's base unit."""
     rate: str = ""
-    """``yr`` (per year, per decade and per century convert), ``d``, ``K`` or nothing."""
+    """Denominator: ``yr`` (also for decades and centuries), ``d``, ``K`` or empty."""
 
     @property
     def is_money(self) -> bool:
-        """Whether it is a currency."""
+        """Whether the unit is a currency."""
         return self.kind.startswith("money")
 
     def is_kind_of(self, other: "Unit") -> bool:
-        """Whether the two may be compared: the same kind, or one a special case of the other."""
+        """Return whether two units are comparable: of the same kind, or one a special case of the other."""
         first, second = sorted((self.kind, other.kind), key=len)
         return first == second or second.startswith(first + ":")
 
@@ -38,7 +38,7 @@ MAGNITUDES = {
     "billones": 1e12, "milhão": 1e6, "milhões": 1e6, "mil milhões": 1e9, "bilhão": 1e9, "bilhões": 1e9,
     "trilhões": 1e12,
 }  # fmt: skip
-"""Factors by their words. "Billion" is English; in German and Spanish only the plural is told from it."""
+"""Factors of magnitude words. "Billion" is English; in German and Spanish only plurals are distinct from it."""
 _MONEY_LETTERS = {"k": 1e3, "m": 1e6, "b": 1e9, "t": 1e12}
 _MAGNITUDE = re.compile(
     rf"\s*-?\s*(?P<word>{'|'.join(sorted(MAGNITUDES, key=len, reverse=True))})\b(?:(?<=mio)\.|(?<=mrd)\.)?"
@@ -195,7 +195,7 @@ _RATES = (
 
 
 def read_magnitude(text: str, position: int, *, money: bool) -> tuple[float, int]:
-    """Magnitude behind a number, and where it ends; 1 where there is none. After a currency "5m" are five million."""
+    """Return the magnitude after a number (1 if none) and its end; with ``money``, "5m" is five million."""
     if match := _MAGNITUDE.match(text, position):
         word, power = match["word"], match["power"]
         return (
@@ -207,15 +207,15 @@ def read_magnitude(text: str, position: int, *, money: bool) -> tuple[float, int
 
 
 def money_before(text: str, position: int) -> tuple[Unit | None, int]:
-    """The currency that comes before a number, as a unit, and where it begins; None and ``position`` without one."""
+    """Return the currency before a number and its start; None and ``position`` if there is none."""
     match = _CURRENCY.search(text, max(0, position - 4), position)
     return (Unit(f"money:{_CURRENCIES[match[1].lower()]}", 1.0), match.start()) if match else (None, position)
 
 
 def read_unit(text: str, position: int, *, bracketed: bool) -> tuple[Unit | None, int]:
-    """The unit behind a number, with its substance and rate, and where it ends; None where there is none.
+    """Return the unit after a number, with substance and rate, and its end; None if there is none.
 
-    ``bracketed``: a closing bracket may come before the unit, as in ``[0.95 to 1.20] °C``.
+    With ``bracketed``, a closing bracket may precede the unit, as in ``[0.95 to 1.20] °C``.
     """
     closing = CLOSING_BRACKET.match(text, position) if bracketed else None
     start = closing.end() if closing else position

@@ -153,7 +153,7 @@ class TaskOutcomes(Generic[K]):
             setting=dict(setting),
             prompt=f"{self.framework}, {self.name}",
             prompt_sha256=self.prompts_sha256,
-            n_requested=counts.asked,
+            n_requested=counts.sent,
             failed=len(self.errors),
             notes=(*notes, *self.notes),
             dtype=number_format(opened),

@@ -25,7 +25,8 @@ from .preferences import (
     quality as quality,
     read_items as read_items,
 )
-from .probe import Probe as Probe, fit_contrast as fit_contrast, load_probe as load_probe, save_probe as save_probe
+from .fitting import fit_contrast as fit_contrast
+from .probe import Probe as Probe, load_probe as load_probe
 from .ranking import ItemRanking as ItemRanking, rank_items as rank_items, sort_items as sort_items
 from .settings import BenchmarkSettings as BenchmarkSettings, ProbeSettings as ProbeSettings
 from .training import (

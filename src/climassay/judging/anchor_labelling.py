@@ -1,4 +1,4 @@
-"""Labels of new items from labelled anchors: a binary search on an ordered scale (PPAIRS_INSERT, mended).
+"""Labels of new items from labelled anchors: a binary search on an ordered scale (PPAIRS_INSERT, amended).
 
 At a label the new item is compared with anchors of that label: judged higher, the search goes on above it, judged
 lower, below it; judged equal, that is the answer. As printed (Maiya 2024, algorithm 1) equality needs a mean preference
@@ -28,7 +28,7 @@ from climassay.reporting.results import Result, Shown
 from climassay.reporting.tables import Table
 
 TIE_BAND = 0.4
-"""Log-odds of an even comparison where no probe has fitted its own: probabilities of 0.40 to 0.60."""
+"""Largest log-odds of an even comparison if no probe has fitted its own: probabilities of 0.40 to 0.60."""
 Verdict = Literal["higher", "lower", "equal"]
 
 
@@ -37,31 +37,35 @@ class Step:
     """The comparison of a new item with the anchors of one label."""
 
     label: str
+    """Label of the anchors."""
     preference: float
     """Mean probability that the item has more of the quality than an anchor of this label."""
     verdict: Verdict
+    """Outcome of the comparison."""
     comparisons: int
+    """Number of anchors compared with."""
 
 
 @dataclass(frozen=True, slots=True)
 class Insertion:
-    """The label given to a new item."""
+    """The label of a new item and the comparisons that it rests on."""
 
     label: str
     comparisons: int
+    """Number of comparisons with anchors."""
     path: tuple[Step, ...]
-    """The labels compared with, in the order of the search."""
+    """Comparisons with one label each, in the order of the search."""
 
 
 @dataclass(slots=True)
 class _Search:
-    """Where the search for one item stands: its label is among positions low to high, or one of their neighbours."""
+    """State of the search for the label of one item, whose label index lies between low and high or next to them."""
 
     item: int
     low: int
     high: int
     steps: dict[int, Step] = field(default_factory=dict)
-    found: int | None = None
+    label: int | None = None
 
     @property
     def middle(self) -> int:
@@ -69,22 +73,24 @@ class _Search:
 
     def take(self, step: Step) -> None:
         """Narrow the search by the comparison with the middle label."""
-        at = self.middle
-        self.steps[at] = step
+        middle = self.middle
+        self.steps[middle] = step
         if step.verdict == "equal":
-            self.found = at
+            self.label = middle
         elif step.verdict == "higher":
-            self.low = at + 1
+            self.low = middle + 1
         else:
-            self.high = at - 1
-        if self.found is None and self.low > self.high:
+            self.high = middle - 1
+        if self.label is None and self.low > self.high:
             # Judged higher than the label at high and lower than the one at low = high + 1, as far as these exist.
             # Both were compared with; the sort is stable, so that of two equally near the last one wins.
-            sides = sorted((side for side in (self.high, self.low) if side in self.steps), key=lambda side: side != at)
-            self.found = min(sides, key=lambda side: abs(self.steps[side].preference - 0.5))
+            sides = sorted(
+                (side for side in (self.high, self.low) if side in self.steps), key=lambda side: side != middle
+            )
+            self.label = min(sides, key=lambda side: abs(self.steps[side].preference - 0.5))
 
 
-def insert_many(
+def insert_indices(
     ask: Ask,
     items: Sequence[int],
     labels: Sequence[str],
@@ -96,18 +102,18 @@ def insert_many(
     tie_band: float = TIE_BAND,
     seed: int = 0,
 ) -> tuple[Insertion, ...]:
-    """Give each item a label, all items together: one call of ``ask`` for each step of the binary search.
+    """Find the label of each item by binary search, with one call of ``ask`` for each step of all searches.
 
     Args:
         ask: Log-odds of pairs (item, anchor).
         items: New items, as indices that ``ask`` understands; none may be an anchor.
         labels: The scale, lowest first.
-        anchors: For every label the indices of items known to have it.
-        samples: Anchors drawn of a label, without replacement and afresh for each item and label; all of them where a
-            label has no more.
-        mode: "band": equal where the mean probability is within ``band`` of 0.5. "three-way": every comparison says
-            higher, lower or, within ``tie_band``, equal, and the most frequent wins; where two are equally frequent
-            the label counts as equal, as the votes give no clear direction.
+        anchors: Indices of the items of each label.
+        samples: Number of anchors drawn of a label, without replacement and afresh for each item and label; all of them
+            if a label has no more.
+        mode: "band" counts an item as equal if the mean probability is within ``band`` of 0.5. "three-way" takes the
+            most frequent of higher, lower and equal among the comparisons, each equal within ``tie_band``; a tie of
+            frequencies counts as equal.
         band: Probability, from 0 to below 0.5.
         tie_band: Absolute log-odds in nats up to which one comparison is even (0.4: probabilities 0.40 to 0.60).
         seed: Seed of the draws; an item's draws depend on the seed, the item and the label, not on the other items.
@@ -116,13 +122,13 @@ def insert_many(
         One insertion per item. At most floor(log2(labels)) + 1 labels are compared with.
 
     Raises:
-        InputError: The scale is empty or names a label twice, a label has no anchors, anchors are given for an unknown
-            label, an item is an anchor itself, or an option is out of range.
+        InputError: The scale is empty or names a label twice, a label has no anchors, an unknown label has anchors, an
+            item is an anchor itself, or an option is out of range.
     """
-    held = {int(anchor) for label in labels for anchor in anchors.get(label, ())}
-    leaked = next((item for item in items if item in held), None)
-    if leaked is not None:
-        raise InputError(f"Item {leaked} is one of the anchors, so its label is known; leave it out of either.")
+    anchor_items = {int(anchor) for label in labels for anchor in anchors.get(label, ())}
+    leaked_item = next((item for item in items if item in anchor_items), None)
+    if leaked_item is not None:
+        raise InputError(f"Item {leaked_item} is one of the anchors, so its label is known; leave it out of either.")
     if not labels or len(set(labels)) < len(labels):
         raise InputError("A scale needs at least one label, and each label only once.")
     for label in labels:
@@ -150,68 +156,84 @@ def insert_many(
         return "lower" if lower > max(higher, equal) else "equal"
 
     searches = [_Search(int(item), 0, len(labels) - 1) for item in items]
-    while pending := [search for search in searches if search.found is None]:
-        drawn = []
+    while pending := [search for search in searches if search.label is None]:
+        draws = []
         for search in pending:
-            known = [int(anchor) for anchor in anchors[labels[search.middle]]]
-            draw = np.random.default_rng((seed, search.item, search.middle))
-            few = len(known) <= samples
-            drawn.append(known if few else [known[at] for at in draw.choice(len(known), samples, replace=False)])
-        pairs = [(search.item, anchor) for search, chosen in zip(pending, drawn, strict=True) for anchor in chosen]
+            label_anchors = [int(anchor) for anchor in anchors[labels[search.middle]]]
+            generator = np.random.default_rng((seed, search.item, search.middle))
+            is_complete = len(label_anchors) <= samples
+            draws.append(
+                label_anchors
+                if is_complete
+                else [label_anchors[at] for at in generator.choice(len(label_anchors), samples, replace=False)]
+            )
+        pairs = [
+            (search.item, anchor)
+            for search, drawn_anchors in zip(pending, draws, strict=True)
+            for anchor in drawn_anchors
+        ]
         log_odds = np.asarray(ask(np.array(pairs, dtype=np.int64)), dtype=np.float64)
         if log_odds.shape != (len(pairs),) or np.isnan(log_odds).any():
             raise InputError(f"{len(pairs)} comparisons with anchors need as many log-odds, and none of them NaN.")
-        parts = np.split(log_odds, np.cumsum([len(chosen) for chosen in drawn])[:-1])
-        for search, part in zip(pending, parts, strict=True):
+        log_odds_parts = np.split(log_odds, np.cumsum([len(drawn_anchors) for drawn_anchors in draws])[:-1])
+        for search, part in zip(pending, log_odds_parts, strict=True):
             # The logistic function by way of tanh, which does not overflow.
             preference = float(np.mean(0.5 + 0.5 * np.tanh(part / 2)))
             search.take(Step(labels[search.middle], preference, verdict(part, preference), len(part)))
     return tuple(
-        Insertion(labels[one.found or 0], sum(step.comparisons for step in one.steps.values()), (*one.steps.values(),))
-        for one in searches
+        Insertion(
+            labels[search.label or 0],
+            sum(step.comparisons for step in search.steps.values()),
+            (*search.steps.values(),),
+        )
+        for search in searches
     )
 
 
 @dataclass(frozen=True, slots=True)
 class Inserted(Result):
-    """New items with the labels given to them."""
+    """New items with their labels."""
 
     items: tuple[Item, ...]
     insertions: tuple[Insertion, ...]
     comparisons: int
+    """Number of comparisons with anchors."""
     failed: int
+    """Number of comparisons without an answer."""
     scores: Evaluation | None
-    """Against the items' own labels, of those that have one; None where none has."""
+    """Agreement with the items' own labels; None if no item has one."""
     levels: tuple[str, ...] = ()
+    """Names of the labels, lowest first."""
     run: str = ""
-    """Id of the run in which they were compared; with it the names of quality and method are known."""
+    """Id of the run that compared the items."""
     quality: str = ""
     method: str = ""
-    told: tuple[str, ...] = ()
+    messages: tuple[str, ...] = ()
+    """Notes on skipped rows and on the probe."""
 
     def labels(self) -> list[dict[str, Any]]:
-        """A row per item, with its label and the way there."""
+        """Return a row per item, with its label and its search path."""
         pairs = zip(self.items, self.insertions, strict=True)
         return [{"item": item.id, "text": item.text, **asdict(insertion)} for item, insertion in pairs]
 
     def rows(self) -> Sequence[Mapping[str, Any]]:
-        """A row per item with its whole text, the way to its label in words."""
+        """Return a row per item with its full text, its label and its search path in words."""
         from climassay.judging.report import insertion_table
 
         return Shown("", (insertion_table(self.labels(), words=None),)).rows()
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything."""
+        """Return all fields as JSON-serialisable values."""
         names = ("run", "quality", "method", "levels", "comparisons", "failed")
         scores = None if self.scores is None else self.scores.to_dict()
         return {**{name: getattr(self, name) for name in names}, "scores": scores, "items": self.labels()}
 
     def notes(self) -> tuple[str, ...]:
-        """Rows that were left out, what is said of the probe, and what the labels rest on."""
-        return (*self.told, f"{self.comparisons} comparisons, {self.failed} without an answer.")
+        """Return the notes on skipped rows and on the probe, and the number of comparisons."""
+        return (*self.messages, f"{self.comparisons} comparisons, {self.failed} without an answer.")
 
     def tables(self) -> list[Table]:
-        """The items with their labels, and the figures where true ones are known."""
+        """Return the items with their labels, and the scores if true labels are known."""
         from climassay.judging.report import insertion_table
 
         return [insertion_table(self.labels()), *([] if self.scores is None else self.scores.tables())]
@@ -229,16 +251,16 @@ def insert_items(
     seed: int = 0,
     on_progress: Progress | None = None,
 ) -> Inserted:
-    """Give each new item a label by comparing it with labelled anchors (PPAIRS_INSERT, mended).
+    """Give each new item a label by comparing it with labelled anchors (PPAIRS_INSERT, amended).
 
     Args:
-        items: New items; their own labels, if they have any, only score the result.
-        anchors: Labelled items; a label is an index into ``levels``. They are compared across groups.
+        items: New items; their own labels, if any, only score the result.
+        anchors: Labelled items; a label is an index into ``levels``. Anchors are compared across groups.
         levels: Names of the labels, lowest first.
-        method: How two items are compared.
-        samples: Anchors drawn of a label for each item.
-        mode: What counts as equal; see :func:`climassay.judging.anchor_labelling.insert_many`.
-        tie_band: For ``three-way``: log-odds up to which one comparison is even; a probe brings its own.
+        method: Judge that compares two items.
+        samples: Number of anchors drawn of a label for each item.
+        mode: Rule for equality; see :func:`insert_indices`.
+        tie_band: For ``three-way``: log-odds up to which one comparison is even; a probe has its own.
         seed: Seed of the draws.
         on_progress: Called with the number of requests answered since the last call.
 
@@ -247,24 +269,28 @@ def insert_items(
     """
     if not items:
         raise InputError("There is nothing to insert: the table has no items.")
-    known = {item.text for item in anchors}
-    leaked = next((item.id for item in items if item.text in known), None)
+    anchor_texts = {item.text for item in anchors}
+    leaked = next((item.id for item in items if item.text in anchor_texts), None)
     if leaked is not None:
         raise InputError(f"The item {leaked!r} is one of the anchors, so its label is known: leave it out of either.")
     by_label: dict[str, list[int]] = {level: [] for level in levels}
-    for place, anchor in enumerate(anchors, start=len(items)):
+    for index, anchor in enumerate(anchors, start=len(items)):
         if anchor.label is None:
             raise InputError(f"The anchor {anchor.id!r} has no label: name the column with --label.")
-        by_label[levels[int(anchor.label)]].append(place)
-    everything = (*items, *anchors)
-    preferences = Preferences(method, everything, on_progress=on_progress)
-    result = insert_many(
+        by_label[levels[int(anchor.label)]].append(index)
+    all_items = (*items, *anchors)
+    preferences = Preferences(method, all_items, on_progress=on_progress)
+    result = insert_indices(
         preferences.ask, range(len(items)), levels, by_label, samples=samples, mode=mode, tie_band=tie_band, seed=seed
     )
-    labelled = [(int(item.label), one.label) for item, one in zip(items, result, strict=True) if item.label is not None]
+    labelled = [
+        (int(item.label), insertion.label)
+        for item, insertion in zip(items, result, strict=True)
+        if item.label is not None
+    ]
     scores = None
     if labelled:
         answers = [list(levels).index(label) for _, label in labelled]
         truth = [label for label, _ in labelled]
         scores = evaluate(truth, np.eye(len(levels))[answers], tuple(levels), seed=seed)
-    return Inserted(tuple(items), result, preferences.asked, preferences.failed, scores, tuple(levels))
+    return Inserted(tuple(items), result, preferences.n_pairs, preferences.failed, scores, tuple(levels))

@@ -1,11 +1,11 @@
-"""The benchmark of judges: cross-validated by group, beside the baselines that a judge has to beat, and kept as a run.
+"""Benchmark of judges: cross-validated by group, beside the baselines that a judge has to beat, and stored as a run.
 
-What the published evaluation got wrong is not possible here: a pair and its mirror image, or two pairs of one article,
+Errors of the published evaluation are not possible here: a pair and its mirror image, or two pairs of one article,
 never appear on both sides of a split; the constant and "the longer text is better" are always printed; accuracy on
 pairs of nearly equal length shows what is left when length cannot help.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -73,30 +73,32 @@ NEARLY_EQUAL = 1.1
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """How well one judge agrees with the experts."""
+    """Agreement of a judge with the experts."""
 
     accuracy_differing: Figure
-    """Share of pairs with different labels whose order is right; undecided pairs count one half."""
+    """Share of pairs with different labels in the right order; undecided pairs count one half."""
     accuracy_three_way: Figure
     """Share of all pairs for which greater, equal or less is right."""
     spearman: Figure
     """Rank correlation within groups, averaged over groups."""
     kendall: Figure
+    """Kendall's tau-b within groups, averaged over groups."""
     accuracy_nearly_equal_length: Figure
-    """As ``accuracy_differing``, on pairs whose lengths differ by under 10%."""
+    """Accuracy on differing pairs whose lengths differ by under 10%."""
 
 
 @dataclass(frozen=True, slots=True)
 class LearningPoint:
-    """Accuracy of a probe that saw so many labelled items."""
+    """Accuracy of a probe by its number of labelled items."""
 
     items: int
+    """Number of labelled items."""
     accuracy_differing: Figure
 
 
 @dataclass(frozen=True, slots=True)
 class JudgeScores:
-    """One method's agreement with the experts, beside the baselines."""
+    """Agreement of a method with the experts, beside the baselines."""
 
     method: str
     quality: str
@@ -107,23 +109,25 @@ class JudgeScores:
     The commonest answer and the band of nearly equal lengths are those of the training pairs, or of the test pairs
     themselves for a judge that is only evaluated."""
     versus_longer: PairedFigure
-    """Accuracy on differing pairs minus that of "the longer text is better", on the same pairs."""
+    """Accuracy on differing pairs minus that of "the longer text is better" on the same pairs."""
     versus_longer_nearly_equal: PairedFigure
-    """As ``versus_longer``, on pairs of nearly equal length."""
+    """Difference ``versus_longer`` on pairs of nearly equal length."""
     calibration: Calibration | None
     """Calibration of the probabilities on differing pairs; None for methods that give none."""
     n_items: int
     n_pairs: int
-    """Unordered test pairs, each judged in both orders."""
+    """Number of unordered test pairs, each judged in both orders."""
     n_pairs_differing: int
     n_groups: int
     failed: int
-    """Test pairs without an answer: undecided, so half right where the labels differ, and wrong in three ways."""
+    """Number of test pairs without an answer: half right if the labels differ, wrong in three ways."""
     layers: tuple[tuple[int, ...], ...]
+    """Layers that the probe of each fold reads."""
     regularisation: tuple[float | None, ...]
+    """C of the probe of each fold; None for other methods."""
     learning_curve: tuple[LearningPoint, ...] = ()
     order: tuple[tuple[str, float], ...] = field(default=())
-    """Items with their place in their ranking, 1 for the best of its group."""
+    """Ids of items with their rank, 1 for the best of the group."""
 
 
 def score_judge(
@@ -138,81 +142,89 @@ def score_judge(
     seed: int = 0,
     on_fold: Callable[[int], None] | None = None,
 ) -> JudgeScores:
-    """Cross-validate one method, whose name and quality go into tables, on folds of labelled items.
+    """Cross-validate one method on folds of labelled items.
 
-    ``sort`` says how each test group is ranked from its preferences, ``sizes`` are numbers of labelled items for a
-    learning curve; ``on_fold`` is called with the number of each fold that is done.
+    Args:
+        items: Labelled items.
+        folds: Folds of the items.
+        candidate: Method under test.
+        method: Name of the method, for tables.
+        quality: Name of the quality, for tables.
+        sort: Sort that ranks each test group from its preferences.
+        sizes: Numbers of labelled items for a learning curve.
+        seed: Seed of the bootstrap.
+        on_fold: Called with the number of each fold that is done.
 
     Raises:
-        InputError: The method cannot learn from a fold's training items, for example because all have one label.
+        InputError: The method cannot learn from the training items of a fold, for example because all have one label.
     """
     candidate.prepare(folds)
     groups = [item.group for item in items]
     units = Units.of(groups, seed=seed)
     words = np.array(word_counts(items))
-    tested: list[JudgedPairs] = []
-    longer: list[JudgedPairs] = []
-    constant: list[FloatArray] = []
+    judged_pairs: list[JudgedPairs] = []
+    length_by_fold: list[JudgedPairs] = []
+    constant_correct: list[FloatArray] = []
     rankings: list[tuple[IntArray, FloatArray]] = []
     failed = 0
-    learnt: list[Learned] = []
+    all_learned: list[Learned] = []
     labels = labels_of(items)
     for fold in folds:
         try:
             learned = candidate.learn(fold)
         except InputError as error:
             raise InputError(f"Fold {fold.number + 1} of {method}: {error}") from error
-        learnt.append(learned)
+        all_learned.append(learned)
         judged = learned.judge(fold.test_pairs)
         failed += int(judged.failed.sum())
         truth = labels[fold.test_pairs[:, 0]] - labels[fold.test_pairs[:, 1]]
         # A comparison that failed is not a prediction of equality.
         predicted = np.where(judged.failed, NO_ANSWER, three_way(judged.log_odds, learned.tie_band))
-        tested.append(JudgedPairs(fold.test_pairs, truth, judged.log_odds, predicted))
+        judged_pairs.append(JudgedPairs(fold.test_pairs, truth, judged.log_odds, predicted))
         ratios, outcomes = log_length_differences(words, fold.test_pairs), outcomes_of(labels, fold.train_pairs)
         band = fit_tie_band(log_length_differences(words, fold.train_pairs), outcomes)
-        longer.append(JudgedPairs(fold.test_pairs, truth, ratios, three_way(ratios, band)))
+        length_by_fold.append(JudgedPairs(fold.test_pairs, truth, ratios, three_way(ratios, band)))
         # Accuracy of the commonest answer on each test pair, over both its orders.
-        ties, least = int((outcomes == 0).sum()), int((outcomes != 0).sum()) / 2
-        constant.append(np.where(truth == 0, float(ties > least), 0.0 if ties > least else 0.5))
+        n_ties, n_per_side = int((outcomes == 0).sum()), int((outcomes != 0).sum()) / 2
+        constant_correct.append(np.where(truth == 0, float(n_ties > n_per_side), 0.0 if n_ties > n_per_side else 0.5))
         rankings += [_ranked(members, learned, sort) for members in by_group(groups, fold.test).values()]
         if on_fold is not None:
             on_fold(fold.number)
-    ours, length = _joined(tested), _joined(longer)
-    ratios = log_length_differences(words, ours.pairs)
-    near = np.abs(ratios) < np.log(NEARLY_EQUAL)
-    differ = ours.truth != 0
+    judge_pairs, length_pairs = _concatenate(judged_pairs), _concatenate(length_by_fold)
+    ratios = log_length_differences(words, judge_pairs.pairs)
+    is_nearly_equal = np.abs(ratios) < np.log(NEARLY_EQUAL)
+    is_differing = judge_pairs.truth != 0
     by_length = [(members, words[members].astype(np.float64)) for members, _ in rankings]
-    flat = [(members, np.zeros(len(members))) for members, _ in rankings]
-    undecided = replace(ours, log_odds=np.zeros(len(ours.pairs)))
+    constant_ranking = [(members, np.zeros(len(members))) for members, _ in rankings]
+    constant_pairs = replace(judge_pairs, log_odds=np.zeros(len(judge_pairs.pairs)))
     # Direct scoring gives no probabilities but 1, 0.5 and 0.
-    calibrated = None if method.startswith("direct") else pair_calibration(ours)
+    pair_scores = None if method.startswith("direct") else pair_calibration(judge_pairs)
     return JudgeScores(
         method,
         quality,
-        _agreement(units, ours, near, correlations(units, rankings, labels)),
+        _agreement(units, judge_pairs, is_nearly_equal, correlations(units, rankings, labels)),
         {
             "constant": replace(
-                _agreement(units, undecided, near, correlations(units, flat, labels)),
-                accuracy_three_way=units.share(np.concatenate(constant), ours.pairs),
+                _agreement(units, constant_pairs, is_nearly_equal, correlations(units, constant_ranking, labels)),
+                accuracy_three_way=units.share(np.concatenate(constant_correct), judge_pairs.pairs),
             ),
-            "longer": _agreement(units, length, near, correlations(units, by_length, labels)),
+            "longer": _agreement(units, length_pairs, is_nearly_equal, correlations(units, by_length, labels)),
         },
-        _versus(units, length, ours, differ),
-        _versus(units, length, ours, differ & near),
-        calibrated,
+        _versus(units, length_pairs, judge_pairs, is_differing),
+        _versus(units, length_pairs, judge_pairs, is_differing & is_nearly_equal),
+        pair_scores,
         n_items=len(items),
-        n_pairs=len(ours.pairs),
-        n_pairs_differing=int(differ.sum()),
+        n_pairs=len(judge_pairs.pairs),
+        n_pairs_differing=int(is_differing.sum()),
         n_groups=len(set(groups)),
         failed=failed,
-        layers=tuple(learned.layers for learned in learnt),
-        regularisation=tuple(learned.regularisation for learned in learnt),
+        layers=tuple(learned.layers for learned in all_learned),
+        regularisation=tuple(learned.regularisation for learned in all_learned),
         learning_curve=_learning_curve(items, folds, candidate, units, labels, sizes),
         order=tuple(
-            (items[index].id, place)
+            (items[index].id, rank)
             for members, scores in rankings
-            for place, index in enumerate(members[np.argsort(-scores, kind="stable")], start=1)
+            for rank, index in enumerate(members[np.argsort(-scores, kind="stable")], start=1)
         ),
     )
 
@@ -255,41 +267,41 @@ def evaluate_judge(
     return score_judge(items, [fold], candidate, method=method.name, quality=quality, seed=seed)
 
 
-def _agreement(units: Units, test: JudgedPairs, near: np.ndarray, ranks: dict[str, Figure]) -> Agreement:
-    differ = test.truth != 0
-    differing, close = test.take(differ), test.take(differ & near)
+def _agreement(units: Units, test: JudgedPairs, is_nearly_equal: np.ndarray, ranks: dict[str, Figure]) -> Agreement:
+    is_differing = test.truth != 0
+    differing, nearly_equal = test.take(is_differing), test.take(is_differing & is_nearly_equal)
     return Agreement(
         units.share(correctness(differing), differing.pairs),
         units.share(np.asarray(test.predicted == np.sign(test.truth), dtype=np.float64), test.pairs),
         ranks["spearman"],
         ranks["kendall"],
-        units.share(correctness(close), close.pairs),
+        units.share(correctness(nearly_equal), nearly_equal.pairs),
     )
 
 
-def _versus(units: Units, baseline: JudgedPairs, ours: JudgedPairs, chosen: np.ndarray) -> PairedFigure:
-    first, second = baseline.take(chosen), ours.take(chosen)
-    return units.difference(correctness(first), correctness(second), second.pairs)
+def _versus(units: Units, baseline: JudgedPairs, judge_pairs: JudgedPairs, mask: np.ndarray) -> PairedFigure:
+    baseline_pairs, own_pairs = baseline.take(mask), judge_pairs.take(mask)
+    return units.difference(correctness(baseline_pairs), correctness(own_pairs), own_pairs.pairs)
 
 
-def _joined(parts: Sequence[JudgedPairs]) -> JudgedPairs:
+def _concatenate(parts: Sequence[JudgedPairs]) -> JudgedPairs:
     columns = zip(*((part.pairs, part.truth, part.log_odds, part.predicted) for part in parts), strict=True)
     return JudgedPairs(*map(np.concatenate, columns))
 
 
 def _ranked(group: Sequence[int], learned: Learned, sort: SortMethod) -> tuple[IntArray, FloatArray]:
-    """Rank a list by sorting.
+    """Rank a group by sorting.
 
-    An item's score is its strength where the sort fits strengths, so that items that the judge does not tell apart
-    share a place in the correlation; otherwise it is the number of items behind it.
+    Scores are the strengths if the sort fits strengths, so that items that the judge does not separate are equal in the
+    correlation. Otherwise the score of an item is the number of items behind it.
     """
     members = np.array(group, dtype=np.int64)
 
     def ask(pairs: IntArray) -> FloatArray:
-        wanted = members[pairs]
-        turned = wanted[:, 0] > wanted[:, 1]
-        result = learned.judge(np.sort(wanted, axis=1)).log_odds
-        return np.where(turned, -result, result)
+        item_pairs = members[pairs]
+        is_reversed = item_pairs[:, 0] > item_pairs[:, 1]
+        log_odds = learned.judge(np.sort(item_pairs, axis=1)).log_odds
+        return np.where(is_reversed, -log_odds, log_odds)
 
     # With one seed for all groups, a judge that says nothing would put every group into the same shuffled order, which
     # goes with the labels of tables that list the same systems in the same order in every group.
@@ -309,7 +321,7 @@ def _learning_curve(
     labels: FloatArray,
     sizes: Sequence[int],
 ) -> tuple[LearningPoint, ...]:
-    """Accuracy on the same test pairs after learning from nested parts of each fold's training items.
+    """Return the accuracy on the same test pairs after learning from nested parts of each fold's training items.
 
     A size that is too small to learn from in one of the folds is left out.
     """
@@ -321,10 +333,10 @@ def _learning_curve(
                 continue
             # Whole groups first, in a seeded order; where there is one group, items.
             members = by_group([item.group for item in items], fold.train)
-            draw = np.random.default_rng([fold.number, 2])
-            order = draw.permutation(sorted(members)).tolist() if len(members) > 1 else []
-            chosen = [index for name in order for index in members[name]] or draw.permutation(fold.train).tolist()
-            pairs = fold.train_pairs[np.isin(fold.train_pairs, chosen[:size]).all(axis=1)]
+            generator = np.random.default_rng([fold.number, 2])
+            order = generator.permutation(sorted(members)).tolist() if len(members) > 1 else []
+            indices = [index for name in order for index in members[name]] or generator.permutation(fold.train).tolist()
+            pairs = fold.train_pairs[np.isin(fold.train_pairs, indices[:size]).all(axis=1)]
             if not outcomes_of(labels, pairs).any():
                 continue
             try:
@@ -336,7 +348,7 @@ def _learning_curve(
                 JudgedPairs(fold.test_pairs, truth, judged.log_odds, np.sign(judged.log_odds).astype(np.int64))
             )
         if len(parts) == len(folds):
-            test = _joined(parts)
+            test = _concatenate(parts)
             test = test.take(test.truth != 0)
             points.append(LearningPoint(size, units.share(correctness(test), test.pairs)))
     return tuple(points)
@@ -348,29 +360,29 @@ _POINT = frozenset({"pointwise", "pointwise-length"})
 
 @dataclass(frozen=True, slots=True)
 class JudgeTask:
-    """Labelled items and the quality they are labelled for."""
+    """Labelled items and the quality that the labels rate."""
 
     quality: Quality
     items: tuple[Item, ...]
     skipped: tuple[str, ...] = ()
-    """Rows of the table that were left out, and why."""
+    """Reasons why rows of the table were left out."""
 
 
 @dataclass(frozen=True, slots=True)
 class JudgeResult:
-    """One method's scores for one quality, and what its answers cost."""
+    """Scores and cost of one method for one quality."""
 
     quality: Quality
     scores: JudgeScores
     cost: Cost
-    """Cost of the comparisons that this method reads. Methods that read the same activations give the same cost, and
-    where several qualities were harvested together, what they share is divided by their numbers of requests."""
+    """Cost of the comparisons that the method reads. Methods that read the same activations have the same cost.
+    Qualities that were harvested together divide the common cost by their numbers of requests."""
     skipped: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class JudgeBenchmark:
-    """All results of one run."""
+    """Results of one benchmark run."""
 
     run: str
     model: str
@@ -378,9 +390,9 @@ class JudgeBenchmark:
     settings: BenchmarkSettings
     results: tuple[JudgeResult, ...]
     cost: Cost
-    """Cost of the whole run, everything counted once."""
+    """Cost of the run, everything counted once."""
     dtype: str = ""
-    """Number format that a local model computed in; empty where it is not known."""
+    """Number format of a local model; empty if it is not known."""
 
 
 def benchmark_judges(
@@ -399,62 +411,66 @@ def benchmark_judges(
 ) -> JudgeBenchmark:
     """Cross-validate methods on one or several qualities of labelled items.
 
-    All comparisons of all qualities are harvested in one call first, for their prompts differ only at the end where the
-    sources are the same. An interrupted run goes on where it stopped: activations and answers are stored.
+    All comparisons of all qualities are harvested in one call first, because prompts of the same sources differ only at
+    their end. An interrupted run resumes: activations and answers are stored.
 
     Args:
         tasks: Qualities with their items.
-        methods: See :data:`climassay.judging.METHODS`.
+        methods: Names from :data:`climassay.judging.METHODS`.
         model: A local model; ``direct`` and ``pairs`` also take a server that gives log-probabilities.
-        records: Where the run, its answers and its results are kept.
-        activations: Where hidden states are kept.
-        settings: How it is done.
+        records: Store of the run, its answers and its results.
+        activations: Store of the hidden states.
+        settings: Folds, pairs, sort and probes.
         prompts: Folder of the user's own templates.
         token_budget: Maximum number of tokens in one forward pass.
-        use_cache: False asks ``direct`` and ``pairs`` afresh; for hidden states, give an empty store.
-        config: What else the run is to remember.
+        use_cache: False sends the requests of ``direct`` and ``pairs`` again; for hidden states, give an empty store.
+        config: Further values to record with the run.
         progress: Shows a bar for each piece of work.
 
     Raises:
         InputError: A method does not exist or needs another model, or the items cannot be split.
     """
-    chosen = settings or BenchmarkSettings()
+    settings = settings or BenchmarkSettings()
     for name in methods:
         check_method(name)
-    reading = [name for name in methods if name in NEEDS_WEIGHTS]
-    if reading:
+    needing_weights = [name for name in methods if name in NEEDS_WEIGHTS]
+    if needing_weights:
         try:
-            open_weights(model, f"The method {reading[0]}")
+            open_weights(model, f"The method {needing_weights[0]}")
         except InputError as error:
             raise InputError(f"{error} Or ask it: --method pairs, direct or direct-expected.") from None
     parts = []
     for task in tasks:
-        few = chosen.pairs_per_item
         folds = make_folds(
-            task.items, train_items=chosen.train_items, folds=chosen.folds, pairs_per_item=few, seed=chosen.seed
+            task.items,
+            train_items=settings.train_items,
+            folds=settings.folds,
+            pairs_per_item=settings.pairs_per_item,
+            seed=settings.seed,
         )
         parts.append(_Part(task, Questions(task.quality, prompts), folds))
-    kept = {
+    run_config = {
         "model": model.name,
         "fingerprint": model.fingerprint,
         "dtype": number_format(model),
         "methods": list(methods),
         "qualities": [asdict(task.quality) for task in tasks],
-        "settings": asdict(chosen),
+        "settings": asdict(settings),
         **(config or {}),
     }
-    with records.run(command=BENCHMARK, config=kept, seeds={"folds": chosen.seed}) as run:
+    with records.run(command=BENCHMARK, config=run_config, seeds={"folds": settings.seed}) as run:
         resources = _Resources(
-            model, records, run, activations, chosen, token_budget, use_cache, progress or Bars()
+            model, records, run, activations, settings, token_budget, use_cache, progress or Bars()
         )  # fmt: skip
         results = resources.evaluate(parts, methods)
         run.save_results("judges", [result_row(result) for result in results])
-    made = (run.id, model.name, model.fingerprint, chosen, tuple(results), resources.cost)
-    return JudgeBenchmark(*made, dtype=number_format(model))
+    return JudgeBenchmark(
+        run.id, model.name, model.fingerprint, settings, tuple(results), resources.cost, dtype=number_format(model)
+    )
 
 
 def result_row(result: JudgeResult) -> dict[str, Any]:
-    """One result as a flat object for JSON and records; :func:`judge_results_of` reads it again."""
+    """Return one result as a flat object for JSON and records; :func:`judge_results_of` reads it."""
     scores = asdict(result.scores)
     del scores["order"]
     for name in ("versus_longer", "versus_longer_nearly_equal"):
@@ -470,29 +486,21 @@ def result_row(result: JudgeResult) -> dict[str, Any]:
 
 
 def judge_results_of(details: RunDetails) -> tuple[JudgeResult, ...]:
-    """The results of a finished ``climassay judge benchmark``; the orders of single items are not kept with a run."""
+    """Load the results of a finished ``climassay judge benchmark``; records do not hold the rankings."""
     from pydantic import TypeAdapter
 
     qualities = TypeAdapter(list[Quality]).validate_python(details.config["qualities"])
     results = []
     for row in details.results["judges"]:
-        given = {name: row[name] for name in JudgeScores.__dataclass_fields__ if name in row}
-        given["agreement"] = {name: row[name] for name in Agreement.__dataclass_fields__}
+        scores = {name: row[name] for name in JudgeScores.__dataclass_fields__ if name in row}
+        scores["agreement"] = {name: row[name] for name in Agreement.__dataclass_fields__}
         for name in ("versus_longer", "versus_longer_nearly_equal"):
-            paired = dict(row[name])
-            given[name] = {"p_value": paired.pop("p_value"), "difference": paired}
-        if row["calibration"] is not None:
-            curve = list(row["calibration"]["curve"])
-            for place, stored in enumerate(curve):
-                if not isinstance(stored, Mapping):  # as version 0.1 stored a bin
-                    n, predicted, observed, ends = stored
-                    low = min(int(predicted * 10), 9) / 10
-                    accuracy = {"value": observed, "interval": ends, "n": n}
-                    curve[place] = {"low": low, "high": low + 0.1, "confidence": predicted, "accuracy": accuracy}
-            given["calibration"] = {**row["calibration"], "curve": curve}
-        quality = next(one for one in qualities if (one.name, one.wording) == (row["quality"], row["wording"]))
-        cost = TypeAdapter(Cost).validate_python({name: row[name] for name in Cost.__dataclass_fields__})
-        results.append(JudgeResult(quality, TypeAdapter(JudgeScores).validate_python(given), cost))
+            scores[name] = {"difference": row[name], "p_value": row[name]["p_value"]}
+        quality = next(
+            quality for quality in qualities if (quality.name, quality.wording) == (row["quality"], row["wording"])
+        )
+        cost = TypeAdapter(Cost).validate_python(row)
+        results.append(JudgeResult(quality, TypeAdapter(JudgeScores).validate_python(scores), cost))
     return tuple(results)
 
 
@@ -509,7 +517,7 @@ class _Part:
 
 
 class _Counting(RecordedModel):
-    """Sums up the tokens of all answers, asked now or served from the records."""
+    """Counts the prompt tokens of all answers, computed or served from the records."""
 
     prompt_tokens = 0
 
@@ -523,7 +531,7 @@ class _Counting(RecordedModel):
 
 @dataclass
 class _Resources:
-    """What one run's evaluations share: the model, its harvest, and what both have cost so far."""
+    """Model, stores and settings that the evaluations of one run share, and their cost so far."""
 
     model: Generator
     records: Records
@@ -536,26 +544,26 @@ class _Resources:
     cost: Cost = field(default_factory=Cost)
 
     def evaluate(self, parts: Sequence[_Part], methods: Sequence[MethodName]) -> list[JudgeResult]:
-        """Results by quality, then by method, in the order given."""
+        """Return the results by quality, then by method, in the given order."""
         results: dict[tuple[int, str], JudgeResult] = {}
-        for pointwise, what in ((False, "Comparisons"), (True, "Items")):
+        for pointwise, unit in ((False, "Comparisons"), (True, "Items")):
             names = [name for name in methods if name in NEEDS_WEIGHTS and (name in _POINT) == pointwise]
             if not names:
                 continue
             requests = [part.requests(pointwise) for part in parts]
-            everything = [request for some in requests for request in some]
-            reader = self._harvester(parts[0])
-            with self.progress.task(f"{what} read by {self.model.name}", len(everything)) as bar:
-                reader.harvest(everything, bar.advance)
-            self.cost += reader.cost
+            all_requests = [request for part_requests in requests for request in part_requests]
+            harvester = self._harvester(parts[0])
+            with self.progress.task(f"{unit} read by {self.model.name}", len(all_requests)) as bar:
+                harvester.harvest(all_requests, bar.advance)
+            self.cost += harvester.cost
             for number, part in enumerate(parts):
-                share = len(requests[number]) / max(1, len(everything))
-                for result in self._read(part, names, reader.cost, share):
+                share = len(requests[number]) / max(1, len(all_requests))
+                for result in self._read_harvest(part, names, harvester.cost, share):
                     results[number, result.scores.method] = result
         for number, part in enumerate(parts):
             for name in methods:
                 if name not in NEEDS_WEIGHTS:
-                    results[number, name] = self._ask(part, name)
+                    results[number, name] = self._query(part, name)
         return [results[number, name] for number in range(len(parts)) for name in methods]
 
     def _harvester(self, part: _Part) -> Harvester:
@@ -563,37 +571,39 @@ class _Resources:
         layers = layers_of(self.settings.probe.layers)
         return Harvester(weights, part.questions, layers, self.activations, self.token_budget)
 
-    def _read(self, part: _Part, names: Sequence[MethodName], together: Cost, share: float) -> list[JudgeResult]:
-        """Methods that read one harvest, which is on disk by now; a share of its cost is theirs."""
+    def _read_harvest(
+        self, part: _Part, names: Sequence[MethodName], together: Cost, share: float
+    ) -> list[JudgeResult]:
+        """Score methods on a harvest that is on disk; ``share`` of its cost is attributed to each of them."""
         harvester = self._harvester(part)
         table = StateTable(harvester, part.task.items)
         scores = [self._score_by_folds(part, name, harvester.model, table) for name in names]
-        more = harvester.cost
+        extra = harvester.cost
         # Sorts may compare pairs that the folds did not foresee; only these are computed now.
-        self.cost += replace(more, tokens_two_pass=0, stored=0)
-        computed = more.computed + round(share * together.computed)
+        self.cost += replace(extra, tokens_two_pass=0, stored=0)
+        computed = extra.computed + round(share * together.computed)
         cost = Cost(
-            more.passes + round(share * together.passes),
-            more.tokens_computed + round(share * together.tokens_computed),
-            more.tokens_two_pass,
+            extra.passes + round(share * together.passes),
+            extra.tokens_computed + round(share * together.tokens_computed),
+            extra.tokens_two_pass,
             computed,
-            more.computed + more.stored - computed,
+            extra.computed + extra.stored - computed,
         )
         return [JudgeResult(part.task.quality, score, cost, part.task.skipped) for score in scores]
 
-    def _ask(self, part: _Part, name: MethodName) -> JudgeResult:
-        """A method that reads the model's answers only."""
+    def _query(self, part: _Part, name: MethodName) -> JudgeResult:
+        """Score a method that reads only the model's answers."""
         model = _Counting(self.model, self.records, self.run, self.use_cache)
         before = self.model.work if isinstance(self.model, OpenWeights) else None
-        # A sort may compare pairs that the folds did not foresee, so that the number of requests is not known.
+        # A sort may compare pairs that the folds did not foresee: the number of requests is not known.
         with self.progress.task(f"{name}, {part.task.quality.name}") as bar:
             scores = self._score(part, name, model, None, on_progress=bar.advance)
         tally = model.tally
-        passes, tokens = tally.asked, tally.usage.prompt_tokens
+        passes, tokens = tally.sent, tally.usage.prompt_tokens
         if before is not None and isinstance(self.model, OpenWeights):
-            done = self.model.work - before
-            passes, tokens = done.passes, done.tokens
-        cost = Cost(passes, tokens, model.prompt_tokens, tally.asked, tally.hits)
+            work = self.model.work - before
+            passes, tokens = work.passes, work.tokens
+        cost = Cost(passes, tokens, model.prompt_tokens, tally.sent, tally.hits)
         self.cost += cost
         return JudgeResult(part.task.quality, scores, cost, part.task.skipped)
 

@@ -1,4 +1,4 @@
-"""Who compares, and how well they agree with the experts.
+"""Judges, and their agreement with experts.
 
 A model compares by its answers (direct scoring, PairS), or by its hidden states (zero-shot, probes).
 
@@ -43,14 +43,13 @@ from climassay.statistics.agreement import kendall_of_resamples, spearman_of_res
 JudgeName = Literal["direct", "direct-expected", "pairs", "zero-shot"]
 Make = Callable[[OptionScorer, Questions, "StateSource | None"], Method]
 JUDGES: Registry[Make] = Registry("method without a probe", "climassay.judges", ["climassay.judging.judges"])
-"""Methods that need no labels."""
 
 
 def judge(name: str) -> Callable[[Make], Make]:
-    """Add a function as a method that needs no labels.
+    """Register a factory of a method that needs no labels.
 
-    It is given a model with records around it, the templates of the quality, and what gives hidden states of the same
-    model (None where its weights are not at hand).
+    The factory is called with a recorded model, the templates of the quality, and a source of hidden states of that
+    model, which is None if its weights are not accessible.
 
     Example:
         >>> @judge("longer")
@@ -67,11 +66,11 @@ def judge(name: str) -> Callable[[Make], Make]:
 
 @dataclass(frozen=True)
 class DirectScoring:
-    """Rate each item by itself and compare the ratings.
+    """Rates each item by itself and compares the ratings.
 
-    A preference is 1, 0.5 or 0, as published (thesis, section 2.2), where the rating is the most probable answer of
-    the scale; with ``rule="expected"`` it is the sign of the difference of the expected ratings, which ties far less.
-
+    The rating is the most probable answer of the scale, and a preference is 1, 0.5 or 0, as published (thesis, section
+    2.2). With ``rule="expected"`` the preference is the sign of the difference of the expected ratings, which ties far
+    less.
     """
 
     model: OptionScorer
@@ -81,22 +80,22 @@ class DirectScoring:
 
     @property
     def name(self) -> str:
-        """Short, for tables."""
+        """Short name, for tables."""
         return "direct" if self.rule == "most_likely" else "direct (expected)"
 
     def scores(self, items: Sequence[Item], *, on_progress: Progress | None = None) -> FloatArray:
-        """Ratings, 0 for the lowest answer of the scale; NaN where the model gave no answer. Shape [items]."""
+        """Return ratings, shape [items]: 0 for the lowest answer of the scale, NaN if the model gave no answer."""
         answers = _weigh(self.model, self.questions.direct(items), on_progress)
         if self.rule == "most_likely":
-            return np.array([np.nan if one.error is not None else float(one.best or 0) for one in answers])
-        shares = [np.exp(np.array(one.logprobs) - max(one.logprobs, default=0.0)) for one in answers]
-        return np.array([one @ np.arange(len(one)) / one.sum() if one.size else np.nan for one in shares])
+            return np.array([np.nan if answer.error is not None else float(answer.best or 0) for answer in answers])
+        probabilities = [np.exp(np.array(answer.logprobs) - max(answer.logprobs, default=0.0)) for answer in answers]
+        return np.array([p @ np.arange(len(p)) / p.sum() if p.size else np.nan for p in probabilities])
 
     def compare(self, items: Sequence[Item], pairs: IntArray, *, on_progress: Progress | None = None) -> Judgements:
         """See :class:`climassay.judging.Method`."""
-        used = np.unique(pairs)
+        indices = np.unique(pairs)
         ratings = np.full(len(items), np.nan)
-        ratings[used] = self.scores([items[index] for index in used], on_progress=on_progress)
+        ratings[indices] = self.scores([items[index] for index in indices], on_progress=on_progress)
         difference = ratings[pairs[:, 0]] - ratings[pairs[:, 1]]
         failed = np.isnan(difference)
         return Judgements(CERTAIN * np.sign(np.where(failed, 0.0, difference)), failed)
@@ -104,7 +103,7 @@ class DirectScoring:
 
 @dataclass(frozen=True)
 class PairwisePrompt:
-    """PairS: the model is shown both items with a definition of the quality and answers A or B.
+    """PairS: the model reads both items with a definition of the quality and answers A or B.
 
     References:
         Liu et al. 2024, arXiv 2403.16950; thesis, section 2.2 and appendix A.1.
@@ -113,36 +112,36 @@ class PairwisePrompt:
     model: OptionScorer
     questions: Questions
     orders: Literal[1, 2] = field(default=2, kw_only=True)
-    """2 asks in both orders and averages in log-odds, which takes out the model's liking for a position."""
+    """Number of orders; 2 averages the log-odds of both, which removes the model's position bias."""
     name: ClassVar[str] = "pairs"
 
     def compare(self, items: Sequence[Item], pairs: IntArray, *, on_progress: Progress | None = None) -> Judgements:
         """See :class:`climassay.judging.Method`."""
-        asked = pairs if self.orders == 1 else both_ways(pairs)
-        answers = _weigh(self.model, self.questions.pairs(items, asked), on_progress)
-        return averaged(*margins(answers), self.orders)
+        ordered_pairs = pairs if self.orders == 1 else both_ways(pairs)
+        answers = _weigh(self.model, self.questions.pairs(items, ordered_pairs), on_progress)
+        return average_both_orders(*margins(answers), self.orders)
 
 
 def margins(answers: Sequence[OptionScores]) -> tuple[FloatArray, NDArray[np.bool_]]:
-    """Log-odds of the first of two options against the second, and whether there is no answer, both [answers].
+    """Return the log-odds of the first of two options, and whether an answer is missing, both of shape [answers].
 
-    Log-odds are 0 where there is no answer, and :data:`climassay.judging.preferences.CERTAIN` where the answer was
-    generated without log-probabilities.
+    Log-odds are 0 for a missing answer, and plus or minus :data:`climassay.judging.preferences.CERTAIN` for an answer
+    that was generated without log-probabilities.
     """
-    odds = [0.0 if one.error is not None else one.logprobs[0] - one.logprobs[1] for one in answers]
-    odds = [
-        math.copysign(CERTAIN, odd) if one.is_named and odd else odd for one, odd in zip(answers, odds, strict=True)
-    ]
-    return np.array(odds), np.array([one.error is not None for one in answers])
+    log_odds = []
+    for answer in answers:
+        margin = 0.0 if answer.error is not None else answer.logprobs[0] - answer.logprobs[1]
+        log_odds.append(math.copysign(CERTAIN, margin) if answer.is_named and margin else margin)
+    return np.array(log_odds), np.array([answer.error is not None for answer in answers])
 
 
-def averaged(log_odds: FloatArray, failed: NDArray[np.bool_], orders: int) -> Judgements:
-    """Judgements from log-odds and failures of pairs, or of pairs and then the same mirrored; [orders * pairs]."""
+def average_both_orders(log_odds: FloatArray, failed: NDArray[np.bool_], orders: int) -> Judgements:
+    """Return judgements of pairs, from pairs alone or from pairs followed by their mirrors; [orders * pairs]."""
     if orders == 1:
         return Judgements(np.where(failed, 0.0, log_odds), failed)
     half = len(log_odds) // 2
-    lost = failed[:half] | failed[half:]
-    return Judgements(np.where(lost, 0.0, (log_odds[:half] - log_odds[half:]) / 2), lost)
+    either_failed = failed[:half] | failed[half:]
+    return Judgements(np.where(either_failed, 0.0, (log_odds[:half] - log_odds[half:]) / 2), either_failed)
 
 
 def _weigh(model: OptionScorer, requests: Sequence[OptionRequest], on_progress: Progress | None) -> list[OptionScores]:
@@ -151,26 +150,30 @@ def _weigh(model: OptionScorer, requests: Sequence[OptionRequest], on_progress: 
 
 @dataclass(frozen=True, slots=True)
 class Contrasts:
-    """What one harvest gives of ordered pairs."""
+    """Hidden states and log-odds of ordered pairs."""
 
     states: States
-    """[pairs, layers * width]: the state when the answer says i (``1``) less that when it says j (``2``)."""
+    """[pairs, layers * width]: the state at the answer i (``1``) minus the state at the answer j (``2``)."""
     margins: FloatArray
-    """[pairs]; log-odds of answer 1 against answer 2 by the model's own words."""
+    """[pairs]; log-odds of answer 1 against answer 2 in the model's own probabilities."""
     failed: NDArray[np.bool_]
-    """[pairs]; the states of these are zeros."""
+    """[pairs]; True if the model gave no states, which are then zeros."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What harvesting took so far. Costs add up with ``+``."""
+    """Cost of comparisons; costs add up with ``+``."""
 
     passes: int = 0
+    """Number of forward passes."""
     tokens_computed: int = 0
+    """Number of tokens computed."""
     tokens_two_pass: int = 0
-    """Tokens that one whole pass for each answer would compute, for the same requests."""
+    """Number of tokens that one full pass per answer would compute for the same requests."""
     computed: int = 0
+    """Number of requests computed."""
     stored: int = 0
+    """Number of requests served from disk."""
 
     def __add__(self, other: "Cost") -> "Cost":
         return Cost(*(getattr(self, name) + getattr(other, name) for name in Cost.__dataclass_fields__))
@@ -178,11 +181,11 @@ class Cost:
 
 @dataclass
 class Harvester:
-    """Hidden states of items and pairs, from disk where they have been computed before.
+    """Reads hidden states of items and pairs, from disk if they were computed before.
 
     Attributes:
-        cost: What it took so far.
-        error: Why a request had no states, of the last that failed.
+        cost: Cost so far.
+        error: Message of the last failed request.
     """
 
     model: OpenWeights
@@ -201,24 +204,24 @@ class Harvester:
         layers: Sequence[int] | None = None,
         on_progress: Progress | None = None,
     ) -> Contrasts:
-        """Activations of ordered pairs [pairs, 2] of items, of some of the harvested layers, by default of all."""
+        """Return activations of ordered pairs [pairs, 2] of items, of the given or all harvested layers."""
         result, failed = self.harvest(self.questions.contrast(items, pairs), on_progress)
-        states = result.states[:, :, _places(self.layers, layers)].astype(np.float32, copy=False)
+        states = result.states[:, :, _layer_positions(self.layers, layers)].astype(np.float32, copy=False)
         odds = np.asarray(result.logprobs[:, 0] - result.logprobs[:, 1], dtype=np.float64)
         return Contrasts((states[:, 0] - states[:, 1]).reshape(len(pairs), -1), np.where(failed, 0.0, odds), failed)
 
     def points(
         self, items: Sequence[Item], *, layers: Sequence[int] | None = None, on_progress: Progress | None = None
     ) -> tuple[States, NDArray[np.bool_]]:
-        """One activation per item, [items, layers * width], and whether it failed, [items]."""
+        """Return one activation per item, [items, layers * width], and whether the item failed, [items]."""
         result, failed = self.harvest(self.questions.point(items), on_progress)
-        states = result.states[:, 0, _places(self.layers, layers)].astype(np.float32, copy=False)
+        states = result.states[:, 0, _layer_positions(self.layers, layers)].astype(np.float32, copy=False)
         return np.ascontiguousarray(states.reshape(len(items), -1)), failed
 
     def harvest(
         self, requests: Sequence[OptionRequest], on_progress: Progress | None = None
     ) -> tuple[Harvest, NDArray[np.bool_]]:
-        """The harvest of some requests, whose cost is added, and whether each failed, shape [requests]."""
+        """Harvest requests and add their cost; also return whether each request failed, shape [requests]."""
         result = harvest(
             self.model,
             requests,
@@ -232,21 +235,21 @@ class Harvester:
         return result, np.isin(np.arange(len(requests)), list(result.failed))
 
 
-def _places(known: Sequence[int], wanted: Sequence[int] | None) -> list[int]:
-    return [known.index(layer) for layer in (known if wanted is None else wanted)]
+def _layer_positions(harvested: Sequence[int], layers: Sequence[int] | None) -> list[int]:
+    return [harvested.index(layer) for layer in (harvested if layers is None else layers)]
 
 
 class StateTable:
-    """States of some items, harvested when first wanted and then kept in memory, for all folds of an experiment."""
+    """Hidden states of items, harvested on first use and kept in memory for all folds of an experiment."""
 
     def __init__(self, harvester: Harvester, items: Sequence[Item], on_progress: Progress | None = None) -> None:
         self.layers = harvester.layers
         self._harvester = harvester
         self._items = items
         self._on_progress = on_progress
-        self._place = {item.id: place for place, item in enumerate(items)}
+        self._index_of = {item.id: index for index, item in enumerate(items)}
         self._rows: dict[tuple[int, int], int] = {}
-        self._known: Contrasts | None = None
+        self._contrasts: Contrasts | None = None
         self._points: tuple[States, NDArray[np.bool_]] | None = None
 
     def contrasts(
@@ -257,17 +260,17 @@ class StateTable:
         layers: Sequence[int] | None = None,
         on_progress: Progress | None = None,
     ) -> Contrasts:
-        """See :meth:`Harvester.contrasts`; what is missing is harvested in one go."""
-        keys = [(self._place[items[i].id], self._place[items[j].id]) for i, j in pairs.tolist()]
+        """See :meth:`Harvester.contrasts`; missing pairs are harvested in one call."""
+        keys = [(self._index_of[items[i].id], self._index_of[items[j].id]) for i, j in pairs.tolist()]
         missing = [key for key in dict.fromkeys(keys) if key not in self._rows]
-        known = self._known
-        if missing or known is None:
-            new = np.array(missing, dtype=np.int64).reshape(-1, 2)
-            result = self._harvester.contrasts(self._items, new, on_progress=on_progress or self._on_progress)
+        contrasts = self._contrasts
+        if missing or contrasts is None:
+            missing_pairs = np.array(missing, dtype=np.int64).reshape(-1, 2)
+            added = self._harvester.contrasts(self._items, missing_pairs, on_progress=on_progress or self._on_progress)
             self._rows.update((key, len(self._rows)) for key in missing)
-            self._known = known = result if known is None else _joined(known, result)
+            self._contrasts = contrasts = added if contrasts is None else _concatenate(contrasts, added)
         rows = [self._rows[key] for key in keys]
-        return Contrasts(self._taken(known.states, rows, layers), known.margins[rows], known.failed[rows])
+        return Contrasts(self._select(contrasts.states, rows, layers), contrasts.margins[rows], contrasts.failed[rows])
 
     def points(
         self, items: Sequence[Item], *, layers: Sequence[int] | None = None, on_progress: Progress | None = None
@@ -276,22 +279,22 @@ class StateTable:
         if self._points is None:
             self._points = self._harvester.points(self._items, on_progress=on_progress or self._on_progress)
         states, failed = self._points
-        rows = [self._place[item.id] for item in items]
-        return self._taken(states, rows, layers), failed[rows]
+        rows = [self._index_of[item.id] for item in items]
+        return self._select(states, rows, layers), failed[rows]
 
-    def _taken(self, states: States, rows: Sequence[int], layers: Sequence[int] | None) -> States:
-        """Some rows of states [rows, layers * width], and of these some layers."""
-        width, places = states.shape[1] // len(self.layers), _places(self.layers, layers)
-        split = states.reshape(len(states), len(self.layers), width)
-        return split[np.ix_(rows, places)].reshape(len(rows), len(places) * width)
+    def _select(self, states: States, rows: Sequence[int], layers: Sequence[int] | None) -> States:
+        """Return rows of states [rows, layers * width], restricted to some layers."""
+        width, columns = states.shape[1] // len(self.layers), _layer_positions(self.layers, layers)
+        by_layer = states.reshape(len(states), len(self.layers), width)
+        return by_layer[np.ix_(rows, columns)].reshape(len(rows), len(columns) * width)
 
 
-def _joined(first: Contrasts, second: Contrasts) -> Contrasts:
-    """Both, one after the other; where every request of one failed, its states have no width."""
+def _concatenate(first: Contrasts, second: Contrasts) -> Contrasts:
+    """Concatenate contrasts; states have no width if all requests failed."""
     width = max(first.states.shape[1], second.states.shape[1])
     states = [
-        one.states if one.states.shape[1] == width else np.zeros((len(one.states), width), np.float32)
-        for one in (first, second)
+        contrasts.states if contrasts.states.shape[1] == width else np.zeros((len(contrasts.states), width), np.float32)
+        for contrasts in (first, second)
     ]
     failed = np.concatenate([first.failed, second.failed])
     return Contrasts(np.concatenate(states), np.concatenate([first.margins, second.margins]), failed)
@@ -302,9 +305,9 @@ StateSource: TypeAlias = Harvester | StateTable
 
 @dataclass(frozen=True)
 class ZeroShotContrast:
-    """PPairS's prompt, answered by the model's own words: log-odds of ``1`` against ``2``.
+    """Answers PPairS's prompt by the model's own log-odds of ``1`` against ``2``.
 
-    It comes free with the harvest, and it is not published PairS, whose prompt is another one.
+    The log-odds come free with the harvest. This is not published PairS, whose prompt differs.
     """
 
     states: StateSource
@@ -314,9 +317,9 @@ class ZeroShotContrast:
 
     def compare(self, items: Sequence[Item], pairs: IntArray, *, on_progress: Progress | None = None) -> Judgements:
         """See :class:`climassay.judging.Method`."""
-        asked = pairs if self.orders == 1 else both_ways(pairs)
-        result = self.states.contrasts(items, asked, layers=self.states.layers[:1], on_progress=on_progress)
-        return averaged(result.margins, result.failed, self.orders)
+        ordered_pairs = pairs if self.orders == 1 else both_ways(pairs)
+        result = self.states.contrasts(items, ordered_pairs, layers=self.states.layers[:1], on_progress=on_progress)
+        return average_both_orders(result.margins, result.failed, self.orders)
 
 
 @dataclass(frozen=True)
@@ -331,48 +334,47 @@ class ContrastProbe:
     probe: Probe
     _: KW_ONLY
     layers: Sequence[int] | None = None
-    """Layers that the probe reads, of those harvested."""
+    """Layers that the probe reads, out of the harvested ones."""
     orders: int = 2
     """2 averages both orders in log-odds."""
     name: ClassVar[str] = "ppairs"
 
     def compare(self, items: Sequence[Item], pairs: IntArray, *, on_progress: Progress | None = None) -> Judgements:
         """See :class:`climassay.judging.Method`."""
-        asked = pairs if self.orders == 1 else both_ways(pairs)
-        result = self.states.contrasts(items, asked, layers=self.layers, on_progress=on_progress)
-        lengths = log_length_differences(np.array(word_counts(items)), asked)
-        return averaged(_log_odds(self.probe, result.states, lengths), result.failed, self.orders)
+        ordered_pairs = pairs if self.orders == 1 else both_ways(pairs)
+        result = self.states.contrasts(items, ordered_pairs, layers=self.layers, on_progress=on_progress)
+        lengths = log_length_differences(np.array(word_counts(items)), ordered_pairs)
+        return average_both_orders(_log_odds(self.probe, result.states, lengths), result.failed, self.orders)
 
 
 def _log_odds(probe: Probe, states: States, lengths: FloatArray) -> FloatArray:
-    """What a probe says of states, which have no width where all requests failed."""
     return probe.log_odds(states, lengths) if states.size else np.zeros(len(states))
 
 
 @dataclass(frozen=True)
 class PointwiseProbe:
-    """Our own addition: one activation per item, compared by the difference of scores (Bradley-Terry)."""
+    """Compares two items by the difference of their scores, from one activation per item (Bradley-Terry)."""
 
     states: StateSource
     probe: Probe
     layers: Sequence[int] | None = field(default=None, kw_only=True)
-    """Layers that the probe reads, of those harvested."""
+    """Layers that the probe reads, out of the harvested ones."""
     name: ClassVar[str] = "pointwise"
 
     def scores(
         self, items: Sequence[Item], *, on_progress: Progress | None = None
     ) -> tuple[FloatArray, NDArray[np.bool_]]:
-        """Scores on the log-odds scale, up to a constant, and whether an item failed; both of shape [items]."""
+        """Return scores on the log-odds scale, up to a constant, and whether an item failed; both of shape [items]."""
         states, failed = self.states.points(items, layers=self.layers, on_progress=on_progress)
         return _log_odds(self.probe, states, np.log(word_counts(items))), failed
 
     def compare(self, items: Sequence[Item], pairs: IntArray, *, on_progress: Progress | None = None) -> Judgements:
         """See :class:`climassay.judging.Method`."""
-        used, places = np.unique(pairs, return_inverse=True)
-        scores, failed = self.scores([items[index] for index in used], on_progress=on_progress)
-        first, second = places.reshape(pairs.shape).T
-        lost = failed[first] | failed[second]
-        return Judgements(np.where(lost, 0.0, scores[first] - scores[second]), lost)
+        indices, positions = np.unique(pairs, return_inverse=True)
+        scores, failed = self.scores([items[index] for index in indices], on_progress=on_progress)
+        first, second = positions.reshape(pairs.shape).T
+        either_failed = failed[first] | failed[second]
+        return Judgements(np.where(either_failed, 0.0, scores[first] - scores[second]), either_failed)
 
 
 judge("direct")(lambda model, questions, _states: DirectScoring(model, questions))
@@ -388,7 +390,7 @@ def _zero_shot(model: OptionScorer, _questions: Questions, states: StateSource |
 
 
 def probe_judge(probe: Probe, harvester: Harvester) -> Method:
-    """A trained probe as a method; the harvester reads the probe's layers of the model that it was trained on.
+    """Return a trained probe as a method; the harvester reads the probe's layers of its model.
 
     Raises:
         InputError: The probe belongs to another model, or to other layers.
@@ -398,10 +400,10 @@ def probe_judge(probe: Probe, harvester: Harvester) -> Method:
 
 
 def open_weights(model: object, purpose: str) -> OpenWeights:
-    """The model as one whose hidden states can be read.
+    """Return the model if its hidden states can be read.
 
     Raises:
-        InputError: They cannot; ``purpose`` begins the sentence that says so.
+        InputError: They cannot be read; the message starts with ``purpose``.
     """
     if isinstance(model, OpenWeights):
         return model
@@ -409,9 +411,9 @@ def open_weights(model: object, purpose: str) -> OpenWeights:
 
 
 def layer_choices(model: object, layers: Sequence[Sequence[int]]) -> tuple[tuple[int, ...], ...]:
-    """Sets of layers to choose among: those named, else four over the upper half of the model, the last one included.
+    """Return the given sets of layers, or four layers of the upper half of the model, the last one included.
 
-    Which layer tells better from worse differs from quality to quality (docs/results/judging.md), so that
+    Which layer separates better from worse differs between qualities (docs/results/judging.md), so that
     cross-validation decides.
     """
     if layers or not isinstance(model, OpenWeights):
@@ -421,7 +423,7 @@ def layer_choices(model: object, layers: Sequence[Sequence[int]]) -> tuple[tuple
 
 
 def layers_of(sets: Sequence[Sequence[int]]) -> tuple[int, ...]:
-    """All layers of several sets, each once, those counted from the end last: what has to be harvested."""
+    """Return the layers of several sets, each once, those counted from the end last."""
     return tuple(sorted({layer for layers in sets for layer in layers}, key=lambda layer: (layer < 0, layer)))
 
 
@@ -429,87 +431,87 @@ _NONE = "-"
 RESAMPLES = 2000
 LIST_RESAMPLES = 500
 NO_ANSWER = 2
-"""In place of a three-way prediction where a comparison failed: right for no pair."""
+"""Three-way prediction of a failed comparison, which is right for no pair."""
 
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """A value with its interval."""
+    """A value with its 95% interval."""
 
     value: float | None
-    """None where nothing could be measured, for example no pairs of nearly equal length."""
+    """None if nothing could be measured, for example without pairs of nearly equal length."""
     low: float | None
     high: float | None
     n: int
-    """Pairs, or groups, behind the value."""
+    """Number of pairs, or of groups, behind the value."""
 
     @property
     def share(self) -> str:
-        """The value in per cent, as a cell of a table; a dash where there is none."""
+        """Value in per cent, as a table cell; a dash if there is none."""
         return _NONE if self.value is None else percent(self.value)
 
     @property
     def interval(self) -> str:
-        """The interval in per cent, likewise."""
+        """Interval in per cent, as a table cell; a dash if there is none."""
         return _NONE if self.low is None or self.high is None else percent_interval((self.low, self.high))
 
     @property
     def range(self) -> str:
-        """The interval in the value's own unit, likewise."""
+        """Interval in the value's own unit, as a table cell; a dash if there is none."""
         return _NONE if self.low is None or self.high is None else f"{self.low:.3f} to {self.high:.3f}"
 
 
 @dataclass(frozen=True, slots=True)
 class JudgedPairs:
-    """Unordered pairs of test items, gathered over all folds."""
+    """Judged unordered pairs of test items."""
 
     pairs: IntArray
     """[pairs, 2]; indices of items."""
     truth: FloatArray
     """[pairs]; label of the first item minus label of the second."""
     log_odds: FloatArray
-    """[pairs]; 0 where a comparison failed, which counts as undecided and therefore as half right."""
+    """[pairs]; 0 if the comparison failed, which counts as undecided and therefore as half right."""
     predicted: IntArray
-    """[pairs]; 1, 0 or -1, by the tie band of the fold; :data:`NO_ANSWER` where a comparison failed."""
+    """[pairs]; 1, 0 or -1, by the tie band of the fold; :data:`NO_ANSWER` if the comparison failed."""
 
-    def take(self, chosen: NDArray[np.bool_]) -> "JudgedPairs":
-        """Some of the pairs, by a mask of shape [pairs]."""
-        return JudgedPairs(self.pairs[chosen], self.truth[chosen], self.log_odds[chosen], self.predicted[chosen])
+    def take(self, mask: NDArray[np.bool_]) -> "JudgedPairs":
+        """Return the pairs of a mask, shape [pairs]."""
+        return JudgedPairs(self.pairs[mask], self.truth[mask], self.log_odds[mask], self.predicted[mask])
 
 
 @dataclass(frozen=True)
 class Units:
-    """The independent units of a data set, and their bootstrap resamples."""
+    """Independent units of a data set, and their bootstrap resamples."""
 
     of_item: IntArray
-    """[items]; number of the unit to which each item belongs: its group, or itself where all items form one group."""
+    """[items]; index of the unit of each item: its group, or itself if all items form one group."""
     counts: FloatArray
-    """[resamples, units]; how often each unit appears in each resample."""
+    """[resamples, units]; number of times that each unit appears in each resample."""
 
     @classmethod
     def of(cls, groups: Sequence[str], *, resamples: int = RESAMPLES, seed: int = 0) -> "Units":
-        """Units of items by their groups."""
+        """Draw resamples of the units that items form by their groups."""
         names = sorted(set(groups))
-        place = {name: number for number, name in enumerate(names)}
-        of_item = np.array([place[name] for name in groups]) if len(names) > 1 else np.arange(len(groups))
-        units = int(of_item.max()) + 1
-        draws = np.random.default_rng(seed).multinomial(units, np.full(units, 1 / units), size=resamples)
+        number_of = {name: number for number, name in enumerate(names)}
+        of_item = np.array([number_of[name] for name in groups]) if len(names) > 1 else np.arange(len(groups))
+        n_units = int(of_item.max()) + 1
+        draws = np.random.default_rng(seed).multinomial(n_units, np.full(n_units, 1 / n_units), size=resamples)
         return cls(of_item, draws.astype(np.float64))
 
     def pair_weights(self, pairs: IntArray) -> FloatArray:
-        """Weight of each pair in each resample, [resamples, pairs]."""
+        """Return the weight of each pair in each resample, [resamples, pairs]."""
         first, second = self.of_item[pairs[:, 0]], self.of_item[pairs[:, 1]]
-        same = first == second
-        return np.asarray(self.counts[:, first] * np.where(same, 1.0, self.counts[:, second]))
+        is_within_unit = first == second
+        return np.asarray(self.counts[:, first] * np.where(is_within_unit, 1.0, self.counts[:, second]))
 
     def mean(self, values: FloatArray, pairs: IntArray) -> Figure:
-        """Mean of one value per pair [pairs]; ``pairs`` [pairs, 2]."""
+        """Return the mean of one value per pair, shape [pairs], for pairs of shape [pairs, 2]."""
         return self._mean(values, self.pair_weights(pairs))[0]
 
     def share(self, values: FloatArray, pairs: IntArray) -> Figure:
-        """Mean of one value from 0 to 1 per pair [pairs], for example whether it was judged rightly; pairs [pairs, 2].
+        """Return the mean of one value from 0 to 1 per pair, shape [pairs], for pairs of shape [pairs, 2].
 
-        Where all values are 0, or all 1, no resample differs, and the interval is Wilson's over the units.
+        If all values are 0, or all 1, no resample differs, and the interval is Wilson's over the units.
         """
         figure = self.mean(values, pairs)
         if figure.value not in (0.0, 1.0):
@@ -519,47 +521,48 @@ class Units:
         return replace(figure, low=interval.low, high=interval.high)
 
     def difference(self, first: FloatArray, second: FloatArray, pairs: IntArray) -> "PairedFigure":
-        """Mean of ``second - first``, both [pairs], on the same ``pairs`` [pairs, 2], with its test.
+        """Return the mean of ``second - first``, both [pairs], on the same ``pairs`` [pairs, 2], with its test.
 
-        Where no pair joins two units, interval and p-value are those of sign flips of whole units, which hold for few
-        units as well (of five, a bootstrap calls differences significant three times too often); else of the bootstrap.
+        If no pair joins two units, interval and p-value come from sign flips of units. They hold for few units, too; a
+        bootstrap over five units calls differences significant three times too often. Otherwise they come from the
+        bootstrap.
         """
         gaps = second - first
         figure, samples = self._mean(gaps, self.pair_weights(pairs))
         if not figure.n:
             return PairedFigure(figure, None)
-        unit, other = self.of_item[pairs].T
-        if (unit == other).all():
-            sizes = np.bincount(unit)
-            used = sizes > 0
-            means = np.bincount(unit, gaps)[used] / sizes[used]
-            [test] = paired_differences([(0 * means, means)], weights=[sizes[used]])
+        first_unit, second_unit = self.of_item[pairs].T
+        if (first_unit == second_unit).all():
+            sizes = np.bincount(first_unit)
+            has_pairs = sizes > 0
+            means = np.bincount(first_unit, gaps)[has_pairs] / sizes[has_pairs]
+            [test] = paired_differences([(0 * means, means)], weights=[sizes[has_pairs]])
             return PairedFigure(Figure(figure.value, *test.difference.interval, figure.n), test.p_value)
         tail = min(np.mean(samples <= 0), np.mean(samples >= 0))
         return PairedFigure(figure, min(1.0, 2 * float(tail) + 2 / (len(samples) + 1)))
 
     def group_mean(self, values: FloatArray, units: IntArray) -> Figure:
-        """Mean of one value per group, for example a rank correlation; values and numbers of the groups, [groups]."""
+        """Return the mean of one value per group; values and indices of the groups have the shape [groups]."""
         return self._mean(values, self.counts[:, units])[0]
 
     def _mean(self, values: FloatArray, weights: FloatArray) -> tuple[Figure, FloatArray]:
-        """Mean of values [n] and its resamples, by their weights in each of them [resamples, n]."""
+        """Return the mean of values [n], and the means of its resamples by their weights [resamples, n]."""
         if len(values) == 0:
             return Figure(None, None, None, 0), np.zeros(0)
         total = weights.sum(axis=1)
-        kept = total > 0
-        samples: FloatArray = (weights[kept] @ values) / total[kept]
+        has_weight = total > 0
+        samples: FloatArray = (weights[has_weight] @ values) / total[has_weight]
         return self.figure(float(values.mean()), samples, len(values)), samples
 
     @staticmethod
     def figure(value: float, samples: FloatArray, n: int) -> Figure:
-        """A value with the 95% interval of its resamples, shape [resamples]."""
+        """Return a value with the 95% interval of its resamples, shape [resamples]."""
         return Figure(value, *percentile_interval(samples), n)
 
 
 @dataclass(frozen=True, slots=True)
 class PairedFigure:
-    """A difference between two methods on the same pairs."""
+    """A difference between two methods on the same pairs, with its p-value."""
 
     difference: Figure
     p_value: float | None
@@ -567,7 +570,7 @@ class PairedFigure:
 
     @property
     def gain(self) -> tuple[str, str, str]:
-        """The difference in points, its interval, and its p-value, as cells of a table."""
+        """Difference in points, its interval and its p-value, as table cells."""
         figure = self.difference
         if figure.value is None or figure.low is None or figure.high is None or self.p_value is None:
             return _NONE, _NONE, _NONE
@@ -576,48 +579,59 @@ class PairedFigure:
 
 
 def correctness(test: JudgedPairs) -> FloatArray:
-    """1 where the order of two items that differ is judged rightly, 0 where wrongly, 0.5 where undecided. [pairs]."""
+    """Return 1 for pairs in the right order, 0 in the wrong order and 0.5 for undecided ones, shape [pairs]."""
     return np.where(test.log_odds == 0, 0.5, np.sign(test.log_odds) == np.sign(test.truth)).astype(np.float64)
 
 
 def pair_calibration(test: JudgedPairs) -> Calibration | None:
-    """Calibration on the pairs that differ, each in both orders, so that base rate and curve are symmetric."""
-    differ = test.take(test.truth != 0)
-    if not len(differ.truth):
+    """Return the calibration on pairs that differ, each in both orders, so that base rate and curve are symmetric."""
+    differing = test.take(test.truth != 0)
+    if not len(differing.truth):
         return None
-    odds = np.concatenate([differ.log_odds, -differ.log_odds])
-    outcomes = np.concatenate([differ.truth > 0, differ.truth < 0]).astype(np.float64)
+    odds = np.concatenate([differing.log_odds, -differing.log_odds])
+    outcomes = np.concatenate([differing.truth > 0, differing.truth < 0]).astype(np.float64)
     return calibration(0.5 + 0.5 * np.tanh(odds / 2), outcomes)
 
 
 def correlations(
     units: Units, rankings: Sequence[tuple[IntArray, FloatArray]], labels: FloatArray
 ) -> dict[str, Figure]:
-    """Spearman's rho and Kendall's tau-b between ranking and labels [items], averaged over groups.
+    """Return Spearman's rho and Kendall's tau-b between rankings and labels [items], averaged over the rankings.
 
-    ``rankings`` gives for each ranked list its item indices and their scores, both [members], more being better; a list
-    is a group of the test folds, or all test items of a fold where all items form one group. Lists with equal labels
-    throughout have no correlation and are left out; ``n`` is the number of lists, or of items where all form one group.
+    Lists with equal labels throughout have no correlation and are left out.
+
+    Args:
+        units: Units to resample.
+        rankings: Item indices and their scores for each ranked list, both [members], higher is better. A list is a
+            group of the test folds, or all test items of a fold if all items form one group.
+        labels: Shape [items].
+
+    Returns:
+        Figures by name; ``n`` is the number of lists, or of items if all form one group.
     """
-    used = [(members, scores) for members, scores in rankings if np.ptp(labels[members]) > 0 and len(members) > 1]
-    grouped = all(len(set(units.of_item[members].tolist())) == 1 for members, _ in used)
+    ranked = [(members, scores) for members, scores in rankings if np.ptp(labels[members]) > 0 and len(members) > 1]
+    is_grouped = all(len(set(units.of_item[members].tolist())) == 1 for members, _ in ranked)
     result = {}
     for name, measure in (("spearman", spearman_of_resamples), ("kendall", kendall_of_resamples)):
-        once = [measure(scores, labels[members], np.arange(len(members))[None])[0] for members, scores in used]
-        # A ranking that puts all items on one place goes with nothing: 0, as for a judge who says nothing.
-        values = np.nan_to_num(np.array(once))
-        if grouped:
-            result[name] = units.group_mean(values, np.array([units.of_item[members[0]] for members, _ in used], int))
+        values_by_list = [
+            measure(scores, labels[members], np.arange(len(members))[None])[0] for members, scores in ranked
+        ]
+        # A ranking with equal scores throughout has no correlation: 0, as for an undecided judge.
+        values = np.nan_to_num(np.array(values_by_list))
+        if is_grouped:
+            result[name] = units.group_mean(values, np.array([units.of_item[members[0]] for members, _ in ranked], int))
             continue
         # Mean over the folds' lists, with items resampled within each of them.
-        draw = np.random.default_rng(0)
-        drawn = [[draw.integers(0, len(members), len(members)) for members, _ in used] for _ in range(LIST_RESAMPLES)]
+        generator = np.random.default_rng(0)
+        draws = [
+            [generator.integers(0, len(members), len(members)) for members, _ in ranked] for _ in range(LIST_RESAMPLES)
+        ]
         results = []
-        for (members, scores), places in zip(used, zip(*drawn, strict=True), strict=True):
-            chosen, truth = np.array(places), labels[members]
-            differ = np.ptp(truth[chosen], axis=1) > 0
-            results.append(np.where(differ, np.nan_to_num(measure(scores, truth, chosen)), np.nan))
-        table = np.array(results)
-        means = np.nanmean(table[:, ~np.isnan(table).all(axis=0)], axis=0)
-        result[name] = Units.figure(float(values.mean()), means, sum(len(members) for members, _ in used))
+        for (members, scores), samples_of_list in zip(ranked, zip(*draws, strict=True), strict=True):
+            samples, truth = np.array(samples_of_list), labels[members]
+            has_differences = np.ptp(truth[samples], axis=1) > 0
+            results.append(np.where(has_differences, np.nan_to_num(measure(scores, truth, samples)), np.nan))
+        resampled = np.array(results)
+        means = np.nanmean(resampled[:, ~np.isnan(resampled).all(axis=0)], axis=0)
+        result[name] = Units.figure(float(values.mean()), means, sum(len(members) for members, _ in ranked))
     return result

@@ -1,6 +1,6 @@
-"""The texts that are judged, the preferences between them, asked for lazily, and the prompts that ask for these.
+"""Texts to judge, lazy preferences between them, and the prompts that ask for preferences.
 
-Every pair is asked for once, in whichever direction it comes.
+Every unordered pair is compared once.
 """
 
 import html
@@ -27,22 +27,22 @@ _SPACES = re.compile(r"\s+")
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """One text to be judged."""
+    """A text to be judged."""
 
     id: str
-    """Unique among the items."""
+    """Identifier, unique among the items."""
     text: str
     context: str = ""
-    """What the text is judged against: the source of a summary, or the sentences around a statement."""
+    """Source of a summary, or the sentences around a statement."""
     group: str = ""
-    """Items are compared within their group only, and folds never cut a group; empty: all items form one."""
+    """Group within which items are compared, and which folds never split; empty: all items form one group."""
     label: float | None = None
-    """The expert's rating, more is better; None where nobody labelled the item."""
+    """Rating by an expert, higher is better; None without a label."""
 
 
 @dataclass(frozen=True, slots=True)
 class ItemColumns:
-    """Which columns of a table hold what."""
+    """Columns of a table of items."""
 
     text: str = "text"
     id: str | None = None
@@ -58,19 +58,19 @@ class ItemColumns:
 
 @dataclass(frozen=True, slots=True)
 class ItemTable:
-    """Items read from a file, and what was left out."""
+    """Items of a file, and its skipped rows."""
 
     items: tuple[Item, ...]
     skipped: tuple[str, ...]
-    """Why rows were left out, one sentence each."""
+    """Reasons why rows were left out, one clause each."""
     levels: tuple[str, ...] = ()
-    """Names of the ordered labels, low to high, where labels are words; an item's label is an index into them."""
+    """Names of the ordered labels, low to high, if labels are words; the label of an item is an index into them."""
     file: str = ""
-    """The file, as it was named."""
+    """File, as the caller named it."""
 
 
 def parse_levels(text: str) -> tuple[tuple[str, ...], ...]:
-    """Read ordered labels as the command line takes them.
+    """Parse ordered labels of the command line.
 
     Args:
         text: Levels from low to high between commas, words of one level between bars:
@@ -91,24 +91,24 @@ def parse_levels(text: str) -> tuple[tuple[str, ...], ...]:
 def read_items(file: str | Path, columns: ItemColumns, *, context_words: int | None = None) -> ItemTable:
     """Read items from CSV, TSV, JSON, JSON lines or Parquet, also gzipped.
 
-    HTML tags and entities, which news corpora carry, are removed and white space is made single.
+    HTML tags and entities, which news corpora contain, are removed, and white space is normalised.
 
     Args:
         file: The table.
-        columns: Which columns to use.
-        context_words: Keep only so many words of each context.
+        columns: Columns to use.
+        context_words: Maximum number of words of each context.
 
     Raises:
-        InputError: The file cannot be read, a column does not exist, an identifier appears twice, or nothing is left.
+        InputError: The file cannot be read, a column does not exist, an identifier appears twice, or no item is left.
     """
     path = Path(file)
     rows = list(parse_rows(path, read_bytes(path)))
     if not rows:
         raise InputError(f"{path} holds no rows.")
-    known = list(dict.fromkeys(name for row in rows[:50] for name in row))
+    column_names = list(dict.fromkeys(name for row in rows[:50] for name in row))
     for name in (columns.text, columns.id, columns.context, columns.group, columns.label):
-        if name is not None and name not in known:
-            raise InputError(f"{path} has no column {name!r}: it has {listed_names(known)}.")
+        if name is not None and name not in column_names:
+            raise InputError(f"{path} has no column {name!r}: it has {listed_names(column_names)}.")
     names = [level[0] for level in columns.levels]
     items: list[Item] = []
     skipped: list[str] = []
@@ -126,34 +126,34 @@ def read_items(file: str | Path, columns: ItemColumns, *, context_words: int | N
                 skipped.append(f"row {number}: {error}")
                 continue
             label = None
-        raw = _cell(row, columns.context)
-        if raw not in contexts:  # a source text is repeated for every one of its summaries
-            contexts[raw] = " ".join(clean_text(raw).split(" ")[:context_words])
+        raw_context = _cell(row, columns.context)
+        if raw_context not in contexts:  # a source text is repeated for every one of its summaries
+            contexts[raw_context] = " ".join(clean_text(raw_context).split(" ")[:context_words])
         group = _cell(row, columns.group).strip()
         if columns.group is not None and not group:  # else all such rows would be compared as one group
             skipped.append(f"row {number}: the column {columns.group!r} is empty")
             continue
-        own = _cell(row, columns.id)
+        item_id = _cell(row, columns.id)
         # Numbers that start anew in every group are usual; the group makes them unique.
-        key = f"{group}/{own}" if own and group else own or str(number)
-        items.append(Item(key, text, contexts[raw], group, label))
+        key = f"{group}/{item_id}" if item_id and group else item_id or str(number)
+        items.append(Item(key, text, contexts[raw_context], group, label))
     if not items:
         raise InputError(f"{path} holds no usable item{f': {skipped[0]}' if skipped else ''}.")
-    twice = next((one for one, count in Counter(item.id for item in items).items() if count > 1), None)
-    if twice is not None:
-        raise InputError(f"{path} has the item {twice!r} twice: choose another column for --item.")
+    duplicate_id = next((item_id for item_id, count in Counter(item.id for item in items).items() if count > 1), None)
+    if duplicate_id is not None:
+        raise InputError(f"{path} has the item {duplicate_id!r} twice: choose another column for --item.")
     return ItemTable(tuple(items), tuple(skipped), tuple(names), str(file))
 
 
 def clean_text(text: str) -> str:
-    """Text without HTML tags and entities, white space made single."""
+    """Return the text without HTML tags and entities, with single spaces."""
     if "<" in text or "&" in text:
         text = html.unescape(_TAG.sub(" ", text))
     return _SPACES.sub(" ", text).strip()
 
 
 def by_group(groups: Sequence[str], members: Iterable[int]) -> dict[str, list[int]]:
-    """Indices of items by their group, in the order given."""
+    """Return indices of items by their group, in the given order."""
     results: dict[str, list[int]] = {}
     for index in members:
         results.setdefault(groups[index], []).append(int(index))
@@ -161,7 +161,7 @@ def by_group(groups: Sequence[str], members: Iterable[int]) -> dict[str, list[in
 
 
 def word_counts(items: Sequence[Item]) -> list[int]:
-    """Number of words of each item, at least 1."""
+    """Return the number of words of each item, at least 1."""
     return [max(1, len(item.text.split())) for item in items]
 
 
@@ -196,9 +196,9 @@ def _label(row: Mapping[str, Any], columns: ItemColumns, scales: dict[str, str])
             lambda word: word.casefold() == folded,
             lambda word: value is not None and parse_rating(word) == (value, scale),  # 1.0 and 1 are one label
         ):
-            places = [place for place, words in enumerate(columns.levels) if any(map(matches, words))]
-            if len(places) == 1:
-                return float(places[0])
+            matching_levels = [level for level, words in enumerate(columns.levels) if any(map(matches, words))]
+            if len(matching_levels) == 1:
+                return float(matching_levels[0])
         raise ValueError(f"the label {cell!r} is not one of the levels")
     if value is None:
         raise ValueError(f"the label {cell!r} is not a number (labels that are words: name them with --levels)")
@@ -218,8 +218,8 @@ _THOUSANDS = re.compile(r"[-+]?[1-9]\d{0,2},\d{3}")
 def parse_rating(text: str) -> tuple[float | None, str]:
     """Return the number of a rating and its scale; None if it is no number.
 
-    A decimal comma, the sign U+2212, a per cent sign and a largest rating behind a slash are understood. ``1,000``
-    could be either of two numbers and is none.
+    Decimal commas, the sign U+2212, per cent signs and a maximum behind a slash are parsed. ``1,000`` is ambiguous and
+    therefore no number.
 
     Example:
         ``"4/5"`` gives (4.0, "/5"), ``"80 %"`` gives (80.0, "%"), ``"4,5"`` gives (4.5, "").
@@ -242,69 +242,69 @@ Ask: TypeAlias = Callable[[IntArray], FloatArray]
 """Item indices (i, j), shape [pairs, 2], to natural log-odds, shape [pairs], that i has more of the quality than j."""
 
 LARGEST_LOG_ODDS = 1e4
-"""In nats; a certain answer (infinite log-odds) is cut here so that sums of log-likelihoods stay finite."""
+"""Maximum log-odds in nats; infinite ones are clipped so that sums of log-likelihoods stay finite."""
 
 CERTAIN = 13.8
-"""Log-odds of a preference that a method gives as 0 or 1: one in a million, so that sums stay finite."""
+"""Log-odds of a preference without a probability: one in a million, so that sums stay finite."""
 
 
 @dataclass(frozen=True, slots=True)
 class Judgements:
-    """What a method says of some pairs."""
+    """Judgements of pairs by a method."""
 
     log_odds: FloatArray
     """[pairs]; natural log-odds that the first item has more of the quality; 0 where the comparison failed."""
     failed: NDArray[np.bool_]
-    """[pairs]; whether the model gave no answer, in either order."""
+    """[pairs]; True if the model gave no answer in one of the orders."""
 
     @property
     def probabilities(self) -> FloatArray:
-        """[pairs]; that the first item has more of the quality."""
+        """Probability that the first item has more of the quality, [pairs]."""
         return np.asarray(0.5 + 0.5 * np.tanh(self.log_odds / 2))
 
 
 class Method(Protocol):
-    """Anything that compares items: direct scoring, PairS, zero-shot contrast, a contrast or a pointwise probe."""
+    """A way of comparing items: direct scoring, PairS, zero-shot contrast, a contrast or a pointwise probe."""
 
     @property
     def name(self) -> str:
-        """Short, for tables."""
+        """Short name, for tables."""
 
     def compare(self, items: Sequence[Item], pairs: IntArray, *, on_progress: Progress | None = None) -> Judgements:
         """Compare items by pairs of their indices, shape [pairs, 2]; progress counts the requests answered."""
 
 
 class Comparisons:
-    """Log-odds between the items 0 to n - 1, asked for when first needed and then remembered.
+    """Log-odds between the items 0 to n - 1, requested on first use and then remembered.
 
-    A preference is antisymmetric, log_odds(i, j) = -log_odds(j, i), so one answer serves both directions.
+    A preference is antisymmetric, log_odds(i, j) = -log_odds(j, i), so that one answer serves both directions.
 
     Attributes:
         n: Number of items.
-        batches: Calls of ``ask`` so far.
+        batches: Number of calls of ``ask`` so far.
     """
 
     def __init__(self, ask: Ask, n: int) -> None:
-        """Remember nothing yet; ``ask`` is called with pairs that are not known, each unordered pair once."""
+        """Start without answers; ``ask`` is called with each unordered pair at most once."""
         if n < 0:
             raise InputError(f"The number of items cannot be negative, got {n}.")
         self.n = n
         self.batches = 0
         self._ask = ask
         # By key min * n + max: memory grows with what was asked, not with n squared.
-        self._known: dict[int, float] = {}
+        self._log_odds: dict[int, float] = {}
 
     @property
-    def asked(self) -> int:
-        """Distinct unordered pairs asked about so far."""
-        return len(self._known)
+    def n_pairs(self) -> int:
+        """Number of distinct unordered pairs compared so far."""
+        return len(self._log_odds)
 
-    def known(self) -> tuple[IntArray, FloatArray]:
-        """Return all pairs asked about, shape [asked, 2] with i < j, and their log-odds in nats, shape [asked]."""
-        return self._pairs(list(self._known)), np.array(list(self._known.values()), dtype=np.float64)
+    def compared_pairs(self) -> tuple[IntArray, FloatArray]:
+        """Return all compared pairs, shape [pairs, 2] with i < j, and their log-odds in nats, shape [pairs]."""
+        return self._pairs(list(self._log_odds)), np.array(list(self._log_odds.values()), dtype=np.float64)
 
     def look_up(self, pairs: ArrayLike) -> FloatArray:
-        """Give the log-odds of pairs, asking in one batch about those that are not known in either direction.
+        """Return the log-odds of pairs; pairs that were compared in neither direction are requested in one batch.
 
         Args:
             pairs: Integers, shape [pairs, 2]; a pair may occur several times and in both directions.
@@ -315,27 +315,27 @@ class Comparisons:
         Raises:
             InputError: A pair is out of range or compares an item with itself, or an answer is missing or NaN.
         """
-        wanted = np.asarray(pairs, dtype=np.int64).reshape(-1, 2)
-        if not len(wanted):
+        pair_array = np.asarray(pairs, dtype=np.int64).reshape(-1, 2)
+        if not len(pair_array):
             return np.empty(0)
-        first, second = wanted[:, 0], wanted[:, 1]
+        first, second = pair_array[:, 0], pair_array[:, 1]
         low, high = np.minimum(first, second), np.maximum(first, second)
         if low.min() < 0 or high.max() >= self.n:
             raise InputError(f"Comparisons are between items 0 to {self.n - 1}, got {low.min()} to {high.max()}.")
         if (low == high).any():
             raise InputError(f"Item {low[low == high][0]} cannot be compared with itself; leave that pair out.")
         keys = (low * self.n + high).tolist()
-        self._learn(keys)
-        values = np.array([self._known[key] for key in keys], dtype=np.float64)
+        self._request(keys)
+        values = np.array([self._log_odds[key] for key in keys], dtype=np.float64)
         np.negative(values, where=first > second, out=values)
         return values
 
     def _pairs(self, keys: list[int]) -> IntArray:
         return np.stack(np.divmod(np.array(keys, dtype=np.int64), max(self.n, 1)), axis=1)
 
-    def _learn(self, keys: list[int]) -> None:
-        """Ask about those of the keys that are not known, in one batch and in the order of their first mention."""
-        new = list(dict.fromkeys(key for key in keys if key not in self._known))
+    def _request(self, keys: list[int]) -> None:
+        """Request the keys without an answer in one batch, in the order of their first mention."""
+        new = list(dict.fromkeys(key for key in keys if key not in self._log_odds))
         if not new:
             return
         self.batches += 1
@@ -348,13 +348,13 @@ class Comparisons:
                 "use a method that answers every pair or leave the items out."
             )
         answers = np.minimum(np.maximum(answers, -LARGEST_LOG_ODDS), LARGEST_LOG_ODDS)
-        self._known.update(zip(new, answers.tolist(), strict=True))
+        self._log_odds.update(zip(new, answers.tolist(), strict=True))
 
 
 class Preferences(Comparisons):
-    """A lazy preference function over some items; what is known is never asked again.
+    """A lazy preference function over items; no pair is requested twice.
 
-    ``Preferences(method, items).ask`` is what :func:`climassay.judging.sort_items` takes.
+    ``Preferences(method, items).ask`` is the function that :func:`climassay.judging.sort_items` takes.
     """
 
     def __init__(self, method: Method, items: Sequence[Item], *, on_progress: Progress | None = None) -> None:
@@ -362,25 +362,25 @@ class Preferences(Comparisons):
         self._method = method
         self._items = items
         self._on_progress = on_progress
-        self._lost: set[tuple[int, int]] = set()
+        self._failed_pairs: set[tuple[int, int]] = set()
 
     @property
     def failed(self) -> int:
-        """Number of the unordered pairs compared so far that the model gave no answer to."""
-        return len(self._lost)
+        """Number of compared unordered pairs without an answer."""
+        return len(self._failed_pairs)
 
     def ask(self, pairs: IntArray) -> FloatArray:
-        """Log-odds that the first item of each pair [pairs, 2] has more of the quality; 0 where it failed."""
+        """Return the log-odds that the first item of each pair [pairs, 2] has more of the quality; 0 on failure."""
         return self.look_up(pairs)
 
     def judge(self, pairs: IntArray) -> Judgements:
-        """As :meth:`ask`, for pairs of shape [pairs, 2], with the failures marked."""
+        """Return judgements of pairs [pairs, 2], with failures marked."""
         log_odds = self.ask(pairs)
-        lost = [(min(i, j), max(i, j)) in self._lost for i, j in pairs.tolist()]
-        return Judgements(log_odds, np.array(lost, dtype=bool))
+        failed = [(min(i, j), max(i, j)) in self._failed_pairs for i, j in pairs.tolist()]
+        return Judgements(log_odds, np.array(failed, dtype=bool))
 
     def matrix(self) -> FloatArray:
-        """All preferences [items, items]: P[i, j] that item i has more of the quality than j; .5 on the diagonal."""
+        """Return the probabilities [items, items] that item i has more of the quality than j; .5 on the diagonal."""
         above = np.stack(np.triu_indices(self.n, k=1), axis=1)
         probabilities = self.judge(above).probabilities
         matrix = np.full((self.n, self.n), 0.5)
@@ -390,7 +390,7 @@ class Preferences(Comparisons):
 
     def _compare(self, pairs: IntArray) -> FloatArray:
         result = self._method.compare(self._items, pairs, on_progress=self._on_progress)
-        self._lost.update(map(tuple, pairs[result.failed].tolist()))
+        self._failed_pairs.update(map(tuple, pairs[result.failed].tolist()))
         return result.log_odds
 
 
@@ -437,34 +437,34 @@ _FIVE = (" 1", " 2", " 3", " 4", " 5")
 
 @dataclass(frozen=True, slots=True)
 class Quality:
-    """The quality F of which one text may have more than another."""
+    """A quality of which one text may have more than another."""
 
     kind: QualityKind
-    """Which family of templates asks for it."""
+    """Family of its templates."""
     name: str
     """Noun, for example ``relevance``."""
     adjective: str
     definition: str
-    """One or two sentences; the contrast prompts of PPairS do without."""
+    """One or two sentences; the contrast prompts of PPairS omit them."""
     scale: tuple[str, ...] = _FIVE
     """Answers of direct scoring, low to high."""
     noun: str = "summary"
     noun_plural: str = "summaries"
     source: str = "article"
-    """What the context of ``text`` items is called."""
+    """Name of the context of ``text`` items."""
     wording: int = 1
 
     @property
     def shares_context(self) -> bool:
-        """Whether one context belongs to both items of a comparison."""
+        """True if one context belongs to both items of a comparison."""
         return self.kind in ("text", "own")
 
     def template(self, method: Literal["direct", "pairs", "contrast", "point"]) -> str:
-        """Name of the template that asks for this quality."""
+        """Return the name of the template of a method."""
         return f"judge_{self.kind}_{method}"
 
     def values(self) -> dict[str, Any]:
-        """What the templates are filled with beside the items."""
+        """Return the values that fill the templates, without the items."""
         return {
             "aspect": self.name,
             "adjective": self.adjective,
@@ -485,19 +485,19 @@ def quality(
     source: str = "article",
     wording: int = 1,
 ) -> Quality:
-    """A quality by name.
+    """Return a quality by name.
 
     Args:
         kind: ``text`` (an aspect of texts written from a source), ``claims`` (factual accuracy), ``confidence``
             (expressed by statements in their contexts) or ``own``.
         aspect: For ``text``: coherence, consistency, fluency, relevance or informativeness.
         sentence: For ``own``: the quality in one sentence.
-        noun: What ``text`` items are called.
-        source: What their context is called.
+        noun: Name of ``text`` items.
+        source: Name of their context.
         wording: 1, 2 or 3.
 
     Raises:
-        InputError: The aspect is unknown, the sentence is missing, or there is no such wording.
+        InputError: The aspect is unknown, the sentence is missing, or the wording does not exist.
     """
     if wording not in WORDINGS:
         raise InputError(f"There is no wording {wording}: the templates come in wordings 1, 2 and 3.")
@@ -539,36 +539,36 @@ def quality(
 
 
 def aspect_names() -> tuple[str, ...]:
-    """Aspects of ``text`` that have a definition."""
+    """Return the aspects of ``text`` that have a definition."""
     return tuple(_ASPECTS)
 
 
 @dataclass(frozen=True)
 class Questions:
-    """The templates of one quality; pairs of items have the shape [pairs, 2]."""
+    """Templates of one quality; pairs of items have the shape [pairs, 2]."""
 
     quality: Quality
     overrides: Path | None = None
     """Folder of the user's own templates."""
 
     def direct(self, items: Sequence[Item]) -> list[OptionRequest]:
-        """Rate each item by itself; the options are the quality's scale, low to high."""
+        """Return requests to rate each item by itself; the options are the quality's scale, low to high."""
         return self._alone("direct", items, self.quality.scale)
 
     def point(self, items: Sequence[Item]) -> list[OptionRequest]:
-        """Ask of each item whether it has the quality; the one option is yes."""
+        """Return requests that ask whether each item has the quality; the only option is yes."""
         return self._alone("point", items, (" Yes",))
 
     def pairs(self, items: Sequence[Item], pairs: IntArray) -> list[OptionRequest]:
-        """PairS: which of A and B has more of the quality (Liu et al. 2024; thesis, A.1); ``pairs`` [pairs, 2]."""
+        """Return requests of PairS: which of A and B has more (Liu et al. 2024; thesis, A.1); ``pairs`` [pairs, 2]."""
         return self._compared("pairs", items, pairs, (" A", " B"))
 
     def contrast(self, items: Sequence[Item], pairs: IntArray) -> list[OptionRequest]:
-        """PPairS: the answer is made to end in 1 or in 2 (thesis, appendices A.1, B.2, C.3); ``pairs`` [pairs, 2]."""
+        """Return requests of PPairS, with answers 1 and 2 (thesis, appendices A.1, B.2, C.3); ``pairs`` [pairs, 2]."""
         return self._compared("contrast", items, pairs, (" 1", " 2"))
 
     def prompt(self, method: str) -> Prompt:
-        """The template of a method.
+        """Load the template of a method.
 
         Raises:
             InputError: The folder of overrides does not exist.
@@ -578,7 +578,7 @@ class Questions:
     def _alone(self, method: str, items: Sequence[Item], options: tuple[str, ...]) -> list[OptionRequest]:
         prompt, values = self.prompt(method), self.quality.values()
         rendered = [prompt.render(first=item, context=item.context, **values) for item in items]
-        return [OptionRequest(one.messages, options, one.assistant_prefix) for one in rendered]
+        return [OptionRequest(chat.messages, options, chat.assistant_prefix) for chat in rendered]
 
     def _compared(
         self, method: str, items: Sequence[Item], pairs: IntArray, options: tuple[str, ...]
@@ -596,5 +596,5 @@ class Questions:
 
 
 def both_ways(pairs: IntArray) -> IntArray:
-    """Unordered pairs [pairs, 2] in both orders, [2 pairs, 2]: all of them, then all mirrored."""
+    """Return unordered pairs [pairs, 2] followed by their mirrors, [2 pairs, 2]."""
     return np.concatenate([pairs, pairs[:, ::-1]])

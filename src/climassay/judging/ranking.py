@@ -59,13 +59,13 @@ _SLACK = 1e-9
 
 @dataclass(frozen=True, slots=True)
 class Merged:
-    """One merged list."""
+    """A merged list."""
 
     order: tuple[int, ...]
     log_likelihood: float
-    """Sum in nats over the comparisons on the way; 0 where none was needed."""
+    """Sum in nats over the comparisons of the path; 0 without comparisons."""
     comparisons: int
-    """Comparisons on the way; the search may have asked about more."""
+    """Number of comparisons of the path; the search may have made more."""
 
 
 def gains(log_odds: NDArray[np.float64], threshold: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -119,7 +119,7 @@ def _level(merges: Sequence[tuple[Run, Run]]) -> _Level:
 
 
 def interleave(left: Run, right: Run, from_left: Sequence[bool]) -> tuple[int, ...]:
-    """Put two lists together: one item for each step, from the left list where it says so, then what is left."""
+    """Interleave two lists: one item for each step, left if the step is True, then the remaining items."""
     i = sum(from_left)
     j = len(from_left) - i
     of_left, of_right = iter(left), iter(right)
@@ -128,9 +128,9 @@ def interleave(left: Run, right: Run, from_left: Sequence[bool]) -> tuple[int, .
 
 
 def merge_greedy(merges: Sequence[tuple[Run, Run]], look_up: LookUp) -> list[Merged]:
-    """Merge pairs of lists, each best first, by always taking the preferred item; an even preference takes the left.
+    """Merge pairs of lists, each best first, by taking the preferred item; an even preference takes the left one.
 
-    One comparison per merge and round.
+    Each merge makes one comparison per round.
     """
     level = _level(merges)
     i, j = np.zeros(len(merges), dtype=np.int64), np.zeros(len(merges), dtype=np.int64)
@@ -145,8 +145,8 @@ def merge_greedy(merges: Sequence[tuple[Run, Run]], look_up: LookUp) -> list[Mer
         for row, step in zip(rows.tolist(), go_left.tolist(), strict=True):
             steps[row].append(step)
     return [
-        Merged(interleave(*runs, taken), float(total), len(taken))
-        for runs, taken, total in zip(merges, steps, totals, strict=True)
+        Merged(interleave(*runs, from_left), float(total), len(from_left))
+        for runs, from_left, total in zip(merges, steps, totals, strict=True)
     ]
 
 
@@ -182,14 +182,14 @@ def merge_exact(
         At most L + R - 1 steps of numpy work over [merges, L + 1]; one bit of direction (a byte) is kept a cell.
     """
     level = _level(merges)
-    most = np.maximum(level.lengths_left + level.lengths_right - 1, 1)
+    max_comparisons = np.maximum(level.lengths_left + level.lengths_right - 1, 1)
     to_beat = np.full(len(merges), -np.inf)
     if prune:
         for row, greedy in enumerate(merge_greedy(merges, look_up)):
             to_beat[row] = greedy.log_likelihood
             if score == "mean":
                 to_beat[row] /= max(greedy.comparisons, 1)
-    every = np.arange(len(merges))
+    merge_indices = np.arange(len(merges))
     width = level.left.shape[1] + 1
     columns = np.arange(width)
     inside = columns < level.lengths_left[:, None]
@@ -200,39 +200,39 @@ def merge_exact(
     totals = np.zeros(len(merges))
     sums = np.full((len(merges), width), -np.inf)  # best log-likelihood of cell (i, diagonal - i)
     sums[:, 0] = 0.0
-    floor = _floor(to_beat, most, score)
-    turned: list[NDArray[np.bool_]] = []  # for each diagonal from 1: whether the best way in takes a left item
-    for diagonal in range(int(most.max(initial=0))):
-        rows, taken = np.nonzero((sums >= floor) & inside & (diagonal < first_right))
+    floor = _floor(to_beat, max_comparisons, score)
+    takes_left: list[NDArray[np.bool_]] = []  # for each diagonal from 1: whether the best way in takes a left item
+    for diagonal in range(int(max_comparisons.max(initial=0))):
+        rows, n_left = np.nonzero((sums >= floor) & inside & (diagonal < first_right))
         if not rows.size:
             break
         pairs = np.empty((rows.size, 2), dtype=np.int64)
-        pairs[:, 0], pairs[:, 1] = level.left[rows, taken], level.right[rows, diagonal - taken]
+        pairs[:, 0], pairs[:, 1] = level.left[rows, n_left], level.right[rows, diagonal - n_left]
         gain_left, gain_right = gains(look_up(pairs), threshold)
-        here = sums[rows, taken]
+        here = sums[rows, n_left]
         sums, by_right = np.full((2, len(merges), width), -np.inf)
-        sums[rows, taken + 1] = here + gain_left
-        by_right[rows, taken] = here + gain_right
-        turned.append(sums >= by_right)
+        sums[rows, n_left + 1] = here + gain_left
+        by_right[rows, n_left] = here + gain_right
+        takes_left.append(sums >= by_right)
         np.maximum(sums, by_right, out=sums)
-        made = diagonal + 1
-        if made < shortest:
+        n_made = diagonal + 1
+        if n_made < shortest:
             continue
         # A path ends on the cell that exhausts the left list, or on the one that exhausts the right list.
-        for column in (level.lengths_left, np.minimum(made - level.lengths_right, level.lengths_left)):
-            result = np.where(column >= 0, sums[every, np.maximum(column, 0)], -np.inf)
-            value = result / made if score == "mean" else result
+        for column in (level.lengths_left, np.minimum(n_made - level.lengths_right, level.lengths_left)):
+            result = np.where(column >= 0, sums[merge_indices, np.maximum(column, 0)], -np.inf)
+            value = result / n_made if score == "mean" else result
             better = value > best
             best[better], totals[better] = value[better], result[better]
-            ends[better, 0], ends[better, 1] = column[better], made
+            ends[better, 0], ends[better, 1] = column[better], n_made
         if prune:
-            floor = _floor(np.maximum(best, to_beat), most, score)
+            floor = _floor(np.maximum(best, to_beat), max_comparisons, score)
     merged = []
     for row, (runs, (i, count)) in enumerate(zip(merges, ends.tolist(), strict=True)):
         # The best path, followed back from its end.
         path: list[bool] = []
         for diagonal in range(count, 0, -1):
-            path.append(bool(turned[diagonal - 1][row, i]))
+            path.append(bool(takes_left[diagonal - 1][row, i]))
             i -= path[-1]
         merged.append(Merged(interleave(*runs, path[::-1]), float(totals[row]), count))
     return merged
@@ -251,9 +251,9 @@ def merge_all_pairs(merges: Sequence[tuple[Run, Run]], look_up: LookUp) -> list[
     pairs = [np.stack(np.meshgrid(*runs, indexing="ij"), axis=-1).reshape(-1, 2).astype(np.int64) for runs in merges]
     log_odds = look_up(np.concatenate(pairs)) if pairs else np.empty(0)
     merged, start = [], 0
-    for (left, right), own in zip(merges, pairs, strict=True):
-        table = log_odds[start : start + len(own)].reshape(len(left), len(right))
-        start += len(own)
+    for (left, right), merge_pairs in zip(merges, pairs, strict=True):
+        table = log_odds[start : start + len(merge_pairs)].reshape(len(left), len(right))
+        start += len(merge_pairs)
         # behind[i, j]: log-odds of left[i] against the right items from j on, its gain if j of them come first.
         behind = np.zeros((len(left), len(right) + 1))
         behind[:, :-1] = np.cumsum(table[:, ::-1], axis=1)[:, ::-1]
@@ -268,14 +268,14 @@ def merge_all_pairs(merges: Sequence[tuple[Run, Run]], look_up: LookUp) -> list[
             before = j
         steps += [False] * before
         likelihood = float(gains(table.ravel(), 0.0)[1].sum() + (best[-1].max() if len(left) else 0.0))
-        merged.append(Merged(interleave(left, right, steps[::-1]), likelihood, len(own)))
+        merged.append(Merged(interleave(left, right, steps[::-1]), likelihood, len(merge_pairs)))
     return merged
 
 
-def _floor(to_beat: NDArray[np.float64], most: NDArray[np.int64], score: Score) -> NDArray[np.float64]:
-    """Least log-likelihood with which a path can still beat a score, shape [merges, 1]; finite: -inf is no path."""
-    total = to_beat * most if score == "mean" else to_beat
-    return np.maximum(total - _SLACK * most, -np.finfo(np.float64).max)[:, None]
+def _floor(to_beat: NDArray[np.float64], max_comparisons: NDArray[np.int64], score: Score) -> NDArray[np.float64]:
+    """Return the lowest log-likelihood with which a path can still beat a score, shape [merges, 1], always finite."""
+    total = to_beat * max_comparisons if score == "mean" else to_beat
+    return np.maximum(total - _SLACK * max_comparisons, -np.finfo(np.float64).max)[:, None]
 
 
 class _Candidate(NamedTuple):
@@ -294,17 +294,17 @@ class _Candidate(NamedTuple):
 _Gains = dict[tuple[int, int], tuple[float, float]]
 
 
-def _grow(candidate: _Candidate, left: Run, right: Run, known: _Gains) -> list[_Candidate]:
-    """Continue a partial merge in every open way, by one item, or by the whole rest once a list is exhausted."""
-    order, i, j, total, made = candidate
+def _grow(candidate: _Candidate, left: Run, right: Run, cell_gains: _Gains) -> list[_Candidate]:
+    """Extend a partial merge by each possible item, or by all remaining items if one list is exhausted."""
+    order, i, j, total, n_made = candidate
     if i == len(left) or j == len(right):
-        return [_Candidate((*order, *left[i:], *right[j:]), len(left), len(right), total, made)]
-    gain_left, gain_right = known[i, j]
+        return [_Candidate((*order, *left[i:], *right[j:]), len(left), len(right), total, n_made)]
+    gain_left, gain_right = cell_gains[i, j]
     ways = []
     if gain_left > -np.inf:
-        ways.append(_Candidate((*order, left[i]), i + 1, j, total + gain_left, made + 1))
+        ways.append(_Candidate((*order, left[i]), i + 1, j, total + gain_left, n_made + 1))
     if gain_right > -np.inf:
-        ways.append(_Candidate((*order, right[j]), i, j + 1, total + gain_right, made + 1))
+        ways.append(_Candidate((*order, right[j]), i, j + 1, total + gain_right, n_made + 1))
     return ways
 
 
@@ -335,13 +335,17 @@ def merge_beam(
             sorted({(c.i, c.j) for c in beam if c.i < len(left) and c.j < len(right)})
             for beam, (left, right) in zip(beams, merges, strict=True)
         ]
-        pairs = [(left[i], right[j]) for at, (left, right) in zip(cells, merges, strict=True) for i, j in at]
+        pairs = [
+            (left[i], right[j])
+            for merge_cells, (left, right) in zip(cells, merges, strict=True)
+            for i, j in merge_cells
+        ]
         gain_left, gain_right = gains(look_up(np.array(pairs, dtype=np.int64).reshape(-1, 2)), threshold)
         answers = iter(zip(gain_left.tolist(), gain_right.tolist(), strict=True))
-        known = [{cell: next(answers) for cell in at} for at in cells]
+        cell_gains = [{cell: next(answers) for cell in merge_cells} for merge_cells in cells]
         for index, (left, right) in enumerate(merges):
             candidates = deepcopy(beams[index]) if deep_copies else beams[index]
-            grown = [way for candidate in candidates for way in _grow(candidate, left, right, known[index])]
+            grown = [way for candidate in candidates for way in _grow(candidate, left, right, cell_gains[index])]
             # Python's sort is stable: equally good candidates keep their order, left before right.
             grown.sort(key=lambda candidate: candidate.value(score), reverse=True)
             beams[index] = grown[:beam_size]
@@ -354,18 +358,18 @@ RIDGE = 0.01
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
-    """Items in order of a quality."""
+    """Order of items by a quality."""
 
     order: tuple[int, ...]
     """Item indices, best first."""
     comparisons: int
-    """Distinct unordered pairs asked about."""
+    """Number of distinct unordered pairs compared."""
     batches: int
-    """Calls of ``ask``."""
+    """Number of calls of ``ask``."""
     method: SortMethod
     strengths: tuple[float, ...] | None = None
-    """Strengths of the items by index, in nats with mean 0, where the method fits them: equal for items that it does
-    not tell apart, which ``order`` has to put in some order."""
+    """Strengths of the items by index, in nats with mean 0, if the method fits them. They are equal for items that the
+    method does not separate."""
 
 
 def sort_items(
@@ -456,9 +460,9 @@ def sort_groups(
 
     starts: list[Run] = []
     for number, group in enumerate(groups):
-        own = np.random.default_rng(None if seed is None else seed if number == 0 else [seed, number])
-        places = range(len(group)) if seed is None else own.permutation(len(group)).tolist()
-        starts.append(tuple(group[place] for place in places))
+        generator = np.random.default_rng(None if seed is None else seed if number == 0 else [seed, number])
+        positions = range(len(group)) if seed is None else generator.permutation(len(group)).tolist()
+        starts.append(tuple(group[position] for position in positions))
     if method == "strengths":
         comparisons.look_up(
             np.array([pair for start in starts for pair in combinations(start, 2)], dtype=np.int64).reshape(-1, 2)
@@ -469,32 +473,34 @@ def sort_groups(
     while any(len(runs) > 1 for runs in levels):
         unmerged = [number for number, runs in enumerate(levels) if len(runs) > 1]
         pending = {number: list(zip(levels[number][::2], levels[number][1::2], strict=True)) for number in unmerged}
-        done = iter(merge([pair for pairs in pending.values() for pair in pairs]))
+        merged = iter(merge([pair for pairs in pending.values() for pair in pairs]))
         for number, pairs in pending.items():
-            levels[number] = [next(done).order for _ in pairs]
-    asked, log_odds = comparisons.known()
+            levels[number] = [next(merged).order for _ in pairs]
+    compared_pairs, log_odds = comparisons.compared_pairs()
     rankings = []
     for group, (order,) in zip(groups, levels, strict=True):
-        within = np.isin(asked[:, 0], list(group))
+        is_of_group = np.isin(compared_pairs[:, 0], list(group))
         strengths: dict[int, float] | None = None
         if method in ("fitted", "strengths"):
-            at = {item: number for number, item in enumerate(group)}
-            inside = np.array([[at[i], at[j]] for i, j in asked[within].tolist()], dtype=np.int64).reshape(-1, 2)
-            strengths = dict(zip(group, fitted_strengths(len(group), inside, log_odds[within]).tolist(), strict=True))
+            position_of = {item: number for number, item in enumerate(group)}
+            group_pairs = np.array(
+                [[position_of[i], position_of[j]] for i, j in compared_pairs[is_of_group].tolist()], dtype=np.int64
+            ).reshape(-1, 2)
+            strengths = dict(
+                zip(group, fitted_strengths(len(group), group_pairs, log_odds[is_of_group]).tolist(), strict=True)
+            )
             order = sorted(order, key=strengths.__getitem__, reverse=True)
         values = None if strengths is None else tuple(strengths.values())
-        rankings.append(Ranking(tuple(order), int(within.sum()), comparisons.batches, method, values))
+        rankings.append(Ranking(tuple(order), int(is_of_group.sum()), comparisons.batches, method, values))
     return rankings
 
 
 def fitted_strengths(n: int, pairs: NDArray[np.int64], log_odds: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Strengths whose differences fit the log-odds best, in the sense of least squares.
+    """Return strengths whose differences fit the log-odds best, by least squares.
 
-    A merge uses every comparison once and then forgets it. Comparisons are noisy, and a log-odds says more than its
-    sign: fitting one strength per item to all of them averages the noise out.
-
-    With all pairs given this is, but for a factor, an item's mean log-odds against the others (Borda's count on
-    log-odds); with some of the pairs it takes into account whom an item was compared with.
+    A merge uses every comparison once and then forgets it. Fitting one strength per item to all comparisons averages
+    their noise and uses the size of the log-odds. With all pairs, a strength is proportional to the mean log-odds of
+    the item against the others (Borda's count on log-odds).
 
     Args:
         n: Number of items.
@@ -521,7 +527,7 @@ def fitted_strengths(n: int, pairs: NDArray[np.int64], log_odds: NDArray[np.floa
 
 
 def halve(items: Run) -> list[Run]:
-    """Cut items into a power of two of runs of length 0 or 1, so that neighbours of a level never differ by over 1."""
+    """Split items into a power of two of runs of length 0 or 1, so that runs of one level differ by at most 1."""
     n = len(items)
     count = 1
     while count < n:
@@ -531,16 +537,15 @@ def halve(items: Run) -> list[Run]:
 
 @dataclass(frozen=True, slots=True)
 class Ranked:
-    """An item in its place."""
+    """An item with its rank."""
 
     group: str
-    place: int
-    """1 for the best of the group; equal strengths, where these make the order, share a place."""
+    rank: int
+    """1 for the best of the group; items of equal fitted strength have the same rank."""
     item: Item
     strength: float
-    """In log-odds, mean 0 in the group: the difference of two strengths is, as nearly as one number per item can say
-    (least squares over the pairs compared), the log-odds between the two. A merge sort's places may differ from their
-    order."""
+    """Log-odds with mean 0 in the group. The difference of two strengths is the least-squares estimate of the log-odds
+    between the two items; ranks of a merge sort may differ from the order of strengths."""
 
 
 SHOWN_ITEMS = 6
@@ -556,24 +561,26 @@ class ItemRanking(Result):
 
     ranked: tuple[Ranked, ...]
     comparisons: int
+    """Number of unordered pairs compared."""
     possible: int
-    """All unordered pairs within the groups."""
+    """Number of unordered pairs within the groups."""
     failed: int
-    """Comparisons without an answer, which counted as even."""
+    """Number of comparisons without an answer, which count as even."""
     run: str = ""
-    """Id of the run in which they were compared; with it the names of quality and method are known."""
+    """Id of the run that compared the items."""
     quality: str = ""
     method: str = ""
     file: str = ""
-    told: tuple[str, ...] = ()
+    messages: tuple[str, ...] = ()
+    """Notes on skipped rows and on the probe."""
     certain: bool = False
-    """Every comparison says better, worse or even, without a probability."""
+    """True if no comparison has a probability."""
     undetermined: tuple[str, ...] = ()
     """Ids of the items in cycles of preferences, such as A over B, B over C and C over A."""
 
     @property
     def note(self) -> str:
-        """Return what the order rests on, and for which items the comparisons do not determine it."""
+        """Number of comparisons, and the items whose order the comparisons do not determine."""
         sentences = [f"{self.comparisons} of {self.possible} pairs compared, {self.failed} without an answer."]
         if self.undetermined:
             names = ", ".join(self.undetermined[:SHOWN_ITEMS])
@@ -585,34 +592,34 @@ class ItemRanking(Result):
         return " ".join([*sentences, *([CERTAIN_ONLY] if self.certain else [])])
 
     def rows(self) -> list[dict[str, Any]]:
-        """A row per item, best first."""
+        """Return a row per item, best first."""
         return [
             {
-                "group": one.group,
-                "place": one.place,
-                "item": one.item.id,
-                "text": one.item.text,
-                "label": one.item.label,
-                "strength": one.strength,
+                "group": item.group,
+                "rank": item.rank,
+                "item": item.item.id,
+                "text": item.item.text,
+                "label": item.item.label,
+                "strength": item.strength,
             }
-            for one in self.ranked
+            for item in self.ranked
         ]
 
     def to_dict(self) -> dict[str, Any]:
-        """The rows, and how many comparisons they rest on."""
+        """Return the rows and the number of comparisons as JSON-serialisable values."""
         names = ("run", "quality", "method", "comparisons", "possible", "failed", "undetermined")
         return {**{name: getattr(self, name) for name in names}, "items": self.rows()}
 
     def notes(self) -> tuple[str, ...]:
-        """Rows that were left out, and what is said of the probe."""
-        return self.told
+        """Return the notes on skipped rows and on the probe."""
+        return self.messages
 
     def tables(self) -> tuple[Table, ...]:
-        """The items in order."""
+        """Return the items in order."""
         return (ranking_table(self.rows(), quality=self.quality, note=self.note),)
 
     def report(self) -> Report:
-        """The items in order on a page."""
+        """Return the items in order as a report."""
         table = ranking_table(self.rows(), quality=self.quality, words=80, note=self.note)
         lead = f"{len(self.ranked)} items, best first, as {self.method} judges them."
         return Report(f"{self.file} by {self.quality}", lead, (Section("Ranking", (table,)),))
@@ -621,20 +628,20 @@ class ItemRanking(Result):
 def ranking_table(
     rows: Sequence[Mapping[str, Any]], *, quality: str = "", words: int | None = 30, note: str = ""
 ) -> Table:
-    """Items in order, best first.
+    """Return a table of items, best first.
 
     Args:
-        rows: From :meth:`climassay.judging.ItemRanking.rows`.
-        quality: Its name, where it is known.
-        words: Maximum number of words of a text that are shown; None: all.
-        note: Goes behind what the strength means.
+        rows: Rows of :meth:`climassay.judging.ItemRanking.rows`.
+        quality: Name of the quality; may be empty.
+        words: Maximum number of words of a text; None: all.
+        note: Sentences after the explanation of the strength.
     """
     grouped = len({row["group"] for row in rows}) > 1
     labelled = any(row["label"] is not None for row in rows)
     cells = [
         (
             *((row["group"],) if grouped else ()),
-            str(row["place"]),
+            str(row["rank"]),
             str(row["item"]),
             shortened(row["text"], words),
             *(("-" if row["label"] is None else f"{row['label']:g}",) if labelled else ()),
@@ -644,7 +651,7 @@ def ranking_table(
     ]
     return Table.of(
         f"Ranking by {quality}" if quality else "Ranking",
-        [*(["group"] if grouped else []), "place", "item", "text", *(["label"] if labelled else []), "strength"],
+        [*(["group"] if grouped else []), "rank", "item", "text", *(["label"] if labelled else []), "strength"],
         cells,
         left=4 if grouped else 3,
         grouped=int(grouped),
@@ -653,7 +660,7 @@ def ranking_table(
 
 
 def shortened(text: str, words: int | None) -> str:
-    """The first words of a text; all where ``words`` is None."""
+    """Return the first words of a text, or all if ``words`` is None."""
     parts = text.split()
     return text if words is None or len(parts) <= words else " ".join(parts[:words]) + " ..."
 
@@ -694,33 +701,33 @@ def rank_items(
     if not isinstance(method, PointwiseProbe):
         # A sort of a few items may never make the comparison that contradicts it.
         small = (ranking.order for ranking in rankings if len(ranking.order) <= MAX_CHECKED_ITEMS)
-        known = {frozenset(pair) for batch in compared for pair in batch.tolist()}
-        apart = (pair for order in small for pair in zip(order, order[2:], strict=False))
-        closing = [pair for pair in apart if frozenset(pair) not in known]
-        if closing:
-            ask(np.array(closing, dtype=np.int64))
+        compared_pairs = {frozenset(pair) for batch in compared for pair in batch.tolist()}
+        two_apart = (pair for order in small for pair in zip(order, order[2:], strict=False))
+        unchecked = [pair for pair in two_apart if frozenset(pair) not in compared_pairs]
+        if unchecked:
+            ask(np.array(unchecked, dtype=np.int64))
     pairs = np.concatenate(compared) if compared else np.zeros((0, 2), dtype=np.int64)
     # Groups are not compared with each other, so that one fit is a fit of each of them, with mean 0.
     log_odds = preferences.ask(pairs) if len(pairs) else np.zeros(0)
     strengths = fitted_strengths(len(items), pairs, log_odds)
     rows: list[Ranked] = []
     for name, ranking in zip(groups, rankings, strict=True):
-        for place, index in enumerate(ranking.order, start=1):
+        for rank, index in enumerate(ranking.order, start=1):
             strength = float(strengths[index])
-            equal = (
-                place > 1 and ranking.strengths is not None and math.isclose(strength, rows[-1].strength, abs_tol=1e-9)
+            is_tied = (
+                rank > 1 and ranking.strengths is not None and math.isclose(strength, rows[-1].strength, abs_tol=1e-9)
             )
-            rows.append(Ranked(name, rows[-1].place if equal else place, items[index], strength))
+            rows.append(Ranked(name, rows[-1].rank if is_tied else rank, items[index], strength))
     possible = sum(len(members) * (len(members) - 1) // 2 for members in groups.values())
     certain = bool(log_odds.any() and np.isin(np.abs(log_odds), (0.0, CERTAIN)).all())
     undetermined = tuple(items[index].id for index in cyclic_items(len(items), pairs, log_odds))
     return ItemRanking(
-        tuple(rows), preferences.asked, possible, preferences.failed, certain=certain, undetermined=undetermined
+        tuple(rows), preferences.n_pairs, possible, preferences.failed, certain=certain, undetermined=undetermined
     )
 
 
 def cyclic_items(n: int, pairs: NDArray[np.int64], log_odds: NDArray[np.float64]) -> list[int]:
-    """Return the items that are preferred to one another in a circle, in ascending order.
+    """Return the items that are preferred to one another in a cycle, in ascending order.
 
     Args:
         n: Number of items.
@@ -738,7 +745,7 @@ def cyclic_items(n: int, pairs: NDArray[np.int64], log_odds: NDArray[np.float64]
 
 
 class _Scores:
-    """Scores of all items, computed once, as a method that compares them."""
+    """A method that compares items by given scores."""
 
     name = "pointwise"
 

@@ -28,36 +28,51 @@ Rows = Sequence[Mapping[str, Any]]
 
 
 def judge_tables(results: Sequence[JudgeResult]) -> list[Table]:
-    """Accuracy beside the baselines, rank correlation, and cost."""
+    """Return tables of accuracy beside the baselines, rank correlation, and cost."""
 
     def table(title: str, headings: Sequence[str], cells: Callable[[JudgeResult], Sequence[str]], note: str) -> Table:
-        rows = [(quality_name(one), one.scores.method, *cells(one)) for one in results]
+        rows = [(quality_name(result), result.scores.method, *cells(result)) for result in results]
         return Table.of(title, ["quality", "method", *headings], rows, left=2, grouped=1, note=note)
 
     def accuracy(result: JudgeResult) -> tuple[str, ...]:
-        ours, longer = result.scores.agreement.accuracy_differing, result.scores.baselines["longer"]
+        own, longer = result.scores.agreement.accuracy_differing, result.scores.baselines["longer"]
         gain = result.scores.versus_longer.gain
-        beside = longer.accuracy_differing.share
-        return str(ours.n), ours.share, ours.interval, beside, *gain, str(result.scores.failed)
+        baseline = longer.accuracy_differing.share
+        return str(own.n), own.share, own.interval, baseline, *gain, str(result.scores.failed)
 
     def other_accuracies(result: JudgeResult) -> tuple[str, ...]:
-        ours, beside = result.scores.agreement, result.scores.baselines
-        three, near = ours.accuracy_three_way, ours.accuracy_nearly_equal_length
-        constant, longer = (beside[name].accuracy_three_way.share for name in ("constant", "longer"))
+        agreement, baselines = result.scores.agreement, result.scores.baselines
+        three_way, nearly_equal = agreement.accuracy_three_way, agreement.accuracy_nearly_equal_length
+        constant, longer = (baselines[name].accuracy_three_way.share for name in ("constant", "longer"))
         gain = result.scores.versus_longer_nearly_equal.gain[:2]
-        return str(three.n), three.share, three.interval, constant, longer, str(near.n), near.share, *gain
+        return (
+            str(three_way.n),
+            three_way.share,
+            three_way.interval,
+            constant,
+            longer,
+            str(nearly_equal.n),
+            nearly_equal.share,
+            *gain,
+        )
 
     def correlation(result: JudgeResult) -> tuple[str, ...]:
         agreement, longer = result.scores.agreement, result.scores.baselines["longer"]
         cells: list[str] = [str(agreement.spearman.n)]
-        for ours, theirs in ((agreement.spearman, longer.spearman), (agreement.kendall, longer.kendall)):
-            cells += [_number(ours.value), ours.range, _number(theirs.value)]
+        for own, baseline in ((agreement.spearman, longer.spearman), (agreement.kendall, longer.kendall)):
+            cells += [_number(own.value), own.range, _number(baseline.value)]
         return tuple(cells)
 
     def cost(result: JudgeResult) -> tuple[str, ...]:
-        one = result.cost
-        ratio = f"{one.tokens_two_pass / one.tokens_computed:.1f}" if one.tokens_computed else _NONE
-        counts = (one.computed, one.stored, one.passes, one.tokens_computed, one.tokens_two_pass)
+        own_cost = result.cost
+        ratio = f"{own_cost.tokens_two_pass / own_cost.tokens_computed:.1f}" if own_cost.tokens_computed else _NONE
+        counts = (
+            own_cost.computed,
+            own_cost.stored,
+            own_cost.passes,
+            own_cost.tokens_computed,
+            own_cost.tokens_two_pass,
+        )
         return *(f"{count:,}" for count in counts), ratio
 
     return [
@@ -95,11 +110,11 @@ def judge_tables(results: Sequence[JudgeResult]) -> list[Table]:
 
 
 def insertion_table(rows: Rows, *, words: int | None = 30) -> Table:
-    """New items with the labels given to them and the way there.
+    """Return a table of new items with their labels and search paths.
 
     Args:
-        rows: From :meth:`climassay.judging.Inserted.rows`.
-        words: Maximum number of words of a text that are shown; None: all.
+        rows: Rows of :meth:`climassay.judging.Inserted.labels`.
+        words: Maximum number of words of a text; None: all.
     """
     cells = [
         (
@@ -119,7 +134,7 @@ def insertion_table(rows: Rows, *, words: int | None = 30) -> Table:
 
 
 def quality_name(result: JudgeResult) -> str:
-    """The quality, with its wording where that is not the first."""
+    """Return the name of the quality, with its wording unless that is the first."""
     return result.scores.quality + (f", wording {result.quality.wording}" if result.quality.wording != 1 else "")
 
 
@@ -128,17 +143,17 @@ def _number(value: float | None) -> str:
 
 
 def judge_sections(results: Sequence[JudgeResult]) -> list[Section]:
-    """Figures and tables of a benchmark: agreement, and where there are any, learning and reliability curves."""
+    """Return figures and tables of a benchmark: agreement, and learning and reliability curves if there are any."""
     qualities: dict[str, list[JudgeResult]] = {}
     for result in results:
         qualities.setdefault(quality_name(result), []).append(result)
     agreement: list[Block] = []
     learning: list[Block] = []
     reliability: list[Block] = []
-    for quality, ours in qualities.items():
+    for quality, quality_results in qualities.items():
         dots = [
             Dot(result.scores.method, result.scores.method, right.value, right.low, right.high, longer.value)
-            for result in ours
+            for result in quality_results
             if (right := result.scores.agreement.accuracy_differing).value is not None
             and right.low is not None
             and right.high is not None
@@ -147,9 +162,13 @@ def judge_sections(results: Sequence[JudgeResult]) -> list[Section]:
         if dots:
             note = "Dots: accuracy on pairs that differ. Bars: 95% interval. Dashed tick: 'the longer text is better'."
             agreement.append(DotPlot(quality.capitalize(), tuple(dots), note=note))
-        if (plot := _learning_plot(quality, ours)) is not None:
+        if (plot := _learning_plot(quality, quality_results)) is not None:
             learning.append(plot)
-        curves = [(one.scores.method, one.scores.calibration) for one in ours if one.scores.calibration is not None]
+        curves = [
+            (result.scores.method, result.scores.calibration)
+            for result in quality_results
+            if result.scores.calibration is not None
+        ]
         if curves:
             reliability.append(reliability_plot(f"Reliability, {quality}", curves))
     sections = [Section("Agreement", (*agreement, *judge_tables(results)))]
@@ -159,8 +178,8 @@ def judge_sections(results: Sequence[JudgeResult]) -> list[Section]:
 
 
 def _learning_plot(quality: str, results: list[JudgeResult]) -> Block | None:
-    ours = [result for result in results if result.scores.learning_curve]
-    if not ours:
+    with_curve = [result for result in results if result.scores.learning_curve]
+    if not with_curve:
         return None
     series = [
         Series(
@@ -171,14 +190,14 @@ def _learning_plot(quality: str, results: list[JudgeResult]) -> Block | None:
                 if (figure := point.accuracy_differing).value is not None
             ),
         )
-        for result in ours
+        for result in with_curve
     ]
-    x = Axis.at("labelled items", [point.x for one in series for point in one.points])
-    longer = ours[0].scores.baselines["longer"].accuracy_differing.value
+    x = Axis.at("labelled items", [point.x for line in series for point in line.points])
+    longer = with_curve[0].scores.baselines["longer"].accuracy_differing.value
     if longer is not None:
-        line = (Point(x.ticks[0], longer), Point(x.ticks[-1], longer))
-        series.append(Series("longer text", line, reference=True))
-    values = [v for one in series for p in one.points for v in (p.y, p.low, p.high) if v is not None]
+        ends = (Point(x.ticks[0], longer), Point(x.ticks[-1], longer))
+        series.append(Series("longer text", ends, reference=True))
+    values = [v for line in series for p in line.points for v in (p.y, p.low, p.high) if v is not None]
     y = Axis.over("accuracy on pairs that differ", values, percent=True)
     return LinePlot(f"Learning curve, {quality}", tuple(series), x, y)
 
@@ -186,13 +205,13 @@ def _learning_plot(quality: str, results: list[JudgeResult]) -> Block | None:
 def judge_report(
     benchmark: JudgeBenchmark, tasks: Sequence[JudgeTask], file: str, trained: TrainedProbe | None = None
 ) -> Report:
-    """A benchmark as a report.
+    """Return a benchmark as a report.
 
     Args:
-        benchmark: Its results.
-        tasks: What was judged, for the texts of the rankings.
+        benchmark: Results.
+        tasks: Judged items, for the texts of the rankings.
         file: Name of the data, for the title.
-        trained: A probe trained on the first quality, for the picture of its contrast differences.
+        trained: A probe trained on the first quality, for the scatter plot of its contrast differences.
     """
     settings = benchmark.settings
     first = tasks[0]
@@ -218,21 +237,21 @@ def judge_report(
 
 
 def _orders(results: Sequence[JudgeResult], tasks: Sequence[JudgeTask]) -> Section:
-    """The first groups as the best-agreeing method of the first quality ranks them."""
-    ours = [result for result in results if result.quality == tasks[0].quality]
-    best = max(ours, key=lambda result: result.scores.agreement.accuracy_differing.value or 0.0)
+    """Return the first groups as the best-agreeing method of the first quality ranks them."""
+    quality_results = [result for result in results if result.quality == tasks[0].quality]
+    best = max(quality_results, key=lambda result: result.scores.agreement.accuracy_differing.value or 0.0)
     items = {item.id: item for item in tasks[0].items}
     groups = list(dict.fromkeys(item.group for item in tasks[0].items))[:SHOWN_GROUPS]
     order = {name: number for number, name in enumerate(groups)}
-    shown = [(items[name], place) for name, place in best.scores.order if items[name].group in order]
-    shown.sort(key=lambda entry: (order[entry[0].group], entry[1]))
+    ranks = [(items[name], rank) for name, rank in best.scores.order if items[name].group in order]
+    ranks.sort(key=lambda entry: (order[entry[0].group], entry[1]))
     rows = [
-        (item.group or "-", f"{place:g}", item.id, shortened(item.text, 40), f"{item.label:g}")
-        for item, place in shown[:100]
+        (item.group or "-", f"{rank:g}", item.id, shortened(item.text, 40), f"{item.label:g}")
+        for item, rank in ranks[:100]
     ]
     table = Table.of(
         f"Ranking by {tasks[0].quality.name} ({best.scores.method})",
-        ["group", "place", "item", "text", "label"],
+        ["group", "rank", "item", "text", "label"],
         rows,
         left=4,
         note=f"The first {SHOWN_GROUPS} groups, each ranked by a probe or prompt that saw none of its labels.",

@@ -8,7 +8,7 @@ The penalty is a normal prior on the weights of scaled features: C is its varian
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, get_args
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -223,9 +223,9 @@ def fit_path(
                     raise InputError("An ordinal model learns from items of at least two classes.")
                 share = np.clip((truth[:, None] > np.arange(classes - 1)).mean(axis=0), 1e-4, 1 - 1e-4)
                 first = np.sort(-np.log(share / (1 - share)))
-                own = [first[0], *np.log(np.maximum(np.diff(first), 1e-2))]
-                result = minimise(rows, ordinal_loss(truth, classes), regularisation, own=own)
-                weights, bias = result.weights[:, None], thresholds(result.own)
+                start = [first[0], *np.log(np.maximum(np.diff(first), 1e-2))]
+                weights, parameters, _ = minimise(rows, ordinal_loss(truth, classes), regularisation, parameters=start)
+                weights, bias = weights[:, None], thresholds(parameters)
             weights = (weights if axes is None else axes @ weights) * scaling.factor[:, None]
             shift = scaling.mean @ weights
             results.append(LinearModel(link, weights, bias - shift if link == "nominal" else bias + shift))
@@ -239,58 +239,51 @@ def in_span(rows: FloatArray) -> tuple[FloatArray, FloatArray]:
     return left[:, kept] * sizes[kept], right[kept].T
 
 
-class Minimum(NamedTuple):
-    """Where :func:`minimise` ended."""
-
-    weights: FloatArray
-    """Shape [features], for the rows as they were given."""
-    own: FloatArray
-    converged: bool
-
-
 def minimise(
     rows: Any,
     loss: Loss,
     regularisation: float,
     *,
-    own: Sequence[float] = (),
+    parameters: Sequence[float] = (),
     start: FloatArray | None = None,
     curvature: FloatArray | None = None,
-    own_curvature: float = 0.0,
+    parameter_curvature: float = 0.0,
     tolerance: float = 1e-6,
     max_iterations: int = MAX_ITERATIONS,
-) -> Minimum:
+) -> tuple[FloatArray, FloatArray, bool]:
     """Fit a loss that no library has: ``C * loss(rows @ weights, own) + |weights|^2 / 2``, by L-BFGS.
 
     Args:
         rows: Scaled features, shape [rows, features]: dense, sparse, or a linear operator.
         loss: Summed over rows, with its gradients.
         regularisation: C.
-        own: Starting values of the loss's own parameters, which are not penalised.
-        start: Weights to start from, shape [features]; 0 by default.
-        curvature: About the second derivative of the loss by each weight, shape [features]: weights are scaled by it,
-            so that fewer steps are needed.
-        own_curvature: The same for the loss's own parameters.
-        tolerance: Gradient at which to stop, as a share of that at zero.
-        max_iterations: Bound on the iterations.
+        parameters: Initial values of the loss's own parameters, which are not penalised.
+        start: Initial weights, shape [features]; 0 by default.
+        curvature: Approximate second derivative of the loss by each weight, shape [features], for preconditioning.
+        parameter_curvature: Approximate second derivative by the loss's own parameters.
+        tolerance: Gradient at which to stop, as a share of the gradient at zero.
+        max_iterations: Maximum number of iterations.
+
+    Returns:
+        Weights, shape [features], for the given rows; the loss's own parameters; whether the fit converged.
     """
     from scipy.optimize import minimize
 
     width = rows.shape[1]
     step = np.ones(width) if curvature is None else 1 / np.sqrt(1 + regularisation * curvature)
-    own_step = 1 / np.sqrt(1 + regularisation * own_curvature)
+    parameter_step = 1 / np.sqrt(1 + regularisation * parameter_curvature)
 
     def objective(given: FloatArray) -> tuple[float, FloatArray]:
         weights = given[:width] * step
-        value, by_score, by_own = loss(np.asarray(rows @ weights), given[width:] * own_step)
+        value, by_score, by_own = loss(np.asarray(rows @ weights), given[width:] * parameter_step)
         gradient = (weights + regularisation * (rows.T @ by_score)) * step
         return (
             float(weights @ weights / 2 + regularisation * value),
-            np.concatenate([gradient, regularisation * by_own * own_step]),
+            np.concatenate([gradient, regularisation * by_own * parameter_step]),
         )
 
     first = np.zeros(width) if start is None else start / step
-    begin = np.concatenate([first, np.asarray(own, dtype=np.float64) / own_step])
+    begin = np.concatenate([first, np.asarray(parameters, dtype=np.float64) / parameter_step])
     at_zero = float(np.abs(objective(np.concatenate([np.zeros(width), begin[width:]]))[1]).max())
     options = {
         "maxiter": max_iterations,
@@ -301,8 +294,8 @@ def minimise(
     }
     result = minimize(objective, begin, jac=True, method="L-BFGS-B", options=options)
     # A line search that gives up where rounding hides any further descent has converged.
-    done = bool(result.success) or float(np.abs(result.jac).max()) <= 1e-4 * at_zero
-    return Minimum(np.asarray(result.x[:width] * step), np.asarray(result.x[width:] * own_step), done)
+    converged = bool(result.success) or float(np.abs(result.jac).max()) <= 1e-4 * at_zero
+    return np.asarray(result.x[:width] * step), np.asarray(result.x[width:] * parameter_step), converged
 
 
 def ordinal_loss(truth: IntArray, classes: int) -> Loss:
@@ -335,19 +328,28 @@ def thresholds(own: FloatArray) -> FloatArray:
     return np.asarray(own[0] + np.concatenate([[0.0], np.cumsum(np.exp(own[1:]))]))
 
 
-def conditional_loss(sets: IntArray, chosen: IntArray) -> Loss:
-    """Negative log-likelihood of a choice among the rows of each set (McFadden 1974, conditional logit).
+def davidson_loss(outcomes: IntArray, weight: FloatArray, with_ties: bool) -> Loss:
+    """Negative log-likelihood of comparisons (Davidson 1970); without ties as an outcome, the logistic loss.
 
-    Sets are numbers of rows [rows], ascending from 0 without gaps; chosen is a row of each set [sets].
+    The loss of a pair is ``log(exp(eta/2) + exp(-eta/2) + exp(delta))`` minus the exponent of what happened, where
+    delta, the loss's own parameter, is minus infinity without ties. It is convex, and unlike an ordered logit's its
+    ``eta`` is exactly the log-odds that i is greater given that the two differ.
+
+    Args:
+        outcomes: Shape [pairs], 1, 0 (tie) or -1.
+        weight: Shape [pairs].
+        with_ties: Whether ties are an outcome.
     """
-    starts = np.flatnonzero(np.diff(sets, prepend=-1))
+    tied = (outcomes == 0).astype(np.float64)
 
-    def loss(scores: FloatArray, own: FloatArray) -> tuple[float, FloatArray, FloatArray]:
-        powers = np.exp(scores - np.maximum.reduceat(scores, starts)[sets])
-        shares = powers / np.add.reduceat(powers, starts)[sets]
-        gradient = shares.copy()
-        gradient[chosen] -= 1
-        return float(-np.log(np.maximum(shares[chosen], 1e-300)).sum()), gradient, own
+    def loss(eta: FloatArray, own: FloatArray) -> tuple[float, FloatArray, FloatArray]:
+        half = np.abs(eta) / 2
+        delta = own[0] if with_ties else -np.inf
+        total = np.logaddexp(half + np.log1p(np.exp(-2 * half)), delta)
+        value = weight @ (total - outcomes * eta / 2 - (tied * delta if with_ties else 0.0))
+        slope = (np.exp(eta / 2 - total) - np.exp(-eta / 2 - total) - outcomes) / 2
+        by_own = np.array([weight @ (np.exp(delta - total) - tied)]) if with_ties else np.zeros(0)
+        return float(value), weight * slope, by_own
 
     return loss
 

@@ -163,9 +163,8 @@ class ModelFormat:
                 arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
             if not isinstance(facts["version"], int) or facts["version"] > self.version:
                 raise InputError(
-                    f"The {self.thing} {path} has format version {facts['version']}, newer than this "
-                    "version of climassay reads; "
-                    "update climassay."
+                    f"The {self.thing} {path} has format version {facts['version']}, newer than this version of "
+                    "climassay reads; update climassay."
                 )
             return build(facts, arrays)
         except (

@@ -23,7 +23,6 @@ from .entailment import (
 )
 from .facts import FactMetric as FactMetric, fact_scores as fact_scores, split_facts as split_facts
 from .factual_accuracy import (
-    factual_accuracies as factual_accuracies,
     factual_accuracy as factual_accuracy,
     judge_answers as judge_answers,
 )

@@ -67,11 +67,9 @@ def exact_match_normalised(references: References, candidates: Candidates) -> li
     """Return whether each candidate equals a reference up to case, punctuation and plural; our addition.
 
     Both are normalised: markup of subscripts is removed, compatible characters are unified (CO₂ and CO2), case is
-    dropped,
-    and everything but letters, digits and parts of a quantity (sign, comparator, point, exponent, per cent, currency,
-    case
-    of a unit) separates words. Two words match if they are equal or one can be the plural of the other, by rules for
-    English, Latin and Greek endings (aerosols, gases, stomata, nuclei, vortices, strata, hypotheses).
+    dropped, and everything but letters, digits and parts of a quantity (sign, comparator, point, exponent, per cent,
+    currency, case of a unit) separates words. Two words match if they are equal or one can be the plural of the other,
+    by rules for English, Latin and Greek endings (aerosols, gases, stomata, nuclei, vortices, strata, hypotheses).
 
     Returns:
         One truth value per item, in order. True wherever :func:`exact_match` is.
@@ -216,8 +214,7 @@ def phrases(statement: str, reference: str, answer: str, window: int | None = WI
     """Return the words around the gap, filled with the reference and with the answer.
 
     Words are lower-cased and stripped of punctuation (:func:`terms`) before they are counted, so that a dash or a
-    bracket
-    is not counted in the window.
+    bracket is not counted in the window.
 
     Raises:
         InputError: The statement has not exactly one gap, the reference is empty, or the window is negative.

@@ -15,7 +15,8 @@ from typing import Any, NamedTuple, Protocol, cast, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from climassay.corpus.documents import excerpt, split_sentences
+from climassay.corpus.documents import excerpt
+from climassay.corpus.sentences import split_sentences
 from climassay.errors import InputError, MissingExtraError, ModelError
 from climassay.models import load_model
 from climassay.models.contract import (
@@ -234,8 +235,7 @@ def nearest_parts(
         pairs: Pairs of (premise, statement).
         words: Maximum number of words of each part.
         encoder: Encoder for cosine similarity. None uses the statement's words in a sentence, weighted by inverse
-        document
-            frequency over the premise's sentences.
+            document frequency over the premise's sentences.
     """
     long_premises = {premise for premise, _ in pairs if len(premise.split()) > words}
     sentences = {premise: split_sentences(premise) for premise in sorted(long_premises)}

@@ -21,7 +21,7 @@ from typing import Literal
 
 import numpy as np
 
-from climassay.corpus.documents import split_sentences
+from climassay.corpus.sentences import split_sentences
 from climassay.errors import InputError
 from climassay.metrics.entailment import Relations, RelationScorer
 from climassay.metrics.factual_accuracy import scorer_name
@@ -285,8 +285,7 @@ class FactMetric:
         F1        = 2 precision recall / (precision + recall), 0 if both are 0
 
     A contradicted fact thus counts twice: it is not supported, and it reduces the weight of supported ones. An empty
-    answer
-    scores 0.
+    answer scores 0.
 
     Notes:
         Scores depend on the scorer, and only those of one scorer are comparable. A statement that is true but not

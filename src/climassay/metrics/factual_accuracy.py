@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from climassay.errors import InputError
-from climassay.metrics.entailment import Entailment, supports
+from climassay.metrics.entailment import supports
 from climassay.metrics.registry import METRICS, Answered, Batch, Metric, Scorer, metric
 from climassay.models.contract import GenerationRequest, Generator, Sampling
 from climassay.prompts import Prompt, RenderedPrompt, load_prompt, profile_of
@@ -128,9 +128,8 @@ def judge_answers(
         One judgement per item, in order. An empty answer is beside the point, without a request.
 
     Raises:
-        InputError: A question or a reference is empty, or the model is a very small one, whose verdicts are
-        worthless; use
-            such a model for factual accuracy, which reads its probabilities.
+        InputError: A question or a reference is empty, or the model is a very small one, whose verdicts are worthless;
+            use such a model for factual accuracy, which reads its probabilities.
     """
     if profile_of(model).scored:
         raise InputError(
@@ -197,8 +196,7 @@ def factual_accuracy(p_supports: ArrayLike, temperature: float = TEMPERATURE) ->
     """Return the paper's score of the probability of SUPPORTS: ``sigmoid(logit(p) / T)``.
 
     The score keeps the order of probabilities and their middle (0.5 to 0.5). It spreads those near 0 and 1, among which
-    most
-    answers of a large judge lie: 0.99 becomes 0.715, 0.999999 becomes 0.941.
+    most answers of a large judge lie: 0.99 becomes 0.715, 0.999999 becomes 0.941.
 
     Args:
         p_supports: P(SUPPORTS) / (P(SUPPORTS) + P(REFUTES)), one number or an array of any shape, 0 to 1.
@@ -231,27 +229,6 @@ def factual_accuracy(p_supports: ArrayLike, temperature: float = TEMPERATURE) ->
     log_odds = np.log(clipped) - np.log1p(-clipped)
     scores = 1 / (1 + np.exp(-log_odds / temperature))
     return float(scores) if scores.ndim == 0 else scores
-
-
-def factual_accuracies(
-    references: Sequence[str], answers: Sequence[str], scorer: Entailment, temperature: float = TEMPERATURE
-) -> list[float | None]:
-    """Return the factual accuracy of each answer; the reference is the evidence, the answer is the claim.
-
-    Returns:
-        One score per answer; None if the judge failed. An empty answer scores 0.
-
-    Raises:
-        InputError: The numbers of answers and references differ.
-    """
-    if len(references) != len(answers):
-        raise InputError(f"{len(answers)} answers cannot be compared with {len(references)} references.")
-    indices = [index for index, answer in enumerate(answers) if answer.strip()]
-    shares = supports(scorer, [(references[index], answers[index]) for index in indices])
-    scores: list[float | None] = [0.0] * len(answers)
-    for index, share in zip(indices, shares, strict=True):
-        scores[index] = None if share is None else factual_accuracy(share, temperature)
-    return scores
 
 
 def scorer_name(scorer: Scorer) -> str:

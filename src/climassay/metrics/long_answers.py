@@ -20,7 +20,7 @@ from typing import Any, Literal, TypeAlias, cast, get_args
 
 import numpy as np
 
-from climassay.corpus.documents import locate_quotation
+from climassay.corpus.sentences import locate_quotation
 from climassay.errors import InputError
 from climassay.metrics.entailment import prompted_shares
 from climassay.metrics.factual_accuracy import JudgeFailure, JudgeRequest, ask_json

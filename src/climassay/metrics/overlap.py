@@ -4,9 +4,7 @@ BLEU is implemented as in ClimaQA (over characters) and as usual (over words). B
 two texts match in the hidden states of an encoder.
 """
 
-import math
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from itertools import zip_longest
@@ -27,14 +25,11 @@ def character_bleu(references: References, candidates: Candidates) -> float:
 
     BLEU = BP * (p1 p2 p3 p4)^(1/4). p_n is the share of the candidates' n-grams of characters that also occur in a
     reference (each at most as often as there), counted over all items; 0 matches of n > 1 count as 0.1 (NLTK's
-    smoothing
-    method 1). BP = exp(1 - r/c) if the candidates have fewer characters c than the references r (of several references
-    the
-    nearest in length), else 1.
+    smoothing method 1). BP = exp(1 - r/c) if the candidates have fewer characters c than the references r (of several
+    references the nearest in length), else 1.
 
     The tables of the paper are means over questions: use the mean of :func:`character_bleu_each`. For one item both are
-    the
-    same.
+    the same.
 
     Returns:
         0 to 1; 0 if no character matches.
@@ -150,8 +145,6 @@ metric(
 
 
 _PREFIX = "local:"
-_UNSEEN = -1
-"""Id that stands for all tokens that no reference has."""
 _TOKEN_BUDGET = 8192
 """Maximum number of tokens in a batch, padding included."""
 _MAX_TOKENS = 512
@@ -319,14 +312,6 @@ class BertScores:
     """Name of the model; scores of different models are not comparable."""
     layer: int
     """Number of the layer of hidden states, counted from 1."""
-    idf: bool
-    baseline: tuple[float, float, float] | None
-    """Precision, recall and F1 that were rescaled to 0."""
-
-    @property
-    def mean_f1(self) -> float:
-        """Mean of :attr:`f1` over items."""
-        return float(np.mean(self.f1))
 
 
 def bert_score(
@@ -335,8 +320,6 @@ def bert_score(
     encoder: TokenEncoder | str = BUNDLED_ENCODER,
     *,
     layer: int | None = None,
-    idf: bool = False,
-    baseline: tuple[float, float, float] | None = None,
     match_special_tokens: bool = True,
 ) -> BertScores:
     """Return precision, recall and F1 of greedily matched tokens.
@@ -350,21 +333,14 @@ def bert_score(
         encoder: ``local:minilm`` (bundled), or ``local:`` and a transformers folder or hub id; ``local:roberta-large``
             is the default of BERTScore's authors and the model of ClimaQA.
         layer: Layer of hidden states; by default the authors' choice for that model, else the last.
-        idf: Weigh each token by its inverse document frequency among the references of this call,
-            log((n + 1) / (k + 1)) for a token in k of n references.
-        baseline: Precision, recall and F1 of unrelated texts, which are rescaled to 0: (x - b) / (1 - b). For
-            ``local:roberta-large`` in English the authors publish (0.8315, 0.8315, 0.8312).
         match_special_tokens: True lets tokens match the other text's start and end tokens, as in the authors' code;
             these have no weight of their own. False excludes them, as in torchmetrics.
 
     Returns:
-        Precision, recall and F1 per item: -1 to 1, in practice 0 to 1 (below 0 with a baseline). An empty candidate
-        has 0
-        in all three, before rescaling.
+        Precision, recall and F1 per item: -1 to 1, in practice 0 to 1. An empty candidate has 0 in all three.
 
     Raises:
-        InputError: The numbers differ, a reference is empty, the encoder's name or layer is wrong, or a baseline is 1
-            or more.
+        InputError: The numbers differ, a reference is empty, or the encoder's name or layer is wrong.
         ModelError: The encoder cannot be loaded.
 
     Notes:
@@ -377,55 +353,34 @@ def bert_score(
           other items' references; an empty candidate gives NaN. Item by item the two agree (see the tests).
 
     References:
-        Zhang et al. (2020), BERTScore, ICLR, section 3 (equations for P, R, F1, idf and rescaling).
+        Zhang et al. (2020), BERTScore, ICLR, section 3 (equations for P, R and F1).
     """
-    if baseline is not None and not all(value < 1 for value in baseline):
-        raise InputError(f"A baseline must be below 1, not {max(baseline)}.")
     pairs = answer_pairs(references, candidates)
     model = token_encoder(encoder, layer) if isinstance(encoder, str) else encoder
     texts = list(dict.fromkeys(text for item_references, candidate in pairs for text in (*item_references, candidate)))
     encoded = dict(zip(texts, model.encode(texts), strict=True))
-    weights: dict[int, float] | None = None
-    if idf:
-        documents = [encoded[reference] for item_references, _ in pairs for reference in item_references]
-        n, counts = len(documents), Counter(token for document in documents for token in set(document.ids))
-        weights = {token: math.log((n + 1) / (k + 1)) for token, k in counts.items()} | {_UNSEEN: math.log(n + 1)}
     results = [
         max(
-            (
-                _match(encoded[reference], encoded[candidate], weights, match_special_tokens)
-                for reference in item_references
-            ),
+            (_match(encoded[reference], encoded[candidate], match_special_tokens) for reference in item_references),
             key=lambda values: values[2],
         )
         for item_references, candidate in pairs
     ]
-    if baseline is not None:
-        zeros = np.array(baseline)
-        results = [tuple(row) for row in ((np.array(results) - zeros) / (1 - zeros)).tolist()]
     precision, recall, f1 = zip(*results, strict=True)
-    return BertScores(precision, recall, f1, model.name, model.layer, idf, baseline)
+    return BertScores(precision, recall, f1, model.name, model.layer)
 
 
-def _match(
-    reference: TokenVectors, candidate: TokenVectors, idf: Mapping[int, float] | None, match_special: bool
-) -> tuple[float, float, float]:
+def _match(reference: TokenVectors, candidate: TokenVectors, match_special: bool) -> tuple[float, float, float]:
     if reference.empty or candidate.empty:
         return 0.0, 0.0, 0.0
     similarities = candidate.vectors.astype(np.float64) @ reference.vectors.T.astype(np.float64)
     candidate_words, reference_words = ~candidate.special, ~reference.special
 
-    def mean(values: NDArray[np.float64], text: TokenVectors) -> float:
-        is_word = (~text.special).astype(np.float64)
-        weights = is_word
-        if idf is not None:
-            weights = is_word * np.array([idf.get(token, idf[_UNSEEN]) for token in text.ids])
-            # All weights are 0 if every token is in every reference: tokens are then weighted equally.
-            weights = weights if weights.any() else is_word
-        return float(np.clip(values @ weights / weights.sum(), -1.0, 1.0))
+    def mean(values: NDArray[np.float64], is_word: NDArray[np.bool_]) -> float:
+        return float(np.clip(values[is_word].mean(), -1.0, 1.0))
 
-    precision = mean(similarities[:, slice(None) if match_special else reference_words].max(axis=1), candidate)
-    recall = mean(similarities[slice(None) if match_special else candidate_words].max(axis=0), reference)
+    precision = mean(similarities[:, slice(None) if match_special else reference_words].max(axis=1), candidate_words)
+    recall = mean(similarities[slice(None) if match_special else candidate_words].max(axis=0), reference_words)
     total = precision + recall
     return precision, recall, 2 * precision * recall / total if total > 0 else 0.0
 

@@ -15,6 +15,5 @@ from climassay.models.contract import (
     StreamingGenerator as StreamingGenerator,
     Usage as Usage,
     Work as Work,
-    option_array as option_array,
 )
 from climassay.models.provider import DEFAULT_MODEL as DEFAULT_MODEL, load_model as load_model

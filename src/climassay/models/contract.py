@@ -457,22 +457,6 @@ def token_count(model: Generator, text: str) -> int:
     return int(len(text) / CHARACTERS_PER_TOKEN) + 1
 
 
-def option_array(scores: Sequence[OptionScores]) -> "NDArray[np.float64]":
-    """Return log-probabilities as an array, shape [requests, options].
-
-    Raises:
-        ModelError: A request failed, or the requests have different numbers of options.
-    """
-    failed = [score.error for score in scores if score.error is not None]
-    if failed:
-        raise ModelError(f"{len(failed)} of {len(scores)} scoring requests failed, the first one because: {failed[0]}")
-    if len({len(score.logprobs) for score in scores}) > 1:
-        raise ModelError("The requests have different numbers of options, so their scores do not form one array.")
-    import numpy as np  # here, for the help of a command shall not wait for it
-
-    return np.array([score.logprobs for score in scores], dtype=np.float64)
-
-
 BLANK = "N/A"
 """Placeholder text without content."""
 PLACEHOLDERS = (BLANK, "[MASK]", "...")

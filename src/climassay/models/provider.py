@@ -60,7 +60,7 @@ from climassay.workspace import cache_folder
 if TYPE_CHECKING:
     from climassay.models.local.model import LocalModel
     from climassay.models.openai.capabilities import Capabilities
-    from climassay.models.openai.connection import RetryPolicy
+    from climassay.models.openai.pacing import RetryPolicy
     from climassay.models.servers import Price
 
 Load = Callable[..., Generator]
@@ -314,7 +314,7 @@ def load_as_set(
     """
     policy = None
     if deadline is not None or settings.timeout is not None:
-        from climassay.models.openai.connection import retry_policy
+        from climassay.models.openai.pacing import retry_policy
 
         policy = retry_policy(deadline, settings.timeout)
     return (load or load_model)(

@@ -1,4 +1,4 @@
-"""Questions to the records: which runs there were, what a request got, what it all cost."""
+"""Queries of the records: runs, answers to requests, usage and cost."""
 
 import json
 import re
@@ -14,57 +14,58 @@ import sqlalchemy as sa
 
 from climassay.errors import InputError, RecordsError
 from climassay.records import tables
+from climassay.records.answer_writer import OWNER, SILENCE_SECONDS, has_died
 from climassay.records.database import Database, record_of
-from climassay.records.store import OWNER, SILENCE_SECONDS, has_died
 
 HEX = frozenset("0123456789abcdef")
-ROWS_AT_ONCE = 1000
-MOST_REASONS = 3
-"""Reasons of failures that sentences tell."""
-_PARTICULAR = re.compile(r"(?<!\w)'.*'|\".*\"|(?<!answered )\b[\w.-]*\d[\w.-]*", re.DOTALL)
-"""What is quoted, and words with digits, a server's status excepted."""
-MOST_SHOWN = 20
-"""Requests that a key prefix may show at once."""
+ROWS_PER_BATCH = 1000
+MAX_REASONS = 3
+"""Maximum number of reasons of failures in a message."""
+_VARIABLE_PART = re.compile(r"(?<!\w)'.*'|\".*\"|(?<!answered )\b[\w.-]*\d[\w.-]*", re.DOTALL)
+"""Quotations and words with digits, except a server's status, in which equal errors may differ."""
+MAX_MATCHES = 20
+"""Maximum number of requests with the same prefix of a key."""
 
 
 def without_price(*, local: bool) -> str:
-    """What stands for a cost that is not known: nobody is paid where all models run on one's own machine."""
+    """Return the text for an unknown cost; local models cost nothing."""
     return "none (local model)" if local else "unknown"
 
 
-def _shown_cost(cost: float | None, unpriced: int, *, asked: bool) -> str:
+def _format_cost(cost: float | None, unpriced: int, *, has_answers: bool) -> str:
     if cost is None:
-        return without_price(local=not unpriced) if asked else "none"
+        return without_price(local=not unpriced) if has_answers else "none"
     return f"${cost:.4f}" + (f" + {unpriced:,} unpriced" if unpriced else "")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Usage:
-    """What was asked."""
+    """Usage of models."""
 
     answers: int
-    """Answers asked for, failed ones included."""
+    """Number of answers, including failures."""
     failed: int
+    """Number of failures."""
     attempts: int
-    """Requests sent, retries included."""
+    """Number of HTTP requests or local calls, including retries."""
     prompt_tokens: int
     completion_tokens: int
     reasoning_tokens: int
-    """Completion tokens that were thought before the answers."""
+    """Number of completion tokens for reasoning."""
     cost: float | None
-    """US dollars, of what has a price; None where nothing has."""
+    """Cost in US dollars of answers with a known price; None if there are none."""
     unpriced: int
-    """Answers of servers' models with tokens but without a known price."""
+    """Number of answers of servers' models without a known price."""
 
     @property
     def shown_cost(self) -> str:
-        """The cost in words, with the number of answers that have no price."""
-        return _shown_cost(self.cost, self.unpriced, asked=self.prompt_tokens > 0)
+        """Cost as text, with the number of answers without a price."""
+        return _format_cost(self.cost, self.unpriced, has_answers=self.prompt_tokens > 0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelUsage(_Usage):
-    """What was asked of one model."""
+    """Usage of one model."""
 
     model: str
     fingerprint: str
@@ -72,7 +73,7 @@ class ModelUsage(_Usage):
 
 @dataclass(frozen=True, slots=True)
 class RunSummary:
-    """One run in the list of runs."""
+    """Summary of a run."""
 
     id: str
     command: str
@@ -80,27 +81,29 @@ class RunSummary:
     """``running``, ``done``, ``failed`` or ``interrupted``."""
     version: str
     started_at: str
-    """ISO 8601, UTC."""
+    """Start in ISO 8601, UTC."""
     ended_at: str | None
-    asked: int
+    sent: int
+    """Number of requests sent to models, including failed ones."""
     failed: int
+    """Number of failed requests."""
     served: int
-    """Answers of earlier runs that it was served from the records."""
+    """Number of answers of earlier runs that the run reused."""
     cost: float | None
     name: str = ""
-    """What it was about, as its configuration says: an experiment's name, a file, a question; may be empty."""
+    """Name of the experiment, file, question or other subject in the configuration; may be empty."""
     unpriced: int = 0
-    """Answers of servers' models with tokens but without a known price."""
+    """Number of answers of servers' models without a known price."""
 
     @property
     def shown_cost(self) -> str:
-        """The cost in words, with the number of answers that have no price."""
-        return _shown_cost(self.cost, self.unpriced, asked=self.asked > self.failed)
+        """Cost as text, with the number of answers without a price."""
+        return _format_cost(self.cost, self.unpriced, has_answers=self.sent > self.failed)
 
 
 @dataclass(frozen=True, slots=True)
 class RunDetails:
-    """One run with everything kept about it."""
+    """Run with all its stored data."""
 
     summary: RunSummary
     config: dict[str, Any]
@@ -108,19 +111,19 @@ class RunDetails:
     error: str | None
     usage: tuple[ModelUsage, ...]
     results: dict[str, list[dict[str, Any]]]
-    """Rows by table."""
+    """Rows of results by name of table."""
     calls: "tuple[ModelCalls, ...]" = ()
-    """What became of the calls of each model."""
+    """Outcomes of the calls of each model."""
 
 
 @dataclass(frozen=True, slots=True)
 class RecordedAnswer:
-    """One answer, or failure, with its request."""
+    """Answer or failure with its request."""
 
     key: str
-    """Hexadecimal."""
+    """Key of the request, in hexadecimal."""
     run: str
-    """The run that asked."""
+    """Id of the run that sent the request."""
     kind: str
     model: str
     fingerprint: str
@@ -135,20 +138,20 @@ class RecordedAnswer:
     prompt_tokens: int
     completion_tokens: int
     reasoning_tokens: int
-    """Completion tokens that were thought before the answer."""
+    """Number of completion tokens for reasoning."""
     attempts: int
     cost: float | None
     reasoning: str | None = None
-    """What the model thought before the answer, as far as the server sends it."""
+    """Reasoning before the answer, if the server returns it."""
 
 
 def list_runs(database: Database, run: str | None = None) -> list[RunSummary]:
-    """All runs, the oldest first, or the one given."""
+    """Return all runs, the oldest first, or only the run with this id."""
     runs = tables.runs
-    asked, served = _asked().subquery(), _served().subquery()
+    sent, served = _sent().subquery(), _served().subquery()
     query = (
-        sa.select(runs, _owner(), asked.c.asked, asked.c.failed, asked.c.cost, asked.c.unpriced, served.c.served)
-        .outerjoin(asked, asked.c.run == runs.c.id)
+        sa.select(runs, _owner(), sent.c.sent, sent.c.failed, sent.c.cost, sent.c.unpriced, served.c.served)
+        .outerjoin(sent, sent.c.run == runs.c.id)
         .outerjoin(served, served.c.run == runs.c.id)
         .order_by(runs.c.started_at, runs.c.id)
     )
@@ -158,7 +161,7 @@ def list_runs(database: Database, run: str | None = None) -> list[RunSummary]:
 
 
 def usage_by_model(database: Database, run: str | None = None) -> list[ModelUsage]:
-    """What was asked of each model, over all runs or by one run.
+    """Return the usage of each model in all runs or in one run.
 
     Raises:
         RecordsError: There is no such run.
@@ -181,82 +184,83 @@ def usage_by_model(database: Database, run: str | None = None) -> list[ModelUsag
 
 @dataclass(frozen=True, slots=True)
 class ModelCalls:
-    """What became of the calls of one model in some runs."""
+    """Outcomes of the calls of one model."""
 
     model: str
-    asked: int
-    """Calls made, failed ones included."""
+    sent: int
+    """Number of calls, including failed ones."""
     failed: int
+    """Number of failed calls."""
     served: int
-    """Answers that came from the records instead."""
+    """Number of answers reused from the records."""
     reasons: Mapping[str, int]
-    """Number of failed calls by reason, the commonest first."""
+    """Number of failed calls by reason, the most frequent first."""
     empty: int = 0
-    """Calls that were answered with nothing."""
+    """Number of calls with an empty answer."""
 
     @property
     def unanswered(self) -> bool:
-        """Whether there is no answer, neither a new one nor one of the records."""
-        return self.failed == self.asked and not self.served
+        """Whether there is neither a new nor a reused answer."""
+        return self.failed == self.sent and not self.served
 
     def sentences(self) -> Iterator[str]:
-        """How many answers are empty; how many calls failed, with the commonest reasons. None where all went well."""
+        """Yield sentences on the number of empty answers and of failed calls, with the most frequent reasons."""
         if self.empty:
-            yield f"{self.model}: {self.empty:,} of {self.asked - self.failed:,} answers were empty."
+            yield f"{self.model}: {self.empty:,} of {self.sent - self.failed:,} answers were empty."
         if not self.reasons:
             return
-        share = f"{self.failed:,} of" if self.failed < self.asked or self.asked == 1 else "all"
-        failed = f"{self.model}: {share} {self.asked:,} calls failed"
-        (first, _), *others = self.reasons.items()
-        if not others:
-            yield f"{failed}: {first}"
+        share = f"{self.failed:,} of" if self.failed < self.sent or self.sent == 1 else "all"
+        sentence = f"{self.model}: {share} {self.sent:,} calls failed"
+        if len(self.reasons) == 1:
+            yield f"{sentence}: {next(iter(self.reasons))}"
             return
-        yield f"{failed}:"
-        for reason, count in islice(self.reasons.items(), MOST_REASONS):
+        yield f"{sentence}:"
+        for reason, count in islice(self.reasons.items(), MAX_REASONS):
             yield f"  {'once' if count == 1 else f'{count:,} times'}: {reason}"
-        if rest := sum(islice(self.reasons.values(), MOST_REASONS, None)):
-            yield f"  {rest:,} times: other reasons"
+        if n_other := sum(islice(self.reasons.values(), MAX_REASONS, None)):
+            yield f"  {n_other:,} times: other reasons"
 
 
 def calls_by_model(database: Database, runs: Sequence[str] | None = None) -> list[ModelCalls]:
-    """What became of every model's calls in some runs, by default in all.
+    """Return the outcomes of every model's calls in some runs, by default in all.
 
-    Reasons that differ only in numbers (of requests, of seconds) or in what they quote are one, told by the first of
-    them; that there were several attempts is left out.
+    Reasons that differ only in numbers or quotations are counted together, under the first of them. Numbers of attempts
+    are removed.
     """
     answers, requests, uses = tables.answers, tables.requests, tables.uses
-    served, asked, empty = Counter[str](), Counter[str](), Counter[str]()
+    served, sent, empty = Counter[str](), Counter[str](), Counter[str]()
     reasons = defaultdict[str, Counter[str]](Counter)
     count = sa.func.count()
-    used = sa.select(requests.c.model, count).select_from(uses).join(answers, answers.c.id == uses.c.answer)
-    used = used.join(requests, requests.c.key == answers.c.request)
-    nothing = sa.func.sum(sa.case((sa.func.trim(answers.c.text) == "", 1), else_=0))
-    put = sa.select(requests.c.model, answers.c.error, count, nothing, sa.func.min(answers.c.id).label("first"))
-    put = put.join(requests, requests.c.key == answers.c.request)
+    reused = sa.select(requests.c.model, count).select_from(uses).join(answers, answers.c.id == uses.c.answer)
+    reused = reused.join(requests, requests.c.key == answers.c.request)
+    n_empty = sa.func.sum(sa.case((sa.func.trim(answers.c.text) == "", 1), else_=0))
+    outcomes = sa.select(requests.c.model, answers.c.error, count, n_empty, sa.func.min(answers.c.id).label("first"))
+    outcomes = outcomes.join(requests, requests.c.key == answers.c.request)
     if runs is not None:
-        used, put = used.where(uses.c.run.in_(runs)), put.where(answers.c.run.in_(runs))
-    for model, number in database.rows(used.group_by(requests.c.model)):
+        reused, outcomes = reused.where(uses.c.run.in_(runs)), outcomes.where(answers.c.run.in_(runs))
+    for model, number in database.rows(reused.group_by(requests.c.model)):
         served[model] = number
-    first: dict[tuple[str, str], str] = {}
-    by_reason = put.group_by(requests.c.model, answers.c.error).order_by("first")
-    for model, error, number, without_words, _ in database.rows(by_reason):
-        asked[model] += number
-        empty[model] += without_words
+    representatives: dict[tuple[str, str], str] = {}
+    by_reason = outcomes.group_by(requests.c.model, answers.c.error).order_by("first")
+    for model, error, number, number_empty, _ in database.rows(by_reason):
+        sent[model] += number
+        empty[model] += number_empty
         if error is not None:
             reason = error.rpartition("; the last one: ")[2]
-            told = first.setdefault((model, _PARTICULAR.sub("#", reason)), reason)
-            reasons[model][told] += number
+            representative = representatives.setdefault((model, _VARIABLE_PART.sub("#", reason)), reason)
+            reasons[model][representative] += number
     return [
-        ModelCalls(name, asked[name], why.total(), served[name], dict(why.most_common()), empty[name])
-        for name in sorted({*asked, *served})
-        for why in [reasons[name]]
+        ModelCalls(
+            name, sent[name], reasons[name].total(), served[name], dict(reasons[name].most_common()), empty[name]
+        )
+        for name in sorted({*sent, *served})
     ]
 
 
-def seconds_per_answer(database: Database, model: str, latest: int = 20) -> float | None:
-    """Mean time of a model's answers in its latest runs: a run's time until its last answer, by its answers.
+def seconds_per_answer(database: Database, model: str, n_runs: int = 20) -> float | None:
+    """Return the mean time per answer in a model's latest runs, as time until the last answer by number of answers.
 
-    What was asked side by side is in it, and so is what a run did between two answers. None where no run has an answer.
+    The time includes concurrent requests and pauses between answers. None if there are no answers.
     """
     answers, requests, runs = tables.answers, tables.requests, tables.runs
     query = (
@@ -266,14 +270,14 @@ def seconds_per_answer(database: Database, model: str, latest: int = 20) -> floa
         .where(requests.c.model == model, answers.c.error.is_(None))
         .group_by(runs.c.id, runs.c.started_at)
         .order_by(runs.c.started_at.desc())
-        .limit(latest)
+        .limit(n_runs)
     )
     rows = database.rows(query)
     return sum(max(0.0, elapsed) for elapsed, _ in rows) / sum(count for _, count in rows) if rows else None
 
 
 def run_details(database: Database, run: str) -> RunDetails:
-    """Everything kept about a run.
+    """Return all stored data of a run.
 
     Raises:
         RecordsError: There is no such run.
@@ -284,20 +288,21 @@ def run_details(database: Database, run: str) -> RunDetails:
 
 
 def run_rows(
-    database: Database, run: str, which: sa.ColumnElement[bool] | None = None
+    database: Database, run: str, condition: sa.ColumnElement[bool] | None = None
 ) -> dict[str, list[dict[str, Any]]]:
-    """Rows that a run stored, by table and in their order; ``which`` chooses among the rows of ``results``."""
+    """Return the results of a run by name of table; ``condition`` filters the rows of ``results``."""
     results = tables.results
-    kept = sa.select(results.c.name, results.c.row).where(results.c.run == run)
+    query = sa.select(results.c.name, results.c.row).where(results.c.run == run)
+    if condition is not None:
+        query = query.where(condition)
     rows: dict[str, list[dict[str, Any]]] = {}
-    chosen = kept if which is None else kept.where(which)
-    for name, text in database.rows(chosen.order_by(results.c.name, results.c.position)):
+    for name, text in database.rows(query.order_by(results.c.name, results.c.position)):
         rows.setdefault(name, []).append(json.loads(text))
     return rows
 
 
 def run_settings(database: Database, run: str) -> tuple[dict[str, Any], dict[str, Any], str | None]:
-    """Configuration, seeds and error of a run, without its results.
+    """Return configuration, seeds and error of a run.
 
     Raises:
         RecordsError: There is no such run.
@@ -308,22 +313,22 @@ def run_settings(database: Database, run: str) -> tuple[dict[str, Any], dict[str
 
 
 def require_run(database: Database, run: str) -> RunSummary:
-    """The run of that name.
+    """Return the run with an id.
 
     Raises:
-        RecordsError: There is none.
+        RecordsError: There is no such run.
     """
-    result = list_runs(database, run)
-    if not result:
+    runs = list_runs(database, run)
+    if not runs:
         raise RecordsError(f"There is no run {run} in the records: list them with climassay records runs.")
-    return result[0]
+    return runs[0]
 
 
 def answers_to(database: Database, key_prefix: str) -> list[RecordedAnswer]:
-    """All answers to the requests whose key begins so, newest last.
+    """Return all answers to the requests whose key has a prefix, the newest last.
 
     Raises:
-        RecordsError: The prefix is none, no key begins so, or too many do.
+        RecordsError: The prefix is invalid, or no key or too many keys have it.
     """
     prefix = key_prefix.lower()
     if not 4 <= len(prefix) <= 64 or not set(prefix) <= HEX:
@@ -332,22 +337,24 @@ def answers_to(database: Database, key_prefix: str) -> list[RecordedAnswer]:
             "(at least four hexadecimal digits)."
         )
     low, high = bytes.fromhex(prefix.ljust(64, "0")), bytes.fromhex(prefix.ljust(64, "f"))
-    within = tables.requests.c.key.between(low, high)
+    has_prefix = tables.requests.c.key.between(low, high)
     with database.read() as connection:
-        count = connection.execute(sa.select(sa.func.count()).select_from(tables.requests).where(within)).scalar_one()
-        if not 1 <= count <= MOST_SHOWN:
+        count = connection.execute(
+            sa.select(sa.func.count()).select_from(tables.requests).where(has_prefix)
+        ).scalar_one()
+        if not 1 <= count <= MAX_MATCHES:
             advice = "give more digits" if count else "look it up with climassay records export"
             raise RecordsError(f"{count} requests have a key that begins with {prefix}: {advice}.")
-        return [_recorded(row) for row in connection.execute(_all_answers().where(within))]
+        return [_recorded_answer(row) for row in connection.execute(_all_answers().where(has_prefix))]
 
 
 def count_answers(database: Database, run: str | None = None) -> int:
-    """How many answers :func:`iterate_answers` gives."""
+    """Return the number of answers that :func:`iterate_answers` yields."""
     return int(database.scalar(sa.select(sa.func.count()).select_from(_all_answers(run).order_by(None).subquery())))
 
 
 def iterate_answers(database: Database, run: str | None = None) -> Iterator[Sequence[RecordedAnswer]]:
-    """All answers, or those that a run asked or was served, in bundles, oldest first; constant memory.
+    """Yield all answers, or those that a run received or reused, in batches, the oldest first.
 
     Raises:
         RecordsError: There is no such run.
@@ -355,22 +362,22 @@ def iterate_answers(database: Database, run: str | None = None) -> Iterator[Sequ
     if run is not None:
         require_run(database, run)
     with database.read() as connection:
-        streamed = connection.execution_options(yield_per=ROWS_AT_ONCE).execute(_all_answers(run))
-        for rows in streamed.partitions():
-            yield [_recorded(row) for row in rows]
+        result = connection.execution_options(yield_per=ROWS_PER_BATCH).execute(_all_answers(run))
+        for rows in result.partitions():
+            yield [_recorded_answer(row) for row in rows]
 
 
-def answers_about(database: Database, run: str, words: str, most: int, skip: int = 0) -> list[RecordedAnswer]:
-    """At most so many answers, asked by a run or served to it, to prompts in which some words stand; the oldest first.
+def answers_about(database: Database, run: str, text: str, limit: int, offset: int = 0) -> list[RecordedAnswer]:
+    """Return answers that a run received or reused to prompts that contain a text, the oldest first.
 
-    Prompts that are JSON are searched for the escaped words, too; empty words appear in every prompt.
+    Prompts that are JSON are also searched for the escaped text. An empty text is in every prompt.
     """
-    forms = (words, *(json.dumps(words, ensure_ascii=escaped)[1:-1] for escaped in (True, False)))
-    query = _all_answers(run, tuple(dict.fromkeys(forms)) if words else ())
-    return [_recorded(row) for row in database.rows(query.limit(most).offset(skip))]
+    forms = (text, *(json.dumps(text, ensure_ascii=escaped)[1:-1] for escaped in (True, False)))
+    query = _all_answers(run, tuple(dict.fromkeys(forms)) if text else ())
+    return [_recorded_answer(row) for row in database.rows(query.limit(limit).offset(offset))]
 
 
-def _all_answers(run: str | None = None, words: Sequence[str] = ()) -> sa.Select[Any]:
+def _all_answers(run: str | None = None, texts: Sequence[str] = ()) -> sa.Select[Any]:
     answers, requests = tables.answers, tables.requests
     prompt, settings = tables.texts.alias("prompt_text"), tables.texts.alias("settings_text")
     query = (
@@ -387,15 +394,15 @@ def _all_answers(run: str | None = None, words: Sequence[str] = ()) -> sa.Select
         .join(settings, settings.c.digest == requests.c.settings)
         .order_by(answers.c.id)
     )
-    if words:
-        query = query.where(sa.or_(*(prompt.c.body.contains(one, autoescape=True) for one in words)))
+    if texts:
+        query = query.where(sa.or_(*(prompt.c.body.contains(text, autoescape=True) for text in texts)))
     if run is None:
         return query
     served = sa.select(tables.uses.c.answer).where(tables.uses.c.run == run)
     return query.where(sa.or_(answers.c.run == run, answers.c.id.in_(served)))
 
 
-def _recorded(row: sa.Row[Any]) -> RecordedAnswer:
+def _recorded_answer(row: sa.Row[Any]) -> RecordedAnswer:
     return record_of(
         RecordedAnswer,
         row,
@@ -407,28 +414,44 @@ def _recorded(row: sa.Row[Any]) -> RecordedAnswer:
 
 
 def summary_of(row: sa.Row[Any], counts: Mapping[str, Any], served: int | None) -> RunSummary:
-    """A row of the table of runs with what it asked; one whose process has ended or is long silent was interrupted."""
-    silent = row.status == "running" and (row.seen_at < time.time() - SILENCE_SECONDS or has_died(row.owner))
-    ended = row.seen_at if silent else row.ended_at
+    """Return the summary of a row of ``runs``; a running run without process or heartbeat counts as interrupted.
+
+    Args:
+        row: Row of ``runs`` with the process as ``owner``.
+        counts: Numbers of requests, failures and answers without price, and the cost.
+        served: Number of reused answers.
+    """
+    is_silent = row.status == "running" and (row.seen_at < time.time() - SILENCE_SECONDS or has_died(row.owner))
+    ended_at = row.seen_at if is_silent else row.ended_at
     return record_of(
         RunSummary,
         row,
-        status="interrupted" if silent else row.status,
+        status="interrupted" if is_silent else row.status,
         started_at=iso_time(row.started_at),
-        ended_at=None if ended is None else iso_time(ended),
-        **{name: int(counts.get(name) or 0) for name in ("asked", "failed", "unpriced")},
+        ended_at=None if ended_at is None else iso_time(ended_at),
+        **{name: int(counts.get(name) or 0) for name in ("sent", "failed", "unpriced")},
         served=served or 0,
         cost=counts.get("cost"),
-        name=_name(json.loads(row.config)),
+        name=_subject(json.loads(row.config)),
     )
 
 
-_NAMES = ("name", "recipe", "experiment", "claim", "question", "questions", "file", "statements", "collection")
-"""Entries of configurations that say what a run is about, the one that says most first."""
+_SUBJECTS = (
+    "name",
+    "recipe",
+    "experiment",
+    "claim",
+    "question",
+    "questions",
+    "file",
+    "statements",
+    "collection",
+)
+"""Entries of configurations that name the subject of a run, the most informative first."""
 
 
-def _name(config: Any) -> str:
-    for entry in _NAMES:
+def _subject(config: Any) -> str:
+    for entry in _SUBJECTS:
         value = config.get(entry) if isinstance(config, dict) else None
         if isinstance(value, dict):
             value = value.get("name")
@@ -438,49 +461,49 @@ def _name(config: Any) -> str:
 
 
 def iso_time(seconds: float) -> str:
-    """ISO 8601 in UTC, to the millisecond."""
+    """Format seconds since 1970 as ISO 8601 in UTC with milliseconds."""
     return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds")
 
 
-RunOrder = Literal["started", "command", "status", "asked", "failed", "served", "tokens", "cost"]
+RunOrder = Literal["started", "command", "status", "sent", "failed", "served", "tokens", "cost"]
 UsageGroup = Literal["model", "command", "day"]
-SECONDS_A_DAY = 86400
+SECONDS_PER_DAY = 86400
 
 
 @dataclass(frozen=True, slots=True)
 class RunEntry:
-    """A run in a list, with what it asked of whom."""
+    """Run in a list, with its models and tokens."""
 
     summary: RunSummary
     models: tuple[str, ...]
-    """Names of the models whose answers it has, asked now or served from the records."""
+    """Names of the models whose answers the run received or reused."""
     tokens: int
-    """Prompt and completion tokens of the answers that it asked for."""
+    """Number of prompt and completion tokens of the received answers."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunList:
-    """Some of the runs that fit."""
+    """Page of the runs that match a filter."""
 
     lines: tuple[RunEntry, ...]
     total: int
-    """Runs that fit."""
+    """Number of matching runs."""
     commands: tuple[str, ...]
-    """Commands of all runs, whether they fit or not, by name."""
+    """Sorted names of the commands of all runs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UsageRow(_Usage):
-    """What was used by one model, by one command or on one day."""
+    """Usage of one model, of one command or on one day."""
 
     name: str
-    """The model, the command, or the day as ``2026-01-31`` (UTC)."""
+    """Name of the model or command, or the day as ``2026-01-31`` (UTC)."""
     served: int
-    """Answers of earlier runs that were served from the records instead."""
+    """Number of answers reused from earlier runs."""
 
     @property
     def cached(self) -> float:
-        """Share of the answers that were served from the records."""
+        """Share of reused answers among all answers."""
         return self.served / (self.served + self.answers) if self.served + self.answers else 0.0
 
 
@@ -491,10 +514,10 @@ def list_run_page(
     text: str = "",
     order: RunOrder = "started",
     descending: bool = True,
-    most: int = 50,
-    skip: int = 0,
+    limit: int = 50,
+    offset: int = 0,
 ) -> RunList:
-    """A page of the list of runs of a command whose id, command or configuration has a text, whatever its case.
+    """Return a page of the runs of a command whose id, command or configuration contains a text, ignoring case.
 
     Raises:
         InputError: There is no such order.
@@ -502,21 +525,20 @@ def list_run_page(
     if order not in get_args(RunOrder):
         raise InputError(f"Runs are sorted by {', '.join(get_args(RunOrder))}, not by {order!r}.")
     runs = tables.runs
-    fits = _fitting(command, text)
+    conditions = _conditions(command, text)
     column: sa.ColumnElement[Any] = runs.c[order] if order in ("command", "status") else runs.c.started_at
-    query = sa.select(runs, _owner()).where(*fits)
+    query = sa.select(runs, _owner()).where(*conditions)
     if order not in ("started", "command", "status"):
-        counts = _asked().subquery()
+        counts = _sent().subquery()
         served = _served().subquery()
         query = query.outerjoin(counts, counts.c.run == runs.c.id).outerjoin(served, served.c.run == runs.c.id)
         column = sa.func.coalesce({**counts.c, **served.c}[order], 0)
     direction = sa.desc if descending else sa.asc
-    query = query.order_by(direction(column), direction(runs.c.started_at), runs.c.id).limit(most).offset(skip)
+    query = query.order_by(direction(column), direction(runs.c.started_at), runs.c.id).limit(limit).offset(offset)
     with database.read() as connection:
-        total = connection.execute(sa.select(sa.func.count()).select_from(runs).where(*fits)).scalar_one()
+        total = connection.execute(sa.select(sa.func.count()).select_from(runs).where(*conditions)).scalar_one()
         commands = connection.execute(sa.select(runs.c.command).distinct().order_by(runs.c.command)).scalars().all()
-        result = connection.execute(query).all()
-        lines = _lines(connection, result)
+        lines = _run_entries(connection, connection.execute(query).all())
     return RunList(lines, total, tuple(commands))
 
 
@@ -527,31 +549,31 @@ def run_lines(
     text: str = "",
     run: str | None = None,
     after: str | None = None,
-    most: int = 50,
+    limit: int = 50,
 ) -> tuple[RunEntry, ...]:
-    """Runs that fit as for :func:`list_run_page`, the newest first, from behind the run ``after``.
+    """Return runs that match the filters of :func:`list_run_page`, the newest first, from behind the run ``after``.
 
-    Runs that begin meanwhile do not shift what comes behind another one.
+    Unlike offsets, ``after`` is not affected by new runs.
 
     Raises:
-        InputError: There is no run to begin behind.
+        InputError: There is no run ``after``.
     """
     runs = tables.runs
-    query = sa.select(runs, _owner()).where(*_fitting(command, text))
+    query = sa.select(runs, _owner()).where(*_conditions(command, text))
     if run is not None:
         query = query.where(runs.c.id == run)
     with database.read() as connection:
         if after is not None:
-            begun = connection.execute(sa.select(runs.c.started_at).where(runs.c.id == after)).scalar_one_or_none()
-            if begun is None:
+            started_at = connection.execute(sa.select(runs.c.started_at).where(runs.c.id == after)).scalar_one_or_none()
+            if started_at is None:
                 raise InputError(f"There is no run {after!r}.")
-            query = query.where(sa.tuple_(-runs.c.started_at, runs.c.id) > sa.tuple_(-begun, after))
-        ordered = query.order_by(runs.c.started_at.desc(), runs.c.id).limit(most)
-        return _lines(connection, connection.execute(ordered).all())
+            query = query.where(sa.tuple_(-runs.c.started_at, runs.c.id) > sa.tuple_(-started_at, after))
+        ordered = query.order_by(runs.c.started_at.desc(), runs.c.id).limit(limit)
+        return _run_entries(connection, connection.execute(ordered).all())
 
 
 def usage_by(database: Database, group: UsageGroup) -> list[UsageRow]:
-    """What was used, by model, by command or by day (the newest first); the greatest number of tokens first.
+    """Return the usage by model or command, sorted by tokens, or by day, the newest first.
 
     Raises:
         InputError: There is no such group.
@@ -559,43 +581,47 @@ def usage_by(database: Database, group: UsageGroup) -> list[UsageRow]:
     if group not in get_args(UsageGroup):
         raise InputError(f"Usage is shown by {', '.join(get_args(UsageGroup))}, not by {group!r}.")
     answers, uses = tables.answers, tables.uses
-    asked_name: sa.ColumnElement[Any] = tables.requests.c.model if group == "model" else tables.runs.c.command
-    served_name = asked_name
+    sent_name: sa.ColumnElement[Any] = tables.requests.c.model if group == "model" else tables.runs.c.command
+    served_name = sent_name
     if group == "day":
-        asked_name, served_name = _day(database, answers.c.answered_at), _day(database, tables.runs.c.started_at)
-    asked = sa.select(asked_name.label("name"), *_sums()).select_from(_joined(answers, answers.c.run))
-    served = sa.select(served_name.label("name"), sa.func.count().label("served")).select_from(
+        sent_name, served_name = _day(database, answers.c.answered_at), _day(database, tables.runs.c.started_at)
+    sent = sa.select(sent_name.label("name"), *_sums()).select_from(_joined(answers, answers.c.run))
+    reused = sa.select(served_name.label("name"), sa.func.count().label("served")).select_from(
         _joined(uses.join(answers, answers.c.id == uses.c.answer), uses.c.run)
     )
     with database.read() as connection:
-        rows = {row["name"]: row for row in connection.execute(asked.group_by(asked_name)).mappings()}
-        from_records = {row.name: row.served for row in connection.execute(served.group_by(served_name))}
+        rows = {row["name"]: row for row in connection.execute(sent.group_by(sent_name)).mappings()}
+        served_counts = {row.name: row.served for row in connection.execute(reused.group_by(served_name))}
     lines = []
-    for name in {*rows, *from_records}:
+    for name in {*rows, *served_counts}:
         counts = dict(rows.get(name, {}))
-        shown = str(name)
+        title = str(name)
         if group == "day":
-            shown = datetime.fromtimestamp(int(name) * SECONDS_A_DAY, UTC).date().isoformat()
-        lines.append(UsageRow(name=shown, served=from_records.get(name, 0), cost=counts.get("cost"), **_counts(counts)))
+            title = datetime.fromtimestamp(int(name) * SECONDS_PER_DAY, UTC).date().isoformat()
+        lines.append(
+            UsageRow(name=title, served=served_counts.get(name, 0), cost=counts.get("cost"), **_counts(counts))
+        )
     if group == "day":
         return sorted(lines, key=lambda line: line.name, reverse=True)
     return sorted(lines, key=lambda line: (-line.prompt_tokens - line.completion_tokens, line.name))
 
 
-def _fitting(command: str, text: str) -> list[sa.ColumnElement[bool]]:
+def _conditions(command: str, text: str) -> list[sa.ColumnElement[bool]]:
     runs = tables.runs
-    fits: list[sa.ColumnElement[bool]] = [runs.c.command == command] if command else []
+    conditions: list[sa.ColumnElement[bool]] = [runs.c.command == command] if command else []
     if text:
         columns = (runs.c.id, runs.c.command, runs.c.config)
-        fits.append(sa.or_(*(sa.func.lower(one).contains(text.lower(), autoescape=True) for one in columns)))
-    return fits
+        conditions.append(
+            sa.or_(*(sa.func.lower(column).contains(text.lower(), autoescape=True) for column in columns))
+        )
+    return conditions
 
 
-def _asked() -> sa.Select[Any]:
+def _sent() -> sa.Select[Any]:
     answers = tables.answers
     query = sa.select(
         answers.c.run,
-        sa.func.count().label("asked"),
+        sa.func.count().label("sent"),
         sa.func.count(answers.c.error).label("failed"),
         sa.func.sum(answers.c.prompt_tokens + answers.c.completion_tokens).label("tokens"),
         sa.func.sum(answers.c.cost).label("cost"),
@@ -605,16 +631,16 @@ def _asked() -> sa.Select[Any]:
 
 
 def _unpriced() -> sa.ColumnElement[Any]:
-    """Number of answers of servers' models that have tokens but no price."""
+    """Return the number of answers of servers' models that have tokens but no price."""
     answers, tokens = tables.answers, tables.answers.c.prompt_tokens + tables.answers.c.completion_tokens
-    priceless = sa.and_(answers.c.cost.is_(None), tokens > 0, tables.requests.c.model.not_like("local:%"))
-    return sa.func.sum(sa.case((priceless, 1), else_=0)).label("unpriced")
+    is_unpriced = sa.and_(answers.c.cost.is_(None), tokens > 0, tables.requests.c.model.not_like("local:%"))
+    return sa.func.sum(sa.case((is_unpriced, 1), else_=0)).label("unpriced")
 
 
 def _owner() -> sa.Label[str]:
-    """The process that works on a run of this query, as long as it does."""
-    owners = tables.meta.c
-    return sa.select(owners.value).where(owners.name == OWNER + tables.runs.c.id).scalar_subquery().label("owner")
+    """Return the identity of the process of a running run."""
+    columns = tables.meta.c
+    return sa.select(columns.value).where(columns.name == OWNER + tables.runs.c.id).scalar_subquery().label("owner")
 
 
 def _served() -> sa.Select[Any]:
@@ -622,28 +648,28 @@ def _served() -> sa.Select[Any]:
     return sa.select(uses.c.run, sa.func.count().label("served")).group_by(uses.c.run)
 
 
-def _lines(connection: sa.Connection, found: Sequence[sa.Row[Any]]) -> tuple[RunEntry, ...]:
-    ids = [row.id for row in found]
+def _run_entries(connection: sa.Connection, rows: Sequence[sa.Row[Any]]) -> tuple[RunEntry, ...]:
+    ids = [row.id for row in rows]
     answers, uses, requests = tables.answers, tables.uses, tables.requests
-    asked = {row.run: dict(row._mapping) for row in connection.execute(_asked().where(answers.c.run.in_(ids)))}
+    sent = {row.run: dict(row._mapping) for row in connection.execute(_sent().where(answers.c.run.in_(ids)))}
     served = {row.run: row.served for row in connection.execute(_served().where(uses.c.run.in_(ids)))}
-    own = (
+    received = (
         sa.select(answers.c.run, requests.c.model)
         .join(requests, requests.c.key == answers.c.request)
         .where(answers.c.run.in_(ids))
     )
-    lent = (
+    reused = (
         sa.select(uses.c.run, requests.c.model)
         .join(answers, answers.c.id == uses.c.answer)
         .join(requests, requests.c.key == answers.c.request)
         .where(uses.c.run.in_(ids))
     )
     models: dict[str, list[str]] = {}
-    for run, model in sorted(tuple(row) for row in connection.execute(sa.union(own, lent))):
+    for run, model in sorted(tuple(row) for row in connection.execute(sa.union(received, reused))):
         models.setdefault(run, []).append(model)
     lines = []
-    for row in found:
-        counts = asked.get(row.id, {})
+    for row in rows:
+        counts = sent.get(row.id, {})
         summary = summary_of(row, counts, served.get(row.id))
         lines.append(RunEntry(summary, tuple(models.get(row.id, ())), int(counts.get("tokens") or 0)))
     return tuple(lines)
@@ -664,8 +690,8 @@ def _sums() -> tuple[sa.ColumnElement[Any], ...]:
 
 
 def _counts(row: Mapping[str, Any]) -> dict[str, int]:
-    """Sums as whole numbers, which databases give as decimals; 0 where nothing was asked."""
-    return {one.name: int(row.get(one.name, 0)) for one in fields(_Usage) if one.name != "cost"}
+    """Return sums as int, since PostgreSQL returns decimals; 0 if there are no answers."""
+    return {field.name: int(row.get(field.name, 0)) for field in fields(_Usage) if field.name != "cost"}
 
 
 def _joined(start: sa.FromClause, run: sa.ColumnElement[str]) -> sa.FromClause:
@@ -674,6 +700,6 @@ def _joined(start: sa.FromClause, run: sa.ColumnElement[str]) -> sa.FromClause:
 
 
 def _day(database: Database, moment: sa.ColumnElement[float]) -> sa.ColumnElement[int]:
-    """Days since 1970; SQLite cuts off what a whole number cannot hold, PostgreSQL would round it."""
+    """Return days since 1970; a cast truncates in SQLite but rounds in PostgreSQL."""
     seconds = moment if database.is_sqlite else sa.func.floor(moment)
-    return sa.cast(seconds, sa.BigInteger) // sa.literal_column(str(SECONDS_A_DAY), sa.BigInteger)
+    return sa.cast(seconds, sa.BigInteger) // sa.literal_column(str(SECONDS_PER_DAY), sa.BigInteger)

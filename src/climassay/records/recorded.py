@@ -1,4 +1,4 @@
-"""A model whose every answer is stored before anyone sees it, and asked for only once."""
+"""Model wrapper that answers requests from the records and stores every new answer before returning it."""
 
 import queue
 import threading
@@ -24,22 +24,20 @@ from climassay.models.contract import (
     Usage,
     number_format,
 )
-from climassay.records.store import (
+from climassay.records.answer_writer import Submission
+from climassay.records.identity import (
     AnsweredRequest,
     Identity,
-    Records,
-    Run,
-    StoredAnswer,
-    Submission,
     generation_identity,
     scoring_identity,
     storable_answer,
 )
+from climassay.records.store import Records, Run, StoredAnswer
 
 PATIENCE_SECONDS = 120.0
-"""So long without an answer, a request that another run is asking is waited for; then it is asked here, too."""
-FIRST_LOOK, LAST_LOOK = 0.02, 0.5
-"""Seconds between two looks at what others are asking, growing from the first to the last."""
+"""Seconds to wait for a request that another run has in flight before sending it again."""
+MIN_POLL_SECONDS, MAX_POLL_SECONDS = 0.02, 0.5
+"""Shortest and longest interval between checks of other runs' requests; it doubles with each check."""
 
 A = TypeVar("A", Completion, OptionScores)
 R = TypeVar("R", GenerationRequest, OptionRequest)
@@ -47,65 +45,64 @@ R = TypeVar("R", GenerationRequest, OptionRequest)
 
 @dataclass(frozen=True, slots=True)
 class RequestCounts:
-    """What a recorded model has done so far; counts distinct requests of each call."""
+    """Numbers of distinct requests that a recorded model has answered."""
 
     hits: int = 0
-    """Served from the records."""
-    asked: int = 0
-    """Put to the model, failed ones included."""
+    """Number of requests answered from the records."""
+    sent: int = 0
+    """Number of requests sent to the model, including failed ones."""
     failed: int = 0
-    """How many of those asked ended with an error; a later run asks them again."""
+    """Number of sent requests that failed; a later run sends them again."""
     usage: Usage = field(default_factory=Usage)
-    """Tokens and cost of what was asked, without what the records served."""
+    """Tokens and cost of the sent requests."""
 
     def __add__(self, other: "RequestCounts") -> "RequestCounts":
-        """Both together."""
-        hits, asked, failed = self.hits + other.hits, self.asked + other.asked, self.failed + other.failed
-        return RequestCounts(hits, asked, failed, self.usage + other.usage)
+        hits, sent, failed = self.hits + other.hits, self.sent + other.sent, self.failed + other.failed
+        return RequestCounts(hits, sent, failed, self.usage + other.usage)
 
 
 class RecordedModel:
-    """A generator and option scorer that looks up first, asks only what is missing and stores before handing on.
+    """Generator and option scorer that sends only requests without a stored answer and stores every answer.
 
-    An answer reaches the caller (as a return value or through ``on_result``) only after the transaction that holds it
-    has been committed; so whatever was used can be looked up, even if the process is killed at that moment. Equal
-    requests of one call are asked once, and the answer to what another living run is asking is waited for. Failed
-    requests are stored too, and are asked again by the next run. A stored answer carries the usage of its asking.
+    An answer reaches the caller, as return value or through ``on_result``, only after its transaction has been
+    committed, so that every answer in use is stored even if the process is killed. Equal requests of a call are sent
+    once. If another living run has a request in flight, its answer is awaited. Failed requests are stored too and sent
+    again by the next run. A stored answer has the usage of its original request.
     """
 
     def __init__(self, model: Generator, store: Records, run: Run, use_cache: bool = True) -> None:
         self.wrapped = model
-        """The model that is asked, for what is not a question to it: its window, its weights."""
+        """The wrapped model, for access to its context window and weights."""
         self._store = store
         self._run = run
         self._use_cache = use_cache
         self.tally = RequestCounts()
-        """Hits, requests asked, failures and usage so far."""
+        """Counts of all requests so far."""
         self._counting = threading.Lock()
 
     @property
     def name(self) -> str:
-        """The wrapped model's name."""
+        """Name of the wrapped model."""
         return self.wrapped.name
 
     @property
     def fingerprint(self) -> str:
-        """The wrapped model's fingerprint."""
+        """Fingerprint of the wrapped model."""
         return self.wrapped.fingerprint
 
     @property
     def dtype(self) -> str:
-        """The wrapped model's number format; empty where it is not known."""
+        """Number format of the wrapped model; empty if unknown."""
         return number_format(self.wrapped)
 
     def render(self, messages: Sequence[Message], assistant_prefix: str = "") -> str:
-        """The prompt as the wrapped model receives it."""
+        """Return the prompt as the wrapped model receives it."""
         return self.wrapped.render(messages, assistant_prefix)
 
     def generate(
         self, requests: Sequence[GenerationRequest], *, on_result: CompletionCallback | None = None
     ) -> list[Completion]:
-        """As :meth:`climassay.models.contract.Generator.generate`, with records.
+        """Generate texts as :meth:`climassay.models.contract.Generator.generate`, using the records.
 
         Raises:
             RecordsError: An answer could not be stored.
@@ -119,10 +116,10 @@ class RecordedModel:
         on_text: TextCallback,
         on_result: CompletionCallback | None = None,
     ) -> list[Completion]:
-        """As :meth:`climassay.models.contract.StreamingGenerator.generate_stream`, with records.
+        """Generate texts with a preview of partial answers, using the records.
 
-        What is stored and counted is the same as without a preview. There is no preview of answers that are recorded
-        already or requested by another run, nor where the wrapped model does not stream.
+        There is no preview of stored answers and of requests that another run has in flight, or if the wrapped model
+        does not stream. See :meth:`climassay.models.contract.StreamingGenerator.generate_stream`.
 
         Raises:
             RecordsError: An answer could not be stored.
@@ -134,10 +131,10 @@ class RecordedModel:
     def option_logprobs(
         self, requests: Sequence[OptionRequest], *, on_result: ScoresCallback | None = None
     ) -> list[OptionScores]:
-        """As :meth:`climassay.models.contract.OptionScorer.option_logprobs`, with records.
+        """Score options as :meth:`climassay.models.contract.OptionScorer.option_logprobs`, using the records.
 
         Raises:
-            ModelError: The wrapped model cannot weigh options.
+            ModelError: The wrapped model cannot score options.
             RecordsError: An answer could not be stored.
         """
         if not isinstance(self.wrapped, OptionScorer):
@@ -147,7 +144,7 @@ class RecordedModel:
         return self._answer(call, requests, self.wrapped.option_logprobs)
 
     def close(self) -> None:
-        """Close the wrapped model; the records stay open."""
+        """Close the wrapped model but not the records."""
         self.wrapped.close()
 
     def _generate(
@@ -164,34 +161,36 @@ class RecordedModel:
     def _answer(self, call: "_Call[A]", requests: Sequence[R], ask: Callable[..., list[A]]) -> list[A]:
         if self._use_cache:
             call.serve_stored()
-        asked: set[int] = set()
-        while missing := [index for index in call.missing() if index not in asked]:
-            mine = call.mark(missing) if self._use_cache else missing
-            asked.update(mine)
-            if mine:
-                self._ask(call, mine, requests, ask)
-            call.serve_others(asked)
+        sent: set[int] = set()
+        while missing := [index for index in call.missing() if index not in sent]:
+            marked = call.mark(missing) if self._use_cache else missing
+            sent.update(marked)
+            if marked:
+                self._send(call, marked, requests, ask)
+            call.await_others(sent)
         return call.answers()
 
-    def _ask(self, call: "_Call[A]", places: Sequence[int], requests: Sequence[R], ask: Callable[..., list[A]]) -> None:
+    def _send(
+        self, call: "_Call[A]", indices: Sequence[int], requests: Sequence[R], ask: Callable[..., list[A]]
+    ) -> None:
         def store(position: int, answer: A) -> None:
-            self._count(asked=1, failed=int(answer.error is not None), usage=answer.usage)
-            call.store(places[position], answer)
+            self._count(sent=1, failed=int(answer.error is not None), usage=answer.usage)
+            call.store(indices[position], answer)
 
         try:
             with call.storing():
-                ask([requests[place] for place in places], on_result=store, **call.previewing(places))
+                ask([requests[index] for index in indices], on_result=store, **call.preview_options(indices))
         except BaseException:
-            call.unmark(places)
+            call.unmark(indices)
             raise
 
-    def _count(self, hits: int = 0, asked: int = 0, failed: int = 0, usage: Usage | None = None) -> None:
+    def _count(self, hits: int = 0, sent: int = 0, failed: int = 0, usage: Usage | None = None) -> None:
         with self._counting:
             tally = self.tally
             self.tally = replace(
                 tally,
                 hits=tally.hits + hits,
-                asked=tally.asked + asked,
+                sent=tally.sent + sent,
                 failed=tally.failed + failed,
                 usage=tally.usage + usage if usage else tally.usage,
             )
@@ -199,7 +198,7 @@ class RecordedModel:
 
 @dataclass(eq=False)
 class _Call(Generic[A]):
-    """The state of one call: which answers are known, which wait for their commit, and which callback to call."""
+    """State of one call: its answers, the number of uncommitted answers, and its callbacks."""
 
     _store: Records
     _run: Run
@@ -207,122 +206,122 @@ class _Call(Generic[A]):
     _on_result: Callable[[int, A], None] | None
     _count_hits: Callable[[int], None]
     _on_text: TextCallback | None = None
-    _known: dict[int, A] = field(default_factory=dict)
-    _waiting: int = 0
-    _impatient: bool = False
+    _answers: dict[int, A] = field(default_factory=dict)
+    _n_uncommitted: int = 0
+    _ignores_others: bool = False
     _committed: queue.SimpleQueue[tuple[int, A]] = field(default_factory=queue.SimpleQueue)
 
     def __post_init__(self) -> None:
-        self._places: dict[bytes, list[int]] = {}
+        self._indices_by_key: dict[bytes, list[int]] = {}
         for index, identity in enumerate(self._identities):
-            self._places.setdefault(identity.key, []).append(index)
+            self._indices_by_key.setdefault(identity.key, []).append(index)
 
     def serve_stored(self) -> None:
-        """Hand on what the records have."""
-        self._serve(self._store.look_up(list(self._places)))
+        """Return stored answers to the caller."""
+        self._serve(self._store.look_up(list(self._indices_by_key)))
 
     def mark(self, missing: Sequence[int]) -> list[int]:
-        """Those of the missing requests that are ours to ask: no other run is asking them or has just been answered."""
+        """Mark missing requests that no other run has in flight or has just answered; return their indices."""
         keys = {self._identities[index].key: index for index in missing}
-        taken, alone = self._run.in_flight.take(list(keys), all_of_them=self._impatient)
-        if not alone:
-            answered = self._store.look_up(taken)
-            self._serve(answered)
-            self._run.in_flight.drop(list(answered))
-        return [keys[key] for key in taken if keys[key] not in self._known]
+        marked, is_alone = self._run.in_flight.mark(list(keys), ignore_others=self._ignores_others)
+        if not is_alone:
+            stored = self._store.look_up(marked)
+            self._serve(stored)
+            self._run.in_flight.unmark(list(stored))
+        return [keys[key] for key in marked if keys[key] not in self._answers]
 
-    def unmark(self, asked: Sequence[int]) -> None:
-        """Let others ask what was to be asked and was not answered."""
+    def unmark(self, indices: Sequence[int]) -> None:
+        """Delete the marks of unanswered requests, so that other runs can send them."""
         with suppress(RecordsError):
-            self._run.in_flight.drop([self._identities[index].key for index in asked if index not in self._known])
+            self._run.in_flight.unmark([self._identities[index].key for index in indices if index not in self._answers])
 
-    def serve_others(self, asked: set[int]) -> None:
-        """Hand on what other runs are asking, as they store it.
+    def await_others(self, sent: set[int]) -> None:
+        """Wait for answers to requests that other runs have in flight and return them to the caller.
 
-        It ends when all is served, when a request is left that nobody asks any more, or after :data:`PATIENCE_SECONDS`
-        without an answer of the others; then :meth:`mark` takes what is left.
+        Returns when all are answered, when no run has one of the unanswered requests in flight, or after
+        :data:`PATIENCE_SECONDS` without a new answer; :meth:`mark` then marks the unanswered requests.
         """
-        since, pause = time.monotonic(), FIRST_LOOK
-        while waiting := [self._identities[index].key for index in self.missing() if index not in asked]:
-            held = self._run.in_flight.held_by_others()
-            free = [key for key in waiting if key not in held]
-            if free:
-                result = self._store.look_up(free)
-                self._serve(result)
-                if len(result) < len(free):
+        last_answer, interval = time.monotonic(), MIN_POLL_SECONDS
+        while pending := [self._identities[index].key for index in self.missing() if index not in sent]:
+            marked = self._run.in_flight.marked_by_others()
+            unmarked = [key for key in pending if key not in marked]
+            if unmarked:
+                stored = self._store.look_up(unmarked)
+                self._serve(stored)
+                if len(stored) < len(unmarked):
                     return
-                since, pause = time.monotonic(), FIRST_LOOK
-            elif time.monotonic() - since > PATIENCE_SECONDS:
-                self._impatient = True
+                last_answer, interval = time.monotonic(), MIN_POLL_SECONDS
+            elif time.monotonic() - last_answer > PATIENCE_SECONDS:
+                self._ignores_others = True
                 return
             else:
-                time.sleep(pause)
-                pause = min(2 * pause, LAST_LOOK)
+                time.sleep(interval)
+                interval = min(2 * interval, MAX_POLL_SECONDS)
 
     def missing(self) -> list[int]:
-        """Indices of the requests to ask, the first of equals only."""
-        return [places[0] for places in self._places.values() if places[0] not in self._known]
+        """Return the indices of unanswered requests, one for each distinct request."""
+        return [indices[0] for indices in self._indices_by_key.values() if indices[0] not in self._answers]
 
     def _serve(self, stored: Mapping[bytes, StoredAnswer]) -> None:
         self._count_hits(len(stored))
         self._run.note_uses(answer.id for answer in stored.values())
         for key, answer in stored.items():
-            self._hand_on(self._places[key][0], cast(A, answer.answer))
+            self._deliver(self._indices_by_key[key][0], cast(A, answer.answer))
 
     def store(self, index: int, answer: A) -> None:
-        """Queue an answer for the next transaction, and hand on those that have been committed since."""
+        """Queue an answer for the next transaction and return committed answers to the caller."""
         stored = cast(A, storable_answer(answer))
         answered = AnsweredRequest(self._identities[index], stored, time.time())
         self._run.writer.submit(Submission(answered, lambda: self._committed.put((index, stored))))
-        self._waiting += 1
-        while self._waiting and not self._committed.empty():
-            self._hand_on_committed()
+        self._n_uncommitted += 1
+        while self._n_uncommitted and not self._committed.empty():
+            self._deliver_committed()
 
-    def previewing(self, asked: Sequence[int]) -> dict[str, TextCallback]:
-        """The argument with which a model shows what it writes for what is asked; none where nobody looks."""
+    def preview_options(self, sent: Sequence[int]) -> dict[str, TextCallback]:
+        """Return the keyword argument ``on_text`` for the sent requests; empty without a preview."""
         on_text = self._on_text
         if on_text is None:
             return {}
 
         def show(position: int, text: str) -> None:
-            for place in self._places[self._identities[asked[position]].key]:
-                on_text(place, text)
+            for index in self._indices_by_key[self._identities[sent[position]].key]:
+                on_text(index, text)
 
         return {"on_text": show}
 
     @contextmanager
     def storing(self) -> Iterator[None]:
-        """Around the asking: at its end, wait until every answer is stored and hand it on.
+        """Wait at the end of the block until every answer is stored and returned to the caller.
 
-        Where asking is interrupted, nothing is handed on any more; the end of the run stores what was answered.
+        If the block is interrupted, answers are stored at the end of the run but not returned.
         """
         yield
         self._run.writer.set_urgent(True)
         try:
-            while self._waiting:
-                self._hand_on_committed()
+            while self._n_uncommitted:
+                self._deliver_committed()
         finally:
             self._run.writer.set_urgent(False)
 
     def answers(self) -> list[A]:
-        """All answers, in the order of the requests.
+        """Return all answers in the order of the requests.
 
         Raises:
-            ModelError: The model left a request without an answer.
+            ModelError: The model did not answer a request.
         """
-        forgotten = sum(index not in self._known for index in range(len(self._identities)))
-        if forgotten:
-            raise ModelError(f"The model did not answer {forgotten} of {len(self._identities)} requests.")
-        return [self._known[index] for index in range(len(self._identities))]
+        n_missing = sum(index not in self._answers for index in range(len(self._identities)))
+        if n_missing:
+            raise ModelError(f"The model did not answer {n_missing} of {len(self._identities)} requests.")
+        return [self._answers[index] for index in range(len(self._identities))]
 
-    def _hand_on_committed(self) -> None:
+    def _deliver_committed(self) -> None:
         index, answer = self._committed.get()
-        self._waiting -= 1
+        self._n_uncommitted -= 1
         self._run.writer.check()
-        self._hand_on(index, answer)
+        self._deliver(index, answer)
 
-    def _hand_on(self, index: int, answer: A) -> None:
-        for place in self._places[self._identities[index].key]:
-            self._known[place] = answer
+    def _deliver(self, index: int, answer: A) -> None:
+        for equal_index in self._indices_by_key[self._identities[index].key]:
+            self._answers[equal_index] = answer
             if self._on_result is not None:
-                self._on_result(place, cast(Any, answer))
+                self._on_result(equal_index, cast(Any, answer))

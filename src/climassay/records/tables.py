@@ -1,17 +1,10 @@
-"""The tables of the records database, the same on SQLite and PostgreSQL.
+"""Tables of the records database, the same on SQLite and PostgreSQL.
 
-What identifies something is the SHA-256 of its content, so that two processes that write the same thing at once write
-the same row. Times are seconds since 1970-01-01 UTC; digests are 32 raw bytes; JSON is kept as text.
-
-Whoever changes a table, here or in a room above, raises :data:`SCHEMA_VERSION` and adds a function to
-:data:`REVISIONS` that changes the tables of the version before. Tables of higher rooms are made when they are first
-needed and may be missing.
+Keys are SHA-256 digests of the content, so that processes that write the same content write the same row. Times are
+seconds since 1970-01-01 UTC, digests are 32 bytes, and JSON is stored as text. Other packages create their own tables
+when they first need them. Any change of a table increments :data:`SCHEMA_VERSION`.
 """
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING
-
-import sqlalchemy as sa
 from sqlalchemy import (
     BigInteger,
     CheckConstraint,
@@ -28,11 +21,8 @@ from sqlalchemy import (
     UniqueConstraint,
 )
 
-if TYPE_CHECKING:
-    from alembic.operations import Operations
-
 SCHEMA_VERSION = 1
-"""Version of these tables and those of higher packages; :func:`migrate` brings older databases to it."""
+"""Version of these tables and those of other packages; databases of another version are rejected."""
 
 metadata = MetaData()
 
@@ -41,7 +31,7 @@ meta = Table(
     metadata,
     Column("name", String(40), primary_key=True),
     Column("value", Text, nullable=False),
-    comment="What the database says about itself: its schema version, its server, who works on the runs that go on.",
+    comment="Schema version, address of the server, and process of each running run.",
 )
 
 runs = Table(
@@ -58,7 +48,7 @@ runs = Table(
     Column("seen_at", Float, nullable=False),
     Column("ended_at", Float),
     CheckConstraint("status IN ('running', 'done', 'failed', 'interrupted')", name="known_status"),
-    comment="One command with its full configuration; nothing about the machine.",
+    comment="Command with its full configuration, without data on the machine.",
 )
 
 texts = Table(
@@ -66,7 +56,7 @@ texts = Table(
     metadata,
     Column("digest", LargeBinary(32), primary_key=True),
     Column("body", Text, nullable=False),
-    comment="Rendered prompts and request settings, each kept once.",
+    comment="Rendered prompts and request settings, each stored once.",
 )
 
 requests = Table(
@@ -78,7 +68,7 @@ requests = Table(
     Column("fingerprint", String(64), nullable=False),
     Column("prompt", LargeBinary(32), ForeignKey("texts.digest"), nullable=False),
     Column("settings", LargeBinary(32), ForeignKey("texts.digest"), nullable=False),
-    comment="What was asked of which model.",
+    comment="Requests to models.",
 )
 
 answers = Table(
@@ -100,8 +90,8 @@ answers = Table(
     Column("cost", Float),
     Index("answers_by_request", "request"),
     Index("answers_by_run", "run"),
-    comment="What came back: an answer, or the error of a failed request. Of those without error the one of the "
-    "highest id is served: the newest, and one's own before those of imported ones, which have ids below 0.",
+    comment="Answers, or errors of failed requests. The successful answer with the highest id is reused: the newest "
+    "one, and imported ones, which have ids below 0, last.",
 )
 
 uses = Table(
@@ -109,7 +99,7 @@ uses = Table(
     metadata,
     Column("run", String(16), ForeignKey("runs.id"), primary_key=True),
     Column("answer", Integer, ForeignKey("answers.id"), primary_key=True),
-    comment="Answers of earlier runs that a run was served from the records.",
+    comment="Answers of earlier runs that a run has reused.",
 )
 
 in_flight = Table(
@@ -117,7 +107,7 @@ in_flight = Table(
     metadata,
     Column("request", LargeBinary(32), primary_key=True),
     Column("run", String(16), nullable=False),
-    comment="Keys of requests that a run is asking, so that another one waits for the answer.",
+    comment="Keys of requests that a run has in flight, for whose answers other runs wait.",
 )
 
 results = Table(
@@ -129,22 +119,5 @@ results = Table(
     Column("position", Integer, nullable=False),
     Column("row", Text, nullable=False),
     UniqueConstraint("run", "name", "position", name="one_row_a_place"),
-    comment="What a run computed from the answers, as JSON rows of named tables.",
+    comment="Results that a run computed, as JSON rows of named tables.",
 )
-
-
-REVISIONS: dict[int, "Callable[[Operations], None]"] = {}
-"""For each version after 1, the function that changes the tables of the version before."""
-
-
-def migrate(connection: sa.Connection, version: int) -> None:
-    """Bring the tables from a version to :data:`SCHEMA_VERSION`, within the connection's transaction."""
-    from alembic.operations import Operations
-    from alembic.runtime.migration import MigrationContext
-
-    operations = Operations(MigrationContext.configure(connection))
-    for newer in range(version + 1, SCHEMA_VERSION + 1):
-        REVISIONS[newer](operations)
-    connection.execute(
-        sa.text("UPDATE meta SET value = :value WHERE name = 'schema_version'"), {"value": str(SCHEMA_VERSION)}
-    )

@@ -1,7 +1,7 @@
-"""Export recorded answers to a file, and import such a file.
+"""Export of recorded answers to a file, and import of such files.
 
-Importing changes no stored answer: an answer with the same request, run and time is not stored again, and if both have
-answered a request, the answer that was stored here is still the one served.
+An import changes no stored answer. Answers with equal request, run and time are not stored again. If both databases
+have an answer to a request, the answer of this database is still reused.
 """
 
 import csv
@@ -20,10 +20,10 @@ from climassay.errors import InputError
 from climassay.io import atomic_path, parse_json, read_lines, safe_cell
 from climassay.records import tables
 from climassay.records.database import Database, chunks
-from climassay.records.queries import ROWS_AT_ONCE, RecordedAnswer, iso_time, iterate_answers
-from climassay.records.store import REPLACEMENT, Identity, Kind, canonical_json, insert_requests
+from climassay.records.identity import REPLACEMENT, Identity, Kind, canonical_json, insert_requests
+from climassay.records.queries import ROWS_PER_BATCH, RecordedAnswer, iso_time, iterate_answers
 
-Bundles = Iterable[Sequence[RecordedAnswer]]
+Batches = Iterable[Sequence[RecordedAnswer]]
 COLUMNS = tuple(field.name for field in fields(RecordedAnswer))
 
 
@@ -33,17 +33,17 @@ def export_answers(
     """Write answers with their requests to a file.
 
     Args:
-        database: Where from.
-        path: The ending decides the format: ``.jsonl``, ``.csv`` or ``.parquet``. In the latter two, settings and
-            log-probabilities are JSON text and a Parquet list.
-        run: Only what this run asked or was served.
+        database: Records database.
+        path: File, whose suffix decides the format: ``.jsonl``, ``.csv`` or ``.parquet``. Settings are JSON text in CSV
+            and Parquet; log-probabilities are JSON text in CSV and a list in Parquet.
+        run: Id of a run, to export only answers that the run received or reused.
         on_progress: Called with the number of answers written since the last call.
 
     Returns:
         Number of answers written.
 
     Raises:
-        InputError: The ending is not one of these, or the file cannot be written.
+        InputError: The suffix is another one, or the file cannot be written.
         RecordsError: There is no such run.
     """
     writers = {".jsonl": _write_jsonl, ".csv": _write_csv, ".parquet": _write_parquet}
@@ -52,33 +52,33 @@ def export_answers(
         raise InputError(f"{path.name} does not end in .jsonl, .csv or .parquet: choose one of these formats.")
     if not path.parent.is_dir():
         raise InputError(f"There is no folder {path.parent}: choose another place.")
-    written = 0
+    n_written = 0
 
-    def counted() -> Bundles:
-        nonlocal written
-        for bundle in iterate_answers(database, run):
-            yield bundle
-            written += len(bundle)
+    def counted_batches() -> Batches:
+        nonlocal n_written
+        for batch in iterate_answers(database, run):
+            yield batch
+            n_written += len(batch)
             if on_progress is not None:
-                on_progress(len(bundle))
+                on_progress(len(batch))
 
-    with atomic_path(path) as part:
-        write(part, counted())
-    return written
+    with atomic_path(path) as temporary:
+        write(temporary, counted_batches())
+    return n_written
 
 
-def _write_jsonl(path: Path, bundles: Bundles) -> None:
+def _write_jsonl(path: Path, batches: Batches) -> None:
     with path.open("w", encoding="utf-8") as file:
-        for bundle in bundles:
-            file.writelines(json.dumps(asdict(answer), ensure_ascii=False) + "\n" for answer in bundle)
+        for batch in batches:
+            file.writelines(json.dumps(asdict(answer), ensure_ascii=False) + "\n" for answer in batch)
 
 
-def _write_csv(path: Path, bundles: Bundles) -> None:
+def _write_csv(path: Path, batches: Batches) -> None:
     with path.open("w", encoding="utf-8", newline="") as file:
         writer = csv.DictWriter(file, COLUMNS)
         writer.writeheader()
-        for bundle in bundles:
-            writer.writerows({name: safe_cell(cell) for name, cell in _flat(answer).items()} for answer in bundle)
+        for batch in batches:
+            writer.writerows({name: safe_cell(cell) for name, cell in _flat(answer).items()} for answer in batch)
 
 
 def _flat(answer: RecordedAnswer) -> dict[str, Any]:
@@ -88,7 +88,7 @@ def _flat(answer: RecordedAnswer) -> dict[str, Any]:
     return row
 
 
-def _write_parquet(path: Path, bundles: Bundles) -> None:
+def _write_parquet(path: Path, batches: Batches) -> None:
     import pyarrow as pa
     from pyarrow import parquet
 
@@ -102,61 +102,66 @@ def _write_parquet(path: Path, bundles: Bundles) -> None:
     }
     schema = pa.schema([(name, kinds.get(name, pa.string())) for name in COLUMNS])
     with parquet.ParquetWriter(path, schema, compression="zstd") as writer:
-        for bundle in bundles:
-            rows = [_flat(answer) | {"logprobs": answer.logprobs} for answer in bundle]
+        for batch in batches:
+            rows = [_flat(answer) | {"logprobs": answer.logprobs} for answer in batch]
             writer.write_table(pa.Table.from_pylist(rows, schema))
 
 
 @dataclass(frozen=True, slots=True)
 class MergedAnswers:
-    """What became of answers of other records."""
+    """Numbers of imported answers by outcome."""
 
     added: int = 0
+    """Number of added answers."""
     known: int = 0
-    """There already."""
+    """Number of answers that already existed."""
     conflicts: int = 0
-    """Answers added to a request that had another answer here, which is still served."""
+    """Number of added answers to requests with a different answer, which is still reused."""
     damaged: int = 0
-    """Left out: the key is not that of the request."""
+    """Number of skipped answers whose key does not match the request."""
 
     def __add__(self, other: "MergedAnswers") -> "MergedAnswers":
         return MergedAnswers(*map(add, astuple(self), astuple(other)))
 
 
 def import_answers(database: Database, path: Path, on_progress: Callable[[int], None] | None = None) -> MergedAnswers:
-    """Take in the answers of a file that ``records export`` wrote, in one transaction.
+    """Import a file of ``records export`` in one transaction.
 
-    A run that is not known here is entered as one that was imported, without its configuration and results.
-    ``on_progress`` is called with the number of answers looked at since the last call.
+    Unknown runs are added without configuration and results.
+
+    Args:
+        database: Records database.
+        path: File with suffix ``.jsonl`` or ``.parquet``.
+        on_progress: Called with the number of answers processed since the last call.
 
     Raises:
-        InputError: The file cannot be read or is no such export.
+        InputError: The file cannot be read or is no export.
     """
-    ending = path.suffix.lower()
-    if ending not in (".jsonl", ".parquet"):
+    suffix = path.suffix.lower()
+    if suffix not in (".jsonl", ".parquet"):
         raise InputError(
             f"{path.name} does not end in .jsonl or .parquet: export in one of these formats (CSV does not "
             "keep texts exactly)."
         )
 
     def rows() -> Iterator[Any]:
-        if ending == ".parquet":
+        if suffix == ".parquet":
             return _from_parquet(path)
         return (parse_json(line) for line in read_lines(path) if line.strip())
 
-    def bundles() -> Iterator[list[RecordedAnswer]]:
-        bundle: list[RecordedAnswer] = []
+    def batches() -> Iterator[list[RecordedAnswer]]:
+        batch: list[RecordedAnswer] = []
         for number, row in enumerate(rows(), start=1):
             try:
-                bundle.append(_answer(row))
+                batch.append(_parse_answer(row))
             except (KeyError, TypeError, ValueError, AttributeError) as error:
                 raise InputError(
                     f"{path}, answer {number}: this is not a record written by records export ({error})."
                 ) from None
-            if len(bundle) == ROWS_AT_ONCE:
-                yield bundle
-                bundle = []
-        yield bundle
+            if len(batch) == ROWS_PER_BATCH:
+                yield batch
+                batch = []
+        yield batch
 
     try:
         total = sum(1 for _ in rows())
@@ -166,11 +171,15 @@ def import_answers(database: Database, path: Path, on_progress: Callable[[int], 
         raise InputError(f"There are no answers in {path}: it is empty.")
 
     def work(connection: sa.Connection) -> MergedAnswers:
-        results = MergedAnswers()
-        for bundle in bundles():
-            _add_stub_runs(database, connection, bundle, path.name)
-            results += _add_answers(database, connection, [bundle], total, on_progress)
-        return results
+        merged = MergedAnswers()
+        # Ids below all others, so that imported answers are reused last.
+        next_id = min(connection.execute(sa.select(sa.func.min(tables.answers.c.id))).scalar() or 0, 0) - total
+        for batch in batches():
+            _add_runs(database, connection, batch, path.name)
+            merged += _add_answers(database, connection, batch, next_id + merged.added)
+            if on_progress is not None:
+                on_progress(len(batch))
+        return merged
 
     return database.write(work)
 
@@ -181,14 +190,14 @@ def _from_parquet(path: Path) -> Iterator[Any]:
 
     try:
         with parquet.ParquetFile(path) as file:
-            for batch in file.iter_batches(ROWS_AT_ONCE):
+            for batch in file.iter_batches(ROWS_PER_BATCH):
                 for row in batch.to_pylist():
                     yield {**row, "settings": parse_json(row["settings"])}
     except (OSError, pa.ArrowException) as error:
         raise InputError(f"{path} cannot be read as Parquet ({error}).") from None
 
 
-def _answer(row: Mapping[str, Any]) -> RecordedAnswer:
+def _parse_answer(row: Mapping[str, Any]) -> RecordedAnswer:
     answer = RecordedAnswer(**row)
     texts = (answer.run, answer.model, answer.fingerprint, answer.prompt, answer.outcome)
     if not all(isinstance(text, str) for text in texts) or not isinstance(answer.settings, Mapping):
@@ -198,11 +207,11 @@ def _answer(row: Mapping[str, Any]) -> RecordedAnswer:
     for count in (answer.prompt_tokens, answer.completion_tokens, answer.reasoning_tokens, answer.attempts):
         if not isinstance(count, int):
             raise TypeError("a count is not a number")
-    _moment(answer)
+    _timestamp(answer)
     return answer
 
 
-def _moment(answer: RecordedAnswer) -> float:
+def _timestamp(answer: RecordedAnswer) -> float:
     return datetime.fromisoformat(answer.answered_at).timestamp()
 
 
@@ -212,64 +221,53 @@ def _identity(answer: RecordedAnswer) -> Identity:
 
 
 def _add_answers(
-    database: Database,
-    connection: sa.Connection,
-    bundles: Bundles,
-    most: int,
-    on_progress: Callable[[int], None] | None,
+    database: Database, connection: sa.Connection, batch: Sequence[RecordedAnswer], first_id: int
 ) -> MergedAnswers:
-    """Add at most so many answers, the oldest first, under numbers below all others: one's own stay the newest."""
-    lowest = connection.execute(sa.select(sa.func.min(tables.answers.c.id))).scalar()
-    number = min(lowest or 0, 0) - most
-    results = MergedAnswers()
-    for bundle in bundles:
-        identities = {answer.key: _identity(answer) for answer in bundle}
-        sound = {
-            key
-            for key, one in identities.items()
-            if one.key_under(one.fingerprint) == one.key or REPLACEMENT in one.prompt  # what databases cannot hold
-        }
-        there = _answers_there(connection, [identities[key].key for key in sound])
-        new: dict[tuple[str, str, str], RecordedAnswer] = {}
-        known = 0
-        for answer in bundle:
-            if answer.key in sound:
-                place = (answer.key, answer.run, answer.answered_at)
-                known += place in there or place in new
-                if place not in there:
-                    new.setdefault(place, answer)
-        said = {key: content for (key, _, _), content in there.items() if content is not None}
-        differing = {
-            answer.key
-            for answer in new.values()
-            if answer.error is None
-            and answer.key in said
-            and said[answer.key] != (answer.text, json.dumps(answer.logprobs))
-        }
-        insert_requests(database, connection, [identities[answer.key] for answer in new.values()])
-        rows = [_row(answer, number + place) for place, answer in enumerate(new.values())]
-        number += len(rows)
-        if rows:
-            connection.execute(tables.answers.insert(), rows)
-        damaged = sum(answer.key not in sound for answer in bundle)
-        results += MergedAnswers(len(rows), known, len(differing), damaged)
-        if on_progress is not None:
-            on_progress(len(bundle))
-    return results
+    """Add the answers of a batch that are new and undamaged, with ids from ``first_id``."""
+    identities = {answer.key: _identity(answer) for answer in batch}
+    valid_keys = {
+        key
+        for key, identity in identities.items()
+        # The key of a prompt with characters that databases cannot store does not match the stored prompt.
+        if identity.key_under(identity.fingerprint) == identity.key or REPLACEMENT in identity.prompt
+    }
+    stored = _stored_answers(connection, [identities[key].key for key in valid_keys])
+    new: dict[tuple[str, str, str], RecordedAnswer] = {}
+    n_known = 0
+    for answer in batch:
+        if answer.key in valid_keys:
+            identifier = (answer.key, answer.run, answer.answered_at)
+            n_known += identifier in stored or identifier in new
+            if identifier not in stored:
+                new.setdefault(identifier, answer)
+    reused = {key: content for (key, _, _), content in stored.items() if content is not None}
+    conflicts = {
+        answer.key
+        for answer in new.values()
+        if answer.error is None
+        and answer.key in reused
+        and reused[answer.key] != (answer.text, json.dumps(answer.logprobs))
+    }
+    insert_requests(database, connection, [identities[answer.key] for answer in new.values()])
+    rows = [_row(answer, first_id + index) for index, answer in enumerate(new.values())]
+    if rows:
+        connection.execute(tables.answers.insert(), rows)
+    n_damaged = sum(answer.key not in valid_keys for answer in batch)
+    return MergedAnswers(len(rows), n_known, len(conflicts), n_damaged)
 
 
-def _answers_there(
+def _stored_answers(
     connection: sa.Connection, keys: Sequence[bytes]
 ) -> dict[tuple[str, str, str], tuple[str | None, str] | None]:
-    """What answers requests have, by key, run and time; None for a failure. The one that is served comes last."""
-    answers, result = tables.answers, {}
+    """Return text and log-probabilities by key, run and time, None for failures; reused answers come last."""
+    answers, contents = tables.answers, {}
     for chunk in chunks(keys):
         query = sa.select(answers).where(answers.c.request.in_(chunk))
         for row in connection.execute(query.order_by(answers.c.id)):
             logprobs = None if row.logprobs is None else json.loads(row.logprobs)
             content = None if row.error is not None else (row.text, json.dumps(logprobs))
-            result[bytes(row.request).hex(), row.run, iso_time(row.answered_at)] = content
-    return result
+            contents[bytes(row.request).hex(), row.run, iso_time(row.answered_at)] = content
+    return contents
 
 
 def _row(answer: RecordedAnswer, number: int) -> dict[str, Any]:
@@ -277,15 +275,15 @@ def _row(answer: RecordedAnswer, number: int) -> dict[str, Any]:
     return {name: getattr(answer, name) for name in (*names, "attempts", "cost")} | {
         "id": number,
         "request": bytes.fromhex(answer.key),
-        "answered_at": _moment(answer),
+        "answered_at": _timestamp(answer),
         "logprobs": None if answer.logprobs is None else json.dumps(answer.logprobs, allow_nan=False),
     }
 
 
-def _add_stub_runs(database: Database, connection: sa.Connection, bundle: Sequence[RecordedAnswer], name: str) -> None:
-    moments: dict[str, list[float]] = {}
-    for answer in bundle:
-        moments.setdefault(answer.run, []).append(_moment(answer))
+def _add_runs(database: Database, connection: sa.Connection, batch: Sequence[RecordedAnswer], name: str) -> None:
+    timestamps: dict[str, list[float]] = {}
+    for answer in batch:
+        timestamps.setdefault(answer.run, []).append(_timestamp(answer))
     rows = [
         {
             "id": run,
@@ -294,10 +292,10 @@ def _add_stub_runs(database: Database, connection: sa.Connection, bundle: Sequen
             "version": __version__,
             "config": json.dumps({"file": name}, ensure_ascii=False),
             "seeds": "{}",
-            "started_at": min(at),
-            "seen_at": max(at),
-            "ended_at": max(at),
+            "started_at": min(times),
+            "seen_at": max(times),
+            "ended_at": max(times),
         }
-        for run, at in moments.items()
+        for run, times in timestamps.items()
     ]
     database.insert_new(connection, tables.runs, rows)

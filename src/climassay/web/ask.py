@@ -1,7 +1,7 @@
-"""Questions in the browser: asked in a form, answered by a job, shown sentence by sentence with what they rest on.
+"""Questions in the browser: asked in a form, answered by a job, shown sentence by sentence with their passages.
 
-The job is the record: its payload holds the question and its result the answer, so that a server that was killed
-answers when it starts again, and the address of an answer stays.
+The job is the only record: its payload holds the question and its result the answer. A server that was killed answers
+when it starts again, and the address of an answer stays valid.
 """
 
 from dataclasses import asdict, replace
@@ -17,7 +17,7 @@ from climassay.corpus.documents import Passage
 from climassay.errors import InputError
 from climassay.factcheck.results.page import DEMONSTRATION, safe_link, source_details
 from climassay.factcheck.transcript import PassageCitation
-from climassay.grounding.answer import GroundedAnswer, cut_note, removed_note, unchecked_note
+from climassay.grounding.answer import GroundedAnswer, removed_note, truncated_note, unchecked_note
 from climassay.grounding.citations import AnswerSentence, mark_quotations
 from climassay.prompts import profile_of
 from climassay.reporting import counted
@@ -31,45 +31,45 @@ from climassay.web.library.cache import found_passage, library_of
 from climassay.web.library.evidence import CitationLinks, nearest_sentence
 from climassay.web.pages import back_to, page
 
-LONGEST_QUESTION = 1_000
-MOST_EARLIER = 10
-"""Earlier questions that are shown above one that follows them."""
-PASSAGES = 4
-"""Passages that an answer is written from."""
-WRITTEN = "written"
-"""What a job tells while it writes: first its result as it will be, without sentences, then the sentences so far."""
+MAX_QUESTION_LENGTH = 1_000
+MAX_EARLIER_QUESTIONS = 10
+"""Maximum number of earlier questions shown above one that follows them."""
+N_PASSAGES = 4
+"""Number of passages that an answer is written from."""
+WRITTEN_EVENT = "written"
+"""Event of an answer in progress: first the result without sentences, then the sentences so far."""
 
 router = APIRouter(include_in_schema=False)
 
 
 def register(app: AppState) -> None:
-    """Say how a question is answered."""
-    app.jobs.register(ASK, answer_it, "models")
+    """Register the job that answers a question."""
+    app.jobs.register(ASK, answer_question, "models")
 
 
 class QuestionForm(BaseModel):
-    """The fields of the form as they were sent."""
+    """Fields of the form of a question."""
 
     question: str = ""
     collections: list[str] = []
     before: str = ""
-    """Id of the question that this one follows; empty where it follows none."""
+    """Id of the question that this one follows; empty if it follows none."""
 
 
 @router.get("/ask")
 def show_form(request: Request, app: App, _user: Reader, question: Annotated[str, Query()] = "") -> Response:
     """Show the form with the question of a link filled in; without an account, a link to sign in."""
-    return _page(request, app, QuestionForm(question=question[:LONGEST_QUESTION]))
+    return _page(request, app, QuestionForm(question=question[:MAX_QUESTION_LENGTH]))
 
 
 @router.post("/ask")
-def submit_question(request: Request, app: App, user: Annotator, asked: Annotated[QuestionForm, Form()]) -> Response:
+def submit_question(request: Request, app: App, user: Annotator, form: Annotated[QuestionForm, Form()]) -> Response:
     """Begin to answer a question, and show its page."""
     try:
-        payload = _cleaned(app, asked)
+        payload = _question_payload(app, form)
     except InputError as error:
         status = error.status if isinstance(error, Failure) else 400
-        return _page(request, app, asked, error=str(error), status=status)
+        return _page(request, app, form, error=str(error), status=status)
     return back_to(f"/ask/{_submit(app, user, payload)}")
 
 
@@ -80,7 +80,7 @@ def begin_question(app: AppState, user: User, form: QuestionForm) -> str:
         InputError: The question is empty or too long, or a collection does not exist.
         Busy: Too many claims and questions are waiting.
     """
-    return _submit(app, user, _cleaned(app, form))
+    return _submit(app, user, _question_payload(app, form))
 
 
 def _submit(app: AppState, user: User, payload: dict[str, Any]) -> str:
@@ -92,75 +92,75 @@ def _submit(app: AppState, user: User, payload: dict[str, Any]) -> str:
     return app.jobs.submit(ASK, title, payload | {"asker": user.name}, user.name)
 
 
-def _cleaned(app: AppState, asked: QuestionForm) -> dict[str, Any]:
-    """What is asked, as a job takes it.
+def _question_payload(app: AppState, form: QuestionForm) -> dict[str, Any]:
+    """Return the payload of a job that answers a question.
 
     Raises:
-        InputError: The question is empty or too long, or there is no such collection, or none at all.
+        InputError: The question is empty or too long, a collection does not exist, or there are no passages.
     """
-    question = " ".join(strip_controls(asked.question).split())
+    question = " ".join(strip_controls(form.question).split())
     if not question:
         raise InputError("The question is empty.")
-    if len(question) > LONGEST_QUESTION:
+    if len(question) > MAX_QUESTION_LENGTH:
         raise InputError(
-            f"The question has {len(question):,} characters, and the limit is {LONGEST_QUESTION:,}: shorten it."
+            f"The question has {len(question):,} characters, and the limit is {MAX_QUESTION_LENGTH:,}: shorten it."
         )
-    known = library_of(app).with_passages()
-    if not known:
+    available = library_of(app).with_passages()
+    if not available:
         raise InputError("The library has no passages to answer from: add documents first.")
-    wanted = list(dict.fromkeys(asked.collections)) or known
-    unknown = next((name for name in wanted if name not in known), None)
+    collections = list(dict.fromkeys(form.collections)) or available
+    unknown = next((name for name in collections if name not in available), None)
     if unknown is not None:
-        raise InputError(f"There is no collection {unknown[:80]!r} with passages; there are {', '.join(known)}.")
-    before = question_job(app, asked.before).id if asked.before else ""
-    return {"question": question, "collections": wanted, "before": before}
+        raise InputError(f"There is no collection {unknown[:80]!r} with passages; there are {', '.join(available)}.")
+    before = question_job(app, form.before).id if form.before else ""
+    return {"question": question, "collections": collections, "before": before}
 
 
-def answer_it(app: AppState, payload: dict[str, Any], report: JobReport) -> dict[str, Any]:
-    """Answer a question that is queued, by the model of checks; what the records have is not asked again."""
+def answer_question(app: AppState, payload: dict[str, Any], report: JobReport) -> dict[str, Any]:
+    """Answer a question with the model of the first debate; stored answers are reused."""
     report.progress(0, 0, "loading the model")
     settings = choose_debate(app, "").settings
-    # Loaded as a debate loads it, so that both share it; nobody debates here.
+    # Loaded as for a debate without advocates, so that debates and questions share one model.
     model = app.debate(replace(settings, advocates=())).models[settings.model]
     report.progress(0, 0, "searching the library")
-    question, names = payload["question"], payload["collections"]
-    begun: list[GroundedAnswer] = []
+    question, collections = payload["question"], payload["collections"]
+    started: list[GroundedAnswer] = []
 
-    def kept(answer: GroundedAnswer) -> dict[str, Any]:
+    def result_of(answer: GroundedAnswer) -> dict[str, Any]:
         return {
             "page": f"/ask/{report.job}",
             "answer": answer.to_dict(),
-            "collections": [_holder(app, names, source.passage.id) for source in answer.sources],
+            "collections": [_collection_of(app, collections, source.passage.id) for source in answer.sources],
             "demonstration": bool(answer.sources) and profile_of(model).name == "small",
         }
 
-    def show(answer: GroundedAnswer) -> None:
+    def report_answer(answer: GroundedAnswer) -> None:
         with interrupting():
-            if begun:
-                report.event(WRITTEN, {"sentences": [asdict(one) for one in answer.sentences]})
+            if started:
+                report.event(WRITTEN_EVENT, {"sentences": [asdict(sentence) for sentence in answer.sentences]})
                 return
             titles = ", ".join(dict.fromkeys(source.passage.document for source in answer.sources))
             report.progress(0, 0, f"writing from {counted(len(answer.sources), 'passage')} of {titles}")
-            report.event(WRITTEN, kept(answer))
-            begun.append(answer)
+            report.event(WRITTEN_EVENT, result_of(answer))
+            started.append(answer)
 
     try:
         answer = documents.ask(
             question,
-            names,
+            collections,
             model=model,
             workspace=app,
-            passages=PASSAGES,
+            passages=N_PASSAGES,
             profile=settings.profile.name,
-            on_progress=show,
+            on_progress=report_answer,
         )
     except Interrupted:
         raise Stopped from None
-    return kept(answer)
+    return result_of(answer)
 
 
-def _holder(app: AppState, names: list[str], passage: str) -> str:
-    """The first collection that holds a passage; empty where none does any more."""
+def _collection_of(app: AppState, names: list[str], passage: str) -> str:
+    """Return the first collection that holds a passage; empty if none does any more."""
     for name in names:
         try:
             found_passage(library_of(app), name, passage)
@@ -171,8 +171,8 @@ def _holder(app: AppState, names: list[str], passage: str) -> str:
 
 
 @router.get("/ask/{question}")
-def show(request: Request, app: App, user: Reader, question: str) -> Response:
-    """A question with its answer, or how far that is, below the questions that it follows."""
+def show_question(request: Request, app: App, user: Reader, question: str) -> Response:
+    """Show a question with its answer or progress, below the questions that it follows."""
     job = question_job(app, question)
     return _page(
         request,
@@ -196,86 +196,90 @@ def question_job(app: AppState, job: str) -> Job:
 
 
 def _page(
-    request: Request, app: AppState, asked: QuestionForm, *, job: Job | None = None, status: int = 200, **values: Any
+    request: Request, app: AppState, form: QuestionForm, *, job: Job | None = None, status: int = 200, **values: Any
 ) -> Response:
-    """The page of a question, or the empty form; the answer's parts are made from what the job has kept."""
+    """Render the page of a question, or the empty form."""
     earlier: list[Job] = []
-    before = job.payload["before"] if job is not None else asked.before
-    while before and len(earlier) < MOST_EARLIER and (known := app.jobs.many([before])) and known[0].kind == ASK:
-        earlier.append(known[0])
-        before = known[0].payload["before"]
-    shown: dict[str, Any] = {"error": "", "may_stop": False, "numbers": (), "answer": None, "sources": {}}
-    shown |= {"notes": (), "copied": "", "sentences": (), "cited": (), "last": 0}
+    before = job.payload["before"] if job is not None else form.before
+    while before and len(earlier) < MAX_EARLIER_QUESTIONS:
+        jobs = app.jobs.many([before])
+        if not jobs or jobs[0].kind != ASK:
+            break
+        earlier.append(jobs[0])
+        before = jobs[0].payload["before"]
+    content: dict[str, Any] = {"error": "", "may_stop": False, "numbers": (), "answer": None, "sources": {}}
+    content |= {"notes": (), "copied": "", "sentences": (), "cited": (), "last": 0}
     if job is not None:
         result = job.result
         for event in () if job.ended else app.jobs.events(job.id):
-            # What is written so far has the form of the result.
-            shown["last"] = event.number
+            # Events of an unfinished answer have the form of its result.
+            content["last"] = event.number
             if "answer" in event.body:
                 result = event.body
             elif result is not None:
                 result["answer"]["sentences"] = event.body["sentences"]
         if result is not None:
-            shown |= _answer_values(app, result)
+            content |= _answer_values(app, result)
     return page(
         request,
         "ask.html.j2",
         status=status,
-        asked=asked,
+        form=form,
         job=job,
         earlier=earlier[::-1],
         collections=library_of(app).with_passages(),
-        longest=LONGEST_QUESTION,
+        longest=MAX_QUESTION_LENGTH,
         link=safe_link,
         host=lambda url: urlsplit(url).hostname,
         source_details=source_details,
-        **shown | values,
+        **content | values,
     )
 
 
 def _answer_values(app: AppState, result: dict[str, Any]) -> dict[str, Any]:
-    """What the template shows of an answer."""
+    """Return the values of an answer for the template."""
     answer = result["answer"]
-    sentences = [AnswerSentence(**one) for one in answer["sentences"]]
+    sentences = [AnswerSentence(**sentence) for sentence in answer["sentences"]]
     links = CitationLinks(library_of(app))
     sources = {
-        one["number"]: links.current(
-            PassageCitation(one["number"], Passage(**one["passage"]), collection, one["cosine"], ())
+        source["number"]: links.current(
+            PassageCitation(source["number"], Passage(**source["passage"]), collection, source["cosine"], ())
         )
-        for one, collection in zip(answer["sources"], result["collections"], strict=True)
+        for source, collection in zip(answer["sources"], result["collections"], strict=True)
     }
-    # An answer quotes nothing word for word: what is marked is the sentence of the passage that is nearest to its own.
-    rests_on = {
-        (place, number): nearest_sentence(sources[number].passage.text, one.body)
-        for place, one in enumerate(sentences)
-        for number in one.citations
+    # An answer quotes nothing word for word, so the sentence of the passage that is nearest to its own is marked.
+    nearest = {
+        (index, number): nearest_sentence(sources[number].passage.text, sentence.body)
+        for index, sentence in enumerate(sentences)
+        for number in sentence.citations
         if number in sources
     }
 
     def quotations(number: int, sentence: int | None = None) -> list[str]:
-        return [text for (place, one), text in rests_on.items() if one == number and text and sentence in (None, place)]
+        return [
+            text for (index, cited), text in nearest.items() if cited == number and text and sentence in (None, index)
+        ]
 
-    cited = sorted({number for one in sentences for number in one.citations})
+    cited_numbers = sorted({number for sentence in sentences for number in sentence.citations})
     notes = [DEMONSTRATION] if result["demonstration"] else []
-    if own := sum(one.in_house for one in sentences):
-        notes.append(f"Sentences that no passage supports, marked below: {own} of {len(sentences)}.")
-    if attributed := sum(one.origin == "attributed" for one in sentences):
-        notes.append(f"Sentences whose passages were found by comparison, not named by the model: {attributed}.")
-    unchecked = unchecked_note(name for one in sentences for name in one.unchecked_references)
-    cut = cut_note(answer.get("cut", False))  # answers of earlier versions do not say
-    notes += filter(None, (cut, removed_note(answer["removed_citations"]), unchecked))
+    if n_unsupported := sum(sentence.in_house for sentence in sentences):
+        notes.append(f"Sentences that no passage supports, marked below: {n_unsupported} of {len(sentences)}.")
+    if n_attributed := sum(sentence.origin == "attributed" for sentence in sentences):
+        notes.append(f"Sentences whose passages were found by comparison, not named by the model: {n_attributed}.")
+    unchecked = unchecked_note(name for sentence in sentences for name in sentence.unchecked_references)
+    notes += filter(None, (truncated_note(answer["truncated"]), removed_note(answer["removed_citations"]), unchecked))
     references = []
-    for number in cited:
+    for number in cited_numbers:
         if (source := sources.get(number)) is not None:
-            at = f"/library/{quote(source.collection)}/passages/{quote(source.passage.id)}"
-            address = f" {app.settings.root}{at}" if source.collection else ""
+            path = f"/library/{quote(source.collection)}/passages/{quote(source.passage.id)}"
+            address = f" {app.settings.root}{path}" if source.collection else ""
             references.append(f"[{number}] {source.citation}.{address}")
     copied = [answer["question"], answer["text"], "\n".join(references), f"Written by {answer['model']}."]
     return {
         "answer": answer,
         "sentences": sentences,
         "sources": sources,
-        "cited": cited,
+        "cited": cited_numbers,
         "passage_pieces": lambda source: mark_quotations(source.passage.text, quotations(source.number)),
         "evidence": lambda source, sentence=None: links.evidence(
             source.collection, source.passage, quotations(source.number, sentence)

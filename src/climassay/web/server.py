@@ -178,14 +178,14 @@ def show_users(request: Request, app: App, user: Admin) -> Response:
 
 @router.post("/users")
 def invite(
-    request: Request, app: App, user: Admin, name: Field = "", shown: ShortField = "", role: Field = "annotator"
+    request: Request, app: App, user: Admin, name: Field = "", display_name: ShortField = "", role: Field = "annotator"
 ) -> Response:
     """Create an account and show its invitation link."""
     try:
-        made = app.accounts.add(name.strip().lower(), cast(Role, role), shown)
+        added = app.accounts.add(name.strip().lower(), cast(Role, role), display_name)
     except InputError as error:
         return _users_page(request, app, error=str(error), status=400)
-    return _users_page(request, app, link=link_address(app, made.name, "invitation"), linked=made.name)
+    return _users_page(request, app, link=link_address(app, added.name, "invitation"), linked=added.name)
 
 
 @router.post("/users/{name}/link")

@@ -56,7 +56,7 @@ def test_otherwise_the_sentence_stays_whole_and_is_counted(reply, misquoted, unr
     whole = "Risks are lower for people and for greenhouse gas sinks, not for seas."
     assert [(one.text, one.divided) for one in found] == [(whole, False)] * 2
     assert (divider.sentences, divider.misquoted, divider.unreadable) == (1, misquoted, unreadable)
-    assert "stay whole" in divider.summary
+    assert "undivided" in divider.summary
 
 
 def test_sentences_of_one_level_or_of_levels_that_name_their_subject_are_not_asked_about():

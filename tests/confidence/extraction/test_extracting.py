@@ -170,21 +170,21 @@ PARAGRAPH = "Ice will melt. Seas will rise for long. Reefs will die soon. (high 
 
 def test_a_level_behind_the_last_full_stop_holds_for_the_paragraph_where_the_report_means_it_so():
     found = statements("A.1.2 Clouds will change (low confidence).", PARAGRAPH)
-    assert [(one.tag, one.whole_paragraph, one.label) for one in found] == [
+    assert [(one.tag, one.is_paragraph_level, one.label) for one in found] == [
         ("low", False, "A.1.2"),
         ("high", True, "A.1.2"),
         ("high", True, "A.1.2"),
     ]
     assert {one.references for one in found[1:]} == {("3.2.1", "Figure SPM.1")}
     assert {one.group for one in found} == {"A.1"}
-    assert [one.text for one in found if one.whole_paragraph] == ["Seas will rise for long.", "Reefs will die soon."]
+    assert [one.text for one in found if one.is_paragraph_level] == ["Seas will rise for long.", "Reefs will die soon."]
     (last,) = statements(PARAGRAPH, paragraph_tags="never")
-    assert (last.text, last.whole_paragraph) == ("Reefs will die soon.", False)
+    assert (last.text, last.is_paragraph_level) == ("Reefs will die soon.", False)
 
 
 def test_a_level_behind_every_full_stop_is_that_of_its_sentence():
     text = "Ice will melt away. (low confidence) Seas will rise for long. Reefs will die soon. (high confidence)"
-    assert [one.whole_paragraph for one in statements(text)] == [False, False]
+    assert [one.is_paragraph_level for one in statements(text)] == [False, False]
     assert [one.tag for one in statements(text, paragraph_tags="always")] == ["low", "high", "high"]
 
 

@@ -94,9 +94,9 @@ def test_expectation_carries_the_spread_between_documents() -> None:
 
 def test_small_documents_tell_nothing() -> None:
     truth, given, names = documents(6, 1)
-    assert len(share_residuals(truth, given, names, smallest=80)) == 6
+    assert len(share_residuals(truth, given, names, min_statements=80)) == 6
     with pytest.raises(InputError, match="at least 5"):
-        share_residuals(truth, given, names, smallest=81)
+        share_residuals(truth, given, names, min_statements=81)
     with pytest.raises(InputError, match="give one of them"):
         estimate_shares(given)
     with pytest.raises(InputError, match="at least five rows"):

@@ -10,7 +10,6 @@ from climassay.confidence.statement import Statement
 from climassay.confidence.tagging import (
     BUNDLED_TAGGER,
     LEVELS,
-    Tagger,
     TaggingItem,
     load_tagger,
     on_mixes,
@@ -18,7 +17,7 @@ from climassay.confidence.tagging import (
 )
 from climassay.confidence.tagging.tagger import tagging_texts
 from climassay.errors import InputError
-from climassay.learning import ClassifierSpec, ModelFormat, PartSpec, Provenance
+from climassay.learning import ClassifierSpec, PartSpec, Provenance
 from climassay.learning.features import FeatureModels
 from climassay.learning.splits import NearDuplicates
 from climassay.learning.text_classifier import CONSTANT
@@ -81,43 +80,6 @@ def test_a_saved_tagger_says_the_same(spec, tmp_path) -> None:
     assert again.mix == (1, 2, 3, 4)
     assert np.array_equal(again.predict_proba(items), made.for_mix((1, 2, 3, 4)).predict_proba(items))
     assert json.dumps(again.provenance.facts()) == json.dumps(made.provenance.facts())
-
-
-def test_a_file_of_version_1_gives_the_same(tagger, tmp_path) -> None:
-    vocabulary = tagger.vocabularies["words"]
-    (part,) = tagger.parts
-    arrays = {
-        "weights0": part.model.weights,
-        "bias0": part.model.bias,
-        "words weights": np.array(vocabulary.weights),
-    }
-    facts = {
-        "levels": list(LEVELS),
-        "parts": [{"sources": ["words"], "kind": "nominal"}],
-        "vocabularies": {"words": {"terms": "\n".join(vocabulary.terms), "longest": 2}},
-        "origins": {
-            "encoder": "", "encoder_fingerprint": "", "model": "local:some", "model_fingerprint": "f" * 64,
-            "dtype": "float32", "layer": 20,
-        },
-        "card": {
-            "data": "old.tsv", "data_sha256": "1" * 64, "licence": "CC0", "statements": 160,
-            "shares": list(tagger.shares), "measured": [["accuracy", 0.6], ["mix_accuracy", 0.5],
-            ["balanced_accuracy_low", 0.4], ["n", 160.0]], "confusion": [[1, 0, 0, 0]] * 4,
-            "residuals": [[0.1, -0.1, 0.0, 0.0]], "regularisation": 3.0, "seed": 7,
-        },
-        "mix": None,
-    }  # fmt: skip
-    path = tmp_path / "old.safetensors"
-    ModelFormat(Tagger.FORMAT.name, 1, "", "").save(path, arrays, facts)
-    found = load_tagger(path)
-    items = [one.item for one in planted(20, seed=9)]
-    assert np.array_equal(found.predict_proba(items), tagger.predict_proba(items))
-    read = found.provenance
-    assert (read.data, read.items, read.seed, read.regularisation) == ("old.tsv", 160, 7, 3.0)
-    assert (read.model, read.fingerprint, read.layers) == ("local:some", "f" * 64, (20,))
-    assert read.measured == {"accuracy": 0.6, "climatex_accuracy": 0.5, "equal_accuracy_low": 0.4, "n": 160}
-    assert found.residuals is not None
-    assert found.residuals.tolist() == [[0.1, -0.1, 0.0, 0.0]]
 
 
 def test_tags_in_the_text_or_context_are_not_read(tagger) -> None:

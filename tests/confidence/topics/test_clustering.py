@@ -142,5 +142,5 @@ def test_a_cluster_of_nearly_everything_is_cut_into_what_it_consists_of(data, mo
     assert len(found.words) == 6
     assert np.bincount(found.groups[found.groups >= 0]).max() <= len(data[1]) / 2
     # Without the limit they are one, which is what HDBSCAN's excess of mass makes of them.
-    monkeypatch.setattr(modelling, "_LARGEST", 1.0)
+    monkeypatch.setattr(modelling, "_MAX_CLUSTER_SHARE", 1.0)
     assert sorted(np.bincount(grouped(data).groups)) == [30, 150]

@@ -119,7 +119,7 @@ def test_five_hundred_real_statements_give_the_same_topics_every_time(tmp_path, 
         Statement(f"{place:03}", row["statement"], row["confidence"], row["report"], "d", "d")
         for place, row in enumerate(rows)
     ]
-    settings = TopicSettings(topics=8, least=5)
+    settings = TopicSettings(topics=8, min_cluster_size=5)
     first, again = (fit_topics(statements, load_encoder(), settings) for _ in range(2))
     assert first.model == again.model
     assert len(first.model.topics) == 8

@@ -90,7 +90,7 @@ def test_thirteen_thousand_statements_make_a_report_below_a_megabyte():
 
 
 def test_a_map_of_more_points_than_can_be_drawn_is_thinned_and_says_so(analysis, monkeypatch):
-    monkeypatch.setattr("climassay.confidence.trends.report.MOST_POINTS", 50)
+    monkeypatch.setattr("climassay.confidence.trends.report.MAX_POINTS", 50)
     plot = statement_map(analysis)
     assert sum(len(cloud.points) for cloud in plot.clouds) == 36
     assert "36 of 72 statements are drawn" in plot.note

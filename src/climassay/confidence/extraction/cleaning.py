@@ -1,6 +1,6 @@
-"""The plain words of a sentence: no marks of certainty, references, section marks or numbers of footnotes.
+"""Plain words of a sentence: without marks of certainty, references, section marks and footnote numbers.
 
-Spell acronyms out, by what the report itself says they mean, else by a list of the field.
+Acronyms are expanded by the report's own definitions, else by a list of the field.
 """
 
 import re
@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Literal
 
 from climassay.confidence.marks import find_tags
-from climassay.corpus.documents import Span
+from climassay.corpus.sentences import Span
 
 _LABEL = (
     r"(?:(?:Extended\s+Data\s+|Supplementary\s+)?(?:Figures?|Figs?\.?|Tables?|Tab\.|Materials?)|Box(?:es)?|Sections?"
@@ -22,7 +22,7 @@ _LABEL = (
     r"|Eqs?\.|SROCC|SRCCL|SR1\.?5|SREX|IPCC|AR[3-6]|Panels?|CROSS-CHAPTER\s+(?:BOX|PAPER)|Burning\s+Embers?)(?![a-z])"
 )
 _SECTION_NUMBER = r"(?:[A-Z]{1,3}\.)?\d{1,2}(?:\.\d{1,3}){2,}"
-_PLACE = re.compile(
+_REPORT_PLACE = re.compile(
     rf"(?:see|also|see\s+also|cf\.?|e\.?g\.?,?|i\.?e\.?,?|in|and|refer\s+to|as\s+in|discussed\s+in|from)?\s*"
     rf"(?:(?:see|also|the|this)\s+)*(?:{_LABEL}|{_SECTION_NUMBER}|‘[^’]*’|SM\d)",
 )
@@ -68,16 +68,16 @@ _LINKS = re.compile(
     r"(?:\bExpand\s+)?(?:\b(?:Figure|Table|Box|Cross-[\w-]+\s+Box)\s+[\w.]+,?\s+)*"
     r"\bLinks\s+to\s+(?:longer\s+report|chapters?|sections?)\b.*$"
 )
-"""What web pages of reports put behind a paragraph in place of its references."""
+"""Text that web pages of reports append to a paragraph instead of its references."""
 _NUMBER_OF_PARAGRAPH = re.compile(
     r"^\s*(?:[A-F](?:\.\d{1,2}){1,4}\.?|(?:TS|ES|SPM)[.-][A-Z]?[\d.]+|\d{1,2}(?:\.\d{1,2}){2,4}|\d{1,3}(?=\s+[A-Z][a-z]*\s)|[•▪◦–—*-]|\(?(?:[ivx]{1,4}|[a-h]|\d{1,2})\))\s+"
 )
 
 
 def clutter_spans(text: str) -> tuple[Span, ...]:
-    """Spans of references, section marks, footnote numbers and the paragraph's own number, in order, apart.
+    """Return spans of references, section marks, footnote numbers and the paragraph's number, sorted and disjoint.
 
-    Where brackets hold more than references, only those are removed: ``(NAO; Hurrell, 1995)`` leaves ``(NAO)``.
+    If brackets hold more than references, only the references are included: ``(NAO; Hurrell, 1995)`` leaves ``(NAO)``.
     """
     spans: list[tuple[int, int]] = [*_whole_brackets(text)]
     for pattern in (_NUMBER_OF_PARAGRAPH, _RETURN_ARROW, _LINKS, _NARRATIVE_YEAR):
@@ -91,13 +91,13 @@ def clutter_spans(text: str) -> tuple[Span, ...]:
 
 
 def bracketed_spans(text: str) -> tuple[Span, ...]:
-    """Spans of the brackets that hold nothing but references and section marks; a sentence does not end in them."""
+    """Return spans of the brackets that hold only references and section marks; no sentence ends in them."""
     links = [match.span() for match in _LINKS.finditer(text)]
     return joined_spans([*links, *(span for span in _whole_brackets(text) if text[span[0]] in "([{")])
 
 
 def references_in(text: str) -> tuple[str, ...]:
-    """What a paragraph refers to: the parts of its curly brackets, else of a web page's links in their place."""
+    """Return the references of a paragraph: parts of its curly brackets, else of a web page's links."""
     parts = [match.group().strip("{} ") for match in _BRACES.finditer(text)]
     parts = parts or [match.group().split("Links to", 1)[1].split(None, 2)[-1] for match in _LINKS.finditer(text)]
     results = (part.strip(" .") for words in parts for part in re.split(r"[;,]", words))
@@ -105,19 +105,19 @@ def references_in(text: str) -> tuple[str, ...]:
 
 
 def paragraph_label(text: str) -> str | None:
-    """The number that a paragraph of a summary begins with, for example ``A.1.3``."""
+    """Return the number at the start of a summary's paragraph, for example ``A.1.3``; None if it has none."""
     match = _LABEL_OF_PARAGRAPH.match(text)
     return match[1] if match else None
 
 
 def is_reference(words: str) -> bool:
-    """Whether words, as from a bracket, are only references or places in reports."""
+    """Return whether words, as from a bracket, are only references or places in reports."""
     parts = [part.strip(" ,.;:") for part in re.split(r"[;]", words)]
     return all(not part or _is_reference(part) for part in parts)
 
 
 def _whole_brackets(text: str) -> Iterator[tuple[int, int]]:
-    """Spans of brackets, or of those parts of them, that are references."""
+    """Yield spans of brackets, or of those parts of them, that are references."""
     for match in _BRACES.finditer(text):
         yield match.span()
     for match in _BRACKETS.finditer(text):
@@ -125,14 +125,14 @@ def _whole_brackets(text: str) -> Iterator[tuple[int, int]]:
         if match[2] is not None and not re.search(r"[A-Z][a-z]", inside):
             continue  # ranges of numbers
         parts = inside.split(";")
-        which = [_is_reference(part.strip(" ,.")) for part in parts]
-        if all(which):
+        is_part_reference = [_is_reference(part.strip(" ,.")) for part in parts]
+        if all(is_part_reference):
             yield match.span()
             continue
         start = match.start() + 1
-        for number, (part, gone) in enumerate(zip(parts, which, strict=True)):
-            if gone:
-                # With the semicolon that divides it from its neighbour.
+        for number, (part, is_removed) in enumerate(zip(parts, is_part_reference, strict=True)):
+            if is_removed:
+                # Include the semicolon before or after it.
                 yield start - (number > 0), start + len(part) + (number == 0)
             start += len(part) + 1
 
@@ -140,21 +140,19 @@ def _whole_brackets(text: str) -> Iterator[tuple[int, int]]:
 def _is_reference(part: str) -> bool:
     if not part:
         return True
-    place = _PLACE.match(part)
-    if place and not _CLAUSE.search(part):
+    if _REPORT_PLACE.match(part) and not _CLAUSE.search(part):
         return True
-    rest = part
-    while rest:
-        match = _REFERENCE.match(rest) or _YEARS_ONLY.match(rest) or _IN_PRESS.match(rest)
-        if match is None or (rest is part and _YEARS_ONLY.match(rest)):
-            return rest is not part and _MORE_PLACES.fullmatch(rest) is not None
-        rest = rest[match.end() :].lstrip(" ,;&.")
-        rest = re.sub(r"^and\s+", "", rest)
+    remainder = part
+    while remainder:
+        match = _REFERENCE.match(remainder) or _YEARS_ONLY.match(remainder) or _IN_PRESS.match(remainder)
+        if match is None or (remainder is part and _YEARS_ONLY.match(remainder)):
+            return remainder is not part and _MORE_PLACES.fullmatch(remainder) is not None
+        remainder = re.sub(r"^and\s+", "", remainder[match.end() :].lstrip(" ,;&."))
     return True
 
 
 def joined_spans(spans: Iterable[tuple[int, int]]) -> tuple[Span, ...]:
-    """Spans in order, those that touch or overlap made one."""
+    """Return the spans sorted, with touching and overlapping ones merged."""
     results: list[Span] = []
     for start, end in sorted(spans):
         if results and start <= results[-1].end:
@@ -165,7 +163,7 @@ def joined_spans(spans: Iterable[tuple[int, int]]) -> tuple[Span, ...]:
 
 
 _MARK = "\ue000"
-"""Stands for a mark in running words while the words around it are mended."""
+"""Placeholder of a mark in running words while the words around it are corrected."""
 _ADVERBS = (
     r"(?:\s*\b(?:still|also|now|only|generally|currently|overall|relatively|thus|therefore|at\s+least|an?|the|both)\b)*"
 )
@@ -176,8 +174,8 @@ _THERE = (
 _ABOUT = r"(?:in|of|for|on|about|regarding|concerning|around|with\s+regard\s+to|as\s+to)"
 _LEADS_TO = r"(?:(?:leads?|leading|led|gives?|giving|provides?|providing|results?|resulting)\s+(?:to\s+|in\s+)?)?"
 _LEVELS_WORD = r"(?:\s+(?:levels?|statements?|assessments?|ratings?))?"
-# In this order; what a mark is taken out of must read on, and must not tell the level.
-_MENDING = (
+# Applied in this order; without the mark the sentence must be grammatical and must not reveal the level.
+_CORRECTIONS = (
     (rf"{_THERE}{_MARK}{_LEVELS_WORD}\s*,?\s+that,?\s+", ""),
     (rf"{_THERE}{_MARK}{_LEVELS_WORD}\s+{_ABOUT}\s+", ""),
     (rf"^\s*{_ADVERBS}\s*{_MARK}{_LEVELS_WORD}\s*[:–—-]\s*", ""),
@@ -197,7 +195,7 @@ _MENDING = (
     (rf",?\s*\b(?:and|but|yet|although|though|while|whereas){_ADVERBS}\s*{_MARK}(?=\s*[,;.]|\s*$)", ""),
     (rf"\s*{_MARK}{_LEVELS_WORD}(?:\s+or\s+(?:higher|lower|more))?", ""),
 )
-_MENDING_RULES = tuple((re.compile(pattern, re.IGNORECASE), words) for pattern, words in _MENDING)
+_CORRECTION_RULES = tuple((re.compile(pattern, re.IGNORECASE), words) for pattern, words in _CORRECTIONS)
 _SPACE_BEFORE = re.compile(r"\s+(?=[,;:.!?)\]])")
 _SPACE_AFTER = re.compile(r"(?<=[(\[])\s+")
 _EMPTY_BRACKETS = re.compile(r"\(\s*[,;:.\s]*\)|\[\s*[,;:.\s]*\]")
@@ -207,53 +205,53 @@ _ITALICS = re.compile(r"(?<![\w*_])[*_]{1,3}(?=\S)|(?<=\S)[*_]{1,3}(?![\w*_])")
 _LEADING = re.compile(r"^(?:[\s,;:.)\]–—]|-\s)+")
 _TRAILING = re.compile(r"[\s,;:(\[–—-]+$")
 _WORD = re.compile(r"[^\W\d_]")
-_ROUNDS = 12
+_MAX_ROUNDS = 12
 
 
 def clean_sentence(text: str) -> str:
-    """The plain words of a sentence or clause, beginning with a capital and ending with a full stop.
+    """Return the plain words of a sentence or clause, with a capital first letter and a final full stop.
 
-    Marks of confidence go, and words that only hold them ("there is high confidence that"); references, section marks
-    and numbers of footnotes go. Cleaning what is clean changes nothing.
+    Marks of confidence are removed with the words that only introduce them ("there is high confidence that"), and so
+    are references, section marks and footnote numbers. Cleaning is idempotent.
 
     Returns:
-        One line; empty where no word is left.
+        One line; empty if no word is left.
     """
-    for _ in range(_ROUNDS):
+    for _ in range(_MAX_ROUNDS):
         cleaned = finished(_ITALICS.sub("", without_marks(_without(text, clutter_spans(text)))))
         if cleaned == text:
             return text
         text = cleaned
     if not find_tags(text):
         return text
-    # The last resort for text that keeps making new marks: their words go, nothing is mended.
+    # Last resort for text in which every correction makes a new mark: remove marks without correcting the sentence.
     while marks := find_tags(text):
-        text = _without(text, [mark.whole for mark in marks])
+        text = _without(text, [mark.outer_span for mark in marks])
     return " ".join(text.split())
 
 
 def without_marks(text: str) -> str:
-    """A text without marks of confidence, evidence and agreement, the sentence around each mended."""
+    """Return a text without marks of confidence, evidence and agreement, the sentence around each corrected."""
     marks = find_tags(text)
     if not marks:
         return text
-    whole = {mark.whole for mark in marks if mark.in_brackets}
-    # "Confidence in more hail is low" leaves what it is in: "more hail".
-    running = {
+    bracket_spans = {mark.outer_span for mark in marks if mark.in_brackets}
+    # "Confidence in more hail is low" leaves "more hail".
+    replacements = {
         (mark.start, mark.end): text[slice(*mark.subject)] if mark.subject else _MARK
         for mark in marks
         if not mark.in_brackets
     }
-    text = _without(text, [*whole, *running], lambda span: running.get(span, " "))
-    if not running:
+    text = _without(text, [*bracket_spans, *replacements], lambda span: replacements.get(span, " "))
+    if not replacements:
         return text
-    for pattern, words in _MENDING_RULES:
+    for pattern, words in _CORRECTION_RULES:
         text = pattern.sub(words, text)
     return text
 
 
 def finished(text: str) -> str:
-    """One line that begins with a capital and ends with a full stop; spaces and punctuation in order."""
+    """Return one line with a capital first letter, a final full stop, and corrected spaces and punctuation."""
     text = _EMPTY_BRACKETS.sub(" ", _EDGE_OF_BRACKETS.sub("", text))
     text = _SPACE_AFTER.sub("", _SPACE_BEFORE.sub("", " ".join(text.split())))
     text = _DOUBLED.sub(lambda match: match[1] or ("." if match.group().startswith(".") else ""), text)
@@ -267,12 +265,12 @@ def finished(text: str) -> str:
 
 
 def _without(
-    text: str, spans: Iterable[tuple[int, int]], instead: Callable[[tuple[int, int]], str] = lambda _: ""
+    text: str, spans: Iterable[tuple[int, int]], replacement: Callable[[tuple[int, int]], str] = lambda _: ""
 ) -> str:
     pieces, last = [], 0
     for start, end in sorted(spans):
         if start >= last:
-            pieces += [text[last:start], instead((start, end))]
+            pieces += [text[last:start], replacement((start, end))]
             last = end
     return "".join([*pieces, text[last:]])
 
@@ -282,74 +280,73 @@ Acronyms = Literal["every", "first", "none"]
 KNOWN_ACRONYMS = dict(
     line.split("\t") for line in Path(__file__).with_name("acronyms.tsv").read_text(encoding="utf-8").splitlines()
 )
-"""Acronyms of climate science and of the IPCC, for reports that do not spell them out themselves.
+"""Acronyms of climate science and of the IPCC, for reports that do not define them.
 
-Left out are those that are also words or codes of regions in AR6 (SAM, CAN, MED), or that mean two things in the
-reports (AR: autoregressive, assessment report; MAR: a model, managed aquifer recharge): a report's own definitions
-serve there.
+Acronyms that are also words or region codes of AR6 (SAM, CAN, MED), or that have two meanings in the reports (AR:
+autoregressive, assessment report; MAR: a model, managed aquifer recharge), are left to the report's own definitions.
 """
 
 
 _DEFINITION = re.compile(r"\(([A-Z](?:[A-Za-z&/-]{0,8}[A-Z]))(s?)(?:[;,][^()]{0,80})?\)")
 _WORDS_BEFORE = 160
-_MOST_WORDS = 10
-_SHORTEST = 2
+_MAX_DEFINITION_WORDS = 10
+_MIN_LETTERS = 2
 _SMALL_WORDS = {"a", "an", "the", "of", "for", "and", "in", "on", "by", "to", "with", "or", "from", "at", "as"}
 _PLURALS = (
     ("gases", "gas"), ("biases", "bias"), ("analyses", "analysis"), ("indices", "index"), ("sses", "ss"),
     ("ches", "ch"), ("shes", "sh"), ("xes", "x"), ("ies", "y"), ("s", ""),
 )  # fmt: skip
-"""Endings of plurals and of their singulars, the first that fits."""
-_WHERE_WORDS_END = re.compile(r"[()\[\]{};:]|\.\s|,(?=\s+(?:and|but|which|that|where|while)\b)")
+"""Plural endings with their singular endings; the first that matches is used."""
+_DEFINITION_BOUNDARY = re.compile(r"[()\[\]{};:]|\.\s|,(?=\s+(?:and|but|which|that|where|while)\b)")
 
 
 def definitions_in(texts: Iterable[str]) -> dict[str, str]:
-    """Acronyms that texts define, ``effective radiative forcing (ERF)``: each with its words, singular.
+    """Return the acronyms that texts define, ``effective radiative forcing (ERF)``, with their singular words.
 
     The letters of the acronym must be found from the right in the words before the brackets, the first of them at the
     beginning of a word (Schwartz and Hearst 2003, "A simple algorithm for identifying abbreviation definitions in
-    biomedical text"). Where a report defines one several ways, what it says most often counts.
+    biomedical text"). Of several definitions, the most frequent one is used.
     """
     counts: dict[str, Counter[str]] = {}
     for text in texts:
         if "(" not in text:
             continue
         for match in _DEFINITION.finditer(text):
-            words = _words_of(match[1], text[max(0, match.start() - _WORDS_BEFORE) : match.start()])
+            words = _definition_words(match[1], text[max(0, match.start() - _WORDS_BEFORE) : match.start()])
             if words:
                 counts.setdefault(match[1], Counter())[_singular(words) if match[2] else words] += 1
     return {acronym: min(result, key=lambda words: (-result[words], words)) for acronym, result in counts.items()}
 
 
-def _words_of(acronym: str, before: str) -> str | None:
-    """The shortest run of words at the end of ``before`` that spells the acronym."""
-    cut = [match.end() for match in _WHERE_WORDS_END.finditer(before)]
-    before = before[cut[-1] if cut else 0 :].rstrip()
+def _definition_words(acronym: str, before: str) -> str | None:
+    """Return the shortest run of words at the end of ``before`` that spells the acronym; None if there is none."""
+    boundaries = [match.end() for match in _DEFINITION_BOUNDARY.finditer(before)]
+    before = before[boundaries[-1] if boundaries else 0 :].rstrip()
     letters = [char.lower() for char in acronym if char.isalpha()]
-    if len(letters) < _SHORTEST or not before:
+    if len(letters) < _MIN_LETTERS or not before:
         return None
-    place = len(before)
-    for number in range(len(letters) - 1, -1, -1):
-        place -= 1
-        while place >= 0 and (
-            before[place].lower() != letters[number]
-            or (number == 0 and place > 0 and (before[place - 1].isalnum() or before[place - 1] in "’'"))
+    position = len(before)
+    for letter_index in range(len(letters) - 1, -1, -1):
+        position -= 1
+        while position >= 0 and (
+            before[position].lower() != letters[letter_index]
+            or (letter_index == 0 and position > 0 and (before[position - 1].isalnum() or before[position - 1] in "’'"))
         ):
-            place -= 1
-        if place < 0:
+            position -= 1
+        if position < 0:
             return None
-    words = before[place:].strip()
+    words = before[position:].strip()
     parts = words.split()
-    weak = sum(1 for part in parts if part.lower() not in _SMALL_WORDS)
-    too_long = weak > min(_MOST_WORDS, len(letters) + 2)
-    return None if too_long or acronym in parts or weak < min(2, len(letters) - 1) else _lowered(words)
+    n_content_words = sum(1 for part in parts if part.lower() not in _SMALL_WORDS)
+    too_long = n_content_words > min(_MAX_DEFINITION_WORDS, len(letters) + 2)
+    return None if too_long or acronym in parts or n_content_words < min(2, len(letters) - 1) else _lowered(words)
 
 
 def _lowered(words: str) -> str:
-    """Words in lower case where only their first letter is a capital that opens a sentence."""
+    """Return the words with a lower-case first word if it is capitalised only as the start of a sentence."""
     first, *rest = words.split(" ", 1)
-    plain = first[:1].isupper() and first[1:].islower() and rest and rest[0].islower()
-    return first.lower() + " " + rest[0] if plain else words
+    is_sentence_start = first[:1].isupper() and first[1:].islower() and rest and rest[0].islower()
+    return first.lower() + " " + rest[0] if is_sentence_start else words
 
 
 def _singular(words: str) -> str:
@@ -371,13 +368,13 @@ def _plural(words: str) -> str:
 
 @dataclass(frozen=True)
 class AcronymList:
-    """What acronyms mean in one report."""
+    """Meanings of acronyms in one report."""
 
     words: Mapping[str, str] = field(default_factory=lambda: dict(KNOWN_ACRONYMS))
 
     @classmethod
     def of(cls, texts: Iterable[str]) -> "AcronymList":
-        """The list of the field, and over it what the texts of a report define themselves."""
+        """Return the list of the field, overridden by the definitions in a report's texts."""
         return cls({**KNOWN_ACRONYMS, **definitions_in(texts)})
 
     @cached_property
@@ -389,36 +386,37 @@ class AcronymList:
             rf"(?<![\w–-])(?P<open>\()?(?P<name>{names})(?P<plural>s?)(?P<close>\))?(?![\w–’]|[-.]\d|/[A-Z])"
         )
 
-    def expand(self, text: str, how: Acronyms) -> str:
-        """A text with its acronyms spelled out: every time, the first time, or not.
+    def expand(self, text: str, mode: Acronyms) -> str:
+        """Expand the acronyms of a text: every time, the first time, or never.
 
-        Where the text itself says what one means, ``effective radiative forcing (ERF)``, the brackets go (every), or
-        the words stay as they are (first).
+        If the text defines an acronym itself, ``effective radiative forcing (ERF)``, the brackets are removed (every),
+        or the
+        words remain unchanged (first).
         """
-        if how == "none" or not any(char.isupper() for char in text):
+        if mode == "none" or not any(char.isupper() for char in text):
             return text
-        seen: set[str] = set()
+        expanded: set[str] = set()
         pieces, last = [], 0
         for match in self._pattern.finditer(text):
             start, end = match.start("name"), match.end("plural")
-            whole = bool(match["open"]) and bool(match["close"])
+            is_bracketed = bool(match["open"]) and bool(match["close"])
             name = match["name"]
             words = _plural(self.words[name]) if match["plural"] else self.words[name]
             pieces.append(text[last:start])
-            said = "".join(pieces[-3:]).rstrip("( ").lower()
-            # "CO2 removal (CDR)" says it too, in other words.
+            before = "".join(pieces[-3:]).rstrip("( ").lower()
+            # "CO2 removal (CDR)" is a definition too, in other words.
             last_word = self.words[name].lower().rsplit(" ", 1)[-1]
-            stands_before = said.endswith((words.lower(), self.words[name].lower(), f" {last_word}"))
+            is_defined = before.endswith((words.lower(), self.words[name].lower(), f" {last_word}"))
             last = end
-            first = name not in seen
-            seen.add(name)
-            if whole and stands_before:
-                if how == "first":
+            first = name not in expanded
+            expanded.add(name)
+            if is_bracketed and is_defined:
+                if mode == "first":
                     pieces.append(text[start:end])
                 else:
                     pieces[-1] = pieces[-1].removesuffix("(").rstrip(" ")
                     last = match.end()
-            elif how == "every":
+            elif mode == "every":
                 pieces.append(words)
             else:
                 pieces.append(f"{words} ({text[start:end]})" if first else text[start:end])

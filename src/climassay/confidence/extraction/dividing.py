@@ -1,7 +1,7 @@
-"""Divide sentences of several levels among them with a language model, one request a sentence.
+"""Division of sentences with several levels among them by a language model, one request per sentence.
 
 A model's part is used only if it consists of words of the sentence in their order, so that no word and no figure can
-come from the model. Otherwise the whole sentence stays the text of all its levels, and is counted.
+come from the model. Otherwise the complete sentence remains the text of all its levels, and is counted.
 """
 
 import json
@@ -22,12 +22,12 @@ _AROUND_WORD = "()[]{},;:.!?*_\"'“”‘’"
 
 
 class SentenceDivider:
-    """Ask a language model which words of a sentence each of its levels is about.
+    """Divider of sentences that asks a language model which words each level is about.
 
     Args:
-        model: Answers under a JSON schema; one that is recorded keeps its answers.
+        model: Model that answers under a JSON schema; use a recorded one to store its answers.
         prompt: Template with ``sentence`` and ``levels``; the built-in ``divide`` by default.
-        on_progress: Called with 1 for each sentence answered.
+        on_progress: Receives 1 for each answered sentence.
     """
 
     def __init__(
@@ -35,11 +35,11 @@ class SentenceDivider:
     ) -> None:
         self.name = model.name
         self.sentences = 0
-        """Sentences of several levels that the model was asked about."""
+        """Number of requests."""
         self.misquoted = 0
-        """Sentences left whole because a part has words that the sentence does not have in this order."""
+        """Number of undivided sentences because a part is not words of the sentence in order."""
         self.unreadable = 0
-        """Sentences left whole because the answer is missing, or is not one part for each level."""
+        """Number of undivided sentences because the answer is missing or has another number of parts."""
         self.error = ""
         """Reason of the latest unreadable answer."""
         self._model = model
@@ -48,13 +48,13 @@ class SentenceDivider:
 
     @property
     def summary(self) -> str:
-        """How many sentences were divided, and how many not and why."""
+        """Number of sentences that were divided, and of those that were not with the reasons."""
         divided = self.sentences - self.misquoted - self.unreadable
         text = f"{self.name} divided {divided:,} of {counted(self.sentences, 'sentence')} with several levels."
         if self.misquoted:
-            text += f" {self.misquoted:,} stay whole: its parts are not words of the sentence."
+            text += f" {self.misquoted:,} are undivided: its parts are not words of the sentence."
         if self.unreadable:
-            text += f" {self.unreadable:,} stay whole: no usable answer ({self.error})."
+            text += f" {self.unreadable:,} are undivided: no usable answer ({self.error})."
         return text
 
     def to_dict(self) -> dict[str, Any]:
@@ -63,13 +63,13 @@ class SentenceDivider:
         return {"model": self.name, **counts}
 
     def divide(self, sentences: Sequence[tuple[str, Sequence[str]]]) -> list[tuple[str, ...] | None]:
-        """Ask for the words of each level.
+        """Ask the model for the words of each level.
 
         Args:
-            sentences: Each with the words of its levels ("high confidence"), in order.
+            sentences: Sentences, each with the words of its levels ("high confidence"), in order.
 
         Returns:
-            For each sentence its parts in the order of the levels, or None if it stays whole.
+            Parts of each sentence in the order of its levels, or None if it remains undivided.
         """
         requests = []
         for sentence, levels in sentences:
@@ -102,9 +102,9 @@ class SentenceDivider:
 
 
 def are_words_of(part: str, sentence: str) -> bool:
-    """Whether a part consists of words of a sentence in their order, without leaving out a negation between them.
+    """Return whether a part consists of words of a sentence in their order, without omitting a negation.
 
-    Case and the punctuation around words do not count; figures and signs are compared as they are written.
+    Case and the punctuation around words are ignored; figures and signs must be equal.
 
     Example:
         >>> are_words_of("Seas fall in the north", "Seas rise (high confidence), but fall in the north.")
@@ -119,17 +119,16 @@ def are_words_of(part: str, sentence: str) -> bool:
     for index, word in enumerate(words):
         if word not in tokens[position:]:
             return False
-        found = tokens.index(word, position)
+        index_in_tokens = tokens.index(word, position)
         # Of what comes before the first word, only a negation directly before it belongs to it.
-        omitted = tokens[position:found] if index else tokens[max(found - 1, 0) : found]
+        omitted = tokens[position:index_in_tokens] if index else tokens[max(index_in_tokens - 1, 0) : index_in_tokens]
         if any(_NEGATION.fullmatch(token) for token in omitted):
             return False
-        position = found + 1
+        position = index_in_tokens + 1
     return bool(words)
 
 
 def _parts(answer: Completion) -> tuple[str, ...] | None:
-    """Return the parts of an answer, or None if it has none."""
     if answer.error is not None:
         return None
     try:

@@ -1,4 +1,4 @@
-"""Review an extraction: other calibrated terms, counts by report, a page beside the report."""
+"""Review of an extraction: other calibrated terms, counts by report, and a page to compare with the report."""
 
 import re
 from collections import Counter
@@ -23,51 +23,51 @@ _RANGE = re.compile(r"[\s*_]*(?:ranges?|intervals?)\b", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class CertaintyTerm:
-    """A calibrated term other than a level of confidence, where it appears in a report."""
+    """A calibrated term other than a level of confidence, with its place in a report."""
 
     id: str
-    """Document, paragraph, sentence and number of the term: stable for the same document."""
+    """Stable id of document, paragraph, sentence and term."""
     kind: TermKind
     term: str
     names_range: bool
-    """Whether it names an interval: "very likely range"."""
+    """True if the term names an interval: "very likely range"."""
     report: str
     document: str
     sentence: str
     start: int
     end: int
-    """``sentence[start:end]`` are the words of the term, of evidence and agreement with what appears between them."""
+    """End of the term's words, ``sentence[start:end]``."""
     page: int | None = None
     headings: tuple[str, ...] = ()
     label: str | None = None
-    """Number of the paragraph, for example ``A.1.3``, where it begins with one."""
+    """Number of the paragraph, for example ``A.1.3``; None if it has none."""
     paragraph_id: str | None = None
 
 
 def extract_terms(documents: Iterable[Document], report: str | None = None) -> list[CertaintyTerm]:
-    """The terms of documents in reading order; sentences that explain the vocabulary and footnotes have none.
+    """Return the terms of documents in reading order, except in footnotes and explanations of the vocabulary.
 
     Args:
-        documents: As for :func:`climassay.confidence.extraction.extract`.
-        report: Name of the report, in place of what the documents say.
+        documents: Documents as for :func:`climassay.confidence.extraction.extract`.
+        report: Name of the report, which overrides the documents' own.
     """
-    results: list[CertaintyTerm] = []
+    certainty_terms: list[CertaintyTerm] = []
     for document in documents:
         name = identify(document, report).name or document.report or document.title
-        for place, block in enumerate(document.blocks):
-            for number, sentence in enumerate(split_report_sentences(block.text)):
+        for block_index, block in enumerate(document.blocks):
+            for sentence_index, sentence in enumerate(split_report_sentences(block.text)):
                 if block.footnote or explains_terms(sentence):
                     continue
                 terms: list[tuple[int, int, TermKind, str]] = [
-                    (one.start, one.end, "likelihood", one.term) for one in find_likelihoods(sentence)
+                    (term.start, term.end, "likelihood", term.term) for term in find_likelihoods(sentence)
                 ]
                 for mark in find_tags(sentence):
-                    start, end = mark.whole if mark.levels else (mark.start, mark.end)
+                    start, end = mark.outer_span if mark.levels else (mark.start, mark.end)
                     terms += [(start, end, "evidence", mark.evidence)] if mark.evidence else []
                     terms += [(start, end, "agreement", mark.agreement)] if mark.agreement else []
-                results += [
+                certainty_terms += [
                     CertaintyTerm(
-                        id=f"{document.id}-{place}.{number}.{which}",
+                        id=f"{document.id}-{block_index}.{sentence_index}.{term_index}",
                         kind=kind,
                         term=term,
                         names_range=kind == "likelihood" and _RANGE.match(sentence, end) is not None,
@@ -81,32 +81,32 @@ def extract_terms(documents: Iterable[Document], report: str | None = None) -> l
                         label=paragraph_label(block.text),
                         paragraph_id=block.paragraph_id,
                     )
-                    for which, (start, end, kind, term) in enumerate(sorted(terms))
+                    for term_index, (start, end, kind, term) in enumerate(sorted(terms))
                 ]
-    return results
+    return certainty_terms
 
 
 def term_table(terms: Sequence[CertaintyTerm]) -> Table:
-    """How often each term appears in each report."""
-    counts = Counter((one.kind, one.term, one.report) for one in terms)
-    reports = list(dict.fromkeys(one.report for one in terms))
+    """Return the number of occurrences of each term in each report."""
+    counts = Counter((occurrence.kind, occurrence.term, occurrence.report) for occurrence in terms)
+    reports = list(dict.fromkeys(occurrence.report for occurrence in terms))
     rows = []
     for kind in get_args(TermKind):
         for term in _TERMS[kind]:
-            numbers = [counts[kind, term, one] for one in reports]
+            numbers = [counts[kind, term, report] for report in reports]
             if any(numbers):
                 rows.append([kind, term, *map(str, numbers), str(sum(numbers))])
-    ranges = sum(one.names_range for one in terms)
+    ranges = sum(occurrence.names_range for occurrence in terms)
     note = f"{ranges} of the terms of likelihood name a range (“very likely range”)." if ranges else ""
     return Table.of(f"{len(terms)} other terms", ["kind", "term", *reports, "all reports"], rows, note=note, left=2)
 
 
 def summary_table(statements: Sequence[Statement]) -> Table:
-    """Statements by report and level, duplicates counted apart."""
-    counts = Counter((one.report, one.tag) for one in statements if one.duplicate_of is None)
-    repeated = Counter(one.report for one in statements if one.duplicate_of is not None)
-    reports = list(dict.fromkeys(one.report for one in statements))
-    untagged = any(one.tag is None for one in statements)
+    """Return the number of statements by report and level, with duplicates in a column of their own."""
+    counts = Counter((statement.report, statement.tag) for statement in statements if statement.duplicate_of is None)
+    repeated = Counter(statement.report for statement in statements if statement.duplicate_of is not None)
+    reports = list(dict.fromkeys(statement.report for statement in statements))
+    untagged = any(statement.tag is None for statement in statements)
     levels = [*TAGS, *([None] if untagged else [])]
     rows = [[report, *(str(counts[report, level]) for level in levels), str(repeated[report])] for report in reports]
     if len(reports) > 1:
@@ -125,16 +125,14 @@ def summary_table(statements: Sequence[Statement]) -> Table:
 
 
 def review_page(statements: Sequence[Statement], terms: Sequence[CertaintyTerm] = ()) -> str:
-    """Every statement with its level, page, the report's own words, and the sentences before and after.
+    """Return a self-contained HTML page of all statements with level, page, sentence and context.
 
-    Returns:
-        A whole HTML page: one file that asks nothing of any server; it can be read without its script, which only
-        filters. All text is escaped.
+    The page can be read without its script, which only filters. All text is escaped.
     """
     counts = Counter(statement.tag for statement in statements)
     groups = [
-        (place, list(group))
-        for place, group in groupby(statements, key=lambda one: (one.report, one.document, one.headings))
+        (location, list(group))
+        for location, group in groupby(statements, key=lambda s: (s.report, s.document, s.headings))
     ]
     return render_page(
         "confidence_review.html.j2",
@@ -142,7 +140,7 @@ def review_page(statements: Sequence[Statement], terms: Sequence[CertaintyTerm] 
         total=len(statements),
         levels=[(tag, counts[tag]) for tag in (*TAGS, None) if counts[tag]],
         terms=Counter(
-            f"{one.term} {one.kind}" if one.kind != "likelihood" else one.term for one in terms
+            f"{term.term} {term.kind}" if term.kind != "likelihood" else term.term for term in terms
         ).most_common(),
-        shares={tag: place / (len(TAGS) - 1) for place, tag in enumerate(TAGS)},
+        shares={tag: rank / (len(TAGS) - 1) for rank, tag in enumerate(TAGS)},
     )

@@ -12,7 +12,7 @@ from climassay.confidence.linting.checking import (
 )
 from climassay.confidence.linting.draft import (
     Draft as Draft,
-    Finding as Finding,
+    LintFinding as LintFinding,
     Rule as Rule,
     draft_of as draft_of,
     read_draft as read_draft,

@@ -1,4 +1,4 @@
-"""Check a draft against chosen rules, and say how much of it the rules could read."""
+"""Checks of a draft against selected rules, with the share of it that the rules could read."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -6,14 +6,14 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from climassay.confidence.extraction.extracting import language_of
-from climassay.confidence.linting.draft import Draft, Finding, Rule
+from climassay.confidence.linting.draft import Draft, LintFinding, Rule
 from climassay.confidence.linting.rules import GUIDANCE_RULES
 from climassay.errors import InputError
 from climassay.registry import Registry
 from climassay.reporting import counted
 
 MODEL_FINDING = "model-finding"
-"""Rule of :class:`~climassay.confidence.linting.model_rule.ModelReader`."""
+"""Name of the rule of :class:`~climassay.confidence.linting.model_rule.ModelReader`."""
 
 RULES: Registry[Rule] = Registry("rule", "climassay.lint_rules")
 """Rules that need only the text; a package adds another by ``RULES.add(rule.name, rule)``."""
@@ -25,10 +25,10 @@ def chosen_rules(names: str = "") -> tuple[Rule, ...]:
     """Return the rules of a list such as ``repeated-tag,likelihood-range`` or ``-ambiguous-level``.
 
     Args:
-        names: Names divided by commas: these alone, or with a minus before each, all but these. Empty: all.
+        names: Names separated by commas: these alone, or with a minus before each, all but these. Empty: all.
 
     Raises:
-        InputError: There is no such rule, or none is left.
+        InputError: A rule does not exist, or no rule is left.
     """
     listed = [name.strip() for name in names.split(",") if name.strip()]
     without = {name[1:] for name in listed if name.startswith("-")}
@@ -47,19 +47,19 @@ class Checked:
 
     draft: Draft
     rules: tuple[Rule, ...]
-    """Rules that it was checked against."""
-    findings: tuple[Finding, ...]
-    """In the order of the text."""
+    """Rules against which it was checked."""
+    findings: tuple[LintFinding, ...]
+    """Findings in the order of the text."""
 
     @cached_property
     def by_rule(self) -> dict[str, int]:
-        """Findings of each rule, zeros included, in the order of the rules."""
+        """Number of findings of each rule, including zeros, in the order of the rules."""
         counts = Counter(finding.rule for finding in self.findings)
         return {rule.name: counts[rule.name] for rule in self.rules}
 
     @cached_property
     def sentences_with_terms(self) -> int:
-        """Sentences with a calibrated term: confidence, likelihood, or evidence and agreement."""
+        """Number of sentences with a calibrated term: confidence, likelihood, or evidence and agreement."""
         return sum(
             bool(sentence.likelihoods) or any(not mark.attributive for mark in sentence.marks)
             for sentence in self.draft.sentences
@@ -72,20 +72,20 @@ class Checked:
 
     @property
     def is_read(self) -> bool:
-        """Whether the rules can read the draft and there is anything that they are about."""
+        """True if the rules can read the draft and it has a calibrated term."""
         return self.language in (None, "English") and bool(self.findings or self.sentences_with_terms)
 
     @property
     def conclusion(self) -> str:
-        """One or two sentences on what the findings, or their absence, say about the draft."""
-        found = f"{counted(len(self.findings), 'finding')} in {counted(self.draft.words, 'word')}"
+        """Sentence on what the findings, or their absence, say about the draft."""
+        summary = f"{counted(len(self.findings), 'finding')} in {counted(self.draft.words, 'word')}"
         terms = f"{self.sentences_with_terms:,} of {counted(len(self.draft.sentences), 'sentence')}"
         if self.language not in (None, "English"):
-            return f"{found}, which says nothing: the rules read English, and this seems to be {self.language}."
+            return f"{summary}, which says nothing: the rules read English, and this seems to be {self.language}."
         if not self.is_read:
-            return f"{found}: there is nothing to check, because no sentence has a calibrated term."
+            return f"{summary}: there is nothing to check, because no sentence has a calibrated term."
         return (
-            f"{found}; {terms} have a calibrated term. Headings, figures, findings without a term and whether the "
+            f"{summary}; {terms} have a calibrated term. Headings, figures, findings without a term and whether the "
             "evidence supports a level are not checked."
         )
 
@@ -94,24 +94,32 @@ def check(draft: Draft, rules: Sequence[Rule] | None = None) -> Checked:
     """Check a draft.
 
     Args:
-        draft: From :func:`climassay.confidence.linting.read_draft` or :func:`~climassay.confidence.linting.draft_of`.
-        rules: From :func:`chosen_rules`, perhaps with a
-            :class:`~climassay.confidence.linting.model_rule.ModelReader`'s last, whose findings are left out if
-            another rule objects to the same words; None takes all rules.
+        draft: Draft of :func:`climassay.confidence.linting.read_draft` or
+            :func:`~climassay.confidence.linting.draft_of`.
+        rules: Rules of :func:`chosen_rules`, perhaps followed by a
+            :class:`~climassay.confidence.linting.model_rule.ModelReader`'s, whose findings are dropped if another rule
+            objects to the same words; None for all rules.
     """
     rules = chosen_rules() if rules is None else tuple(rules)
-    findings: list[Finding] = []
+    findings: list[LintFinding] = []
     for rule in rules:
         for remark in rule.check(draft):
             if rule.name == MODEL_FINDING and any(
-                one.start < remark.end and remark.start < one.end for one in findings
+                finding.start < remark.end and remark.start < finding.end for finding in findings
             ):
                 continue
             words = draft.text[remark.start : remark.end]
-            place = draft.location(remark.start)
+            location = draft.location(remark.start)
             findings.append(
-                Finding(
-                    rule.name, rule.severity, place, remark.start, remark.end, words, remark.message, remark.suggestion
+                LintFinding(
+                    rule.name,
+                    rule.severity,
+                    location,
+                    remark.start,
+                    remark.end,
+                    words,
+                    remark.message,
+                    remark.suggestion,
                 )
             )
     findings.sort(key=lambda finding: (finding.start, finding.end, finding.rule))

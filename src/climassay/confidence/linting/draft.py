@@ -1,7 +1,7 @@
-"""Drafts as they are checked: the text of a file as the corpus readers give it, in paragraphs and sentences.
+"""Drafts to check: the text of a file as the corpus readers return it, in paragraphs and sentences.
 
-A finding names page and paragraph, and quotes the words. Headings, code, comments and link targets are no part of the
-text, as in a collection.
+A finding has page, paragraph and words. Headings, code, comments and link targets are not part of the text, as in a
+collection.
 """
 
 from bisect import bisect_right
@@ -14,18 +14,19 @@ from typing import Literal
 
 from climassay.confidence.extraction.extracting import explains_terms
 from climassay.confidence.marks import LikelihoodTerm, TagMark, find_likelihoods, find_tags
-from climassay.corpus.documents import Block, ReadOptions, sentence_spans
+from climassay.corpus.documents import Block, ReadOptions
+from climassay.corpus.sentences import sentence_spans
 from climassay.errors import DocumentError, InputError
 
 
 @dataclass(frozen=True, slots=True)
 class Location:
-    """Place of a character in a draft."""
+    """Location of a character in a draft."""
 
     paragraph: int
     """Number of the paragraph, from 1; on its page if the file has pages."""
     column: int
-    """Characters (code points) from the beginning of the paragraph, from 1."""
+    """Number of the character (code point) in its paragraph, from 1."""
     page: int | None = None
 
     def __str__(self) -> str:
@@ -46,19 +47,19 @@ class Sentence:
 
 @dataclass(frozen=True)
 class Draft:
-    """A text that is checked."""
+    """A text to check."""
 
     name: str
     blocks: tuple[Block, ...]
 
     @cached_property
     def text(self) -> str:
-        """The paragraphs with an empty line between them."""
+        """Paragraphs with an empty line between them."""
         return "\n\n".join(block.text for block in self.blocks)
 
     @cached_property
     def paragraphs(self) -> tuple[tuple[int, str], ...]:
-        """The paragraphs, each with its offset in the text."""
+        """Paragraphs, each with its offset in the text."""
         offsets = accumulate((len(block.text) + 2 for block in self.blocks), initial=0)
         return tuple(zip(offsets, (block.text for block in self.blocks), strict=False))
 
@@ -88,18 +89,18 @@ class Draft:
 
 
 Severity = Literal["error", "warning", "note"]
-"""An error contradicts the vocabulary's own definition; a warning departs from the guidance; a note is worth a look."""
+"""An error contradicts the vocabulary's own definition; a warning departs from the guidance; a note deserves a look."""
 
 
 @dataclass(frozen=True, slots=True)
 class Remark:
-    """Objection of a rule to ``text[start:end]``, of the sentence or of the draft that the rule reads."""
+    """Objection of a rule to ``text[start:end]`` of a sentence or draft."""
 
     start: int
     end: int
     message: str
     suggestion: str = ""
-    """Words that could appear there instead; empty if only an author can say."""
+    """Replacement for the words; empty if only an author can give one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,19 +110,19 @@ class Rule:
     name: str
     severity: Severity
     summary: str
-    """The fault, in a few words."""
+    """Fault in a few words."""
     reason: str
     examples: tuple[tuple[str, str], ...]
-    """Texts that the rule objects to, each with one that it accepts."""
+    """Pairs of a text that the rule objects to and one that it accepts."""
     check: Callable[[Draft], Iterable[Remark]]
 
 
 def rule(
     name: str, severity: Severity, summary: str, reason: str, *examples: tuple[str, str]
 ) -> Callable[[Callable[[Sentence], Iterable[Remark]]], Rule]:
-    """Turn a function that reads one sentence into a :class:`Rule` with these fields.
+    """Return a decorator that turns a check of one sentence into a :class:`Rule` with these fields.
 
-    Words in quotation marks, and sentences that explain the vocabulary, are not objected to.
+    Words in quotation marks, and sentences that explain the vocabulary, are skipped.
     """
 
     def decorate(check: Callable[[Sentence], Iterable[Remark]]) -> Rule:
@@ -151,15 +152,15 @@ def _is_quoted(text: str, start: int, end: int) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
-    """A remark at its place in a draft."""
+class LintFinding:
+    """Objection of a rule with its location in a draft."""
 
     rule: str
     severity: Severity
     location: Location
     start: int
     end: int
-    """``draft.text[start:end]`` are the words."""
+    """End of the words, ``draft.text[start:end]``."""
     words: str
     message: str
     suggestion: str = ""
@@ -171,10 +172,10 @@ def draft_of(text: str, kind: str = "markdown", name: str = "text") -> Draft:
     Args:
         text: Markdown, plain text or HTML.
         kind: ``markdown``, ``text`` or ``html``.
-        name: Name under which findings are shown.
+        name: Name of the text in findings.
 
     Raises:
-        InputError: There is no such kind, or the text cannot be read.
+        InputError: The kind is unknown, or the text cannot be read.
     """
     from climassay.corpus.readers.file_types import READERS
 
@@ -188,7 +189,7 @@ def draft_of(text: str, kind: str = "markdown", name: str = "text") -> Draft:
 
 
 def read_draft(path: Path) -> Draft:
-    """Read a file of any kind that collections take.
+    """Read a draft from a file of any kind that collections accept.
 
     Raises:
         InputError: The file is missing, of another kind, damaged, or has no text.

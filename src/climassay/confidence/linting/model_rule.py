@@ -1,4 +1,4 @@
-"""The rule that a language model applies: it reads what mechanical rules cannot, such as what a term is given to."""
+"""The rule of a language model, which reads what mechanical rules cannot, such as the object of a term."""
 
 import json
 import re
@@ -7,7 +7,7 @@ from typing import Any
 
 from climassay.confidence.linting.checking import MODEL_FINDING
 from climassay.confidence.linting.draft import Draft, Remark, Rule
-from climassay.corpus.documents import locate_quotation
+from climassay.corpus.sentences import locate_quotation
 from climassay.models.contract import Completion, GenerationRequest, Generator, Sampling, object_schema
 from climassay.prompts import Prompt, load_prompt, profile_of
 from climassay.reporting import counted
@@ -17,7 +17,7 @@ _CERTAINTY = re.compile(
     r"[(\[]\s*(?:very\s+)?(?:low|medium|high|limited|robust|moderate)\b",
     re.IGNORECASE,
 )
-"""Words of certainty and their misspellings: a passage without any is not read."""
+"""Words of certainty and their misspellings; passages without any are not read."""
 _SCHEMA = object_schema(
     {
         "reasoning": {"type": "string", "maxLength": 800},
@@ -37,12 +37,12 @@ _SCHEMA = object_schema(
 
 
 class ModelReader:
-    """A language model that reads every passage with words of certainty, and names what departs from the guidance.
+    """A language model that reads every passage with words of certainty and names departures from the guidance.
 
     Args:
-        model: Answers under a JSON schema; one that is recorded keeps its answers.
+        model: Model that answers under a JSON schema; use a recorded one to store its answers.
         prompt: Template with ``passage``; the built-in ``lint`` by default.
-        on_progress: Called with 1 for each passage read.
+        on_progress: Receives 1 for each passage read.
     """
 
     def __init__(
@@ -50,11 +50,11 @@ class ModelReader:
     ) -> None:
         self.name = model.name
         self.passages = 0
-        """Passages read so far."""
+        """Number of passages read."""
         self.unreadable = 0
-        """Passages without an answer, or with one that is not what was asked for."""
+        """Number of passages whose answer is missing or breaks the schema."""
         self.misquoted = 0
-        """Problems left out because their words are not in the passage."""
+        """Number of dropped problems whose words are not in the passage."""
         self.error = ""
         """Reason of the latest unreadable answer."""
         self._model = model
@@ -64,7 +64,7 @@ class ModelReader:
 
     @property
     def rule(self) -> Rule:
-        """The reader as a rule of :func:`~climassay.confidence.linting.check`."""
+        """Rule of :func:`~climassay.confidence.linting.check` that applies the model."""
         return Rule(
             MODEL_FINDING,
             "note",
@@ -77,7 +77,7 @@ class ModelReader:
 
     @property
     def summary(self) -> str:
-        """How much was read, and how many answers could not be used."""
+        """Number of passages read, and of unusable answers."""
         text = f"{self.name} read {counted(self.passages, 'passage')} with words of certainty."
         if self.unreadable:
             text += f" It gave no usable answer on {self.unreadable:,} of them."
@@ -108,7 +108,7 @@ class ModelReader:
             problems = _problems(answer)
             if problems is None:
                 self.unreadable += 1
-                self.error = answer.error or "The reply is not what was asked for."
+                self.error = answer.error or "The reply breaks the schema."
                 continue
             for words, problem, suggestion in problems:
                 if (span := locate_quotation(text, words)) is None:
@@ -124,14 +124,14 @@ def passages_to_read(draft: Draft) -> list[tuple[int, str]]:
 
 
 def _problems(answer: Completion) -> list[tuple[str, str, str]] | None:
-    """Words, problem and suggestion of each problem; None where the answer is not what was asked for."""
+    """Return words, problem and suggestion of each problem; None if the answer breaks the schema."""
     if answer.error is not None:
         return None
     try:
         problems: list[dict[str, Any]] = json.loads(answer.text)["problems"]
         return [
-            (str(one["words"]), " ".join(str(one["problem"]).split()), " ".join(str(one["suggestion"]).split()))
-            for one in problems
+            (str(entry["words"]), " ".join(str(entry["problem"]).split()), " ".join(str(entry["suggestion"]).split()))
+            for entry in problems
         ]
     except (KeyError, TypeError, ValueError, RecursionError):
         return None

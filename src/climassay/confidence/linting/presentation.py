@@ -1,4 +1,4 @@
-"""Findings as lines for a terminal, as plain data, and as a page with the text."""
+"""Findings as lines for a terminal, as data, and as a page with the text."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,15 +10,16 @@ from climassay.reporting.html import render_page
 
 
 def text_lines(checked: Checked) -> list[str]:
-    """Return a line per finding: file, place, severity, rule, message and words."""
+    """Return a line per finding: file, location, severity, rule, message and words."""
     name = checked.draft.name
     return [
-        f"{name}: {one.location}: {one.severity} [{one.rule}] {one.message} | {one.words}" for one in checked.findings
+        f"{name}: {finding.location}: {finding.severity} [{finding.rule}] {finding.message} | {finding.words}"
+        for finding in checked.findings
     ]
 
 
 def data(checked: Checked) -> dict[str, Any]:
-    """Return the file, what could be read of it, counts by rule, and every finding, as JSON-serialisable values."""
+    """Return file, counts by rule and every finding as JSON values."""
     return {
         "file": checked.draft.name,
         "words": checked.draft.words,
@@ -29,23 +30,23 @@ def data(checked: Checked) -> dict[str, Any]:
         "by_rule": checked.by_rule,
         "findings": [
             {
-                "rule": one.rule,
-                "severity": one.severity,
-                "page": one.location.page,
-                "paragraph": one.location.paragraph,
-                "column": one.location.column,
-                "words": one.words,
-                "message": one.message,
-                "suggestion": one.suggestion,
+                "rule": finding.rule,
+                "severity": finding.severity,
+                "page": finding.location.page,
+                "paragraph": finding.location.paragraph,
+                "column": finding.location.column,
+                "words": finding.words,
+                "message": finding.message,
+                "suggestion": finding.suggestion,
             }
-            for one in checked.findings
+            for finding in checked.findings
         ],
     }
 
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A part of a text, with the numbers of the findings that are about it and of those that start with it."""
+    """A part of a text, with the indices of the findings about it and of those that start at it."""
 
     text: str
     findings: tuple[int, ...] = ()
@@ -53,18 +54,21 @@ class Piece:
 
 
 def pieces(checked: Checked) -> tuple[Piece, ...]:
-    """Cut the text wherever a finding begins or ends; together the pieces are the text again."""
+    """Split the text at the start and end of every finding."""
     text, findings = checked.draft.text, checked.findings
-    cuts = sorted({0, len(text), *(offset for one in findings for offset in (one.start, one.end))})
+    offsets = sorted({0, len(text), *(offset for finding in findings for offset in (finding.start, finding.end))})
     results, first = [], 0
-    for start, end in pairwise(cuts):
-        # Findings are in order: those that ended before this piece are not looked at again.
+    for start, end in pairwise(offsets):
+        # Findings are sorted: skip those that ended before this piece.
         while first < len(findings) and findings[first].end <= start:
             first += 1
-        here = tuple(
-            number for number, one in enumerate(findings[first:], first) if one.start <= start and end <= one.end
+        covering = tuple(
+            index
+            for index, finding in enumerate(findings[first:], first)
+            if finding.start <= start and end <= finding.end
         )
-        results.append(Piece(text[start:end], here, tuple(one for one in here if findings[one].start == start)))
+        starting = tuple(index for index in covering if findings[index].start == start)
+        results.append(Piece(text[start:end], covering, starting))
     return tuple(results)
 
 
@@ -72,8 +76,8 @@ def lint_page(results: Sequence[Checked], read_by: str = "") -> str:
     """Return a self-contained page: counts, a list with links, and the texts with their findings marked.
 
     Args:
-        results: One for each file.
-        read_by: What a language model read, in words; empty if none did.
+        results: Results, one per file.
+        read_by: Sentence on what a language model read; empty if none did.
     """
     rules = {rule.name: rule for checked in results for rule in checked.rules}
     counts = {name: sum(checked.by_rule.get(name, 0) for checked in results) for name in rules}

@@ -1,4 +1,4 @@
-"""Nine rules that check the calibrated terms of one sentence mechanically.
+"""Mechanical rules, which check the calibrated terms of one sentence.
 
 Mastrandrea et al. 2010 is the guidance note for lead authors; AR6 WG1, Box 1.1 explains the terms that reports use.
 """
@@ -53,7 +53,7 @@ def _confidence_vocabulary(sentence: Sentence) -> Iterator[Remark]:
     slips = [(start, end) for start, end, _ in _misspellings(sentence)]
     for match in _OTHER_LEVEL.finditer(sentence.text):
         start, end = match.start(), match.end()
-        if is_held_by_people(sentence.text, start, end) or any(one < end and start < other for one, other in slips):
+        if is_held_by_people(sentence.text, start, end) or any(first < end and start < last for first, last in slips):
             continue
         yield Remark(start, end, f'"{match.group().strip("([*_ ])")}" is no level of confidence: name one of the five.')
 
@@ -78,8 +78,8 @@ def _likelihood_vocabulary(sentence: Sentence) -> Iterator[Remark]:
     for match in _OTHER_LIKELIHOOD.finditer(sentence.text):
         words = " ".join(re.split(r"[\s*_-]+", match.group().lower()))
         if words not in LIKELIHOODS and not is_opinion(sentence.text, match.start()):
-            shown = match.group().strip("([*_ ])")
-            yield Remark(*match.span(), f'"{shown}" is no term of likelihood: name one of the scale.')
+            quoted = match.group().strip("([*_ ])")
+            yield Remark(*match.span(), f'"{quoted}" is no term of likelihood: name one of the scale.')
 
 
 _RATING = re.compile(
@@ -134,16 +134,18 @@ _WORD = re.compile(r"[^\W\d_]+")
 
 
 def _is_slip(word: str, term: str) -> bool:
-    """Whether a word is no other word and has most letters of a word of a term, in order from the same first one."""
-    least = _MIN_RATIO_SHORT if len(term) <= _SHORT else _MIN_RATIO
-    alike = (
-        word[0] == term[0] and abs(len(word) - len(term)) <= 2 and SequenceMatcher(None, word, term).ratio() >= least
+    """Return whether a word is a misspelling of a term's word: no English word, with most letters in order."""
+    min_ratio = _MIN_RATIO_SHORT if len(term) <= _SHORT else _MIN_RATIO
+    is_similar = (
+        word[0] == term[0]
+        and abs(len(word) - len(term)) <= 2
+        and SequenceMatcher(None, word, term).ratio() >= min_ratio
     )
-    return alike and word not in (term, *_ENGLISH)
+    return is_similar and word not in (term, *_ENGLISH)
 
 
 def _misspellings(sentence: Sentence) -> Iterator[tuple[int, int, str]]:
-    """Yield start, end and the meant term of each pair of neighbouring words that is a term with a slip."""
+    """Yield start, end and intended term of each pair of neighbouring words that is a misspelt term."""
     for left, right in pairwise(_WORD.finditer(sentence.text)):
         first, second = left.group().lower(), right.group().lower()
         if second[0] not in "caelu" or not re.fullmatch(r"[\s*_-]{1,4}", sentence.text[left.end() : right.start()]):
@@ -153,7 +155,7 @@ def _misspellings(sentence: Sentence) -> Iterator[tuple[int, int, str]]:
                 slips = _is_slip(first, start), _is_slip(second, head)
                 if not any(slips) or not (slips[0] or first == start) or not (slips[1] or second == head):
                     continue
-                # Files made of pages leave words in two: "high confidenc e".
+                # PDF files may split a word: "high confidenc e".
                 if not sentence.text[left.start() :].replace(" ", "").lower().startswith(start + head):
                     yield left.start(), right.end(), f"{start} {head}"
 
@@ -190,7 +192,7 @@ _BEFORE = re.compile(rf"\b{_PROBABILITY}\s*[(\[][*_\s]*\Z", re.IGNORECASE)
 
 
 def _interval(match: re.Match[str]) -> tuple[float, float] | None:
-    """Return the probabilities that a text gives, from 0 to 1, lower and upper; None if they are no probabilities."""
+    """Return the lower and upper probability that a text gives, from 0 to 1; None if they are no probabilities."""
     if match["low"]:
         low, high = float(match["low"]) / 100, float(match["high"]) / 100
     elif match["of"]:
@@ -202,7 +204,7 @@ def _interval(match: re.Match[str]) -> tuple[float, float] | None:
 
 
 def _is_probability(match: re.Match[str]) -> bool:
-    """Whether a figure is called a probability, or introduced as the meaning of the term before it."""
+    """Return whether a figure is called a probability, or introduced as the meaning of the term before it."""
     return bool(match["named"] or match["after"] or match["of"]) and not (match["decimal"] and not match["named"])
 
 
@@ -226,7 +228,7 @@ def _likelihood_range(sentence: Sentence) -> Iterator[Remark]:
             continue
         low, high = LIKELIHOOD_RANGES[term.term]
         if behind and (match["range"] or re.match(r"\s*(?:\w+\s+)?ranges?\b", sentence.text[match.end() :])):
-            # A very likely range is named by its quantiles, 5 to 95%: it holds nine tenths of the probability.
+            # A very likely range is named by its quantiles, 5 to 95%, with nine tenths of the probability between.
             fits = match["low"] is None or abs(figures[1] - figures[0] - low) <= 2 * _TOLERANCE
         elif match["low"] or match["above"] or match["below"]:
             fits = abs(figures[0] - low) <= _TOLERANCE and abs(figures[1] - high) <= _TOLERANCE
@@ -283,7 +285,7 @@ def _ambiguous_level(sentence: Sentence) -> Iterator[Remark]:
         if same and left.levels and right.levels and left.levels != right.levels and not (left.scope or right.scope):
             yield Remark(left.start, right.end, "The brackets give two levels and do not say what each is about.")
         elif not same and left.levels and right.levels and right.in_brackets and not (left.scope or right.scope):
-            between = sentence.text[left.whole[1] : right.whole[0]]
+            between = sentence.text[left.outer_span[1] : right.outer_span[0]]
             if _NO_WORDS.fullmatch(between) if left.in_brackets else not _CLAUSE_ENDS.search(between):
                 yield Remark(right.start, right.end, "The same statement has a level already.")
 
@@ -319,15 +321,15 @@ def _likelihood_low_confidence(sentence: Sentence) -> Iterator[Remark]:
     previous = 0
     for mark in sentence.marks:
         if mark.in_brackets and mark.levels and TAGS.index(mark.levels[-1]) <= TAGS.index("low"):
-            before = sentence.text[previous : mark.whole[0]]
+            before = sentence.text[previous : mark.outer_span[0]]
             clause = max((match.end() for match in _CLAUSE_ENDS.finditer(before)), default=0) + previous
             for term in sentence.likelihoods:
                 named = re.match(r"[\s*_]*(?:ranges?|intervals?|values?)\b", sentence.text[term.end :])
-                if clause <= term.start < mark.whole[1] and not named:
+                if clause <= term.start < mark.outer_span[1] and not named:
                     message = f'"{term.term}" has a level of {mark.levels[-1]} confidence: give the level alone.'
                     yield Remark(min(term.start, mark.start), max(term.end, mark.end), message)
                     break
-        previous = mark.whole[1]
+        previous = mark.outer_span[1]
 
 
 GUIDANCE_RULES = (

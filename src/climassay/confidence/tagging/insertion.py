@@ -1,9 +1,9 @@
-"""Tagging by comparison: a probe on a language model's states says which of two statements is the more confident.
+"""Tagging by comparison: a probe on a language model's states decides which of two statements is more confident.
 
-A new statement is put into the order of the levels by comparing it with statements of known level (PPAIRS_INSERT).
+A new statement is ranked among statements of known level by comparing it with them (PPAIRS_INSERT).
 
 References:
-    Maiya 2024, section 4.3, appendices C and D: 100 labelled statements, 10 anchors a level.
+    Maiya 2024, section 4.3, appendices C and D: 100 labelled statements, 10 anchors per level.
 """
 
 from collections.abc import Callable, Sequence
@@ -32,24 +32,24 @@ from climassay.models.contract import OpenWeights
 FloatArray = NDArray[np.float64]
 Progress = Callable[[int], None]
 PairMethod = Literal["ppairs", "pointwise"]
-LABELLED = 100
-"""Statements that the thesis trains on, and compares new ones with."""
-ANCHORS = 10
-"""Statements of a level that a new one is compared with."""
-_PAIRS_EACH = 4
-"""Comparisons of each training statement with others; in both orders."""
+N_LABELLED = 100
+"""Number of labelled statements in the thesis, for training and comparison."""
+N_ANCHORS = 10
+"""Number of statements per level that a new one is compared with."""
+_PAIRS_PER_ITEM = 4
+"""Number of comparisons of each training statement with others, in both orders."""
 
 
 @dataclass(frozen=True, eq=False)
 class InsertionTagger:
-    """A probe, and the labelled statements with which new ones are compared.
+    """A probe with the labelled statements with which new ones are compared.
 
     Attributes:
-        trained: The probe with its evidence.
+        trained: Probe with its evaluation.
         anchors: Statements of known level.
-        levels: Those that occur among them.
-        harvester: Reads the model's states.
-        context: Sentences each side that the model reads with a statement.
+        levels: Levels of the anchors.
+        harvester: Reader of the model's states.
+        context: Number of sentences on each side that the model reads with a statement.
     """
 
     trained: TrainedProbe
@@ -60,21 +60,22 @@ class InsertionTagger:
     seed: int = 0
 
     def predict_proba(self, items: Sequence[Taggable], *, on_progress: Progress | None = None) -> FloatArray:
-        """1 for the level at which a statement is inserted, 0 for the others; shape [items, levels]."""
-        said = self.predict(items, on_progress=on_progress)
-        return np.eye(len(self.levels))[[self.levels.index(tag) for tag in said]]
+        """Return 1 for the level at which a statement is inserted, 0 for the others; shape [items, levels]."""
+        tags = self.predict(items, on_progress=on_progress)
+        return np.eye(len(self.levels))[[self.levels.index(tag) for tag in tags]]
 
     def predict(self, items: Sequence[Taggable], *, on_progress: Progress | None = None) -> list[Tag]:
-        """The level at which each statement is inserted."""
+        """Return the level at which each statement is inserted."""
         if not items:
             return []
         probe = self.trained.probe
-        read = [_item(f"new {place}", TaggingItem.of(one), self.context) for place, one in enumerate(items)]
+        new = [_item(f"new {index}", TaggingItem.of(item), self.context) for index, item in enumerate(items)]
         result = insert_items(
-            read, self.anchors, self.levels, probe_judge(probe, self.harvester), samples=ANCHORS, mode="three-way",
+            new, self.anchors, self.levels, probe_judge(probe, self.harvester), samples=N_ANCHORS, mode="three-way",
             tie_band=probe.tie_band, seed=self.seed, on_progress=on_progress,
         )  # fmt: skip
-        return [next(level for level in self.levels if level == one.label) for one in result.insertions]
+        by_name = {str(level): level for level in self.levels}
+        return [by_name[insertion.label] for insertion in result.insertions]
 
 
 def train_insertion(
@@ -88,44 +89,47 @@ def train_insertion(
     seed: int = 0,
     on_progress: Progress | None = None,
 ) -> InsertionTagger:
-    """Train a probe on labelled statements, which then are the anchors too.
+    """Train a probe on labelled statements, which also become the anchors.
 
     Args:
-        labelled: About :data:`LABELLED` statements (:func:`balanced_sample`).
-        model: Whose states are read.
-        method: ``ppairs``: contrast pairs of two statements; ``pointwise``: each statement by itself.
-        layers: Read side by side.
-        context: Sentences each side that the model reads with a statement.
-        store: Where states are kept.
+        labelled: About :data:`N_LABELLED` statements (:func:`balanced_sample`).
+        model: Model whose hidden states are read.
+        method: ``ppairs``: contrast pairs of two statements; ``pointwise``: single statements.
+        layers: Layers whose states are concatenated.
+        context: Number of sentences on each side that the model reads with a statement.
+        store: Cache of the states.
         seed: Seed of the pairs and of the draw of anchors.
-        on_progress: Called with the number of requests answered since the last call.
+        on_progress: Receives the number of new requests answered.
 
     Raises:
         InputError: Fewer than two levels occur.
     """
-    levels = tuple(level for level in LEVELS if any(one.tag == level for one in labelled))
+    levels = tuple(level for level in LEVELS if any(item.tag == level for item in labelled))
     if len(levels) < 2:
-        raise InputError("Statements can be compared by confidence only where at least two levels occur.")
+        raise InputError("Statements can be compared by confidence only if at least two levels occur.")
     anchors = tuple(
-        _item(f"anchor {place}", one.item, context, float(levels.index(one.tag))) for place, one in enumerate(labelled)
+        _item(f"anchor {index}", item.item, context, float(levels.index(item.tag)))
+        for index, item in enumerate(labelled)
     )
     harvester = Harvester(model, Questions(quality("confidence")), layers, store)
     trained = train_probe(
-        anchors, harvester, method=method, pairs_per_item=_PAIRS_EACH, seed=seed, on_progress=on_progress
+        anchors, harvester, method=method, pairs_per_item=_PAIRS_PER_ITEM, seed=seed, on_progress=on_progress
     )
     return InsertionTagger(trained, anchors, levels, harvester, context, seed)
 
 
-def balanced_sample(items: Sequence[LabelledItem], count: int = LABELLED, *, seed: int = 0) -> list[LabelledItem]:
-    """As many statements of each level, together ``count`` or a few fewer where a level is rare."""
+def balanced_sample(items: Sequence[LabelledItem], count: int = N_LABELLED, *, seed: int = 0) -> list[LabelledItem]:
+    """Draw equally many statements of each level, together ``count`` or fewer if a level is rare."""
     generator = np.random.default_rng(seed)
-    each = max(1, count // len(LEVELS))
+    n_per_level = max(1, count // len(LEVELS))
     results: list[LabelledItem] = []
     for level in LEVELS:
-        own = [one for one in items if one.tag == level]
-        results += [own[place] for place in sorted(generator.permutation(len(own))[:each].tolist())]
+        level_items = [item for item in items if item.tag == level]
+        results += [
+            level_items[index] for index in sorted(generator.permutation(len(level_items))[:n_per_level].tolist())
+        ]
     return results
 
 
-def _item(name: str, read: TaggingItem, context: int, label: float | None = None) -> Item:
-    return Item(name, read.text, read.window(context) if context else "", label=label)
+def _item(name: str, item: TaggingItem, context: int, label: float | None = None) -> Item:
+    return Item(name, item.text, item.window(context) if context else "", label=label)

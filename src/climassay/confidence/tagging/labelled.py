@@ -1,9 +1,9 @@
-"""Statements as taggers see them, and those with known tags: ClimateX, made fit for learning, or extracted ones.
+"""Statements for taggers, and those with known tags: ClimateX, prepared for learning, or extracted ones.
 
 ClimateX holds statements of the three working-group reports of AR6. It was published with tags of other statements
 inside 800 of its texts, with statements that occur twice, and without context. Here tags, references and section marks
-are taken out, equal statements are kept once (those with different tags not at all), and context, section and chapter
-are recovered from the reports' paragraphs.
+are removed, duplicates are removed (all copies if their tags differ), and context, section and chapter are recovered
+from the reports' paragraphs.
 
 References:
     Lacombe, Wu and Dilworth 2023, ClimateX: Do LLMs Accurately Assess Human Expert Confidence in Climate Statements?
@@ -29,27 +29,31 @@ from climassay.learning.features import Text
 LEVELS: tuple[Tag, ...] = TAGS[1:]
 """Low to very high: the four levels of ClimateX, which has no statement of very low confidence."""
 Taggable: TypeAlias = "Statement | TaggingItem | tuple[str, str] | str"
-"""A statement; a text; or a text and its context. Tags in them are taken out before they are read."""
+"""A statement, a text, or a text and its context; tags in them are removed."""
 CLIMATEX_LICENCE = "statements and tags: IPCC AR6; ClimateX (Lacombe, Wu and Dilworth 2023): CC BY 4.0"
 OWN_LICENCE = "as the reports that the statements were extracted from"
 _REPORTS = {"AR6_WGI": "wg1", "AR6_WGII": "wg2", "AR6_WGIII": "wg3"}
 _COLUMNS = ("report", "page_num", "statement", "confidence")
-_SHORTEST = 4
-"""Words; what is shorter after cleaning states nothing."""
+_MIN_WORDS = 4
+"""Minimum number of words of a cleaned statement."""
 _SHINGLE = 4
-"""Words in a row that are looked up."""
-_FOUND = 0.6
-"""Least share of a statement's shingles in one paragraph: a sentence of the same words but for numbers of footnotes,
-blanks inside formulas and hyphens at line ends has more, another sentence on the same matter less."""
+"""Number of consecutive words of a shingle."""
+_MIN_SHARED_SHINGLES = 0.6
+"""Minimum share of a statement's shingles in the sentence that it is.
+
+The same sentence with other footnote numbers, blanks inside formulas and hyphens at line ends has more; another
+sentence on the same subject has less.
+"""
 _CONTEXT = 5
-"""Sentences each side, as the thesis takes."""
+"""Number of context sentences on each side, as in the thesis."""
 
 
 def plain_statement(text: str) -> str:
-    """A statement without confidence tags, evidence and agreement terms, references and section marks.
+    """Return a statement without confidence tags, evidence and agreement terms, references and section marks.
 
-    The same rules as for statements extracted from reports, so that a tagger reads at use what it read in training;
-    words that a line end broke are joined by their hyphen first ("climate- induced").
+    The rules are those of extraction, so that a tagger reads the same form in training and use. Words that a line end
+    broke
+    are joined at their hyphen first ("climate- induced").
     """
     joined = re.sub(r"(?<=[a-z]-)\s+(?=[a-z])(?!(?:and|or|to)\b)", "", text.replace("\u00ad", ""))
     return clean_sentence(" ".join(joined.split()))
@@ -57,7 +61,7 @@ def plain_statement(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class TaggingItem:
-    """A statement with the sentences around it, freed of tags, references and section marks."""
+    """A statement with the sentences around it, without tags, references and section marks."""
 
     text: str
     before: tuple[str, ...] = ()
@@ -65,106 +69,106 @@ class TaggingItem:
     after: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, given: Taggable) -> "TaggingItem":
-        """From whatever a user may have.
+    def of(cls, item: Taggable) -> "TaggingItem":
+        """Convert a statement, a text, or a text and its context.
 
         Args:
-            given: A statement; a text; or a text and its context, as one string: where the context contains the text
-                it is parted there, else all of it counts as standing before.
+            item: Statement; text; or text and context. The context is split at the text; if it does not contain the
+                text, all of it counts as preceding.
         """
-        if isinstance(given, TaggingItem):
-            return given
-        if isinstance(given, Statement):
-            sides = (tuple(map(plain_statement, side)) for side in (given.before, given.after))
-            return cls(plain_statement(given.text), *sides)
-        from climassay.corpus.documents import split_sentences
+        if isinstance(item, TaggingItem):
+            return item
+        if isinstance(item, Statement):
+            sides = (tuple(map(plain_statement, side)) for side in (item.before, item.after))
+            return cls(plain_statement(item.text), *sides)
+        from climassay.corpus.sentences import split_sentences
 
-        text, context = (given, "") if isinstance(given, str) else given
+        text, context = (item, "") if isinstance(item, str) else item
         before, result, after = context.partition(text) if text else (context, "", "")
         if not result:
             before, after = context, ""
-        around = (filter(None, map(plain_statement, split_sentences(side))) for side in (before, after))
-        return cls(plain_statement(text), *map(tuple, around))
+        context_sides = (filter(None, map(plain_statement, split_sentences(side))) for side in (before, after))
+        return cls(plain_statement(text), *map(tuple, context_sides))
 
     def window(self, sentences: int) -> str:
-        """The statement between this many sentences each side."""
+        """Return the statement with this many sentences on each side."""
         if not sentences:
             return self.text
         return " ".join((*self.before[-sentences:], self.text, *self.after[:sentences]))
 
     def read(self, sentences: int = 5) -> Text:
-        """The statement, and this many sentences each side of it, without itself; empty where there are none."""
+        """Return the statement, and this many sentences on each side of it without the statement itself."""
         return self.text, " ".join((*self.before[-sentences:], *self.after[:sentences]))
 
 
 @dataclass(frozen=True, slots=True)
 class LabelledItem:
-    """A statement whose tag is known."""
+    """A statement with its known tag."""
 
     item: TaggingItem
     tag: Tag
     report: str
     document: str
-    """Chapter or summary of a report; taggers are tested on documents that they have not seen."""
+    """Chapter or summary of a report; documents are held out when taggers are evaluated."""
     section: str
-    """Statements of one section never appear on both sides of a split."""
+    """Section; its statements are on the same side of every split."""
     recovered: bool = False
-    """Whether its place in the report, and so its context, was found."""
+    """True if its place in the report, and thus its context, was found."""
     id: str = ""
-    """Id of the extracted statement; empty where the data has none."""
+    """Id of the extracted statement; empty if the data has none."""
 
 
 @dataclass(frozen=True, slots=True)
 class LabelledTable:
-    """Statements to learn from or to test on."""
+    """Labelled statements for training or evaluation."""
 
     name: str
     sha256: str
     licence: str
     items: tuple[LabelledItem, ...]
     notes: tuple[str, ...]
-    """What was read and left out, one sentence each."""
+    """Sentences on the number of read and removed statements."""
 
 
 def read_labelled(path: Path, paragraphs: Path | None = None) -> LabelledTable:
-    """Read a file.
+    """Read labelled statements.
 
     Args:
-        path: ``.tsv``: ClimateX's table; else JSON lines of ``climassay confidence extract``.
+        path: ClimateX's table (``.tsv``), or JSON lines of ``climassay confidence extract``.
         paragraphs: Paragraphs of the reports, for ClimateX's contexts.
 
     Raises:
-        InputError: It cannot be read, or has no statement with a tag.
+        InputError: The file cannot be read, or has no statement with a tag.
     """
     from climassay.models.bundled import file_digest
 
     if path.suffix == ".tsv":
-        read = read_climatex(path, paragraphs)
-        licence, items = CLIMATEX_LICENCE, read.items
+        climatex = read_climatex(path, paragraphs)
+        licence, items = CLIMATEX_LICENCE, climatex.items
         notes = [
-            f"{read.rows} rows: {read.same} repeat another, {read.contradicting} have the words of another but not its "
-            f"tag, {read.too_short} have hardly a word; {len(items)} are left.",
-            f"The context of {read.recovered} ({read.match_rate:.1%}) was found in {paragraphs.name}."
+            f"{climatex.rows} rows: {climatex.same} repeat another, {climatex.contradicting} have the words of another "
+            f"but not its tag, {climatex.too_short} have hardly a word; {len(items)} are left.",
+            f"The context of {climatex.recovered} ({climatex.match_rate:.1%}) was found in {paragraphs.name}."
             if paragraphs
             else "No context: give --paragraphs to have it recovered.",
         ]
     else:
         statements = read_statements(path)
         levels: dict[str, set[Tag | None]] = defaultdict(set)
-        for one in statements:
-            levels[bare_words(one.text)].add(one.tag)
-        once = [one for one in statements if one.duplicate_of is None]
-        clear = [one for one in once if len(levels[bare_words(one.text)]) == 1]
+        for statement in statements:
+            levels[bare_words(statement.text)].add(statement.tag)
+        unique = [statement for statement in statements if statement.duplicate_of is None]
+        clear = [statement for statement in unique if len(levels[bare_words(statement.text)]) == 1]
         licence, items = OWN_LICENCE, tuple(
             LabelledItem(
-                TaggingItem.of(one), one.tag, one.report,
-                document := f"{one.document_id} {one.chapter or ''}".strip(),
-                f"{document}: {one.section or one.page}", bool(one.headings), one.id,
+                TaggingItem.of(statement), statement.tag, statement.report,
+                document := f"{statement.document_id} {statement.chapter or ''}".strip(),
+                f"{document}: {statement.section or statement.page}", bool(statement.headings), statement.id,
             )
-            for one in clear if one.tag in LEVELS
+            for statement in clear if statement.tag in LEVELS
         )  # fmt: skip
         notes = [
-            f"{len(statements)} statements: {len(statements) - len(once)} repeat another, {len(once) - len(clear)} "
+            f"{len(statements)} statements: {len(statements) - len(unique)} repeat another, {len(unique) - len(clear)} "
             "have the words of another but not its level (sentences with several levels), "
             f"{len(clear) - len(items)} have no tag or very low confidence."
         ]
@@ -175,16 +179,16 @@ def read_labelled(path: Path, paragraphs: Path | None = None) -> LabelledTable:
 
 @dataclass(frozen=True, slots=True)
 class ClimateX:
-    """The data set as it is learned from, and what was done to it."""
+    """Prepared data set with counts of removed rows."""
 
     items: tuple[LabelledItem, ...]
     rows: int
     same: int
-    """Left out because the same words with the same tag came before."""
+    """Number of removed rows with the words and tag of an earlier one."""
     contradicting: int
-    """Left out because the same words came with different tags."""
+    """Number of removed rows with the words of another row but not its tag."""
     too_short: int
-    """Left out because hardly a word was left."""
+    """Number of removed rows with fewer than four words."""
     recovered: int
 
     @property
@@ -201,12 +205,12 @@ class _Row(NamedTuple):
 
 
 def read_climatex(path: Path, paragraphs: Path | None = None) -> ClimateX:
-    """Read the data set.
+    """Read and prepare the data set.
 
     Args:
-        path: The published table, tab-separated.
-        paragraphs: Paragraphs of the reports (:func:`read_sections`); without them items have no context, and their
-            pages stand for sections and documents.
+        path: Published table, tab-separated.
+        paragraphs: Paragraphs of the reports (:func:`read_sections`); without them items have no context, and pages
+            serve as sections and documents.
 
     Raises:
         InputError: A file cannot be read, or a tag is not one of ClimateX's four.
@@ -214,43 +218,44 @@ def read_climatex(path: Path, paragraphs: Path | None = None) -> ClimateX:
     rows = []
     try:
         with path.open(encoding="utf-8", newline="") as file:
-            for number, row in enumerate(csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE), start=2):
-                report, page, text, said = (row[name] for name in _COLUMNS)
-                tag = next((level for level in LEVELS if level == said), None)
+            for number, cells in enumerate(csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE), start=2):
+                report, page, text, tag_text = (cells[name] for name in _COLUMNS)
+                tag = next((level for level in LEVELS if level == tag_text), None)
                 if tag is None:
-                    raise InputError(f"{path}, line {number}: {said!r} is not one of {', '.join(LEVELS)}.")
+                    raise InputError(f"{path}, line {number}: {tag_text!r} is not one of {', '.join(LEVELS)}.")
                 rows.append(_Row(plain_statement(text), tag, report, page))
     except (OSError, UnicodeDecodeError, KeyError, TypeError, AttributeError, csv.Error) as error:
         raise InputError(f"{path} is not a table with the columns {', '.join(_COLUMNS)}: {error}.") from None
     tags: dict[str, set[Tag]] = defaultdict(set)
-    for one in rows:
-        tags[bare_words(one.text)].add(one.tag)
-    kept: dict[str, _Row] = {}
+    for row in rows:
+        tags[bare_words(row.text)].add(row.tag)
+    unique: dict[str, _Row] = {}
     contradicting = too_short = 0
-    for one in rows:
-        words = bare_words(one.text)
-        if len(words.split()) < _SHORTEST:
+    for row in rows:
+        words = bare_words(row.text)
+        if len(words.split()) < _MIN_WORDS:
             too_short += 1
         elif len(tags[words]) > 1:
             contradicting += 1
         else:
-            kept.setdefault(words, one)
+            unique.setdefault(words, row)
     sections = read_sections(paragraphs) if paragraphs else {}
-    indices = {report: SectionIndex(result) for report, result in sections.items()}
+    indices = {report: SectionIndex(report_sections) for report, report_sections in sections.items()}
     items: list[LabelledItem] = []
     chapter: dict[str, str] = {}
-    # The table follows the pages: what is not found belongs to the last chapter found.
-    for text, tag, report, page in kept.values():
-        index = indices.get(_REPORTS.get(report, report))
-        place = index.find(text) if index else None
-        if place is None:
+    # The table is in page order: a statement that is not found belongs to the last chapter that was.
+    for text, tag, report, page in unique.values():
+        section_index = indices.get(_REPORTS.get(report, report))
+        location = section_index.find(text) if section_index else None
+        if location is None:
             document = chapter.get(report, f"{report} opening")
             items.append(LabelledItem(TaggingItem(text), tag, report, document, f"{report}, page {page}"))
             continue
-        section, at = place
+        section, index = location
         chapter[report] = section.document
-        around = section.sentences[max(0, at - _CONTEXT) : at], section.sentences[at + 1 : at + 1 + _CONTEXT]
-        items.append(LabelledItem(TaggingItem(text, *around), tag, report, section.document, section.name, True))
+        before = section.sentences[max(0, index - _CONTEXT) : index]
+        item = TaggingItem(text, before, section.sentences[index + 1 : index + 1 + _CONTEXT])
+        items.append(LabelledItem(item, tag, report, section.document, section.name, True))
     same = len(rows) - too_short - contradicting - len(items)
     return ClimateX(
         tuple(items), len(rows), same, contradicting, too_short, sum(item.recovered for item in items)
@@ -268,67 +273,67 @@ class Section:
 
 
 class SectionIndex:
-    """Sections of one report, found by what is said in them."""
+    """Index of the sections of one report by the shingles of their sentences."""
 
     def __init__(self, sections: Sequence[Section]) -> None:
         self._sections = list(sections)
-        self._places: dict[str, list[tuple[int, int]]] = defaultdict(list)
-        for number, section in enumerate(self._sections):
-            for first, sentence in enumerate(section.sentences):
+        self._locations: dict[str, list[tuple[int, int]]] = defaultdict(list)
+        for section_index, section in enumerate(self._sections):
+            for sentence_index, sentence in enumerate(section.sentences):
                 for shingle in _shingles(sentence):
-                    self._places[shingle].append((number, first))
+                    self._locations[shingle].append((section_index, sentence_index))
 
     def find(self, text: str) -> tuple[Section, int] | None:
-        """The section, and the place in it, of the sentence that has most of a statement's words in a row.
+        """Return the section and sentence index of the sentence that shares most shingles with a statement.
 
         Args:
-            text: A cleaned statement. Of equally good sentences the first is taken.
+            text: Cleaned statement; of equally good sentences the first is returned.
 
         Returns:
-            None where no sentence has enough of its words.
+            Section and index; None if no sentence shares enough shingles.
         """
-        wanted = _shingles(text)
-        hits = Counter(place for shingle in wanted for place in self._places.get(shingle, ()))
+        shingles = _shingles(text)
+        hits = Counter(location for shingle in shingles for location in self._locations.get(shingle, ()))
         best = max(hits.values(), default=0)
-        # A statement that runs over two sentences is found by the one that has more of it.
-        if not best or best < _FOUND * len(wanted):
+        # A statement over two sentences is found at the one with more of it.
+        if not best or best < _MIN_SHARED_SHINGLES * len(shingles):
             return None
-        section, first = min(place for place, count in hits.items() if count == best)
-        return self._sections[section], first
+        section, sentence_index = min(location for location, count in hits.items() if count == best)
+        return self._sections[section], sentence_index
 
 
 def read_sections(path: Path) -> dict[str, list[Section]]:
-    """Sections of each report in a file of paragraphs.
+    """Read the sections of each report from a file of paragraphs.
 
     Args:
         path: JSON lines (gzip or plain) with ``report``, ``doc_id``, ``headings``, ``class`` and ``text``.
 
     Returns:
-        By ``report``, in the order of the file; footnotes and captions left out.
+        Sections by ``report``, in the order of the file, without footnotes and captions.
 
     Raises:
         InputError: The file cannot be read.
     """
-    from climassay.corpus.documents import split_sentences
+    from climassay.corpus.sentences import split_sentences
 
-    result: dict[str, dict[tuple[str, str], list[str]]] = defaultdict(dict)
+    by_report: dict[str, dict[tuple[str, str], list[str]]] = defaultdict(dict)
     try:
         for row in parse_rows(path, read_bytes(path)):
             if row["class"] == "body":
                 name = f"{row['doc_id']}: {row['headings']}"
-                kept = result[row["report"]].setdefault((name, row["doc_id"]), [])
-                kept += filter(None, map(plain_statement, split_sentences(row["text"])))
+                sentences = by_report[row["report"]].setdefault((name, row["doc_id"]), [])
+                sentences += filter(None, map(plain_statement, split_sentences(row["text"])))
     except (KeyError, TypeError) as error:
         raise InputError(f"{path} is not a file of report paragraphs: {error}.") from None
     return {
         report: [Section(name, document, tuple(sentences)) for (name, document), sentences in sections.items()]
-        for report, sections in result.items()
+        for report, sections in by_report.items()
     }
 
 
 def _shingles(text: str) -> set[str]:
-    # Blanks inside formulas and after hyphens come and go with the way a PDF was read, digits with footnotes.
-    words = "".join(one if not one.isdigit() else " " for one in bare_words(text)).split()
+    # Blanks inside formulas and after hyphens depend on how a PDF was read, digits on footnotes.
+    words = "".join(character if not character.isdigit() else " " for character in bare_words(text)).split()
     if len(words) < _SHINGLE:
         return {" ".join(words)} if words else set()
     return {" ".join(words[start : start + _SHINGLE]) for start in range(len(words) - _SHINGLE + 1)}

@@ -1,4 +1,4 @@
-"""A tagger with its measured accuracy, ready to be asked and shown."""
+"""Opened taggers: a tagger with its measured accuracy."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -15,15 +15,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class MeasuredAccuracy:
-    """Share of right levels on statements that a tagger was not trained on."""
+    """Share of correct levels on statements that a tagger was not trained on, with its 95% interval."""
 
     value: float
     low: float
     high: float
-    """Ends of the 95% interval."""
+    """Upper end of the 95% interval."""
     items: int
     on: str
-    """Statements that it was measured on, in words."""
+    """Description of the evaluated statements."""
 
     def __str__(self) -> str:
         return f"{self.value:.0%} [{self.low:.0%} to {self.high:.0%}] of {self.items:,} statements ({self.on})"
@@ -31,42 +31,45 @@ class MeasuredAccuracy:
 
 @dataclass(frozen=True, slots=True)
 class OpenedTagger:
-    """A tagger, ready to be asked."""
+    """A loaded tagger with its accuracy."""
 
     tagger: "Tagger"
     accuracy: MeasuredAccuracy | None
-    """Accuracy as measured before the tagger was saved; None if its file does not tell."""
+    """Accuracy stored with the tagger; None if its file has none."""
     equal_accuracy: MeasuredAccuracy | None = None
-    """The same if all levels are equally frequent, of answers for that."""
+    """Accuracy of its answers for equally frequent levels."""
     shares: Sequence[float] | None = None
-    """Shares of the levels among the training statements, which its probabilities are for."""
+    """Shares of the levels in training, for which its probabilities hold."""
 
 
 def open_tagger(path: Path | None = None, encoder: "Callable[[str], Encoder] | None" = None) -> OpenedTagger:
-    """Open a tagger.
+    """Load a tagger with its accuracy.
 
     Args:
-        path: A file of ``climassay confidence tag train``; None takes the bundled one.
-        encoder: Gives the encoder of a name that may be loaded already; by default it is loaded when needed.
+        path: File of ``climassay confidence tag train``; None for the bundled one.
+        encoder: Returns the encoder of a name, for example one that is loaded already; by default it is loaded when
+            used.
 
     Raises:
         InputError: The file is missing or is not a tagger.
-        ModelError: A model that the tagger reads is not there.
+        ModelError: A model that the tagger reads does not exist.
     """
     from climassay.confidence.tagging.tagger import BUNDLED_TAGGER, load_tagger
 
     tagger = load_tagger(BUNDLED_TAGGER if path is None else path)
-    reads = tagger.provenance
-    if encoder is not None and reads.encoder and not reads.model:
-        tagger = tagger.with_models(encoder(reads.encoder))
+    provenance = tagger.provenance
+    if encoder is not None and provenance.encoder and not provenance.model:
+        tagger = tagger.with_models(encoder(provenance.encoder))
     share, level = max(zip(tagger.shares, tagger.levels, strict=True))
-    on = f"{reads.data}, sections it was not trained on"
+    on = f"{provenance.data}, sections it was not trained on"
 
     def accuracy(measure: str, on: str) -> MeasuredAccuracy | None:
-        values = [reads.measured.get(name) for name in (measure, f"{measure}_low", f"{measure}_high", "n")]
-        known = [value for value in values if value is not None and not math.isnan(value)]
+        values = [provenance.measured.get(name) for name in (measure, f"{measure}_low", f"{measure}_high", "n")]
+        numbers = [value for value in values if value is not None and not math.isnan(value)]
         return (
-            MeasuredAccuracy(known[0], known[1], known[2], round(known[3]), on) if len(known) == len(values) else None
+            MeasuredAccuracy(numbers[0], numbers[1], numbers[2], round(numbers[3]), on)
+            if len(numbers) == len(values)
+            else None
         )
 
     return OpenedTagger(

@@ -1,14 +1,13 @@
-"""Confidence by topic, computed once for tables, figures and data, with the reports that did not tag their statements.
+"""Analysis of confidence by topic, for tables, figures and data, with the reports that did not tag their statements.
+
+A tagger's predictions, read from a file, give its accuracy by topic and estimates for untagged statements. A row names
+a statement and gives a probability for each level, in columns named after the levels. Rows of tagged statements must be
+held out: predicted by a tagger that was not trained on them. They measure the tagger's error, which the estimates for
+untagged statements include.
 
 References:
     Mastrandrea and Mach 2011, Treatment of uncertainties in IPCC Assessment Reports: past approaches and
     considerations for the Fifth Assessment Report; Maiya 2024, section 4.3.1 (gaps that are not silence).
-
-What a tagger says of statements, from a file; how often it is right by topic; and what that makes of the trends.
-
-A row names a statement and gives a probability for each level, in columns named after the levels. Rows of tagged
-statements must be held out: predicted by a tagger that was not trained on them. They tell how the tagger errs, and
-the estimates for untagged statements carry that error.
 """
 
 from collections import Counter, defaultdict
@@ -39,10 +38,10 @@ from climassay.io import parse_rows, read_bytes
 from climassay.statistics import Estimate, proportion
 
 FloatArray = NDArray[np.float64]
-FEWEST_UNTAGGED = 20
-"""Untagged statements of a topic in a column, below which nothing is estimated."""
-SAMPLES = 300
-"""Bootstrap samples of each estimate, which is itself fitted step by step."""
+MIN_UNTAGGED = 20
+"""Minimum number of untagged statements of a topic in a column for an estimate."""
+N_SAMPLES = 300
+"""Number of bootstrap samples of each estimate, which is fitted iteratively."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -50,65 +49,65 @@ class Predictions:
     """A tagger's probabilities by statement."""
 
     levels: tuple[Tag, ...]
-    """Lowest first."""
+    """Levels, lowest first."""
     probabilities: Mapping[str, FloatArray]
-    """Shape [levels] each, by the statement's id."""
+    """Probabilities by the statement's id, shape [levels] each."""
     errors: FloatArray | None = None
-    """Held-out statements by true (rows) and given level, shape [levels, levels], where the tagger brings them; else
-    they are counted from the tagged statements with a prediction."""
+    """Held-out statements by true (rows) and predicted level, shape [levels, levels]; None to count them from tagged
+    statements with a prediction."""
     residuals: FloatArray | None = None
-    """True shares less mean probabilities in documents that the tagger has not read, shape [documents, levels], where
-    it brings them: the better way to know its error, and then probabilities are those of the natural mix."""
+    """True shares minus mean probabilities in documents not trained on, shape [documents, levels]; preferred to
+    ``errors``, and then probabilities are for the natural mix."""
 
     def of(self, cases: Sequence[Case]) -> FloatArray:
-        """Those of some statements, all of which have some; shape [cases, levels]."""
+        """Return the predictions of statements, shape [cases, levels]."""
         return np.stack([self.probabilities[case.id] for case in cases])
 
 
 @dataclass(frozen=True, slots=True)
 class TopicAccuracy:
-    """How often a tagger's most probable level is the authors'."""
+    """Accuracy of a tagger's most probable level on a topic."""
 
     topic: int | None
-    """None: of all topics."""
+    """Number of the topic; None for all topics."""
     accuracy: Estimate
-    """With Wilson's interval; n counts statements."""
+    """Accuracy with Wilson's interval; n counts statements."""
     error: float
-    """Mean number of levels between both."""
+    """Mean number of levels between prediction and tag."""
     constant: float
-    """Accuracy of always giving the level that is most frequent over all topics."""
+    """Accuracy of always predicting the most frequent level over all topics."""
 
 
 @dataclass(frozen=True, slots=True)
 class UntaggedScore:
-    """What the untagged statements of a topic would score, and the trend with them."""
+    """Estimated score of a topic's untagged statements, and of all its statements."""
 
     topic: int | None
     column: str
     shares: Shares
-    """Shares of levels among the untagged statements; intervals carry sampling and the tagger's error."""
+    """Shares of levels among the untagged statements; intervals include sampling and the tagger's error."""
     untagged: int
-    """Untagged statements; ``shares.n`` of them, drawn at random, have predictions."""
+    """Number of untagged statements; ``shares.n`` of them, drawn at random, have predictions."""
     tagged: int
-    """Tagged statements beside them."""
+    """Number of tagged statements."""
     together: float
     """Score of tagged and untagged statements."""
     low: float
     high: float
-    """Interval of 95% of ``together``: both parts' errors, added in quadrature."""
+    """Upper end of the 95% interval of ``together``: both parts' errors, added in quadrature."""
 
 
 def read_predictions(path: Path) -> Predictions:
     """Read a CSV or JSON-lines file of predictions.
 
     Raises:
-        InputError: It cannot be read, names no levels, or a row has no probabilities that sum to 1.
+        InputError: The file cannot be read, has no levels, or a row has no probabilities that sum to 1.
     """
-    # A tagger's own answers keep their probabilities in a field of their own, which CSV names in front of each.
+    # Files of tag apply have a field "probabilities", in CSV a prefix of each level's column.
     rows = []
     for row in parse_rows(path, read_bytes(path)):
-        own = {name.removeprefix("probabilities."): cell for name, cell in row.items()}
-        rows.append({**own, **own["probabilities"]} if isinstance(own.get("probabilities"), dict) else own)
+        cells = {name.removeprefix("probabilities."): cell for name, cell in row.items()}
+        rows.append({**cells, **cells["probabilities"]} if isinstance(cells.get("probabilities"), dict) else cells)
     levels = tuple(tag for tag in TAGS if rows and tag in rows[0])
     if len(levels) < 2:
         raise InputError(
@@ -130,78 +129,76 @@ def read_predictions(path: Path) -> Predictions:
 
 
 def held_out(cases: Cases, predictions: Predictions) -> list[Case]:
-    """Tagged statements with a prediction, whose tag is one of the tagger's levels."""
-    return [one for one in cases.tagged if one.tag in predictions.levels and one.id in predictions.probabilities]
+    """Return the tagged statements with a prediction whose tag is one of the tagger's levels."""
+    return [case for case in cases.tagged if case.tag in predictions.levels and case.id in predictions.probabilities]
 
 
 def confusion(cases: Sequence[Case], predictions: Predictions) -> FloatArray:
-    """Counts by true level (rows) and most probable level (columns), of statements that :func:`held_out` gave.
-
-    Returns:
-        Shape [levels, levels].
-    """
+    """Return counts of held-out statements by true (rows) and most probable level, shape [levels, levels]."""
     table = np.zeros((len(predictions.levels),) * 2)
-    for case, given in zip(cases, predictions.of(cases).argmax(axis=1), strict=True):
+    for case, predicted in zip(cases, predictions.of(cases).argmax(axis=1), strict=True):
         assert case.tag is not None
-        table[predictions.levels.index(case.tag), given] += 1
+        table[predictions.levels.index(case.tag), predicted] += 1
     return table
 
 
 def topic_accuracies(cases: Sequence[Case], predictions: Predictions, topics: int) -> list[TopicAccuracy]:
-    """Accuracy over all held-out statements, then by topic; topics without any are left out."""
+    """Return the accuracy over all held-out statements, then by topic with any."""
     if not cases:
         return []
-    usual = Counter(case.tag for case in cases).most_common(1)[0][0]
+    most_frequent = Counter(case.tag for case in cases).most_common(1)[0][0]
     results = []
     for topic in (None, *range(topics)):
-        own = [case for case in cases if topic in (None, case.topic)]
-        if own:
-            given = predictions.of(own).argmax(axis=1)
-            truth = np.array([predictions.levels.index(case.tag) for case in own if case.tag is not None])
-            accuracy = proportion(int((given == truth).sum()), len(own))
-            constant = sum(case.tag == usual for case in own) / len(own)
-            results.append(TopicAccuracy(topic, accuracy, float(np.abs(given - truth).mean()), constant))
+        topic_cases = [case for case in cases if topic in (None, case.topic)]
+        if topic_cases:
+            predicted = predictions.of(topic_cases).argmax(axis=1)
+            truth = np.array([predictions.levels.index(case.tag) for case in topic_cases if case.tag is not None])
+            accuracy = proportion(int((predicted == truth).sum()), len(topic_cases))
+            constant = sum(case.tag == most_frequent for case in topic_cases) / len(topic_cases)
+            results.append(TopicAccuracy(topic, accuracy, float(np.abs(predicted - truth).mean()), constant))
     return results
 
 
 def untagged_scores(
-    cases: Cases, predictions: Predictions, topics: int, *, samples: int = SAMPLES, seed: int = 0
+    cases: Cases, predictions: Predictions, topics: int, *, samples: int = N_SAMPLES, seed: int = 0
 ) -> list[UntaggedScore]:
-    """Scores of untagged statements by column over all topics, then by topic and column, where there are enough.
+    """Return scores of untagged statements by column over all topics, then by topic and column, if there are enough.
 
     Raises:
-        InputError: The tagger's error is not known for every level: no held-out statements have it.
+        InputError: No held-out statements measure the tagger's error.
     """
-    table = predictions.errors
-    if table is None and predictions.residuals is None:
-        known = held_out(cases, predictions)
-        if not known:
+    errors = predictions.errors
+    if errors is None and predictions.residuals is None:
+        test_cases = held_out(cases, predictions)
+        if not test_cases:
             raise InputError("The predictions have no tagged statements, so the tagger's error is unknown.")
-        table = confusion(known, predictions)
+        errors = confusion(test_cases, predictions)
     scores = [float(score(level)) for level in predictions.levels]
     results = []
     for topic in (None, *range(topics)):
         for column in cases.columns:
-            here = [one for one in cases.untagged if topic in (None, one.topic) and one.column == column]
-            own = [one for one in here if one.id in predictions.probabilities]
-            if len(own) < FEWEST_UNTAGGED:
+            untagged, tagged = (
+                [case for case in side if topic in (None, case.topic) and case.column == column]
+                for side in (cases.untagged, cases.tagged)
+            )
+            predicted = [case for case in untagged if case.id in predictions.probabilities]
+            if len(predicted) < MIN_UNTAGGED:
                 continue
             shares = estimate_shares(
-                predictions.of(own), table, residuals=predictions.residuals, scores=scores,
-                groups=[case.section for case in own], samples=samples, seed=seed,
+                predictions.of(predicted), errors, residuals=predictions.residuals, scores=scores,
+                groups=[case.section for case in predicted], samples=samples, seed=seed,
             )  # fmt: skip
-            tagged = [one for one in cases.tagged if topic in (None, one.topic) and one.column == column]
             mean, error = _mean_by_section(tagged)
-            part = len(here) / (len(here) + len(tagged))
+            part = len(untagged) / (len(untagged) + len(tagged))
             together = part * shares.score + (1 - part) * mean
             low = together - float(np.hypot(part * (shares.score - shares.score_low), (1 - part) * 1.96 * error))
             high = together + float(np.hypot(part * (shares.score_high - shares.score), (1 - part) * 1.96 * error))
-            results.append(UntaggedScore(topic, column, shares, len(here), len(tagged), together, low, high))
+            results.append(UntaggedScore(topic, column, shares, len(untagged), len(tagged), together, low, high))
     return results
 
 
 def _mean_by_section(cases: Sequence[Case]) -> tuple[float, float]:
-    """Mean score, and its standard error with sections as the units (linearised ratio); 0, 0 for no statements."""
+    """Return the mean score and its standard error over sections (linearised ratio); 0, 0 without statements."""
     if not cases:
         return 0.0, 0.0
     mean = sum(case.score for case in cases) / len(cases)
@@ -210,40 +207,44 @@ def _mean_by_section(cases: Sequence[Case]) -> tuple[float, float]:
         residuals[case.section] += case.score - mean
     count = len(residuals)
     if count < 2:
-        return mean, 2.0  # one section says nothing about others: as unsure as the scale is wide
+        return mean, 2.0  # a single section has no standard error: half the width of the scale
     return mean, float(np.sqrt(count / (count - 1) * sum(r * r for r in residuals.values())) / len(cases))
 
 
-Tagging = Literal["tags", "hardly", "unknown"]
-"""``tags``: uses levels of confidence. ``hardly``: almost none of its sentences has one. ``unknown``: the file holds
-tagged statements only, so that nobody can tell."""
-HARDLY = 0.01
-"""Share of tagged sentences below which a document uses no levels of confidence; the median of AR6's chapters and
-summaries is 12 %, and six chapters of its WG3 lie below 1 %."""
-_ENOUGH = 50
-"""Sentences below which a document is too short to tell."""
+TagUse = Literal["tags", "hardly", "unknown"]
+"""Use of levels of confidence.
+
+``tags``: uses levels. ``hardly``: almost no sentence has one. ``unknown``: the file has tagged statements only.
+"""
+MIN_TAGGED_SHARE = 0.01
+"""Minimum share of tagged sentences of a document that uses levels of confidence.
+
+The median of AR6's chapters and summaries is 12%, and six chapters of its WG3 have less than 1%.
+"""
+_MIN_SENTENCES = 50
+"""Minimum number of sentences of a document whose use of levels can be judged."""
 UNTAGGED_REPORTS: Mapping[tuple[str, str], str] = {
     ("AR3", "WG1"): "stated likelihood instead of confidence",
     ("AR3", "WG3"): "did not use calibrated language",
     ("AR4", "WG1"): "stated likelihood first, and confidence in few places",
     ("AR4", "WG3"): "stated agreement and evidence instead of confidence",
 }
-"""Working groups that are known not to have tagged their statements, and what they did instead."""
+"""Working groups that are known not to have tagged their statements, with what they did instead."""
 
 
 @dataclass(frozen=True, slots=True)
 class DocumentCoverage:
-    """How much of a document is tagged."""
+    """Tagged and untagged statements of a document."""
 
     report: str
     document: str
     tagged: int
     untagged: int
-    tagging: Tagging
+    tagging: TagUse
 
     @property
     def share(self) -> float | None:
-        """Share of its statements that are tagged; None where only tagged ones are at hand."""
+        """Share of tagged statements; None if only tagged ones are in the data."""
         return self.tagged / (self.tagged + self.untagged) if self.untagged else None
 
 
@@ -254,61 +255,61 @@ class UntaggedReport:
     cycle: str
     working_group: str
     reason: str
-    """What it did instead, or how many of its sentences are tagged."""
+    """What it did instead, or the number of its tagged sentences."""
     known: bool
-    """Known from the literature; else found in the data."""
+    """True if known from the literature, False if found in the data."""
 
 
 def document_coverage(statements: Sequence[Statement]) -> list[DocumentCoverage]:
-    """Coverage of every document, by report and document; duplicates count, for the document has them."""
+    """Return the coverage of every document, by report and document, duplicates included."""
     tagged: Counter[tuple[str, str]] = Counter()
     untagged: Counter[tuple[str, str]] = Counter()
-    for one in statements:
-        title, chapter = one.document, one.chapter
-        # Of a document that is stored chapter by chapter, the chapter.
+    for statement in statements:
+        title, chapter = statement.document, statement.chapter
+        # Documents stored chapter by chapter are counted by chapter.
         title = f"{chapter}: {title}" if chapter and chapter.casefold() not in title.casefold() else title
-        (untagged if one.tag is None else tagged)[one.report, title] += 1
+        (untagged if statement.tag is None else tagged)[statement.report, title] += 1
     results = []
     for report, document in sorted({*tagged, *untagged}):
-        n, rest = tagged[report, document], untagged[report, document]
-        tagging: Tagging = "unknown" if not rest or n + rest < _ENOUGH else "tags"
-        if tagging == "tags" and n / (n + rest) < HARDLY:
+        n_tagged, n_untagged = tagged[report, document], untagged[report, document]
+        tagging: TagUse = "unknown" if not n_untagged or n_tagged + n_untagged < _MIN_SENTENCES else "tags"
+        if tagging == "tags" and n_tagged / (n_tagged + n_untagged) < MIN_TAGGED_SHARE:
             tagging = "hardly"
-        results.append(DocumentCoverage(report, document, n, rest, tagging))
+        results.append(DocumentCoverage(report, document, n_tagged, n_untagged, tagging))
     return results
 
 
 def untagged_reports(statements: Sequence[Statement]) -> list[UntaggedReport]:
-    """Reports of the cycles at hand that did not tag their statements: the known ones, and those found in the data."""
-    cycles = {one.cycle for one in statements if one.cycle}
-    results = [UntaggedReport(*key, reason, True) for key, reason in UNTAGGED_REPORTS.items() if key[0] in cycles]
+    """Return the cycles' reports that did not tag their statements: known ones, and those found in the data."""
+    cycles = {statement.cycle for statement in statements if statement.cycle}
+    reports = {key: UntaggedReport(*key, why, True) for key, why in UNTAGGED_REPORTS.items() if key[0] in cycles}
     tagged: Counter[tuple[str, str]] = Counter()
     total: Counter[tuple[str, str]] = Counter()
-    for one in statements:
-        if one.cycle and one.working_group:
-            total[one.cycle, one.working_group] += 1
-            tagged[one.cycle, one.working_group] += one.tag is not None
-    known = {(one.cycle, one.working_group) for one in results}
-    for key, count in sorted(total.items()):
-        if key not in known and count >= _ENOUGH and tagged[key] / count < HARDLY:
-            reason = f"{tagged[key]} of its {count} sentences carry a level of confidence"
-            results.append(UntaggedReport(*key, reason, False))
-    return sorted(results, key=lambda one: (one.cycle, one.working_group))
+    for statement in statements:
+        if statement.cycle and statement.working_group:
+            total[statement.cycle, statement.working_group] += 1
+            tagged[statement.cycle, statement.working_group] += statement.tag is not None
+    for key, count in total.items():
+        if key not in reports and count >= _MIN_SENTENCES and tagged[key] / count < MIN_TAGGED_SHARE:
+            reason = f"{tagged[key]} of its {count} sentences have a level of confidence"
+            reports[key] = UntaggedReport(*key, reason, False)
+    return [reports[key] for key in sorted(reports)]
 
 
-def gap_reason(cycle: str, groups: Mapping[str, int], silent: Sequence[UntaggedReport]) -> tuple[UntaggedReport, ...]:
-    """Reports that a topic's gap in a cycle may come from.
+def gap_reason(cycle: str, groups: Mapping[str, int], untagged: Sequence[UntaggedReport]) -> tuple[UntaggedReport, ...]:
+    """Return the reports that may explain a topic's gap in a cycle.
 
     Args:
-        cycle: In which the topic has no tagged statement.
-        groups: Tagged statements of the topic by working group, in all cycles.
-        silent: Reports that did not tag.
+        cycle: Cycle in which the topic has no tagged statement.
+        groups: Number of the topic's tagged statements by working group, in all cycles.
+        untagged: Reports that did not tag.
 
     Returns:
-        Those of the cycle by working groups that have statements of the topic in other cycles: where there are any,
-        the gap says nothing about how much the topic was discussed.
+        Untagged reports of the cycle by working groups with statements of the topic in other cycles. If there are
+        any, the
+        gap does not show how much the topic was discussed.
     """
-    return tuple(one for one in silent if one.cycle == cycle and groups.get(one.working_group))
+    return tuple(report for report in untagged if report.cycle == cycle and groups.get(report.working_group))
 
 
 @dataclass(frozen=True)
@@ -320,18 +321,18 @@ class TrendAnalysis:
     cases: Cases
     scores: TrendScores
     coverage: tuple[DocumentCoverage, ...]
-    silent: tuple[UntaggedReport, ...]
+    untagged_reports: tuple[UntaggedReport, ...]
     accuracies: tuple[TopicAccuracy, ...] = ()
-    """How right a tagger is by topic; empty without its predictions for tagged statements."""
+    """Accuracy of a tagger by topic; empty without predictions for tagged statements."""
     untagged: tuple[UntaggedScore, ...] = ()
     """Estimates for untagged statements; empty without predictions for them."""
     changes: tuple[TopicChange, ...] = ()
-    """Between cycles that follow each other; empty where there is one."""
+    """Changes between successive cycles; empty for a single cycle."""
     seed: int = 0
 
-    def name(self, topic: int | None, whole: str = "all topics") -> str:
-        """A topic's name; ``whole`` for all of them."""
-        return whole if topic is None else self.model.name(topic)
+    def name(self, topic: int | None, all_topics: str = "all topics") -> str:
+        """Return a topic's name; ``all_topics`` for None."""
+        return all_topics if topic is None else self.model.name(topic)
 
 
 def analyse_trends(
@@ -345,11 +346,11 @@ def analyse_trends(
     """Analyse confidence by topic.
 
     Args:
-        statements: Statements of reports; untagged ones too where they are at hand.
+        statements: Statements of reports, including untagged ones if there are any.
         model: Topics of the same statements.
-        by: What to compare; see :func:`~climassay.confidence.trends.scores.cases_of`.
+        by: Columns to compare; see :func:`~climassay.confidence.trends.scores.cases_of`.
         predictions: A tagger's predictions, held out for tagged statements.
-        seed: Seed of every resampling.
+        seed: Seed of every bootstrap.
 
     Raises:
         InputError: The topics are of other statements, or predictions lack tagged statements.

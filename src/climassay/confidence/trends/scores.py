@@ -1,9 +1,8 @@
 """Scores of topics with intervals, and their changes between assessment cycles.
 
 Scores are means of -2 to 2. Statements of a section share authors, evidence and subject, so sections are resampled
-together, and all scores come from the same resamples. Changes are tested by permuting sections: under no change it does
-not matter which cycle a section comes from. The difference of means is divided by its standard error in every
-permutation, so that cycles of unlike spread and size may be compared.
+together, and all scores come from the same resamples. Changes are tested by permuting sections between cycles. The test
+statistic is the difference of means divided by its standard error, so that cycles may differ in spread and size.
 
 References:
     Maiya 2024, section 4.3.1 (score of a topic); Cameron, Gelbach and Miller 2008 (bootstrap by group); DerSimonian
@@ -29,87 +28,88 @@ from climassay.errors import InputError
 from climassay.statistics import Estimate, Interval, holm
 
 ColumnKind = Literal["cycle", "working group", "report"]
-"""What scores are compared between."""
+"""Property between whose values scores are compared."""
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A statement with all that trends ask of it."""
+    """A statement with the properties that trends need."""
 
     id: str
     topic: int
     """Number of its topic; -1 for none."""
     column: str
-    """Its cycle, or its working group."""
+    """Cycle, working group or report."""
     section: tuple[str, str]
-    """Document and section: statements of one section are not independent of each other."""
+    """Document and section: statements of one section are not independent."""
     tag: Tag | None
 
     @property
     def score(self) -> int:
-        """-2 to 2; of tagged statements only."""
+        """Score from -2 to 2, of tagged statements only."""
         assert self.tag is not None
         return score(self.tag)
 
 
 @dataclass(frozen=True, slots=True)
 class Cases:
-    """What is compared, and the statements for it."""
+    """Statements to compare, with their columns."""
 
     kind: ColumnKind
     columns: tuple[str, ...]
-    """In order."""
+    """Columns in their order."""
     tagged: tuple[Case, ...]
     untagged: tuple[Case, ...]
     unknown: int
-    """Tagged statements that the topics do not know, and that are left out."""
+    """Number of tagged statements that the topics lack and that are left out."""
 
 
 def cases_of(statements: Sequence[Statement], model: TopicModel, by: ColumnKind | None = None) -> Cases:
-    """Statements for trends.
+    """Return the statements for trends.
 
     Args:
-        statements: Any; duplicates and those without topic in ``model`` are left out.
+        statements: Statements; duplicates and those without a topic in ``model`` are left out.
         model: Topics of the same statements.
-        by: What to compare; by default cycles where there are several, else working groups, else reports.
+        by: Columns to compare; by default cycles if there are several, else working groups, else reports.
 
     Raises:
         InputError: No tagged statement has a topic: the files do not belong together.
     """
-    counted = [one for one in statements if one.duplicate_of is None]
-    several = len({one.cycle for one in counted if one.cycle}) > 1
-    grouped = any(one.working_group for one in counted)
-    kind: ColumnKind = by or ("cycle" if several else "working group" if grouped else "report")
+    unique = [statement for statement in statements if statement.duplicate_of is None]
+    has_cycles = len({statement.cycle for statement in unique if statement.cycle}) > 1
+    has_groups = any(statement.working_group for statement in unique)
+    kind: ColumnKind = by or ("cycle" if has_cycles else "working group" if has_groups else "report")
+    attribute = {"cycle": "cycle", "working group": "working_group", "report": "report"}[kind]
     cases = [
         Case(
-            id=one.id,
+            id=statement.id,
             topic=topic,
-            column={"cycle": one.cycle, "working group": one.working_group, "report": one.report}[kind] or "other",
-            # A numbered section or one with headings; where there is neither, the paragraph, else the statement.
-            section=(one.document_id, one.group or one.paragraph_id or one.id),
-            tag=one.tag,
+            column=getattr(statement, attribute) or "other",
+            # The numbered section or headings; without either the paragraph, else the statement.
+            section=(statement.document_id, statement.group or statement.paragraph_id or statement.id),
+            tag=statement.tag,
         )
-        for one in counted
-        if (topic := model.topic_of(one.id)) is not None and (topic != OUTSIDE or one.tag is not None)
+        for statement in unique
+        if (topic := model.topic_of(statement.id)) is not None and (topic != OUTSIDE or statement.tag is not None)
     ]
     tagged = tuple(case for case in cases if case.tag is not None)
     if not tagged:
         raise InputError("No tagged statement has a topic: make the topics from this file of statements.")
 
     def order(column: str) -> tuple[int, str]:
-        """Working groups first, then the synthesis and special reports."""
         if column.startswith(("WG", "AR")):
             return 0, column
         return {"SYR": 1, "other": 3}.get(column, 2), column
 
     columns = tuple(sorted({case.column for case in cases}, key=order))
     untagged = tuple(case for case in cases if case.tag is None)
-    return Cases(kind, columns, tagged, untagged, sum(one.tag is not None for one in counted) - len(tagged))
+    unknown = sum(statement.tag is not None for statement in unique) - len(tagged)
+    return Cases(kind, columns, tagged, untagged, unknown)
 
 
-FEWEST_SECTIONS = 5
-"""Below, a bootstrap interval means nothing, and none is given."""
-RESAMPLES = 2000
+MIN_SECTIONS = 5
+"""Minimum number of sections for a bootstrap interval."""
+N_RESAMPLES = 2000
 _Z95 = 1.959963984540054
 FloatArray = NDArray[np.float64]
 
@@ -119,57 +119,57 @@ class TopicScore:
     """Mean score of the tagged statements of a topic in a column."""
 
     topic: int | None
-    """None: of all topics."""
+    """Number of the topic; None for all topics."""
     column: str | None
-    """None: of all columns."""
+    """Column; None for all columns."""
     value: float
     interval: Interval | None
-    """95% interval; None with fewer than five sections."""
+    """95% interval; None for fewer than five sections."""
     sections: int
     counts: tuple[int, ...]
-    """Statements with each tag, lowest first."""
+    """Number of statements with each tag, lowest first."""
 
     @property
     def n(self) -> int:
-        """Statements."""
+        """Number of statements."""
         return sum(self.counts)
 
 
 @dataclass(frozen=True, slots=True)
 class TopicDeviation:
-    """How much more or less confident a topic sounds than statements of the same columns do."""
+    """Difference in confidence between a topic and other statements of the same columns."""
 
     topic: int
     raw: Estimate
-    """Mean difference of its statements to the mean of their column; n counts sections."""
+    """Mean difference of its statements from the mean of their column; n counts sections."""
     shrunken: Estimate
-    """Drawn towards no difference, the more so the less the topic's statements tell."""
+    """Difference shrunken towards 0, the more the fewer statements the topic has."""
     p: float
     """Two-sided p-value of no difference."""
     p_holm: float
-    """Corrected for all topics looked at (Holm)."""
+    """P-value corrected for all compared topics (Holm)."""
 
 
 @dataclass(frozen=True)
 class TrendScores:
-    """All scores of one report."""
+    """Scores of topics, columns and cells."""
 
     by_topic: tuple[TopicScore, ...]
     by_column: tuple[TopicScore, ...]
     cells: dict[tuple[int, str], TopicScore]
     overall: TopicScore
     deviations: tuple[TopicDeviation, ...]
-    """Most confident first; of topics with enough sections."""
+    """Deviations of topics with enough sections, most confident first."""
 
 
-def trend_scores(cases: Cases, topics: int, *, resamples: int = RESAMPLES, seed: int = 0) -> TrendScores:
-    """Score topics.
+def trend_scores(cases: Cases, topics: int, *, resamples: int = N_RESAMPLES, seed: int = 0) -> TrendScores:
+    """Compute the scores of topics.
 
     Args:
-        cases: The statements; those of no topic count for their column only.
+        cases: Statements; those without a topic count for their column only.
         topics: Number of topics.
-        resamples: Number of resamples of sections.
-        seed: Seed of the resampling.
+        resamples: Number of bootstrap samples of sections.
+        seed: Seed of the bootstrap.
     """
     sections = _SectionSums(cases, topics, resamples, seed)
     by_topic = tuple(sections.score(topic, None) for topic in range(topics))
@@ -184,89 +184,98 @@ def trend_scores(cases: Cases, topics: int, *, resamples: int = RESAMPLES, seed:
 
 
 class _SectionSums:
-    """Scores and numbers of statements by section, topic and column, and how often each resample draws a section."""
+    """Sums of scores and counts by section, topic and column, and the weights of sections in bootstrap samples."""
 
     def __init__(self, cases: Cases, topics: int, resamples: int, seed: int) -> None:
-        sections = {name: place for place, name in enumerate(sorted({case.section for case in cases.tagged}))}
+        sections = {name: index for index, name in enumerate(sorted({case.section for case in cases.tagged}))}
         self.columns = list(cases.columns)
-        at = (
+        indices = (
             np.array([sections[case.section] for case in cases.tagged]),
             np.array([topics if case.topic == OUTSIDE else case.topic for case in cases.tagged]),
             np.array([self.columns.index(case.column) for case in cases.tagged]),
         )
         shape = (len(sections), topics + 1, len(self.columns))
         self.sums, self.counts = np.zeros(shape), np.zeros(shape)
-        """Shape [sections, topics + 1, columns]; the last topic stands for none."""
-        np.add.at(self.sums, at, [float(case.score) for case in cases.tagged])
-        np.add.at(self.counts, at, 1.0)
+        """Shape [sections, topics + 1, columns]; the last topic is for statements without one."""
+        np.add.at(self.sums, indices, [float(case.score) for case in cases.tagged])
+        np.add.at(self.counts, indices, 1.0)
         self.tags = Counter((case.topic, case.column, case.tag) for case in cases.tagged)
         generator, size = np.random.default_rng(seed), len(sections)
         self.weights = generator.multinomial(size, np.full(size, 1 / size), size=resamples).astype(np.float64)
         """Shape [resamples, sections]."""
 
     def score(self, topic: int | None, column: str | None) -> TopicScore:
-        """Score of a topic in a column, with the percentile interval of resampled sections; None for all of them."""
-        places = [place for place, name in enumerate(self.columns) if column in (None, name)]
+        """Return the score of a topic in a column, with the percentile interval of resampled sections; None for all."""
+        column_indices = [index for index, name in enumerate(self.columns) if column in (None, name)]
         topics = slice(None) if topic is None else slice(topic, topic + 1)
-        sums, counts = (table[:, topics][:, :, places].sum(axis=(1, 2)) for table in (self.sums, self.counts))
+        sums, counts = (table[:, topics][:, :, column_indices].sum(axis=(1, 2)) for table in (self.sums, self.counts))
         tags = tuple(
-            sum(n for (t, c, tag), n in self.tags.items() if topic in (None, t) and column in (None, c) and tag == one)
-            for one in TAGS
+            sum(
+                n for (t, c, tag), n in self.tags.items() if topic in (None, t) and column in (None, c) and tag == level
+            )
+            for level in TAGS
         )
-        used, total, interval = counts > 0, counts.sum(), None
-        if used.sum() >= FEWEST_SECTIONS:
-            drawn, size = self.weights[:, used] @ sums[used], self.weights[:, used] @ counts[used]
-            low, high = np.quantile(drawn[size > 0] / size[size > 0], [0.025, 0.975])
+        is_used, total, interval = counts > 0, counts.sum(), None
+        if is_used.sum() >= MIN_SECTIONS:
+            resampled_sums, resampled_counts = (
+                self.weights[:, is_used] @ sums[is_used],
+                self.weights[:, is_used] @ counts[is_used],
+            )
+            low, high = np.quantile(
+                resampled_sums[resampled_counts > 0] / resampled_counts[resampled_counts > 0], [0.025, 0.975]
+            )
             interval = Interval(float(low), float(high))
-        return TopicScore(topic, column, float(sums.sum() / total) if total else 0.0, interval, int(used.sum()), tags)
+        return TopicScore(
+            topic, column, float(sums.sum() / total) if total else 0.0, interval, int(is_used.sum()), tags
+        )
 
     def deviations(self, by_topic: Sequence[TopicScore]) -> tuple[TopicDeviation, ...]:
-        """Differences of topics to what their mix of columns would make expect, shrunken, most confident first."""
-        looked = [one.topic for one in by_topic if one.topic is not None and one.sections >= FEWEST_SECTIONS]
-        if len(looked) < 2:
+        """Return topics' differences from the scores expected from their mix of columns, most confident first."""
+        compared = [s.topic for s in by_topic if s.topic is not None and s.sections >= MIN_SECTIONS]
+        if len(compared) < 2:
             return ()
-        values = _differences(self.sums.sum(axis=0)[None], self.counts.sum(axis=0)[None])[0, looked]
-        drawn = _differences(*(np.tensordot(self.weights, table, axes=1) for table in (self.sums, self.counts)))
-        drawn = drawn[:, looked]
-        errors = np.nanstd(drawn, axis=0, ddof=1)
-        ends = np.nanquantile(drawn, [0.025, 0.975], axis=0)
-        kept, middle = shrink(values, errors)
+        values = _differences(self.sums.sum(axis=0)[None], self.counts.sum(axis=0)[None])[0, compared]
+        resampled = _differences(*(np.tensordot(self.weights, array, axes=1) for array in (self.sums, self.counts)))
+        resampled = resampled[:, compared]
+        errors = np.nanstd(resampled, axis=0, ddof=1)
+        ends = np.nanquantile(resampled, [0.025, 0.975], axis=0)
+        factors, shrunken_values = shrink(values, errors)
         p_values = [
             erfc(abs(value / error) / sqrt(2)) if error else 1.0 for value, error in zip(values, errors, strict=True)
         ]
-        results = []
-        for place, (topic, corrected) in enumerate(zip(looked, holm(p_values), strict=True)):
+        deviations = []
+        for index, (topic, corrected) in enumerate(zip(compared, holm(p_values), strict=True)):
             sections = by_topic[topic].sections
-            half = _Z95 * float(np.sqrt(kept[place])) * float(errors[place])
-            centre = float(middle[place])
-            raw = Estimate(float(values[place]), Interval(float(ends[0, place]), float(ends[1, place])), sections)
+            half = _Z95 * float(np.sqrt(factors[index])) * float(errors[index])
+            centre = float(shrunken_values[index])
+            raw = Estimate(float(values[index]), Interval(float(ends[0, index]), float(ends[1, index])), sections)
             shrunken = Estimate(centre, Interval(centre - half, centre + half), sections)
-            results.append(TopicDeviation(topic, raw, shrunken, p_values[place], corrected))
-        return tuple(sorted(results, key=lambda one: -one.shrunken.value))
+            deviations.append(TopicDeviation(topic, raw, shrunken, p_values[index], corrected))
+        return tuple(sorted(deviations, key=lambda deviation: -deviation.shrunken.value))
 
 
 def shrink(values: FloatArray, errors: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Differences drawn towards 0 by how little they tell beside their spread (normal empirical Bayes).
+    """Shrink differences towards 0 by their precision (normal empirical Bayes).
 
     Args:
         values: Differences, shape [k].
         errors: Their standard errors, shape [k].
 
     Returns:
-        Share of each difference that is kept, ``t² / (t² + error²)`` with the variance t² between topics by
-        DerSimonian and Laird's moments about 0; and what is left of the differences.
+        Factors ``t² / (t² + error²)``, with the variance t² between topics by DerSimonian and Laird's moments about 0,
+        and the differences multiplied by them.
     """
     precisions = 1 / np.maximum(errors, 1e-9) ** 2
     spread = float((precisions * values**2).sum()) - len(values)
-    between = max(0.0, spread / float(precisions.sum()))
-    kept = between / (between + np.maximum(errors, 1e-9) ** 2)
-    return np.asarray(kept), np.asarray(kept * values)
+    variance = max(0.0, spread / float(precisions.sum()))
+    factors = variance / (variance + np.maximum(errors, 1e-9) ** 2)
+    return np.asarray(factors), np.asarray(factors * values)
 
 
 def _differences(sums: FloatArray, counts: FloatArray) -> FloatArray:
-    """Mean score of each topic minus the one that its mix of columns makes expect.
+    """Return each topic's mean score minus the one expected from its mix of columns.
 
-    From shapes [samples, topics + 1, columns] to [samples, topics]; NaN where a topic has no statements in a sample.
+    From shapes [samples, topics + 1, columns] to [samples, topics]; NaN if a topic has no statements in a sample.
     """
     with np.errstate(invalid="ignore", divide="ignore"):
         means = sums.sum(axis=1, keepdims=True) / counts.sum(axis=1, keepdims=True)
@@ -274,24 +283,24 @@ def _differences(sums: FloatArray, counts: FloatArray) -> FloatArray:
         return np.asarray(((sums.sum(axis=2) - expected) / counts.sum(axis=2))[:, :-1])
 
 
-PERMUTATIONS = 9_999
-_STREAM = 5_077
-"""Keeps the permutations apart from whatever else is drawn by the same seed."""
-_FIRST = 999
-"""Permutations of a topic that does not look changed."""
-_DULL = 0.1
-"""p-value of the first permutations from which no more are drawn."""
+N_PERMUTATIONS = 9_999
+_PERMUTATION_STREAM = 5_077
+"""Stream of the permutations, independent of other draws with the same seed."""
+_N_FIRST_PERMUTATIONS = 999
+"""Number of permutations before a clearly unchanged topic is stopped."""
+_MAX_FIRST_P = 0.1
+"""P-value of the first permutations above which no more are drawn."""
 
 
 @dataclass(frozen=True, slots=True)
 class TopicChange:
-    """How much more confidently a topic is stated in one column than in another."""
+    """Difference of a topic's confidence between two columns."""
 
     topic: int | None
-    """None: all topics together."""
+    """Number of the topic; None for all topics together."""
     before: str
     after: str
-    """Columns, in order."""
+    """Later column."""
     means: tuple[float, float]
     statements: tuple[int, int]
     sections: tuple[int, int]
@@ -300,7 +309,7 @@ class TopicChange:
     p: float
     """Two-sided p-value of no difference, by permutation."""
     p_holm: float
-    """Corrected for all topics looked at between the two columns; of all topics together it is ``p``."""
+    """P-value corrected for all topics compared between the two columns; for all topics together equal to ``p``."""
 
     @property
     def value(self) -> float:
@@ -309,10 +318,10 @@ class TopicChange:
 
 
 def topic_changes(cases: Cases, topics: int, *, seed: int = 0) -> tuple[TopicChange, ...]:
-    """Changes between cycles that follow each other, or between two reports.
+    """Return changes between successive cycles, or between two reports.
 
     Args:
-        cases: The statements.
+        cases: Statements.
         topics: Number of topics.
         seed: Seed of the permutations.
 
@@ -324,38 +333,40 @@ def topic_changes(cases: Cases, topics: int, *, seed: int = 0) -> tuple[TopicCha
     results: list[TopicChange] = []
     for before, after in pairwise(cases.columns):
         pair = [case for case in cases.tagged if case.column in (before, after)]
-        whole = _change(None, pair, before, after, seed)
-        if whole is None:
+        overall = _change(None, pair, before, after, seed)
+        if overall is None:
             continue
         by_topic: dict[int, list[Case]] = {}
         for case in pair:
             by_topic.setdefault(case.topic, []).append(case)
-        named = (_change(number, by_topic.get(number, ()), before, after, seed) for number in range(topics))
-        changes = [one for one in named if one is not None]
-        corrected = holm([one.p for one in changes]) if changes else []
-        changes = [replace(one, p_holm=p) for one, p in zip(changes, corrected, strict=True)]
-        results += [whole, *sorted(changes, key=lambda one: -one.value)]
+        candidates = (_change(number, by_topic.get(number, ()), before, after, seed) for number in range(topics))
+        changes = [change for change in candidates if change is not None]
+        corrected = holm([change.p for change in changes]) if changes else []
+        changes = [replace(change, p_holm=p) for change, p in zip(changes, corrected, strict=True)]
+        results += [overall, *sorted(changes, key=lambda change: -change.value)]
     return tuple(results)
 
 
 def _change(topic: int | None, cases: Sequence[Case], before: str, after: str, seed: int) -> TopicChange | None:
-    """The change of one topic; None with too few sections on either side."""
+    """Return the change of one topic; None with too few sections on a side."""
     from scipy.special import stdtrit  # scipy.stats takes a second to import.
 
     sections: dict[tuple[str, tuple[str, str]], list[int]] = {}
     for case in cases:
         sections.setdefault((case.column, case.section), []).append(case.score)
     names = sorted(sections)
-    later = np.array([column == after for column, _ in names], dtype=bool)
-    sizes = (int((~later).sum()), int(later.sum()))
-    if min(sizes) < FEWEST_SECTIONS:
+    is_later = np.array([column == after for column, _ in names], dtype=bool)
+    sizes = (int((~is_later).sum()), int(is_later.sum()))
+    if min(sizes) < MIN_SECTIONS:
         return None
     sums = np.array([float(sum(sections[name])) for name in names])
     counts = np.array([float(len(sections[name])) for name in names])
-    (difference,), (error,), (freedom,) = _mean_differences(later[None], sums, counts)
-    p = _permutation_p(later, sums, counts, np.random.default_rng([_STREAM, seed, 0 if topic is None else topic + 1]))
-    sides = [(sums[side].sum(), counts[side].sum()) for side in (~later, later)]
-    reach = float(stdtrit(freedom, 0.975))
+    (difference,), (error,), (freedom,) = _mean_differences(is_later[None], sums, counts)
+    p = _permutation_p(
+        is_later, sums, counts, np.random.default_rng([_PERMUTATION_STREAM, seed, 0 if topic is None else topic + 1])
+    )
+    sides = [(sums[side].sum(), counts[side].sum()) for side in (~is_later, is_later)]
+    t_quantile = float(stdtrit(freedom, 0.975))
     return TopicChange(
         topic,
         before,
@@ -363,42 +374,48 @@ def _change(topic: int | None, cases: Sequence[Case], before: str, after: str, s
         (float(sides[0][0] / sides[0][1]), float(sides[1][0] / sides[1][1])),
         (int(sides[0][1]), int(sides[1][1])),
         sizes,
-        Interval(float(difference - reach * error), float(difference + reach * error)),
+        Interval(float(difference - t_quantile * error), float(difference + t_quantile * error)),
         p,
         p,
     )
 
 
 def _permutation_p(
-    later: NDArray[np.bool_], sums: FloatArray, counts: FloatArray, generator: np.random.Generator
+    is_later: NDArray[np.bool_], sums: FloatArray, counts: FloatArray, generator: np.random.Generator
 ) -> float:
     def ratios(sides: NDArray[np.bool_]) -> FloatArray:
         differences, errors, _ = _mean_differences(sides, sums, counts)
         return np.abs(differences) / np.maximum(errors, 1e-9)
 
-    (seen,) = ratios(later[None])
-    beyond, drawn = 0, 0
-    for count in (_FIRST, PERMUTATIONS - _FIRST):
-        sides = generator.permuted(np.broadcast_to(later, (count, len(later))), axis=1)
-        beyond += int((ratios(sides) >= seen - 1e-9).sum())
-        drawn += count
-        if (beyond + 1) / (drawn + 1) > _DULL:
+    (observed,) = ratios(is_later[None])
+    n_beyond, n_drawn = 0, 0
+    for count in (_N_FIRST_PERMUTATIONS, N_PERMUTATIONS - _N_FIRST_PERMUTATIONS):
+        sides = generator.permuted(np.broadcast_to(is_later, (count, len(is_later))), axis=1)
+        n_beyond += int((ratios(sides) >= observed - 1e-9).sum())
+        n_drawn += count
+        if (n_beyond + 1) / (n_drawn + 1) > _MAX_FIRST_P:
             break
-    return (beyond + 1) / (drawn + 1)
+    return (n_beyond + 1) / (n_drawn + 1)
 
 
 def _mean_differences(
-    later: NDArray[np.bool_], sums: FloatArray, counts: FloatArray
+    is_later: NDArray[np.bool_], sums: FloatArray, counts: FloatArray
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Difference of the means of statements, its standard error over sections, and that error's degrees of freedom.
+    """Return differences of mean scores, their standard errors over sections, and the errors' degrees of freedom.
 
-    The error is by linearisation of the ratio, its degrees of freedom are Welch and Satterthwaite's. ``later``
-    [permutations, sections] says which sections are taken for the later column's; sums and counts have shape
-    [sections], the results [permutations].
+    Args:
+        is_later: True for sections assigned to the later column, shape [permutations, sections].
+        sums: Sum of scores by section, shape [sections].
+        counts: Number of statements by section, shape [sections].
+
+    Returns:
+        Three arrays of shape [permutations]. The error is by linearisation of the ratio, its degrees of freedom are
+        Welch
+        and Satterthwaite's.
     """
     means, variances, shares = [], [], []
     moments = np.stack([sums, counts, sums * sums, sums * counts, counts * counts], axis=1)
-    for side in (~later, later):
+    for side in (~is_later, is_later):
         size = side.sum(axis=1)
         total, n, squares, products, n_squares = (side.astype(np.float64) @ moments).T
         mean = total / n
@@ -407,6 +424,6 @@ def _mean_differences(
         variances.append(size / (size - 1) * spread / n**2)
         shares.append(variances[-1] ** 2 / (size - 1))
     variance = variances[0] + variances[1]
-    # Sections that are all alike have no error, and any number of degrees of freedom.
+    # Without any spread the degrees of freedom are arbitrary.
     freedom = np.divide(variance**2, shares[0] + shares[1], out=np.ones_like(variance), where=variance > 0)
     return means[1] - means[0], np.sqrt(variance), freedom

@@ -6,10 +6,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
-from climassay.corpus.documents import Block, ReadOptions, split_sentences
+from climassay.corpus.documents import Block, ReadOptions
 from climassay.corpus.readers.cleaning import LINE_END_HYPHEN, clean, count_words, join_hyphens
 from climassay.corpus.readers.pdf_lines import Line, Omitted, Table
 from climassay.corpus.readers.table_rows import row_texts
+from climassay.corpus.sentences import split_sentences
 
 PARAGRAPH_GAP = 1.3
 """Maximum line distance within a paragraph, as a multiple of the usual distance."""

@@ -5,11 +5,9 @@ PDF files are read by a large C library: a file that crashes it must not end a s
 
 import base64
 import json
-import math
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict
@@ -115,40 +113,17 @@ def _reader(request: dict[str, Any], timeout: float) -> Iterator[Iterator[bytes]
 
 def _lines_until_timeout(process: "subprocess.Popen[bytes]", lines: IO[bytes], timeout: float) -> Iterator[bytes]:
     """Yield the lines of a process, killing it if the next line takes too long."""
-    watchdog = _Watchdog(process, timeout)
-    watchdog.start()
-    try:
-        while line := watchdog.read_line(lines):
-            yield line
-    finally:
-        watchdog.is_done.set()
-
-
-class _Watchdog(threading.Thread):
-    """Thread that kills a process if a line takes too long; one thread serves all lines."""
-
-    def __init__(self, process: "subprocess.Popen[bytes]", timeout: float) -> None:
-        super().__init__(daemon=True)
-        self.is_done = threading.Event()
-        self._process = process
-        self._timeout = timeout
-        self._deadline = math.inf
-
-    def read_line(self, lines: IO[bytes]) -> bytes:
-        """Read the next line within the timeout."""
-        self._deadline = time.monotonic() + self._timeout
+    while True:
+        timer = threading.Timer(timeout, process.kill)
+        timer.daemon = True
+        timer.start()
         try:
-            return lines.readline()
+            line = lines.readline()
         finally:
-            self._deadline = math.inf
-
-    def run(self) -> None:
-        """Kill the process when a deadline passes, until ``is_done`` is set."""
-        # No wait is longer than the timeout, so that a deadline set meanwhile is checked in time.
-        while not self.is_done.wait(max(0.001, min(self._timeout, self._deadline - time.monotonic()))):
-            if time.monotonic() >= self._deadline:
-                self._process.kill()
-                return
+            timer.cancel()
+        if not line:
+            return
+        yield line
 
 
 def _serve_request(requests: IO[bytes], answers: IO[bytes]) -> None:

@@ -5,7 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from climassay.corpus.documents import Hit, excerpt, split_sentences
+from climassay.corpus.documents import Hit, excerpt
+from climassay.corpus.sentences import split_sentences
 from climassay.errors import ModelError
 from climassay.factcheck.claims import latest_editions
 from climassay.factcheck.debate.steps import Ask, AskEntailment, AskOptions, AskPassages, AskText, FoundPassage

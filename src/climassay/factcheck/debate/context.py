@@ -15,7 +15,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NamedTuple
 
-from climassay.corpus.documents import Passage, report_name, split_sentences
+from climassay.corpus.documents import Passage, report_name
+from climassay.corpus.sentences import split_sentences
 from climassay.factcheck.certainty import LIKELIHOODS, Levels, Likelihood, takes_side
 from climassay.factcheck.debate.assessment import Assessment, ElicitationConfig
 from climassay.factcheck.debate.steps import FoundPassage
@@ -33,13 +34,13 @@ from climassay.factcheck.transcript import (
     merge_quotations,
 )
 from climassay.grounding.citations import (
-    LEFT_OUT,
     MODELS_MARK,
+    OMISSION,
     AnswerSentence,
     document_words,
+    format_sentence,
     ground_text,
     is_quoted,
-    written,
 )
 from climassay.models.contract import Encoder
 from climassay.prompts import Prompt, RenderedPrompt, load_prompt
@@ -162,17 +163,17 @@ class DebateContext:
         """Split a text into sentences with valid citations, and count the removed citations."""
         return ground_text(
             text,
-            cut=truncated,
+            truncated=truncated,
             sources=passages,
             encoder=self.encoder,
-            given=self.claim,
-            loops=self.config.elicitation == "scored",
+            context=self.claim,
+            remove_loops=self.config.elicitation == "scored",
             documents=lambda: [document_words(source.passage) for source in self.sources.citations()],
         )
 
     def format_explanation(self, sentences: Sequence[AnswerSentence]) -> str:
         """Return an explanation with its citations for another participant's prompt, shortened for small models."""
-        words = " ".join(written(sentence, MODELS_MARK) for sentence in sentences).split()
+        words = " ".join(format_sentence(sentence, MODELS_MARK) for sentence in sentences).split()
         if self.config.elicitation == "schema" or len(words) <= _MAX_WORDS:
             return " ".join(words)
         return " ".join(words[:_MAX_WORDS]) + " ..."
@@ -354,7 +355,7 @@ def supporting_sentences(
         for quotation in quoted:
             if quotation.side is None or right == (quotation.side == "for"):
                 # The sentences that contain a part of the quotation state more than the part.
-                pieces = LEFT_OUT.split(quotation.text.replace("\u2026", "..."))
+                pieces = OMISSION.split(quotation.text.replace("\u2026", "..."))
                 parts = [part for piece in pieces for part in split_sentences(piece) or [piece]]
                 sentences = split_sentences(source.passage.text)
                 results.append(quotation.text)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from climassay.corpus.documents import locate_quotation, split_sentences
+from climassay.corpus.sentences import locate_quotation, split_sentences
 from climassay.factcheck.configuration import Splitter
 from climassay.factcheck.debate.context import as_one_line
 from climassay.factcheck.debate.steps import Steps, ask_text

@@ -12,7 +12,7 @@ from climassay.factcheck.certainty import CONFIDENCES
 from climassay.factcheck.results.scoring import NO_VERDICT, VerdictScores, score_verdicts
 from climassay.factcheck.scales import Scale
 from climassay.factcheck.transcript import AdvocateOpinion, Outcome, Transcript, reader_view
-from climassay.grounding import AnswerSentence, written
+from climassay.grounding import AnswerSentence, format_sentence
 from climassay.metrics.entailment import ENTAILED
 from climassay.models.contract import Usage
 from climassay.statistics import (
@@ -613,7 +613,7 @@ def _disagreements(
                 scale.distance(truth, verdict) if truth in scale.labels else None,
                 scale.probability(transcript.verdict.label, transcript.verdict.probabilities),
                 None if levels is None else levels.confidence,
-                " ".join(written(sentence) for sentence in transcript.verdict.explanation),
+                " ".join(format_sentence(sentence) for sentence in transcript.verdict.explanation),
             )
         )
     return tuple(sorted(results, key=lambda item: (-(item.distance or 0), -(item.probability or 0.0), item.claim)))

@@ -34,7 +34,7 @@ from climassay.factcheck.transcript import (
     merge_quotations,
     reader_view,
 )
-from climassay.grounding import AnswerSentence, written
+from climassay.grounding import AnswerSentence, format_sentence
 from climassay.grounding.answer import unchecked_note
 from climassay.grounding.citations import mark_quotations
 from climassay.records.queries import without_price
@@ -666,7 +666,7 @@ def format_levels(levels: Levels) -> str:
 
 
 def _written(sentences: "Sequence[AnswerSentence]") -> str:
-    return " ".join(written(sentence) for sentence in sentences)
+    return " ".join(format_sentence(sentence) for sentence in sentences)
 
 
 def verdict_lines(transcript: Transcript, scale: Scale) -> Iterator[Any]:

@@ -616,7 +616,7 @@ class CheckedClaims(Result):
         for name, tally in self.tallies.items():
             cost = "" if tally.usage.cost is None else f", ${tally.usage.cost:.4f}"
             yield (
-                f"Run {self.run}, {name}: {tally.hits} answers from the records, {tally.asked} asked "
+                f"Run {self.run}, {name}: {tally.hits} answers from the records, {tally.sent} asked "
                 f"({tally.failed} failed), {tally.usage.tokens}{cost}."
             )
 

@@ -238,7 +238,7 @@ def check_name(text: str, subject: str) -> str:
     Raises:
         InputError: The text is empty or too long, or has characters that cannot be stored.
     """
-    from climassay.records.store import storable_text
+    from climassay.records.identity import storable_text
 
     if not text.strip() or len(text) > MAX_NAME_LENGTH or storable_text(text) != text:
         raise InputError(f"{subject} is a text of 1 to {MAX_NAME_LENGTH} characters.")
@@ -317,7 +317,7 @@ def _cleaned_wording(wording: Wording) -> Wording:
 
 
 def _cleaned_text(text: str, subject: str) -> str:
-    from climassay.records.store import storable_text
+    from climassay.records.identity import storable_text
 
     cleaned = storable_text(text).replace("\r\n", "\n").strip()  # browsers send \r\n
     if len(cleaned) > MAX_TEXT_LENGTH:
@@ -410,7 +410,7 @@ def content_key(source: str, label: Label, *extra: object) -> str:
         label: Label whose own key is ignored.
         extra: Further values that distinguish the label, such as the tool's own id.
     """
-    from climassay.records.store import canonical_json
+    from climassay.records.identity import canonical_json
 
     content = {**asdict(label), "key": "", "extra": [str(value) for value in extra]}
     return f"{source}:{hashlib.sha256(canonical_json(content).encode()).hexdigest()[:32]}"

@@ -147,43 +147,21 @@ class LockedQueue:
             )
             self.connection.execute(update.values(position=sa.bindparam("new_position")), changes)
 
-    def reorder(self, probabilities: Mapping[str, float] | None) -> None:
-        """Store P(valid) of items and reorder the open ones.
-
-        Args:
-            probabilities: A validator's P(valid) by draft id; other items keep theirs. None removes all probabilities,
-                and the order becomes random.
-
-        Raises:
-            InputError: There is no such dataset, or a value is not a probability.
-        """
-        invalid = [draft for draft, p_valid in (probabilities or {}).items() if not 0 <= p_valid <= 1]
-        if invalid:
-            raise InputError(f"P(valid) of {invalid[0]} lies outside 0 to 1.")
-        update = items.update().where(items.c.dataset == self.dataset)
-        if probabilities is None:
-            self.connection.execute(update.values(p_valid=None, judged_by=None))
-        elif probabilities:
-            judged = update.where(items.c.draft == sa.bindparam("judged")).values(p_valid=sa.bindparam("new_p_valid"))
-            rows = [{"judged": draft, "new_p_valid": float(p_valid)} for draft, p_valid in probabilities.items()]
-            self.connection.execute(judged, rows)
-        self.order()
-
     # Leases: items reserved for an annotator
 
     def _leases(self, annotator: str, draft: str | None = None) -> list[sa.ColumnElement[bool]]:
         conditions = [leases.c.dataset == self.dataset, leases.c.annotator == annotator]
         return conditions if draft is None else [*conditions, leases.c.draft == draft]
 
-    def next_item(self, annotator: str, after: str | None) -> str | None:
+    def next_item(self, annotator: str) -> str | None:
         """Reserve the next item for an annotator and return its draft id, or None if no item is left.
 
         An item that is already reserved for the annotator comes first, then the first open item that still needs a
-        label. Items reserved for others count as labelled; the item ``after`` is excluded.
+        label. Items reserved for others count as labelled.
         """
         now, dataset = time.time(), self.dataset
         query = sa.select(leases.c.draft).where(*self._leases(annotator), leases.c.expires_at > now)
-        reserved = [draft for draft in self.connection.execute(query).scalars() if draft != after]
+        reserved = list(self.connection.execute(query).scalars())
         rows = [row for row in item_rows(self.connection, dataset, reserved).values() if row.state == "open"]
         if rows:
             draft: str | None = min(rows, key=lambda row: row.position).draft
@@ -204,7 +182,6 @@ class LockedQueue:
                 .where(items.c.dataset == dataset, items.c.state == "open")
                 .where(items.c.labels + n_reserved < self.settings.overlap, ~is_labelled, ~is_skipped)
             )
-            available = available if after is None else available.where(items.c.draft != after)
             draft = self.connection.execute(available.order_by(items.c.position).limit(1)).scalar()
         if draft is not None:
             self._reserve(draft, annotator)

@@ -16,7 +16,7 @@ from climassay.generation.annotation.store import AnnotationStore
 from climassay.generation.annotation.tables import items, queues
 from climassay.generation.dataset_store import DatasetStore, drafts_before_experts
 from climassay.records import Records
-from climassay.records.store import canonical_json
+from climassay.records.identity import canonical_json
 from climassay.workspace import Workspace
 
 if TYPE_CHECKING:

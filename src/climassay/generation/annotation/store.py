@@ -379,7 +379,7 @@ class AnnotationStore:
 
     _next = _in_transaction(LockedQueue.next_item, enqueue=True)
 
-    def next(self, dataset: str, annotator: str, after: str | None = None) -> AnnotationItem | None:
+    def next(self, dataset: str, annotator: str) -> AnnotationItem | None:
         """Reserve and return the item that an annotator should label now: the least certain open item.
 
         The item is reserved for :attr:`AnnotationSettings.lease_seconds` and returned again until the annotator labels
@@ -388,7 +388,6 @@ class AnnotationStore:
         Args:
             dataset: Name of the dataset.
             annotator: Name of the annotator.
-            after: Id of a draft to exclude: the one on the screen, to prefetch the following one.
 
         Returns:
             The item, or None if no item is left for this annotator.
@@ -397,7 +396,7 @@ class AnnotationStore:
             InputError: There is no such dataset.
         """
         check_name(annotator, "The name of an annotator")
-        draft = self._next(dataset, annotator, after)
+        draft = self._next(dataset, annotator)
         if draft is None:
             return None
         with self._database.read() as connection:
@@ -441,7 +440,6 @@ class AnnotationStore:
     unskip = _in_transaction(LockedQueue.unskip)
     undo = _in_transaction(LockedQueue.undo)
     import_labels = _in_transaction(import_labels, enqueue=True)
-    reorder = _in_transaction(LockedQueue.reorder, enqueue=True)
 
 
 def _matching_ids(connection: sa.Connection, dataset: str, annotator: str, item_filter: ItemFilter) -> list[str]:

@@ -1,13 +1,14 @@
 """Publishing a dataset as a folder of tables, drafts and a card; reading it back, and uploading it to a hub."""
 
 import hashlib
-import json
 import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
+
+from pydantic import BaseModel
 
 from climassay import __version__
 from climassay.errors import InputError, MissingExtraError
@@ -29,19 +30,40 @@ from climassay.generation.publishing.entries import (
     question_row,
 )
 from climassay.generation.publishing.splits import SHARES, Split, SplitPlan, split_placements
-from climassay.io import MAX_TABLE_BYTES, parse_json, read_file, read_text, remove_files, write_file, write_files
+from climassay.io import MAX_TABLE_BYTES, read_file, read_text, remove_files, write_file, write_files
 from climassay.questions import KINDS, TYPES, Kind, QuestionSet, join_questions, read_questions
 from climassay.questions.formats import connection_errors
 from climassay.reporting import counted
 
-FORMAT = "climassay-dataset"
-VERSION = 1
 MANIFEST = "dataset.json"
 UNFINISHED = ".climassay-unfinished"
 """File with the name of the dataset while it is written, so that a later call may replace what a killed one left."""
 DRAFTS = "drafts.jsonl"
 _BENCHMARK = "benchmark.json"
 """Manifest of a benchmark for other frameworks, which may share the folder."""
+
+
+class Manifest(BaseModel):
+    """Contents of a published dataset, in the file ``dataset.json``."""
+
+    format: Literal["climassay-dataset"] = "climassay-dataset"
+    version: Literal[1] = 1
+    name: str
+    content_sha256: str
+    """SHA-256 of the words of the questions."""
+    canary: str | None
+    """GUID of the canary."""
+    canary_sentence: str | None
+    questions: dict[str, dict[Split, int]]
+    """Number of questions by kind and split."""
+    splits: SplitPlan
+    licence: str | None
+    climassay: str = __version__
+    """Version of climassay that wrote the dataset."""
+    sha256: dict[str, str]
+    """SHA-256 of each file by its path, without the manifest."""
+    files: list[str]
+    """Paths of all files."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,8 +171,8 @@ def prepare_dataset(
         [guid] = guids
     elif canary:
         before = read_manifest(folder)
-        previous = before.get("canary") if before is not None and before["name"] == name else None
-        guid = str(previous) if previous else canary_guid(name, content)
+        previous = before.canary if before is not None and before.name == name else None
+        guid = previous or canary_guid(name, content)
     return PreparedDataset(
         name=name,
         entries=entries,
@@ -202,24 +224,21 @@ def write_dataset(
                 files[f"climaqa/{kind}/{split}.jsonl"] = as_json_lines(climaqa_rows).encode()
     if prepared.drafts:
         files[DRAFTS] = as_json_lines(asdict(draft) for draft in prepared.drafts).encode()
-    manifest = {
-        "format": FORMAT,
-        "version": VERSION,
-        "name": prepared.name,
-        "content_sha256": prepared.content_sha256,
-        "canary": prepared.canary,
-        "canary_sentence": canary,
-        "questions": prepared.counts,
-        "splits": {"parts": list(prepared.plan.parts), "seed": prepared.plan.seed},
-        "licence": prepared.licence,
-        "climassay": __version__,
-        "sha256": {path: hashlib.sha256(data).hexdigest() for path, data in files.items()},
-        "files": sorted([*files, MANIFEST]),
-    }
-    files[MANIFEST] = (json.dumps(manifest, ensure_ascii=False, indent=2) + "\n").encode()
+    manifest = Manifest(
+        name=prepared.name,
+        content_sha256=prepared.content_sha256,
+        canary=prepared.canary,
+        canary_sentence=canary,
+        questions=dict(prepared.counts),
+        splits=prepared.plan,
+        licence=prepared.licence,
+        sha256={path: hashlib.sha256(data).hexdigest() for path, data in files.items()},
+        files=sorted([*files, MANIFEST]),
+    )
+    files[MANIFEST] = (manifest.model_dump_json(indent=2) + "\n").encode()
     write_file(folder / UNFINISHED, prepared.name.encode())
     written, unchanged = write_files(folder, files)
-    removed = remove_files(folder, set(before["files"] if before else ()) - set(files))
+    removed = remove_files(folder, set(before.files if before else ()) - set(files))
     remove_files(folder, (UNFINISHED,))
     sources = {passage.document: passage.licence for entry in prepared.entries for passage in entry.passages}
     return PublishedDataset(
@@ -237,16 +256,12 @@ def write_dataset(
     )
 
 
-def read_manifest(folder: Path) -> dict[str, Any] | None:
+def read_manifest(folder: Path) -> Manifest | None:
     """Return the manifest of the dataset in a folder, or None if there is none."""
     try:
-        manifest = parse_json(read_text(folder / MANIFEST))
+        return Manifest.model_validate_json(read_text(folder / MANIFEST))
     except (OSError, ValueError):
         return None
-    if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
-        return None
-    types = {"name": str, "files": list, "sha256": dict, "questions": dict}
-    return manifest if all(isinstance(manifest.get(name), type_) for name, type_ in types.items()) else None
 
 
 def check_free(folder: Path, name: str, *, force: bool = False) -> None:
@@ -260,9 +275,9 @@ def check_free(folder: Path, name: str, *, force: bool = False) -> None:
     if force or not folder.is_dir():
         return
     before = read_manifest(folder)
-    if before is not None and before["name"] != name:
+    if before is not None and before.name != name:
         raise InputError(
-            f"{folder} has another dataset ({before['name']}): name another folder, or replace it with --replace."
+            f"{folder} has another dataset ({before.name}): name another folder, or replace it with --replace."
         )
     with suppress(OSError, ValueError):
         if before is None and read_text(folder / UNFINISHED) == name:
@@ -278,7 +293,7 @@ def read_dataset(folder: Path) -> list[Draft]:
         InputError: The folder has no dataset of drafts, or its drafts were changed.
     """
     manifest = _manifest(folder)
-    digest = manifest["sha256"].get(DRAFTS)
+    digest = manifest.sha256.get(DRAFTS)
     if digest is None:
         raise InputError(f"The dataset {folder} was published from questions and has no drafts: read its tables.")
     file = folder / DRAFTS
@@ -300,16 +315,16 @@ def read_dataset_questions(folder: Path, split: Split | None = None) -> Question
     manifest = _manifest(folder)
     files = [
         folder / f"data/{kind}/{kind_split}.parquet"
-        for kind, counts in manifest["questions"].items()
+        for kind, counts in manifest.questions.items()
         for kind_split in counts
         if split in (None, kind_split)
     ]
     if not files:
         raise InputError(f"The dataset {folder} has no question in the split {split}.")
-    return join_questions(manifest["name"], [read_questions(file) for file in files])
+    return join_questions(manifest.name, [read_questions(file) for file in files])
 
 
-def _manifest(folder: Path) -> dict[str, Any]:
+def _manifest(folder: Path) -> Manifest:
     manifest = read_manifest(folder)
     if manifest is None:
         raise InputError(f"{folder} is not a dataset that climassay published: it has no {MANIFEST}.")
@@ -362,7 +377,7 @@ def push_dataset(folder: Path, repository: str, *, private: bool = False) -> str
             repo_id=repository,
             repo_type="dataset",
             folder_path=str(folder),
-            commit_message=f"{manifest['name']}, {manifest['content_sha256'][:12]}",
+            commit_message=f"{manifest.name}, {manifest.content_sha256[:12]}",
             ignore_patterns=[".*", "*.part", "*.new"],
         )
     except HfHubHTTPError as error:

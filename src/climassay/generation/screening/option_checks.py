@@ -1,7 +1,7 @@
 """Checks of the options of multiple-choice questions: faults of options, and clues to the correct one."""
 
 import re
-from itertools import combinations, zip_longest
+from itertools import combinations
 from math import isclose
 
 from climassay.generation.draft import Draft
@@ -123,20 +123,16 @@ def _same_quantities(first: str, second: str) -> bool:
             option = option.replace(quantity.text, " ", 1)
         return tuple(word for word in _option_words(option) if word not in _ROUGHLY and not word[0].isdigit())
 
-    pairs = list(zip_longest(quantities(first), quantities(second)))
-    return (
-        other_words(first) == other_words(second)
-        and bool(pairs)
-        and all(
-            left is not None
-            and right is not None
-            and left.unit is not None
-            and right.unit is not None
-            and left.unit.is_kind_of(right.unit)
-            and left.unit.rate == right.unit.rate
-            and isclose(left.value * left.unit.factor, right.value * right.unit.factor)
-            for left, right in pairs
-        )
+    first_quantities, second_quantities = quantities(first), quantities(second)
+    if not first_quantities or len(first_quantities) != len(second_quantities):
+        return False
+    return other_words(first) == other_words(second) and all(
+        left.unit is not None
+        and right.unit is not None
+        and left.unit.is_kind_of(right.unit)
+        and left.unit.rate == right.unit.rate
+        and isclose(left.value * left.unit.factor, right.value * right.unit.factor)
+        for left, right in zip(first_quantities, second_quantities, strict=True)
     )
 
 

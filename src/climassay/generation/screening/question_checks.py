@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Mapping
 from difflib import SequenceMatcher
 
-from climassay.corpus.documents import split_sentences
+from climassay.corpus.sentences import split_sentences
 from climassay.errors import InputError
 from climassay.generation.draft import Draft
 from climassay.generation.screening.check import CHECKS, QUESTION_KINDS, Check, check, content_words, words

@@ -2,7 +2,7 @@
 
 import re
 
-from climassay.corpus.documents import split_sentences
+from climassay.corpus.sentences import split_sentences
 from climassay.generation.draft import Draft, has_term
 from climassay.generation.screening.check import FUNCTION_WORDS, STATEMENT_KINDS, check, stem, word_set, words
 from climassay.generation.terms import FUNCTION_WORDS as MASKER_FUNCTION_WORDS

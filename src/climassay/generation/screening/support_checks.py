@@ -5,7 +5,7 @@ from itertools import accumulate
 
 import numpy as np
 
-from climassay.corpus.documents import split_sentences
+from climassay.corpus.sentences import split_sentences
 from climassay.generation.draft import Decision, Draft
 from climassay.generation.screening.check import check, content_words, right_answer
 from climassay.grounding.quantities import foreign_quantities, quantities

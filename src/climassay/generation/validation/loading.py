@@ -172,7 +172,7 @@ def read_training_record(path: Path, method: str | None = None) -> TrainingRecor
         from climassay.models.openai.finetuning import read_state
 
         state = read_state(path)
-        facts = dict(state.facts).get("validator")
+        facts = state.facts.get("validator")
         if facts is None:
             raise InputError(
                 f"The fine-tuning of {state.base_model} ({state.status}) was not finished: run climassay generate "

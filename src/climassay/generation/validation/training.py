@@ -340,7 +340,7 @@ def train_api(
     job = fine_tune(model, data, state, seed=seed, on_status=on_status, **options)
     validator = PromptedValidator(load(job.model_name), template, science, content_free=False, name=f"api:{job.model}")
     result = calibrate_prompted(validator, labels, training, test, precision=precision, seed=seed)
-    write_state(replace(job, facts=(("validator", prompted_facts(result.record)),)), state)
+    write_state(replace(job, facts={"validator": prompted_facts(result.record)}), state)
     return result
 
 

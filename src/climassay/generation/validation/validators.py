@@ -72,11 +72,6 @@ class Validator(Protocol):
         valid = np.array(self.judge(drafts, on_judged=on_judged), dtype=np.float64)
         return np.stack([1 - valid, valid], axis=1)
 
-    def predict(self, drafts: Sequence[Draft]) -> list[bool | None]:
-        """Return whether each draft is accepted; None if it could not be judged."""
-        decided = validate([replace(draft, decisions=()) for draft in drafts], self)
-        return [draft.decisions[-1].accepted if draft.decisions else None for draft in decided]
-
     def score(
         self, labelled: Sequence[LabelledDraft], *, seed: int = 0, on_judged: CountCallback | None = None
     ) -> ValidatorScores:

@@ -141,7 +141,7 @@ class LearnedCapabilities:
         provider: Name of the server in the user's configuration; used as key instead of the address, which may change.
 
     Attributes:
-        known: Capabilities known so far.
+        capabilities: Capabilities known so far.
         fallbacks: Number of adapted requests, by missing capability.
     """
 
@@ -149,12 +149,14 @@ class LearnedCapabilities:
         self._server = base_url if provider is None else f"{provider}:"
         self._model = model
         self._file = None if folder is None else folder / FILE_NAME
-        self.known = Capabilities()
+        self.capabilities = Capabilities()
         entry: Any = None if self._file is None else self._entry(_read(self._file))
         names = {one.name for one in fields(Capabilities)}
         # What does not fit, as a newer version may have written, is learnt again.
         with suppress(InputError, TypeError):
-            self.known = filled(Capabilities, {name: entry[name] for name in entry or () if name in names}, "", "")
+            self.capabilities = filled(
+                Capabilities, {name: entry[name] for name in entry or () if name in names}, "", ""
+            )
         self.fallbacks: Counter[str] = Counter()
         self._contradictions: Counter[str] = Counter()
 
@@ -174,29 +176,29 @@ class LearnedCapabilities:
             thoughts: Add an allowance for reasoning to the limit.
             token_limit: Maximum limit of this payload.
         """
-        known = self.known
-        omitted = {*known.dropped, *without, "max_tokens"}
-        if known.thinks:
+        capabilities = self.capabilities
+        omitted = {*capabilities.dropped, *without, "max_tokens"}
+        if capabilities.thinks:
             omitted.add("stop")  # Servers stop thoughts, too; answers are cut here.
         if "stream" in omitted:
             omitted.add("stream_options")
         adapted = {name: value for name, value in payload.items() if name not in omitted}
-        is_renamed = known.token_limit == "max_completion_tokens" or "max_tokens" in without
+        is_renamed = capabilities.token_limit == "max_completion_tokens" or "max_tokens" in without
         name = "max_completion_tokens" if is_renamed else "max_tokens"
         if name not in without:
             # Only models that think refuse the old name, so there is room for thoughts from the first answer on.
-            allowance = (known.allowance or (FIRST_ALLOWANCE if is_renamed else 0)) if thoughts else 0
+            allowance = (capabilities.allowance or (FIRST_ALLOWANCE if is_renamed else 0)) if thoughts else 0
             limits = [
                 payload["max_tokens"] + allowance,
                 token_limit,
-                math.inf if known.max_output is None else known.max_output,
+                math.inf if capabilities.max_output is None else capabilities.max_output,
             ]
-            if known.window is not None:
+            if capabilities.window is not None:
                 prompt = sum(len(message["content"]) for message in payload["messages"]) / CHARACTERS_PER_TOKEN
-                limits.append(max(known.window - prompt - _TEMPLATE_TOKENS, _MIN_LIMIT))
+                limits.append(max(capabilities.window - prompt - _TEMPLATE_TOKENS, _MIN_LIMIT))
             adapted[name] = int(min(limits))
         if "top_logprobs" in adapted:
-            adapted["top_logprobs"] = known.top_logprobs
+            adapted["top_logprobs"] = capabilities.top_logprobs
         return adapted
 
     def note_refusal(self, sent: Mapping[str, Any], refusal: ErrorReply, tried: set[str]) -> bool:
@@ -226,7 +228,7 @@ class LearnedCapabilities:
             if limit_name == "max_completion_tokens" and "max_tokens" not in tried:
                 self._learn(token_limit="max_tokens")
         if limit_name is not None and _TOO_LITTLE.search(refusal.message):
-            allowance = min(MAX_ALLOWANCE, max(FIRST_ALLOWANCE, 4 * self.known.allowance))
+            allowance = min(MAX_ALLOWANCE, max(FIRST_ALLOWANCE, 4 * self.capabilities.allowance))
             if sent[limit_name] < allowance:
                 self._learn(allowance=allowance)
                 return True
@@ -250,40 +252,40 @@ class LearnedCapabilities:
 
     def note_answer(self, sent: Mapping[str, Any], reply: Reply, tried: Collection[str]) -> None:
         """Learn from an answer: accepted parameters, rejected ones that were omitted, and reasoning."""
-        known = self.known
+        capabilities = self.capabilities
         changes: dict[str, Any] = {}
         for name in sent:
             self._contradictions.pop(name, None)
-        omitted = set(tried) & set(_DROPPABLE) - set(known.dropped)
-        if dropped := {name for name in omitted if self._confirm(name, name in known.accepted)}:
+        omitted = set(tried) & set(_DROPPABLE) - set(capabilities.dropped)
+        if dropped := {name for name in omitted if self._confirm(name, name in capabilities.accepted)}:
             for name in sorted(dropped - set(_TURN_FLAGS)):
                 self.fallbacks[name] += 1
                 log.warning("The server does not accept the parameter %s; it is left out from now on.", name)
-            changes["dropped"] = tuple(sorted({*known.dropped, *dropped}))
-        accepted = {*known.accepted, *(name for name in (*_DROPPABLE, *_LIMITS) if name in sent)} - dropped
-        if accepted != set(known.accepted):
+            changes["dropped"] = tuple(sorted({*capabilities.dropped, *dropped}))
+        accepted = {*capabilities.accepted, *(name for name in (*_DROPPABLE, *_LIMITS) if name in sent)} - dropped
+        if accepted != set(capabilities.accepted):
             changes["accepted"] = tuple(sorted(accepted))
-        limit_name = next((name for name in _LIMITS if name in sent), known.token_limit)
-        if limit_name != known.token_limit:
+        limit_name = next((name for name in _LIMITS if name in sent), capabilities.token_limit)
+        if limit_name != capabilities.token_limit:
             changes["token_limit"] = limit_name
-        if reply.reasoning_tokens and not known.thinks:
+        if reply.reasoning_tokens and not capabilities.thinks:
             changes["thinks"] = True
-        elif known.thinks is None and reply.text:
+        elif capabilities.thinks is None and reply.text:
             changes["thinks"] = False
         if reply.reasoning_tokens or changes.get("token_limit") == "max_completion_tokens":
             # Four times the longest thoughts seen, as a power of two so that it is seldom written anew.
             allowance = max(FIRST_ALLOWANCE, 1 << max(0, 4 * reply.reasoning_tokens - 1).bit_length())
-            if min(allowance, MAX_ALLOWANCE) > known.allowance:
+            if min(allowance, MAX_ALLOWANCE) > capabilities.allowance:
                 changes["allowance"] = min(allowance, MAX_ALLOWANCE)
         if changes:
             self._learn(**changes)
 
     def note_uncounted_stream(self) -> None:
         """Disable streaming for a server that does not count the tokens of a stream."""
-        if "stream" not in self.known.dropped:
+        if "stream" not in self.capabilities.dropped:
             self.fallbacks["stream"] += 1
             log.warning("The server does not count the tokens of a streamed answer; answers come whole from now on.")
-            self._learn(dropped=tuple(sorted({*self.known.dropped, "stream"})))
+            self._learn(dropped=tuple(sorted({*self.capabilities.dropped, "stream"})))
 
     def give_more_room(self, sent: Mapping[str, Any], answer_limit: int | None, reply: Reply) -> bool:
         """Raise the allowance after reasoning has truncated an answer; return whether to send it again.
@@ -295,13 +297,13 @@ class LearnedCapabilities:
             return False
         if reply.text and reply.completion_tokens - reply.reasoning_tokens >= answer_limit:
             return False  # The answer has had all the room that was asked for.
-        if (reply.text and not reply.reasoning_tokens) or limit == self.known.max_output:
+        if (reply.text and not reply.reasoning_tokens) or limit == self.capabilities.max_output:
             return False
         before = limit - answer_limit
         allowance = min(MAX_ALLOWANCE, max(FIRST_ALLOWANCE, 4 * before))
         if allowance <= before:
             return False
-        if allowance > self.known.allowance:
+        if allowance > self.capabilities.allowance:
             self._learn(allowance=allowance, **({"thinks": True} if reply.reasoning_tokens else {}))
         return True
 
@@ -309,16 +311,16 @@ class LearnedCapabilities:
         """Store how log-probabilities were handled; a change from given needs :data:`CONTRADICTIONS`."""
         if status == "given":
             self._contradictions.pop("logprobs", None)
-        elif not self._confirm("logprobs", self.known.logprobs == "given"):
+        elif not self._confirm("logprobs", self.capabilities.logprobs == "given"):
             return
-        if (self.known.logprobs, self.known.logprobs_status) != (status, http_status):
+        if (self.capabilities.logprobs, self.capabilities.logprobs_status) != (status, http_status):
             self._learn(logprobs=status, logprobs_status=http_status)
 
     def note_continuation(self, continues: bool) -> None:
         """Store whether the model continues an assistant's message; a change needs :data:`CONTRADICTIONS`."""
-        if continues == self.known.continues:
+        if continues == self.capabilities.continues:
             self._contradictions.pop("continues", None)
-        elif self._confirm("continues", self.known.continues is not None):
+        elif self._confirm("continues", self.capabilities.continues is not None):
             self._learn(continues=continues)
 
     def note_cached_count(self, counts_cached: bool) -> None:
@@ -330,34 +332,34 @@ class LearnedCapabilities:
 
         A looser status than the known one needs :data:`CONTRADICTIONS`; a stricter one is ignored.
         """
-        known, order = self.known.schema, get_args(SchemaSupport)
-        if known is not None and order.index(status) <= order.index(known):
+        known_status, order = self.capabilities.schema, get_args(SchemaSupport)
+        if known_status is not None and order.index(status) <= order.index(known_status):
             self._contradictions.pop("response_format", None)
             self._contradictions.pop(schema_digest(schema), None)
-        elif self._confirm("response_format", known is not None):
+        elif self._confirm("response_format", known_status is not None):
             self._learn(schema=status)
 
     def note_refused_schema(self, schema: Mapping[str, Any], refusal: ErrorReply) -> None:
         """Store the rejection of a schema: of this one if its content is at fault, otherwise of all."""
         digest = schema_digest(schema)
-        digests = tuple(sorted({*self.known.refused_schemas, digest}))
+        digests = tuple(sorted({*self.capabilities.refused_schemas, digest}))
         is_content_fault = _SCHEMA_FAULT.search(refusal.message) is not None
         is_general = not is_content_fault and _names("response_format", refusal)
-        if is_general or (self.known.schema is None and len(digests) >= _MAX_REFUSED_SCHEMAS):
+        if is_general or (self.capabilities.schema is None and len(digests) >= _MAX_REFUSED_SCHEMAS):
             self.note_schema("refused", schema)
-        elif digests != self.known.refused_schemas and self._confirm(
-            digest, self.known.schema and not is_content_fault
+        elif digests != self.capabilities.refused_schemas and self._confirm(
+            digest, self.capabilities.schema and not is_content_fault
         ):
             self._learn(refused_schemas=digests)
 
     def note_window(self, window: int | None) -> None:
         """Store the context window that the server states."""
-        if window is not None and window != self.known.window:
+        if window is not None and window != self.capabilities.window:
             self._learn(window=window)
 
     def forget(self) -> None:
         """Delete the known capabilities, also from the workspace."""
-        self.known = Capabilities()
+        self.capabilities = Capabilities()
         self._keep(None)
 
     def _entry(self, stored: Mapping[str, dict[str, Any]]) -> Any:
@@ -371,7 +373,7 @@ class LearnedCapabilities:
 
     def _learn(self, **changes: Any) -> None:
         changes["learned_on"] = datetime.now(UTC).date().isoformat()
-        self.known = replace(self.known, **changes)
+        self.capabilities = replace(self.capabilities, **changes)
         self._keep(changes)
 
     def _keep(self, changes: Mapping[str, Any] | None) -> None:

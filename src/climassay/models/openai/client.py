@@ -31,8 +31,9 @@ from climassay.models.contract import (
 )
 from climassay.models.json_answers import NoJsonError, satisfying_json
 from climassay.models.openai.capabilities import Capabilities, LearnedCapabilities
-from climassay.models.openai.connection import Clock, Connection, RequestOutcome, RetryPolicy, ShowText
+from climassay.models.openai.connection import Connection, RequestOutcome, ShowText
 from climassay.models.openai.option_scores import generated_logprobs, named_option, score_options, tokens_to_distinguish
+from climassay.models.openai.pacing import Clock, RetryPolicy
 from climassay.models.openai.prompt_length import is_shortened, shortened_error
 from climassay.models.openai.replies import ErrorReply, Reply, parse_window
 from climassay.models.openai.schema import response_format, schema_instruction
@@ -52,20 +53,17 @@ class OpenAIModel:
     dropped connections, 5xx and malformed answers are retried with exponential backoff and full jitter, or after the
     server's ``Retry-After``; other 4xx errors fail at once. Failures are returned as values with an error sentence.
 
-    The capabilities of the server, which determine the meaning of :meth:`option_logprobs`, are learned from the first
-    requests, stored in the workspace and returned by :attr:`capabilities`
-    (:mod:`climassay.models.openai.capabilities`).
+    Capabilities of the server (:mod:`climassay.models.openai.capabilities`) are learned from the first requests and
+    stored in the workspace. They determine the meaning of :meth:`option_logprobs`.
 
     The fingerprint covers the server, the model name and the protocol version, since a server does not expose its
     weights. A configured provider counts by name, so that its host may change; other servers count by base URL. If a
     server changes the model behind a name, use ``--no-cache``.
 
     For options, an ``assistant_prefix`` is sent as the beginning of the assistant's message if the server continues
-    such messages, which is tested once. Otherwise the prefix is omitted (counted in :attr:`fallbacks`) and removed from
-    completions that repeat it.
+    such messages. Otherwise it is omitted (counted in :attr:`fallbacks`) and removed from completions that repeat it.
 
-    An answer fails if the server reports far fewer prompt tokens than the prompt has: some servers truncate prompts
-    without an error (:func:`climassay.models.openai.prompt_length.is_shortened`).
+    An answer to a truncated prompt fails (:func:`climassay.models.openai.prompt_length.is_shortened`).
 
     Args:
         name: Name of the model at the provider, with or without the provider's name and a colon.
@@ -108,56 +106,48 @@ class OpenAIModel:
         self.base_url = server.base_url
         self._connection = Connection(server, ceiling, policy or RetryPolicy(), clock or Clock())
         self._limits = {"max_output_tokens": max_output_tokens, "reasoning_effort": reasoning_effort}
-        self._knowledge = LearnedCapabilities(
-            self.base_url, self._model, folder, None if provider == OPENAI else provider
-        )
+        configured = None if provider == OPENAI else provider
+        self._learned = LearnedCapabilities(self.base_url, self._model, folder, configured)
         self._conversation = Conversation(
-            self._model, self._connection, self._knowledge, price, max_output_tokens, reasoning_effort
+            self._model, self._connection, self._learned, price, max_output_tokens, reasoning_effort
         )
-
-    def __repr__(self) -> str:
-        return f"OpenAIModel({self.name!r}, base_url={self.base_url!r})"
 
     @property
     def fingerprint(self) -> str:
         """SHA-256 of server, model name, limits and protocol version."""
-        if self._provider == OPENAI:
-            return self._hashed({"provider": OPENAI, "base_url": self.base_url})
-        return self._hashed({"provider": self._provider})
-
-    def _hashed(self, server: Mapping[str, str]) -> str:
-        identity: dict[str, Any] = {**server, "model": self._model, "protocol": PROTOCOL}
+        identity: dict[str, Any] = {"provider": self._provider, "model": self._model, "protocol": PROTOCOL}
+        identity |= {"base_url": self.base_url} if self._provider == OPENAI else {}
         identity |= {name: value for name, value in self._limits.items() if value is not None}
         return hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()
 
     @property
     def fallbacks(self) -> Mapping[str, int]:
         """Number of requests that were adapted to the server, by missing capability."""
-        return MappingProxyType(Counter(self._knowledge.fallbacks))
+        return MappingProxyType(Counter(self._learned.fallbacks))
 
     @property
     def capabilities(self) -> Capabilities:
         """Capabilities of the model that are known so far."""
-        return self._knowledge.known
+        return self._learned.capabilities
 
     @property
     def window(self) -> int | None:
         """Context window in tokens (prompt and answer) if the server has stated it; see :meth:`ask_window`."""
-        return self._knowledge.known.window
+        return self._learned.capabilities.window
 
     def ask_window(self) -> int | None:
         """Request the context window from the server, in the ways of vLLM, llama.cpp, Ollama, OpenRouter and others."""
 
         async def read_window(base_url: str) -> None:
             for address in (f"{base_url}/models", f"{base_url.removesuffix('/v1')}/api/ps"):
-                self._knowledge.note_window(parse_window(await self._connection.read(address), self._model))
+                self._learned.note_window(parse_window(await self._connection.read(address), self._model))
 
         self._connection.map(read_window, [self.base_url], None)
         return self.window
 
     def forget_capabilities(self) -> None:
         """Delete the known capabilities, also from the workspace, so that they are learned again."""
-        self._knowledge.forget()
+        self._learned.forget()
 
     def render(self, messages: Sequence[Message], assistant_prefix: str = "") -> str:
         """Return the messages as sent, in JSON; the server's chat template is unknown."""
@@ -188,9 +178,6 @@ class OpenAIModel:
 
         Requests ask for a stream with token counts. A server that rejects either, or does not count the tokens of a
         stream, gets requests without from then on. Requests with a schema are not streamed, since they may be retried.
-
-        Raises:
-            ModelError: See :meth:`generate`.
         """
         return self._connection.map(self._conversation.complete, requests, on_result, on_text)
 
@@ -237,26 +224,22 @@ class Conversation:
         self,
         model: str,
         connection: Connection,
-        knowledge: LearnedCapabilities,
+        learned: LearnedCapabilities,
         price: Price | None,
-        max_output_tokens: int | None = None,
-        reasoning_effort: str | None = None,
+        max_output_tokens: int | None,
+        reasoning_effort: str | None,
     ) -> None:
-        self._model = model
-        self._connection = connection
-        self._knowledge = knowledge
-        self._price = price
-        self._max_output_tokens = max_output_tokens
-        self._reasoning_effort = reasoning_effort
+        self._model, self._connection, self._learned, self._price = model, connection, learned, price
+        self._max_output_tokens, self._reasoning_effort = max_output_tokens, reasoning_effort
         self._first_done: dict[str, asyncio.Event] = {}
 
     async def complete(self, request: GenerationRequest, show: ShowText | None = None) -> Completion:
         """Answer a generation request; ``show`` receives the partial text unless there is a schema."""
         if request.schema is not None:
-            async with self._first_alone("schema", lambda: self._knowledge.known.schema is None):
+            async with self._first_alone("schema", lambda: self._learned.capabilities.schema is None):
                 return await self._complete_schema(request, request.schema)
         messages = self._messages_without_prefix(request)
-        async with self._first_alone("text", lambda: not self._knowledge.known.accepted):
+        async with self._first_alone("text", lambda: not self._learned.capabilities.accepted):
             payload = {"messages": messages, **self._parameters(request.sampling)}
             if show is None:
                 outcome, usage = await self._ask(payload)
@@ -275,10 +258,10 @@ class Conversation:
         """Score the options of a request."""
         if not request.options:
             return OptionScores.failed("The request has no options.")
-        async with self._first_alone("options", lambda: self._knowledge.known.logprobs is None):
-            known = self._knowledge.known
+        async with self._first_alone("options", lambda: self._learned.capabilities.logprobs is None):
+            capabilities = self._learned.capabilities
             # The first token of a model that thinks is the first of its thoughts.
-            if known.logprobs is None or (known.logprobs == "given" and not known.thinks):
+            if capabilities.logprobs is None or (capabilities.logprobs == "given" and not capabilities.thinks):
                 return await self._score_by_logprobs(request)
         return await self._score_by_naming(request, Usage())
 
@@ -305,18 +288,18 @@ class Conversation:
 
         Every answer is validated. A truncated or invalid answer is requested again with its faults in the prompt.
         """
-        knowledge = self._knowledge
+        learned = self._learned
         usage = Usage()
         sampling = request.sampling
         problem = ""
         refusal: ErrorReply | None = None
         n_attempts = 0
-        knowledge.fallbacks.update(["assistant_prefix"] if request.assistant_prefix else [])
+        learned.fallbacks.update(["assistant_prefix"] if request.assistant_prefix else [])
         while n_attempts < MAX_SCHEMA_ATTEMPTS:
-            is_offered = refusal is None and knowledge.known.offers_schema(schema)
-            is_stated = not is_offered or knowledge.known.schema == "loose" or bool(problem)
+            is_offered = refusal is None and learned.capabilities.offers_schema(schema)
+            is_stated = not is_offered or learned.capabilities.schema == "loose" or bool(problem)
             if is_stated and not problem:
-                knowledge.fallbacks["json_schema"] += 1
+                learned.fallbacks["json_schema"] += 1
             addition = schema_instruction(schema, problem or None) if is_stated else ""
             payload = {
                 "messages": chat_messages(request.messages, addition),
@@ -333,7 +316,7 @@ class Conversation:
                 return Completion.failed(str(outcome.error), usage)
             if refusal is not None:
                 # Only now is it certain that the schema was refused and not the prompt.
-                knowledge.note_refused_schema(schema, refusal)
+                learned.note_refused_schema(schema, refusal)
             try:
                 result = satisfying_json(reply.text, schema)
             except ValueError as error:
@@ -345,22 +328,22 @@ class Conversation:
                     sampling = replace(sampling, max_tokens=2 * (sampling.max_tokens or DEFAULT_MAX_TOKENS))
                     continue
                 if is_offered and not problem:
-                    knowledge.note_schema("ignored" if isinstance(error, NoJsonError) else "loose", schema)
+                    learned.note_schema("ignored" if isinstance(error, NoJsonError) else "loose", schema)
                 # In prose, because the schema was not seen: from here on it appears in the prompt.
-                is_schema_unseen = not (is_stated or knowledge.known.offers_schema(schema))
+                is_schema_unseen = not (is_stated or learned.capabilities.offers_schema(schema))
                 problem = "" if is_schema_unseen else str(error)
                 continue
             if is_offered and not problem:
-                knowledge.note_schema("strict", schema)
+                learned.note_schema("strict", schema)
             if result not in reply.text:
-                knowledge.fallbacks["json repaired"] += 1
+                learned.fallbacks["json repaired"] += 1
             return Completion(result, reply.finish_reason, usage, reasoning=reply.thoughts)
         return Completion.failed(f"No answer in {MAX_SCHEMA_ATTEMPTS} satisfied the schema: {problem}", usage)
 
     async def _score_by_logprobs(self, request: OptionRequest) -> OptionScores:
         """Score options by the likely tokens at the position of the answer, or by naming if these do not decide."""
-        knowledge, usage = self._knowledge, Usage()
-        is_known = knowledge.known.logprobs == "given"
+        learned, usage = self._learned, Usage()
+        is_known = learned.capabilities.logprobs == "given"
         continues = False
         if is_known:
             continues, usage = await self._learn_continuation(request)
@@ -369,12 +352,12 @@ class Conversation:
         reply = outcome.reply
         is_missing = outcome.refusal is not None if reply is None else not reply.positions and reply.withheld is None
         if is_known and is_missing:
-            knowledge.fallbacks["logprobs asked again"] += 1
+            learned.fallbacks["logprobs asked again"] += 1
             outcome, attempt_usage = await self._ask_logprobs(request, continued=False)
             usage += attempt_usage
             if continues and outcome.reply is not None and outcome.reply.positions:
-                knowledge.note_continuation(False)
-        elif not is_known and reply is not None and reply.positions and not knowledge.known.thinks:
+                learned.note_continuation(False)
+        elif not is_known and reply is not None and reply.positions and not learned.capabilities.thinks:
             continues, attempt_usage = await self._learn_continuation(request)
             usage += attempt_usage
             if continues:
@@ -382,7 +365,7 @@ class Conversation:
                 usage += attempt_usage
         if outcome.reply is not None:
             if outcome.reply.positions or outcome.reply.withheld is None:
-                knowledge.note_logprobs("given" if outcome.reply.positions else "ignored")
+                learned.note_logprobs("given" if outcome.reply.positions else "ignored")
             scores = score_options(request.options, outcome.reply.positions)
             if scores is not None:
                 return OptionScores(scores, "top_logprobs", usage)
@@ -391,7 +374,7 @@ class Conversation:
         scores_by_naming = await self._score_by_naming(request, usage)
         if outcome.refusal is not None and scores_by_naming.error is None:
             # Only now is it certain that the log-probabilities were refused and not the prompt.
-            knowledge.note_logprobs("refused", outcome.status)
+            learned.note_logprobs("refused", outcome.status)
         return scores_by_naming
 
     async def _learn_continuation(self, request: OptionRequest) -> tuple[bool, Usage]:
@@ -403,22 +386,22 @@ class Conversation:
         Returns:
             Whether the request's prefix can be sent, and the usage of the test.
         """
-        knowledge, usage = self._knowledge, Usage()
+        learned, usage = self._learned, Usage()
         if not request.assistant_prefix:
             return False, usage
-        async with self._first_alone("continuation", lambda: knowledge.known.continues is None):
-            if knowledge.known.continues is None:
+        async with self._first_alone("continuation", lambda: learned.capabilities.continues is None):
+            if learned.capabilities.continues is None:
                 messages = chat_messages((Message("user", _SEQUENCE_PROMPT),), continued=_SEQUENCE_START)
                 payload = {"messages": messages, "max_tokens": 4, "temperature": 0.0, **_CONTINUE_PARAMETERS}
                 outcome, usage = await self._ask(payload, thoughts=False)
                 if outcome.reply is not None:
                     text = outcome.reply.text
-                    knowledge.note_continuation(
+                    learned.note_continuation(
                         text.startswith(_SEQUENCE_START) or re.match(_SEQUENCE_NEXT, text) is not None
                     )
                 elif outcome.refusal is not None:
-                    knowledge.note_continuation(False)
-        return bool(knowledge.known.continues), usage
+                    learned.note_continuation(False)
+        return bool(learned.capabilities.continues), usage
 
     async def _ask_logprobs(self, request: OptionRequest, *, continued: bool) -> tuple[RequestOutcome, Usage]:
         """Request the likely tokens at the position of the answer, after the assistant prefix if ``continued``."""
@@ -431,21 +414,21 @@ class Conversation:
             "max_tokens": tokens_to_distinguish(request.options),
             "temperature": 0.0,
             "logprobs": True,
-            "top_logprobs": self._knowledge.known.top_logprobs,
+            "top_logprobs": self._learned.capabilities.top_logprobs,
         }
         return await self._ask(payload, thoughts=False)
 
     async def _score_by_naming(self, request: OptionRequest, usage: Usage) -> OptionScores:
         """Score options by the one that an answer names, decoded under an enumeration if possible."""
-        knowledge = self._knowledge
-        knowledge.fallbacks["logprobs"] += 1
+        learned = self._learned
+        learned.fallbacks["logprobs"] += 1
         labels = [option.strip() for option in request.options]
         schema = object_schema({"answer": {"enum": labels}})
         payload = {"messages": self._messages_without_prefix(request), **self._parameters(Sampling(max_tokens=None))}
         outcome, refusal = RequestOutcome(0), None
         if request.enumerable and len(set(labels)) == len(labels):
-            async with self._first_alone("schema", lambda: knowledge.known.schema is None):
-                if knowledge.known.schema in (None, "strict") and knowledge.known.offers_schema(schema):
+            async with self._first_alone("schema", lambda: learned.capabilities.schema is None):
+                if learned.capabilities.schema in (None, "strict") and learned.capabilities.offers_schema(schema):
                     outcome, attempt_usage = await self._ask({**payload, "response_format": response_format(schema)})
                     usage, refusal = usage + attempt_usage, outcome.refusal
                     if outcome.reply is None and refusal is None:
@@ -455,24 +438,23 @@ class Conversation:
                             answer = json.loads(satisfying_json(outcome.reply.text, schema))["answer"]
                         except NoJsonError:
                             if outcome.reply.finish_reason != "length":
-                                knowledge.note_schema("ignored", schema)  # and the text is a free answer
+                                learned.note_schema("ignored", schema)  # and the text is a free answer
                         except ValueError:
-                            knowledge.note_schema("loose", schema)
+                            learned.note_schema("loose", schema)
                             outcome = RequestOutcome(0)
                         else:
-                            knowledge.note_schema("strict", schema)
+                            learned.note_schema("strict", schema)
                             scores = generated_logprobs(labels.index(answer), request.options)
                             return OptionScores(scores, "constrained", usage)
         if outcome.reply is None:
             outcome, attempt_usage = await self._ask(payload)
             usage += attempt_usage
             if refusal is not None and outcome.reply is not None:
-                knowledge.note_refused_schema(schema, refusal)
+                learned.note_refused_schema(schema, refusal)
         return _scores_of_answer(outcome, request, usage)
 
     def _messages_without_prefix(self, request: OptionRequest | GenerationRequest) -> list[dict[str, str]]:
-        """Return the messages of a request without its assistant prefix, counting the fallback."""
-        self._knowledge.fallbacks.update(["assistant_prefix"] if request.assistant_prefix else [])
+        self._learned.fallbacks.update(["assistant_prefix"] if request.assistant_prefix else [])
         return chat_messages(request.messages)
 
     def _parameters(self, sampling: Sampling) -> dict[str, Any]:
@@ -496,24 +478,24 @@ class Conversation:
         A server that does not count cached tokens reports few tokens as well. To distinguish the two, the prompt is
         sent once with a random beginning, which is in no cache.
         """
-        knowledge = self._knowledge
+        learned = self._learned
         if not is_shortened(messages, reply.read_tokens):
             return False
-        async with self._first_alone("prompt length", lambda: knowledge.known.counts_cached is None):
-            if knowledge.known.counts_cached is None:
+        async with self._first_alone("prompt length", lambda: learned.capabilities.counts_cached is None):
+            if learned.capabilities.counts_cached is None:
                 first, *later_messages = messages
                 marked = {**first, "content": f"[{secrets.token_hex(8)}]\n{first['content']}"}
                 payload = {"model": self._model, "messages": [marked, *later_messages], "max_tokens": 1}
-                outcome = await self._connection.ask(knowledge.adapt(payload, thoughts=False))
+                outcome = await self._connection.ask(learned.adapt(payload, thoughts=False))
                 if outcome.reply is None:
                     return False
                 is_truncated = is_shortened(messages, outcome.reply.read_tokens)
-                knowledge.note_cached_count(is_truncated)
+                learned.note_cached_count(is_truncated)
                 if is_truncated:
                     log.warning("%s", shortened_error(messages, reply))
-        if not knowledge.known.counts_cached:
+        if not learned.capabilities.counts_cached:
             return False
-        knowledge.fallbacks["shortened prompt"] += 1
+        learned.fallbacks["shortened prompt"] += 1
         return True
 
     async def _ask(
@@ -529,13 +511,13 @@ class Conversation:
         Returns:
             The outcome, and the usage of all attempts.
         """
-        knowledge = self._knowledge
+        learned = self._learned
         payload = {"model": self._model, **payload}
         usage = Usage()
         tried: set[str] = set()
         token_limit = math.inf
         while True:
-            sent = knowledge.adapt(payload, tried, thoughts=thoughts, token_limit=token_limit)
+            sent = learned.adapt(payload, tried, thoughts=thoughts, token_limit=token_limit)
             outcome = await self._connection.ask(sent, show)
             reply, refusal = outcome.reply, outcome.refusal
             attempt_usage = Usage(requests=outcome.attempts)
@@ -545,11 +527,11 @@ class Conversation:
                 attempt_usage = Usage(prompt, completion, outcome.attempts, cost, reply.reasoning_tokens)
             usage += attempt_usage
             if reply is not None:
-                knowledge.note_answer(sent, reply, tried)
+                learned.note_answer(sent, reply, tried)
                 is_stopped = "stop" in sent and reply.reasoning_tokens > 0 and not reply.text
-                should_retry = thoughts and (is_stopped or knowledge.give_more_room(sent, payload["max_tokens"], reply))
+                should_retry = thoughts and (is_stopped or learned.give_more_room(sent, payload["max_tokens"], reply))
                 if "stream" in sent and not (reply.prompt_tokens or reply.completion_tokens):
-                    knowledge.note_uncounted_stream()
+                    learned.note_uncounted_stream()
                 if should_retry and show is not None:
                     show("")
                 if not should_retry and await self._is_shortened(payload["messages"], reply):
@@ -557,15 +539,15 @@ class Conversation:
             elif refusal is None:
                 return outcome, usage
             else:
-                stated_limit = knowledge.parse_room(sent, refusal)
+                stated_limit = learned.parse_room(sent, refusal)
                 token_limit = token_limit if stated_limit is None else stated_limit
-                should_retry = stated_limit is not None or knowledge.note_refusal(sent, refusal, tried)
+                should_retry = stated_limit is not None or learned.note_refusal(sent, refusal, tried)
                 if not should_retry and "stream" in sent:
                     # Whatever the words of the refusal: a whole answer may be had.
                     tried.add("stream")
             if (
                 not (should_retry or refusal)
-                or knowledge.adapt(payload, tried, thoughts=thoughts, token_limit=token_limit) == sent
+                or learned.adapt(payload, tried, thoughts=thoughts, token_limit=token_limit) == sent
             ):
                 return outcome, usage
 
@@ -614,6 +596,5 @@ def _trim_answer(text: str, request: GenerationRequest) -> tuple[str, bool]:
 
 def _without_prefix(text: str, assistant_prefix: str) -> str:
     """Remove the assistant prefix from an answer that repeats it."""
-    prefix = assistant_prefix.strip()
-    start = text.lstrip()
+    prefix, start = assistant_prefix.strip(), text.lstrip()
     return start[len(prefix) :].lstrip(" ") if prefix and start.startswith(prefix) else text

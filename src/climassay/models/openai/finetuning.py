@@ -8,13 +8,14 @@ import hashlib
 import json
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from climassay.errors import InputError, ModelError
 from climassay.io import parse_json, read_text, write_file
-from climassay.models.openai.connection import KEY_REPEATED, RETRYABLE, RetryPolicy, parse_retry_after
+from climassay.models.openai.connection import KEY_REPEATED, RETRYABLE
+from climassay.models.openai.pacing import RetryPolicy, parse_retry_after
 from climassay.models.openai.replies import parse_error_reply
 from climassay.models.servers import OPENAI, Server, find_server
 
@@ -35,7 +36,7 @@ class FineTuningState:
     """Name at the server, without ``openai:``."""
     data_sha256: str
     """Hash of training data, validation data and settings."""
-    settings: tuple[tuple[str, Any], ...] = ()
+    settings: Mapping[str, Any] = field(default_factory=dict)
     file_id: str | None = None
     validation_file_id: str | None = None
     job_id: str | None = None
@@ -45,7 +46,7 @@ class FineTuningState:
     """Server's name of the fine-tuned model, once finished."""
     error: str | None = None
     """Error message of a failed job."""
-    facts: tuple[tuple[str, Any], ...] = ()
+    facts: Mapping[str, Any] = field(default_factory=dict)
     """Additional data of the caller, for example a threshold."""
 
     @property
@@ -68,10 +69,9 @@ def read_state(path: Path) -> FineTuningState:
     """
     try:
         data = parse_json(read_text(path))
-        if data.pop("format") != FORMAT or data.pop("version") > VERSION:
+        if (data.pop("format"), data.pop("version")) != (FORMAT, VERSION):
             raise ValueError("another format")
-        pairs = {name: tuple((key, value) for key, value in data[name]) for name in ("settings", "facts")}
-        return FineTuningState(**data | pairs)
+        return FineTuningState(**data)
     except FileNotFoundError as error:
         raise InputError(f"There is no fine-tuning job at {path}: start one, or check the path.") from error
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
@@ -133,9 +133,7 @@ def fine_tune(
     digest = hashlib.sha256(json.dumps(settings, sort_keys=True).encode())
     for part in (training, validation or b""):
         digest.update(hashlib.sha256(part).digest())
-    current = FineTuningState(
-        server.base_url, model.removeprefix(f"{OPENAI}:"), digest.hexdigest(), tuple(settings.items())
-    )
+    current = FineTuningState(server.base_url, model.removeprefix(f"{OPENAI}:"), digest.hexdigest(), settings)
     if state.exists():
         new, current = current, read_state(state)
         if any(getattr(current, name) != getattr(new, name) for name in ("base_url", "base_model", "data_sha256")):

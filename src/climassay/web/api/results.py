@@ -28,7 +28,7 @@ class RunData(Data):
     """Version of climassay that ran it."""
     started_at: Moment
     ended_at: Moment | None
-    asked: int
+    sent: int
     """Number of requests to models."""
     failed: int
     """Number of requests without a usable answer."""
@@ -87,7 +87,7 @@ def list_runs(
     after: After = None,
 ) -> Any:
     """List the runs that match the filters, newest first."""
-    entries = run_lines(app.database, command=command, text=text, most=limit + 1, after=after)
+    entries = run_lines(app.database, command=command, text=text, limit=limit + 1, after=after)
     return page_of(entries, limit, RunData.of)
 
 
@@ -95,7 +95,7 @@ def list_runs(
 def get_run(app: App, user: Reader, run: RunId) -> Any:
     """Get one run with its configuration."""
     found_summary(app, run)
-    [entry] = run_lines(app.database, run=run, most=1)
+    [entry] = run_lines(app.database, run=run, limit=1)
     config, seeds, error = run_settings(app.database, run)
     return RunDetailsData(run=RunData.of(entry), config=config, seeds=seeds, error=error)
 

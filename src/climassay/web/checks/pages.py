@@ -28,7 +28,7 @@ from climassay.factcheck.configuration import CheckFilter, Reviewed
 from climassay.factcheck.fallacies import CLAIMS, GROUPS
 from climassay.factcheck.results.page import shared_values
 from climassay.factcheck.scales import load_scale
-from climassay.grounding.text_check import Evidence as SentenceEvidence
+from climassay.grounding.text_check import PassageEvidence as SentenceEvidence
 from climassay.grounding.text_check import check_sentences
 from climassay.reporting.results import csv_lines, write_workbook
 from climassay.web.access import Annotator, Reader
@@ -354,7 +354,7 @@ def display_names(app: AppState, viewer: User | None) -> Callable[[str | None], 
 
     Visitors without an account do not see names that are used to sign in.
     """
-    names = {user.name: user.shown for user in app.accounts.users()}
+    names = {user.name: user.display_name for user in app.accounts.users()}
 
     def name_of(name: str | None) -> str:
         if name is None:

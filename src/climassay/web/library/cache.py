@@ -1,4 +1,4 @@
-"""The collections of a workspace, opened once a server, with what pages tell about them."""
+"""The collections of a workspace, opened once per server, with their documents and titles."""
 
 import threading
 import time
@@ -15,27 +15,31 @@ from climassay.models.encoders import BUNDLED_ENCODER
 from climassay.web.app_state import AppState
 from climassay.web.failures import Missing, missing
 
-NAMES_SECONDS = 5.0
-"""How long the names of the collections in an object store are believed."""
-_Mark = tuple[int, int]
-"""Tells a collection's folder from one of the same name that was made after this one was removed."""
+NAMES_CACHE_SECONDS = 5.0
+"""Seconds for which the names of the collections in an object store are cached."""
+_FolderId = tuple[int, int]
+"""Inode and time of change of a folder, which differ if a collection is removed and created again."""
 
 
 @dataclass(frozen=True, slots=True)
 class Contents:
-    """What a collection holds, at one version of it."""
+    """Documents and size of a collection at one version."""
 
     name: str
     encoder: str
     documents: tuple[StoredDocument, ...]
-    """By title."""
+    """Documents by title."""
     passages: int
     bytes: int
-    """On disk, with vectors and index; 0 in an object store."""
+    """Size on disk, with vectors and index; 0 in an object store."""
     version: int
 
     def document(self, document_id: str) -> StoredDocument:
-        """A document by its id; missing where there is none."""
+        """Return a document by its id.
+
+        Raises:
+            Missing: The collection has no such document.
+        """
         for document in self.documents:
             if document.id == document_id:
                 return document
@@ -43,100 +47,101 @@ class Contents:
 
 
 class Titles:
-    """A title for each document of the library that no other document has."""
+    """Titles that tell all documents of the library apart."""
 
-    def __init__(self, everything: list[Contents]) -> None:
-        self.everything = everything
-        self._made: dict[str, Mapping[str, str]] = {}
+    def __init__(self, contents: list[Contents]) -> None:
+        self.contents = contents
+        self._by_collection: dict[str, Mapping[str, str]] = {}
 
     def of(self, name: str) -> Mapping[str, str]:
-        """The titles of a collection's documents, by id; empty where there is no such collection."""
-        if name not in self._made:
-            own = next((one.documents for one in self.everything if one.name == name), ())
-            ids = {one.id for one in own}
-            others = (document for one in self.everything for document in one.documents if document.id not in ids)
-            titles = distinct_titles([*own, *others])
-            self._made[name] = {one.id: titles[one.id] for one in own}
-        return self._made[name]
+        """Return the titles of the documents of a collection by id; empty if there is no such collection."""
+        if name not in self._by_collection:
+            documents = next((contents.documents for contents in self.contents if contents.name == name), ())
+            ids = {document.id for document in documents}
+            all_documents = (document for contents in self.contents for document in contents.documents)
+            other_documents = (document for document in all_documents if document.id not in ids)
+            titles = distinct_titles([*documents, *other_documents])
+            self._by_collection[name] = {document.id: titles[document.id] for document in documents}
+        return self._by_collection[name]
 
     def titled(self, name: str, passage: Passage) -> Passage:
-        """A passage under the title that its document goes by today; as it is where the document is gone."""
+        """Return a passage with the current title of its document; unchanged if the document was removed."""
         return replace(passage, document=self.of(name).get(passage.document_id, passage.document))
 
 
 class CollectionCache:
-    """The opened collections of a workspace; what other processes add, make or remove is seen at the next look."""
+    """Opened collections of a workspace; changes by other processes are seen at the next access."""
 
     def __init__(self, app: AppState) -> None:
         self._app = app
         self._store = CollectionStore.at(app.workspace)
-        self._named: tuple[float, frozenset[str]] | None = None
+        self._remote_listing: tuple[float, frozenset[str]] | None = None
         self._lock = threading.Lock()
-        self._open: dict[tuple[str, bool], tuple[_Mark, Collection]] = {}
-        self._contents: dict[str, tuple[_Mark, Contents]] = {}
+        self._open: dict[tuple[str, bool], tuple[_FolderId, Collection]] = {}
+        self._contents: dict[str, tuple[_FolderId, Contents]] = {}
         self._titles = Titles([])
         self.originals = Originals(self._store.originals)
 
     def has(self, name: str) -> bool:
-        """Whether there is a collection of that name."""
+        """Return whether a collection exists."""
         try:
-            self._mark(name)
+            self._folder_id(name)
         except Missing:
             return False
         return True
 
     def browse(self, name: str) -> Collection:
-        """A collection to read in; its encoder need not be here.
+        """Open a collection for reading, without its encoder.
 
         Raises:
-            Missing: There is none with that name.
-            InputError: It is damaged, or none of ours.
+            Missing: There is no such collection.
+            InputError: It is damaged, or not a collection of climassay.
         """
         return self._opened(name, with_encoder=False)
 
     def search(self, name: str) -> Collection:
-        """A collection to search in or to add to; all collections share their encoders.
+        """Open a collection with its encoder, for searching and adding; collections share their encoders.
 
         Raises:
-            Missing: There is none with that name.
-            InputError: It is damaged, or was made with another encoder than the one of that name now.
-            ModelError: Its encoder is not here.
+            Missing: There is no such collection.
+            InputError: It is damaged, or was made with another version of its encoder.
+            ModelError: Its encoder is not installed.
         """
         return self._opened(name, with_encoder=True)
 
     def search_or_make(self, name: str) -> Collection:
-        """A collection to add to, made with the bundled encoder where it is not there.
+        """Open a collection for adding; create it with the bundled encoder if it does not exist.
 
         Raises:
-            InputError: The name is none, or as for :meth:`search`.
-            ModelError: The encoder is not here.
+            InputError: The name is invalid, or as for :meth:`search`.
+            ModelError: The encoder is not installed.
         """
         check_name(name)
         if not self.has(name):
             Collection.create(self._app.workspace, name, self._app.encoder(BUNDLED_ENCODER))
-            self._named = None
+            self._remote_listing = None
         return self.search(name)
 
     def contents(self, name: str) -> Contents:
-        """What a collection holds; counted anew only when it has changed.
+        """Return the contents of a collection, read again only if it has changed.
 
         Raises:
-            Missing: There is none with that name.
-            InputError: It is damaged, or none of ours.
+            Missing: There is no such collection.
+            InputError: It is damaged, or not a collection of climassay.
         """
-        mark, collection = self._mark(name), self.browse(name)
+        folder_id, collection = self._folder_id(name), self.browse(name)
         version = collection.version
-        known = self._contents.get(name)
-        if known is None or known[0] != mark or known[1].version != version:
+        cached = self._contents.get(name)
+        if cached is None or cached[0] != folder_id or cached[1].version != version:
             documents = tuple(collection.documents())
             passages = sum(document.passages for document in documents)
-            size = 0 if self._store.folder is None else _size(self._store.folder / f"{name}.lance")
-            contents = Contents(name, collection.settings.encoder, documents, passages, size, version)
-            known = self._contents[name] = (mark, contents)
-        return known[1]
+            n_bytes = 0 if self._store.folder is None else _size(self._store.folder / f"{name}.lance")
+            contents = Contents(name, collection.settings.encoder, documents, passages, n_bytes, version)
+            cached = self._contents[name] = (folder_id, contents)
+        return cached[1]
 
     def all_contents(self) -> list[Contents]:
-        """What every collection holds; tables that are none of ours are left out."""
+        """Return the contents of all collections; tables that are not collections of climassay are left out."""
         results = []
         for name in self._store.names() if self._store.folder is not None else sorted(self._remote_names()):
             try:
@@ -146,48 +151,53 @@ class CollectionCache:
         return results
 
     def with_passages(self) -> list[str]:
-        """Names of the collections that answers and debates may rest on."""
-        return [one.name for one in self.all_contents() if one.passages]
+        """Return the names of the collections that have passages."""
+        return [contents.name for contents in self.all_contents() if contents.passages]
 
     def titles(self) -> "Titles":
-        """The titles of all documents as they are now; whoever shows many passages asks once."""
-        everything = self.all_contents()
-        if self._titles.everything != everything:
-            self._titles = Titles(everything)
+        """Return the current titles of all documents."""
+        all_contents = self.all_contents()
+        if self._titles.contents != all_contents:
+            self._titles = Titles(all_contents)
         return self._titles
 
     def rename_document(self, name: str, document_id: str, title: str) -> None:
-        """Give a document another title; missing where there is no such document.
+        """Change the title of a document.
 
         Raises:
+            Missing: There is no such document.
             InputError: The title is empty or too long.
         """
         self.contents(name).document(document_id)
         self.browse(name).rename(document_id, title)
 
     def remove_document(self, name: str, document_id: str) -> None:
-        """Take a document out of a collection; missing where either is not there."""
+        """Remove a document from a collection.
+
+        Raises:
+            Missing: There is no such document.
+        """
         self.contents(name).document(document_id)
         self.browse(name).remove(document_id)
 
     def _opened(self, name: str, *, with_encoder: bool) -> Collection:
-        mark = self._mark(name)
+        folder_id = self._folder_id(name)
         with self._lock:
-            known = self._open.get((name, with_encoder))
-        if known is not None and known[0] == mark:
-            return known[1]
+            cached = self._open.get((name, with_encoder))
+        if cached is not None and cached[0] == folder_id:
+            return cached[1]
         workspace = self._app.workspace
         collection = Collection.open(workspace, name)
         if with_encoder:
             collection = Collection.open(workspace, name, self._app.encoder(collection.settings.encoder))
         with self._lock:
             # Two visitors may have opened it at once: both go on with the first, so that vectors are read once.
-            known = self._open.get((name, with_encoder))
-            if known is None or known[0] != mark:
-                known = self._open[name, with_encoder] = (mark, collection)
-        return known[1]
+            cached = self._open.get((name, with_encoder))
+            if cached is None or cached[0] != folder_id:
+                cached = self._open[name, with_encoder] = (folder_id, collection)
+        return cached[1]
 
-    def _mark(self, name: str) -> _Mark:
+    def _folder_id(self, name: str) -> _FolderId:
         try:
             check_name(name)
             if self._store.folder is not None:
@@ -200,34 +210,38 @@ class CollectionCache:
         return 0, 0  # an object store tells no time of change; the version of a collection does
 
     def _remote_names(self) -> frozenset[str]:
-        """Names of the collections in an object store, asked for anew after :data:`NAMES_SECONDS`.
+        """Return the names of the collections in an object store, cached for :data:`NAMES_CACHE_SECONDS`.
 
         Raises:
-            InputError: It does not answer.
+            InputError: The object store does not answer.
         """
-        if self._named is None or time.monotonic() > self._named[0] + NAMES_SECONDS:
+        if self._remote_listing is None or time.monotonic() > self._remote_listing[0] + NAMES_CACHE_SECONDS:
             try:
                 names = frozenset(self._store.names())
             except Exception as error:  # each kind of store fails in ways of its own
                 raise InputError("The collections cannot be listed: their object store does not answer.") from error
-            self._named = time.monotonic(), names
-        return self._named[1]
+            self._remote_listing = time.monotonic(), names
+        return self._remote_listing[1]
 
 
 def found_passage(library: CollectionCache, name: str, passage_id: str) -> Passage:
-    """The passage of an address; missing where there is none."""
+    """Return a passage.
+
+    Raises:
+        Missing: There is no such collection or passage.
+    """
     opened = library.browse(name)
     with missing():
         return opened.passage(passage_id)
 
 
 def library_of(app: AppState) -> CollectionCache:
-    """The collections of a server."""
+    """Return the collections of a server."""
     return app.shared("library", lambda: CollectionCache(app))
 
 
 def _size(folder: Path) -> int:
-    """Bytes of all files of a folder; files that vanish meanwhile, as old versions do, count nothing."""
+    """Return the size of all files of a folder; files that are deleted meanwhile count 0."""
     total = 0
     for path in folder.rglob("*"):
         try:

@@ -1,4 +1,4 @@
-"""From a citation to what it rests on: the passage and the printed page, with the quoted words marked in both."""
+"""Links from a citation to its evidence: the passage and the page of the PDF, with the quoted words marked in both."""
 
 import threading
 from collections.abc import Iterable, Sequence
@@ -10,9 +10,10 @@ from urllib.parse import quote, urlencode
 from fastapi import APIRouter, Query, Request
 from starlette.responses import FileResponse, RedirectResponse, Response
 
-from climassay.corpus.documents import Passage, split_sentences
+from climassay.corpus.documents import Passage
 from climassay.corpus.readers.pdf import DrawnPage
 from climassay.corpus.readers.sandboxed_reader import draw_sandboxed
+from climassay.corpus.sentences import split_sentences
 from climassay.errors import DocumentError
 from climassay.factcheck.results.page import page_values, quoted_texts
 from climassay.factcheck.scales import Scale
@@ -26,69 +27,71 @@ from climassay.web.library.cache import CollectionCache, found_passage, library_
 from climassay.web.pages import page
 
 router = APIRouter(prefix="/library", include_in_schema=False)
-MOST_QUOTATIONS = 12
-LONGEST_QUOTATION = 2000
-"""Characters; of more the beginning is looked for."""
-DRAWN_AT_ONCE = 2
-KEPT_PAGES = 24
+MAX_QUOTATIONS = 12
+MAX_QUOTATION_LENGTH = 2000
+"""Maximum number of characters of a quotation that are looked for; the rest is ignored."""
+MAX_CONCURRENT_RENDERINGS = 2
+MAX_CACHED_PAGES = 24
 FURTHER_PAGES = 2
-"""Pages after the first of a passage that are looked at for words which are not on the first."""
-FEWEST_SHARED = 2
-"""Words that a sentence must share with another one to be the one it rests on."""
+"""Number of pages after the first one of a passage on which quotations are looked for."""
+MIN_SHARED_WORDS = 2
+"""Minimum number of words that a sentence must share with another one to be its evidence."""
 
-Quotations = Annotated[list[str], Query(alias="quote", max_length=MOST_QUOTATIONS, default_factory=list)]
+Quotations = Annotated[list[str], Query(alias="quote", max_length=MAX_QUOTATIONS, default_factory=list)]
 
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """Where the passage of a citation can be looked at."""
+    """Addresses of the passage of a citation."""
 
     passage: str
     """Address of its page in the library."""
     document: str
-    """Address of its document there."""
+    """Address of its document."""
     page: str | None
-    """Address of the printed page; None where the file is not kept or has no pages."""
+    """Address of the page of the PDF; None if the file was not stored or has no pages."""
     page_words: str
-    """Name of the printed page."""
+    """Label of the page of the PDF."""
 
 
 class CitationLinks:
-    """Where the citations of one page lead, as the library is when the page is made."""
+    """Links and titles of citations for one page, as the library is now."""
 
     def __init__(self, library: CollectionCache) -> None:
         self._titles = library.titles()
         self._originals = library.originals
 
     def evidence(self, collection: str, passage: Passage, quotations: Iterable[str] = ()) -> Evidence | None:
-        """Where a passage can be looked at, with quotations marked; None where its document is there no more."""
+        """Return the addresses of a passage, with quotations to mark; None if its document was removed."""
         if passage.document_id not in self._titles.of(collection):
             return None
-        given = [("quote", one[:LONGEST_QUOTATION]) for one in quotations][:MOST_QUOTATIONS]
-        top = f"/library/{quote(collection)}"
-        document = f"{top}/documents/{quote(passage.document_id)}"
-        address = f"{top}/passages/{quote(passage.id)}" + (f"?{urlencode(given)}" if given else "")
+        parameters = [("quote", quotation[:MAX_QUOTATION_LENGTH]) for quotation in quotations][:MAX_QUOTATIONS]
+        collection_path = f"/library/{quote(collection)}"
+        document = f"{collection_path}/documents/{quote(passage.document_id)}"
+        address = f"{collection_path}/passages/{quote(passage.id)}" + (
+            f"?{urlencode(parameters)}" if parameters else ""
+        )
         first, last = passage.first_page, passage.last_page
         if first is None or self._originals.find_pdf(passage.document_id) is None:
             return Evidence(address, document, None, "")
-        words = f"Page {first} of the PDF" if last in (None, first) else f"Pages {first} to {last} of the PDF"
-        printed = f"{document}/pages/{first}?{urlencode([('passage', passage.id), *given])}"
-        return Evidence(address, document, printed, words)
+        label = f"Page {first} of the PDF" if last in (None, first) else f"Pages {first} to {last} of the PDF"
+        page_address = f"{document}/pages/{first}?{urlencode([('passage', passage.id), *parameters])}"
+        return Evidence(address, document, page_address, label)
 
     def current(self, source: PassageCitation) -> PassageCitation:
-        """A citation under the title that its document goes by today."""
+        """Return a citation with the current title of its document."""
         return replace(source, passage=self._titles.titled(source.collection, source.passage))
 
     def transcript(self, transcript: Transcript) -> Transcript:
-        """A fact-check whose passages go by the titles that their documents have today."""
+        """Return a fact-check with the current titles of its documents."""
         return replace(transcript, sources=tuple(map(self.current, transcript.sources)))
 
 
 def check_values(library: CollectionCache, transcript: Transcript, scale: Scale) -> dict[str, Any]:
-    """What a page needs to show a fact-check with links from each citation to where it can be looked at.
+    """Return the template values of a fact-check, with links from its citations.
 
     Raises:
-        InputError: The verdict is not one of the scale's labels.
+        InputError: The verdict is not a label of the scale.
     """
     links = CitationLinks(library)
     quoted = quoted_texts(transcript)
@@ -100,29 +103,32 @@ def check_values(library: CollectionCache, transcript: Transcript, scale: Scale)
 
 
 def nearest_sentence(text: str, sentence: str) -> str:
-    """The sentence of a text that shares most words with another one, the shortest of them; empty where none does."""
-    wanted = set(stems(sentence))
+    """Return the sentence of a text that shares most words with another sentence, the shortest of several.
 
-    def shared(one: str) -> tuple[int, int]:
-        words = set(stems(one))
-        return len(wanted & words), -len(words)
+    Empty if no sentence shares :data:`MIN_SHARED_WORDS` words.
+    """
+    target_words = set(stems(sentence))
 
-    best = max(split_sentences(text), key=shared, default="")
-    return best if shared(best)[0] >= FEWEST_SHARED else ""
+    def shared_words(candidate: str) -> tuple[int, int]:
+        words = set(stems(candidate))
+        return len(target_words & words), -len(words)
+
+    best = max(split_sentences(text), key=shared_words, default="")
+    return best if shared_words(best)[0] >= MIN_SHARED_WORDS else ""
 
 
 class PageDrawer:
-    """Draws pages of PDF files, a few at a time, and keeps those that were drawn last."""
+    """Renders pages of PDF files, a few at a time, and caches the latest ones."""
 
     def __init__(self) -> None:
-        self._turns = threading.BoundedSemaphore(DRAWN_AT_ONCE)
-        self._drawn = ResultCache(KEPT_PAGES)
+        self._turns = threading.BoundedSemaphore(MAX_CONCURRENT_RENDERINGS)
+        self._drawn = ResultCache(MAX_CACHED_PAGES)
 
     def draw(self, file: Path, number: int) -> DrawnPage:
-        """A page; a file's name tells its content.
+        """Return a rendered page; files are cached by name, which depends on their content.
 
         Raises:
-            DocumentError: It cannot be drawn.
+            DocumentError: The page cannot be rendered.
         """
         return self._drawn.get((file.name, number), lambda: self._draw(file, number))
 
@@ -133,7 +139,7 @@ class PageDrawer:
 
 @router.get("/{collection}/documents/{document_id}/original")
 def download_original(app: App, user: Annotator, collection: str, document_id: str) -> Response:
-    """The file that a document was read from, for people with an account."""
+    """Download the file that a document was read from."""
     library = library_of(app)
     document = library.contents(collection).document(document_id)
     file = library.originals.find(document_id)
@@ -144,7 +150,7 @@ def download_original(app: App, user: Annotator, collection: str, document_id: s
 
 @router.get("/{collection}/documents/{document_id}/pages/{number}.png")
 def page_picture(app: App, reader: Reader, collection: str, document_id: str, number: int) -> Response:
-    """A page of a PDF as a picture."""
+    """Return a page of a PDF as an image."""
     _, drawn = _drawn(app, collection, document_id, number)
     return Response(drawn.png, media_type="image/png", headers={"Cache-Control": "private, max-age=3600"})
 
@@ -160,23 +166,26 @@ def show_page(
     quotations: Quotations,
     passage: str = "",
 ) -> Response:
-    """A page of a PDF as it is printed, with its text; words that are quoted from a passage are marked in both."""
+    """Show a page of a PDF and its text, with quotations from a passage marked in both.
+
+    If no quotation is on the first page of a passage, redirect to a later page that has one.
+    """
     title, drawn = _drawn(app, collection, document_id, number)
     library = library_of(app)
-    here = f"/library/{quote(collection)}/documents/{quote(document_id)}"
-    query = urlencode([("passage", passage), *(("quote", one) for one in quotations)]) if passage else ""
+    document_path = f"/library/{quote(collection)}/documents/{quote(document_id)}"
+    query = urlencode([("passage", passage), *(("quote", quotation) for quotation in quotations)]) if passage else ""
 
     def address(other: int) -> str:
-        return f"{here}/pages/{other}" + (f"?{query}" if query else "")
+        return f"{document_path}/pages/{other}" + (f"?{query}" if query else "")
 
     cited = found_passage(library, collection, passage) if passage else None
-    marks = marks_on(drawn, cited, quotations)
-    if cited is not None and cited.document_id == document_id and quotations and not any(marks):
+    marked_spans = marks_on(drawn, cited, quotations)
+    if cited is not None and cited.document_id == document_id and quotations and not any(marked_spans):
         last = min(cited.last_page or number, number + FURTHER_PAGES, drawn.pages)
         for other in range(number + 1, last + 1) if number == cited.first_page else ():
             if any(marks_on(_drawn(app, collection, document_id, other)[1], cited, quotations)):
                 return RedirectResponse(address(other), 303)
-    spans = [span for places in marks for span in places]
+    spans = [span for spans_of_quotation in marked_spans for span in spans_of_quotation]
     return page(
         request,
         "library/pdf_page.html.j2",
@@ -185,10 +194,10 @@ def show_page(
         title=title,
         cited=cited,
         drawn=drawn,
-        picture=f"{here}/pages/{number}.png",
+        picture=f"{document_path}/pages/{number}.png",
         rectangles=[box for start, end in spans for box in drawn.rectangles(start, end)],
         pieces=mark_spans(drawn.text, spans),
-        found=sum(map(bool, marks)),
+        found=sum(map(bool, marked_spans)),
         wanted=len(quotations),
         before=address(number - 1) if number > 1 else None,
         after=address(number + 1) if number < drawn.pages else None,
@@ -197,23 +206,23 @@ def show_page(
 
 
 def marks_on(drawn: DrawnPage, cited: Passage | None, quotations: Sequence[str]) -> list[list[tuple[int, int]]]:
-    """Where on a page the words of each quotation stand; none for one that is not there, or not in its passage."""
+    """Return the spans of each quotation on a page; empty if it is not on the page, or not in the passage."""
     text = cited.text if cited else ""
     return [
         [
-            place
-            for start, end in quoted_spans(one[:LONGEST_QUOTATION], text)
-            for place in drawn.find(text[start:end], text[:start], text[end:])
+            span
+            for start, end in quoted_spans(quotation[:MAX_QUOTATION_LENGTH], text)
+            for span in drawn.find(text[start:end], text[:start], text[end:])
         ]
-        for one in quotations
+        for quotation in quotations
     ]
 
 
 def _drawn(app: AppState, collection: str, document_id: str, number: int) -> tuple[str, DrawnPage]:
-    """The title of a document, and a page of its PDF file.
+    """Return the title of a document and a rendered page of its PDF.
 
     Raises:
-        Missing: There is no such document or page, its file is not kept, or it cannot be drawn.
+        Missing: There is no such document or page, the file was not stored, or the page cannot be rendered.
     """
     library = library_of(app)
     document = library.contents(collection).document(document_id)

@@ -1,4 +1,4 @@
-"""The pages of the library: collections, documents, passages at permanent addresses, search, adding and removing."""
+"""Pages of the library: collections, documents, passages, search, adding and removing documents."""
 
 import json
 import re
@@ -14,8 +14,9 @@ from starlette.responses import JSONResponse, Response
 
 from climassay.corpus.collection import MAX_TITLE_LENGTH, remove_collection
 from climassay.corpus.collection_storage import PASSAGE_COLUMNS
-from climassay.corpus.documents import Hit, Passage, excerpt, shared_start, split_sentences
+from climassay.corpus.documents import Hit, Passage, excerpt, shared_start
 from climassay.corpus.search import RRF_CONSTANT, SearchMode, check_mode
+from climassay.corpus.sentences import split_sentences
 from climassay.errors import ClimassayError, InputError
 from climassay.grounding.citations import mark_quotations
 from climassay.reporting.marking import Piece, marked, stems
@@ -29,51 +30,51 @@ from climassay.web.library.evidence import CitationLinks, Quotations
 from climassay.web.library.uploads import (
     ALLOWED_SUFFIXES,
     KIND,
-    MOST_FILES,
+    MAX_FILES,
     add_documents,
     addition_of,
     outcomes_of,
-    plain_text,
     receive_addition,
+    single_line,
     submit,
     tidy,
 )
 from climassay.web.pages import PageNumber, as_file, back_to, clamp_page, cut_page, is_web_address, page, part_of
 
 MAX_QUERY_LENGTH = 1000
-"""Characters."""
+"""Maximum number of characters of a query."""
 MAX_HITS = 100
-STEP = 10
-"""Hits that are shown at first, and that are added by showing more."""
-EXCERPT_WORDS = 75
-_OF_PASSAGE = ("document", "source", "first_page", "last_page", "citation", "url", "licence", "text")
-HIT_COLUMNS = ("rank", "score", "cosine", "collection", "passage", *_OF_PASSAGE)
+HITS_PER_STEP = 10
+"""Number of hits that are shown at first and added by "more"."""
+MAX_EXCERPT_WORDS = 75
+_PASSAGE_COLUMNS = ("document", "source", "first_page", "last_page", "citation", "url", "licence", "text")
+HIT_COLUMNS = ("rank", "score", "cosine", "collection", "passage", *_PASSAGE_COLUMNS)
 MODES: tuple[tuple[SearchMode, str], ...] = (
     ("hybrid", "words and meaning"),
     ("bm25", "words (BM25)"),
     ("dense", "meaning (dense)"),
 )
-"""Ways to search that the page offers, with their names there."""
+"""Search modes of the page, with their labels."""
 router = APIRouter(prefix="/library", include_in_schema=False)
-PAGE = 20
-"""Passages on one page of a document."""
-LISTED_DOCUMENTS = 200
-"""Documents on one page of a collection."""
-_YEAR = re.compile(r"\b(?:1[5-9]|20)\d{2}\b")
-_KEY = re.compile(r"[^A-Za-z0-9:_-]+")
+PASSAGES_PER_PAGE = 20
+"""Number of passages on one page of a document."""
+DOCUMENTS_PER_PAGE = 200
+"""Number of documents on one page of a collection."""
+_YEAR_PATTERN = re.compile(r"\b(?:1[5-9]|20)\d{2}\b")
+_KEY_PATTERN = re.compile(r"[^A-Za-z0-9:_-]+")
 
 
 @dataclass(frozen=True, slots=True)
 class SearchRequest:
-    """What somebody looks for."""
+    """A search."""
 
     words: str
     mode: SearchMode = "hybrid"
     document: str | None = None
-    """Id of the only document looked at."""
+    """Id of the only document to search."""
     everything: bool = False
-    """Show also what is not relevant by what was measured for the encoder."""
-    hits: int = STEP
+    """Whether to include hits below the threshold measured for the encoder."""
+    hits: int = HITS_PER_STEP
 
 
 def search_query(
@@ -81,12 +82,12 @@ def search_query(
     mode: Annotated[str, Query()] = MODES[0][0],
     document: Annotated[str, Query()] = "",
     everything: Annotated[bool, Query(alias="all")] = False,
-    hits: Annotated[int, Query()] = STEP,
+    hits: Annotated[int, Query()] = HITS_PER_STEP,
 ) -> SearchRequest:
-    """What the address of a search asks for.
+    """Return the search of the parameters of an address.
 
     Raises:
-        InputError: The query is too long, or there is no such mode.
+        InputError: The query is too long, or the mode does not exist.
     """
     if len(q) > MAX_QUERY_LENGTH:
         raise InputError(f"The query is longer than {MAX_QUERY_LENGTH} characters.")
@@ -98,159 +99,162 @@ SearchQuery = Annotated[SearchRequest, Depends(search_query)]
 
 @dataclass(frozen=True, slots=True)
 class SearchHit:
-    """A hit, with the collection it lies in and what is shown of it."""
+    """A hit with its collection and excerpt."""
 
     collection: str
     hit: Hit
     pieces: tuple[Piece, ...]
-    """The sentences that hold most of the words looked for, with these marked."""
+    """Sentences that share most words with the query, with these words marked."""
 
 
 @dataclass(frozen=True, slots=True)
 class SearchResults:
-    """What a search found."""
+    """Result of a search."""
 
     hits: tuple[SearchHit, ...]
     hidden: bool
-    """Whether there may be passages, of which none is relevant."""
+    """Whether all passages were below the threshold."""
     more: bool
     """Whether there may be further hits."""
     errors: tuple[str, ...] = ()
-    """Why collections could not be searched, a sentence each."""
+    """Reasons why collections could not be searched, a sentence each."""
 
 
-def search_library(library: CollectionCache, wanted: SearchRequest, only: str = "") -> SearchResults:
-    """Search all collections; their rankings are fused by reciprocal rank, because their scores do not compare.
+def search_library(library: CollectionCache, query: SearchRequest, collection_name: str = "") -> SearchResults:
+    """Search collections and fuse their rankings by reciprocal rank, because their scores are not comparable.
 
-    A collection that cannot be searched, as when its encoder is not here, is reported and does not stop the others.
+    A collection that cannot be searched, for example because its encoder is not installed, is reported in the result.
 
     Args:
         library: The collections.
-        wanted: What is looked for.
-        only: The one collection to search, whose errors are raised; empty for all.
+        query: The search.
+        collection_name: Only collection to search, whose errors are raised; all collections if empty.
 
     Raises:
-        Missing: There is no such collection.
-        InputError: It, or its encoder, cannot be used.
-        ModelError: Its encoder is not here.
+        Missing: The only collection does not exist.
+        InputError: The only collection or its encoder cannot be used.
+        ModelError: The encoder of the only collection is not installed.
     """
     rankings: list[list[tuple[str, Hit]]] = []
-    failed, hidden = [], False
-    for name in [only] if only else [contents.name for contents in library.all_contents()]:
+    errors, hidden = [], False
+    for name in [collection_name] if collection_name else [contents.name for contents in library.all_contents()]:
         try:
             collection = library.browse(name)
-            applied = not (wanted.everything or wanted.mode == "bm25" or collection.relevance is None)
-            # Words alone need no encoder, so that a collection can be read where its encoder is not.
-            collection = collection if wanted.mode == "bm25" else library.search(name)
+            has_threshold = not (query.everything or query.mode == "bm25" or collection.relevance is None)
+            # Keyword search needs no encoder, so it works even if the encoder of a collection is not installed.
+            collection = collection if query.mode == "bm25" else library.search(name)
             hits = collection.search(
-                wanted.words,
-                k=wanted.hits + 1,
-                mode=wanted.mode,
-                min_cosine="measured" if applied else None,
-                document=wanted.document,
+                query.words,
+                k=query.hits + 1,
+                mode=query.mode,
+                min_cosine="measured" if has_threshold else None,
+                document=query.document,
             )
         except ClimassayError as error:
-            if only:
+            if collection_name:
                 raise
-            failed.append(f"{name} was not searched: {error}")
+            errors.append(f"{name} was not searched: {error}")
             continue
         rankings.append([(name, hit) for hit in hits])
-        hidden = hidden or applied
-    fused = [one for ranking in rankings for one in ranking]
+        hidden = hidden or has_threshold
+    ranked = [named_hit for ranking in rankings for named_hit in ranking]
     if len(rankings) > 1:
-        scored = [(1 / (RRF_CONSTANT + hit.rank), name, hit) for name, hit in fused]
+        scored = [(1 / (RRF_CONSTANT + hit.rank), name, hit) for name, hit in ranked]
         scored.sort(key=lambda row: (-row[0], -(row[2].cosine or 0.0), row[1], row[2].passage.id))
-        unique = {row[2].passage.id: row for row in reversed(scored)}  # several collections may hold a passage
-        first = [row for row in scored if unique[row[2].passage.id] is row]
-        fused = [(name, replace(hit, rank=rank, score=score)) for rank, (score, name, hit) in enumerate(first, 1)]
-    stemmed = set(stems(wanted.words))
+        first_rows = {row[2].passage.id: row for row in reversed(scored)}
+        # Several collections may hold the same passage.
+        unique = [row for row in scored if first_rows[row[2].passage.id] is row]
+        ranked = [(name, replace(hit, rank=rank, score=score)) for rank, (score, name, hit) in enumerate(unique, 1)]
+    query_stems = set(stems(query.words))
     results = []
-    for name, hit in fused[: wanted.hits]:
+    for name, hit in ranked[: query.hits]:
         sentences = split_sentences(hit.passage.text)
-        shared = np.array([len(stemmed.intersection(stems(one))) for one in sentences], dtype=np.float64)
-        text = excerpt(sentences, shared, EXCERPT_WORDS) if sentences else hit.passage.text
-        results.append(SearchHit(name, hit, marked(text, [wanted.words])))
-    return SearchResults(tuple(results), hidden and not results, len(fused) > wanted.hits, tuple(failed))
+        n_shared = [len(query_stems.intersection(stems(sentence))) for sentence in sentences]
+        text = hit.passage.text
+        if sentences:
+            text = excerpt(sentences, np.array(n_shared, dtype=np.float64), MAX_EXCERPT_WORDS)
+        results.append(SearchHit(name, hit, marked(text, [query.words])))
+    return SearchResults(tuple(results), hidden and not results, len(ranked) > query.hits, tuple(errors))
 
 
-def hit_row(found: SearchHit) -> dict[str, Any]:
-    """A hit as a row of a table or an object, by :data:`HIT_COLUMNS`."""
-    hit, passage = found.hit, found.hit.passage
-    values = {"rank": hit.rank, "score": hit.score, "cosine": hit.cosine, "collection": found.collection}
-    return values | {"passage": passage.id} | {name: getattr(passage, name) for name in _OF_PASSAGE}
+def hit_row(result: SearchHit) -> dict[str, Any]:
+    """Return a hit as a row with :data:`HIT_COLUMNS`."""
+    hit, passage = result.hit, result.hit.passage
+    values = {"rank": hit.rank, "score": hit.score, "cosine": hit.cosine, "collection": result.collection}
+    return values | {"passage": passage.id} | {name: getattr(passage, name) for name in _PASSAGE_COLUMNS}
 
 
 def register(app: AppState) -> None:
-    """Say how documents are added, and tidy what an earlier server left."""
+    """Register the job that adds documents, and delete finished uploads."""
     app.jobs.register(KIND, add_documents, "corpus")
     tidy(app)
 
 
 @router.get("/search")
-def search(request: Request, app: App, reader: Reader, wanted: SearchQuery) -> Response:
+def show_search(request: Request, app: App, reader: Reader, query: SearchQuery) -> Response:
     """Search all collections."""
     library = library_of(app)
-    results = search_library(library, wanted) if wanted.words else None
-    return page(request, "library/search.html.j2", **_search_values(library, "/library/search", wanted, results))
+    results = search_library(library, query) if query.words else None
+    return page(request, "library/search.html.j2", **_search_values(library, "/library/search", query, results))
 
 
-@router.get("/search.{ending}")
-def search_file(app: App, reader: Reader, wanted: SearchQuery, ending: str) -> Response:
-    """What a search of all collections found, as CSV or JSON."""
-    return _file(app, wanted, ending)
+@router.get("/search.{format}")
+def download_search(app: App, reader: Reader, query: SearchQuery, format: str) -> Response:
+    """Download the hits of all collections as CSV or JSON."""
+    return _search_download(app, query, format)
 
 
-@router.get("/{collection}/search.{ending}")
-def collection_search_file(app: App, reader: Reader, wanted: SearchQuery, collection: str, ending: str) -> Response:
-    """What a search of one collection found, as CSV or JSON."""
-    return _file(app, wanted, ending, collection)
+@router.get("/{collection}/search.{format}")
+def download_collection_search(app: App, reader: Reader, query: SearchQuery, collection: str, format: str) -> Response:
+    """Download the hits of one collection as CSV or JSON."""
+    return _search_download(app, query, format, collection)
 
 
 def _search_values(
-    library: CollectionCache, path: str, wanted: SearchRequest, results: SearchResults | None
+    library: CollectionCache, path: str, query: SearchRequest, results: SearchResults | None
 ) -> dict[str, Any]:
-    """What templates need to show a search; results are None where nothing was looked for yet."""
-    query = urlencode(_fields(wanted))
-    more = urlencode(_fields(wanted) | {"hits": min(wanted.hits + STEP, MAX_HITS)})
-    everything = urlencode(_fields(wanted) | {"all": "true"})
-    files = path if path.endswith("/search") else f"{path}/search"
+    """Return the template values of a search; ``results`` is None before a search."""
+    parameters = urlencode(_search_parameters(query))
+    more_parameters = urlencode(_search_parameters(query) | {"hits": min(query.hits + HITS_PER_STEP, MAX_HITS)})
+    all_parameters = urlencode(_search_parameters(query) | {"all": "true"})
+    download_path = path if path.endswith("/search") else f"{path}/search"
     return {
-        "wanted": wanted,
+        "query": query,
         "results": results,
         "modes": MODES,
         "here": path,
-        "files": {ending: f"{files}.{ending}?{query}" for ending in ("csv", "json")},
-        "show_more": f"{path}?{more}" if results and results.more and wanted.hits < MAX_HITS else None,
-        "show_everything": f"{path}?{everything}",
-        "passage_query": urlencode({"q": wanted.words}),
+        "files": {format: f"{download_path}.{format}?{parameters}" for format in ("csv", "json")},
+        "show_more": f"{path}?{more_parameters}" if results and results.more and query.hits < MAX_HITS else None,
+        "show_everything": f"{path}?{all_parameters}",
+        "passage_query": urlencode({"q": query.words}),
         "titled": library.titles().titled,
     }
 
 
-def _fields(wanted: SearchRequest) -> dict[str, str | int]:
-    fields: dict[str, str | int] = {"q": wanted.words, "mode": wanted.mode, "hits": wanted.hits}
-    fields |= {"document": wanted.document} if wanted.document else {}
-    return fields | ({"all": "true"} if wanted.everything else {})
+def _search_parameters(query: SearchRequest) -> dict[str, str | int]:
+    fields: dict[str, str | int] = {"q": query.words, "mode": query.mode, "hits": query.hits}
+    fields |= {"document": query.document} if query.document else {}
+    return fields | ({"all": "true"} if query.everything else {})
 
 
-def _file(app: AppState, wanted: SearchRequest, ending: str, only: str = "") -> Response:
+def _search_download(app: AppState, query: SearchRequest, format: str, collection_name: str = "") -> Response:
     library = library_of(app)
-    if only:
-        library.browse(only)  # a collection that is not there is missing, with or without words
-    results = search_library(library, wanted, only) if wanted.words else SearchResults((), False, False)
-    name = f"{only}-search" if only else "search"
+    if collection_name:
+        library.browse(collection_name)  # Raises Missing even if the query is empty.
+    results = search_library(library, query, collection_name) if query.words else SearchResults((), False, False)
+    name = f"{collection_name}-search" if collection_name else "search"
     rows = [hit_row(result) for result in results.hits]
-    if ending == "csv":
+    if format == "csv":
         return as_file(csv_lines(HIT_COLUMNS, rows), f"{name}.csv")
-    if ending == "json":
-        told = {"query": wanted.words, "mode": wanted.mode, "document": wanted.document, "all": wanted.everything}
-        content = told | {"not_searched": results.errors, "hits": rows}
+    if format == "json":
+        request = {"query": query.words, "mode": query.mode, "document": query.document, "all": query.everything}
+        content = request | {"not_searched": results.errors, "hits": rows}
         return as_file([json.dumps(content, ensure_ascii=False, indent=2) + "\n"], f"{name}.json")
     raise Missing("Search results are available as .csv and as .json.")
 
 
-async def sent_form(request: Request) -> AsyncIterator[FormData]:
-    """The form of a request; its files lie in nameless temporary files, which vanish with whoever holds them."""
+async def request_form(request: Request) -> AsyncIterator[FormData]:
+    """Yield the form of a request, and close its temporary files afterwards."""
     form = await request.form()
     try:
         yield form
@@ -259,37 +263,39 @@ async def sent_form(request: Request) -> AsyncIterator[FormData]:
 
 
 @router.get("/upload")
-def show_form(request: Request, app: App, user: Adjudicator, collection: Annotated[str, Query()] = "") -> Response:
-    """The form to add documents with."""
-    return _form(request, app, {"collection": collection})
+def show_upload_form(
+    request: Request, app: App, user: Adjudicator, collection: Annotated[str, Query()] = ""
+) -> Response:
+    """Show the form to add documents."""
+    return _upload_page(request, app, {"collection": collection})
 
 
 @router.post("/upload")
-def upload(request: Request, app: App, user: Adjudicator, form: Annotated[FormData, Depends(sent_form)]) -> Response:
-    """Keep the files that were sent, and queue the work of adding them."""
+def upload(request: Request, app: App, user: Adjudicator, form: Annotated[FormData, Depends(request_form)]) -> Response:
+    """Store the submitted files and queue the job that adds them."""
     fields = {name: form.get(name, "") for name in ("collection", "new_collection", "title", "licence", "url")}
-    given = {name: value if isinstance(value, str) else "" for name, value in fields.items()}
+    values = {name: value if isinstance(value, str) else "" for name, value in fields.items()}
     from_script = request.headers.get("accept", "").startswith("application/json")
     files = [part for part in form.getlist("files") if isinstance(part, UploadFile) and part.filename]
-    collection = given["new_collection"].strip() or given["collection"]
+    collection = values["new_collection"].strip() or values["collection"]
     try:
         if not collection:
             raise InputError("Choose a collection, or name a new one.")
-        if not given["new_collection"].strip():
+        if not values["new_collection"].strip():
             library_of(app).browse(collection)
-        told = {name: given[name] for name in ("title", "licence", "url")}
-        job = submit(app, receive_addition(app, files, collection=collection, **told), user.name)
+        details = {name: values[name] for name in ("title", "licence", "url")}
+        job = submit(app, receive_addition(app, files, collection=collection, **details), user.name)
     except InputError as error:
         if from_script:
             return JSONResponse({"error": str(error)}, 400)
-        return _form(request, app, given, error=str(error), status=400)
+        return _upload_page(request, app, values, error=str(error), status=400)
     address = f"/library/uploads/{job}"
     return JSONResponse({"page": address}) if from_script else back_to(address)
 
 
 @router.get("/uploads/{job_id}")
 def show_upload(request: Request, app: App, user: Adjudicator, job_id: str) -> Response:
-    """How far an upload is, and what became of each file."""
+    """Show the progress of an upload and the outcome of each file."""
     with missing():
         job = app.jobs.get(job_id)
     if job.kind != KIND:
@@ -311,23 +317,23 @@ def show_upload(request: Request, app: App, user: Adjudicator, job_id: str) -> R
 def rename_document(
     app: App, user: Adjudicator, collection: str, document_id: str, title: Annotated[str, Form()] = ""
 ) -> Response:
-    """Give a document another title."""
-    library_of(app).rename_document(collection, document_id, plain_text(title))
+    """Change the title of a document."""
+    library_of(app).rename_document(collection, document_id, single_line(title))
     return back_to(f"/library/{quote(collection)}/documents/{quote(document_id)}")
 
 
 @router.post("/{collection}/documents/{document_id}/remove")
 def remove_document(app: App, user: Admin, collection: str, document_id: str) -> Response:
-    """Take a document out of a collection."""
+    """Remove a document from a collection."""
     library_of(app).remove_document(collection, document_id)
     return back_to(f"/library/{collection}")
 
 
 @router.post("/{collection}/remove")
-def remove(
+def remove_library_collection(
     request: Request, app: App, user: Admin, collection: str, confirmed: Annotated[str, Form()] = ""
 ) -> Response:
-    """Delete a collection, if its name was typed to confirm that."""
+    """Delete a collection if its name was typed as a confirmation."""
     library_of(app).browse(collection)
     if confirmed.strip() != collection:
         raise InputError(f"The collection {collection} was not removed: type its name to confirm.")
@@ -335,24 +341,26 @@ def remove(
     return back_to("/library")
 
 
-def _form(request: Request, app: AppState, given: dict[str, str], *, error: str = "", status: int = 200) -> Response:
+def _upload_page(
+    request: Request, app: AppState, values: dict[str, str], *, error: str = "", status: int = 200
+) -> Response:
     return page(
         request,
         "library/upload.html.j2",
         status=status,
-        given={"new_collection": "", "title": "", "licence": "", "url": "", **given},
+        values={"new_collection": "", "title": "", "licence": "", "url": "", **values},
         error=error,
         collections=[contents.name for contents in library_of(app).all_contents()],
         suffixes=ALLOWED_SUFFIXES,
-        most_files=MOST_FILES,
-        most_bytes=app.settings.upload_bytes,
+        max_files=MAX_FILES,
+        max_bytes=app.settings.upload_bytes,
         originals=app.settings.originals,
     )
 
 
 @router.get("")
 def show_collections(request: Request, app: App, reader: Reader) -> Response:
-    """All collections."""
+    """Show all collections."""
     return page(request, "library/collections.html.j2", collections=library_of(app).all_contents(), modes=MODES)
 
 
@@ -361,38 +369,38 @@ def show_collection(
     request: Request,
     app: App,
     reader: Reader,
-    wanted: SearchQuery,
+    query: SearchQuery,
     collection: str,
     number: PageNumber = 1,
 ) -> Response:
-    """A collection: its documents, and what a search in it finds."""
+    """Show the documents of a collection, and the hits of a search in it."""
     contents = library_of(app).contents(collection)
-    results = search_library(library_of(app), wanted, collection) if wanted.words else None
-    values = _search_values(library_of(app), f"/library/{collection}", wanted, results)
+    results = search_library(library_of(app), query, collection) if query.words else None
+    values = _search_values(library_of(app), f"/library/{collection}", query, results)
     return page(
         request,
         "library/collection.html.j2",
         contents=contents,
         titles=library_of(app).titles().of(collection),
-        kept=library_of(app).originals.bytes_of(one.id for one in contents.documents),
-        part=cut_page(contents.documents, number, LISTED_DOCUMENTS, f"/library/{quote(collection)}", {}),
+        kept=library_of(app).originals.bytes_of(document.id for document in contents.documents),
+        part=cut_page(contents.documents, number, DOCUMENTS_PER_PAGE, f"/library/{quote(collection)}", {}),
         **values,
     )
 
 
-@router.get("/{collection}/passages.{ending}")
-def all_passages(app: App, reader: Reader, collection: str, ending: str) -> Response:
-    """All passages of a collection as a file."""
-    if ending not in ("jsonl", "csv"):
+@router.get("/{collection}/passages.{format}")
+def download_passages(app: App, reader: Reader, collection: str, format: str) -> Response:
+    """Download all passages of a collection."""
+    if format not in ("jsonl", "csv"):
         raise Missing("Passages are available as .jsonl and as .csv.")
     passages = library_of(app).browse(collection).each_passage()
     rows = (asdict(passage) | {"citation": passage.citation} for passage in passages)
-    if ending == "csv":
+    if format == "csv":
         plain = (row | {"headings": " > ".join(row["headings"])} for row in rows)
         lines = csv_lines((*PASSAGE_COLUMNS, "citation"), plain)
     else:
         lines = (json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
-    return as_file(lines, f"{collection}-passages.{ending}", "application/jsonl" if ending == "jsonl" else "")
+    return as_file(lines, f"{collection}-passages.{format}", "application/jsonl" if format == "jsonl" else "")
 
 
 @router.get("/{collection}/passages/{passage_id}")
@@ -405,13 +413,14 @@ def show_passage(
     quotations: Quotations,
     q: Annotated[str, Query(max_length=MAX_QUERY_LENGTH)] = "",
 ) -> Response:
-    """A passage with its neighbours, at an address that stays; words quoted from it are marked, or those looked for."""
+    """Show a passage with its neighbours; quotations or the words of a query are marked."""
     library = library_of(app)
     stored = found_passage(library, collection, passage_id)
     passage = library.titles().titled(collection, stored)
-    places = range(max(passage.position - 1, 0), passage.position + 2)
-    near = {one.position: one for one in library.browse(collection).passages_at(passage.document_id, places)}
-    before, after = near.get(passage.position - 1), near.get(passage.position + 1)
+    positions = range(max(passage.position - 1, 0), passage.position + 2)
+    nearby = library.browse(collection).passages_at(passage.document_id, positions)
+    neighbours = {neighbour.position: neighbour for neighbour in nearby}
+    before, after = neighbours.get(passage.position - 1), neighbours.get(passage.position + 1)
     address = f"{app.settings.root}{request.url.path}"
     return page(
         request,
@@ -426,7 +435,7 @@ def show_passage(
         after_text=after.text[shared_start(passage.text, after.text) :] if after else "",
         address=address,
         bibtex=_bibtex(stored, address),
-        page_of=passage.position // PAGE + 1,
+        page_of=passage.position // PASSAGES_PER_PAGE + 1,
     )
 
 
@@ -439,19 +448,21 @@ def show_document(
     document_id: str,
     number: PageNumber = 1,
 ) -> Response:
-    """The passages of a document in reading order, a page of them; what neighbours share appears once."""
+    """Show the passages of a document in reading order; text that neighbours share appears once."""
     library = library_of(app)
     document = library.contents(collection).document(document_id)
-    if number > clamp_page(number, document.expected, PAGE):
-        raise Missing(f"{document.title} has {clamp_page(number, document.expected, PAGE)} pages of passages.")
-    first = (number - 1) * PAGE
-    passages = library.browse(collection).passages_at(document_id, range(max(first - 1, 0), first + PAGE))
-    shown = []
+    if number > clamp_page(number, document.expected, PASSAGES_PER_PAGE):
+        n_pages = clamp_page(number, document.expected, PASSAGES_PER_PAGE)
+        raise Missing(f"{document.title} has {n_pages} pages of passages.")
+    first = (number - 1) * PASSAGES_PER_PAGE
+    passages = library.browse(collection).passages_at(document_id, range(max(first - 1, 0), first + PASSAGES_PER_PAGE))
+    texts = []
     for before, passage in zip([None, *passages], passages, strict=False):
         joined = before is not None and before.position + 1 == passage.position
         start = shared_start(before.text, passage.text) if before is not None and joined else 0
-        shown.append((passage, passage.text[start:]))
-    shown = [one for one in shown if one[0].position >= first]
+        texts.append((passage, passage.text[start:]))
+    texts = [pair for pair in texts if pair[0].position >= first]
+    address = f"/library/{quote(collection)}/documents/{quote(document_id)}"
     return page(
         request,
         "library/document.html.j2",
@@ -461,15 +472,13 @@ def show_document(
         original=library.originals.find(document_id),
         pdf=library.originals.find_pdf(document_id),
         longest_title=MAX_TITLE_LENGTH,
-        part=part_of(
-            shown, number, document.expected, PAGE, f"/library/{quote(collection)}/documents/{quote(document_id)}", {}
-        ),
+        part=part_of(texts, number, document.expected, PASSAGES_PER_PAGE, address, {}),
     )
 
 
 def _bibtex(passage: Passage, address: str) -> str:
-    year = _YEAR.search(passage.date or "")
-    pages = dict.fromkeys(str(one) for one in (passage.first_page, passage.last_page) if one is not None)
+    year = _YEAR_PATTERN.search(passage.date or "")
+    pages = dict.fromkeys(str(number) for number in (passage.first_page, passage.last_page) if number is not None)
     fields = {
         "title": escape_latex(passage.document),
         "series": escape_latex(passage.report or ""),
@@ -482,9 +491,9 @@ def _bibtex(passage: Passage, address: str) -> str:
         "annote": _plain_address(address),
     }
     lines = [f"  {name} = {{{value}}}," for name, value in fields.items() if value]
-    return "\n".join([f"@misc{{{_KEY.sub('-', passage.id)},", *lines, "}"])
+    return "\n".join([f"@misc{{{_KEY_PATTERN.sub('-', passage.id)},", *lines, "}"])
 
 
 def _plain_address(address: str | None) -> str:
-    """An address that cannot end the braces it appears in."""
+    """Return an address with braces, backslashes and spaces escaped for BibTeX."""
     return re.sub(r"[{}\\\s]", lambda match: f"%{ord(match.group()):02X}", address or "")

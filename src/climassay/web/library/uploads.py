@@ -1,9 +1,9 @@
-"""Documents that people send: named, checked, kept below the workspace, and added to a collection by a job.
+"""Uploaded documents: checked, stored below the workspace, and added to a collection by a job.
 
-An upload is a folder of its own, so that two of them never share a file, and it is there as a whole or not at all. It
-stays until the job that reads it has ended. The job reads each file in a process of its own and adds it alone: what is
-wrong with one does not stop the others. A job that was cut goes on with the first file whose end it has not reported;
-within that file, the collection knows which of its passages are stored.
+An upload is a folder of its own, which exists completely or not at all and is deleted once its job has ended. The job
+reads each file in a process of its own and adds it separately, so that a bad file does not stop the others. A job that
+was interrupted resumes with the first file that it has not reported; within that file, the collection knows which
+passages are stored.
 """
 
 import codecs
@@ -21,9 +21,9 @@ from typing import Any, BinaryIO, Literal
 from pydantic import TypeAdapter
 from starlette.datastructures import UploadFile
 
-from climassay.corpus.collection import AddProgress
 from climassay.corpus.collection_storage import check_name
 from climassay.corpus.documents import ReadOptions, Skipped, merge_left_out
+from climassay.corpus.presentation import AddProgress
 from climassay.corpus.readers.file_types import file_endings
 from climassay.corpus.readers.sandboxed_reader import read_sandboxed
 from climassay.corpus.readers.text import decode
@@ -35,30 +35,30 @@ from climassay.web.library.cache import library_of
 from climassay.web.pages import is_web_address
 from climassay.workspace import Workspace
 
-LONGEST_NAME = 120
-"""Characters of a file's name that are shown."""
-LONGEST_TEXT = 300
-"""Characters of a title, licence or address."""
+MAX_NAME_LENGTH = 120
+"""Maximum number of characters of a displayed file name."""
+MAX_TEXT_LENGTH = 300
+"""Maximum number of characters of a title, licence or address."""
 RESERVED = frozenset({"search", "upload", "uploads"})
-"""Addresses of the library that are not collections."""
+"""Paths of the library that cannot be names of collections."""
 ALLOWED_SUFFIXES = (".pdf", ".html", ".htm", ".md", ".txt", ".docx", ".epub", ".csv", ".jsonl")
 _SPACES = re.compile(r"\s+")
 _SEPARATORS = re.compile(r"[/\\]")
-MOST_FILES = 50
-"""Files of one upload."""
+MAX_FILES = 50
+"""Maximum number of files of an upload."""
 ABANDONED_SECONDS = 86_400.0
-"""After so long a folder that no job names is left over from a kill between receiving and queueing."""
-_STEP = 1 << 20
-SAMPLE = 1 << 16
-"""Bytes from the beginning of a file that are looked at."""
-_PDF_WITHIN = 1024
+"""Age after which an upload without a job is deleted; a kill between storing and queueing leaves one."""
+_CHUNK_BYTES = 1 << 20
+SAMPLE_BYTES = 1 << 16
+"""Number of bytes at the start of a file that its type is checked by."""
+_PDF_MAGIC_RANGE = 1024
 _ZIP, _GZIP, _PDF = b"PK\x03\x04", b"\x1f\x8b", b"%PDF-"
 _WIDE_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE, codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)
 _PAGE_START = re.compile(
     r"\s*(?:<\?xml[^>]*>\s*)?(?:<!--.*?-->\s*)*<(?:!doctype\s+html|html)\b", re.IGNORECASE | re.DOTALL
 )
 _TAG = re.compile(r"<(?:html|head|body|title|meta|main|article|section|div|p|h[1-6]|ul|ol|table|span)\b", re.IGNORECASE)
-_WORDS = {
+_TYPE_NAMES = {
     "pdf": "a PDF file",
     "epub": "an EPUB book",
     "docx": "a Word file",
@@ -66,33 +66,33 @@ _WORDS = {
     "jsonl": "a file of one JSON object a line",
 }
 KIND = "add-documents"
-MOST_NOTES = 20
-"""Things that a reader left out of a file which are listed one by one."""
+MAX_NOTES = 20
+"""Maximum number of notes on a file that are listed."""
 _MAX_JOBS = 10_000
 
 Outcome = Literal["added", "already there", "refused"]
 
 
-def plain_text(text: str) -> str:
-    """A text in one line without control and format characters, which can hide or turn around what follows them."""
-    spaced = _SPACES.sub(" ", unicodedata.normalize("NFC", text))
-    return "".join(char for char in spaced if unicodedata.category(char)[0] != "C").strip()
+def single_line(text: str) -> str:
+    """Return a text in one line, without control and format characters, which can hide or reverse other text."""
+    visible = "".join(char for char in text if char.isspace() or unicodedata.category(char)[0] != "C")
+    return _SPACES.sub(" ", unicodedata.normalize("NFC", visible)).strip()
 
 
-def shown_name(given: str) -> str:
-    """The name of an uploaded file as people see it and documents cite it: its last part, cleaned, never a path."""
-    last = _SEPARATORS.split(plain_text(given))[-1].strip(" .")
-    suffix = PurePosixPath(last).suffix
-    if len(last) > LONGEST_NAME:
-        last = last[: LONGEST_NAME - len(suffix) - 1].rstrip() + "…" + suffix
-    return last or "file"
+def safe_file_name(sent_name: str) -> str:
+    """Return the last part of an uploaded file name, cleaned and shortened for display."""
+    file_name = _SEPARATORS.split(single_line(sent_name))[-1].strip(" .")
+    suffix = PurePosixPath(file_name).suffix
+    if len(file_name) > MAX_NAME_LENGTH:
+        file_name = file_name[: MAX_NAME_LENGTH - len(suffix) - 1].rstrip() + "…" + suffix
+    return file_name or "file"
 
 
 def allowed_suffix(name: str) -> str:
-    """The ending of a file's name, in lower case.
+    """Return the suffix of a file name in lower case.
 
     Raises:
-        InputError: It is none that is read here.
+        InputError: Files with this suffix cannot be added.
     """
     suffix = PurePosixPath(name).suffix.lower()
     if suffix not in ALLOWED_SUFFIXES:
@@ -100,57 +100,57 @@ def allowed_suffix(name: str) -> str:
     return suffix
 
 
-def optional_text(given: str, what: str) -> str | None:
-    """A title, licence or the like that somebody has typed, or None where the field was left empty.
+def optional_text(text_sent: str, label: str) -> str | None:
+    """Return a submitted title or licence, or None if it is empty.
 
     Raises:
         InputError: It is too long.
     """
-    text = plain_text(given)
-    if len(text) > LONGEST_TEXT:
-        raise InputError(f"The {what} is longer than {LONGEST_TEXT} characters.")
+    text = single_line(text_sent)
+    if len(text) > MAX_TEXT_LENGTH:
+        raise InputError(f"The {label} is longer than {MAX_TEXT_LENGTH} characters.")
     return text or None
 
 
-def optional_address(given: str) -> str | None:
-    """An address that somebody has typed, or None where the field was left empty.
+def optional_address(address_sent: str) -> str | None:
+    """Return a submitted address, or None if it is empty.
 
     Raises:
-        InputError: It is too long, or leads elsewhere than to the web.
+        InputError: It is too long, or not an HTTP address.
     """
-    text = optional_text(given, "address")
+    text = optional_text(address_sent, "address")
     if text is not None and not is_web_address(text):
         raise InputError("The address must begin with http:// or https://.")
     return text
 
 
-def check_content(path: Path, kind: str, shown: str) -> None:
-    """Look at the beginning of a file, whether it is of the kind that its name claims.
+def check_content(path: Path, kind: str, name: str) -> None:
+    """Check by its first bytes that a file is of a type.
 
     Raises:
-        DocumentError: It is empty, or something else.
+        DocumentError: The file is empty or of another type.
     """
     with path.open("rb") as file:
-        start = file.read(SAMPLE)
+        start = file.read(SAMPLE_BYTES)
     if not start.strip():
-        raise DocumentError(f"{shown} is empty.")
+        raise DocumentError(f"{name} is empty.")
     if kind == "pdf":
-        fits = _PDF in start[:_PDF_WITHIN]
+        fits = _PDF in start[:_PDF_MAGIC_RANGE]
     elif kind == "epub":
-        fits = start.startswith(_ZIP) and (b"application/epub+zip" in start[:SAMPLE] or b"META-INF/" in start)
+        fits = start.startswith(_ZIP) and (b"application/epub+zip" in start[:SAMPLE_BYTES] or b"META-INF/" in start)
     elif kind == "docx":
         fits = start.startswith(_ZIP)  # its reader tells other zips apart
     else:
-        fits = _is_text_of(kind, start, shown)
+        fits = _is_text_of(kind, start, name)
     if not fits:
-        raise DocumentError(f"{shown} is not {_WORDS.get(kind, 'a text file')} by its content.")
+        raise DocumentError(f"{name} is not {_TYPE_NAMES.get(kind, 'a text file')} by its content.")
 
 
-def _is_text_of(kind: str, start: bytes, shown: str) -> bool:
+def _is_text_of(kind: str, start: bytes, name: str) -> bool:
     if start.startswith((_ZIP, _GZIP, _PDF)):
         return False
     # Characters of two or four bytes may be cut at the end of the sample, which says nothing about the file.
-    text = "" if start.startswith(_WIDE_MARKS) else decode(start, shown)
+    text = "" if start.startswith(_WIDE_MARKS) else decode(start, name)
     if not text:
         return True
     if kind == "html":
@@ -158,109 +158,114 @@ def _is_text_of(kind: str, start: bytes, shown: str) -> bool:
     if kind == "jsonl":
         return text.lstrip().startswith("{")
     if _PAGE_START.match(text):
-        raise DocumentError(f"{shown} is a web page by its content: give it a name that ends in .html.")
+        raise DocumentError(f"{name} is a web page by its content: give it a name that ends in .html.")
     return True
 
 
 @dataclass(frozen=True, slots=True)
-class KeptFile:
-    """A file that was received."""
+class ReceivedFile:
+    """A stored file of an upload."""
 
     stored: str
-    """Name in the folder of the upload: a hash of the content, and the suffix."""
-    shown: str
-    """What its sender calls it, cleaned."""
+    """Name in the folder of the upload: hash of the content, and suffix."""
+    name: str
+    """Name for display."""
 
 
 @dataclass(frozen=True, slots=True)
 class RefusedFile:
-    """A file that was not taken, and why, in one sentence."""
+    """A refused file, with the reason in one sentence."""
 
-    shown: str
+    name: str
     reason: str
 
 
 @dataclass(frozen=True, slots=True)
 class Upload:
-    """Files that came together."""
+    """Files that were sent together."""
 
     id: str
-    files: tuple[KeptFile, ...]
+    files: tuple[ReceivedFile, ...]
     refused: tuple[RefusedFile, ...]
 
 
 def uploads_folder(workspace: Workspace) -> Path:
-    """Where uploads lie, a folder each."""
+    """Return the folder of all uploads."""
     return workspace.root / "uploads"
 
 
-def receive(folder: Path, sent: Sequence[UploadFile], most_bytes: int) -> Upload:
-    """Keep the files that are what they claim to be; the others are reported and do not stop them.
+def receive(folder: Path, sent: Sequence[UploadFile], max_bytes: int) -> Upload:
+    """Store the files that are of the type of their suffix; others are reported as refused.
+
+    Args:
+        folder: Folder of all uploads.
+        sent: Submitted files.
+        max_bytes: Maximum size of a file.
 
     Raises:
-        InputError: No file, too many, or none that can be taken; nothing stays behind.
-        TooLarge: A file has more than so many bytes; nothing stays behind.
+        InputError: There is no file, too many, or none that can be added; nothing remains stored.
+        TooLarge: A file is too large; nothing remains stored.
     """
     if not sent:
         raise InputError("Choose at least one file.")
-    if len(sent) > MOST_FILES:
-        raise InputError(f"At most {MOST_FILES} files can be sent at once, but there are {len(sent)}.")
+    if len(sent) > MAX_FILES:
+        raise InputError(f"At most {MAX_FILES} files can be sent at once, but there are {len(sent)}.")
     upload = secrets.token_hex(8)
-    here = folder / upload
-    here.mkdir(parents=True)
+    upload_folder = folder / upload
+    upload_folder.mkdir(parents=True)
     try:
-        files: dict[str, KeptFile] = {}
+        files: dict[str, ReceivedFile] = {}
         refused = []
-        for one in sent:
-            shown = shown_name(one.filename or "")
+        for sent_file in sent:
+            name = safe_file_name(sent_file.filename or "")
             try:
-                kept = _keep(here, one.file, shown, most_bytes)
-                if kept.stored in files:
-                    raise InputError(f"{shown} is the same file as {files[kept.stored].shown}.")
-                files[kept.stored] = kept
+                file = _receive_file(upload_folder, sent_file.file, name, max_bytes)
+                if file.stored in files:
+                    raise InputError(f"{name} is the same file as {files[file.stored].name}.")
+                files[file.stored] = file
             except InputError as error:
-                refused.append(RefusedFile(shown, str(error)))
+                refused.append(RefusedFile(name, str(error)))
         if not files:
             raise InputError(" ".join(item.reason for item in refused))
     except BaseException:
-        shutil.rmtree(here, ignore_errors=True)
+        shutil.rmtree(upload_folder, ignore_errors=True)
         raise
     return Upload(upload, tuple(files.values()), tuple(refused))
 
 
-def _keep(folder: Path, content: BinaryIO, shown: str, most_bytes: int) -> KeptFile:
-    suffix = allowed_suffix(shown)
-    coming = folder / "coming"
+def _receive_file(folder: Path, content: BinaryIO, name: str, max_bytes: int) -> ReceivedFile:
+    suffix = allowed_suffix(name)
+    temporary = folder / "coming"
     digest = hashlib.sha256()
-    taken = 0
-    with coming.open("wb") as file:
-        while part := content.read(_STEP):
-            taken += len(part)
-            if taken > most_bytes:
-                raise TooLarge(f"{shown} is larger than {most_bytes / 2**20:.3g} MB, the limit here.")
-            digest.update(part)
-            file.write(part)
-    check_content(coming, file_endings()[suffix], shown)
+    n_bytes = 0
+    with temporary.open("wb") as file:
+        while chunk := content.read(_CHUNK_BYTES):
+            n_bytes += len(chunk)
+            if n_bytes > max_bytes:
+                raise TooLarge(f"{name} is larger than {max_bytes / 2**20:.3g} MB, the limit here.")
+            digest.update(chunk)
+            file.write(chunk)
+    check_content(temporary, file_endings()[suffix], name)
     stored = digest.hexdigest()[:40] + suffix
-    coming.replace(folder / stored)
-    return KeptFile(stored, shown)
+    temporary.replace(folder / stored)
+    return ReceivedFile(stored, name)
 
 
-def sweep(folder: Path, ended: Collection[str], waiting: Collection[str], now: float | None = None) -> None:
-    """Delete the uploads whose jobs have ended, and those that no job names any more after a day."""
+def sweep(folder: Path, ended_ids: Collection[str], waiting_ids: Collection[str], now: float | None = None) -> None:
+    """Delete uploads whose jobs have ended, and those older than a day that no job names."""
     if not folder.is_dir():
         return
-    moment = time.time() if now is None else now
-    for one in folder.iterdir():
-        if one.name in waiting or not one.is_dir():
+    current_time = time.time() if now is None else now
+    for upload in folder.iterdir():
+        if upload.name in waiting_ids or not upload.is_dir():
             continue
-        if one.name in ended or moment - one.stat().st_mtime > ABANDONED_SECONDS:
-            shutil.rmtree(one, ignore_errors=True)
+        if upload.name in ended_ids or current_time - upload.stat().st_mtime > ABANDONED_SECONDS:
+            shutil.rmtree(upload, ignore_errors=True)
 
 
 @dataclass(frozen=True, slots=True)
 class Addition:
-    """What somebody wants to have added."""
+    """An upload and where to add it."""
 
     collection: str
     upload: Upload
@@ -271,49 +276,49 @@ class Addition:
 
 @dataclass(frozen=True, slots=True)
 class FileOutcome:
-    """What became of one file."""
+    """Outcome of one file."""
 
-    shown: str
+    name: str
     outcome: Outcome
     documents: tuple[tuple[str, str], ...] = ()
-    """Id and title of each document in it."""
+    """Id and title of each document in the file."""
     passages: int = 0
-    """That were embedded for it."""
+    """Number of passages that were embedded."""
     notes: tuple[str, ...] = ()
-    """What was left out, or why all of it was, a sentence each."""
+    """What was left out, or why the file was refused, a sentence each."""
 
 
 _ADDITION, _OUTCOME = TypeAdapter(Addition), TypeAdapter(FileOutcome)
 
 
 def addition_of(job: Job) -> Addition:
-    """What a job adds."""
+    """Return the addition in the payload of a job."""
     return _ADDITION.validate_python(job.payload)
 
 
 def receive_addition(
     app: AppState, sent: Sequence[UploadFile], *, collection: str, title: str = "", licence: str = "", url: str = ""
 ) -> Addition:
-    """Keep files that somebody sends, for a job to add to a collection, which need not be there yet.
+    """Store uploaded files that a job will add to a collection, which may be new.
 
-    Files that cannot be taken do not stop the others. A title goes with a single file; what is left empty is taken from
-    the files.
+    Files that cannot be added are reported and do not stop the others. A title is allowed for a single file only; empty
+    details are taken from the files.
 
     Raises:
-        InputError: Something makes no sense, or no file can be taken; nothing is kept then.
-        TooLarge: A file is larger than the server takes; likewise.
+        InputError: A detail is invalid, or no file can be added; nothing remains stored.
+        TooLarge: A file is too large; nothing remains stored.
     """
     check_name(collection)
     if collection.lower() in RESERVED and not library_of(app).has(collection):
         raise InputError(f"A collection cannot be called {collection}: choose another name.")
-    told = optional_text(title, "title"), optional_text(licence, "licence"), optional_address(url)
-    if told[0] is not None and len(sent) > 1:
+    details = optional_text(title, "title"), optional_text(licence, "licence"), optional_address(url)
+    if details[0] is not None and len(sent) > 1:
         raise InputError("A title can be given to one file only: leave it empty, or send the files one by one.")
-    return Addition(collection, receive(uploads_folder(app.workspace), sent, app.settings.upload_bytes), *told)
+    return Addition(collection, receive(uploads_folder(app.workspace), sent, app.settings.upload_bytes), *details)
 
 
 def submit(app: AppState, addition: Addition, by: str) -> str:
-    """Queue the adding of an upload; gives the id of the job."""
+    """Queue the job that adds an upload, and return its id."""
     count = len(addition.upload.files)
     title = f"Add {count} file{'' if count == 1 else 's'} to {addition.collection}"
     job = app.jobs.submit(KIND, title, asdict(addition), by)
@@ -323,53 +328,58 @@ def submit(app: AppState, addition: Addition, by: str) -> str:
 
 def tidy(app: AppState) -> None:
     """Delete the files of uploads whose jobs have ended."""
-    ended: set[str] = set()
-    waiting: set[str] = set()
+    ended_ids: set[str] = set()
+    waiting_ids: set[str] = set()
     for job in app.jobs.list(KIND, limit=_MAX_JOBS):
-        (ended if job.ended else waiting).add(job.payload["upload"]["id"])
-    sweep(uploads_folder(app.workspace), ended, waiting)
+        (ended_ids if job.ended else waiting_ids).add(job.payload["upload"]["id"])
+    sweep(uploads_folder(app.workspace), ended_ids, waiting_ids)
 
 
 def add_documents(app: AppState, payload: dict[str, Any], report: JobReport) -> dict[str, Any]:
-    """Do the job; gives how many documents and passages came in, and how many files were refused."""
+    """Add the files of an upload; return the number of documents, passages and refused files."""
     addition = _ADDITION.validate_python(payload)
-    told = len(_reported(app, report.job))
-    for number, file in enumerate(addition.upload.files[told:], start=told + 1):
-        where = f"of {file.shown}" + (f" (file {number} of {len(addition.upload.files)})" if number > 1 else "")
-        outcome = _add_file(app, addition, file, where, report)
+    n_reported = len(_reported(app, report.job))
+    for number, file in enumerate(addition.upload.files[n_reported:], start=n_reported + 1):
+        description = f"of {file.name}" + (f" (file {number} of {len(addition.upload.files)})" if number > 1 else "")
+        outcome = _add_file(app, addition, file, description, report)
         report.event("file", asdict(outcome))
     outcomes = _reported(app, report.job)
     return {
         "page": f"/library/uploads/{report.job}",
         "collection": addition.collection,
-        "documents": sum(len(one.documents) for one in outcomes if one.outcome == "added"),
-        "passages": sum(one.passages for one in outcomes),
-        "refused": len(addition.upload.refused) + sum(one.outcome == "refused" for one in outcomes),
+        "documents": sum(len(outcome.documents) for outcome in outcomes if outcome.outcome == "added"),
+        "passages": sum(outcome.passages for outcome in outcomes),
+        "refused": len(addition.upload.refused) + sum(outcome.outcome == "refused" for outcome in outcomes),
     }
 
 
 def outcomes_of(app: AppState, job: Job) -> tuple[FileOutcome, ...]:
-    """What became of the files of a job so far, those that were refused at once first."""
+    """Return the outcomes of the files of a job so far, refused ones first."""
     refused = addition_of(job).upload.refused
-    return (*(FileOutcome(one.shown, "refused", notes=(one.reason,)) for one in refused), *_reported(app, job.id))
+    return (
+        *(FileOutcome(refused_file.name, "refused", notes=(refused_file.reason,)) for refused_file in refused),
+        *_reported(app, job.id),
+    )
 
 
 def _reported(app: AppState, job: str) -> tuple[FileOutcome, ...]:
     return tuple(_OUTCOME.validate_python(event.body) for event in app.jobs.events(job) if event.kind == "file")
 
 
-def _add_file(app: AppState, addition: Addition, file: KeptFile, where: str, report: JobReport) -> FileOutcome:
-    report.progress(0, 0, f"reading {where.removeprefix('of ')}")
+def _add_file(
+    app: AppState, addition: Addition, file: ReceivedFile, description: str, report: JobReport
+) -> FileOutcome:
+    report.progress(0, 0, f"reading {description.removeprefix('of ')}")
 
     def on_page(page: int, of: int) -> None:
-        report.progress(page, of, f"pages {where}")
+        report.progress(page, of, f"pages {description}")
 
     def on_progress(state: AddProgress) -> None:
-        report.progress(state.passages_done, state.passages_known, f"passages {where}")
+        report.progress(state.passages_done, state.passages_known, f"passages {description}")
 
     path = uploads_folder(app.workspace) / addition.upload.id / file.stored
     options = ReadOptions(title=addition.title, licence=addition.licence, url=addition.url)
-    read = read_sandboxed(path, options, source=file.shown, on_page=on_page)
+    read = read_sandboxed(path, options, source=file.name, on_page=on_page)
     outcome: Outcome = "refused"
     documents: tuple[tuple[str, str], ...] = ()
     passages, skipped = 0, list(read.skipped)
@@ -378,17 +388,17 @@ def _add_file(app: AppState, addition: Addition, file: KeptFile, where: str, rep
             collection = library_of(app).search_or_make(addition.collection)
             added = collection.add(read.documents, keep_originals=app.settings.originals, on_progress=on_progress)
         except InputError as error:
-            return FileOutcome(file.shown, "refused", notes=(str(error),))
+            return FileOutcome(file.name, "refused", notes=(str(error),))
         documents = tuple((stored.id, stored.title) for stored in (*added.added, *added.already_there))
         skipped += added.skipped
         skipped += [
-            Skipped(one.source, f"The same file is already there as {one.document.source}.") for one in added.copies
+            Skipped(copy.source, f"The same file is already there as {copy.document.source}.") for copy in added.copies
         ]
         if documents:
             outcome, passages = "added" if added.added else "already there", added.passages
     left_out = merge_left_out(document.left_out for document in read.documents)
-    notes = tuple(item.reason for item in skipped[:MOST_NOTES])
-    notes = notes if len(skipped) <= MOST_NOTES else (*notes, f"And {len(skipped) - MOST_NOTES:,} more.")
+    notes = tuple(item.reason for item in skipped[:MAX_NOTES])
+    notes = notes if len(skipped) <= MAX_NOTES else (*notes, f"And {len(skipped) - MAX_NOTES:,} more.")
     if left_out:
         notes = (*notes, f"Left out: {', '.join(map(str, left_out))}.")
-    return FileOutcome(file.shown, outcome, documents, passages, notes)
+    return FileOutcome(file.name, outcome, documents, passages, notes)

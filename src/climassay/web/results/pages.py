@@ -89,7 +89,7 @@ COLUMNS: tuple[tuple[str, str, bool], ...] = (
     ("status", "Status", False),
     ("started", "Started", False),
     ("", "Models", False),
-    ("asked", "Asked", True),
+    ("sent", "Requested", True),
     ("failed", "Failed", True),
     ("served", "From records", True),
     ("tokens", "Tokens", True),
@@ -393,7 +393,7 @@ def show_runs(
 
     def listed(number: int) -> RunList:
         skip, descending = (number - 1) * PAGE, direction == "down"
-        return list_run_page(app.database, **filters, order=chosen, descending=descending, most=PAGE, skip=skip)
+        return list_run_page(app.database, **filters, order=chosen, descending=descending, limit=PAGE, offset=skip)
 
     result = listed(number)
     if number > clamp_page(number, result.total, PAGE):
@@ -633,11 +633,20 @@ def usage_blocks(app: App, _user: Annotator) -> tuple[Report, str]:
 
 def _usage_report(app: AppState) -> Report:
     counts = ("answers", "failed", "served", "attempts", "prompt_tokens", "completion_tokens", "reasoning_tokens")
-    headings = ["asked", "failed", "from records", "share", "sent", "prompt tokens", "completion tokens", "thought"]
+    headings = [
+        "requested",
+        "failed",
+        "from records",
+        "share",
+        "attempts",
+        "prompt tokens",
+        "completion tokens",
+        "thought",
+    ]
     note = (
-        "asked: answers requested from models. from records: answers reused from earlier runs at no cost, and their "
-        "share of all answers. sent: requests, retries included. thought: completion tokens before the answers. cost: "
-        "of answers whose price is known."
+        "requested: answers requested from models. from records: answers reused from earlier runs at no cost, and "
+        "their share of all answers. attempts: requests, retries included. thought: completion tokens before the "
+        "answers. cost: of answers whose price is known."
     )
     groups: tuple[UsageGroup, ...] = get_args(UsageGroup)
     sections = []

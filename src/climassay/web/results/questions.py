@@ -141,7 +141,9 @@ def show_questions(
         for row in _grid_rows(index, other, columns, numbers)
     ]
     recent = [
-        entry.summary for command in COMMANDS for entry in run_lines(app.database, command=command, most=MAX_OTHER_RUNS)
+        entry.summary
+        for command in COMMANDS
+        for entry in run_lines(app.database, command=command, limit=MAX_OTHER_RUNS)
     ]
     summaries = [*([other.summary] if other else []), *recent]
     parameters, address = query.parameters(), f"/results/{run}/questions"

@@ -13,7 +13,7 @@ from climassay.evaluation.results import COMMANDS, Experiment, Outcome, experime
 from climassay.evaluation.run_comparison import metrics_in
 from climassay.evaluation.scores import ExperimentScores, score_experiment
 from climassay.factcheck import Transcript, from_data
-from climassay.grounding.answer import cut_note, removed_note, unchecked_note
+from climassay.grounding.answer import removed_note, truncated_note, unchecked_note
 from climassay.questions import Question
 from climassay.records import tables
 from climassay.records.database import Database
@@ -275,7 +275,7 @@ def _answer(run: StoredRun, _published: str) -> Report:
         sources = tuple((one["number"], one["citation"], one["passage"]["text"]) for one in row["sources"])
         # Runs of earlier versions tell neither of references nor of answers that were cut off.
         unchecked = unchecked_note(name for one in row["sentences"] for name in one.get("unchecked_references", ()))
-        notes = (cut_note(row.get("cut", False)), removed_note(row["removed_citations"]), unchecked)
+        notes = (truncated_note(row.get("truncated", False)), removed_note(row["removed_citations"]), unchecked)
         note = " ".join(filter(None, notes))
         said = said or ((row["text"] or row["error"] or "", (), False),)
         cards.append(AnswerCard(row["question"], said, sources, note))

@@ -1,0 +1,178 @@
+"""Identity of requests, and answers as rows of the database."""
+
+import hashlib
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Literal, Protocol, cast
+
+import sqlalchemy as sa
+
+from climassay.models.contract import (
+    Completion,
+    FinishReason,
+    GenerationRequest,
+    Message,
+    OptionRequest,
+    OptionScores,
+    ScoringMethod,
+    Usage,
+)
+from climassay.records import tables
+from climassay.records.database import Database
+
+Kind = Literal["generate", "options"]
+
+
+class Renderer(Protocol):
+    """Part of a model that determines the identity of a request."""
+
+    @property
+    def name(self) -> str:
+        """Name as written by the user; not part of the key."""
+
+    @property
+    def fingerprint(self) -> str:
+        """Hash of everything that determines the model's answers."""
+
+    def render(self, messages: Sequence[Message], assistant_prefix: str = "") -> str:
+        """Return the prompt as the model receives it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """Identity of a request in the records."""
+
+    key: bytes
+    """SHA-256 of the canonical JSON of ``[kind, fingerprint, prompt, settings]``."""
+    kind: Kind
+    model: str
+    fingerprint: str
+    prompt: str
+    """Rendered prompt."""
+    settings: str
+    """Canonical JSON of schema and sampling (generation) or of the options (option scoring)."""
+
+    def key_under(self, fingerprint: str) -> bytes:
+        """Return the key of this request for a model with this fingerprint."""
+        return text_digest(canonical_json([self.kind, fingerprint, self.prompt, self.settings]))
+
+
+def canonical_json(value: Any) -> str:
+    """Serialise to JSON with sorted keys, without spaces, in ASCII and without NaN."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
+
+
+def text_digest(text: str) -> bytes:
+    """Return the SHA-256 of a text, which may contain lone surrogates."""
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
+
+
+def generation_identity(model: Renderer, request: GenerationRequest) -> Identity:
+    """Return the identity of a generation: fingerprint, rendered prompt, schema and sampling."""
+    return _identity("generate", model, request, {"sampling": asdict(request.sampling), "schema": request.schema})
+
+
+def scoring_identity(model: Renderer, request: OptionRequest) -> Identity:
+    """Return the identity of an option scoring: fingerprint, rendered prompt and options in order."""
+    return _identity("options", model, request, {"options": list(request.options)})
+
+
+def _identity(kind: Kind, model: Renderer, request: GenerationRequest | OptionRequest, settings: Any) -> Identity:
+    fingerprint = model.fingerprint
+    prompt, settings_json = model.render(request.messages, request.assistant_prefix), canonical_json(settings)
+    key = text_digest(canonical_json([kind, fingerprint, prompt, settings_json]))
+    return Identity(key, kind, model.name, fingerprint, prompt, settings_json)
+
+
+Answer = Completion | OptionScores
+
+REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
+
+
+@dataclass(frozen=True, slots=True)
+class AnsweredRequest:
+    """Request with its answer, to be stored."""
+
+    identity: Identity
+    answer: Answer
+    answered_at: float
+    """Seconds since 1970, UTC."""
+
+
+def storable_text(text: str) -> str:
+    """Replace NUL and lone surrogates, which databases cannot store, by U+FFFD."""
+    if "\x00" in text:
+        text = text.replace("\x00", REPLACEMENT)
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return text
+
+
+def storable_answer(answer: Answer) -> Answer:
+    """Return an answer in a form that can be stored and read back unchanged.
+
+    Log-probabilities that are not finite turn the answer into a failure.
+    """
+    error = None if answer.error is None else storable_text(answer.error)
+    if isinstance(answer, Completion):
+        text, reasoning = storable_text(answer.text), storable_text(answer.reasoning)
+        return replace(answer, text=text, error=error, reasoning=reasoning)
+    if error is None and not all(map(math.isfinite, answer.logprobs)):
+        return OptionScores.failed("The model returned a log-probability that is not a finite number.", answer.usage)
+    return replace(answer, logprobs=tuple(map(float, answer.logprobs)), error=error)
+
+
+def answer_columns(answer: Answer) -> dict[str, Any]:
+    """Return the values of an answer for the columns of ``answers``."""
+    columns: dict[str, Any] = {
+        "text": None,
+        "logprobs": None,
+        "reasoning": None,
+        "outcome": "error",
+        "error": answer.error,
+        "prompt_tokens": answer.usage.prompt_tokens,
+        "completion_tokens": answer.usage.completion_tokens,
+        "reasoning_tokens": answer.usage.reasoning_tokens,
+        "attempts": answer.usage.requests,
+        "cost": answer.usage.cost,
+    }
+    if answer.error is not None:
+        return columns
+    if isinstance(answer, Completion):
+        return columns | {"text": answer.text, "reasoning": answer.reasoning or None, "outcome": answer.finish_reason}
+    return columns | {"logprobs": json.dumps(answer.logprobs, allow_nan=False), "outcome": answer.method}
+
+
+def answer_from_row(kind: Kind, row: Mapping[str, Any]) -> Answer:
+    """Return the successful answer in a row of ``answers``."""
+    usage = Usage(row["prompt_tokens"], row["completion_tokens"], row["attempts"], row["cost"], row["reasoning_tokens"])
+    if kind == "generate":
+        return Completion(row["text"], cast(FinishReason, row["outcome"]), usage, reasoning=row["reasoning"] or "")
+    return OptionScores(tuple(json.loads(row["logprobs"])), cast(ScoringMethod, row["outcome"]), usage)
+
+
+def insert_requests(database: Database, connection: sa.Connection, identities: Sequence[Identity]) -> None:
+    """Insert requests and their texts that are not yet in the database."""
+    texts, requests = [], []
+    for identity in identities:
+        prompt, settings = text_digest(identity.prompt), text_digest(identity.settings)
+        texts += [
+            {"digest": prompt, "body": storable_text(identity.prompt)},
+            {"digest": settings, "body": identity.settings},
+        ]
+        requests.append(
+            {
+                "key": identity.key,
+                "kind": identity.kind,
+                "model": identity.model,
+                "fingerprint": identity.fingerprint,
+                "prompt": prompt,
+                "settings": settings,
+            }
+        )
+    database.insert_new(connection, tables.texts, texts)
+    database.insert_new(connection, tables.requests, requests)
