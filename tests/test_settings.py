@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from pydantic import Field
 
 from climassay.errors import InputError
-from climassay.settings import check_bounds, check_types, commented, filled
+from climassay.settings import commented_table, parse_table, validate_settings
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class Oven:
 )
 def test_what_does_not_fit_is_one_sentence_with_file_table_and_entry(entries, said):
     with pytest.raises(InputError) as raised:
-        filled(Oven, entries, "my.toml", "[oven]")
+        parse_table(Oven, entries, "my.toml", "[oven]")
     assert str(raised.value).startswith("my.toml: ")
     assert said in str(raised.value)
     assert "\n" not in str(raised.value)
@@ -50,24 +50,24 @@ def test_what_does_not_fit_is_one_sentence_with_file_table_and_entry(entries, sa
 
 @given(st.text(), st.integers(0, 300) | st.floats(0, 300), st.integers(1, 4), st.lists(st.text(max_size=3)))
 def test_what_fits_is_kept_as_it_is(name, heat, racks, trays):
-    made = filled(Oven, {"name": name, "heat": heat, "racks": racks, "trays": trays}, "", "")
+    made = parse_table(Oven, {"name": name, "heat": heat, "racks": racks, "trays": trays}, "", "")
     assert made == Oven(name, heat, racks, trays=tuple(trays))
     assert type(made.heat) is type(heat)  # a whole number stays one: hashes of stored settings depend on it
 
 
 def test_what_is_made_by_a_program_is_held_to_the_same():
-    check_bounds(Oven("a"))
+    validate_settings(Oven("a"))
     with pytest.raises(InputError, match="racks must be between 1 and 4, not 9"):
-        check_bounds(Oven("a", racks=9))
-    with pytest.raises(TypeError, match="racks is 'two', but it must be a whole number"):
-        check_types(Oven("a", racks="two"))
+        validate_settings(Oven("a", racks=9))
+    with pytest.raises(InputError, match="racks = 'two', but it must be a whole number"):
+        validate_settings(Oven("a", racks="two"))
 
 
 def test_a_commented_file_shows_every_entry_and_reads_as_the_defaults():
-    text = commented(Oven, "[oven]", values={"name": "big"})
+    text = commented_table(Oven, "[oven]", values={"name": "big"})
     assert set(re.findall(r"^(?:# )?(\w+) = ", text, re.MULTILINE)) == set(Oven.__dataclass_fields__)
     assert max(map(len, text.splitlines())) <= 120
-    assert filled(Oven, tomllib.loads(text)["oven"], "", "") == Oven("big")
+    assert parse_table(Oven, tomllib.loads(text)["oven"], "", "") == Oven("big")
     shown = re.sub(r"^# (?=\w+ = )", "", text, flags=re.MULTILINE)
-    assert filled(Oven, tomllib.loads(shown)["oven"], "", "") == Oven("big", share=0.5)
-    assert not tomllib.loads(commented(Oven, "[oven]", off=True))
+    assert parse_table(Oven, tomllib.loads(shown)["oven"], "", "") == Oven("big", share=0.5)
+    assert not tomllib.loads(commented_table(Oven, "[oven]", disabled=True))

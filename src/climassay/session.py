@@ -21,7 +21,6 @@ from pydantic import Field
 
 from climassay.models.provider import MaxOutputTokens, ModelAccess, is_served, load_as_set, model_price
 from climassay.progress import Progress, default_progress
-from climassay.settings import Flag
 from climassay.workspace import Workspace, cache_folder
 
 if TYPE_CHECKING:
@@ -47,11 +46,10 @@ class ModelOptions(ModelAccess):
         Field(
             ge=1, description="Seconds after which a request to an openai: model counts as failed, retries included."
         ),
-        Flag(),
     ] = None
     max_output_tokens: MaxOutputTokens = None
     prompts: Annotated[
-        Path | None, Field(description="Folder of your own prompt templates (see climassay prompts export)."), Flag()
+        Path | None, Field(description="Folder of your own prompt templates (see climassay prompts export).")
     ] = None
     no_cache: bool = False
     """Ask everything again instead of using stored answers."""

@@ -1,11 +1,11 @@
-"""Settings: one description of every entry, from which TOML files are read, commented ones written, and flags made.
+"""Settings: fields described once, from which TOML files are read, commented files written, and options made.
 
-A table of settings is a frozen dataclass whose entries are annotated for pydantic::
+A class of settings is a frozen dataclass whose fields are annotated for pydantic::
 
-    rounds: Annotated[int, Field(ge=1, description="Maximum number of rounds of debate."), Flag()] = 3
+    rounds: Annotated[int, Field(ge=1, description="Maximum number of rounds of debate.")] = 3
 
-:func:`filled` reads one from a TOML table, or says in one sentence why an entry does not fit; :func:`commented` writes
-one with every entry explained; commands take those with a :class:`Flag` as options.
+:func:`parse_table` reads an instance from a TOML table, :func:`commented_table` writes one that explains every field.
+Both use the pydantic model of the same fields (:func:`settings_model`).
 """
 
 import json
@@ -17,132 +17,123 @@ from functools import cache
 from inspect import get_annotations
 from pathlib import Path
 from types import UnionType
-from typing import (
-    TYPE_CHECKING,
-    Annotated,
-    Any,
-    Literal,
-    NotRequired,
-    TypeVar,
-    Union,
-    get_args,
-    get_origin,
-    get_type_hints,
-)
+from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
-from typing_extensions import TypedDict
+from pydantic import BaseModel, ConfigDict, ValidationError, create_model
+from pydantic.fields import FieldInfo
 
 from climassay.errors import InputError
 from climassay.io import read_text, reason
 
-if TYPE_CHECKING:
-    from pydantic import TypeAdapter
-
 T = TypeVar("T")
-COLUMN = 40
-"""Where the explanations of a commented file begin."""
-WIDTH = 120
+COMMENT_COLUMN = 40
+"""Column at which the comments of a commented file begin."""
+LINE_WIDTH = 120
+_BOUNDS = ("ge", "gt", "le", "lt")
+_OUT_OF_BOUNDS = ("greater_than_equal", "greater_than", "less_than_equal", "less_than", "finite_number")
 
 
 @dataclass(frozen=True, slots=True)
-class Flag:
-    """Marks an entry that commands take as an option."""
-
-    names: tuple[str, ...] = ()
-    """Names of the option; by default that of the entry."""
-    min: float | None = None
-    """Least value, where the entry itself has none."""
-    field: str = ""
-    """What the option is called in the code, where that is not the entry's name."""
-    envvar: str | None = None
-    """Variable of the environment that says the same."""
-
-
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """One entry of a table of settings."""
+class SettingField:
+    """One field of a class of settings."""
 
     name: str
     kind: Any
-    """Its type, without annotations."""
+    """Type without annotations."""
     default: Any
-    """:data:`dataclasses.MISSING` where it must be given."""
+    """Default, or :data:`dataclasses.MISSING` if the field is required."""
     description: str = ""
     example: Any = None
-    """A value that a commented file shows where the default says nothing."""
+    """Value that a commented file shows if there is no default to show."""
     low: float | None = None
-    """Least value that fits."""
+    """Minimum, if the field has one."""
     high: float | None = None
-    """Largest one."""
-    flag: Flag | None = None
+    """Maximum, if the field has one."""
 
 
-def entries(kind: type) -> tuple[Entry, ...]:
-    """The entries of a dataclass of settings, in their order; what it inherits stands after its own."""
+@cache
+def settings_model(kind: type) -> type[BaseModel]:
+    """Return a strict pydantic model with the fields of a dataclass, its own before those that it inherits."""
     hints = get_type_hints(kind, include_extras=True)
     own = get_annotations(kind)
+    definitions: dict[str, Any] = {}
+    for field in sorted(fields(kind), key=lambda field: field.name not in own):
+        default = field.default_factory() if field.default_factory is not MISSING else field.default
+        definitions[field.name] = (hints[field.name], ... if default is MISSING else default)
+    config = ConfigDict(
+        strict=True,
+        extra="forbid",
+        arbitrary_types_allowed=True,
+        validate_by_name=True,
+        validate_by_alias=False,
+        protected_namespaces=(),
+    )
+    return create_model(kind.__name__, __config__=config, **definitions)
+
+
+def setting_fields(kind: type) -> list[SettingField]:
+    """Return the fields of a class of settings, its own before those that it inherits."""
     results = []
-    for one in sorted(fields(kind), key=lambda one: one.name not in own):
-        parts = get_args(hints[one.name]) if get_origin(hints[one.name]) is Annotated else (hints[one.name],)
-        described = next((part for part in parts[1:] if hasattr(part, "description")), None)
-        default = one.default_factory() if one.default_factory is not MISSING else one.default
-        rules = getattr(described, "metadata", ())
-        low, high = (next((getattr(one, name) for one in rules if hasattr(one, name)), None) for name in ("ge", "le"))
-        examples = getattr(described, "examples", None) or (None,)
-        flag = next((part for part in parts[1:] if isinstance(part, Flag)), None)
-        words = getattr(described, "description", None) or ""
-        results.append(Entry(one.name, parts[0], default, words, examples[0], low, high, flag))
-    return tuple(results)
+    for name, info in settings_model(kind).model_fields.items():
+        default = MISSING if info.is_required() else info.default
+        bounds = _bounds(info)
+        examples = info.examples or [None]
+        description = info.description or ""
+        results.append(
+            SettingField(name, info.annotation, default, description, examples[0], bounds.get("ge"), bounds.get("le"))
+        )
+    return results
 
 
-def commented(
+def commented_table(
     kind: type,
     header: str = "",
     *,
-    values: Mapping[str, Any] | None = None,
-    leave_out: Collection[str] = (),
-    off: bool = False,
+    values: Mapping[str, Any] = {},
+    exclude: Collection[str] = (),
+    disabled: bool = False,
 ) -> str:
-    """A table of a TOML file with every entry explained; entries that have no value appear in a comment.
+    """Return a table of a TOML file with a comment for every field; fields without a value are commented out.
 
     Args:
-        kind: A dataclass of settings.
-        header: Its line, for example ``[writer]``; an explanation may follow.
-        values: Values of entries, where they are not the defaults.
-        leave_out: Entries that are not shown.
-        off: Put the whole table into a comment.
+        kind: Class of settings.
+        header: First line of the table, for example ``[writer]``; a comment may follow.
+        values: Values that are written instead of the defaults.
+        exclude: Fields that are left out.
+        disabled: Comment out the whole table.
     """
-    given = values or {}
     lines = [header] if header else []
-    for one in entries(kind):
-        if one.name in leave_out:
+    for field in setting_fields(kind):
+        if field.name in exclude:
             continue
-        value = given.get(one.name, one.default)
-        silent = one.name not in given and (value in (None, MISSING) or one.example is not None)
-        shown = f"{'# ' if silent and not off else ''}{one.name} = {_toml(one.example if silent else value)}"
-        words = textwrap.wrap(one.description.rstrip("."), WIDTH - COLUMN - 2) if one.description else [""]
-        lines.append(f"{shown.ljust(COLUMN - 1)} # {words[0]}" if words[0] else shown)
-        lines += [f"{'':{COLUMN}}# {rest}" for rest in words[1:]]
-    return "".join(f"{'# ' if off else ''}{line}".rstrip() + "\n" for line in lines)
+        value = values.get(field.name, field.default)
+        has_value = field.name in values or (value not in (None, MISSING) and field.example is None)
+        line = f"{field.name} = {_toml(value if has_value else field.example)}"
+        if not has_value and not disabled:
+            line = f"# {line}"
+        comment = textwrap.wrap(field.description.rstrip("."), LINE_WIDTH - COMMENT_COLUMN - 2)
+        lines.append(f"{line.ljust(COMMENT_COLUMN - 1)} # {comment[0]}" if comment else line)
+        lines += [f"{'':{COMMENT_COLUMN}}# {text}" for text in comment[1:]]
+    return "".join(f"{'# ' if disabled else ''}{line}".rstrip() + "\n" for line in lines)
 
 
 def _toml(value: Any) -> str:
     if isinstance(value, Mapping):
-        return f"{{ {', '.join(f'{name} = {_toml(part)}' for name, part in value.items())} }}"
+        return f"{{ {', '.join(f'{name} = {_toml(item)}' for name, item in value.items())} }}"
     if isinstance(value, (list, tuple)):
         return f"[{', '.join(map(_toml, value))}]"
     return json.dumps(value, ensure_ascii=False)
 
 
 def load_toml(path: Path) -> dict[str, Any]:
-    """The tables of a TOML file.
+    """Load the tables of a TOML file.
 
     Raises:
         InputError: The file is missing, unreadable or not TOML.
     """
     try:
         data = tomllib.loads(read_text(path))
-        _check_numbers(data)
+        _check_integers(data)
         return data
     except FileNotFoundError:
         raise InputError(f"There is no file at {path}.") from None
@@ -156,180 +147,143 @@ def load_toml(path: Path) -> dict[str, Any]:
         raise InputError(f"{path} is not valid TOML: {error}.") from None
 
 
-def filled(kind: type[T], data: object, where: str, part: str, *, shown: Mapping[str, str] | None = None) -> T:
-    """A dataclass filled from a table; lists become tuples.
+def parse_table(
+    kind: type[T], data: object, source: str, header: str, *, file_names: Mapping[str, str] | None = None
+) -> T:
+    """Parse a table into an instance of a class of settings; lists become tuples.
 
     Args:
-        kind: The dataclass; its annotations say what an entry must be.
-        data: Entries by the names of its fields.
-        where: The file, for messages.
-        part: The table, for messages, for example ``[mediator]``.
-        shown: What a field is called in the file, where that differs.
+        kind: Class of settings.
+        data: Values by field name.
+        source: File, for messages.
+        header: Table, for messages, for example ``[mediator]``.
+        file_names: Names of fields in the file, if they differ.
 
     Raises:
-        InputError: It is not a table, or an entry does not exist, does not fit or is missing.
+        InputError: ``data`` is not a table, or an entry is unknown, missing, or does not fit its field.
     """
     if not isinstance(data, Mapping):
-        raise InputError(f"{where}: {part.strip('[]')} is a table that begins with {part}.")
-    names = [entry.name for entry in fields(kind)]  # type: ignore[arg-type]
+        raise InputError(f"{source}: {header.strip('[]')} is a table that begins with {header}.")
+    names = [field.name for field in fields(kind)]  # type: ignore[arg-type]
     for name in data:
         if name not in names:
-            known = ", ".join((shown or {}).get(entry, entry) for entry in names)
-            raise InputError(f"{where}: {part} has no entry {name!r}; there are {known}.")
-    given = {name: _tuples(value) for name, value in data.items()}
-    fault = _first_fault(kind, given)
-    if fault is not None:
-        raise InputError(f"{where}: {fault.sentence(part, data.get(fault.name))}")
-    return kind(**given)
+            valid_names = ", ".join((file_names or {}).get(valid_name, valid_name) for valid_name in names)
+            raise InputError(f"{source}: {header} has no entry {name!r}; there are {valid_names}.")
+    values = {name: _as_tuples(value) for name, value in data.items()}
+    if (fault := _first_fault(kind, values)) is not None:
+        raise InputError(f"{source}: {fault.sentence(header, data.get(fault.name))}")
+    return kind(**values)
 
 
-def check_bounds(made: object, where: str = "The settings", part: str = "the table") -> None:
-    """See that the entries of a table of settings fit; for what was not read from a file.
+def validate_settings(settings: object, source: str = "The settings", header: str = "the table") -> None:
+    """Validate an instance of a class of settings that was created in Python.
 
     Args:
-        made: A dataclass of settings.
-        where: As for :func:`filled`.
-        part: As for :func:`filled`.
+        settings: The instance.
+        source: Subject of the message.
+        header: Table, for messages.
 
     Raises:
-        InputError: One does not; the sentence names it.
+        InputError: A field does not fit; the sentence names it.
     """
-    values = {entry.name: _tuples(getattr(made, entry.name)) for entry in fields(made)}  # type: ignore[arg-type]
-    fault = _first_fault(type(made), values)
-    if fault is not None:
-        raise InputError(f"{where}: {fault.sentence(part, values[fault.name])}")
-
-
-def check_types(made: object) -> None:
-    """See that the fields of a dataclass hold what their annotations say; for what was read from JSON.
-
-    Raises:
-        TypeError: One does not; the message names it.
-    """
-    kind: Any = type(made)
-    values = {entry.name: _tuples(getattr(made, entry.name)) for entry in fields(kind)}
-    fault = _first_fault(kind, values)
-    if fault is not None:
-        raise TypeError(f"{fault.name} is {str(getattr(made, fault.name))[:40]!r}, but it must be {fault.wanted}")
+    values = {field.name: _as_tuples(getattr(settings, field.name)) for field in fields(settings)}  # type: ignore[arg-type]
+    if (fault := _first_fault(type(settings), values)) is not None:
+        raise InputError(f"{source}: {fault.sentence(header, values[fault.name])}")
 
 
 @dataclass(frozen=True, slots=True)
 class _Fault:
-    """What is wrong with an entry."""
+    """Field that is missing or does not fit."""
 
     name: str
-    wanted: str = ""
-    """What fits; empty where the entry is missing."""
+    expected: str = ""
+    """Description of the values that fit; empty if the field is missing."""
     bounds: str = ""
-    """What its value must be, where it is of the right type."""
+    """Description of the bounds, if only they are violated."""
 
-    def sentence(self, part: str, value: object) -> str:
-        if not self.wanted:
-            return f"{part} needs an entry {self.name!r}."
+    def sentence(self, header: str, value: object) -> str:
+        """Return a sentence about the fault in a table."""
+        if not self.expected:
+            return f"{header} needs an entry {self.name!r}."
         if self.bounds:
-            table = f"{part} " if part.startswith("[") else ""
+            table = f"{header} " if header.startswith("[") else ""
             return f"{table}{self.name} {self.bounds}, {'but is' if 'cannot' in self.bounds else 'not'} {value!r}."
-        return f"{part} has {self.name} = {value!r}, but it must be {self.wanted}."
+        return f"{header} has {self.name} = {value!r}, but it must be {self.expected}."
 
 
-def _first_fault(kind: Any, values: Mapping[str, Any]) -> _Fault | None:
-    from pydantic import ValidationError
-
+def _first_fault(kind: type, values: Mapping[str, Any]) -> _Fault | None:
+    model = settings_model(kind)
     try:
-        _validator(kind).validate_python(dict(values))
-    except ValidationError as found:
-        hints = get_type_hints(kind, include_extras=True)
-        for error in found.errors(include_url=False, include_context=False):
+        model.model_validate(dict(values))
+    except ValidationError as validation_error:
+        for error in validation_error.errors(include_url=False, include_context=False):
             name = str(error["loc"][0])
             if error["type"] == "missing":
                 return _Fault(name)
-            if error["type"] != "string_unicode":  # a file's name need not be UTF-8
-                bounds = _bounds(hints[name]) if error["type"] in _OUT_OF_BOUNDS else ""
-                return _Fault(name, _wanted(hints[name]), bounds)
+            if error["type"] != "string_unicode":  # the name of a file need not be UTF-8
+                info = model.model_fields[name]
+                bounds = _describe_bounds(_bounds(info)) if error["type"] in _OUT_OF_BOUNDS else ""
+                return _Fault(name, _describe_type(info.annotation), bounds)
     return None
 
 
-_OUT_OF_BOUNDS = ("greater_than_equal", "greater_than", "less_than_equal", "less_than", "finite_number")
+def _as_tuples(value: Any) -> Any:
+    """Convert lists and nested lists to tuples, and leave other values as they are."""
+    return tuple(map(_as_tuples, value)) if isinstance(value, (list, tuple)) else value
 
 
-@cache
-def _validator(kind: Any) -> "TypeAdapter[Any]":
-    """Checks the entries of a dataclass one by one, before one is made."""
-    from pydantic import ConfigDict, TypeAdapter
-
-    needed = {one.name for one in fields(kind) if one.default is MISSING and one.default_factory is MISSING}
-    hints = get_type_hints(kind, include_extras=True)
-    table: Any = TypedDict(  # type: ignore[misc]
-        kind.__name__,
-        {name: hints[name] if name in needed else NotRequired[hints[name]] for name in (f.name for f in fields(kind))},
-    )
-    config = ConfigDict(strict=True, extra="forbid", arbitrary_types_allowed=True)
-    table.__pydantic_config__ = config  # type: ignore[attr-defined]
-    return TypeAdapter(table)
-
-
-def _tuples(value: Any) -> Any:
-    """Lists of TOML and JSON as tuples, also within each other; tables stay as they are."""
-    return tuple(map(_tuples, value)) if isinstance(value, (list, tuple)) else value
-
-
-def located(folder: Path, file: str) -> str:
-    """A file that a configuration names: beside the configuration where it is there, else as it is written.
+def resolve_file(folder: Path, name: str) -> str:
+    """Return the path of a file beside a configuration if it exists there, else the name unchanged.
 
     Args:
-        folder: Of the configuration.
-        file: A file, or what is none at all: the name of something else.
+        folder: Folder of the configuration.
+        name: Path of a file, or a name that is not a file's, for example of a bundled data set.
     """
-    beside = folder / file
-    return str(beside) if not Path(file).is_absolute() and beside.exists() else file
+    path = folder / name
+    return str(path) if not Path(name).is_absolute() and path.exists() else name
 
 
-def is_tables(value: object) -> bool:
-    """Whether an entry is a list of tables, as ``[[name]]`` gives."""
-    return isinstance(value, list) and all(isinstance(entry, Mapping) for entry in value)
+def is_table_list(value: object) -> bool:
+    """Return whether an entry is a list of tables, as ``[[name]]`` gives."""
+    return isinstance(value, list) and all(isinstance(item, Mapping) for item in value)
 
 
-def _check_numbers(value: object) -> None:
-    """TOML has whole numbers of 64 bits; larger ones cannot be computed with, nor even printed."""
+def _check_integers(value: object) -> None:
+    """Raise ValueError for an integer beyond 64 bits, which TOML does not have and numpy cannot hold."""
     if isinstance(value, int) and not -(2**63) <= value < 2**63:
         raise ValueError("a whole number in it is larger than 64 bits")
-    parts = value.values() if isinstance(value, Mapping) else value if isinstance(value, list) else ()
-    for part in parts:
-        _check_numbers(part)
+    items = value.values() if isinstance(value, Mapping) else value if isinstance(value, list) else ()
+    for item in items:
+        _check_integers(item)
 
 
-def _bounds(kind: Any) -> str:
-    """What a number must be, for example ``must be at least 1``."""
-    results: dict[str, Any] = {}
-    for part in get_args(kind)[1:] if get_origin(kind) is Annotated else ():
-        for rule in getattr(part, "metadata", ()):
-            results |= {name: getattr(rule, name) for name in ("ge", "gt", "le", "lt") if hasattr(rule, name)}
-    if results.keys() == {"ge", "le"}:
-        return f"must be between {results['ge']:g} and {results['le']:g}"
-    if results == {"ge": 0}:
+def _bounds(info: FieldInfo) -> dict[str, Any]:
+    """Return the bounds of a field by their pydantic names: ge, gt, le, lt."""
+    return {name: getattr(rule, name) for rule in info.metadata for name in _BOUNDS if hasattr(rule, name)}
+
+
+def _describe_bounds(bounds: Mapping[str, Any]) -> str:
+    if bounds.keys() == {"ge", "le"}:
+        return f"must be between {bounds['ge']:g} and {bounds['le']:g}"
+    if bounds == {"ge": 0}:
         return "cannot be negative"
     words = {"ge": "at least", "gt": "above", "le": "at most", "lt": "below"}
-    return "must be " + (
-        " and ".join(f"{words[name]} {value:g}" for name, value in results.items()) or "a finite number"
-    )
+    limits = " and ".join(f"{words[name]} {value:g}" for name, value in bounds.items())
+    return f"must be {limits or 'a finite number'}"
 
 
-def _wanted(kind: Any) -> str:
+def _describe_type(kind: Any) -> str:
     origin = get_origin(kind)
     if origin is Annotated:
-        return _wanted(get_args(kind)[0])
+        return _describe_type(get_args(kind)[0])
     if origin is Literal:
         return "one of " + ", ".join(f'"{option}"' for option in get_args(kind))
     if origin in (Union, UnionType):
-        return " or ".join(_wanted(option) for option in get_args(kind) if option is not type(None))
+        return " or ".join(_describe_type(option) for option in get_args(kind) if option is not type(None))
     if origin is tuple:
-        part = get_args(kind)[0]
-        return (
-            "a list of texts"
-            if part is str
-            else f"a list of {_wanted(part)}"
-            if get_origin(part) is Literal
-            else "a list"
-        )
+        item = get_args(kind)[0]
+        if get_origin(item) is Literal:
+            return f"a list of {_describe_type(item)}"
+        return "a list of texts" if item is str else "a list"
     names = {str: "a text in quotes", int: "a whole number", float: "a number", bool: "true or false"}
     return names.get(kind, "a table")

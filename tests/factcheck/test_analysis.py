@@ -87,13 +87,6 @@ def test_scores_stand_beside_the_constant_answer_and_without_nei():
     assert scores.rows.nei == 1
 
 
-def test_a_claim_that_was_not_debated_is_wrong_for_everybody():
-    analysis = analysed(truths={"f": "correct", "a": "incorrect"})
-    for party in ("mediator", "IPCC", "WMO"):
-        scores = scores_of(analysis, party, 2)
-        assert (scores.rows.figures.accuracy.value, scores.rows.missing) == (0.5, 1)
-
-
 def test_rounds_show_where_everybody_stood_and_debates_that_closed_stay():
     found = {(one.party, one.round): one for one in analysed().by_round}
     assert {name for name, _ in found} == {"mediator", "IPCC", "WMO"}
@@ -142,14 +135,6 @@ def test_agreement_is_that_of_informed_advocates_before_and_after():
     assert first.ordinal.interval.low <= first.ordinal.value <= first.ordinal.interval.high
     assert analysed([both("correct", NEI, "correct", "a")]).agreement[0].ordinal is None
     assert analysed([checked("a", ({"IPCC": "correct"}, "correct"))]).agreement == ()
-
-
-def test_a_view_for_lack_of_information_is_not_an_opinion_to_agree_with():
-    transcript = both("incorrect", "unsupported", "incorrect", "a")
-    (held,) = transcript.rounds
-    lacking = replace(held, opinions=(held.opinions[0], replace(held.opinions[1], informed=False)))
-    assert analysed([transcript]).agreement[0].claims == 1
-    assert analysed([replace(transcript, rounds=(lacking,))]).agreement[0].claims == 0
 
 
 def test_contradictions_are_counted_where_they_were_determined():
@@ -285,13 +270,6 @@ def test_verdicts_published_on_another_scale_are_compared_in_two_classes():
         analysed(transcripts, truths, ACCURACY, classes=5)
     own = analysed(transcripts, {"a": "false", "c": "true"}, ACCURACY)
     assert [len(one.classes) for one in own.scores[0].levels] == [5, 2]
-
-
-def test_a_verdict_that_nothing_bears_does_not_count_as_one():
-    [first, *_] = run()
-    bare = replace(first, verdict=replace(first.verdict, explanation=()))
-    assert dict(analysed([bare]).outcomes)["not enough information"] == 1
-    assert scores_of(analysed([bare]), "mediator", 12).rows.nei == 1
 
 
 def test_the_analysis_is_data_for_json_and_the_same_twice():

@@ -105,14 +105,6 @@ def test_verdict_first_moves_the_verdict_and_nothing_else():
     assert asked[0] == asked[1]
 
 
-def test_every_question_continues_what_was_answered_before():
-    answers = Answers(SURE)
-    found = interviewed(answers)
-    prefixes = [ask.request.assistant_prefix for ask in answers.asks if not getattr(ask, "blank", False)]
-    assert all(f"{found.answer}\nExplanation:".startswith(prefix) for prefix in prefixes)
-    assert all(ask.request.messages == (BLANK if getattr(ask, "blank", False) else PROMPT) for ask in answers.asks)
-
-
 @pytest.mark.parametrize("levels", ALL_LEVELS, ids=lambda one: f"{one.evidence} {one.agreement} {one.confidence}")
 def test_a_likelihood_is_asked_for_with_high_confidence_only(levels):
     answers = Answers(LEVELS_WORDS.format(levels.evidence, levels.agreement, levels.confidence), " unlikely")
@@ -210,32 +202,3 @@ def test_what_a_model_prefers_without_content_is_taken_off():
     others = [p for label, p in zip(CLIMATE_FEEDBACK.labels, found.probabilities, strict=True) if label != "accurate"]
     assert found.probabilities[CLIMATE_FEEDBACK.labels.index("accurate")] == pytest.approx(others[0] * math.e)
     assert others == pytest.approx([others[0]] * 11)
-
-
-def test_gate_levels_and_likelihood_are_calibrated_too():
-    def answer(ask):
-        if isinstance(ask, AskText):
-            return Completion("So.", "stop")
-        wanted = {" not enough", SURE, " likely", " misleading"} & set(ask.request.options)
-        scores = prefers_first(ask)
-        return OptionScores(
-            scores if ask.blank else tuple(s + (o in wanted) for s, o in zip(scores, ask.request.options, strict=True))
-        )
-
-    assert interviewed(answer).verdict == CLIMATE_FEEDBACK.nei
-    found = interviewed(answer, interview(asks_placement=False))
-    assert (found.levels.confidence, found.levels.likelihood, found.verdict) == ("very high", "likely", "misleading")
-
-
-@pytest.mark.parametrize("verdict_first", [False, True])
-def test_the_content_free_twin_of_a_question_depends_on_no_text(verdict_first):
-    """So that it is the same for every claim that is answered alike, and is asked once a run."""
-    asked = []
-    for text in ("One draft.", "Quite another draft, which is longer."):
-        answers = Answers(SURE, text=text)
-        interviewed(answers, verdict_first=verdict_first)
-        options = [ask for ask in answers.asks if isinstance(ask, AskOptions)]
-        asked.append([ask for ask in options if ask.blank])
-        assert len(asked[-1]) == len(options) / 2
-    assert asked[0] == asked[1]
-    assert not any("draft" in ask.request.assistant_prefix for ask in asked[0])

@@ -174,7 +174,7 @@ def test_tallies_tell_what_was_asked_and_what_the_records_had(store):
     with open_checker(debating(), company, store) as checker:
         checker.check([SUN])
         served = checker.tallies["local:scripted"]
-    assert (served.asked, served.hits) == (0, asked.sent + asked.hits)
+    assert (served.sent, served.hits) == (0, asked.sent + asked.hits)
 
 
 def test_a_content_free_prompt_is_asked_once_a_run_and_changes_no_totals(store):

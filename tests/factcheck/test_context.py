@@ -1,7 +1,5 @@
 """What the participants of a debate share: numbered passages, prompts, and texts that are fit to be shown."""
 
-from dataclasses import replace
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -13,7 +11,6 @@ from climassay.factcheck.debate.context import (
     SourceBook,
     extract_question,
     load_templates,
-    locate,
 )
 from climassay.factcheck.debate.steps import FoundPassage
 from climassay.factcheck.scales import BINARY
@@ -76,11 +73,6 @@ def test_what_others_said_is_told_with_citations_and_cut_for_small_models_only()
     assert len(stage().format_explanation(long).split()) == 91
     assert stage().format_explanation(long).endswith(" ...")
     assert len(stage(elicitation="schema").format_explanation(long).split()) == 200
-
-
-def test_a_passage_comes_with_report_chapter_page_and_year_and_without_its_address():
-    shown = replace(passage("a"), report="AR6", chapter="Ocean", first_page=7, date="2021-08-09", url="https://x.y")
-    assert locate(shown) == "AR6, A book (book.md), Ocean, p. 7, 2021"
 
 
 @pytest.mark.parametrize(

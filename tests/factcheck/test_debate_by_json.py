@@ -297,12 +297,6 @@ def test_a_term_of_likelihood_is_read_whole_and_as_that_of_a_finding(text, state
     assert not likelihood_holds("very likely", False, [text])
 
 
-def test_figures_of_several_periods_in_one_sentence_are_no_loop():
-    listed = "It rose by 1 mm a year until 1950, by 2 mm a year until 1980 and by 3 mm a year until 2018 [1]."
-    found = by_json(PHYSICAL, Physical=[{"explanation": listed}], mediator=[{"explanation": listed}])
-    assert found.transcript.verdict.explanation[0].text.startswith("It rose by 1 mm a year")
-
-
 def prompt_of(found, name, place=0):
     """A participant's prompt, as it was asked in a round."""
     return [prompt for prompt in found.script.model.texts if speaker_of(prompt) == name][place]

@@ -102,19 +102,6 @@ def test_a_model_behind_a_server_is_as_fast_as_it_was():
     assert found.seconds == pytest.approx(2.5 * found.requests)
 
 
-def test_an_advocate_without_passages_costs_nothing():
-    alone, _ = estimated(debating(IPCC))
-    both, _ = estimated(debating(IPCC, replace(WMO, min_cosine=0.99)))
-    assert alone.requests == both.requests
-
-
-def test_local_models_cost_nothing():
-    local, _ = estimated(debating())
-    [line] = local.lines()
-    assert local.cost == 0
-    assert "no cost (local model)" in line
-
-
 def test_more_claims_than_are_rehearsed_are_scaled_up():
     claims = [make_claim(f"The Sun did it in {year}.") for year in range(1900, 2000)]
     few, _ = estimated(debating(), claims[:MAX_REHEARSED])

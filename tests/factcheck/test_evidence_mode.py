@@ -13,10 +13,9 @@ from climassay.factcheck.evidence_mode import (
     read_evidence_claims,
 )
 from climassay.factcheck.scales import CLIMATE_FEVER
-from climassay.learning import sample
 from climassay.metrics import ClaimPassage
 from climassay.models.contract import PLACEHOLDERS
-from planted_evidence import evidence_claims, published_rule
+from planted_evidence import published_rule
 from scripted_model import ScriptedModel
 
 CLIMATE_FEVER_FILE = Path(__file__).parents[3] / "shared" / "data" / "climate_fever.jsonl"
@@ -92,15 +91,6 @@ def test_published_verdicts_follow_from_published_evidence_by_the_rule():
     assert {len(row.evidence) for row in table.rows} == {5}
     by_rule = [published_rule([one.label for one in row.evidence]) for row in table.rows]
     assert by_rule == [row.label for row in table.rows]
-
-
-def test_sample_is_seeded_ordered_and_whole_where_it_fits():
-    rows = evidence_claims(20).rows
-    some = sample(rows, 7, seed=3)
-    assert some == sample(rows, 7, seed=3)
-    assert some != sample(rows, 7, seed=4)
-    assert [row for row in rows if row in some] == list(some)
-    assert sample(rows, None) == sample(rows, 99) == rows
 
 
 def biased(broken=()):

@@ -14,13 +14,11 @@ from climassay.factcheck.results.page import (
     factcheck_page,
     notices,
     safe_link,
-    verdict_lines,
 )
 from climassay.factcheck.scales import ACCURACY, CLIMATE_FEEDBACK, CLIMATE_FEVER
-from climassay.factcheck.transcript import Quotation, Subclaim, cited_numbers, reader_view
+from climassay.factcheck.transcript import Subclaim, cited_numbers, reader_view
 from factcheck_transcripts import (
     SURE,
-    UNSURE,
     checked,
     full_transcript,
     sentence,
@@ -111,17 +109,6 @@ def test_warnings_come_before_the_explanation_and_name_everything():
     assert notices(checked("It warms.", ({"IPCC": "correct"}, "correct"))) == ()
 
 
-def test_robust_evidence_of_one_advocate_is_contradicted():
-    alone = checked("It warms.", ({"IPCC": "correct", "WMO": NEI}, "correct"), reason="one informed advocate")
-    said = "Evidence robust and agreement high: the mediator says so, although only one advocate had information."
-    assert notices(alone) == (said,)
-    assert said in page_of(alone).words
-    assert f"! {said}" in [str(line) for line in verdict_lines(alone, CLIMATE_FEEDBACK)]
-    weak = checked("It warms.", ({"IPCC": "correct"}, "correct"), reason="one informed advocate", levels=UNSURE)
-    both = checked("It warms.", ({"IPCC": "correct", "WMO": "correct"}, "correct"))
-    assert (notices(weak), notices(both)) == ((), ())
-
-
 def test_passages_that_do_not_entail_what_they_are_cited_for_are_warned_of():
     said = (
         replace(sentence("One.", 1, 2), entailment=(0.1, 0.9)),
@@ -132,16 +119,6 @@ def test_passages_that_do_not_entail_what_they_are_cited_for_are_warned_of():
     [note] = notices(weak)
     assert note.startswith("1 sentence cites a passage that may not say so. How often that is right: on 1000 passages")
     assert note in page_of(weak).words
-
-
-def test_a_verdict_that_nothing_bears_is_not_shown_as_one():
-    page = page_of(replace(UNBORNE, rounds=()))
-    assert "No verdict: the sources do not say enough for one." in page.words
-    assert "mostly accurate" in " ".join(notices(reader_view(UNBORNE, CLIMATE_FEEDBACK)))
-    assert "The model gives this verdict" not in page.words
-    assert "How certain it is" not in page.words
-    assert 'class="scale' not in page.page
-    assert "passage-1" in page.ids
 
 
 def test_too_little_information_is_said_plainly_with_what_was_searched():
@@ -267,29 +244,6 @@ def test_whatever_is_shown_as_a_verdict_rests_on_a_passage_and_contradicts_no_li
                 low, high = "unlikely" in one.levels.likelihood, one.levels.likelihood == "about as likely as not"
                 assert high or low != CLIMATE_FEEDBACK.is_correct(label)
     assert reader_view(shown, CLIMATE_FEEDBACK) == shown
-
-
-@pytest.mark.parametrize(
-    ("changes", "outcome"),
-    [
-        ({"explanation": (sentence("It does.", 2),)}, "verdict"),
-        ({"quotations": (Quotation(1, "Text of passage 1.", "for"),)}, "verdict"),
-        # A passage that the debate does not have bears nothing.
-        ({"quotations": (Quotation(7, "Text of passage 7.", "for"),)}, "not enough information"),
-        ({"explanation": ()}, "not enough information"),
-    ],
-)
-def test_one_citation_or_quotation_of_a_passage_that_is_there_bears_a_verdict(changes, outcome):
-    changed = replace(UNQUOTED, verdict=replace(UNQUOTED.verdict, **changes))
-    assert reader_view(changed, CLIMATE_FEEDBACK).verdict.outcome == outcome
-
-
-def test_a_fact_check_without_fault_stays_what_it_is():
-    strong = {"mediator": "expert, openai:m", "advocates": ()}
-    good = replace(checked("It warms.", ({"IPCC": "correct"}, "correct"), levels=SURE), **strong)
-    assert reader_view(good, CLIMATE_FEEDBACK) == good
-    for outcome in ("not checkable", "not about climate", "failed"):
-        assert reader_view(unchecked("Hello.", outcome), CLIMATE_FEEDBACK) == unchecked("Hello.", outcome)
 
 
 @pytest.mark.parametrize(("label", "kept"), [("false", False), ("misleading", False), ("true", True)])

@@ -93,11 +93,6 @@ def test_the_report_has_every_figure(analysis):
         assert text in page
 
 
-def test_a_report_of_one_claim_says_one_claim():
-    one = analyse([full_transcript()], {}, CLIMATE_FEEDBACK, resamples=100)
-    assert factcheck_report(one, file="a claim").lead.startswith("1 claim, debated by")
-
-
 @pytest.mark.parametrize(
     ("size", "wrong", "words"),
     [

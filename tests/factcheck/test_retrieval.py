@@ -126,16 +126,6 @@ def test_where_grading_fails_the_order_of_the_search_stands_and_is_told(answer):
     assert all(one.grade is None for one in evidence.passages[0][0])
 
 
-def test_a_passage_that_was_passed_over_counts_as_not_graded():
-    shelf, answer = Shelf("a", ICE, SEA, COW), grades((2, 0), (99, 2))
-    [[shown]], evidence, _, _ = found_for(
-        [advocate("a", passages=3)], [statement("arctic ice")], [shelf], answer=answer
-    )
-    first = [one.passage.id for one in evidence.candidates]
-    assert shown == [first[0], first[2]]
-    assert [one.grade for one in evidence.passages[0][0]] == [None, None]
-
-
 def test_what_is_only_on_the_subject_fills_in_for_no_statement_where_something_bears_on_another():
     asked = [statement("arctic ice"), statement("the sea", number=2)]
 

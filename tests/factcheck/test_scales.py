@@ -108,11 +108,6 @@ def test_spellings_of_not_enough_information(text):
     assert CLIMATE_FEVER.match(text) == "NOT_ENOUGH_INFO"
 
 
-@pytest.mark.parametrize("text", ["", "  ", "--", "incorrect.", "context", "follow-up", "correct incorrect"])
-def test_what_is_no_label(text):
-    assert CLIMATE_FEEDBACK.match(text) is None
-
-
 def test_strict_spelling_goes_before_loose():
     scale = parse_scale({"labels": ["-1", "1", "True", "TRUE"], "correct": ["1"]}, "odd", where="here")
     assert [scale.match(text) for text in ("-1", " 1 ", "True", "TRUE")] == ["-1", "1", "True", "TRUE"]

@@ -15,7 +15,6 @@ from climassay.factcheck.debate.steps import (
     AskPassages,
     AskText,
     Ledger,
-    ask_options,
     counted,
     gather,
 )
@@ -109,11 +108,6 @@ def test_steps_may_be_made_of_steps(groups):
         [*(expected(f"{number}.{place}", sizes) for place, sizes in enumerate(plans)), expected(f"{number}.after", [1])]
         for number, plans in enumerate(groups)
     ]
-
-
-def test_nothing_to_do_is_done_at_once():
-    assert drive(gather([]), None) == ([], [])
-    assert drive(ask_options([]), None) == ([], [])
 
 
 def test_usage_and_failures_add_up_over_nested_steps():
@@ -330,18 +324,3 @@ def test_a_model_that_cannot_weigh_options_fails_its_own_questions():
     assert [answer.error for answer in found] == ["It generates text only.", None, None]
     assert isinstance(found[0], OptionScores)
     assert isinstance(found[2], Completion)
-
-
-def test_what_was_not_loaded_is_missed():
-    with pytest.raises(ModelError, match="loaded"):
-        RequestBatcher({}, {}).answer([AskEntailment("p", "s")])
-
-
-def test_the_latest_editions_of_a_collection_are_looked_up_once():
-    shelf = Shelf("shelf", ("The arctic ice melts.", "d"))
-    looked = []
-    shelf.collections[0].documents = lambda: looked.append(1) or []
-    exchange = RequestBatcher({}, {"shelf": shelf})
-    for _ in range(2):
-        assert exchange.answer([AskPassages(("shelf",), "ice", 1, latest_only=True)] * 2) == [(), ()]
-    assert looked == [1]

@@ -9,9 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from climassay.errors import InputError
-from climassay.factcheck.results.scoring import NO_VERDICT, score_verdicts, verdict_data, verdict_report, verdict_tables
+from climassay.factcheck.results.scoring import NO_VERDICT, score_verdicts, verdict_data
 from climassay.factcheck.scales import CLIMATE_FEEDBACK, CLIMATE_FEVER, SCIENCE_FEEDBACK
-from climassay.reporting import as_markdown
 from climassay.statistics import bootstrap_interval
 
 SHARED = Path(__file__).parents[3] / "shared"
@@ -165,13 +164,6 @@ def test_not_enough_information_as_a_true_class():
     assert rows.without_nei.accuracy.value == 0.5
 
 
-@pytest.mark.parametrize("nothing", [None, "", "  ", "NaN", "none", "NULL", float("nan")])
-def test_missing_verdicts(nothing):
-    scores = score([NO, nothing, YES], [nothing, YES, YES])
-    assert (scores.unlabelled, scores.rows.figures.n, scores.rows.missing) == (1, 2, 1)
-    assert scores.rows.figures.accuracy.value == 0.5
-
-
 def test_predictions_that_are_not_of_the_scale():
     predicted = [NO, "follow-up", None]
     words = (
@@ -300,33 +292,3 @@ def test_data_for_json():
             assert 0 <= low <= place[name]["value"] <= high <= 1
     assert data["confusion"]["counts"] == ((2, 1, 0, 1, 0), (1, 1, 0, 0, 0), (0, 0, 1, 0, 1))
     assert {"scale", "classes", "averaged", "one_sided", "nei", "missing", "unknown", "unlabelled"} <= set(data)
-
-
-def test_tables_name_what_counts():
-    scores = score([*TRUTH, None], [*PREDICTED, NO], claims=list("aabcdefgh"))
-    figures, confusion = verdict_tables(scores)
-    assert [row[:3] for row in figures.rows[::4]] == [
-        ("all rows", "accuracy", "8"),
-        ("without NEI", "accuracy", "7"),
-        ("each claim once", "accuracy", "7"),
-        ("each claim once, without NEI", "accuracy", "6"),
-    ]
-    assert figures.rows[0][3:] == ("50.0", *figures.rows[0][4:5], "50.0", *figures.rows[0][6:])
-    assert "const.: always 'inaccurate'" in figures.note
-    assert "right more often" not in figures.note
-    assert confusion.rows[0] == (NO, "2", "1", "0", "1", "0", "4")
-    assert confusion.rows[-1] == ("sum", "3", "2", "1", "1", "1", "8")
-    for words in ("(NEI): 1; missing: 1;", "On one side only", "earlier row: 1", "left out: 1"):
-        assert words in confusion.note
-    assert as_markdown(confusion).count("\n| ") == 6
-
-
-def test_a_constant_answer_that_is_better_is_said():
-    (figures, _) = verdict_tables(score([NO, NO, NO, YES], [YES, YES, NO, YES]))
-    assert "The constant answer is right more often" in figures.note
-
-
-def test_a_report_is_one_page():
-    page = verdict_report(score(TRUTH, PREDICTED), "a model", [("File", "<claims>.csv")]).to_html()
-    for words in ("Verdicts of a model", "50.0% are right", "Confusion matrix", "<svg", "&lt;claims&gt;.csv"):
-        assert words in page

@@ -11,7 +11,7 @@ from climassay.factcheck.debate.batcher import RERANK_FACTOR, search_all
 from climassay.factcheck.debate.steps import AskPassages
 from climassay.grounding import CollectionGroup
 from climassay.models.encoders import load_encoder
-from debate_parts import Shelf, WordEncoder
+from debate_parts import Shelf
 
 ICE = "Arctic ice melts. Penguins live elsewhere. The weather was fine."
 SEA = "The sea rises. Ice on land melts and fills it."
@@ -53,12 +53,6 @@ def test_passages_are_cut_to_the_sentences_nearest_to_the_query():
     assert first.excerpt == "Arctic ice melts."
     assert second.excerpt == "Arctic ice melts. Penguins live elsewhere."
     assert first.passage.text == ICE
-
-
-def test_a_sentence_is_encoded_once_however_many_searches_find_it():
-    shelf = Shelf("a", ICE, encoder=WordEncoder())
-    found_in([AskPassages(("a",), query, 1, excerpt_words=9) for query in ("ice", "ice melts", "arctic")], shelf)
-    assert shelf.encoder.encoded.count("Penguins live elsewhere.") == 1
 
 
 def test_reranking_takes_the_best_of_four_times_as_many_by_their_nearest_sentences():
@@ -119,11 +113,3 @@ def test_latest_only_leaves_out_what_has_a_later_edition(reports):
 
     assert documents(False) == {"old", "new", "book"}
     assert documents(True) == {"new", "book"}
-
-
-def test_enough_is_searched_for_that_old_editions_can_be_left_out():
-    texts = [("arctic ice melts", f"old{place}") for place in range(2)] + [("arctic ice melts now", "new")]
-    shelf = Shelf("a", *texts)
-    ask = AskPassages(("a",), "arctic ice melts", 1, latest_only=True)
-    [some] = found_in([ask], shelf, latest=lambda name: frozenset({"new"}))
-    assert ids(some) == ["a-2"]

@@ -241,11 +241,6 @@ def test_a_lack_of_information_never_opens_a_round(lacking):
     assert alone.reasons == ["not enough information"]
 
 
-def test_unsupported_with_evidence_is_a_view_that_contrasts():
-    held = debate({"Physical": ["correct"], "Ice": [View("unsupported", evidence="medium")]})
-    assert held.reasons[0] == "contrast"
-
-
 def test_an_advocate_that_gives_up_its_view_no_longer_contrasts():
     held = debate({"Physical": ["incorrect"], "Ice": ["correct", NEI], "mediator": ["incorrect"]})
     assert held.reasons == ["contrast", "one informed advocate"]
@@ -284,13 +279,6 @@ def test_a_failed_mediator_ends_the_debate(line, other):
     assert all(len(one.opinions) == 2 for one in held.transcript.rounds)
 
 
-def test_a_failed_mediator_is_not_asked_whether_to_go_on():
-    plans = {"Physical": ["incorrect"], "Ice": ["correct", "accurate"], "mediator": [View(), View(fails="Verdict")]}
-    held = debate(plans)
-    assert held.transcript.verdict.outcome == "failed"
-    assert held.script.prompts_of("mediator", "Next") == []
-
-
 def test_a_failed_reply_is_shown_as_none_and_the_debate_goes_on():
     held = debate({"Physical": ["incorrect"], "Ice": ["correct", "incorrect"]}, reply=lambda _: ValueError("gone"))
     assert held.reasons == ["contrast", "close verdicts"]
@@ -311,11 +299,6 @@ def test_leaving_one_out_tells_what_the_mediator_would_have_said():
     assert left
     assert not any("to Ice" in prompt or "Ice says" in prompt for prompt in left)
     assert held.reasons == debate(plans, PHYSICAL, ICE, PLAIN).reasons
-
-
-def test_leaving_out_the_only_informed_advocate_leaves_nothing():
-    held = debate({"Physical": [NEI], "Ice": ["correct"]}, leave_one_out=True)
-    assert held.transcript.without == (("Ice", CLIMATE_FEEDBACK.nei),)
 
 
 TWO = "The Sun has become brighter since 1950. Carbon dioxide does not warm the Earth."
@@ -360,12 +343,6 @@ def test_a_whole_that_is_unsupported_on_low_evidence_is_no_view():
     assert held.transcript.rounds[0].opinions[0].verdict == "unsupported"
     assert not held.transcript.rounds[0].opinions[0].informed
     assert held.reasons == ["one informed advocate"]
-
-
-def test_a_whole_without_any_informed_part_has_no_information():
-    held = debate({"Physical": [NEI], "Ice": [NEI]}, claim=TWO, split="rules")
-    assert held.reasons == ["not enough information"]
-    assert not any(prompt.startswith("<system>You bring") for prompt, _ in held.script.model.options)
 
 
 def test_an_advocate_that_fails_at_one_statement_has_failed():

@@ -44,12 +44,6 @@ def test_any_transcript_comes_back_as_it_was(transcript):
     assert from_data(json.loads(text)) == transcript
 
 
-def test_what_follows_from_the_records_is_written_for_other_readers():
-    data = as_data(full_transcript())
-    assert data["sources"][0]["citation"] == full_transcript().sources[0].citation
-    assert data["sources"][0]["passage"]["url"] == "https://example.org/report?page=11"
-
-
 def test_whole_numbers_may_stand_for_numbers_and_defaults_may_be_missing():
     data = as_data(full_transcript())
     data["advocates"][0]["weight"] = 1

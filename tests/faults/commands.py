@@ -403,6 +403,6 @@ def offered() -> set[str]:
             is_named = option.name in {"--output", "--html"} or "write" in description
             # The option that saves a result in the format of the suffix has one writer: a few commands stand for all.
             saves = description.startswith("save the result too")
-            if is_named and not saves and option.hint is not bool:
+            if is_named and not saves and "bool" not in str(option.hint):
                 found.add(f"{command} {option.name if option.name.startswith('-') else option.name.lower()}")
     return found

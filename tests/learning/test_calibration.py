@@ -125,7 +125,7 @@ def test_the_lowest_threshold_that_reaches_the_precision():
     # By falling probability: 1 1 1 1 0 1 1 0 0 0; precision 6/7 at seven kept, 0.75 at eight.
     probabilities = np.linspace(1.0, 0.1, 10)
     labels = np.array([1, 1, 1, 1, 0, 1, 1, 0, 0, 0])
-    found = threshold_for(0.85, labels, probabilities, least_kept=3)
+    found = threshold_for(0.85, labels, probabilities, min_kept=3)
     assert found.value == pytest.approx(probabilities[6])
     assert found.precision.value == pytest.approx(6 / 7)
     assert found.yield_.value == pytest.approx(0.7)
@@ -134,10 +134,10 @@ def test_the_lowest_threshold_that_reaches_the_precision():
 
 def test_equal_probabilities_stay_together():
     labels, probabilities = [1, 1, 0, 0], [0.9, 0.5, 0.5, 0.1]
-    found = threshold_for(0.6, labels, probabilities, least_kept=1)
+    found = threshold_for(0.6, labels, probabilities, min_kept=1)
     assert (found.value, found.yield_.value) == (0.5, 0.75)
     with pytest.raises(InputError):
-        threshold_for(0.9, labels, [0.5] * 4, least_kept=1)
+        threshold_for(0.9, labels, [0.5] * 4, min_kept=1)
 
 
 def test_what_cannot_be_reached_is_refused_with_what_can():
@@ -156,7 +156,7 @@ def test_whatever_is_chosen_keeps_its_promise_on_the_labels(rows, precision):
     labels = np.array([row[0] for row in rows], dtype=int)
     probabilities = np.array([row[1] for row in rows]) / 10
     try:
-        found = threshold_for(precision, labels, probabilities, least_kept=2)
+        found = threshold_for(precision, labels, probabilities, min_kept=2)
     except InputError:
         shares = [labels[probabilities >= t].mean() for t in set(probabilities) if (probabilities >= t).sum() >= 2]
         assert all(share < precision for share in shares)

@@ -210,7 +210,7 @@ def test_what_is_no_such_file_is_said(tmp_path):
     with pytest.raises(InputError, match="no thing of climassay"):
         KIND.load(tmp_path / "foreign", both)
     save_file({"a": np.zeros(2)}, tmp_path / "newer", {"format": json.dumps("climassay-thing"), "version": "3"})
-    with pytest.raises(InputError, match="format version 3, newer"):
+    with pytest.raises(InputError, match="format version 3"):
         KIND.load(tmp_path / "newer", both)
     save_file({"a": np.zeros(2)}, tmp_path / "odd", {"format": json.dumps("climassay-thing"), "version": "{"})
     with pytest.raises(InputError, match="is damaged"):

@@ -273,7 +273,7 @@ def test_runs_of_other_commands_have_pages_of_their_own(reader, place):
         said = {"text": "Ice melts.", "citations": [1], "in_house": False}
         source = {"number": 1, "citation": "A book, p. 3", "passage": {"text": "Ice melts above 0 degrees."}}
         asked.save_results("answer", [{"question": "Does it?", "sentences": [said], "sources": [source], "text": "",
-                                       "error": None, "removed_citations": 2, "cut": True}])  # fmt: skip
+                                       "error": None, "removed_citations": 2, "truncated": True}])  # fmt: skip
     text = page_of(reader, f"/results/{asked.id}").text
     for part in ("Does it?", "Ice melts. [1]", "A book, p. 3", "Ice melts above 0 degrees.", "2 citations", "cut off"):
         assert part in text

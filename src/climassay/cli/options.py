@@ -18,7 +18,7 @@ from climassay.cli.output import check_output_files, emit, print_note, progress_
 from climassay.errors import InputError, ModelError, NoAnswerError
 from climassay.redaction import TrustedUrl
 from climassay.session import ModelOptions, Session
-from climassay.settings import entries
+from climassay.settings import setting_fields
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
@@ -47,7 +47,7 @@ def options_for(
 
     def decorate(group: type[T]) -> type[T]:
         wanted = {*names, *parameters}
-        for entry in entries(settings):
+        for entry in setting_fields(settings):
             if wanted and entry.name not in wanted:
                 continue
             kind = entry.kind

@@ -20,7 +20,7 @@ from climassay.evaluation.scores import (
     answered_cells,
     score_of,
 )
-from climassay.evaluation.tables import shown_value
+from climassay.evaluation.tables import format_score
 from climassay.metrics.registry import METRICS
 from climassay.reporting import Table, shown_p_value
 from climassay.statistics import (
@@ -340,10 +340,10 @@ def agreement_table(agreements: Sequence[RankAgreement], first: ModelMeans, seco
                 METRICS[agreement.metric].label,
                 str(len(agreement.models)),
                 f"{agreement.spearman.value:.2f}",
-                _shown_interval(agreement.spearman.interval),
-                _shown_interval(agreement.over_questions),
+                _format_interval(agreement.spearman.interval),
+                _format_interval(agreement.over_questions),
                 f"{agreement.kendall.value:.2f}",
-                _shown_interval(agreement.kendall.interval),
+                _format_interval(agreement.kendall.interval),
                 shown_p_value(agreement.spearman.p_value if agreement.p_value is None else agreement.p_value),
             ]
             for agreement in agreements
@@ -360,7 +360,12 @@ def means_table(agreements: Sequence[RankAgreement], first: ModelMeans, second: 
         "Means behind it",
         ["metric", "model", first.name, second.name],
         [
-            [METRICS[agreement.metric].label, model, shown_value(agreement.metric, a), shown_value(agreement.metric, b)]
+            [
+                METRICS[agreement.metric].label,
+                model,
+                format_score(agreement.metric, a),
+                format_score(agreement.metric, b),
+            ]
             for agreement in agreements
             for model, a, b in zip(agreement.models, agreement.first, agreement.second, strict=True)
         ],
@@ -396,7 +401,7 @@ def self_preference_table(preferences: Sequence[SelfPreference], means: ModelMea
                 f"{preference.value:.3f}",
                 f"{preference.expected:.3f}",
                 f"{preference.excess:+.3f}",
-                _shown_interval(preference.over_questions),
+                _format_interval(preference.over_questions),
                 f"{preference.studentised:.2f}",
                 shown_p_value(preference.p_value),
                 f"{preference.excess_rank} of {preference.models}",
@@ -411,5 +416,5 @@ def self_preference_table(preferences: Sequence[SelfPreference], means: ModelMea
     )
 
 
-def _shown_interval(interval: Interval | None) -> str:
+def _format_interval(interval: Interval | None) -> str:
     return "-" if interval is None else f"{interval.low:.2f} to {interval.high:.2f}"

@@ -24,7 +24,7 @@ from climassay.evaluation.tasks import Scoring
 from climassay.metrics.registry import METRICS, metrics_for
 from climassay.models.provider import FileModel, MaxOutputTokens
 from climassay.questions import KINDS, Kind
-from climassay.settings import check_bounds, commented, filled, is_tables, load_toml
+from climassay.settings import commented_table, is_table_list, load_toml, parse_table, validate_settings
 
 T = TypeVar("T")
 
@@ -263,27 +263,27 @@ def parse_plan(data: Mapping[str, Any], *, where: str, folder: Path) -> Experime
     values = dict(data)
     tables = {name: values.pop(name, []) for name in ("benchmark", "model", "setting")}
     for name, entries in tables.items():
-        if not is_tables(entries):
+        if not is_table_list(entries):
             raise InputError(f"{where}: {name} is written as tables that begin with [[{name}]].")
     files = _texts(values.pop("benchmarks", []), where, "benchmarks")
     names = _texts(values.pop("settings", []), where, "settings")
     seed = values.get("seed", 0) if isinstance(values.get("seed", 0), int) else 0
     benchmarks = [BenchmarkSpec(Path(file).stem, (file,)) for file in files]
-    benchmarks += [filled(BenchmarkSpec, entry, where, "[[benchmark]]") for entry in tables["benchmark"]]
+    benchmarks += [parse_table(BenchmarkSpec, entry, where, "[[benchmark]]") for entry in tables["benchmark"]]
     settings = [parse_spec(name, seed=seed) for name in names]
     settings += [_setting(entry, where, seed) for entry in tables["setting"]]
-    models = tuple(filled(ModelSpec, entry, where, "[[model]]") for entry in tables["model"])
+    models = tuple(parse_table(ModelSpec, entry, where, "[[model]]") for entry in tables["model"])
     values |= {
         "benchmarks": tuple(benchmarks),
         "settings": tuple(settings or [parse_spec("default")]),
         "models": models,
         "metrics": _with_model(MetricSpec, values.get("metrics", {}), "judge", models, where, "[metrics]"),
-        "lm_eval": filled(HarnessSpec, values.get("lm_eval", {}), where, "[lm_eval]"),
+        "lm_eval": parse_table(HarnessSpec, values.get("lm_eval", {}), where, "[lm_eval]"),
         "inspect": _with_model(InspectSpec, values.get("inspect", {}), "grader", models, where, "[inspect]"),
         "folder": folder,
     }
     labels = {"models": "model", "folder": "metrics", "settings": "settings (or setting)"}
-    plan = filled(ExperimentPlan, {"name": Path(where).stem, **values}, where, "the file", shown=labels)
+    plan = parse_table(ExperimentPlan, {"name": Path(where).stem, **values}, where, "the file", file_names=labels)
     check_plan(plan, where)
     return plan
 
@@ -304,7 +304,7 @@ def check_plan(plan: ExperimentPlan, where: str) -> None:
         raise InputError(f"{where}: name at least one task of {', '.join(KINDS)}.")
     if plan.metrics.side_by_side and plan.metrics.judge is None and not plan.metrics.trained_judge:
         raise InputError(f'{where}: side_by_side needs a judge, for example judge = "openai:NAME" in [metrics].')
-    check_bounds(plan, where)
+    validate_settings(plan, where)
     metrics = [METRICS.find(name) for name in plan.metrics.names]
     for task in plan.tasks if metrics else ():
         if not any(metric.scores(task) for metric in metrics):
@@ -339,23 +339,23 @@ def _setting(entry: Mapping[str, Any], where: str, seed: int) -> SettingSpec:
         raise InputError(f'{where}: [[setting]] needs an entry use, for example use = "rag:books".')
     base = parse_spec(use, seed=seed)
     if "training" in values:
-        values["training"] = filled(AdapterTraining, values["training"], where, "[setting.training]")
+        values["training"] = parse_table(AdapterTraining, values["training"], where, "[setting.training]")
     defaults = {entry.name: getattr(base, entry.name) for entry in fields(base)}
-    return filled(SettingSpec, {**defaults, **values}, where, f"[[setting]] {use}")
+    return parse_table(SettingSpec, {**defaults, **values}, where, f"[[setting]] {use}")
 
 
 def _with_model(kind: type[T], entries: object, name: str, models: Sequence[ModelSpec], where: str, part: str) -> T:
     """Parse a table with a model in one entry: a table like ``[[model]]``, a label or a name."""
     if not isinstance(entries, Mapping) or name not in entries:
-        return filled(kind, entries, where, part)
+        return parse_table(kind, entries, where, part)
     value = entries[name]
     if isinstance(value, Mapping):
-        model = filled(ModelSpec, value, where, f"{part[:-1]}.{name}]")
+        model = parse_table(ModelSpec, value, where, f"{part[:-1]}.{name}]")
     elif isinstance(value, str):
         model = next((model for model in models if value in (model.display_name, model.name)), ModelSpec(value))
     else:
         raise InputError(f'{where}: the {name} is a model, for example {name} = "openai:NAME", or a table.')
-    return filled(kind, {**entries, name: model}, where, part)
+    return parse_table(kind, {**entries, name: model}, where, part)
 
 
 def _texts(value: object, where: str, name: str) -> tuple[str, ...]:
@@ -407,15 +407,15 @@ benchmarks = ["primer"]                 # question files (climassay, ClimaQA or 
 tasks = ["mcq", "freeform", "cloze"]
 settings = ["default"]                  # default, few-shot:POOL, rag:COLLECTION, long-context:auto@COLLECTION, context
 """
-        + commented(
+        + commented_table(
             ExperimentPlan,
-            leave_out=("name", "benchmarks", "models", "settings", "tasks", "metrics", "lm_eval", "inspect", "folder"),
+            exclude=("name", "benchmarks", "models", "settings", "tasks", "metrics", "lm_eval", "inspect", "folder"),
         ),
-        commented(ModelSpec, "[[model]]", values={"name": "local:smollm2"}),
+        commented_table(ModelSpec, "[[model]]", values={"name": "local:smollm2"}),
         _EXAMPLES,
-        commented(MetricSpec, "[metrics]"),
-        commented(HarnessSpec, "[lm_eval]"),
-        commented(InspectSpec, "[inspect]"),
+        commented_table(MetricSpec, "[metrics]"),
+        commented_table(HarnessSpec, "[lm_eval]"),
+        commented_table(InspectSpec, "[inspect]"),
     )
 )
 """Experiment file that ``climassay evaluate init`` writes."""

@@ -68,7 +68,7 @@ def prefer(
             for scores in judge.option_logprobs(requests)
         ]
     template = load_prompt("side_by_side")
-    requests_in_words: list[JudgeRequest[tuple[Better, str]]] = [
+    judge_requests: list[JudgeRequest[tuple[Better, str]]] = [
         JudgeRequest(
             template.render(question=question, audience=audience, first=first, second=second),
             _SCHEMA,
@@ -77,7 +77,7 @@ def prefer(
         )
         for question, audience, first, second in items
     ]
-    return ask_json(requests_in_words, judge, seed=seed)
+    return ask_json(judge_requests, judge, seed=seed)
 
 
 def _read(data: Mapping[str, Any]) -> tuple[Better, str]:
@@ -292,7 +292,7 @@ def point_scores(points: Sequence[CheckedSentence]) -> dict[str, float]:
     return scores | ({"references_found": statuses.count("exists") / len(statuses)} if statuses else {})
 
 
-def given_passages(ids: Sequence[str], texts: Sequence[str]) -> dict[int, Passage]:
+def numbered_passages(ids: Sequence[str], texts: Sequence[str]) -> dict[int, Passage]:
     """Return the passages of a prompt by the numbers that they have in it."""
     numbered = enumerate(zip(ids, texts, strict=False), start=1)
     return {number: Passage(name, text, name, name, name, number) for number, (name, text) in numbered}

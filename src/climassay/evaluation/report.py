@@ -25,10 +25,10 @@ from climassay.evaluation.scores import (
 from climassay.evaluation.tables import (
     NamedTable,
     experiment_tables,
+    format_score,
     mcq_tables,
     metric_plot,
     question_range,
-    shown_value,
 )
 from climassay.metrics.long_answers import CriterionJudgement, DimensionRating, LongAnswerAssessment
 from climassay.metrics.registry import METRICS, Metric
@@ -163,13 +163,13 @@ def experiment_report(
         seed: Seed of bootstrap and sign flips.
         answers: True appends every question with every answer.
     """
-    numbers = scores or score_experiment(experiment, seed=seed)
-    tables = experiment_tables(numbers, published)
+    scores = scores or score_experiment(experiment, seed=seed)
+    tables = experiment_tables(scores, published)
     calibration = calibrate_experiment(experiment)
-    sections = [Section("Summary", tuple(_summary(experiment, numbers)))]
+    sections = [Section("Summary", tuple(_summary(experiment, scores)))]
     sections += [Section("All benchmarks", (named.table,)) for named in tables if named.name == "overview"]
     for benchmark in (*experiment.questions, *experiment.groups):
-        sections += _benchmark_sections(experiment, benchmark, numbers, tables, calibration)
+        sections += _benchmark_sections(experiment, benchmark, scores, tables, calibration)
     if contamination:
         results = tuple(table for report in contamination for table in contamination_tables(report))
         sections.append(Section("Contamination", results))
@@ -271,16 +271,16 @@ def _best_sentence(scores: ExperimentScores, benchmark: str, metric: str) -> str
     n_tied = sum(score.estimate.value == best.estimate.value for score in results) - 1
     tied = f" and {counted(n_tied, 'other')}" if n_tied else ""
     sign = "%" if METRICS[metric].percent else ""
-    low, high = (shown_value(metric, end) for end in best.estimate.interval)
+    low, high = (format_score(metric, end) for end in best.estimate.interval)
     constant = [
         entry.value
         for entry in scores.constants
         if (entry.benchmark, entry.metric, entry.level, entry.task) == (benchmark, metric, OVERALL, best.cell.task)
     ]
-    constant_text = f", best constant answer {shown_value(metric, constant[0])}{sign}" if constant else ""
+    constant_text = f", best constant answer {format_score(metric, constant[0])}{sign}" if constant else ""
     return (
         f"Highest {METRICS[metric].label}: {best.cell.model}, {best.cell.setting}{tied}, "
-        f"{shown_value(metric, best.estimate.value)}{sign} (95% interval {low} to {high}{sign}, "
+        f"{format_score(metric, best.estimate.value)}{sign} (95% interval {low} to {high}{sign}, "
         f"n = {best.estimate.n}{constant_text})."
     )
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 
 from climassay.errors import InputError
 from climassay.evaluation.experiment_file import ExperimentPlan, MetricSpec, ModelSpec
-from climassay.evaluation.long_answers import Comparer, given_passages
+from climassay.evaluation.long_answers import Comparer, numbered_passages
 from climassay.evaluation.results import Cell, CellRecord, ConstantScore, Outcome, TaskGroup
 from climassay.evaluation.settings import Prepared, Retriever, SettingSpec, Sources, TaskPrompts, open_pool
 from climassay.evaluation.tuned import Adapter, find_adapter
@@ -19,7 +19,7 @@ from climassay.models.provider import load_as_set
 from climassay.prompts import profile_of
 from climassay.questions import Question
 from climassay.records import RequestCounts
-from climassay.settings import located
+from climassay.settings import resolve_file
 from climassay.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -135,7 +135,7 @@ def open_resources(
             judge = SupportJudge(scorer.judge)
 
         def check(text: str, prepared: Prepared) -> tuple[CheckedSentence, ...]:
-            passages = given_passages(prepared.passage_ids, prepared.passages)
+            passages = numbered_passages(prepared.passage_ids, prepared.passages)
             return check_sentences(text, collections, passages=passages, judge=judge)
 
         return check
@@ -152,7 +152,7 @@ def open_sources(workspace: Workspace, folder: Path = Path()) -> Sources:
 
         return open_collections(workspace, names)
 
-    return Sources(retriever, lambda name: open_pool(located(folder, name)))
+    return Sources(retriever, lambda name: open_pool(resolve_file(folder, name)))
 
 
 def make_scorer(

@@ -17,7 +17,7 @@ from climassay.evaluation.scores import (
     metric_estimates,
     score_of,
 )
-from climassay.evaluation.tables import TEST_HEADINGS, heading, metric_plot, paired_cells, shown_estimate
+from climassay.evaluation.tables import TEST_HEADINGS, format_estimate, heading, metric_plot, paired_cells
 from climassay.metrics.registry import METRICS
 from climassay.reporting import Dot, DotPlot, Table
 from climassay.statistics import Estimate, PairedComparison, paired_tests
@@ -141,7 +141,7 @@ def comparison_table(comparison: RunComparison) -> Table:
             score.cell.setting,
             names[score.run],
             str(score.estimate.n),
-            shown_estimate(comparison.metric, score.estimate),
+            format_estimate(comparison.metric, score.estimate),
         )
         for score in comparison.scores
     ]

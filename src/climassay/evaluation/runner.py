@@ -35,7 +35,7 @@ from climassay.models.contract import Generator, OptionScorer, number_format
 from climassay.prompts import Prompt
 from climassay.questions import LONG_ANSWERS, PRIMER, TYPES, Question, QuestionSet, join_questions, read_questions
 from climassay.records import RecordedModel, Records, RequestCounts, Run
-from climassay.settings import located
+from climassay.settings import resolve_file
 
 HARNESSES = {"lm_eval": "lm-evaluation-harness", "inspect": "Inspect"}
 """Other frameworks whose tasks an experiment can run, by the field of the plan that names the tasks."""
@@ -48,7 +48,8 @@ def read_benchmark(spec: BenchmarkSpec, plan: ExperimentPlan) -> QuestionSet:
         InputError: A file cannot be read, or no question is of the plan's tasks.
     """
     question_sets = [
-        read_questions(file if file in (PRIMER, LONG_ANSWERS) else located(plan.folder, file)) for file in spec.files
+        read_questions(file if file in (PRIMER, LONG_ANSWERS) else resolve_file(plan.folder, file))
+        for file in spec.files
     ]
     question_sets = [
         replace(question_set, questions=tuple(q for q in question_set.questions if q.kind in plan.tasks))

@@ -273,23 +273,23 @@ def score_experiment(experiment: Experiment, *, tested: Sequence[str] | None = N
     answered = {cell: outcomes for cell, outcomes in cells.items() if not all_failed(outcomes)}
     external = {constant.benchmark for constant in experiment.constants}
     return ExperimentScores(
-        scores=tuple(_scores(answered, seed)),
+        scores=tuple(_metric_scores(answered, seed)),
         constants=(
             *(
                 constant
                 for name, questions in experiment.questions.items()
                 if name not in external
-                for constant in _constants(name, questions)
+                for constant in _constant_scores(name, questions)
             ),
             *experiment.constants,
             *_pooled_constants(experiment),
         ),
-        counts=tuple(_counts(cell, outcomes) for cell, outcomes in cells.items()),
+        counts=tuple(_cell_counts(cell, outcomes) for cell, outcomes in cells.items()),
         tests=tuple(
             test
             for benchmark in dict.fromkeys(cell.benchmark for cell in cells)
             for family in get_args(Family)
-            for test in _tests(benchmark, family, answered, names, seed)
+            for test in _paired_cell_tests(benchmark, family, answered, names, seed)
         ),
         positions={
             cell: position_row((cell.model, predictions[0].setting, predictions[0].scoring), predictions)
@@ -299,7 +299,9 @@ def score_experiment(experiment: Experiment, *, tested: Sequence[str] | None = N
         side_by_side={
             name: result for name in experiment.questions if (result := _side_by_side(experiment, name, seed))
         },
-        dimensions=tuple(score for cell, outcomes in cells.items() for score in _dimensions(cell, outcomes, seed)),
+        dimensions=tuple(
+            score for cell, outcomes in cells.items() for score in _dimension_scores(cell, outcomes, seed)
+        ),
         points=tuple(
             _point_counts(cell, outcomes) for cell, outcomes in cells.items() if any(o.points for o in outcomes)
         ),
@@ -321,7 +323,7 @@ def _side_by_side(experiment: Experiment, benchmark: str, seed: int) -> dict[str
     return {judge: result for judge, result in results.items() if result is not None}
 
 
-def _dimensions(cell: Cell, outcomes: Sequence[Outcome], seed: int) -> Iterator[DimensionScore]:
+def _dimension_scores(cell: Cell, outcomes: Sequence[Outcome], seed: int) -> Iterator[DimensionScore]:
     by_dimension: dict[str, list[DimensionRating]] = defaultdict(list)
     for outcome in outcomes:
         for rating in outcome.assessment.ratings if outcome.assessment is not None else ():
@@ -348,7 +350,7 @@ def is_right_or_wrong(metric: Metric, *columns: Sequence[float]) -> bool:
     return metric.binary and all(value in (0.0, 1.0) for column in columns for value in column)
 
 
-def _scores(cells: Mapping[Cell, Sequence[Outcome]], seed: int) -> Iterator[Score]:
+def _metric_scores(cells: Mapping[Cell, Sequence[Outcome]], seed: int) -> Iterator[Score]:
     results: list[tuple[Cell, Metric, str, int, list[float]]] = []
     for cell, outcomes in cells.items():
         levels = [level for level in LEVELS if any(outcome.level == level for outcome in outcomes)]
@@ -378,7 +380,7 @@ def metric_estimates(columns: Sequence[tuple[Metric, Sequence[float]]], seed: in
         yield proportion(math.fsum(values), len(values)) if binary else next(means)
 
 
-def _constants(benchmark: str, questions: Sequence[Question]) -> Iterator[ConstantScore]:
+def _constant_scores(benchmark: str, questions: Sequence[Question]) -> Iterator[ConstantScore]:
     for task, kind in TYPES.items():
         if not (kind.has_options or kind.has_gap):
             continue
@@ -395,7 +397,7 @@ def _constants(benchmark: str, questions: Sequence[Question]) -> Iterator[Consta
             yield ConstantScore(benchmark, metric, level, str(best.label), best.accuracy, task)
 
 
-def _counts(cell: Cell, outcomes: Sequence[Outcome]) -> CellCounts:
+def _cell_counts(cell: Cell, outcomes: Sequence[Outcome]) -> CellCounts:
     violations = Counter(violation for outcome in outcomes for violation in set(outcome.violations))
     unscored = {
         metric.name: sum(score_of(outcome, metric.name) is None for outcome in outcomes)
@@ -418,7 +420,7 @@ def count_readings(answers: Iterable[Outcome | Prediction]) -> tuple[tuple[Readi
     return tuple(Counter(answer.reading for answer in answers if answer.reading is not None).most_common())
 
 
-def _tests(
+def _paired_cell_tests(
     benchmark: str, family: Family, cells: Mapping[Cell, Sequence[Outcome]], tested: Collection[str], seed: int
 ) -> Iterator[PairedTest]:
     """Yield tests of the cells that differ in one property, on their common questions."""

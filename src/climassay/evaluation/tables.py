@@ -56,18 +56,18 @@ class _Column:
 
 
 @dataclass(frozen=True, slots=True)
-class _Numbers:
+class _BenchmarkScores:
     """Scores of one benchmark."""
 
     cells: tuple[Cell, ...]
     """Cells, including those without a score because all requests failed."""
-    ours: tuple[Score, ...]
+    scores: tuple[Score, ...]
     constants: tuple[ConstantScore, ...]
     published: tuple[PublishedScore, ...]
 
     def columns(self, is_included: Callable[[Metric], bool]) -> list[_Column]:
         """Return columns of the included metrics that have a score; cloze questions have no levels."""
-        present = dict.fromkeys((score.metric, score.level) for score in self.ours)
+        present = dict.fromkeys((score.metric, score.level) for score in self.scores)
         return [
             _Column(metric, level)
             for metric in METRICS.ordered(name for name, _ in present)
@@ -79,19 +79,19 @@ class _Numbers:
     def variants(self, columns: Sequence[_Column]) -> list[tuple[str, str]]:
         """Return model and setting of each row, grouped by model, including those whose requests all failed."""
         keys = {(column.metric.name, column.level) for column in columns}
-        cells = {score.cell for score in self.ours if (score.metric, score.level) in keys}
-        unscored = set(self.cells) - {score.cell for score in self.ours}
+        cells = {score.cell for score in self.scores if (score.metric, score.level) in keys}
+        unscored = set(self.cells) - {score.cell for score in self.scores}
         cells |= {cell for cell in unscored if any(column.metric.scores(cell.task) for column in columns)}
         variants = dict.fromkeys((cell.model, cell.setting) for cell in self.cells if cell in cells)
         models = list(dict.fromkeys(model for model, _ in variants))
         return sorted(variants, key=lambda variant: models.index(variant[0]))
 
     def row(self, variant: tuple[str, str], columns: Sequence[_Column]) -> list[Estimate | None]:
-        row = {(s.metric, s.level): s.estimate for s in self.ours if (s.cell.model, s.cell.setting) == variant}
+        row = {(s.metric, s.level): s.estimate for s in self.scores if (s.cell.model, s.cell.setting) == variant}
         return [row.get((column.metric.name, column.level)) for column in columns]
 
 
-def shown_value(metric: str, value: float) -> str:
+def format_score(metric: str, value: float) -> str:
     """Format a score: per cent with one decimal for accuracy and exact match, else three decimals."""
     return f"{100 * value:.1f}" if METRICS[metric].percent else f"{value:.3f}"
 
@@ -129,13 +129,13 @@ def heading(metric: Metric) -> str:
     return metric.label[:1].upper() + metric.label[1:]
 
 
-def shown_estimate(metric: str, estimate: Estimate) -> str:
+def format_estimate(metric: str, estimate: Estimate) -> str:
     """Format a score with its interval, for example ``61.1 [52.0, 69.4]``."""
-    low, high = (shown_value(metric, end) for end in estimate.interval)
-    return f"{shown_value(metric, estimate.value)} [{low}, {high}]"
+    low, high = (format_score(metric, end) for end in estimate.interval)
+    return f"{format_score(metric, estimate.value)} [{low}, {high}]"
 
 
-def shown_difference(metric: str, value: float) -> str:
+def format_difference(metric: str, value: float) -> str:
     """Format a difference of two scores: percentage points for accuracy and exact match, else three decimals."""
     return f"{100 * value:+.1f}" if METRICS[metric].percent else f"{value:+.3f}"
 
@@ -147,8 +147,8 @@ def paired_cells(test: PairedComparison | PairedScores, metric: str) -> list[str
     """Return number of items and difference of a paired test, then the cells below :data:`TEST_HEADINGS`."""
     return [
         str(test.difference.n),
-        shown_difference(metric, test.difference.value),
-        " to ".join(shown_difference(metric, end) for end in test.difference.interval),
+        format_difference(metric, test.difference.value),
+        " to ".join(format_difference(metric, end) for end in test.difference.interval),
         "-" if test.first_only is None else f"{test.second_only} / {test.first_only}",
         shown_p_value(test.p_value),
         shown_p_value(test.p_holm),
@@ -165,61 +165,71 @@ def experiment_tables(scores: ExperimentScores, published: Sequence[PublishedSco
     overview = _overview(scores)
     tables = [] if overview is None else [overview]
     for benchmark in dict.fromkeys(count.cell.benchmark for count in scores.counts):
-        ours = [score for score in scores.scores if score.cell.benchmark == benchmark]
+        benchmark_scores = [score for score in scores.scores if score.cell.benchmark == benchmark]
         constants = [constant for constant in scores.constants if constant.benchmark == benchmark]
         dimensions = [dimension for dimension in scores.dimensions if dimension.cell.benchmark == benchmark]
         points = [count for count in scores.points if count.cell.benchmark == benchmark]
         cells = tuple(count.cell for count in scores.counts if count.cell.benchmark == benchmark)
-        numbers = _Numbers(
+        selection = _BenchmarkScores(
             cells,
-            tuple(score for score in ours if score.cell.task in METRICS[score.metric].kinds),
+            tuple(score for score in benchmark_scores if score.cell.task in METRICS[score.metric].kinds),
             tuple(constant for constant in constants if constant.task in METRICS[constant.metric].kinds),
             tuple(published),
         )
-        named = {
+        tables_by_name = {
             "mcq-cloze": _score_table(
                 f"Multiple choice and cloze, {benchmark}",
-                numbers.columns(lambda metric: bool(metric.published) and "freeform" not in metric.kinds),
-                numbers,
+                selection.columns(lambda metric: bool(metric.published) and "freeform" not in metric.kinds),
+                selection,
                 "Accuracy and exact match (EM) in per cent; PS: phrase similarity. In brackets: 95% intervals (Wilson; "
                 "PS, and accuracy over several option orders: bootstrap over questions).",
             ),
             "freeform": _score_table(
                 f"Freeform answers, {benchmark}",
-                numbers.columns(lambda metric: bool(metric.published) and "freeform" in metric.kinds),
-                numbers,
+                selection.columns(lambda metric: bool(metric.published) and "freeform" in metric.kinds),
+                selection,
                 "BLEU counts characters, as published. FA: factual accuracy. In brackets: 95% bootstrap intervals.",
             ),
             "own-metrics": _score_table(
                 f"Further metrics, {benchmark}",
-                [column for column in numbers.columns(lambda metric: not metric.published) if column.level == OVERALL],
-                replace(numbers, published=()),
+                [
+                    column
+                    for column in selection.columns(lambda metric: not metric.published)
+                    if column.level == OVERALL
+                ],
+                replace(selection, published=()),
                 "Metrics that the paper does not have, over all levels, from 0 to 1. In brackets: 95% intervals.",
             ),
         }
         # Question kinds that no metric lists, but which list their metrics, have tables of their own.
-        for task in dict.fromkeys(s.cell.task for s in ours if s.cell.task not in METRICS[s.metric].kinds):
-            numbers = _Numbers(
+        for task in dict.fromkeys(s.cell.task for s in benchmark_scores if s.cell.task not in METRICS[s.metric].kinds):
+            selection = _BenchmarkScores(
                 tuple(cell for cell in cells if cell.task == task),
-                tuple(score for score in ours if score.cell.task == task),
+                tuple(score for score in benchmark_scores if score.cell.task == task),
                 tuple(constant for constant in constants if constant.task == task),
                 (),
             )
-            columns = numbers.columns(lambda _: True)
+            columns = selection.columns(lambda _: True)
             columns = [column for column in columns if TYPES[task].has_levels or column.level == OVERALL]
             note = "In brackets: 95% intervals."
-            named[task] = _score_table(f"{TYPES[task].title}, {benchmark}", columns, numbers, note, plain=True)
+            tables_by_name[task] = _score_table(
+                f"{TYPES[task].title}, {benchmark}", columns, selection, note, plain=True
+            )
         positions = [((c.model, c.setting), row) for c, row in scores.positions.items() if c.benchmark == benchmark]
         if positions:
-            named["position"] = _position_table(f"Position bias, {benchmark} (%)", ("model", "setting"), positions)
-        named["dimensions"] = _dimensions(benchmark, dimensions)
-        named["points"] = _points(benchmark, points)
+            tables_by_name["position"] = _position_table(
+                f"Position bias, {benchmark} (%)", ("model", "setting"), positions
+            )
+        tables_by_name["dimensions"] = _dimension_table(benchmark, dimensions)
+        tables_by_name["points"] = _point_table(benchmark, points)
         for judge, result in scores.side_by_side.get(benchmark, {}).items():
-            named["-".join(filter(None, ("side-by-side", judge)))] = side_by_side_table(result, benchmark, judge)
-        named["counts"] = _counts(benchmark, scores.counts)
-        named["settings"] = _tests(benchmark, "settings", scores.tests)
-        named["models"] = _tests(benchmark, "models", scores.tests)
-        tables += [NamedTable(name, benchmark, table) for name, table in named.items() if table.rows]
+            tables_by_name["-".join(filter(None, ("side-by-side", judge)))] = side_by_side_table(
+                result, benchmark, judge
+            )
+        tables_by_name["counts"] = _count_table(benchmark, scores.counts)
+        tables_by_name["settings"] = _test_table(benchmark, "settings", scores.tests)
+        tables_by_name["models"] = _test_table(benchmark, "models", scores.tests)
+        tables += [NamedTable(name, benchmark, table) for name, table in tables_by_name.items() if table.rows]
     return tables
 
 
@@ -272,8 +282,8 @@ def _overview(scores: ExperimentScores) -> NamedTable | None:
                 name,
                 METRICS[metric].label,
                 str(max(estimate.n for estimate in row if estimate is not None)),
-                *(_shown_or_dash(metric, estimate) for estimate in row),
-                "-" if constant is None else shown_value(metric, constant),
+                *(_format_optional(metric, estimate) for estimate in row),
+                "-" if constant is None else format_score(metric, constant),
             ]
         )
     headings = ["benchmark", "metric", "n", *(f"{model}\n{setting}" for model, setting in variants), "constant"]
@@ -281,24 +291,26 @@ def _overview(scores: ExperimentScores) -> NamedTable | None:
     return NamedTable("overview", "", Table.of("All benchmarks", headings, rows, left=2, grouped=1, note=note))
 
 
-def _shown_or_dash(metric: str, estimate: Estimate | None) -> str:
-    return "-" if estimate is None else shown_estimate(metric, estimate)
+def _format_optional(metric: str, estimate: Estimate | None) -> str:
+    return "-" if estimate is None else format_estimate(metric, estimate)
 
 
-def _score_table(title: str, columns: Sequence[_Column], numbers: _Numbers, note: str, *, plain: bool = False) -> Table:
-    variants = numbers.variants(columns)
-    values = [numbers.row(variant, columns) for variant in variants]
+def _score_table(
+    title: str, columns: Sequence[_Column], selection: _BenchmarkScores, note: str, *, plain: bool = False
+) -> Table:
+    variants = selection.variants(columns)
+    values = [selection.row(variant, columns) for variant in variants]
     sizes = [max((estimate.n for estimate in column if estimate), default=0) for column in zip(*values, strict=True)]
     names = [column.metric.name for column in columns]
-    rows = [[*variant, *map(_shown_or_dash, names, row)] for variant, row in zip(variants, values, strict=True)]
-    constants = {(constant.metric, constant.level): constant.value for constant in numbers.constants}
+    rows = [[*variant, *map(_format_optional, names, row)] for variant, row in zip(variants, values, strict=True)]
+    constants = {(constant.metric, constant.level): constant.value for constant in selection.constants}
     constant_row = [constants.get((column.metric.name, column.level)) for column in columns]
     if any(value is not None for value in constant_row):
-        cells = ["-" if v is None else shown_value(name, v) for name, v in zip(names, constant_row, strict=True)]
+        cells = ["-" if v is None else format_score(name, v) for name, v in zip(names, constant_row, strict=True)]
         rows.append(["best constant answer", "always the same", *cells])
-    published = {(p.model, p.setting, p.metric, p.level): p.value for p in numbers.published}
+    published = {(p.model, p.setting, p.metric, p.level): p.value for p in selection.published}
     published_rows = []
-    for model, setting in dict.fromkeys((score.model, score.setting) for score in numbers.published):
+    for model, setting in dict.fromkeys((score.model, score.setting) for score in selection.published):
         cells = []
         for column in columns:
             value = published.get((model, setting, column.metric.name, column.level))
@@ -332,7 +344,7 @@ def _marks(
     marks: dict[tuple[int, int], set[Mark]] = {}
     for index, column in enumerate(columns):
         printed = {
-            row: float(shown_value(column.metric.name, estimate.value))
+            row: float(format_score(column.metric.name, estimate.value))
             for row, estimate in enumerate(estimates[index] for estimates in values)
             if estimate is not None
         }
@@ -349,7 +361,7 @@ def _marks(
     return {cell: frozenset(cell_marks) for cell, cell_marks in marks.items()}
 
 
-def _dimensions(benchmark: str, dimensions: Iterable[DimensionScore]) -> Table:
+def _dimension_table(benchmark: str, dimensions: Iterable[DimensionScore]) -> Table:
     rows = []
     for score in dimensions:
         interval = " to ".join(f"{end:.2f}" for end in score.estimate.interval)
@@ -361,7 +373,7 @@ def _dimensions(benchmark: str, dimensions: Iterable[DimensionScore]) -> Table:
     return Table.of(f"Adequacy of long answers, {benchmark}", headings, rows, left=4, grouped=1, note=note)
 
 
-def _points(benchmark: str, points: Iterable[PointCounts]) -> Table:
+def _point_table(benchmark: str, points: Iterable[PointCounts]) -> Table:
     sentences, references = STATUSES[:-1], get_args(ReferenceStatus)
     rows = [
         [
@@ -381,7 +393,7 @@ def _points(benchmark: str, points: Iterable[PointCounts]) -> Table:
     return Table.of(f"Points and references, {benchmark}", headings, rows, left=2, grouped=1, note=note)
 
 
-def _counts(benchmark: str, counts: Iterable[CellCounts]) -> Table:
+def _count_table(benchmark: str, counts: Iterable[CellCounts]) -> Table:
     rows = [
         [
             count.cell.model,
@@ -390,7 +402,7 @@ def _counts(benchmark: str, counts: Iterable[CellCounts]) -> Table:
             str(count.n),
             str(count.failed),
             str(count.unparsed) if TYPES[count.cell.task].has_options else "-",
-            _shown_readings(count.readings),
+            _format_readings(count.readings),
             str(count.violations),
             "; ".join(f"{kind}: {number}" for kind, number in count.kinds) or "-",
             "; ".join(f"{METRICS[name].label}: {number}" for name, number in count.unscored) or "-",
@@ -428,11 +440,11 @@ READ_BY = (
 """Explanation of the reading methods, for notes."""
 
 
-def _shown_readings(readings: Iterable[tuple[str, int]]) -> str:
+def _format_readings(readings: Iterable[tuple[str, int]]) -> str:
     return ", ".join(f"{reading} {count}" for reading, count in readings) or "-"
 
 
-def _tests(benchmark: str, family: str, tests: Iterable[PairedTest]) -> Table:
+def _test_table(benchmark: str, family: str, tests: Iterable[PairedTest]) -> Table:
     results = [test for test in tests if test.benchmark == benchmark and test.family == family]
     kinds = " and ".join(dict.fromkeys(test.test for test in results))
     shared_label, differing = ("model", "settings") if family == "settings" else ("setting", "models")
@@ -497,7 +509,7 @@ def mcq_tables(scores: McqScores) -> list[Table]:
             str(row.unparsed),
             str(row.failed),
             *[str(row.asked_again)] * has_asked_again,
-            *[_shown_readings(row.readings)] * has_mixed_readings,
+            *[_format_readings(row.readings)] * has_mixed_readings,
         )
         for row in scores.accuracy
     ]

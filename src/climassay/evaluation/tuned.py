@@ -12,7 +12,7 @@ from climassay.evaluation.experiment_file import ExperimentPlan, ModelSpec
 from climassay.evaluation.settings import AdapterTraining, SettingSpec, TaskPrompts, chat_examples
 from climassay.models.provider import is_served
 from climassay.questions import PRIMER, Question, QuestionSet, read_questions
-from climassay.settings import located
+from climassay.settings import resolve_file
 from climassay.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -219,7 +219,7 @@ def chosen_config(
 
 def _question_training_data(training: AdapterTraining, plan: ExperimentPlan, prompts: TaskPrompts) -> _TrainingData:
     def read(file: str) -> QuestionSet:
-        return read_questions(file if file == PRIMER else located(plan.folder, file))
+        return read_questions(file if file == PRIMER else resolve_file(plan.folder, file))
 
     question_set = read(training.questions)
     learned: Sequence[Question] = question_set.questions
@@ -256,7 +256,7 @@ def _text_training_data(training: AdapterTraining, workspace: Workspace) -> _Tra
 
 
 def _adapter_folder(name: str, workspace: Workspace, plan: ExperimentPlan) -> Path:
-    for folder in (workspace.adapters / name, Path(located(plan.folder, name)).expanduser()):
+    for folder in (workspace.adapters / name, Path(resolve_file(plan.folder, name)).expanduser()):
         if (folder / ADAPTER_CONFIG).is_file():
             return folder
     raise InputError(

@@ -156,7 +156,7 @@ class StoredCheck:
     about: CheckSummary
     settings: DebateSettings
     transcript: Transcript | None
-    """None before the debate has ended, and if it was stopped or failed."""
+    """The debate; None before it has ended, and if it was stopped or failed."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from pydantic import Field
 
 from climassay.errors import InputError
 from climassay.prompts import ProfileSettings
-from climassay.settings import Flag, check_bounds, commented, filled, is_tables, load_toml
+from climassay.settings import commented_table, is_table_list, load_toml, parse_table, validate_settings
 
 DEFAULT_MODEL = "local:smollm2"
 ADVERSARY_WEIGHT = 0.25
@@ -52,7 +52,6 @@ class AdvocateSettings:
     passages: Annotated[
         int | None,
         Field(description="Passages per advocate; by default 8, or 4 for a small model.", examples=[8]),
-        Flag(("--passages", "-k"), 1),
     ] = None
     excerpt_words: Annotated[
         int | None,
@@ -60,12 +59,10 @@ class AdvocateSettings:
             description="Number of words kept of each passage, those nearest to the claim; 0: the whole passage.",
             examples=[120],
         ),
-        Flag(min=0),
     ] = None
     rerank: Annotated[
         bool,
         Field(description="Rerank four times as many passages by their nearest sentences."),
-        Flag(("--rerank/--no-rerank",)),
     ] = False
     min_cosine: Annotated[
         float | None,
@@ -95,7 +92,6 @@ class MediatorSettings:
     style: Annotated[
         Literal["auto", "expert", "neutral"],
         Field(description="expert trusts all sources, neutral favours none; auto: neutral with an adversary."),
-        Flag(("--mediator",), field="mediator"),
     ] = "auto"
     model: Annotated[str, Field(description="Its own model.", examples=["openai:gpt-4o"])] = ""
     decide: Annotated[
@@ -104,7 +100,6 @@ class MediatorSettings:
             description="Verdict by the mediator, or pooled from the advocates' probabilities and weights (for models "
             "too small to weigh opinions)."
         ),
-        Flag(),
     ] = "mediator"
 
 
@@ -119,7 +114,6 @@ class DebateSettings:
         Field(
             description="Model of all participants without one of their own: local:HUB_ID_OR_FOLDER or openai:MODEL."
         ),
-        Flag(("--model", "-m")),
     ] = DEFAULT_MODEL
     scale: Annotated[
         str,
@@ -127,60 +121,49 @@ class DebateSettings:
             description="accuracy (five steps from false to true), climate-feedback (its twelve verdicts), "
             "climate-fever, science-feedback, binary, or a .toml file."
         ),
-        Flag(),
     ] = "accuracy"
-    rounds: Annotated[int, Field(description="Maximum number of rounds of debate."), Flag(min=1)] = 3
+    rounds: Annotated[int, Field(description="Maximum number of rounds of debate.")] = 3
     split: Annotated[
         Splitter,
         Field(description="How a claim is split into statements: by a model, by rules, or not (none)."),
-        Flag(),
     ] = "model"
     elicitation: Annotated[
         Literal["auto", "scored", "schema"],
         Field(
             description="How verdicts are given: as option probabilities or as one JSON answer; auto: by the profile."
         ),
-        Flag(),
     ] = "auto"
     wording: Annotated[
         Literal["auto", "full", "brief"],
         Field(description="Full prompts, or brief ones for small models; auto: by the profile."),
-        Flag(),
     ] = "auto"
     verdict_first: Annotated[
         bool,
         Field(description="Decide before evidence, agreement and draft (for comparison)."),
-        Flag(("--verdict-first/--verdict-last",)),
     ] = False
     calibrated: Annotated[
         bool | None,
         Field(description="Calibrate option probabilities with a content-free prompt; by default as the profile says."),
-        Flag(("--calibrate/--no-calibrate",)),
     ] = None
     context_prefix: Annotated[
         bool,
         Field(description='Put "This claim is made in a climate-change context:" before each claim.'),
-        Flag(("--prefix/--no-prefix",)),
     ] = False
     check_claims: Annotated[
         bool,
         Field(description="Do not debate claims that cannot be checked or are not about climate."),
-        Flag(("--screen/--no-screen",)),
     ] = True
     latest_only: Annotated[
         bool,
         Field(description="Use the latest edition of each document only."),
-        Flag(("--latest-only/--all-editions",)),
     ] = False
     entailment: Annotated[
         bool,
         Field(description="Measure whether cited passages entail the sentences they support."),
-        Flag(("--entailment/--no-entailment",)),
     ] = False
     leave_one_out: Annotated[
         bool,
         Field(description="Ask the mediator again with each advocate left out in turn."),
-        Flag(("--leave-one-out/--all-in",)),
     ] = False
     text_tokens: Annotated[
         int | None,
@@ -188,12 +171,11 @@ class DebateSettings:
             ge=1,
             description="Maximum number of tokens of a draft, an explanation or a reply; by default the profile's.",
         ),
-        Flag(),
     ] = None
     temperature: Annotated[
         float, Field(ge=0, allow_inf_nan=False, description="Randomness of generated answers; 0 is greedy.")
     ] = 0.0
-    seed: Annotated[int, Field(description="Random seed."), Flag()] = 0
+    seed: Annotated[int, Field(description="Random seed.")] = 0
     max_output_tokens: Annotated[
         int | None,
         Field(
@@ -215,7 +197,7 @@ class DebateSettings:
             raise InputError(f"Every advocate needs a name of its own, got {', '.join(names)}.")
         if self.rounds < 1:
             raise InputError("A debate has at least one round.")
-        check_bounds(self, "The debate")
+        validate_settings(self, "The debate")
         for advocate in self.advocates:
             name = advocate.name
             if not name.strip() or name.strip().lower() == "mediator":
@@ -230,7 +212,7 @@ class DebateSettings:
                 raise InputError(f"The weight of {name} must be a number above 0.")
             if (advocate.passages is not None and advocate.passages < 1) or (advocate.excerpt_words or 0) < 0:
                 raise InputError(f"{name} needs at least one passage, and excerpt_words of 0 or more.")
-            check_bounds(advocate, f"The advocate {name}")
+            validate_settings(advocate, f"The advocate {name}")
 
     @property
     def prompt_profile(self) -> ProfileSettings:
@@ -265,12 +247,12 @@ def parse_settings(data: Mapping[str, Any], *, where: str) -> DebateSettings:
     """
     values = dict(data)
     advocates = values.pop("advocate", [])
-    if not is_tables(advocates) or "advocates" in values:
+    if not is_table_list(advocates) or "advocates" in values:
         raise InputError(f"{where}: advocates are tables that begin with [[advocate]].")
-    values["advocates"] = tuple(filled(AdvocateSettings, entry, where, "[[advocate]]") for entry in advocates)
-    values["mediator"] = filled(MediatorSettings, values.get("mediator", {}), where, "[mediator]")
-    values["profile"] = filled(ProfileSettings, values.get("profile", {}), where, "[profile]")
-    return filled(DebateSettings, values, where, "the file", shown={"advocates": "advocate"})
+    values["advocates"] = tuple(parse_table(AdvocateSettings, entry, where, "[[advocate]]") for entry in advocates)
+    values["mediator"] = parse_table(MediatorSettings, values.get("mediator", {}), where, "[mediator]")
+    values["profile"] = parse_table(ProfileSettings, values.get("profile", {}), where, "[profile]")
+    return parse_table(DebateSettings, values, where, "the file", file_names={"advocates": "advocate"})
 
 
 def settings_tables(settings: DebateSettings) -> dict[str, Any]:
@@ -343,18 +325,18 @@ COMMENTED = "\n".join(
     (
         "# A debate about climate claims: who takes part, and by which rules.\n"
         '# climassay check "CLAIM" --config this-file.toml\n',
-        commented(
+        commented_table(
             DebateSettings,
-            leave_out=("advocates", "mediator", "profile", "elicitation", "wording", "calibrated", "text_tokens"),
+            exclude=("advocates", "mediator", "profile", "elicitation", "wording", "calibrated", "text_tokens"),
         ),
-        commented(MediatorSettings, "[mediator]"),
-        commented(ProfileSettings, "[profile]                               # How the models are asked"),
+        commented_table(MediatorSettings, "[mediator]"),
+        commented_table(ProfileSettings, "[profile]                               # How the models are asked"),
         _EXAMPLES.format(
-            commented(
+            commented_table(
                 AdvocateSettings,
                 "[[advocate]]",
                 values={"name": "IPCC", "collections": ("ipcc",), "weight": 1.0},
-                leave_out=("kind", "stance"),
+                exclude=("kind", "stance"),
             )
         ),
     )
@@ -377,25 +359,22 @@ class CheckFilter:
     words: Annotated[
         str,
         Field(description="Words that all occur in the claim or its source, ignoring case.", alias="q", **_TEXT),
-        Flag(),
     ] = ""
     verdict: Annotated[
-        str, Field(description="Label of the verdict, or the outcome of a check without one.", **_TEXT), Flag()
+        str, Field(description="Label of the verdict, or the outcome of a check without one.", **_TEXT)
     ] = ""
     review: Annotated[
         Reviewed | Literal[""],
         Field(description="Majority opinion of the reviewers: agreed, disagreed, divided, commented or unreviewed."),
-        Flag(),
     ] = ""
     topic: Annotated[
-        str, Field(description="CARDS code of the contrarian claim it makes (2.1), or of a group (2).", **_TEXT), Flag()
+        str, Field(description="CARDS code of the contrarian claim it makes (2.1), or of a group (2).", **_TEXT)
     ] = ""
-    collection: Annotated[str, Field(description="Collection that an advocate used.", **_TEXT), Flag()] = ""
-    source: Annotated[str, Field(description="Words in the source of the claim, ignoring case.", **_TEXT), Flag()] = ""
+    collection: Annotated[str, Field(description="Collection that an advocate used.", **_TEXT)] = ""
+    source: Annotated[str, Field(description="Words in the source of the claim, ignoring case.", **_TEXT)] = ""
     since: Annotated[
         str,
         Field(description="First day of the period in which checks were made, such as 2024-05-31 (UTC).", pattern=_DAY),
-        Flag(),
     ] = ""
-    until: Annotated[str, Field(description="Last day of that period.", pattern=_DAY), Flag()] = ""
-    reviewer: Annotated[str, Field(description="Account that has reviewed the check.", **_TEXT), Flag()] = ""
+    until: Annotated[str, Field(description="Last day of that period.", pattern=_DAY)] = ""
+    reviewer: Annotated[str, Field(description="Account that has reviewed the check.", **_TEXT)] = ""

@@ -243,9 +243,15 @@ def gapped(statement: str, term: str) -> str:
     return re.sub(_word_pattern(term), GAP, statement, count=1)
 
 
+def find_term(statement: str, term: str) -> int | None:
+    """Return the character index of a term's first occurrence as a whole word of a statement, or None."""
+    match = re.search(_word_pattern(term), statement) if term else None
+    return None if match is None else match.start()
+
+
 def has_term(statement: str, term: str) -> bool:
-    """Return whether a term is a word of a statement."""
-    return bool(term) and re.search(_word_pattern(term), statement) is not None
+    """Return whether a term is a whole word of a statement."""
+    return find_term(statement, term) is not None
 
 
 def _word_pattern(term: str) -> str:

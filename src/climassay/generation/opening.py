@@ -36,7 +36,7 @@ from climassay.models.provider import load_as_set
 from climassay.prompts import profile_of
 from climassay.questions import KINDS, PRIMER, Kind, Level, Question, read_questions
 from climassay.records import RecordedModel, Records, Run
-from climassay.settings import located
+from climassay.settings import resolve_file
 from climassay.workspace import Workspace
 
 Recorder = Callable[[Generator], RecordedModel]
@@ -100,7 +100,7 @@ def _examples(recipe: Recipe) -> Examples:
     name, n_examples = recipe.writer.examples, recipe.writer.n_examples
     if not name or not n_examples:
         return {}
-    source = read_questions(name if name == PRIMER else located(recipe.folder, name))
+    source = read_questions(name if name == PRIMER else resolve_file(recipe.folder, name))
     usable = [question for question in source.questions if question.context]
     if not usable:
         raise InputError(f"No question of {name} has the passage it was made from, so none can be shown as an example.")
@@ -228,7 +228,7 @@ def _validation(recipe: Recipe, record: Recorder, prompts: Path | None, load: Lo
             # A trained validator needs the model itself, so only prompted ones are recorded.
             load_recorded = (lambda model: record(load(model))) if name.startswith("prompted:") else load
             validators[kind] = load_validator(
-                located(recipe.folder, name),
+                resolve_file(recipe.folder, name),
                 load=load_recorded,
                 prompts=prompts,
                 subject=recipe.subject,
@@ -245,7 +245,7 @@ def _masking(recipe: Recipe, record: Recorder, prompts: Path | None, load: LoadM
     spec = recipe.masker
     masker = open_masker(
         spec.use or STATISTICS,
-        glossary=read_glossary(Path(located(recipe.folder, spec.glossary))) if spec.glossary else (),
+        glossary=read_glossary(Path(resolve_file(recipe.folder, spec.glossary))) if spec.glossary else (),
         subject=recipe.subject,
         prompts=prompts,
         load=lambda model: record(load(model)),

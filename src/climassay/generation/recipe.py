@@ -27,7 +27,7 @@ from climassay.generation.draft import Subject
 from climassay.models.provider import FileModel
 from climassay.prompts import ProfileSettings
 from climassay.questions import KINDS, LEVELS, TYPES, Kind, Level
-from climassay.settings import check_bounds, commented, filled, load_toml
+from climassay.settings import commented_table, load_toml, parse_table, validate_settings
 
 
 @dataclass(frozen=True, slots=True)
@@ -279,10 +279,10 @@ def parse_recipe(data: Mapping[str, Any], *, source: str, folder: Path) -> Recip
             further_kinds = {key: value for key, value in entry.items() if key not in fields}
             entry = fields | ({"further_kinds": further_kinds} if further_kinds else {})
         if name in values or name == "writer":
-            values[name] = filled(kind, entry, source, f"[{name}]")
+            values[name] = parse_table(kind, entry, source, f"[{name}]")
     if isinstance(values.get("collections"), str):
         raise InputError(f'{source}: collections is a list of texts, for example collections = ["books"].')
-    recipe = filled(Recipe, {"name": Path(source).stem, **values, "folder": folder}, source, "the file")
+    recipe = parse_table(Recipe, {"name": Path(source).stem, **values, "folder": folder}, source, "the file")
     check_recipe(recipe, source)
     return recipe
 
@@ -307,35 +307,37 @@ def check_recipe(recipe: Recipe, source: str) -> None:
     for is_fault, sentence in faults:
         if is_fault:
             raise InputError(f"{source}: {sentence}.")
-    check_bounds(recipe, source)
+    validate_settings(recipe, source)
     for name in _TABLES:
-        check_bounds(getattr(recipe, name), source, f"[{name}]")
+        validate_settings(getattr(recipe, name), source, f"[{name}]")
 
 
 COMMENTED = "\n".join(
     (
         "# A dataset of questions, from books to silver.\n"
         "# climassay corpus add books *.pdf ; climassay generate run this-file.toml\n",
-        commented(Recipe, values={"name": "silver", "collections": ("books",)}, leave_out=(*_TABLES, "folder")),
-        commented(Subject, "[subject]                               # another science is a matter of these words"),
-        commented(WriterSpec, "[writer]", values={"model": "local:smollm2"}),
-        commented(
+        commented_table(Recipe, values={"name": "silver", "collections": ("books",)}, exclude=(*_TABLES, "folder")),
+        commented_table(
+            Subject, "[subject]                               # another science is a matter of these words"
+        ),
+        commented_table(WriterSpec, "[writer]", values={"model": "local:smollm2"}),
+        commented_table(
             CountSpec,
             "[counts]                                # accepted questions",
             values={"mcq": 30, "freeform": 30, "cloze": 30, "base": 0.5, "reasoning": 0.25, "hypothetical": 0.25},
-            leave_out=("further_kinds",),
+            exclude=("further_kinds",),
         )
         + "# true_false = 30                       # Statements that are true or false\n",
-        commented(ContextSpec, "[contexts]"),
-        commented(ScreenSpec, "[screening]"),
-        commented(ValidatorSpec, "[validator]                             # climassay generate validate train"),
-        commented(MaskerSpec, "[masker]"),
-        commented(
+        commented_table(ContextSpec, "[contexts]"),
+        commented_table(ScreenSpec, "[screening]"),
+        commented_table(ValidatorSpec, "[validator]                             # climassay generate validate train"),
+        commented_table(MaskerSpec, "[masker]"),
+        commented_table(
             ProfileSettings,
             "[profile]                               # How models are asked",
-            leave_out=("side_check", "queries", "grade_passages", "passages"),  # only fact-checks read these
+            exclude=("side_check", "queries", "grade_passages", "passages"),  # only fact-checks read these
         ),
-        commented(StopSpec, "[stop]"),
+        commented_table(StopSpec, "[stop]"),
     )
 )
 """Content of the file that ``climassay generate init`` writes."""

@@ -333,9 +333,9 @@ def _years(plain: str, located: Sequence[_LocatedQuantity]) -> set[int]:
 
 
 def _without_extent(located: _LocatedQuantity, gap: str) -> Quantity:
-    """A located's quantity; one that something happens or extends over is not a bound.
+    """Return a quantity, without its bound if it is an extent ("over ten years") or the year of a comparison.
 
-    Nor is a year that another figure is compared with: in "6% less than 2021", ``gap`` is all that is between the two.
+    In the comparison "6% less than 2021", ``gap`` is the text between the two figures.
     """
     quantity = located.quantity
     if located.year_like and quantity.bounded and gap.strip() and quantity.bounded.startswith(gap.strip()):

@@ -154,7 +154,7 @@ class CheckedSentence:
 
     @property
     def marked(self) -> bool:
-        """Whether a encoder should look at it: contradicted, unsupported, overstated, or with a wrong reference."""
+        """Whether a reader should check it: contradicted, unsupported, overstated, or with a wrong reference."""
         doubtful = self.status in ("contradicted", "unsupported") or bool(self.differing)
         return doubtful or self.overstated is not None or bool(self.wrong_references)
 
@@ -349,9 +349,10 @@ def _claims(
 
 
 def is_claim(sentence: CitingSentence, plain: str) -> bool:
-    """Whether a sentence says something about the world that could be looked up.
+    """Return whether a sentence makes a claim about the world that could be looked up.
 
-    Questions, talk to the encoder, bare answers, introductions of lists and words on what the sources lack do not.
+    Questions, remarks to the reader, bare answers, introductions of lists and statements about missing information in
+    the sources make none.
     """
     if plain.endswith(("?", ":")) or _TALK.match(plain) or is_bare_answer(plain) or states_absence(plain):
         return False

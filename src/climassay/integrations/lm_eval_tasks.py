@@ -27,7 +27,7 @@ from climassay.metrics.registry import LOWER
 from climassay.models.contract import Generator
 from climassay.questions import LETTERS, Question
 from climassay.records import RecordedModel, RequestCounts
-from climassay.settings import located
+from climassay.settings import resolve_file
 
 Aggregate = Callable[[list[Any]], Any]
 
@@ -100,7 +100,7 @@ def load_tasks(spec: evaluation.HarnessSpec, folder: Path) -> dict[str, Any]:
     Raises:
         InputError: A folder or task is not there, or a task cannot be loaded, for example without a network.
     """
-    paths = [str(located(folder, path)) for path in spec.include_path]
+    paths = [str(resolve_file(folder, path)) for path in spec.include_path]
     for path in paths:
         if not Path(path).is_dir():
             raise InputError(f"{path} is not a folder with tasks of lm-evaluation-harness.")
@@ -149,7 +149,7 @@ def load_tasks(spec: evaluation.HarnessSpec, folder: Path) -> dict[str, Any]:
 def _matching(manager: TaskManager, name: str, folder: Path) -> list[str | None]:
     """Names of the harness that a name or pattern means; a file stands for itself."""
     if name.endswith((".yaml", ".yml")):
-        path = Path(located(folder, name))
+        path = Path(resolve_file(folder, name))
         return [str(path) if path.is_file() else None]
     return list(manager.match_tasks([name])) or [None]
 

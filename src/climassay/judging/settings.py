@@ -5,7 +5,7 @@ from typing import Annotated, Literal, TypeAlias
 
 from pydantic import Field
 
-from climassay.settings import Flag, check_bounds
+from climassay.settings import validate_settings
 
 SortMethod: TypeAlias = Literal["exact", "beam", "greedy", "all-pairs", "fitted", "strengths"]
 """See :func:`climassay.judging.ranking.sort_items`."""
@@ -26,32 +26,27 @@ class ProbeSettings:
             allow_inf_nan=False,
             description="Inverse penalty C of probes; by default chosen by cross-validation.",
         ),
-        Flag(),
     ] = None
     ties: Annotated[
         Literal["drop", "keep", "three-way"],
         Field(description="What to do with training pairs of equal labels."),
-        Flag(),
     ] = "drop"
     seed: int = 0
 
     def __post_init__(self) -> None:
-        check_bounds(self, "The probe")
+        validate_settings(self, "The probe")
 
 
 @dataclass(frozen=True, slots=True)
 class BenchmarkSettings:
     """How judges are cross-validated."""
 
-    train_items: Annotated[
-        int, Field(ge=2, description="Number of labelled items to learn from in each fold."), Flag()
-    ] = 100
-    folds: Annotated[int, Field(ge=2, description="Number of folds; they share no group."), Flag()] = 3
+    train_items: Annotated[int, Field(ge=2, description="Number of labelled items to learn from in each fold.")] = 100
+    folds: Annotated[int, Field(ge=2, description="Number of folds; they share no group.")] = 3
     seed: int = 0
     pairs_per_item: Annotated[
         int | None,
         Field(ge=1, description="Number of others each item is compared with, instead of all of its group."),
-        Flag(),
     ] = None
     sizes: tuple[int, ...] = ()
     """Numbers of labelled items of the learning curve."""

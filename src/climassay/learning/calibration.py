@@ -19,9 +19,9 @@ IntArray = NDArray[np.int64]
 CalibrationMethod = Literal["platt", "isotonic"]
 
 ENOUGH_FOR_ISOTONIC = 200
-"""Labels of the rarer kind from which on isotonic regression is taken: with fewer it follows single items."""
-LEAST_KEPT = 20
-"""Labelled items above a threshold that are needed to say anything about it."""
+"""Minimum number of labels of the rarer class for isotonic regression, which overfits fewer."""
+MIN_KEPT = 20
+"""Minimum number of labelled items above a threshold."""
 _SCALE_LIMITS = (1e-3, 1e3)
 
 
@@ -39,46 +39,46 @@ class Calibrator:
     """At these scores, never falling."""
 
     def __call__(self, scores: ArrayLike) -> FloatArray:
-        """Probabilities, of the shape of ``scores``."""
+        """Return probabilities, in the shape of ``scores``."""
         from scipy.special import expit
 
-        given = np.asarray(scores, dtype=np.float64)
+        values = np.asarray(scores, dtype=np.float64)
         if self.method == "isotonic":
-            return np.interp(given, self.scores, self.probabilities)
-        return np.asarray(expit(self.slope * given + self.intercept), dtype=np.float64)
+            return np.interp(values, self.scores, self.probabilities)
+        return np.asarray(expit(self.slope * values + self.intercept), dtype=np.float64)
 
 
 def fit_calibrator(scores: ArrayLike, positive: ArrayLike, method: CalibrationMethod | None = None) -> Calibrator:
-    """Fit a calibrator: Platt's logistic where labels are few, isotonic regression where they are many.
+    """Fit a calibrator: Platt's logistic if labels are few, isotonic regression if they are many.
 
-    Scores that run against the labels say nothing to be trusted: then every item gets the share of positive ones.
+    If scores fall with the labels, every item gets the share of positive ones.
 
     Args:
         scores: Shape [items], log-odds or any score that rises with them.
         positive: Shape [items], 0 or 1.
-        method: By default Platt's, and isotonic from :data:`ENOUGH_FOR_ISOTONIC` labels of the rarer kind on.
+        method: By default Platt's, and isotonic from :data:`ENOUGH_FOR_ISOTONIC` labels of the rarer class on.
 
     Raises:
         InputError: Shapes differ or are empty.
 
     References:
-        Platt (1999), with its targets drawn in from 0 and 1; Zadrozny and Elkan (2002) for isotonic regression.
+        Platt (1999), with targets moved away from 0 and 1; Zadrozny and Elkan (2002) for isotonic regression.
     """
-    given, labels = np.asarray(scores, dtype=np.float64), np.asarray(positive, dtype=np.int64)
-    if given.shape != labels.shape or given.ndim != 1 or not given.size:
-        raise InputError(f"Calibration needs one label for each score, got {labels.size} for {given.size}.")
+    values, labels = np.asarray(scores, dtype=np.float64), np.asarray(positive, dtype=np.int64)
+    if values.shape != labels.shape or values.ndim != 1 or not values.size:
+        raise InputError(f"Calibration needs one label for each score, got {labels.size} for {values.size}.")
     rarer = int(min(labels.sum(), len(labels) - labels.sum()))
     if (method or ("isotonic" if rarer >= ENOUGH_FOR_ISOTONIC else "platt")) == "isotonic":
         from sklearn.isotonic import IsotonicRegression
 
-        fitted = IsotonicRegression(y_min=0.0, y_max=1.0, out_of_bounds="clip").fit(given, labels)
-        known, heights = fitted.X_thresholds_.astype(float), fitted.y_thresholds_.astype(float)
-        return Calibrator("isotonic", scores=tuple(known.tolist()), probabilities=tuple(heights.tolist()))
-    return _platt(given, labels)
+        fitted = IsotonicRegression(y_min=0.0, y_max=1.0, out_of_bounds="clip").fit(values, labels)
+        knots, heights = fitted.X_thresholds_.astype(float), fitted.y_thresholds_.astype(float)
+        return Calibrator("isotonic", scores=tuple(knots.tolist()), probabilities=tuple(heights.tolist()))
+    return _platt(values, labels)
 
 
 def _platt(scores: FloatArray, labels: IntArray) -> Calibrator:
-    """Two parameters by L-BFGS; scores are brought to unit spread first."""
+    """Fit slope and intercept by L-BFGS on standardised scores."""
     from scipy.optimize import minimize
 
     positive = int(labels.sum())
@@ -103,26 +103,25 @@ def _platt(scores: FloatArray, labels: IntArray) -> Calibrator:
 
 
 def cross_fitted(scores: ArrayLike, positive: ArrayLike, folds: IntArray) -> FloatArray:
-    """Probabilities of items by calibrators fitted on the other folds; all of shape [items]."""
-    given, labels = np.asarray(scores, dtype=np.float64), np.asarray(positive, dtype=np.int64)
+    """Return probabilities of items by calibrators fitted on the other folds; all of shape [items]."""
+    values, labels = np.asarray(scores, dtype=np.float64), np.asarray(positive, dtype=np.int64)
     return held_out(
         splits_of(folds),
-        lambda train: fit_calibrator(given[train], labels[train]),
-        lambda calibrator, test: calibrator(given[test]),
-        len(given),
+        lambda train: fit_calibrator(values[train], labels[train]),
+        lambda calibrator, test: calibrator(values[test]),
+        len(values),
     )
 
 
 def fit_scale(log_odds: ArrayLike, outcomes: ArrayLike, *, independent: int) -> float:
-    """The multiplier of log-odds that minimises log-loss (one-parameter logistic; 1 / temperature).
+    """Return the multiplier of log-odds that minimises log-loss (one-parameter logistic; 1 / temperature).
 
-    Targets are drawn in from 0 and 1 to 1/(n+2) and (n+1)/(n+2), so that pairs without a single mistake do not ask for
-    certainty.
+    Targets are 1/(n+2) and (n+1)/(n+2) instead of 0 and 1, so that pairs without a mistake do not lead to certainty.
 
     Args:
         log_odds: Shape [pairs], from items the probe was not fitted on.
-        outcomes: Shape [pairs], 1 or -1; ties left out.
-        independent: n: the items behind the pairs (the pairs themselves are not independent).
+        outcomes: Shape [pairs], 1 or -1, without ties.
+        independent: n, the number of items behind the pairs, which are not independent.
 
     Returns:
         Between 0.001 and 1000; 1 without pairs.
@@ -152,20 +151,20 @@ def fit_scale(log_odds: ArrayLike, outcomes: ArrayLike, *, independent: int) -> 
 
 
 def fit_tie_band(log_odds: ArrayLike, outcomes: ArrayLike) -> float:
-    """The half-width within which calling two items equal gives the best three-way accuracy.
+    """Return the half-width within which calling two items equal gives the best three-way accuracy.
 
     Held-out log-odds and outcomes (1, 0 for a tie, -1) have the shape [pairs].
 
     Returns:
-        The smallest best band, halfway between two neighbouring absolute log-odds; 0 where no band helps (no ties).
+        The smallest best band, halfway between two neighbouring absolute log-odds; 0 if no band helps.
     """
-    given, truth = np.asarray(log_odds, dtype=np.float64), np.asarray(outcomes, dtype=np.int64)
-    if not given.size:
+    values, truth = np.asarray(log_odds, dtype=np.float64), np.asarray(outcomes, dtype=np.int64)
+    if not values.size:
         return 0.0
-    size = np.abs(given)
+    size = np.abs(values)
     order = np.argsort(size, kind="stable")
     size, tie = size[order], (truth == 0)[order]
-    right = ((np.sign(given) == truth) & (truth != 0))[order]
+    right = ((np.sign(values) == truth) & (truth != 0))[order]
     # With the k smallest called ties: ties among them, and right signs among the rest.
     hits = np.concatenate([[0], np.cumsum(tie)]) + right.sum() - np.concatenate([[0], np.cumsum(right)])
     border = np.concatenate([[True], np.diff(size) > 0, [True]])
@@ -182,41 +181,48 @@ def fit_tie_band(log_odds: ArrayLike, outcomes: ArrayLike) -> float:
 def reweighted(
     probabilities: ArrayLike, shares: ArrayLike, mix: ArrayLike | None = None, *, balance: float = 1.0
 ) -> FloatArray:
-    """Probabilities for another mix of classes than that on which they were learned (Bayes' rule).
+    """Return probabilities for another mix of classes than that of the training data (Bayes' rule).
 
-    ``p * (mix / share) ** balance``, normalised: as they are at balance 0.
+    ``p * (mix / share) ** balance``, normalised: unchanged at balance 0.
 
     Args:
-        probabilities: Shape [..., classes], calibrated on the mix where they were learned.
-        shares: Shares of the classes there, all above 0.
-        mix: Shares where they are used; need not sum to 1; None: equal ones.
-        balance: 0 to 1, how far to go.
+        probabilities: Shape [..., classes], calibrated on the training mix.
+        shares: Shares of the classes in training, all above 0.
+        mix: Shares of the classes in use; need not sum to 1; None: equal ones.
+        balance: 0 to 1, strength of the correction.
 
     Raises:
         InputError: A share is not positive, or none of the mix is.
     """
-    learned = np.asarray(shares, dtype=np.float64)
-    wanted = np.ones(len(learned)) if mix is None else np.asarray(mix, dtype=np.float64)
-    if (learned <= 0).any() or wanted.shape != learned.shape or (wanted < 0).any() or not wanted.any():
+    training_shares = np.asarray(shares, dtype=np.float64)
+    target_shares = np.ones(len(training_shares)) if mix is None else np.asarray(mix, dtype=np.float64)
+    if (
+        (training_shares <= 0).any()
+        or target_shares.shape != training_shares.shape
+        or (target_shares < 0).any()
+        or not target_shares.any()
+    ):
         raise InputError("Class shares must be positive, and those of a mix at least 0.")
-    weighted = np.asarray(probabilities, dtype=np.float64) * (wanted / wanted.sum() / learned) ** balance
+    weighted = (
+        np.asarray(probabilities, dtype=np.float64) * (target_shares / target_shares.sum() / training_shares) ** balance
+    )
     return np.asarray(weighted / np.maximum(weighted.sum(axis=-1, keepdims=True), 1e-300))
 
 
 @dataclass(frozen=True, slots=True)
 class Threshold:
-    """A probability from which on items are kept, and what may be expected of those kept."""
+    """Lowest probability of the items to keep, and the expected precision and yield."""
 
     value: float
-    """Items of at least this probability are kept."""
+    """Minimum probability of an item to keep."""
     wanted: float
-    """The precision that was asked for; 0 where none was and everything is kept."""
+    """Requested precision; 0 if none was requested and all items are kept."""
     precision: Estimate
     """Share of positive items among the labelled ones kept, with its Wilson interval. The threshold was chosen on the
-    same items, so new ones do a little worse: in simulations with 200 labels, where 90% were wanted and reached, new
-    items had 89% on average and less than 90% in six of ten cases (of 1000 labels 89.9%)."""
+    same items, so that new ones do slightly worse: in simulations with 200 labels and a target of 90%, new items had
+    89% on average."""
     yield_: Estimate
-    """Share of the items that are kept."""
+    """Share of items kept."""
 
 
 def threshold_for(
@@ -224,50 +230,50 @@ def threshold_for(
     positive: ArrayLike,
     probabilities: ArrayLike,
     *,
-    least_kept: int = LEAST_KEPT,
+    min_kept: int = MIN_KEPT,
     surely: bool = False,
 ) -> Threshold:
-    """The lowest threshold that reaches a precision: of all that do, the one that keeps most.
+    """Return the lowest threshold that reaches a precision, which keeps most items.
 
     Args:
-        precision: Wanted share of positive items among those kept, above 0 to 1.
+        precision: Target share of positive items among those kept, above 0 to 1.
         positive: Shape [items], 0 or 1.
         probabilities: Shape [items], by a model that was not trained on the item.
-        least_kept: Thresholds that keep fewer labelled items are not looked at.
-        surely: Let the low end of the 95% interval reach the precision, not just the share itself.
+        min_kept: Minimum number of labelled items that a threshold keeps.
+        surely: Require the lower end of the 95% interval, and not the share, to reach the precision.
 
     Raises:
-        InputError: The precision cannot be reached; the sentence says what can.
+        InputError: The precision cannot be reached; the message names the highest one that can.
     """
-    labels, given = np.asarray(positive, dtype=np.int64), np.asarray(probabilities, dtype=np.float64)
-    if labels.shape != given.shape or labels.ndim != 1 or not labels.size:
-        raise InputError(f"A threshold needs one label for each probability, got {labels.size} for {given.size}.")
+    labels, values = np.asarray(positive, dtype=np.int64), np.asarray(probabilities, dtype=np.float64)
+    if labels.shape != values.shape or labels.ndim != 1 or not labels.size:
+        raise InputError(f"A threshold needs one label for each probability, got {labels.size} for {values.size}.")
     if not 0 < precision <= 1:
         raise InputError(f"The precision is {precision}: give a share above 0 and up to 1, for example 0.95.")
-    order = np.argsort(-given, kind="stable")
-    hits, sizes = np.cumsum(labels[order]), np.arange(1, len(given) + 1)
+    order = np.argsort(-values, kind="stable")
+    hits, sizes = np.cumsum(labels[order]), np.arange(1, len(values) + 1)
     # Equal probabilities are kept or left out together.
-    places = np.flatnonzero(np.append(np.diff(given[order]) < 0, True) & (sizes >= least_kept))
-    if not len(places):
+    cuts = np.flatnonzero(np.append(np.diff(values[order]) < 0, True) & (sizes >= min_kept))
+    if not len(cuts):
         raise InputError(
-            f"A threshold is chosen on at least {least_kept} labelled items: there are {len(given)}; label more."
+            f"A threshold is chosen on at least {min_kept} labelled items: there are {len(values)}; label more."
         )
-    estimates = [proportion(int(hits[at]), int(sizes[at])) for at in places]
-    reached = [one.interval.low if surely else one.value for one in estimates]
-    good = [at for at, value in zip(places, reached, strict=True) if value >= precision - 1e-12]
-    if not good:
-        best = int(places[int(np.argmax(reached))])
-        words = "is sure of at most" if surely else "reaches at most"
+    estimates = [proportion(int(hits[cut]), int(sizes[cut])) for cut in cuts]
+    reached = [estimate.interval.low if surely else estimate.value for estimate in estimates]
+    sufficient = [cut for cut, value in zip(cuts, reached, strict=True) if value >= precision - 1e-12]
+    if not sufficient:
+        best = int(cuts[int(np.argmax(reached))])
+        phrase = "is sure of at most" if surely else "reaches at most"
         raise InputError(
-            f"A precision of {precision:.1%} cannot be reached on these labels: the model {words} "
-            f"{max(reached):.1%}, by keeping {int(sizes[best])} of {len(given)}; ask for less or label more items."
+            f"A precision of {precision:.1%} cannot be reached on these labels: the model {phrase} "
+            f"{max(reached):.1%}, by keeping {int(sizes[best])} of {len(values)}; ask for less or label more items."
         )
-    at = int(good[-1])
-    kept, right = int(sizes[at]), int(hits[at])
-    return Threshold(float(given[order][at]), precision, proportion(right, kept), proportion(kept, len(given)))
+    cut = int(sufficient[-1])
+    n_kept, n_right = int(sizes[cut]), int(hits[cut])
+    return Threshold(float(values[order][cut]), precision, proportion(n_right, n_kept), proportion(n_kept, len(values)))
 
 
 def class_shares(counts: Sequence[int] | IntArray) -> FloatArray:
-    """Shares of classes, shape [classes], of which none is 0: one that does not occur counts as half an item."""
-    given = np.maximum(np.asarray(counts, dtype=np.float64), 0.5)
-    return np.asarray(given / given.sum())
+    """Return shares of classes, shape [classes]; a class without items counts as half an item."""
+    positive_counts = np.maximum(np.asarray(counts, dtype=np.float64), 0.5)
+    return np.asarray(positive_counts / positive_counts.sum())

@@ -1,4 +1,4 @@
-"""How good a trained model is on items it was not trained on: one record, with intervals and the constant's figures.
+"""Scores of a trained model on held-out items, with intervals and the scores of the constant.
 
 Intervals are percentile bootstraps over groups (claims, passages, report sections), whose items are drawn together; a
 share of 0 or 1 in all resamples has Wilson's for as many groups.
@@ -29,12 +29,12 @@ IntArray = NDArray[np.int64]
 
 RESAMPLES = 1000
 _FLOOR = 1e-6
-"""Least probability whose logarithm is taken."""
+"""Minimum probability before taking the logarithm."""
 
 
 @dataclass(frozen=True, slots=True)
 class ClassScores:
-    """One class against all others."""
+    """Scores of one class against all others."""
 
     label: str
     n: int
@@ -46,7 +46,7 @@ class ClassScores:
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """How far the probabilities of an outcome can be trusted; lower is better everywhere."""
+    """Calibration of the probabilities of an outcome; lower is better everywhere."""
 
     n: int
     brier: float
@@ -62,16 +62,16 @@ class Calibration:
 
 @dataclass(frozen=True, slots=True)
 class Evaluation:
-    """Probabilities of classes against the truth, on held-out items."""
+    """Scores of class probabilities on held-out items."""
 
     classes: tuple[str, ...]
     n: int
     groups: int
-    """What the intervals resample."""
+    """Number of groups that the intervals resample."""
     failed: int
-    """Items without an answer: wrong in accuracy, F1 and recall, left out of the rest."""
+    """Number of items without an answer: wrong in accuracy, F1 and recall, excluded elsewhere."""
     constant: Estimate
-    """Accuracy of always giving the most frequent class, on the same mix."""
+    """Accuracy of always predicting the most frequent class."""
     constant_macro_f1: float
     accuracy: Estimate
     balanced_accuracy: Estimate
@@ -90,14 +90,14 @@ class Evaluation:
     confusion: tuple[tuple[int, ...], ...]
     """Counts by true class (rows) and answer (columns)."""
     mix: tuple[float, ...] | None = None
-    """Shares of the classes on which it was scored; None: as they came."""
+    """Shares of the classes in the scores; None: those of the items."""
 
     def to_dict(self) -> dict[str, Any]:
-        """What JSON can write."""
+        """Return all fields as JSON-serialisable values."""
         return asdict(self)
 
     def tables(self) -> list[Table]:
-        """The figures beside the constant's, and those of each class."""
+        """Return the scores beside the constant's, and those of each class."""
         rows = [
             ("accuracy", self.accuracy, self.constant.value),
             ("balanced accuracy", self.balanced_accuracy, 1 / len(self.classes)),
@@ -109,24 +109,28 @@ class Evaluation:
         overall = Table.of(
             "Held-out scores",
             ["measure", "value", "95% interval", "constant"],
-            [[name, f"{one.value:.3f}", _range(one), f"{constant:.3f}"] for name, one, constant in rows],
+            [[name, f"{estimate.value:.3f}", _range(estimate), f"{constant:.3f}"] for name, estimate, constant in rows],
             note=note,
         )
-        each = Table.of(
+        by_class = Table.of(
             "Each class",
             ["class", "n", "precision", "recall", "F1", "95% interval of F1"],
             [
-                [one.label, str(one.n), *(f"{part.value:.3f}" for part in (one.precision, one.recall, one.f1)),
-                 _range(one.f1)]
-                for one in self.per_class
+                [
+                    scores.label,
+                    str(scores.n),
+                    *(f"{estimate.value:.3f}" for estimate in (scores.precision, scores.recall, scores.f1)),
+                    _range(scores.f1),
+                ]
+                for scores in self.per_class
             ],
         )  # fmt: skip
-        return [overall, each]
+        return [overall, by_class]
 
     @property
     def figures(self) -> dict[str, float]:
-        """The figures that a model's file keeps, intervals as ``_low`` and ``_high``."""
-        named = {
+        """Scores for the file of a model; intervals end in ``_low`` and ``_high``."""
+        estimates = {
             "accuracy": self.accuracy,
             "constant": self.constant,
             "balanced_accuracy": self.balanced_accuracy,
@@ -135,12 +139,12 @@ class Evaluation:
             "brier": self.brier,
             **({} if self.auroc is None else {"auroc": self.auroc}),
         }
-        ends = {
+        values = {
             f"{name}{end}": value
-            for name, one in named.items()
-            for end, value in (("", one.value), ("_low", one.interval.low), ("_high", one.interval.high))
+            for name, estimate in estimates.items()
+            for end, value in (("", estimate.value), ("_low", estimate.interval.low), ("_high", estimate.interval.high))
         }
-        return {**ends, "n": float(self.n), "failed": float(self.failed)}
+        return {**values, "n": float(self.n), "failed": float(self.failed)}
 
 
 def evaluate(
@@ -175,54 +179,61 @@ def evaluate(
     Raises:
         InputError: Shapes that do not fit, no items, or a class of the mix without items.
     """
-    labels, given = np.asarray(truth, dtype=np.int64), np.asarray(probabilities, dtype=np.float64)
+    labels, values = np.asarray(truth, dtype=np.int64), np.asarray(probabilities, dtype=np.float64)
     k = len(classes)
-    if not labels.size or given.shape != (len(labels), k):
-        raise InputError(f"{len(labels)} labels need probabilities of {k} classes each, got shape {given.shape}.")
-    known = np.asarray(np.isfinite(given).all(axis=1))
-    said = np.where(known, np.where(known[:, None], given, 0.0).argmax(axis=1), -1)
+    if not labels.size or values.shape != (len(labels), k):
+        raise InputError(f"{len(labels)} labels need probabilities of {k} classes each, got shape {values.shape}.")
+    is_answered = np.asarray(np.isfinite(values).all(axis=1))
+    predictions = np.where(is_answered, np.where(is_answered[:, None], values, 0.0).argmax(axis=1), -1)
     if answers is not None:
-        said = np.asarray(answers, dtype=np.int64)
+        predictions = np.asarray(answers, dtype=np.int64)
     units = np.arange(len(labels)) if groups is None else np.unique(np.asarray(groups), return_inverse=True)[1]
-    if len(units) != len(labels) or len(said) != len(labels):
+    if len(units) != len(labels) or len(predictions) != len(labels):
         raise InputError("Truth, probabilities, answers and groups belong to the same items.")
     weights = None if mix is None else np.asarray(mix, dtype=np.float64)
     counts = np.bincount(labels, minlength=k)
     if weights is not None and (weights.shape != (k,) or (counts[weights > 0] == 0).any()):
         raise InputError("The mix includes classes without held-out items.")
-    sums = _sums_by_group(labels, given, said, known, units.astype(np.int64), k)
+    sums = _sums_by_group(labels, values, predictions, is_answered, units.astype(np.int64), k)
     size = len(sums)
     draws = np.random.default_rng(seed).multinomial(size, np.full(size, 1 / size), size=resamples).astype(np.float64)
     point = _measures(sums.sum(axis=0, keepdims=True), weights)
-    drawn = _measures(np.tensordot(draws, sums, axes=1), weights)
+    resampled = _measures(np.tensordot(draws, sums, axes=1), weights)
 
-    def estimate(name: str, place: int | None = None) -> Estimate:
-        value, sampled = (result[name] if place is None else result[name][:, place] for result in (point, drawn))
+    def estimate(name: str, class_index: int | None = None) -> Estimate:
+        value, sampled = (
+            result[name] if class_index is None else result[name][:, class_index] for result in (point, resampled)
+        )
         sampled, known_value = sampled[np.isfinite(sampled)], float(np.nan_to_num(value[0]))
         # A class without items has no recall: nothing is known of it.
         interval = percentile_interval(sampled, level) if len(sampled) else Interval(0.0, 1.0)
         if name not in ("log_loss", "ordinal_error"):
             # Groups that tell about all classes, or about one.
-            held = size if place is None else int(sums[:, place, : k + 1].any(axis=1).sum())
-            interval = share_interval(interval, known_value, max(1, held), level, ends_only=True)
+            n_groups = size if class_index is None else int(sums[:, class_index, : k + 1].any(axis=1).sum())
+            interval = share_interval(interval, known_value, max(1, n_groups), level, ends_only=True)
         return Estimate(known_value, interval, len(labels), level)
 
     shares = counts if weights is None else weights
-    most = int(np.argmax(shares))
-    top = float(shares[most] / shares.sum())
+    top_class = int(np.argmax(shares))
+    top = float(shares[top_class] / shares.sum())
     exact = Estimate(top, Interval(top, top), len(labels))
     auroc = None
-    if k == 2 and known.any():
+    if k == 2 and is_answered.any():
         fold = np.zeros(len(labels), dtype=np.int64) if folds is None else np.asarray(folds, dtype=np.int64)
         auroc = auroc_estimate(
-            labels[known], given[known, 1], groups=units[known], folds=fold[known], resamples=resamples, seed=seed
+            labels[is_answered],
+            values[is_answered, 1],
+            groups=units[is_answered],
+            folds=fold[is_answered],
+            resamples=resamples,
+            seed=seed,
         )
     return Evaluation(
         classes=tuple(classes),
         n=len(labels),
         groups=size,
-        failed=int((said < 0).sum()),
-        constant=exact if weights is not None else proportion(int(counts[most]), len(labels)),
+        failed=int((predictions < 0).sum()),
+        constant=exact if weights is not None else proportion(int(counts[top_class]), len(labels)),
         constant_macro_f1=2 * top / (1 + top) / int((shares > 0).sum()),
         accuracy=estimate("accuracy"),
         balanced_accuracy=estimate("balanced_accuracy"),
@@ -234,12 +245,12 @@ def evaluate(
         per_class=tuple(
             ClassScores(
                 label,
-                int(counts[place]),
-                estimate("precision", place),
-                estimate("recall", place),
-                estimate("f1", place),
+                int(counts[class_index]),
+                estimate("precision", class_index),
+                estimate("recall", class_index),
+                estimate("f1", class_index),
             )
-            for place, label in enumerate(classes)
+            for class_index, label in enumerate(classes)
         ),
         confusion=tuple(tuple(int(count) for count in row[:k]) for row in sums.sum(axis=0)),
         mix=None if mix is None else tuple(mix),
@@ -247,7 +258,7 @@ def evaluate(
 
 
 def auroc(scores: ArrayLike, positive: ArrayLike) -> float:
-    """P(a positive item gets more than a negative one), ties one half; 0.5 where one kind is missing.
+    """Return P(a positive item has a higher score than a negative one), ties one half; 0.5 if a class is missing.
 
     Both have the shape [items]; ``positive`` is 0 or 1 (Mann and Whitney 1947).
     """
@@ -266,73 +277,76 @@ def auroc_estimate(
     resamples: int = RESAMPLES,
     seed: int = 0,
 ) -> Estimate:
-    """AUROC with its bootstrap interval over groups, each weighing as often as it is drawn.
+    """Return the AUROC with its bootstrap interval over groups.
 
     All arrays have the shape [items]. Without ``groups`` each item is a group of its own; with ``folds``, only items of
     the same fold are compared.
     """
-    labels, given = np.asarray(positive, dtype=np.int64), np.asarray(scores, dtype=np.float64)
+    labels, score_array = np.asarray(positive, dtype=np.int64), np.asarray(scores, dtype=np.float64)
     units = np.arange(len(labels)) if groups is None else np.unique(np.asarray(groups), return_inverse=True)[1]
     fold = np.zeros(len(labels), dtype=np.int64) if folds is None else np.asarray(folds)
     size = int(units.max()) + 1
     draws = np.random.default_rng(seed).multinomial(size, np.full(size, 1 / size), size=resamples).astype(np.float64)
     weights = np.concatenate([np.ones((1, size)), draws])[:, units]
-    won, made = np.zeros(len(weights)), np.zeros(len(weights))
-    for one in np.unique(fold):
-        inside = np.flatnonzero(fold == one)
-        order = inside[np.argsort(given[inside], kind="stable")]
-        ahead, behind = weights[:, order] * labels[order], weights[:, order] * (1 - labels[order])
+    n_won, n_pairs = np.zeros(len(weights)), np.zeros(len(weights))
+    for fold_id in np.unique(fold):
+        inside = np.flatnonzero(fold == fold_id)
+        order = inside[np.argsort(score_array[inside], kind="stable")]
+        positives, negatives = weights[:, order] * labels[order], weights[:, order] * (1 - labels[order])
         # Equal scores share a place: a positive item beats the negative ones below, and half of those beside it.
-        starts = np.flatnonzero(np.diff(given[order], prepend=np.nan) != 0)
-        level_positive = np.add.reduceat(ahead, starts, axis=1)
-        level_negative = np.add.reduceat(behind, starts, axis=1)
+        starts = np.flatnonzero(np.diff(score_array[order], prepend=np.nan) != 0)
+        level_positive = np.add.reduceat(positives, starts, axis=1)
+        level_negative = np.add.reduceat(negatives, starts, axis=1)
         below = np.cumsum(level_negative, axis=1) - level_negative
-        won += (level_positive * (below + level_negative / 2)).sum(axis=1)
-        made += ahead.sum(axis=1) * behind.sum(axis=1)
-    values = np.divide(won, made, out=np.full(len(won), np.nan), where=made > 0)
+        n_won += (level_positive * (below + level_negative / 2)).sum(axis=1)
+        n_pairs += positives.sum(axis=1) * negatives.sum(axis=1)
+    values = np.divide(n_won, n_pairs, out=np.full(len(n_won), np.nan), where=n_pairs > 0)
     sampled = values[1:][np.isfinite(values[1:])]
     value = float(np.nan_to_num(values[0], nan=0.5))
-    drawn = percentile_interval(sampled) if len(sampled) else Interval(0.0, 1.0)
-    return Estimate(value, share_interval(drawn, value, size, ends_only=True), len(labels))
+    interval = percentile_interval(sampled) if len(sampled) else Interval(0.0, 1.0)
+    return Estimate(value, share_interval(interval, value, size, ends_only=True), len(labels))
 
 
 def log_loss(probabilities: FloatArray, truth: IntArray) -> float:
-    """Mean negative log-probability of the true class, in nats.
+    """Return the mean negative log-probability of the true class, in nats.
 
-    ``probabilities`` has the shape [items, classes]; ``truth``, of shape [items], holds the true classes' columns.
+    ``probabilities`` has the shape [items, classes]; ``truth``, of shape [items], holds the columns of the true
+    classes.
     """
     return float(-np.log(np.maximum(probabilities[np.arange(len(truth)), truth], 1e-12)).mean())
 
 
 def brier_score(probabilities: ArrayLike, outcomes: ArrayLike) -> float:
-    """Mean squared distance of probabilities from outcomes 0 or 1, both of shape [items] (Brier 1950, halved).
+    """Return the mean squared distance of probabilities from outcomes 0 or 1 (Brier 1950, halved).
+
+    Both have the shape [items].
 
     Raises:
         InputError: Shapes differ or are empty, or a value lies outside its range.
     """
-    given, came = _checked(probabilities, outcomes)
-    return float(np.mean((given - came) ** 2))
+    values, actual = _checked(probabilities, outcomes)
+    return float(np.mean((values - actual) ** 2))
 
 
 def calibration(probabilities: ArrayLike, outcomes: ArrayLike, bins: int = 10) -> Calibration:
-    """How well probabilities in 0..1 match outcomes 0 or 1; see :class:`Calibration`.
+    """Compare probabilities with outcomes 0 or 1, both of shape [items].
 
-    Both have the shape [items]; the curve is drawn over ``bins`` of equal width. The calibration error is that of the
-    predicted side, so that swapping the two items of every pair changes nothing.
+    The calibration error is that of the predicted side, so that swapping the two items of every pair changes nothing.
+    The curve has ``bins`` of equal width.
 
     Raises:
         InputError: As :func:`brier_score`.
     """
-    given, came = _checked(probabilities, outcomes)
-    clipped = np.clip(given, 1e-12, 1 - 1e-12)
-    right = np.where(given > 0.5, came, np.where(given < 0.5, 1 - came, 0.5))
+    values, actual = _checked(probabilities, outcomes)
+    clipped = np.clip(values, 1e-12, 1 - 1e-12)
+    right = np.where(values > 0.5, actual, np.where(values < 0.5, 1 - actual, 0.5))
     return Calibration(
-        n=given.size,
-        brier=brier_score(given, came),
-        brier_constant=brier_score(np.full(given.size, came.mean()), came),
-        log_loss=float(-np.mean(came * np.log(clipped) + (1 - came) * np.log1p(-clipped))),
-        expected_calibration_error=expected_calibration_error(np.maximum(given, 1 - given), right, bins),
-        curve=reliability_curve(given, came, bins),
+        n=values.size,
+        brier=brier_score(values, actual),
+        brier_constant=brier_score(np.full(values.size, actual.mean()), actual),
+        log_loss=float(-np.mean(actual * np.log(clipped) + (1 - actual) * np.log1p(-clipped))),
+        expected_calibration_error=expected_calibration_error(np.maximum(values, 1 - values), right, bins),
+        curve=reliability_curve(values, actual, bins),
     )
 
 
@@ -343,52 +357,64 @@ def reliability_plot(title: str, curves: Sequence[tuple[str, Calibration]]) -> L
         for label in ("predicted probability", "observed share")
     )
     series = []
-    for name, known in curves:
+    for name, summary in curves:
         points = []
-        for one in known.curve:
+        for reliability_bin in summary.curve:
             # Intervals of several curves would hide each other.
-            ends, share = one.accuracy.interval if len(curves) == 1 else None, one.accuracy.value
+            ends, share = (
+                reliability_bin.accuracy.interval if len(curves) == 1 else None,
+                reliability_bin.accuracy.value,
+            )
             low, high = (ends.low if ends else None), (ends.high if ends else None)
-            points.append(Point(one.confidence, share, low, high, f"{one.accuracy.n} predictions"))
+            points.append(
+                Point(reliability_bin.confidence, share, low, high, f"{reliability_bin.accuracy.n} predictions")
+            )
         series.append(Series(name, tuple(points)))
     briers = "; ".join(
-        f"{name}: Brier score {known.brier:.3f} (constant {known.brier_constant:.3f}), calibration error "
-        f"{known.expected_calibration_error:.3f}"
-        for name, known in curves
+        f"{name}: Brier score {summary.brier:.3f} (constant {summary.brier_constant:.3f}), calibration error "
+        f"{summary.expected_calibration_error:.3f}"
+        for name, summary in curves
     )
     diagonal = Series("perfectly calibrated", (Point(0, 0), Point(1, 1)), reference=True)
     return LinePlot(title, (*series, diagonal), axis_x, axis_y, note=f"{briers}.", square=True)
 
 
 def _checked(probabilities: ArrayLike, outcomes: ArrayLike) -> tuple[FloatArray, FloatArray]:
-    given, came = np.asarray(probabilities, dtype=np.float64), np.asarray(outcomes, dtype=np.float64)
-    if given.shape != came.shape or given.ndim != 1 or not given.size:
+    values, actual = np.asarray(probabilities, dtype=np.float64), np.asarray(outcomes, dtype=np.float64)
+    if values.shape != actual.shape or values.ndim != 1 or not values.size:
         raise InputError("Calibration needs as many probabilities as outcomes, in one row, and at least one.")
-    if not ((given >= 0) & (given <= 1)).all() or not np.isin(came, (0, 1)).all():
+    if not ((values >= 0) & (values <= 1)).all() or not np.isin(actual, (0, 1)).all():
         raise InputError("Calibration needs probabilities from 0 to 1 and outcomes that are 0 or 1.")
-    return given, came
+    return values, actual
 
 
 def _sums_by_group(
-    labels: IntArray, given: FloatArray, said: IntArray, known: NDArray[np.bool_], units: IntArray, k: int
+    labels: IntArray,
+    probabilities: FloatArray,
+    predictions: IntArray,
+    is_answered: NDArray[np.bool_],
+    units: IntArray,
+    k: int,
 ) -> FloatArray:
-    """Additive parts of all measures by group, shape [groups, k, k + 4].
+    """Return the additive parts of all measures by group, shape [groups, k, k + 4].
 
     Counts by truth and answer (failures in a column of their own), then by truth the log losses, squared distances and
     numbers of the items that have probabilities.
     """
     sums = np.zeros((int(units.max()) + 1, k, k + 4))
-    np.add.at(sums, (units, labels, np.where(said < 0, k, said)), 1.0)
-    rows = np.flatnonzero(known)
-    own = given[rows, labels[rows]]
-    distance = ((given[rows] - np.eye(k)[labels[rows]]) ** 2).sum(axis=1) / 2
-    for column, values in enumerate((-np.log(np.maximum(own, _FLOOR)), distance, np.ones(len(rows))), start=k + 1):
+    np.add.at(sums, (units, labels, np.where(predictions < 0, k, predictions)), 1.0)
+    rows = np.flatnonzero(is_answered)
+    true_values = probabilities[rows, labels[rows]]
+    distance = ((probabilities[rows] - np.eye(k)[labels[rows]]) ** 2).sum(axis=1) / 2
+    for column, values in enumerate(
+        (-np.log(np.maximum(true_values, _FLOOR)), distance, np.ones(len(rows))), start=k + 1
+    ):
         np.add.at(sums[:, :, column], (units[rows], labels[rows]), values)
     return sums
 
 
 def _measures(sums: FloatArray, mix: FloatArray | None) -> dict[str, FloatArray]:
-    """Measures of each sample of sums, shape [samples] or [samples, classes]."""
+    """Return the measures of each sample of sums, shape [samples] or [samples, classes]."""
     k = sums.shape[1]
     table, losses = sums[:, :, : k + 1], sums[:, :, k + 1 :]
     counts = table.sum(axis=2)
@@ -419,9 +445,9 @@ def _measures(sums: FloatArray, mix: FloatArray | None) -> dict[str, FloatArray]
 
 
 def _mean_of_known(values: FloatArray) -> FloatArray:
-    known = np.isfinite(values)
-    return np.asarray(np.where(known, values, 0.0).sum(axis=1) / np.maximum(known.sum(axis=1), 1))
+    is_finite = np.isfinite(values)
+    return np.asarray(np.where(is_finite, values, 0.0).sum(axis=1) / np.maximum(is_finite.sum(axis=1), 1))
 
 
-def _range(one: Estimate) -> str:
-    return f"{one.interval.low:.3f} to {one.interval.high:.3f}"
+def _range(estimate: Estimate) -> str:
+    return f"{estimate.interval.low:.3f} to {estimate.interval.high:.3f}"

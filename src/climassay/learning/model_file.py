@@ -6,12 +6,13 @@ and whose vectors or hidden states it reads.
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import TypeAdapter
 
 from climassay.claim_identity import words_id
 from climassay.errors import InputError, MissingExtraError
@@ -24,7 +25,7 @@ Array = NDArray[Any]
 
 @dataclass(frozen=True, slots=True)
 class Provenance:
-    """What a trained model was learned from, whose output it reads, and how good it is."""
+    """A trained model's data, the encoder or model whose output it reads, and its scores."""
 
     data: str = ""
     data_sha256: str = ""
@@ -32,54 +33,41 @@ class Provenance:
     """Licence of the training data and of what was learned from it, in words."""
     items: int = 0
     groups: int = 0
-    """What was never split between folds: claims, passages, sections."""
+    """Number of groups that folds never split: claims, passages, sections."""
     encoder: str = ""
-    """Name of the encoder whose vectors it reads; empty where it reads none."""
+    """Name of the encoder whose vectors it reads; may be empty."""
     encoder_fingerprint: str = ""
     model: str = ""
-    """Name of the language model whose hidden states it reads; empty where it reads none."""
+    """Name of the language model whose hidden states it reads; may be empty."""
     fingerprint: str = ""
     """Fingerprint of that model."""
     dtype: str = ""
     layers: tuple[int, ...] = ()
     """Layers whose states are read, as :meth:`~climassay.models.contract.OpenWeights.harvest` numbers them."""
     template: str = ""
-    """Name of the prompt in which items are read."""
+    """Name of the prompt template of the items."""
     template_sha256: str = ""
     regularisation: float | None = None
-    """C of the fit; None where there is none."""
+    """C of the fit; None without regularisation."""
     seed: int = 0
     measured: dict[str, float] = field(default_factory=dict)
-    """Figures on held-out items, by name."""
+    """Scores on held-out items, by name."""
     trained_on: tuple[str, ...] = ()
-    """Ids of the training items (of texts: :func:`~climassay.claim_identity.words_id`), so that nobody tests on
-    them."""
+    """Ids of the training items (of texts: :func:`~climassay.claim_identity.words_id`), to exclude them from tests."""
     settings: dict[str, Any] = field(default_factory=dict)
-    """What only this kind of model has, as JSON values."""
+    """Settings of this kind of model, as JSON values."""
 
     @classmethod
-    def read(cls, facts: Mapping[str, Any], **renamed: str) -> "Provenance":
-        """From the JSON of a file.
-
-        Args:
-            facts: What appears in the header. Names that are not fields become settings.
-            renamed: Name that an earlier version gave to a field, by the field's name now.
+    def read(cls, facts: Mapping[str, Any]) -> "Provenance":
+        """Return the provenance of a file's header.
 
         Raises:
-            TypeError, ValueError: A value is of another kind.
+            ValueError: A value is of another type.
         """
-        today = {old: new for new, old in renamed.items()}
-        given = {today.get(name, name): value for name, value in facts.items()}
-        known = {one.name for one in fields(cls)}
-        settings = {name: given.pop(name) for name in list(given) if name not in known}
-        given["settings"] = {**given.get("settings", {}), **settings}
-        for name in ("layers", "trained_on"):
-            given[name] = tuple(given.get(name, ()))
-        given["measured"] = {str(name): float(value) for name, value in dict(given.get("measured", {})).items()}
-        return cls(**given)
+        return TypeAdapter(cls).validate_python(facts)
 
     def reading(self, encoder: Encoder | None = None, model: OpenWeights | None = None) -> Self:
-        """The same, with the encoder and the model whose output is read, where there are any."""
+        """Return a copy with the encoder and the model whose output is read."""
         return replace(
             self,
             encoder=encoder.name if encoder else "",
@@ -90,65 +78,65 @@ class Provenance:
         )
 
     def facts(self) -> dict[str, Any]:
-        """What JSON can write; :meth:`read` gives the same again."""
+        """Return all fields as JSON-serialisable values for :meth:`read`."""
         return asdict(self)
 
     def knows(self, text: str) -> bool:
-        """Whether a text of these words was among the training items."""
+        """Return whether a text of these words was among the training items."""
         return words_id(text) in self.trained_on
 
     def check(self, thing: str, *, encoder: Encoder | None = None, model: Generator | None = None) -> None:
-        """Make sure that an encoder or a model at hand is the one whose output a thing (in words) was learned from.
+        """Validate that the encoder or model is the one whose output the thing was trained on.
 
         Raises:
             InputError: It is another one.
         """
-        for kind, name, wanted, given in (
+        for role, name, expected, current in (
             ("encoder", self.encoder, self.encoder_fingerprint, encoder),
             ("model", self.model, self.fingerprint, model),
         ):
-            if given is not None and wanted and given.fingerprint != wanted:
+            if current is not None and expected and current.fingerprint != expected:
                 raise InputError(
-                    f"This {thing} was trained on the {kind} {name} ({wanted[:12]}) and cannot read {given.name}"
-                    f" ({given.fingerprint[:12]}): the weights or the number format (--dtype) differ; use that one, or"
+                    f"This {thing} was trained on the {role} {name} ({expected[:12]}) and cannot read {current.name}"
+                    f" ({current.fingerprint[:12]}): the weights or the number format (--dtype) differ; use it, or"
                     f" train {'an' if thing[0] in 'aeiou' else 'a'} {thing} on this one."
                 )
 
 
 @dataclass(frozen=True, slots=True)
 class ModelFormat:
-    """A kind of file."""
+    """File format of a kind of trained model."""
 
     name: str
-    """Stands in the header, for example ``climassay-probe``."""
+    """Format name in the header, for example ``climassay-probe``."""
     version: int
-    """Newer ones are refused."""
+    """Format version; files of other versions are refused."""
     thing: str
-    """What such a file holds, in words: ``probe``."""
+    """Name of the model in messages, for example ``probe``."""
     trained_by: str
-    """What makes one, for example ``climassay generate validate train``."""
+    """Command that trains one, for example ``climassay generate validate train``."""
 
     def save(self, path: Path, arrays: Mapping[str, Array], facts: Mapping[str, Any]) -> None:
-        """Write arrays of any shape and facts that JSON can write; an existing file is replaced at once.
+        """Write arrays of any shape and JSON-serialisable facts; an existing file is replaced atomically.
 
         Raises:
             InputError: The file cannot be written.
             MissingExtraError: safetensors is not installed.
         """
         header = {"format": self.name, "version": self.version, **facts}
-        whole = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
+        tensors = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
         write_file(
-            path, safetensors_library().numpy.save(whole, {key: json.dumps(value) for key, value in header.items()})
+            path, safetensors_library().numpy.save(tensors, {key: json.dumps(value) for key, value in header.items()})
         )
 
     def load(self, path: Path, build: Callable[[dict[str, Any], dict[str, Array]], T]) -> T:
-        """Read a file exactly as it was saved.
+        """Load a file and build its model.
 
-        ``build`` makes the thing of the facts and the arrays, in the shapes they were saved in; a KeyError, TypeError
-        or ValueError of it says that the file is damaged.
+        ``build`` makes the model from the facts and the arrays, in their saved shapes; a KeyError, TypeError or
+        ValueError counts as a damaged file.
 
         Raises:
-            InputError: The file is missing, damaged, of another kind, or written by a newer climassay.
+            InputError: The file is missing, damaged, of another kind, or of another version.
             MissingExtraError: safetensors is not installed.
         """
         if not path.is_file():
@@ -161,10 +149,10 @@ class ModelFormat:
                     raise InputError(f"{path} is a safetensors file but no {self.thing} of climassay.")
                 facts = {key: parse_json(value) for key, value in header.items()}
                 arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-            if not isinstance(facts["version"], int) or facts["version"] > self.version:
+            if facts["version"] != self.version:
                 raise InputError(
-                    f"The {self.thing} {path} has format version {facts['version']}, newer than this version of "
-                    "climassay reads; update climassay."
+                    f"The {self.thing} {path} has format version {facts['version']}, but this version of climassay "
+                    f"reads version {self.version}: train it again, or update climassay."
                 )
             return build(facts, arrays)
         except (
@@ -181,7 +169,7 @@ class ModelFormat:
 
 
 def safetensors_library() -> Any:
-    """The package, with its functions for numpy.
+    """Import and return safetensors, with its functions for numpy.
 
     Raises:
         MissingExtraError: It is not installed.
@@ -195,21 +183,21 @@ def safetensors_library() -> Any:
 
 
 class SavedModel:
-    """Something learned that is kept in one file, with its arrays as they are and everything else as JSON.
+    """A trained model in one file, with its arrays and JSON facts.
 
-    A class says in which format, what is written (:meth:`contents`), and how it is made of that again (:meth:`build`).
+    A subclass defines its format, its contents (:meth:`contents`), and how they are read (:meth:`build`).
     """
 
     __slots__ = ()
     FORMAT: ClassVar[ModelFormat]
 
     def contents(self) -> tuple[Mapping[str, Array], Mapping[str, Any]]:
-        """Arrays of any shape by name, and facts that JSON can write."""
+        """Return arrays of any shape by name, and JSON-serialisable facts."""
         raise NotImplementedError
 
     @classmethod
     def build(cls, facts: dict[str, Any], arrays: dict[str, Array]) -> Self:
-        """The thing that :meth:`contents` were written of, also by an earlier climassay.
+        """Return the model of facts and arrays.
 
         Raises:
             KeyError, TypeError, ValueError: The file is damaged.
@@ -217,7 +205,7 @@ class SavedModel:
         raise NotImplementedError
 
     def save(self, path: Path) -> None:
-        """Write it as one file; an existing one is replaced at once, never left half written.
+        """Write the model to one file; an existing file is replaced atomically.
 
         Raises:
             InputError: The file cannot be written.
@@ -227,22 +215,24 @@ class SavedModel:
 
     @classmethod
     def load(cls, path: Path) -> Self:
-        """Read it exactly as it was saved.
+        """Load the model of a file.
 
         Raises:
-            InputError: The file is missing, damaged, of another kind, or written by a newer climassay.
+            InputError: The file is missing, damaged, of another kind, or of another version.
             MissingExtraError: safetensors is not installed.
         """
         return cls.FORMAT.load(path, cls.build)
 
 
 def checked_array(name: str, array: Array, shape: tuple[int | None, ...]) -> Array:
-    """An array of 64-bit floats that are all finite, of this shape (None: any length).
+    """Return an array of finite 64-bit floats after checking its shape (None: any length).
 
     Raises:
-        ValueError: It is another one.
+        ValueError: The array has another shape or type, or is not finite.
     """
-    fits = array.ndim == len(shape) and all(want in (None, got) for want, got in zip(shape, array.shape, strict=True))
+    fits = array.ndim == len(shape) and all(
+        expected in (None, actual) for expected, actual in zip(shape, array.shape, strict=True)
+    )
     if not fits or array.dtype != np.float64:
         raise ValueError(f"{name} has shape {array.shape} and type {array.dtype}")
     if not np.isfinite(array).all():

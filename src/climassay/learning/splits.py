@@ -29,14 +29,14 @@ _ROWS_AT_ONCE = 1024
 
 
 class Split(NamedTuple):
-    """Places of training and test items, ascending."""
+    """Indices of training and test items, ascending."""
 
     train: IntArray
     test: IntArray
 
 
 class NearDuplicates:
-    """Pairs of texts that say nearly the same: the same words, or vectors that are nearly the same."""
+    """Pairs of texts with the same words, or with nearly the same vectors."""
 
     def __init__(
         self,
@@ -45,41 +45,41 @@ class NearDuplicates:
         *,
         vectors: NDArray[np.float32] | None = None,
     ) -> None:
-        """Find them by words and by unit vectors [texts, width], which are given or made where there is an encoder."""
+        """Find pairs by words, and by unit vectors [texts, width], which the encoder computes if they are not given."""
         self._size = len(texts)
         first: dict[str, int] = {}
-        same = [(place, first.setdefault(bare_words(text), place)) for place, text in enumerate(texts)]
-        results = [np.array([pair for pair in same if pair[0] != pair[1]], dtype=np.int64).reshape(-1, 2)]
+        equal_pairs = [(index, first.setdefault(bare_words(text), index)) for index, text in enumerate(texts)]
+        results = [np.array([pair for pair in equal_pairs if pair[0] != pair[1]], dtype=np.int64).reshape(-1, 2)]
         if vectors is None and encoder is not None and texts:
             vectors = encoder.encode(list(texts))
         if vectors is not None:
             for start in range(0, len(vectors), _ROWS_AT_ONCE):
-                alike = np.nonzero(vectors[start : start + _ROWS_AT_ONCE] @ vectors[start:].T >= SIMILAR)
-                pairs = np.stack(alike, axis=1) + start
+                is_similar = np.nonzero(vectors[start : start + _ROWS_AT_ONCE] @ vectors[start:].T >= SIMILAR)
+                pairs = np.stack(is_similar, axis=1) + start
                 results.append(pairs[pairs[:, 0] < pairs[:, 1]])
         self._pairs = np.concatenate(results)
 
     def __len__(self) -> int:
-        """Pairs."""
+        """Return the number of pairs."""
         return len(np.unique(np.sort(self._pairs, axis=1), axis=0))
 
-    def of(self, places: IntArray) -> IntArray:
-        """Places, ascending, of texts that are nearly the same as one of these (places of shape [given])."""
-        both = np.concatenate([self._pairs, self._pairs[:, ::-1]])
-        return np.unique(both[np.isin(both[:, 0], places), 1])
+    def of(self, indices: IntArray) -> IntArray:
+        """Return indices, ascending, of near duplicates of the given texts, whose indices have the shape [n]."""
+        both_orders = np.concatenate([self._pairs, self._pairs[:, ::-1]])
+        return np.unique(both_orders[np.isin(both_orders[:, 0], indices), 1])
 
     def groups(self) -> IntArray:
-        """Number of each text's group, shape [texts]: where a is like b and b like c, all three are one group."""
+        """Return the group index of each text, shape [texts]; chains of near duplicates form one group."""
         leaders = list(range(self._size))
 
-        def leader(place: int) -> int:
-            while leaders[place] != place:
-                place = leaders[place]
-            return place
+        def leader(index: int) -> int:
+            while leaders[index] != index:
+                index = leaders[index]
+            return index
 
-        for one, other in self._pairs.tolist():
-            leaders[leader(one)] = leader(other)
-        results = [leader(place) for place in range(self._size)]
+        for first, second in self._pairs.tolist():
+            leaders[leader(first)] = leader(second)
+        results = [leader(index) for index in range(self._size)]
         return np.unique(results, return_inverse=True)[1].reshape(-1).astype(np.int64)
 
 
@@ -92,16 +92,17 @@ def group_folds(
     even: bool = False,
     in_turn: bool = False,
 ) -> IntArray:
-    """Deal whole groups into folds.
+    """Assign whole groups to folds.
 
     Args:
         groups: Shape [items], any labels.
-        folds: Wanted number; fewer where there are fewer groups.
-        seed: Decides the deal.
-        labels: Shape [items], 0 or 1: give each fold about the same share of both (stratified). Groups with the most
-            zeros go first, each to the fold that has fewest zeros so far.
-        even: Deal the largest groups first, each into the emptiest fold, so that folds are of like size.
-        in_turn: Deal the shuffled groups one fold after the other; otherwise each group's place in a shuffle decides.
+        folds: Number of folds; fewer if there are fewer groups.
+        seed: Seed of the assignment.
+        labels: Shape [items], 0 or 1: give each fold about the same share of both (stratified). Groups with most zeros
+            go first, each to the fold with fewest zeros.
+        even: Assign the largest groups first, each to the smallest fold, so that folds are of like size.
+        in_turn: Assign the shuffled groups to the folds in turn; otherwise the position of each group in a shuffle
+            decides.
 
     Returns:
         Fold of each item, shape [items].
@@ -127,15 +128,15 @@ def group_folds(
     order = np.argsort(generator.random(len(names))) if labels is None else generator.permutation(len(names))
     order = order[np.lexsort((-sizes[order], -zeros[order]))]
     fold_of, loads = np.zeros(len(names), dtype=np.int64), np.zeros((count, 2))
-    for one in order:
-        fold = min(range(count), key=lambda f: (loads[f, 0] if zeros[one] else 0, loads[f, 1], f))
-        fold_of[one] = fold
-        loads[fold] += zeros[one], sizes[one]
+    for name_index in order:
+        fold = min(range(count), key=lambda f: (loads[f, 0] if zeros[name_index] else 0, loads[f, 1], f))
+        fold_of[name_index] = fold
+        loads[fold] += zeros[name_index], sizes[name_index]
     return np.asarray(fold_of[group], dtype=np.int64)
 
 
 def splits_of(folds: IntArray, duplicates: NearDuplicates | None = None) -> Iterator[Split]:
-    """One split per fold [items], negative ones in none; near copies of test items are left out of training."""
+    """Yield a split for each fold [items] from 0, without near duplicates of test items in training."""
     for fold in np.unique(folds[folds >= 0]):
         test, train = np.flatnonzero(folds == fold), np.flatnonzero((folds >= 0) & (folds != fold))
         yield Split(train if duplicates is None else np.setdiff1d(train, duplicates.of(test), assume_unique=True), test)
@@ -144,61 +145,61 @@ def splits_of(folds: IntArray, duplicates: NearDuplicates | None = None) -> Iter
 def held_out(
     splits: Iterable[Split], fit: Callable[[IntArray], M], predict: Callable[[M, IntArray], FloatArray], items: int
 ) -> FloatArray:
-    """Predictions of items by models that were fitted without them: cross-validation, for anything that is learned.
+    """Return cross-validated predictions of items by models that were fitted without them.
 
-    ``fit`` makes a model of places, ``predict`` predictions of a model and places, shape [places, ...].
+    ``fit`` makes a model from indices, ``predict`` returns predictions of a model for indices, shape [indices, ...].
 
     Returns:
         Shape [items, ...]; NaN for items that no split tests.
     """
     results = np.full(items, np.nan)
     for split in splits:
-        given = predict(fit(split.train), split.test)
-        if results.shape[1:] != given.shape[1:]:
-            results = np.full((items, *given.shape[1:]), np.nan)
-        results[split.test] = given
+        predictions = predict(fit(split.train), split.test)
+        if results.shape[1:] != predictions.shape[1:]:
+            results = np.full((items, *predictions.shape[1:]), np.nan)
+        results[split.test] = predictions
     return results
 
 
 def sample(items: Sequence[Item], limit: int | None, seed: int = 0) -> tuple[Item, ...]:
-    """So many items drawn at random, in their order; all of them where ``limit`` is None or not smaller."""
+    """Return items drawn at random, in their order; all of them if ``limit`` is None or not smaller."""
     if limit is None or limit >= len(items):
         return tuple(items)
-    chosen = np.random.default_rng(seed).choice(len(items), limit, replace=False)
-    return tuple(items[place] for place in sorted(chosen.tolist()))
+    indices = np.random.default_rng(seed).choice(len(items), limit, replace=False)
+    return tuple(items[index] for index in sorted(indices.tolist()))
 
 
-def hold_out(groups: IntArray, wanted: float, *, seed: int = 0) -> Split:
-    """Hold whole groups, shape [items] from 0, out of training: so many items, or fewer where no group fits.
+def hold_out(groups: IntArray, amount: float, *, seed: int = 0) -> Split:
+    """Hold whole groups, shape [items] from 0, out of training until no further group fits.
 
-    Below 1 it is a share of the items.
+    ``amount`` is a number of items, or a share of them if it is below 1.
 
     Raises:
-        InputError: There are not more items than are to be held out.
+        InputError: No item would remain for training.
     """
-    if not 0 <= wanted < len(groups):
-        raise InputError(f"{wanted:g} items cannot be held out of {len(groups)}: some must remain for training.")
-    sizes, room = np.bincount(groups), int(wanted * len(groups) if wanted < 1 else wanted)
-    taken = np.zeros(len(sizes), dtype=bool)
+    if not 0 <= amount < len(groups):
+        raise InputError(f"{amount:g} items cannot be held out of {len(groups)}: some must remain for training.")
+    sizes, remaining = np.bincount(groups), int(amount * len(groups) if amount < 1 else amount)
+    is_held_out = np.zeros(len(sizes), dtype=bool)
     for group in groups[np.random.default_rng(seed).permutation(len(groups))]:
-        if not taken[group] and sizes[group] <= room:
-            taken[group] = True
-            room -= int(sizes[group])
-    return Split(np.flatnonzero(~taken[groups]), np.flatnonzero(taken[groups]))
+        if not is_held_out[group] and sizes[group] <= remaining:
+            is_held_out[group] = True
+            remaining -= int(sizes[group])
+    return Split(np.flatnonzero(~is_held_out[groups]), np.flatnonzero(is_held_out[groups]))
 
 
 def random_split(groups: ArrayLike, share: float, *, seed: int | Sequence[int] = 0) -> Split:
-    """Test on whole groups, shape [items], in random order, until they hold a share of the items; one group is left."""
-    given = np.asarray(groups)
-    order = np.random.default_rng(seed).permutation(np.unique(given))
-    wanted, taken, size = share * len(given), [], 0
+    """Test on random whole groups, shape [items], until they hold a share of the items; one group is left."""
+    group_ids = np.asarray(groups)
+    order = np.random.default_rng(seed).permutation(np.unique(group_ids))
+    min_size, test_groups, size = share * len(group_ids), [], 0
     for group in order[:-1]:
-        if size >= wanted:
+        if size >= min_size:
             break
-        taken.append(group)
-        size += int((given == group).sum())
-    inside = np.isin(given, taken)
-    return Split(np.flatnonzero(~inside), np.flatnonzero(inside))
+        test_groups.append(group)
+        size += int((group_ids == group).sum())
+    is_test = np.isin(group_ids, test_groups)
+    return Split(np.flatnonzero(~is_test), np.flatnonzero(is_test))
 
 
 def split_groups(
@@ -208,12 +209,12 @@ def split_groups(
 
     Args:
         items: In any order, which both sides keep.
-        groups: Of each item.
-        share: Of the items, for the second side, met as closely as whole groups in random order allow.
-        seed: Decides which.
+        groups: Group of each item.
+        share: Share of the items on the second side, approximated by whole groups in random order.
+        seed: Seed of the draw.
 
     Raises:
-        InputError: There are fewer than two groups, or the share is none.
+        InputError: There are fewer than two groups, or the share is not between 0 and 1.
     """
     if not 0 < share < 1:
         raise InputError(f"The validation share is {share}: give a number between 0 and 1, for example 0.1.")
@@ -222,14 +223,14 @@ def split_groups(
         raise InputError("Nothing can be held out: all of it comes from one text; give separate validation data.")
     random.Random(seed).shuffle(order)
     sizes = Counter(groups)
-    wanted, held, chosen = share * len(items), 0, set[Hashable]()
+    target_size, size, second_groups = share * len(items), 0, set[Hashable]()
     for group in order[:-1]:
-        if chosen and held + sizes[group] / 2 > wanted:
+        if second_groups and size + sizes[group] / 2 > target_size:
             continue
-        chosen.add(group)
-        held += sizes[group]
+        second_groups.add(group)
+        size += sizes[group]
     pairs = list(zip(items, groups, strict=True))
     return (
-        tuple(item for item, group in pairs if group not in chosen),
-        tuple(item for item, group in pairs if group in chosen),
+        tuple(item for item, group in pairs if group not in second_groups),
+        tuple(item for item, group in pairs if group in second_groups),
     )

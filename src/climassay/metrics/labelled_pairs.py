@@ -174,7 +174,7 @@ class EntailmentScores:
     the precision of "may not say so"; None if there is no such pair."""
 
 
-def supporting(probabilities: FloatArray) -> FloatArray:
+def support_shares(probabilities: FloatArray) -> FloatArray:
     """Return P(SUPPORTS) of SUPPORTS and REFUTES, shape [pairs], from relations' probabilities, shape [pairs, 3]."""
     return np.asarray(probabilities[:, 0] / np.maximum(probabilities[:, 0] + probabilities[:, 1], 1e-300))
 
@@ -196,7 +196,7 @@ def pair_scores(
     if not two_class:
         return evaluate(truth, probabilities, RELATIONS, groups=groups, resamples=resamples, seed=seed)
     is_decided = truth < 2
-    share = supporting(probabilities[is_decided])
+    share = support_shares(probabilities[is_decided])
     return evaluate(
         1 - truth[is_decided], np.stack([1 - share, share], axis=1), ("REFUTES", "SUPPORTS"), groups=groups[is_decided],
         resamples=resamples, seed=seed,
@@ -238,7 +238,7 @@ def validate_entailment(
         two_class=pair_scores(pairs, probabilities, two_class=True, resamples=resamples, seed=seed),
         three_class=pair_scores(pairs, probabilities, resamples=resamples, seed=seed),
         support_auroc=auroc(probabilities[is_scored][:, 0], truth[is_scored] == 0),
-        calibration=calibration(supporting(probabilities[is_decided]), truth[is_decided] == 0),
+        calibration=calibration(support_shares(probabilities[is_decided]), truth[is_decided] == 0),
         unsupporting=unsupporting(is_scored),
         marked=unsupporting(is_marked) if is_marked.any() else None,
     )

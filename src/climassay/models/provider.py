@@ -54,7 +54,6 @@ from climassay.models.servers import (
     providers,
 )
 from climassay.registry import Registry
-from climassay.settings import Flag
 from climassay.workspace import cache_folder
 
 if TYPE_CHECKING:
@@ -126,7 +125,6 @@ MaxOutputTokens = Annotated[
         description="Maximum number of tokens of each answer; what a model thinks before it comes on top.",
         examples=[2000],
     ),
-    Flag(),
 ]
 
 
@@ -148,16 +146,14 @@ class ModelAccess:
             description="float32, bfloat16 or float16, for local: models; by default what is fastest here.",
             examples=["bfloat16"],
         ),
-        Flag(),
     ] = None
     device: Annotated[str | None, Field(description="Device of a local model.", examples=["cuda"])] = None
     concurrency: Annotated[
-        int | None, Field(ge=1, description="Maximum number of concurrent requests to a server.", examples=[16]), Flag()
+        int | None, Field(ge=1, description="Maximum number of concurrent requests to a server.", examples=[16])
     ] = None
     reasoning_effort: Annotated[
         str | None,
         Field(description="Reasoning effort of an openai: model, for example low, medium or high.", examples=["low"]),
-        Flag(),
     ] = None
     timeout: Annotated[
         float | None,
@@ -166,13 +162,12 @@ class ModelAccess:
             description="Seconds allowed for one attempt of a request; by default until the deadline.",
             examples=[600],
         ),
-        Flag(),
     ] = None
     price_in: Annotated[
-        float | None, Field(ge=0, description="US dollars per million prompt tokens.", examples=[0.15]), Flag()
+        float | None, Field(ge=0, description="US dollars per million prompt tokens.", examples=[0.15])
     ] = None
     price_out: Annotated[
-        float | None, Field(ge=0, description="US dollars per million completion tokens.", examples=[0.6]), Flag()
+        float | None, Field(ge=0, description="US dollars per million completion tokens.", examples=[0.6])
     ] = None
 
 

@@ -35,7 +35,7 @@ from urllib.parse import urlsplit, urlunsplit
 from climassay.errors import InputError, ModelError
 from climassay.io import parse_json, read_text, reason
 from climassay.redaction import TrustedUrl, is_secret, note_secret, without_key
-from climassay.settings import filled, load_toml
+from climassay.settings import load_toml, parse_table
 
 LOCAL, OPENAI = "local", "openai"
 """Providers without a table of their own."""
@@ -213,7 +213,7 @@ def providers() -> Mapping[str, Provider]:
             raise InputError(f"{path}: {part} may contain only prices; its server is set by {BASE_URL_VARIABLE}.")
         if name != OPENAI and "base_url" not in entries:
             raise InputError(f"{path}: {part} needs an entry 'base_url'.")
-        results[name] = filled(Provider, entries, str(path), part)
+        results[name] = parse_table(Provider, entries, str(path), part)
         if _origin(results[name].base_url) is None:
             raise InputError(f"{path}: {part} has a base_url that is not an http or https address.")
     return results

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from climassay.errors import InputError
-from climassay.settings import Flag, check_bounds
+from climassay.settings import validate_settings
 
 Schedule = Literal["cosine", "linear", "constant"]
 Task = Literal["pretrain", "finetune"]
@@ -25,65 +25,57 @@ class TuningConfig:
     rank: Annotated[
         int,
         Field(ge=1, description="Rank of the factors added to each weight matrix (LoRA, Hu et al. 2021)."),
-        Flag(),
     ] = 16
-    alpha: Annotated[float, Field(gt=0, description="Scale of the adapter, times its rank."), Flag()] = 16.0
-    dropout: Annotated[float, Field(ge=0, lt=1, description="Dropout of the adapter's inputs."), Flag()] = 0.0
+    alpha: Annotated[float, Field(gt=0, description="Scale of the adapter, times its rank.")] = 16.0
+    dropout: Annotated[float, Field(ge=0, lt=1, description="Dropout of the adapter's inputs.")] = 0.0
     """Each step has its own seed, also after an interruption."""
     targets: Annotated[
         tuple[str, ...],
         Field(description="Layers to adapt, e.g. q_proj; all-linear: all but the output layer; repeat."),
-        Flag(("--target",)),
     ] = (ALL_LINEAR,)
-    epochs: Annotated[int, Field(ge=1, description="Passes over all data."), Flag()] = 1
+    epochs: Annotated[int, Field(ge=1, description="Passes over all data.")] = 1
     learning_rate: Annotated[
         float,
         Field(gt=0, lt=1, description="Highest learning rate, reached after the warm-up."),
-        Flag(),
     ] = 5e-5
-    warmup: Annotated[
-        float, Field(ge=0, lt=1, description="Share of the steps in which the learning rate rises."), Flag()
-    ] = 0.05
-    schedule: Annotated[
-        Schedule, Field(description="How the learning rate then falls to 0; constant keeps it."), Flag()
-    ] = "cosine"
-    weight_decay: Annotated[float, Field(ge=0, description="Weight decay of AdamW, decoupled."), Flag()] = 0.0
-    batch_size: Annotated[int, Field(ge=1, description="Sequences in one forward pass; bounds the memory."), Flag()] = 8
-    accumulation: Annotated[
-        int, Field(ge=1, description="Forward passes per step (gradient accumulation)."), Flag()
-    ] = 1
+    warmup: Annotated[float, Field(ge=0, lt=1, description="Share of the steps in which the learning rate rises.")] = (
+        0.05
+    )
+    schedule: Annotated[Schedule, Field(description="How the learning rate then falls to 0; constant keeps it.")] = (
+        "cosine"
+    )
+    weight_decay: Annotated[float, Field(ge=0, description="Weight decay of AdamW, decoupled.")] = 0.0
+    batch_size: Annotated[int, Field(ge=1, description="Sequences in one forward pass; bounds the memory.")] = 8
+    accumulation: Annotated[int, Field(ge=1, description="Forward passes per step (gradient accumulation).")] = 1
     max_length: Annotated[
-        int, Field(ge=8, description="Maximum number of tokens per block of text and per example."), Flag()
+        int, Field(ge=8, description="Maximum number of tokens per block of text and per example.")
     ] = 512
     """Prompts of longer examples are cut from the left."""
     max_gradient_norm: Annotated[
-        float, Field(ge=0, description="Norm at which gradients are clipped; 0: no clipping."), Flag()
+        float, Field(ge=0, description="Norm at which gradients are clipped; 0: no clipping.")
     ] = 1.0
     dtype: Annotated[
         Dtype | None,
         Field(description="Number format of the frozen weights; by default bfloat16 where it is faster."),
-        Flag(),
     ] = None
     """bfloat16 takes half the memory, and half the time where the processor has it (docs/tuning.md). Adapter and
     optimiser are always float32: steps of 1e-5 vanish in the 8 bits of a bfloat16."""
     gradient_checkpointing: Annotated[
         bool,
         Field(description="Recompute activations instead of storing them: less memory, a third more time."),
-        Flag(("--gradient-checkpointing",)),
     ] = False
     """Part of nothing that is learned."""
     seed: Annotated[int, Field(description="Seed of first values, of the order of the data and of the dropout.")] = 0
     patience: Annotated[
         int | None,
         Field(ge=1, description="Evaluations without a lower validation loss after which training stops."),
-        Flag(),
     ] = None
     evaluations: Annotated[
-        int, Field(ge=1, description="Evaluations per epoch, evenly spread, the last at its end."), Flag()
+        int, Field(ge=1, description="Evaluations per epoch, evenly spread, the last at its end.")
     ] = 2
 
     def __post_init__(self) -> None:
-        check_bounds(self, "The training", "the configuration")
+        validate_settings(self, "The training", "the configuration")
         if not self.targets:
             raise InputError(f"The training needs targets: names of layers, or {ALL_LINEAR}.")
 

@@ -13,7 +13,7 @@ from pydantic import Field
 from climassay.errors import InputError
 from climassay.models import DEFAULT_MODEL, Generator
 from climassay.session import ModelOptions
-from climassay.settings import Flag, check_bounds
+from climassay.settings import validate_settings
 from climassay.workspace import Workspace
 
 Public = Literal["nothing", "read"]
@@ -54,44 +54,40 @@ def _load(name: str, workspace: Workspace, **options: Any) -> Generator:
 class ServerSettings:
     """Settings of ``climassay serve``."""
 
-    host: Annotated[str, Field(description="Address to listen on; 0.0.0.0: all networks."), Flag()] = "127.0.0.1"
-    port: Annotated[int, Field(ge=0, le=65535, description="Port to listen on; 0: any free one."), Flag()] = 8000
+    host: Annotated[str, Field(description="Address to listen on; 0.0.0.0: all networks.")] = "127.0.0.1"
+    port: Annotated[int, Field(ge=0, le=65535, description="Port to listen on; 0: any free one.")] = 8000
     address: Annotated[
         str,
         Field(description="Public address of the server, if it is behind a proxy: https://..., perhaps with a path."),
-        Flag(),
     ] = ""
     public: Annotated[
         Public,
         Field(description="Pages open without an account: nothing, or read (results, checks, library)."),
-        Flag(),
     ] = "nothing"
-    publisher: Annotated[str, Field(description="Organisation named in published verdicts."), Flag()] = ""
+    publisher: Annotated[str, Field(description="Organisation named in published verdicts.")] = ""
     debates: Annotated[
         tuple[Path, ...],
         Field(description="Debate configuration; repeat to offer a choice."),
-        Flag(("--debate",)),
     ] = ()
     """If empty, every collection is an advocate."""
-    model: Annotated[str, Field(description="Model of debates without a configuration file."), Flag()] = DEFAULT_MODEL
+    model: Annotated[str, Field(description="Model of debates without a configuration file.")] = DEFAULT_MODEL
     load: Callable[..., Generator] = _load
     """Loads a model by name for a workspace, with a debate's own options."""
     upload_bytes: Annotated[int, Field(ge=1)] = 200 * 2**20
     """Maximum size of an upload."""
-    originals: Annotated[
-        bool, Field(description="Keep uploaded files, so that citations lead to pages of a PDF."), Flag()
-    ] = True
+    originals: Annotated[bool, Field(description="Keep uploaded files, so that citations lead to pages of a PDF.")] = (
+        True
+    )
     form_bytes: Annotated[int, Field(ge=1)] = 2**20
     """Maximum size of any other body."""
     session_days: Annotated[float, Field(gt=0)] = 14.0
     proxies: Annotated[
         str,
         Field(description="Addresses or networks of trusted proxies, separated by commas; *: any."),
-        Flag(envvar="FORWARDED_ALLOW_IPS"),
     ] = "127.0.0.1,::1"
 
     def __post_init__(self) -> None:
-        check_bounds(self, "The server")
+        validate_settings(self, "The server")
         parts = urlsplit(self.address)
         is_address = parts.scheme in ("http", "https") and parts.hostname and not parts.query and not parts.fragment
         if self.address and not (is_address and re.fullmatch(r"[\w/.~-]*", parts.path, re.ASCII)):

@@ -21,12 +21,12 @@ from climassay.confidence.topics import (
 from climassay.confidence.topics.naming import (
     SKETCH_SIZE,
     joined_name,
-    phrases,
-    plain,
+    normalise_formulas,
+    noun_phrases,
     smallest_hashes,
+    spell_terms,
     terms,
     topic_overlaps,
-    written,
 )
 from climassay.errors import InputError
 from planted_statements import planted, topics_of
@@ -203,7 +203,7 @@ def test_units_are_no_terms_and_formulas_are():
         terms("CO 2, CH4 and N 2 O: 59 ± 6.6 GtCO2-eq yr⁻¹, 0.7 W m–2, 3.2 mm yr-1, 12 ppm, 5 EJ, 1.5°C; PM 2.5")
     )
     assert found == {"co2", "ch4", "n2o", "pm2.5"}
-    assert plain("CO 2 from 2 5 plants") == "CO2 from 2 5 plants"
+    assert normalise_formulas("CO 2 from 2 5 plants") == "CO2 from 2 5 plants"
 
 
 def test_pairs_stand_side_by_side_in_the_text():
@@ -213,9 +213,9 @@ def test_pairs_stand_side_by_side_in_the_text():
 
 
 def test_phrases_have_the_number_and_the_case_of_the_text():
-    found = phrases(["greenhouse", "gas", "co2", "projected", "n2o", "ph"], EMISSIONS)
+    found = noun_phrases(["greenhouse", "gas", "co2", "projected", "n2o", "ph"], EMISSIONS)
     assert found == ("greenhouse gas emissions", "CO2", "N2O", "pH")
-    assert written(["co2", "greenhouse gas", "ph"], EMISSIONS) == ("CO2", "greenhouse gas", "pH")
+    assert spell_terms(["co2", "greenhouse gas", "ph"], EMISSIONS) == ("CO2", "greenhouse gas", "pH")
 
 
 @pytest.mark.parametrize(
@@ -238,7 +238,7 @@ def test_phrases_have_the_number_and_the_case_of_the_text():
     ],
 )  # fmt: skip
 def test_only_noun_phrases_name(texts, word, phrase):
-    assert phrases([word], [texts]) == ((phrase,) if phrase else ())
+    assert noun_phrases([word], [texts]) == ((phrase,) if phrase else ())
 
 
 @pytest.mark.parametrize(
@@ -271,7 +271,7 @@ def test_a_name_stays_short():
     ids=["part of names", "name at the beginning", "participle"],
 )  # fmt: skip
 def test_capitals_are_those_of_the_phrase_itself(text, word, phrase):
-    assert phrases([word], [text]) == ((phrase,) if phrase else ())
+    assert noun_phrases([word], [text]) == ((phrase,) if phrase else ())
 
 
 @pytest.fixture

@@ -218,7 +218,7 @@ def clean_sentence(text: str) -> str:
         One line; empty if no word is left.
     """
     for _ in range(_MAX_ROUNDS):
-        cleaned = finished(_ITALICS.sub("", without_marks(_without(text, clutter_spans(text)))))
+        cleaned = tidy_sentence(_ITALICS.sub("", remove_marks(_replace_spans(text, clutter_spans(text)))))
         if cleaned == text:
             return text
         text = cleaned
@@ -226,11 +226,11 @@ def clean_sentence(text: str) -> str:
         return text
     # Last resort for text in which every correction makes a new mark: remove marks without correcting the sentence.
     while marks := find_tags(text):
-        text = _without(text, [mark.outer_span for mark in marks])
+        text = _replace_spans(text, [mark.outer_span for mark in marks])
     return " ".join(text.split())
 
 
-def without_marks(text: str) -> str:
+def remove_marks(text: str) -> str:
     """Return a text without marks of confidence, evidence and agreement, the sentence around each corrected."""
     marks = find_tags(text)
     if not marks:
@@ -242,7 +242,7 @@ def without_marks(text: str) -> str:
         for mark in marks
         if not mark.in_brackets
     }
-    text = _without(text, [*bracket_spans, *replacements], lambda span: replacements.get(span, " "))
+    text = _replace_spans(text, [*bracket_spans, *replacements], lambda span: replacements.get(span, " "))
     if not replacements:
         return text
     for pattern, words in _CORRECTION_RULES:
@@ -250,7 +250,7 @@ def without_marks(text: str) -> str:
     return text
 
 
-def finished(text: str) -> str:
+def tidy_sentence(text: str) -> str:
     """Return one line with a capital first letter, a final full stop, and corrected spaces and punctuation."""
     text = _EMPTY_BRACKETS.sub(" ", _EDGE_OF_BRACKETS.sub("", text))
     text = _SPACE_AFTER.sub("", _SPACE_BEFORE.sub("", " ".join(text.split())))
@@ -264,7 +264,7 @@ def finished(text: str) -> str:
     return text if text[-1] in ".!?…" or text[-2:] in (".”", ".’", '."') else f"{text}."
 
 
-def _without(
+def _replace_spans(
     text: str, spans: Iterable[tuple[int, int]], replacement: Callable[[tuple[int, int]], str] = lambda _: ""
 ) -> str:
     pieces, last = [], 0

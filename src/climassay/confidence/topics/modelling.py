@@ -29,11 +29,11 @@ from climassay.confidence.topics.naming import (
     joined_name,
     judge_names,
     match_names,
-    phrases,
+    noun_phrases,
     propose_names,
     smallest_hashes,
+    spell_terms,
     terms,
-    written,
 )
 from climassay.confidence.topics.topic import OUTSIDE, AssignedStatement, Topic, TopicModel, TopicSettings
 from climassay.errors import InputError, MissingExtraError
@@ -477,11 +477,11 @@ def _topic(
         if len(examples) == N_EXAMPLES:
             break
     member_texts = [tagged[index].text for index in members.tolist()]
-    words = written(grouping.words[number], member_texts)
+    words = spell_terms(grouping.words[number], member_texts)
     ((report, n_in_report),) = Counter(tagged[index].report for index in members.tolist()).most_common(1)
     return Topic(
         number,
-        joined_name(phrases(grouping.words[number], member_texts) or words),
+        joined_name(noun_phrases(grouping.words[number], member_texts) or words),
         words,
         len(members),
         len(members) - len(inside),

@@ -99,7 +99,7 @@ class _Word(NamedTuple):
     unit: bool
 
 
-def plain(text: str) -> str:
+def normalise_formulas(text: str) -> str:
     """Return a text with formulas' subscripts joined to their elements, and with NFKC normalisation."""
     return _SPLIT_FORMULA.sub(lambda m: m[1] + m[2] + (m[3] or ""), unicodedata.normalize("NFKC", text))
 
@@ -122,7 +122,7 @@ def stem(word: str) -> str:
     return _base(word.casefold())[:_STEM_LETTERS]
 
 
-def phrases(words: Sequence[str], texts: Iterable[str]) -> tuple[str, ...]:
+def noun_phrases(words: Sequence[str], texts: Iterable[str]) -> tuple[str, ...]:
     """Return the noun phrases of terms, as the texts write them.
 
     Args:
@@ -137,21 +137,23 @@ def phrases(words: Sequence[str], texts: Iterable[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(phrase for phrase in results if phrase))
 
 
-def written(words: Sequence[str], texts: Iterable[str]) -> tuple[str, ...]:
+def spell_terms(words: Sequence[str], texts: Iterable[str]) -> tuple[str, ...]:
     """Return terms in the case in which the texts write them, acronyms and formulas in their own."""
-    return _written(words, [_words(text) for text in texts])
+    return _spell_terms(words, [_words(text) for text in texts])
 
 
-def _written(words: Sequence[str], texts: Sequence[Sequence[_Word]]) -> tuple[str, ...]:
+def _spell_terms(words: Sequence[str], texts: Sequence[Sequence[_Word]]) -> tuple[str, ...]:
     forms: dict[str, Counter[str]] = {}
     for text in texts:
         for word in text:
             if not word.first or _is_name(word.surface):
                 forms.setdefault(word.lower, Counter())[word.surface] += 1
-    return tuple(" ".join(_plainest(forms[part]) if part in forms else part for part in word.split()) for word in words)
+    return tuple(
+        " ".join(_plainest_form(forms[part]) if part in forms else part for part in word.split()) for word in words
+    )
 
 
-def _plainest(forms: Counter[str]) -> str:
+def _plainest_form(forms: Counter[str]) -> str:
     """Return the form with the fewest capitals that is not rare: "the ice sheet", not that of "Greenland Ice Sheet"."""
     max_count = max(forms.values())
     return min(
@@ -212,8 +214,8 @@ def _phrase(term: tuple[str, ...], texts: Sequence[Sequence[_Word]]) -> str:
         if tuple(word.lower for word in span) == spelling
     )
     if not forms:
-        return _written((" ".join(spelling),), texts)[0]
-    return _plainest(forms)
+        return _spell_terms((" ".join(spelling),), texts)[0]
+    return _plainest_form(forms)
 
 
 def _grow(spans: Sequence[tuple[Sequence[_Word], int, int]]) -> list[tuple[Sequence[_Word], int, int]]:
@@ -303,7 +305,7 @@ def _is_term(word: _Word) -> bool:
 
 @lru_cache(maxsize=4096)
 def _words(text: str) -> tuple[_Word, ...]:
-    text = plain(text)
+    text = normalise_formulas(text)
     units = {position for match in _UNIT.finditer(text) for position in range(match.start(), match.end())}
     words, last, first = [], 0, True
     for match in _TOKEN.finditer(text):

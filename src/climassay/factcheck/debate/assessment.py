@@ -92,7 +92,7 @@ class AssessmentPrompt:
     messages: tuple[Message, ...]
     """Role, duties, claim, and the passages or opinions to be weighed."""
     blank_messages: tuple[Message, ...]
-    """The same prompt without content."""
+    """Prompt without content."""
     scale: Scale
     asks_placement: bool = True
     """Whether to ask for the placement of the claim and, with ``scored``, whether there is enough information."""

@@ -72,7 +72,7 @@ class Consolidation:
     """The mediator's assessment of a round."""
 
     prompt: AssessmentPrompt | None
-    """None if no advocate has information."""
+    """Prompt of the assessment; None if no advocate has information."""
     assessment: Assessment
     informed: tuple[AdvocateOpinion, ...]
     """Opinions that count."""

@@ -1,1 +1,1 @@
-"""What fact-checks amount to: scores, the analysis of a run, reports, pages and exports."""
+"""Results of fact-checks: scores, analysis of runs, reports, pages and exports."""

@@ -316,7 +316,7 @@ def contradictions(debated: Sequence[Transcript], parties: Sequence[str]) -> tup
 
 
 def citation_counts(debated: Sequence[Transcript], parties: Sequence[str]) -> tuple[CitationCounts, ...]:
-    """What the sentences of each participant's last explanations rest on."""
+    """Count the sentences of each party's last explanations by the origin of their citations."""
     results = []
     for party in parties:
         explained = [explanation_of(transcript, party) for transcript in debated]

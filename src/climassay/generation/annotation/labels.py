@@ -13,7 +13,7 @@ from climassay.generation.draft import EXPERT_REASONS, Decision, Draft, Reason, 
 from climassay.questions import option_letter
 from climassay.questions.types import Content
 from climassay.questions.types.longform import RUBRIC, ratings_agree
-from climassay.settings import Flag, check_bounds
+from climassay.settings import validate_settings
 
 ItemState = Literal["open", "settled", "conflict"]
 """``open``: more labels are needed; ``settled``: the item has an outcome; ``conflict``: the labels disagree."""
@@ -39,12 +39,10 @@ class AnnotationSettings:
     overlap: Annotated[
         int,
         Field(ge=1, le=20, description="Number of labels each item needs, by different people.", examples=[2]),
-        Flag(),
     ] = 1
     hide_confidence: Annotated[
         bool,
         Field(description="Hide the validator's confidence from annotators."),
-        Flag(("--hide-confidence/--show-confidence",)),
     ] = True
     lease_seconds: Annotated[
         float,
@@ -57,23 +55,20 @@ class AnnotationSettings:
             le=1_000_000,
             description="Number of newly settled items after which retraining the validator is offered.",
         ),
-        Flag(),
     ] = 50
     include_rejected: Annotated[
         bool,
         Field(description="Also queue items that only screening or the validator rejected."),
-        Flag(("--include-rejected/--usable-only",)),
     ] = False
     order: Annotated[
         Order,
         Field(description="Order of the queue: margin (the validator's least certain first), paper or random."),
-        Flag(),
     ] = "margin"
     """See :func:`climassay.generation.validation.choose_next`."""
-    seed: Annotated[int, Field(ge=0, le=2**31 - 1, description="Seed of the random part of the order."), Flag()] = 0
+    seed: Annotated[int, Field(ge=0, le=2**31 - 1, description="Seed of the random part of the order.")] = 0
 
     def __post_init__(self) -> None:
-        check_bounds(self, "The queue")
+        validate_settings(self, "The queue")
 
 
 @dataclass(frozen=True, slots=True)

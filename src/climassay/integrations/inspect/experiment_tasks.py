@@ -34,7 +34,7 @@ from climassay.integrations.task_outcomes import SampleScores, TaskOutcomes, is_
 from climassay.models import contract
 from climassay.questions import LETTERS, Kind, Question
 from climassay.records import RecordedModel, RequestCounts
-from climassay.settings import located
+from climassay.settings import resolve_file
 
 SETTING = "default"
 _SPREADS = {"stderr", "bootstrap_stderr", "std", "var"}
@@ -140,7 +140,7 @@ class _Runner:
         taken: set[str] = set()
         for name in self._spec.tasks:
             file, at, one = name.partition("@")
-            place = f"{located(self._plan.folder, file)}{at}{one}"
+            place = f"{resolve_file(self._plan.folder, file)}{at}{one}"
             for log in self._eval([place], constant_model(""), what=name, run_samples=False):
                 task = log.eval.task
                 if task in results:

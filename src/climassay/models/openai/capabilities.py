@@ -22,7 +22,7 @@ from climassay.errors import InputError
 from climassay.io import write_file
 from climassay.models.contract import CHARACTERS_PER_TOKEN
 from climassay.models.openai.replies import ErrorReply, Reply
-from climassay.settings import filled
+from climassay.settings import parse_table
 
 log = logging.getLogger("climassay.models")
 
@@ -154,7 +154,7 @@ class LearnedCapabilities:
         names = {one.name for one in fields(Capabilities)}
         # What does not fit, as a newer version may have written, is learnt again.
         with suppress(InputError, TypeError):
-            self.capabilities = filled(
+            self.capabilities = parse_table(
                 Capabilities, {name: entry[name] for name in entry or () if name in names}, "", ""
             )
         self.fallbacks: Counter[str] = Counter()

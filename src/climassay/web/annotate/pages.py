@@ -27,7 +27,7 @@ from climassay.generation.annotation import (
 from climassay.generation.annotation.labels import ItemFilterState, Order
 from climassay.generation.annotation.long_answers import rating_agreement, rubric_agreement
 from climassay.questions import TYPES
-from climassay.settings import entries
+from climassay.settings import setting_fields
 from climassay.web.access import Adjudicator, Admin, Annotator
 from climassay.web.accounts import User
 from climassay.web.annotate.files import LabelFormat, export_labels, import_labels
@@ -286,7 +286,7 @@ def _settings_page(asked: DatasetRequest, **values: Any) -> Response:
     return asked.show(
         "settings",
         settings=store.settings(dataset),
-        limits={one.name: one for one in entries(AnnotationSettings)},
+        limits={one.name: one for one in setting_fields(AnnotationSettings)},
         orders=ORDERS,
         work=work_of(store, dataset),
         progress=store.progress(dataset),

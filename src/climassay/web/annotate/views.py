@@ -28,6 +28,7 @@ from climassay.generation.annotation import (
     is_rubric,
 )
 from climassay.generation.annotation.long_answers import rubric_of
+from climassay.generation.draft import find_term
 from climassay.generation.terms import words
 from climassay.metrics.long_answers import DIMENSIONS, GROUP_OF
 from climassay.questions import Criterion, Level, option_letter
@@ -275,7 +276,7 @@ def statement_parts(
         Parts that give the statement when they are joined. Leaving out a choosable part's text leaves out just it.
     """
     spans = {word.start: word.end for word in words(statement)}
-    at = _first_place(statement, chosen)
+    at = find_term(statement, chosen or "")
     if at is not None and chosen:
         # A term of several words, chosen by an expert elsewhere, takes the place of those words.
         spans = {start: end for start, end in spans.items() if end <= at or start >= at + len(chosen)}
@@ -286,18 +287,12 @@ def statement_parts(
         term = statement[start:end]
         if start > done:
             parts.append(StatementPart(statement[done:start]))
-        first = _first_place(statement, term) == start
+        first = find_term(statement, term) == start
         parts.append(StatementPart(term, first, start == at, first and term in hinted))
         done = end
     if done < len(statement):
         parts.append(StatementPart(statement[done:]))
     return tuple(parts)
-
-
-def _first_place(statement: str, term: str | None) -> int | None:
-    """Where the gap goes when a term is left out; see ``Draft.as_question``."""
-    result = re.search(rf"(?<!\w){re.escape(term)}(?!\w)", statement) if term else None
-    return None if result is None else result.start()
 
 
 def address(dataset: str, *parts: str) -> str:
