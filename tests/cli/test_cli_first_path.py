@@ -67,7 +67,7 @@ def test_from_a_book_to_an_answer_and_a_score(climassay, book, tmp_path):
         climassay(*arguments, "--permutations", "2", "--scoring", "likelihood", "--scoring", "letter", "--json")
     )
     repeated = json.loads(again)
-    assert repeated["tally"]["asked"] == 0
+    assert repeated["tally"]["sent"] == 0
     assert repeated["scores"] == result["scores"]
 
     out = done(climassay("records", "runs", "--json"))

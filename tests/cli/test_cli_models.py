@@ -99,7 +99,7 @@ def test_where_no_call_is_answered_the_reason_stands_in_the_place_of_figures(eva
     told = json.loads(out)
     assert set(told) == {"run", "failed_calls"}
     (calls,) = told["failed_calls"]
-    assert (calls["model"], calls["asked"], calls["failed"]) == ("openai:test", 3, 3)
+    assert (calls["model"], calls["sent"], calls["failed"]) == ("openai:test", 3, 3)
     assert list(calls["reasons"].values()) == [3]
 
 
@@ -116,7 +116,7 @@ def test_calls_that_failed_are_told_with_the_figures_and_asked_again(evaluate, t
     assert code == 0
     told = json.loads(out)
     assert "failed_calls" not in told
-    assert (told["tally"]["hits"], told["tally"]["asked"]) == (2, 1)
+    assert (told["tally"]["hits"], told["tally"]["sent"]) == (2, 1)
 
 
 def test_empty_answers_are_told(evaluate):

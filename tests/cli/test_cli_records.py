@@ -48,7 +48,7 @@ def test_runs(climassay, run_id, tmp_path):
     assert line.split()[:4] == [run_id, "evaluate", "mcq", "done"]
     assert line.split()[-4:] == ["2", "1", "0", "unknown"]
     (run,) = json_of(climassay("runs", "--json"))
-    assert (run["id"], run["asked"], run["failed"], run["cost"]) == (run_id, 2, 1, None)
+    assert (run["id"], run["sent"], run["failed"], run["cost"]) == (run_id, 2, 1, None)
     own = Model()
     own.name, own.fingerprint = "local:own", "cd" * 32
     with Records(f"sqlite:///{tmp_path}/records.sqlite") as store, store.run("ask", {}) as run:

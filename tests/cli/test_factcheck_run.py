@@ -21,7 +21,7 @@ CLAIMS = (
     ("Volcanoes emit more carbon dioxide than people do.", "misleading"),
 )
 KEYS = {
-    "run", "skipped", "tallies", "verdicts", "scale", "shown", "claims", "repeated", "with_truth", "outcomes", "scores",
+    "run", "skipped", "tallies", "verdicts", "scale", "n_classes", "claims", "repeated", "with_truth", "outcomes", "scores",
     "by_round", "distributions", "nei", "rounds", "agreement", "contradictions", "citations", "left_out", "risk",
     "disagreements", "failed", "demonstration", "failures", "with_failures", "usage",
 }  # fmt: skip
@@ -70,7 +70,7 @@ def test_three_claims_are_scored_and_written_and_asked_once(climassay, claims, w
     assert (told["claims"], told["with_truth"], told["skipped"], told["failures"]) == (3, 3, [], 0)
     legal = {*ACCURACY.labels, ACCURACY.nei}
     assert [(one["claim"], one["label"] in legal) for one in told["verdicts"]] == [(text, True) for text, _ in CLAIMS]
-    assert told["tallies"][model]["asked"] > 0
+    assert told["tallies"][model]["sent"] > 0
     assert told["tallies"][model]["failed"] == 0
 
     lines = files["debates.jsonl"].read_text(encoding="utf-8").splitlines()
@@ -141,10 +141,10 @@ def test_a_killed_run_goes_on_where_it_stopped(climassay, claims, workspace, mod
     with subprocess.Popen(killed, env=own, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         assert kill_when(lambda: stored(place, "answers") >= 8, process) == ""
     answered = stored(place, "answers")
-    assert 0 < answered < expected["asked"]
+    assert 0 < answered < expected["sent"]
     resumed = run(place)
     found = resumed["tallies"][model]
-    assert found["asked"] == expected["asked"] - answered
+    assert found["sent"] == expected["sent"] - answered
     assert found["hits"] == expected["hits"] + answered
     assert resumed["verdicts"] == straight["verdicts"]
     assert resumed["rounds"] == straight["rounds"]

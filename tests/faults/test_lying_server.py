@@ -63,13 +63,13 @@ def test_lies_are_failures_that_are_counted_and_asked_again(scoring, questions, 
         # before, log-probabilities, is doubted, and the request sent again.
         spared = 2 if scoring == "letter" else 4
         assert len(LIES) - spared <= first["failed"] <= len(LIES)
-        assert first["asked"] == HONEST + len(LIES)
+        assert first["sent"] == HONEST + len(LIES)
         second = run()
         again = {request.prompt for request in server.asked[asked:]}
-        assert second["asked"] == len(again) == first["failed"]
+        assert second["sent"] == len(again) == first["failed"]
         assert second["failed"] == 0, "now the server says the truth"
         third = run()
-        assert third["asked"] == 0
+        assert third["sent"] == 0
 
 
 def test_a_megabyte_for_a_letter_is_an_answer_like_any_other(tmp_path, climassay):
