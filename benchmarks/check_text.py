@@ -26,7 +26,7 @@ from climassay.api.documents import add_documents
 from climassay.confidence.overstatement import overstatement
 from climassay.corpus.documents import Passage
 from climassay.grounding.answer import CollectionGroup, open_collections
-from climassay.grounding.quantities import backs, quantities
+from climassay.grounding.quantities import confirms, quantities
 from climassay.grounding.text_check import N_PASSAGES, STATUSES, CheckedSentence, SupportJudge, check_sentences
 from climassay.models.encoders import load_encoder
 from climassay.session import ModelOptions
@@ -146,7 +146,7 @@ def swapped(half: str, group: CollectionGroup) -> None:
                     one.text
                     for one in known
                     if own.unit and one.unit and one.unit.is_kind_of(own.unit) and one.unit.rate == own.unit.rate
-                    if not backs(one, own) and not backs(own, one)
+                    if not confirms(one, own) and not confirms(own, one)
                 )
                 for other in list(dict.fromkeys(others))[:2] if own.text in sentence else ():
                     sentences = list(row["sentences"])

@@ -42,9 +42,9 @@ def test_commands_use_the_database_of_the_environment(climassay, tmp_path, datab
         for _ in range(2):
             out = done(climassay(*arguments))
             tallies.append(json.loads(out)["tally"])
-    assert [tally["asked"] for tally in tallies] == [4, 0]
+    assert [tally["sent"] for tally in tallies] == [4, 0]
     out = done(climassay("records", "runs", "--json"))
-    assert [(run["command"], run["asked"], run["served"]) for run in json.loads(out)] == [
+    assert [(run["command"], run["sent"], run["served"]) for run in json.loads(out)] == [
         ("evaluate mcq", 4, 0),
         ("evaluate mcq", 0, 4),
     ]

@@ -1,18 +1,17 @@
-"""When two texts are one claim, and when they merely share their words.
+"""Identifiers of claims that ignore differences in spelling.
 
-A claim is its text but for spaces, case of letters and quotation marks. Everything else may turn it into another one: a
-sign, a comparator, a number, a unit, a negation, a full stop. What looks alike is one character: a hyphen and a minus
-sign, subscript digits and digits (CO₂, CO2). Superscripts are not, for 10² is not 102.
+Two texts are the same claim if they differ only in spaces, case or quotation marks. Any other difference may change the
+meaning: a sign, a comparator, a number, a unit, a negation. Characters that look alike are equal, such as hyphen and
+minus or subscripts and digits (CO₂, CO2), but not superscripts, since 10² is not 102.
 
-What belongs on one side of a split into training and test is a coarser matter, for a claim and its copy without
-punctuation must not stand on both: :func:`words_id`.
+:func:`words_id` is coarser and serves to keep near-duplicates on one side of a split into training and test data.
 """
 
 import hashlib
 import re
 import unicodedata
 
-_ALIKE = str.maketrans(
+_LOOKALIKES = str.maketrans(
     dict.fromkeys("‐‑‒–−⁃﹣－", "-")
     | dict.fromkeys("“”„‟«»", '"')
     | dict.fromkeys("‘’‚‛`´ʼ‹›", "'")
@@ -21,30 +20,30 @@ _ALIKE = str.maketrans(
 _DOUBLE_QUOTE = re.compile(r'(?<!\d)"|"(?=\w)')
 _SINGLE_QUOTE = re.compile(r"(?<!\w)'+|(?<!\d)'+(?!\w)")
 _QUOTED_NUMBER = re.compile(r"""(?<!\w)(["'])((?:(?!\1).)*\d)\1(?!\w)""")
-"""Quotation marks around a text that ends with a digit; elsewhere a mark behind a digit means feet or inches."""
+"""Quotation marks around a text that ends with a digit; other marks behind a digit mean feet or inches."""
 _CASED_UNIT = re.compile(r"(?<![^\W\d_])[mp](?=(?:wh?|g|j|pa|hz|t)\b)|(?<=\d)[ -]?[gkmt](?!\w)", re.IGNORECASE)
-"""Letters whose case tells units apart: milli or mega, pico or peta; behind a number also k or K, m or M."""
+"""Letters whose case distinguishes units: milli or mega, pico or peta; behind a number also k or K, m or M."""
 
 
 def claim_key(text: str) -> str:
-    """What all spellings of a claim have in common; empty for a text without any.
+    """Return a normal form that all spellings of a claim share.
 
-    Spaces, quotation marks and the case of letters are levelled; apostrophes within a word and marks of feet and inches
-    stay. The case of a unit that would be another one in the other case stays too: 5 mW is not 5 MW.
+    Spaces, quotation marks and case are normalised. Apostrophes within a word, marks of feet and inches, and the case
+    of units that have another meaning in the other case (5 mW, 5 MW) are preserved.
 
     Examples:
         ``CO₂  isn’t “the” cause`` and ``co2 isn't the cause`` have one key; ``+0.5 K`` and ``-0.5 K`` have two.
     """
-    plain = unicodedata.normalize("NFC", text).translate(_ALIKE)
-    plain = " ".join("".join(one for one in plain if unicodedata.category(one) != "Cf").split())
-    for quotes, instead in ((_QUOTED_NUMBER, r" \2 "), (_DOUBLE_QUOTE, " "), (_SINGLE_QUOTE, " ")):
-        plain = quotes.sub(instead, plain)
+    plain = unicodedata.normalize("NFC", text).translate(_LOOKALIKES)
+    plain = " ".join("".join(char for char in plain if unicodedata.category(char) != "Cf").split())
+    for quotes, replacement in ((_QUOTED_NUMBER, r" \2 "), (_DOUBLE_QUOTE, " "), (_SINGLE_QUOTE, " ")):
+        plain = quotes.sub(replacement, plain)
     plain = " ".join(plain.split())
     return folded_case(plain)
 
 
 def folded_case(text: str) -> str:
-    """A text in lower case, but for letters whose case tells units apart (5 mW, 5 MW)."""
+    """Return a text in lower case, except letters whose case distinguishes units (5 mW, 5 MW)."""
     folded, position = [], 0
     for unit in _CASED_UNIT.finditer(text):
         folded += [text[position : unit.start()].casefold(), unit[0]]
@@ -53,21 +52,21 @@ def folded_case(text: str) -> str:
 
 
 def claim_id(text: str) -> str:
-    """Hash of a claim's :func:`claim_key`, 12 hexadecimal digits: the same claim has the same id everywhere."""
+    """Return a hash of the claim's :func:`claim_key`, 12 hexadecimal digits."""
     return _hash(claim_key(text))
 
 
 def words_id(text: str) -> str:
-    """Hash of a text's words in lower case, 12 hexadecimal digits, whatever appears between them.
+    """Return a hash of the text's words in lower case without punctuation, 12 hexadecimal digits.
 
-    Coarser than :func:`claim_id`: opposite claims may have one, so that nothing is to be looked up by it. It keeps a
-    text and its near copies on one side of a split, and tells a trained head which texts it has learnt from.
+    Opposite claims may have the same hash, so that it must not be used to look up claims. It keeps near-duplicates on
+    one side of a split and identifies the training texts of a model.
     """
     return _hash(bare_words(text))
 
 
 def bare_words(text: str) -> str:
-    """A text's words in lower case, one space between them, without punctuation, signs and comparators."""
+    """Return a text's words in lower case, separated by spaces, without punctuation, signs and comparators."""
     return " ".join(re.findall(r"\w+", text.casefold()))
 
 

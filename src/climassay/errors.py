@@ -1,37 +1,37 @@
-"""The errors that climassay raises on purpose.
+"""Errors that climassay raises deliberately.
 
-Each message is one sentence for the person at the keyboard: what was wrong, where, and what to do. The command line
-prints it without a traceback and exits with ``exit_code``.
+Each message is one sentence for the user: what was wrong, which file or row, and what to do. The command line prints it
+without a traceback and exits with ``exit_code``.
 """
 
 
 class ClimassayError(Exception):
-    """Root of the family; catch this to catch everything climassay raises on purpose."""
+    """Base class of all errors that climassay raises deliberately."""
 
     exit_code = 2
 
 
 class InputError(ClimassayError):
-    """A file, option or argument given by the user cannot be used as it is."""
+    """Error for a file, option or argument that cannot be used."""
 
 
 class DocumentError(InputError):
-    """A document cannot be read (encrypted, truncated, image-only, empty, not what its name says)."""
+    """Error for an unreadable document: encrypted, truncated, without text, empty or of another format."""
 
 
 class ModelError(ClimassayError):
-    """A model cannot be found, verified or loaded, or cannot do what is asked of it."""
+    """Error for a model that cannot be found, verified or loaded, or lacks an ability."""
 
 
 class NoAnswerError(ModelError):
-    """Models were asked and none answered; what they were asked is recorded, and asked again by the next run."""
+    """Error if all requests to models failed; they are recorded and sent again by the next run."""
 
     exit_code = 1
 
 
 class MissingExtraError(ClimassayError):
-    """An optional dependency is not installed; the message names the extra that brings it."""
+    """Error for a missing optional dependency; the message names the extra to install."""
 
 
 class RecordsError(ClimassayError):
-    """The records database cannot be opened, read or written."""
+    """Error for a records database that cannot be opened, read or written."""

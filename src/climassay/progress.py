@@ -1,4 +1,4 @@
-"""How far long work is: shown on a terminal, in a notebook, or not at all."""
+"""Progress of long tasks on a terminal or in a notebook."""
 
 import sys
 from collections.abc import Callable, Iterator
@@ -11,51 +11,51 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.progress import Progress as RichProgress
 
-_REDRAWN = 0.2
-"""Seconds between two drawings in a notebook."""
+_REDRAW_SECONDS = 0.2
+"""Minimum interval between updates in a notebook."""
 
 
 class Task:
-    """One piece of work; this one shows nothing."""
+    """Task whose progress is not displayed; base class of displayed tasks."""
 
     def advance(self, count: int = 1) -> None:
-        """Say that so many more units are done."""
+        """Add completed units."""
 
     def update(
         self, *, description: str | None = None, completed: float | None = None, total: float | None = None
     ) -> None:
-        """Change what is shown; None leaves it as it is."""
+        """Change the displayed values that are not None."""
 
 
 class Progress:
-    """Shows how far long work is; this one shows nothing."""
+    """Progress that displays nothing; base class of displays."""
 
     @contextmanager
     def task(self, description: str, total: float | None = None) -> Iterator[Task]:  # noqa: ARG002
-        """Show a task until it ends.
+        """Display a task until the end of the block.
 
         Args:
-            description: What is being done.
-            total: Units of work; None where that is not known.
+            description: Description of the task.
+            total: Number of units; None if unknown.
         """
         yield Task()
 
     @contextmanager
     def waiting(self, words: str) -> Iterator[None]:  # noqa: ARG002
-        """Say what is waited for, until it is there."""
+        """Display a message until the end of the block."""
         yield
 
     @contextmanager
     def preview(self) -> Iterator[Callable[[str], None] | None]:
-        """Show a text while it is written, until the whole text is there; None where nobody would see it."""
+        """Yield a function that displays the current text, or None if there is no display."""
         yield None
 
     def say(self, words: str) -> None:
-        """Tell something in passing."""
+        """Print a line."""
 
 
 class Bars(Progress):
-    """Progress bars with count and time left, by default on standard error."""
+    """Progress bars with count and remaining time, by default on standard error."""
 
     def __init__(self, console: "Console | None" = None) -> None:
         from rich.console import Console
@@ -65,7 +65,7 @@ class Bars(Progress):
 
     @contextmanager
     def task(self, description: str, total: float | None = None) -> Iterator[Task]:
-        """Show a bar until the task ends; tasks within a task appear in the same display."""
+        """Display a bar until the end of the block; nested tasks share the display."""
         if self._display is not None:
             yield from _Bar(self._display, description, total).running()
             return
@@ -78,7 +78,7 @@ class Bars(Progress):
 
     @contextmanager
     def waiting(self, words: str) -> Iterator[None]:
-        """Show a spinner with the words."""
+        """Display a spinner with a message."""
         from rich.text import Text
 
         if self._display is not None:
@@ -89,7 +89,7 @@ class Bars(Progress):
 
     @contextmanager
     def preview(self) -> Iterator[Callable[[str], None] | None]:
-        """Show each text in the place of the one before."""
+        """Yield a function that replaces the displayed text."""
         from rich.live import Live
         from rich.text import Text
 
@@ -105,7 +105,7 @@ class Bars(Progress):
 
 
 class NotebookBars(Bars):
-    """The same below the cell of a notebook, in any front end and without widgets."""
+    """Progress bars below the cell of a notebook, in any front end and without widgets."""
 
     def __init__(self) -> None:
         from rich.console import Console
@@ -115,7 +115,7 @@ class NotebookBars(Bars):
 
     @contextmanager
     def task(self, description: str, total: float | None = None) -> Iterator[Task]:
-        """See :class:`Bars`; a change of a task draws the display anew."""
+        """Display a bar until the end of the block; nested tasks share the display."""
         if self._display is not None:
             yield from _Bar(self._display, description, total, self._show).running()
             return
@@ -128,7 +128,7 @@ class NotebookBars(Bars):
 
     @contextmanager
     def waiting(self, words: str) -> Iterator[None]:
-        """Show the words until it is there."""
+        """Display a message until the end of the block."""
         from rich.text import Text
 
         with _below_the_cell() as show:
@@ -138,7 +138,7 @@ class NotebookBars(Bars):
 
     @contextmanager
     def preview(self) -> Iterator[Callable[[str], None] | None]:
-        """Show each text in the place of the one before."""
+        """Yield a function that replaces the displayed text."""
         from rich.text import Text
 
         with _below_the_cell() as show:
@@ -151,21 +151,24 @@ class NotebookBars(Bars):
 
 @contextmanager
 def _below_the_cell(*, keep: bool = False) -> Iterator[Callable[[Any], None]]:
-    """Show one thing in the place of another, five times a second at most; the last one is kept, or wiped away."""
+    """Yield a function that replaces the displayed object, at most five times a second.
+
+    The last object stays at the end of the block if ``keep`` is set.
+    """
     from IPython.display import HTML, display
 
     handle: Any = None
-    last, drawn = None, -inf
+    last, last_drawn = None, -inf
 
-    def show(thing: Any) -> None:
-        nonlocal handle, last, drawn
-        last = thing
-        if monotonic() - drawn >= _REDRAWN:
-            drawn = monotonic()
+    def show(value: Any) -> None:
+        nonlocal handle, last, last_drawn
+        last = value
+        if monotonic() - last_drawn >= _REDRAW_SECONDS:
+            last_drawn = monotonic()
             if handle is None:
-                handle = display(thing, display_id=True)
+                handle = display(value, display_id=True)
             else:
-                handle.update(thing)
+                handle.update(value)
 
     try:
         yield show
@@ -175,7 +178,6 @@ def _below_the_cell(*, keep: bool = False) -> Iterator[Callable[[Any], None]]:
 
 
 def _bars(console: "Console") -> "RichProgress":
-    """A display with count, time spent and time left."""
     from rich.progress import (
         BarColumn,
         MofNCompleteColumn,
@@ -213,9 +215,9 @@ class _Bar(Task):
         self._show(self._display)
 
     def running(self) -> Iterator[Task]:
-        """The bar until its task is done; one that counted nothing is then removed, and an unknown total is known."""
+        """Yield the bar; afterwards remove it if it counted nothing, or set an unknown total."""
         yield self
-        task = next(one for one in self._display.tasks if one.id == self._id)
+        task = next(task for task in self._display.tasks if task.id == self._id)
         if task.total is None and not task.completed:
             self._display.remove_task(self._id)
         elif task.total is None:
@@ -224,7 +226,7 @@ class _Bar(Task):
 
 
 def default_progress() -> Progress:
-    """Bars in a notebook; nothing elsewhere."""
+    """Return progress bars in a notebook, and a progress that displays nothing elsewhere."""
     shell = sys.modules.get("IPython")
     kind = type(shell.get_ipython()).__name__ if shell is not None else ""
     return NotebookBars() if kind == "ZMQInteractiveShell" else Progress()

@@ -1,4 +1,4 @@
-"""Where climassay keeps what it makes, and who may read it: the workspace (a project's data) and the cache."""
+"""Workspace folder with a project's data, cache folder, and their permissions."""
 
 import contextlib
 import os
@@ -16,29 +16,29 @@ COLLECTIONS_VARIABLE = "CLIMASSAY_COLLECTIONS"
 
 @dataclass(frozen=True, slots=True)
 class Workspace:
-    """A folder with one records database and any number of passage collections.
+    """Folder with a records database, collections and adapters.
 
-    The database may lie elsewhere: ``$CLIMASSAY_DATABASE_URL`` names one for every command, for example PostgreSQL.
+    ``$CLIMASSAY_DATABASE_URL`` sets another database, for example PostgreSQL.
 
     Attributes:
-        root: The folder; created on first use.
+        root: Path of the folder.
     """
 
     root: Path
 
     @classmethod
     def open(cls, root: str | Path | None = None) -> "Workspace":
-        """Open (and create) a workspace.
+        """Open a workspace, creating the folder if necessary and making it private to the user.
 
         Args:
             root: Folder; by default ``$CLIMASSAY_WORKSPACE``, else ``.climassay`` in the current folder.
 
         Raises:
-            InputError: The folder cannot be made or is a file.
+            InputError: The folder cannot be created or is a file.
         """
         path = Path(root or os.environ.get(WORKSPACE_VARIABLE) or ".climassay").expanduser().absolute()
         try:
-            # Questions, labels, password hashes and unpublished documents are not for everybody on a shared machine.
+            # A workspace holds password hashes, labels and unpublished documents.
             path.mkdir(mode=0o700, parents=True, exist_ok=True)
             _make_private(path)
         except OSError as error:
@@ -51,13 +51,13 @@ class Workspace:
     def records_url(self) -> str:
         """SQLAlchemy URL of the records database: ``$CLIMASSAY_DATABASE_URL``, else a SQLite file of the workspace.
 
-        The URL may hold a password; what is shown of it is ``Records.database.shown_url``.
+        The URL may contain a password; ``Records.database.shown_url`` does not.
         """
         return os.environ.get(DATABASE_VARIABLE) or f"sqlite:///{self._records_file}"
 
     @property
     def has_records(self) -> bool:
-        """Whether there may be records to read; asking makes no database."""
+        """Whether there may be a records database; it is not created."""
         return bool(os.environ.get(DATABASE_VARIABLE)) or self._records_file.is_file()
 
     @property
@@ -71,10 +71,10 @@ class Workspace:
 
     @property
     def collections_address(self) -> str:
-        """Where collections are: the object store of ``$CLIMASSAY_COLLECTIONS``, else the folder :attr:`collections`.
+        """Object store in ``$CLIMASSAY_COLLECTIONS``, else the folder :attr:`collections`.
 
         Raises:
-            InputError: The variable holds no address.
+            InputError: The variable is no address.
         """
         address = os.environ.get(COLLECTIONS_VARIABLE)
         if not address:
@@ -88,40 +88,40 @@ class Workspace:
 
     @property
     def adapters(self) -> Path:
-        """Folder of the trained adapters, a folder each."""
+        """Folder of the trained adapters, with a subfolder for each."""
         return self.root / "adapters"
 
 
 _PARTS = ("records.sqlite*", "collections", "adapters", "uploads", "activations", "validators")
-"""What a workspace holds, as patterns of names."""
+"""Glob patterns of a workspace's files and folders."""
 
 
 def _make_private(root: Path) -> None:
-    """Take from everybody else what they may do with a workspace that was made without us, and with what is in it.
+    """Remove the permissions of other users from a workspace.
 
-    Where the folder holds more than a workspace, as a project's own does, only the workspace's parts are made private.
+    If the folder also holds other files, only the parts of the workspace are made private.
     """
     if os.name != "posix":
         return
     parts = {part for name in _PARTS for part in root.glob(name)}
-    own = not any(child not in parts for child in root.iterdir())
-    ours = [root] if own else parts if (root / "records.sqlite").exists() else []
-    for part in ours:
+    has_only_parts = all(child in parts for child in root.iterdir())
+    private_paths = [root] if has_only_parts else parts if (root / "records.sqlite").exists() else []
+    for part in private_paths:
         if not _is_private(part):
             for folder, _, files in os.walk(part):
                 for path in [Path(folder), *(Path(folder) / name for name in files)]:
-                    _close(path)
-            _close(part)
+                    _make_path_private(path)
+            _make_path_private(part)
 
 
 def _is_private(path: Path) -> bool:
-    result = path.lstat()
-    # What belongs to others is theirs to open and close; a link is as open as what it leads to.
-    return not result.st_mode & 0o077 or result.st_uid != os.geteuid() or stat.S_ISLNK(result.st_mode)
+    status = path.lstat()
+    # Permissions of links, and of files of other users, cannot be changed.
+    return not status.st_mode & 0o077 or status.st_uid != os.geteuid() or stat.S_ISLNK(status.st_mode)
 
 
-def _close(path: Path) -> None:
-    # Files come and go beside us: of SQLite's journals, and of other commands.
+def _make_path_private(path: Path) -> None:
+    # SQLite and other processes may delete the file at any time.
     with contextlib.suppress(OSError):
         if not _is_private(path):
             path.chmod(stat.S_IMODE(path.stat().st_mode) & 0o700)
@@ -131,9 +131,9 @@ _usual_mask: int | None = None
 
 
 def restrict_to_user() -> None:
-    """Have what this process writes from now on readable by its user alone: databases, collections, uploads.
+    """Make all files that this process creates from now on private to its user.
 
-    Files that :mod:`climassay.io` puts into folders open to others get the usual permissions.
+    Files that :mod:`climassay.io` writes to folders that others can enter get the usual permissions.
     """
     global _usual_mask
     if os.name == "posix" and _usual_mask is None:
@@ -141,21 +141,21 @@ def restrict_to_user() -> None:
 
 
 def mask_at(folder: Path) -> int | None:
-    """What the user's own mask leaves out of a file in a folder that others may enter; None elsewhere."""
-    there = next(one for one in (folder, *folder.parents) if one.exists())
-    return _usual_mask if there.stat().st_mode & 0o077 else None
+    """Return the user's original umask for a folder that others can enter, else None."""
+    existing = next(path for path in (folder, *folder.parents) if path.exists())
+    return _usual_mask if existing.stat().st_mode & 0o077 else None
 
 
 def cache_folder() -> Path:
-    """Folder for what can be made again: ``$CLIMASSAY_CACHE``, else the user's cache folder of the system.
+    """Return the cache folder, creating it if necessary: ``$CLIMASSAY_CACHE``, else the user's cache folder.
 
     Raises:
-        InputError: Everybody on the machine may write there.
+        InputError: The folder is writable for all users.
     """
     from platformdirs import user_cache_path
 
-    given = os.environ.get(CACHE_VARIABLE)
-    path = Path(given).expanduser() if given else user_cache_path("climassay", appauthor=False)
+    folder = os.environ.get(CACHE_VARIABLE)
+    path = Path(folder).expanduser() if folder else user_cache_path("climassay", appauthor=False)
     path.mkdir(mode=0o700, parents=True, exist_ok=True)
     if os.name == "posix" and path.stat().st_mode & stat.S_IWOTH:
         raise InputError(

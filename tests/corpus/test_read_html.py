@@ -8,7 +8,7 @@ import pytest
 from climassay.corpus.documents import Document, LeftOut, ReadOptions
 from climassay.corpus.readers.file_types import read
 from climassay.corpus.readers.html import read_html_text, xml_to_html
-from climassay.corpus.readers.table_rows import Cell, row_texts, span_rows
+from climassay.corpus.readers.table_rows import TableCell, row_texts, span_rows
 
 LONG = "The glaciers of the region lost mass in each year of the record, and the loss has become faster since. " * 4
 
@@ -179,7 +179,7 @@ class TestTables:
         assert texts(markup) == [LONG.strip(), "It goes on.", "Year: 1990; Mt: 5", "Beside."]
 
     def test_spans_of_an_attack_do_not_fill_the_memory(self) -> None:
-        rows = [[Cell("x", 65_534, 1000)] * 20 for _ in range(400)]
+        rows = [[TableCell("x", 65_534, 1000)] * 20 for _ in range(400)]
         assert sum(map(len, span_rows(rows))) < 1_000_000
         assert len(texts(table(*["<td rowspan=65534 colspan=999>1<td rowspan=9999>2"] * 500))) == 500
 

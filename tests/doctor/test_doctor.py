@@ -13,7 +13,7 @@ from api_server import ApiServer
 from climassay import doctor
 from climassay.corpus import open_or_create, read
 from climassay.doctor import (
-    Finding,
+    Diagnosis,
     examine,
     examine_installation,
     examine_servers,
@@ -40,7 +40,7 @@ def no_servers(monkeypatch):
 def in_no_hurry(monkeypatch):
     """The doctor looks for moments only; here it finds what is there on a busy machine too."""
     monkeypatch.setattr(doctor, "INTEGRITY_SECONDS", PATIENCE)
-    monkeypatch.setattr(doctor, "SECONDS", PATIENCE)
+    monkeypatch.setattr(doctor, "TIMEOUT_SECONDS", PATIENCE)
 
 
 @pytest.fixture(scope="module")
@@ -71,9 +71,9 @@ def test_where_all_is_there_the_exit_code_is_0(workspace, climassay):
     assert told["healthy"]
     assert {"Python", "packages", "local:smollm2", "local:minilm", "cache", "memory", "cores", "GPU"} <= set(found)
     assert {f"[{extra}]" for extra in EXTRAS} <= set(found)
-    assert found["collection heat"]["said"] == "1 passage, local:minilm"
+    assert found["collection heat"]["message"] == "1 passage, local:minilm"
     assert found["records"]["level"] == "ok"
-    assert all(finding["level"] == "ok" for finding in told["findings"] if finding["needed"])
+    assert all(finding["level"] == "ok" for finding in told["findings"] if finding["is_required"])
     out = done(climassay("doctor", "--workspace", workspace))
     assert "Workspace" in out
     assert "collection heat" in out
@@ -88,7 +88,7 @@ def test_a_workspace_that_is_not_there_is_not_made(tmp_path, climassay):
 def test_a_configuration_that_is_missing_is_told_once(tmp_path, monkeypatch):
     monkeypatch.setenv("CLIMASSAY_CONFIG", str(tmp_path / "missing.toml"))
     (tmp_path / "work").mkdir()
-    told = [one.name for one in examine(tmp_path / "work") if "missing.toml" in one.said]
+    told = [one.name for one in examine(tmp_path / "work") if "missing.toml" in one.message]
     assert told == ["providers"]
 
 
@@ -103,11 +103,11 @@ def test_extras_tell_what_they_are_for_and_how_to_get_them(monkeypatch):
     monkeypatch.setattr(metadata, "version", version)
     found = by_name(examine_installation())
     assert found["[web]"].level == "missing"
-    assert "uvicorn" in found["[web]"].said
+    assert "uvicorn" in found["[web]"].message
     assert found["[web]"].advice == "pip install 'climassay[web]'"
-    assert not found["[web]"].stops
-    assert found["[local]"].stops
-    assert "sqlalchemy" in found["packages"].said
+    assert not found["[web]"].is_blocking
+    assert found["[local]"].is_blocking
+    assert "sqlalchemy" in found["packages"].message
     assert not is_healthy(list(found.values()))
 
 
@@ -131,8 +131,8 @@ def test_a_bundled_model_with_another_hash_is_broken(tmp_path, monkeypatch):
     found = by_name(examine_installation())
     for name in ("local:smollm2", "local:minilm"):
         assert found[name].level == "broken"
-        assert found[name].stops
-        assert "SHA-256" in found[name].said
+        assert found[name].is_blocking
+        assert "SHA-256" in found[name].message
 
 
 def test_a_bundled_model_that_is_not_installed_is_missing(monkeypatch):
@@ -171,8 +171,8 @@ def test_a_database_that_cannot_be_used_is_broken_and_stays_as_it_is(workspace, 
     damage(workspace / "records.sqlite")
     before = (workspace / "records.sqlite").read_bytes()
     found = by_name(examine_workspace(workspace))["records"]
-    assert found.stops
-    assert words in found.said
+    assert found.is_blocking
+    assert words in found.message
     assert (workspace / "records.sqlite").read_bytes() == before
 
 
@@ -186,7 +186,7 @@ def test_a_large_database_is_looked_at_for_a_while_only(workspace, monkeypatch):
 def test_a_postgresql_that_does_not_answer_is_broken_without_its_password(workspace, monkeypatch):
     monkeypatch.setenv("CLIMASSAY_DATABASE_URL", f"postgresql://user:{CANARY}@127.0.0.1:1/nowhere")
     found = by_name(examine_workspace(workspace))["records"]
-    assert found.stops
+    assert found.is_blocking
     assert CANARY not in repr(found)
 
 
@@ -194,7 +194,7 @@ def test_a_postgresql_that_does_not_answer_is_broken_without_its_password(worksp
 def test_an_address_that_names_no_database_is_broken(workspace, monkeypatch, url):
     monkeypatch.setenv("CLIMASSAY_DATABASE_URL", url)
     found = by_name(examine_workspace(workspace))["records"]
-    assert found.stops
+    assert found.is_blocking
     assert "canary" not in repr(found)
 
 
@@ -202,15 +202,15 @@ def test_a_postgresql_that_answers_is_left_as_it_is(workspace, monkeypatch, post
     monkeypatch.setenv(
         "CLIMASSAY_DATABASE_URL", f"postgresql://tester@/{postgres_database}?host={postgres_server.folder}"
     )
-    assert "empty" in by_name(examine_workspace(workspace))["records"].said
-    assert "empty" in by_name(examine_workspace(workspace))["records"].said
+    assert "empty" in by_name(examine_workspace(workspace))["records"].message
+    assert "empty" in by_name(examine_workspace(workspace))["records"].message
 
 
 def test_a_collection_of_another_encoder_is_broken(workspace, monkeypatch):
     monkeypatch.setattr(doctor, "_fingerprint_here", lambda encoder: "0" * 64)
     found = by_name(examine_workspace(workspace))["collection heat"]
     assert found.level == "broken"
-    assert "weights or settings have changed" in found.said
+    assert "weights or settings have changed" in found.message
 
 
 def test_a_collection_whose_encoder_is_not_here_is_left_alone(workspace, monkeypatch):
@@ -259,7 +259,7 @@ def test_broken_and_left_over_files_are_named(workspace):
     (workspace / "prices.toml").write_text("[[[")
     found = by_name(examine_workspace(workspace))
     assert found["validators/old.safetensors"].level == "broken"
-    assert found["trained files"].said == "1 can be read"
+    assert found["trained files"].message == "1 can be read"
     assert found["left over"].level == "warning"
     assert found["prices"].level == "broken"
     assert is_healthy(list(found.values()))
@@ -269,7 +269,7 @@ def test_a_workspace_that_is_a_file_is_broken(tmp_path):
     file = tmp_path / "file"
     file.write_text("")
     [found] = examine_workspace(file)
-    assert found.stops
+    assert found.is_blocking
 
 
 def test_a_cache_that_cannot_be_made_is_broken(tmp_path, monkeypatch, climassay):
@@ -307,7 +307,7 @@ def test_online_the_server_is_asked_for_its_models(monkeypatch, status, level, w
     with Models() as server:
         monkeypatch.setenv("OPENAI_BASE_URL", server.url)
         found = by_name(examine_servers(online=True))["server"]
-    assert (found.level, words in found.said) == (level, True)
+    assert (found.level, words in found.message) == (level, True)
     assert seen == [("/v1/models", f"Bearer {CANARY}")]
     assert CANARY not in repr(found)
 
@@ -320,6 +320,6 @@ def test_online_what_does_not_answer_is_a_warning(monkeypatch):
 
 
 def test_only_what_is_needed_stops():
-    assert not is_healthy([Finding("a", "b", "missing", "c", needed=True)])
-    assert is_healthy([Finding("a", "b", "broken", "c"), Finding("a", "b", "warning", "c", needed=True)])
+    assert not is_healthy([Diagnosis("a", "b", "missing", "c", is_required=True)])
+    assert is_healthy([Diagnosis("a", "b", "broken", "c"), Diagnosis("a", "b", "warning", "c", is_required=True)])
     assert {finding.area for finding in examine()} == {"installation", "machine", "workspace", "servers"}

@@ -3,7 +3,7 @@
 import pytest
 
 from climassay.grounding.differences import (
-    Source,
+    SourceSentence,
     differing_figures,
     foreign_names,
     opposed_words,
@@ -79,20 +79,20 @@ def test_figures_are_compared_with_those_of_the_same_thing(sentence, differing):
         ("The planet spreads it over a sphere, about 340 W m-2.", 0.5),
     ]
     assert [
-        (one.text, one.source) for one in differing_figures(sentence, [Source(*one) for one in sources])
+        (one.text, one.source) for one in differing_figures(sentence, [SourceSentence(*one) for one in sources])
     ] == differing
 
 
 def test_a_sentence_with_all_figures_does_not_bear_a_quantity_of_another_thing():
     source = "Of the heat from 1971 to 2018, about 91 per cent went into the ocean, about 5 per cent into the land."
     [found] = differing_figures(
-        "Of the heat from 1971 to 2018, about 5 per cent went into the ocean.", [Source(source, 1.6)]
+        "Of the heat from 1971 to 2018, about 5 per cent went into the ocean.", [SourceSentence(source, 1.6)]
     )
     assert (found.text, found.source) == ("5 per cent", "91 per cent")
 
 
 def differing(sentence, *sources, nearness=1.4):
-    found = differing_figures(sentence, [Source(one, nearness, " ".join(sources)) for one in sources], sentence)
+    found = differing_figures(sentence, [SourceSentence(one, nearness, " ".join(sources)) for one in sources], sentence)
     return [(one.text, one.source) for one in found]
 
 

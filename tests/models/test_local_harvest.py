@@ -11,7 +11,7 @@ from climassay.errors import InputError, ModelError
 from climassay.models import Activations, Message, OptionRequest
 from climassay.models.local.model import LocalModel, TokenisedOptions, read_options
 from climassay.models.local.network import Network
-from climassay.models.local.reader import Reader
+from climassay.models.local.reader import SequenceReader
 from tiny_models import ARCHITECTURES, save_tiny, save_tokenizer, smollm2, tiny
 
 pytestmark = pytest.mark.model
@@ -90,7 +90,7 @@ def test_hooks_and_transformers_own_lists_give_the_same(architecture: str) -> No
     assert by_hooks._states.matches_transformers
     by_lists._states._matches_transformers = False
     first, second = (
-        dict(read_options(Reader(network), requests, layers=(0, 1, 3, -2))) for network in (by_hooks, by_lists)
+        dict(read_options(SequenceReader(network), requests, layers=(0, 1, 3, -2))) for network in (by_hooks, by_lists)
     )
     for index in (0, 1):
         np.testing.assert_array_equal(first[index].states, second[index].states)
@@ -116,7 +116,7 @@ def tree() -> list[TokenisedOptions]:
     ],
 )
 def test_passes_and_tokens_of_a_small_tree_worked_by_hand(budget: int, passes: int) -> None:
-    reader = Reader(Network(tiny("llama")))
+    reader = SequenceReader(Network(tiny("llama")))
     assert len(list(read_options(reader, tree(), layers=(-1,), token_budget=budget))) == 6
     assert reader.work.tokens == 50 + 3 * 5 + 6 * 5 + 6 * 2
     assert reader.work.passes == passes
@@ -125,7 +125,7 @@ def test_passes_and_tokens_of_a_small_tree_worked_by_hand(budget: int, passes: i
 
 def test_no_pass_is_larger_than_the_budget(monkeypatch: pytest.MonkeyPatch) -> None:
     network = Network(tiny("gpt-neox"))
-    reader = Reader(network)
+    reader = SequenceReader(network)
     assert reader.shares
     sizes = []
     step = network.step

@@ -12,7 +12,7 @@ from climassay.models.local.generation import PlainRows, SharedRows, rows_for
 from climassay.models.local.model import OptionReadings, TokenisedOptions, read_options
 from climassay.models.local.network import Network
 from climassay.models.local.prefix_tree import ForwardStep, PrefixTree, common_length
-from climassay.models.local.reader import Reader, cache_columns
+from climassay.models.local.reader import SequenceReader, cache_columns
 from tiny_models import ARCHITECTURES, tiny, tiny_recurrent
 
 pytestmark = pytest.mark.model
@@ -51,7 +51,7 @@ def random_requests(seed: int, count: int = 14) -> list[TokenisedOptions]:
     return requests
 
 
-def computed(reader: Reader, requests: list[TokenisedOptions], layers=None) -> list[OptionReadings]:
+def computed(reader: SequenceReader, requests: list[TokenisedOptions], layers=None) -> list[OptionReadings]:
     results = {}
     for index, readings in read_options(reader, requests, layers=layers):
         assert index not in results
@@ -64,7 +64,7 @@ def computed(reader: Reader, requests: list[TokenisedOptions], layers=None) -> l
 def test_shared_log_probabilities_equal_plain_ones(architecture: str, pack: int) -> None:
     model = tiny(architecture)
     requests = random_requests(seed=5)
-    reader = Reader(Network(model), pack=pack)
+    reader = SequenceReader(Network(model), pack=pack)
     assert reader.shares
     for request, readings in zip(requests, computed(reader, requests), strict=True):
         assert readings.logprobs == pytest.approx(plain(model, request)[0], rel=1e-5, abs=1e-4)
@@ -72,7 +72,7 @@ def test_shared_log_probabilities_equal_plain_ones(architecture: str, pack: int)
 
 def test_a_path_kept_from_the_call_before_changes_nothing() -> None:
     model = tiny("qwen2-sliding")
-    reader = Reader(Network(model), pack=16)
+    reader = SequenceReader(Network(model), pack=16)
     for seed in (1, 1, 2):
         for request in random_requests(seed, count=4):
             (readings,) = computed(reader, [request])
@@ -81,7 +81,7 @@ def test_a_path_kept_from_the_call_before_changes_nothing() -> None:
 
 def test_a_model_without_attention_is_computed_plainly_and_right() -> None:
     model = tiny_recurrent()
-    reader = Reader(Network(model))
+    reader = SequenceReader(Network(model))
     assert not reader.shares
     requests = random_requests(seed=3, count=4)
     for request, readings in zip(requests, computed(reader, requests), strict=True):
@@ -90,7 +90,7 @@ def test_a_model_without_attention_is_computed_plainly_and_right() -> None:
 
 def test_a_wrong_mask_is_noticed_by_the_check_before_sharing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("climassay.models.local.network._same_branch", lambda segments: torch.tensor(True))
-    assert not Reader(Network(tiny("llama"))).shares
+    assert not SequenceReader(Network(tiny("llama"))).shares
 
 
 SHARING = [name for name in ARCHITECTURES if "softcap" not in name]
@@ -108,7 +108,7 @@ def check(model, logits: torch.Tensor, sequences: list[list[int]]) -> None:
 def test_rows_keep_what_they_begin_with_once_and_continue_like_plain_sequences(architecture: str) -> None:
     model = tiny(architecture)
     network = Network(model)
-    rows = SharedRows(network, Reader(network, pack=32), min_saving=10)
+    rows = SharedRows(network, SequenceReader(network, pack=32), min_saving=10)
     chance = random.Random(1)
     instruction, first, second, third = (
         [chance.randrange(2, 300) for _ in range(length)] for length in (40, 20, 12, 9)
@@ -157,7 +157,7 @@ def test_rows_keep_what_they_begin_with_once_and_continue_like_plain_sequences(a
 @pytest.mark.parametrize("architecture", ["llama", "gemma2-sliding-softcap", "recurrent"])
 def test_a_model_shares_the_beginnings_of_rows_where_that_has_been_tried(architecture: str) -> None:
     network = Network(tiny_recurrent() if architecture == "recurrent" else tiny(architecture))
-    rows = rows_for(network, Reader(network))
+    rows = rows_for(network, SequenceReader(network))
     assert len(list(rows.admit([[*range(2, 200), last] for last in (5, 6, 7)]))) == 3
     assert (rows.tokens() < 3 * 199) == (architecture == "llama")
 
@@ -166,7 +166,7 @@ def test_a_model_shares_the_beginnings_of_rows_where_that_has_been_tried(archite
 def test_rows_continue_like_plain_sequences_while_others_come_and_go(architecture: str) -> None:
     model = tiny_recurrent() if architecture == "recurrent" else tiny(architecture)
     network = Network(model)
-    rows = rows_for(network, Reader(network, pack=32))
+    rows = rows_for(network, SequenceReader(network, pack=32))
     assert isinstance(rows, PlainRows if architecture == "recurrent" else SharedRows)
     chance = random.Random(0)
     texts: list[list[int]] = []

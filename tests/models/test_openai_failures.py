@@ -371,5 +371,5 @@ def test_a_command_ends_with_one_sentence_and_goes_on_where_it_was_once_the_acco
         assert len(server.asked) == 6
         server.error = lambda asked: None
         again = json_of(climassay(*command, "--workspace", tmp_path / "w", "--json"))
-    assert (again["tally"]["hits"], again["tally"]["asked"]) == (5, 7)
+    assert (again["tally"]["hits"], again["tally"]["sent"]) == (5, 7)
     assert len(server.asked) == 13

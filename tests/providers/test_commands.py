@@ -52,7 +52,7 @@ def test_no_call_has_failed_and_no_answer_was_cut(tour):
     assert all(stop.code == 0 for stop in tour.all())
     runs = tour.run("records", "runs", model=False).data
     assert len(runs) >= len(COMMANDS)
-    assert {(run["status"], run["failed"]) for run in runs if run["asked"]} == {("done", 0)}
+    assert {(run["status"], run["failed"]) for run in runs if run["sent"]} == {("done", 0)}
     assert tour.server.cut == []
 
 

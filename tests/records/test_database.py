@@ -168,7 +168,7 @@ def test_the_second_server_is_refused_with_the_address_of_the_first(lock, monkey
 def test_a_restart_that_overlaps_waits_for_the_first_to_end(lock):
     first, second, waiting = lock(), lock(), threading.Event()
     first.acquire()
-    restarting = threading.Thread(target=second.take, args=(lambda _: waiting.set(),))
+    restarting = threading.Thread(target=second.acquire, args=(lambda _: waiting.set(),))
     restarting.start()
     reached(waiting)
     first.close()

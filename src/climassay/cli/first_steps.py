@@ -12,7 +12,7 @@ from climassay.cli.output import print_json, progress_bars, stdout_console
 if TYPE_CHECKING:
     from rich.text import Text
 
-    from climassay.doctor import Finding
+    from climassay.doctor import Diagnosis
 
 _STYLES = {"ok": "green", "warning": "yellow", "missing": "yellow", "broken": "red"}
 
@@ -63,39 +63,43 @@ def doctor(
 
     from climassay.doctor import examine, is_healthy
 
-    findings = []
+    diagnoses = []
     area = ""
-    for finding in examine(workspace, online=online):
-        findings.append(finding)
+    for diagnosis in examine(workspace, online=online):
+        diagnoses.append(diagnosis)
         if as_json:
             continue
-        if finding.area != area:
-            area = finding.area
+        if diagnosis.area != area:
+            area = diagnosis.area
             stdout_console().print(f"\n{area.capitalize()}", style="bold")
-        for line in _finding_lines(finding):
+        for line in _diagnosis_lines(diagnosis):
             stdout_console().print(line)
-    healthy = is_healthy(findings)
+    healthy = is_healthy(diagnoses)
     if as_json:
-        print_json({"healthy": healthy, "findings": [asdict(finding) for finding in findings]})
+        print_json({"healthy": healthy, "findings": [asdict(diagnosis) for diagnosis in diagnoses]})
     else:
-        stdout_console().print(f"\n{_summary(findings, healthy)}", highlight=False)
+        stdout_console().print(f"\n{_summary(diagnoses, healthy)}", highlight=False)
     if not healthy:
         sys.exit(1)
 
 
-def _summary(findings: "list[Finding]", healthy: bool) -> str:
+def _summary(diagnoses: "list[Diagnosis]", healthy: bool) -> str:
     if not healthy:
-        return f"Something that is needed does not work: {', '.join(item.name for item in findings if item.stops)}."
-    n_others = sum(finding.level != "ok" for finding in findings)
+        return (
+            f"Something that is needed does not work: {', '.join(item.name for item in diagnoses if item.is_blocking)}."
+        )
+    n_others = sum(diagnosis.level != "ok" for diagnosis in diagnoses)
     if n_others == 0:
         return "All is well."
     return f"The main paths work; {n_others} other {'thing is' if n_others == 1 else 'things are'} named above."
 
 
-def _finding_lines(finding: "Finding") -> "list[Text]":
+def _diagnosis_lines(diagnosis: "Diagnosis") -> "list[Text]":
     from rich.text import Text
 
-    lines = [Text.assemble((f"  {finding.level:<8}", _STYLES[finding.level]), f"{finding.name}: {finding.said}")]
-    if finding.advice:
-        lines.append(Text(f"          -> {finding.advice}", style="bold" if finding.stops else "dim"))
+    lines = [
+        Text.assemble((f"  {diagnosis.level:<8}", _STYLES[diagnosis.level]), f"{diagnosis.name}: {diagnosis.message}")
+    ]
+    if diagnosis.advice:
+        lines.append(Text(f"          -> {diagnosis.advice}", style="bold" if diagnosis.is_blocking else "dim"))
     return lines

@@ -91,7 +91,7 @@ def _missing_passages(intake: _Addition, documents: Iterable[Document]) -> Itera
         known = intake.new_documents.get(document.id) or intake.known.get(document.id)
         if known is not None and known.source != document.source:
             intake.copies[document.source] = Copy(document.source, known)
-            # An interrupted addition is completed under the name that it was begun with.
+            # An interrupted addition is completed under its original name.
             document = replace(document, source=known.source, title=known.title)
         if document.id in intake.new_documents:
             continue

@@ -458,12 +458,12 @@ def compact_locked(table: Any, store: CollectionStore, name: str) -> None:
     ensure_text_index(table)
     try:
         with exclude_readers(store.reading_file(name)) as is_exclusive, warnings.catch_warnings():
-            # The warning is about other readers and writers, of whom there are none now.
+            # The warning concerns concurrent readers and writers, which the locks exclude.
             warnings.simplefilter("ignore", UserWarning)
             table.optimize()
             if is_exclusive:
                 table.optimize(cleanup_older_than=timedelta(0), delete_unverified=True)
-                # LanceDB leaves a file that a killed writer had half written: nobody writes now.
+                # LanceDB leaves partial files of killed writers; with the write lock held, no file is in progress.
                 for file in store.files_of(name):
                     if file.name.startswith(_TEMPORARY_PREFIX):
                         file.unlink(missing_ok=True)

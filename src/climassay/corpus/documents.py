@@ -327,7 +327,7 @@ MIN_OVERLAP = 20
 
 
 @dataclass(frozen=True, slots=True)
-class _Piece:
+class _SentencePart:
     """Sentence, or part of a long sentence, with the index of its block."""
 
     text: str
@@ -363,13 +363,13 @@ def split_passages(document: Document, *, size: int = 2000, overlap: int = 200) 
     return passages
 
 
-def _runs(document: Document, size: int) -> Iterator[list[_Piece]]:
+def _runs(document: Document, size: int) -> Iterator[list[_SentencePart]]:
     """Group pieces by chapter, and by section if the group has at least half a passage."""
-    run: list[_Piece] = []
+    run: list[_SentencePart] = []
     length = 0
     last: Block | None = None
     for number, block in enumerate(document.blocks):
-        pieces = [_Piece(text, number) for text in _sentences(block.text, size)]
+        pieces = [_SentencePart(text, number) for text in _sentences(block.text, size)]
         if not pieces:
             continue
         chapter_ends = last is not None and (last.chapter, last.headings[:1]) != (block.chapter, block.headings[:1])
@@ -397,10 +397,10 @@ def _sentences(text: str, size: int) -> Iterator[str]:
             yield sentence
 
 
-def _fill(run: list[_Piece], size: int, overlap: int) -> list[list[_Piece]]:
+def _fill(run: list[_SentencePart], size: int, overlap: int) -> list[list[_SentencePart]]:
     """Distribute the pieces of a run over passages; consecutive passages overlap."""
-    filled: list[list[_Piece]] = []
-    current: list[_Piece] = []
+    filled: list[list[_SentencePart]] = []
+    current: list[_SentencePart] = []
     length = 0
     n_new = 0  # pieces of `current` that no earlier passage has
     for piece in run:
@@ -424,11 +424,11 @@ def _fill(run: list[_Piece], size: int, overlap: int) -> list[list[_Piece]]:
     return filled
 
 
-def _length(pieces: list[_Piece]) -> int:
+def _length(pieces: list[_SentencePart]) -> int:
     return sum(len(piece.text) for piece in pieces) + max(0, len(pieces) - 1)
 
 
-def _tail(pieces: list[_Piece], room: int) -> list[_Piece]:
+def _tail(pieces: list[_SentencePart], room: int) -> list[_SentencePart]:
     """Return the last pieces that fit into ``room`` characters, excluding the first piece."""
     n_pieces = n_characters = 0
     for piece in reversed(pieces[1:]):
@@ -439,7 +439,7 @@ def _tail(pieces: list[_Piece], room: int) -> list[_Piece]:
     return pieces[len(pieces) - n_pieces :]
 
 
-def _passage(document: Document, pieces: list[_Piece], position: int) -> Passage:
+def _passage(document: Document, pieces: list[_SentencePart], position: int) -> Passage:
     numbers = dict.fromkeys(piece.block for piece in pieces)
     blocks = [document.blocks[number] for number in numbers]
     parts = [pieces[0].text]

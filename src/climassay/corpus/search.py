@@ -295,7 +295,7 @@ class Searcher:
         return np.array(sorted(row for row in rows if row is not None), dtype=np.intp)
 
     def _dense_on_disk(self, query: NDArray[np.float32], depth: int, where: str | None) -> Scores:
-        # Twice the depth: among equals at the end of the list LanceDB's order is not ours.
+        # Twice the depth, since LanceDB orders ties at the end of the list differently.
         result = (
             self.table.search(query, vector_column_name="vector")
             .distance_type("dot")

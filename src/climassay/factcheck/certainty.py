@@ -66,9 +66,9 @@ def coherent(evidence: EvidenceLevel, agreement: AgreementLevel, confidence: Con
     return min(allowed_confidences(evidence, agreement), key=lambda allowed: abs(CONFIDENCES.index(allowed) - index))
 
 
-def takes_side(likelihood: Likelihood, right: bool) -> bool:
+def takes_side(likelihood: Likelihood, is_correct: bool) -> bool:
     """Return whether the likelihood that a claim is true agrees with a verdict on the right (or wrong) side."""
-    return likelihood == "about as likely as not" or right != ("unlikely" in likelihood)
+    return likelihood == "about as likely as not" or is_correct != ("unlikely" in likelihood)
 
 
 ALL_LEVELS: tuple[Levels, ...] = tuple(

@@ -160,8 +160,8 @@ class Scale:
         if count is None or count == len(self.labels):
             return label
         if count not in self.levels:
-            known = ", ".join(map(str, self.class_counts))
-            raise InputError(f"The scale {self.name} cannot be shown in {count} classes: it can be shown in {known}.")
+            counts = ", ".join(map(str, self.class_counts))
+            raise InputError(f"The scale {self.name} cannot be shown in {count} classes: it can be shown in {counts}.")
         return self.levels[count][label]
 
 
@@ -319,8 +319,8 @@ def parse_scale(data: Mapping[str, Any], name: str, *, where: str) -> Scale:
     Raises:
         InputError: The table does not define a scale.
     """
-    known = ["name", "labels", "correct", "not_enough_information", "lack_of_information", "definitions", "classes"]
-    unknown = set(data) - set(known)
+    entries = ["name", "labels", "correct", "not_enough_information", "lack_of_information", "definitions", "classes"]
+    unknown = set(data) - set(entries)
     if unknown:
         raise InputError(f"{where}: a scale has no entry {sorted(unknown)[0]!r}.")
     labels = _words(data.get("labels"), "labels", where)

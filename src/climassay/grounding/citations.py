@@ -135,8 +135,8 @@ class CitingSentence:
 _Found = tuple[int, ...] | Reference
 
 
-def read_citations(text: str, known: Collection[int]) -> list[CitingSentence]:
-    """Split a text into sentences with their citations; ``known`` are the numbers of passages."""
+def read_citations(text: str, valid_numbers: Collection[int]) -> list[CitingSentence]:
+    """Split a text into sentences with their citations; ``valid_numbers`` are the numbers of passages."""
     extracted: list[_Found] = []
 
     def replace_matches(
@@ -156,10 +156,12 @@ def read_citations(text: str, known: Collection[int]) -> list[CitingSentence]:
     for pattern in (_NARRATIVE, _BRACKET, _BARE):
         plain = replace_matches(pattern, plain, lambda _, match: _reference(match[0]))
     plain = replace_matches(
-        _CITATION, plain, lambda string, match: _cited(string, match, known) if match["square"] else None
+        _CITATION, plain, lambda string, match: _cited(string, match, valid_numbers) if match["square"] else None
     )
     bare_round = not any(isinstance(item, tuple) for item in extracted)
-    plain = replace_matches(_CITATION, plain, lambda string, match: _cited(string, match, known, bare_round=bare_round))
+    plain = replace_matches(
+        _CITATION, plain, lambda string, match: _cited(string, match, valid_numbers, bare_round=bare_round)
+    )
     # "[1], [2] and [3]" is one citation; what follows a full stop belongs to the sentence before it.
     plain = re.sub(r"(C\ue000\d+\ue001)\s*(?:,|;|&|,?\s*and\b)\s*(?=C\ue000)", r"\1 ", plain)
     plain = re.sub(
@@ -180,7 +182,7 @@ def read_citations(text: str, known: Collection[int]) -> list[CitingSentence]:
 
 
 def _cited(
-    text: str, match: re.Match[str], known: Collection[int], *, bare_round: bool = False
+    text: str, match: re.Match[str], valid_numbers: Collection[int], *, bare_round: bool = False
 ) -> tuple[int, ...] | None:
     """Return the numbers cited by a bracket; None if it is not a citation."""
     # "[1, p. 9]" is a passage with a page of it.
@@ -195,22 +197,22 @@ def _cited(
         return numbers
     if re.search(r"\b(?:to|through)\b", content):
         return None
-    before, exist = text[max(0, match.start() - 40) : match.start()], set(numbers) <= set(known)
-    is_separated = before[-1:].isspace()
-    before = before.rstrip()
-    if _NUMBERED.search(before):
+    preceding, exist = text[max(0, match.start() - 40) : match.start()], set(numbers) <= set(valid_numbers)
+    is_separated = preceding[-1:].isspace()
+    preceding = preceding.rstrip()
+    if _NUMBERED.search(preceding):
         return None
     low, high = min(numbers), max(numbers)
     if (len(spans) == 2 or low < high) and len(spans) <= 2:
-        figure = _FIGURE.search(before)
+        figure = _FIGURE.search(preceding)
         is_within = figure is not None and low <= float(figure[1]) <= high
         if read_unit(text, match.end(), bracketed=False)[0]:
             return None
-        if not exist and (is_within or _INTERVAL.search(before)):
+        if not exist and (is_within or _INTERVAL.search(preceding)):
             return None
     if match["square"]:
         return numbers
-    fits = bare_round and is_separated and before[-1:].strip(".!?:;(") and _MAY_STAND_BEFORE.match(text, match.end())
+    fits = bare_round and is_separated and preceding[-1:].strip(".!?:;(") and _MAY_STAND_BEFORE.match(text, match.end())
     return numbers if fits and (exist or high <= _FEW) else None
 
 
@@ -276,14 +278,14 @@ def quoted_spans(quotation: str, text: str) -> tuple[tuple[int, int], ...]:
     """Return start and end of each part of a quotation in a text; empty if :func:`is_quoted` is False."""
     normalised = _without_gaps(text)
     ranges = _find_parts(quotation, normalised)
-    (plain, whence), (original, where) = letters(normalised), letters(text)
+    (plain, plain_indices), (original, original_indices) = letters(normalised), letters(text)
     if not ranges or plain != original:
         return ()
     spans = []
     for start, end in ranges:
-        first, last = bisect_left(whence, start), bisect_left(whence, end) - 1
-        begin, opening = where[first], normalised[start : whence[first]]
-        stop, closing = where[last] + 1, normalised[whence[last] + 1 : end]
+        first, last = bisect_left(plain_indices, start), bisect_left(plain_indices, end) - 1
+        begin, opening = original_indices[first], normalised[start : plain_indices[first]]
+        stop, closing = original_indices[last] + 1, normalised[plain_indices[last] + 1 : end]
         begin -= len(opening) * text.endswith(opening, 0, begin)
         spans.append((begin, stop + len(closing) * text.startswith(closing, stop)))
     return tuple(spans)
@@ -504,8 +506,8 @@ def ground_text(
     if truncated and len(pieces) > 1:
         pieces = pieces[:-1]
     pieces = [piece for piece in pieces if not (remove_loops and _is_loop(piece.text))]
-    known = {source.number for source in sources}
-    removed = sum(number not in known for piece in pieces for number in piece.numbers)
+    valid_numbers = {source.number for source in sources}
+    removed = sum(number not in valid_numbers for piece in pieces for number in piece.numbers)
     if not pieces:
         return (), removed
     if not sources or encoder is None:
@@ -539,8 +541,8 @@ def complete_sentences(text: str, sources: Sequence[NumberedPassage]) -> tuple[A
     words = text[: max(text.rfind(" "), text.rfind("\n"), 0)]
     settled = re.sub(r"[\[(\uff3b\u3010\u3014{][^\])\uff3d\u3011\u3015}]*$", "", words)
     pieces = [piece for piece in _pieces(settled, sources, tuple)[:-1] if not _is_loop(piece.text)]
-    known = {source.number for source in sources}
-    cited = [tuple(number for number in piece.numbers if number in known) for piece in pieces]
+    valid_numbers = {source.number for source in sources}
+    cited = [tuple(number for number in piece.numbers if number in valid_numbers) for piece in pieces]
     return tuple(
         AnswerSentence(piece.text, numbers, "model" if numbers else "none", in_house=False, support=0.0)
         for piece, numbers in zip(pieces, cited, strict=True)
@@ -562,11 +564,11 @@ class _Piece:
 
 def _pieces(text: str, sources: Sequence[NumberedPassage], documents: Callable[[], Sequence[str]]) -> list[_Piece]:
     """Return the distinct sentences of a text with their citations and marks."""
-    known = {source.number for source in sources}
+    valid_numbers = {source.number for source in sources}
     marks = r"\(\s*(?:in-house knowledge|not from the sources)\s*\)"
     moved = re.sub(rf"([.!?])\s*({marks})", r" \2\1", " ".join(text.split()), flags=re.IGNORECASE)
     results: dict[str, _Piece] = {}
-    for sentence in read_citations(moved, known):
+    for sentence in read_citations(moved, valid_numbers):
         numbers = list(sentence.numbers)
         unchecked = []
         for reference in sentence.references:

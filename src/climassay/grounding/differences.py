@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from climassay.grounding.numerals import language_of_figures
-from climassay.grounding.quantities import Quantity, backs, split_at_quantities
+from climassay.grounding.quantities import Quantity, confirms, split_at_quantities
 from climassay.metrics.pair_features import OPPOSITES, content_words
 
 
@@ -146,7 +146,7 @@ class Difference(NamedTuple):
     """Differing words; empty if the source has no counterpart."""
 
 
-class Source(NamedTuple):
+class SourceSentence(NamedTuple):
     """A sentence of a source."""
 
     text: str
@@ -170,7 +170,7 @@ class _Figure(NamedTuple):
     """A figure of a text with its context."""
 
     quantity: Quantity
-    around: Mapping[str, float]
+    context_weights: Mapping[str, float]
     """Weights of the words and years around it; adjacent words have the weight 1."""
     direction: int
     """1 for an increase, -1 for a decrease, 0 otherwise."""
@@ -178,7 +178,9 @@ class _Figure(NamedTuple):
     """Figure as written, with its word of direction."""
 
 
-def differing_figures(sentence: str, sources: Sequence[Source], context: str = "") -> tuple[DifferingFigure, ...]:
+def differing_figures(
+    sentence: str, sources: Sequence[SourceSentence], context: str = ""
+) -> tuple[DifferingFigure, ...]:
     """Return the figures of a sentence that the sources lack or contradict.
 
     Years that a source names never differ, nor do shares, multiples, months and ranks if the sources have none.
@@ -193,7 +195,7 @@ def differing_figures(sentence: str, sources: Sequence[Source], context: str = "
     is_complete = len(figures) > 1 and any(
         _has_in_order(source, [figure.quantity for figure in figures]) for source in sources
     )
-    known = [
+    candidates = [
         (index, source, source_figure)
         for index, source in enumerate(sources)
         for source_figure in _figures(source.text, source.context)
@@ -207,22 +209,22 @@ def differing_figures(sentence: str, sources: Sequence[Source], context: str = "
         quantity = figure.quantity
         if is_complete and quantity.unit is None:
             continue
-        bearing, alternatives = [], []
-        for index, source, source_figure in known:
-            alike = _alike(figure.around, source_figure.around)
-            score = source.nearness + _SAME_THING * alike
-            if backs(source_figure.quantity, quantity):
-                bearing.append((score, index, source_figure))
-            elif alike > _MIN_ALIKE * quantity.worded and _same_kind(quantity, source_figure.quantity) and not any(
+        confirming, alternatives = [], []
+        for index, source, source_figure in candidates:
+            overlap = _context_overlap(figure.context_weights, source_figure.context_weights)
+            score = source.nearness + _SAME_THING * overlap
+            if confirms(source_figure.quantity, quantity):
+                confirming.append((score, index, source_figure))
+            elif overlap > _MIN_ALIKE * quantity.worded and _same_kind(quantity, source_figure.quantity) and not any(
                 # The source's figure belongs to another figure of the sentence, such as the other end of a range.
-                backs(source_figure.quantity, neighbour.quantity)
-                and _alike(neighbour.around, source_figure.around) >= alike
+                confirms(source_figure.quantity, neighbour.quantity)
+                and _context_overlap(neighbour.context_weights, source_figure.context_weights) >= overlap
                 for position, neighbour in enumerate(figures)
                 if position != number
             ):  # fmt: skip
                 alternatives.append((score, index, source_figure))
         nearest = max(alternatives, key=lambda candidate: candidate[0], default=None)
-        best = max(bearing, key=lambda candidate: candidate[0], default=None)
+        best = max(confirming, key=lambda candidate: candidate[0], default=None)
         if best is not None and is_near(best[1]) and figure.direction * best[2].direction < 0:
             results.append(DifferingFigure(figure.wording, best[2].wording, best[1]))
             continue
@@ -244,10 +246,10 @@ def _as_written(quantity: Quantity) -> str:
     return quantity.bounded or quantity.text
 
 
-def _has_in_order(source: Source, figures: Sequence[Quantity]) -> bool:
+def _has_in_order(source: SourceSentence, figures: Sequence[Quantity]) -> bool:
     """Return whether a text has all figures in this order."""
-    known = iter(split_at_quantities(source.text, source.context)[1])
-    return all(any(backs(known_figure, figure) for known_figure in known) for figure in figures)
+    source_quantities = iter(split_at_quantities(source.text, source.context)[1])
+    return all(any(confirms(known_figure, figure) for known_figure in source_quantities) for figure in figures)
 
 
 def _figures(text: str, context: str) -> list[_Figure]:
@@ -256,16 +258,16 @@ def _figures(text: str, context: str) -> list[_Figure]:
     results = []
     for number, quantity in enumerate(figures):
         weights: dict[str, float] = {}
-        before = [piece[::-1] for piece in reversed(words[: number + 1])]
-        if before[0][:1] in (["("], ["["]):
-            before[0] = before[0][1:]  # the figure of what stands before the bracket: "methane (15%)"
+        preceding = [piece[::-1] for piece in reversed(words[: number + 1])]
+        if preceding[0][:1] in (["("], ["["]):
+            preceding[0] = preceding[0][1:]  # the figure belongs to the words before the bracket: "methane (15%)"
         years = [f"{figure.value:.0f}" if _is_year(figure) else "" for figure in figures]
-        for side, beyond in ((before, years[:number][::-1]), (words[number + 1 :], years[number + 1 :])):
+        for side, side_years in ((preceding, years[:number][::-1]), (words[number + 1 :], years[number + 1 :])):
             away = 0
             for index, piece in enumerate(side):
                 if index > 0:
                     away += _APART
-                    if year := beyond[index - 1]:
+                    if year := side_years[index - 1]:
                         weights[year] = max(weights.get(year, 0.0), 1 / (1 + away / _HALF))
                 for word in piece:
                     if word in _SEPARATORS:
@@ -274,24 +276,24 @@ def _figures(text: str, context: str) -> list[_Figure]:
                     away += 1
                     for stem in content_words(word):
                         weights[stem] = max(weights.get(stem, 0.0), 1 / (1 + away / _HALF))
-        word, direction = ("", 0) if _is_year(quantity) else _direction(before, words[number + 1])
+        word, direction = ("", 0) if _is_year(quantity) else _direction(preceding, words[number + 1])
         if not direction and quantity.value < 0:
             direction = -1
         results.append(_Figure(quantity, weights, direction, f"{word} {_as_written(quantity)}".strip()))
     return results
 
 
-def _direction(before: Sequence[Sequence[str]], behind: Sequence[str]) -> tuple[str, int]:
+def _direction(preceding: Sequence[Sequence[str]], following: Sequence[str]) -> tuple[str, int]:
     """Return the word that gives a figure its direction, and 1 or -1; ("", 0) if there is none.
 
     Args:
-        before: Words of the pieces between the preceding figures, nearest piece first, each in reverse order.
-        behind: Words up to the next figure.
+        preceding: Words of the pieces between the preceding figures, nearest piece first, each in reverse order.
+        following: Words up to the next figure.
     """
-    for word in behind[:2]:
+    for word in following[:2]:
         if word in _BEHIND:
             return word, _BEHIND[word]
-    words = [word for piece in before for word in piece][: _DIRECTION_REACH + 1]
+    words = [word for piece in preceding for word in piece][: _DIRECTION_REACH + 1]
     for index, word in enumerate(words[:_DIRECTION_REACH]):
         if word in _SEPARATORS or word in ("from", "to", "at", "von", "auf", "de", "à", "hasta", "a"):
             break
@@ -300,7 +302,7 @@ def _direction(before: Sequence[Sequence[str]], behind: Sequence[str]) -> tuple[
     return "", 0
 
 
-def _alike(first: Mapping[str, float], second: Mapping[str, float]) -> float:
+def _context_overlap(first: Mapping[str, float], second: Mapping[str, float]) -> float:
     """Return the weighted share, 0 to 1, of the words around a figure that also occur around another one."""
     shared = sum(weight * second[word] for word, weight in first.items() if word in second)
     return shared / max(sum(first.values()), 1e-9)
@@ -343,13 +345,13 @@ def opposed_words(sentence: str, source: str) -> tuple[Difference, ...]:
         if not alternatives:
             continue
         is_negated = _is_negated(sentence_words, index)
-        alike = _SAME.get(word, frozenset()) | {word}
+        synonyms = _SAME.get(word, frozenset()) | {word}
         # If both directions are named, only adjacent words are compared.
-        reach = _NEAR if alternatives & set(sentence_words) and alike & set(source_words) else _REACH
-        around = _around(sentence_words, index, reach)
+        reach = _NEAR if alternatives & set(sentence_words) and synonyms & set(source_words) else _REACH
+        context_stems = _context_stems(sentence_words, index, reach)
 
         def nearest(
-            words: frozenset[str], *, negated: bool, around: frozenset[str] = around, reach: int = reach
+            words: frozenset[str], *, negated: bool, context_stems: frozenset[str] = context_stems, reach: int = reach
         ) -> tuple[int, str]:
             """Return the highest number of common context words (plus 1) of any of the words, and that word."""
             positions = [
@@ -359,16 +361,16 @@ def opposed_words(sentence: str, source: str) -> tuple[Difference, ...]:
             ]
             return max(
                 (
-                    (len(around & _around(source_words, position, reach)) + 1, source_words[position])
+                    (len(context_stems & _context_stems(source_words, position, reach)) + 1, source_words[position])
                     for position in positions
                 ),
                 default=(0, ""),
             )
 
-        same = max(nearest(alike, negated=is_negated), nearest(alternatives, negated=not is_negated))
-        against = max(nearest(alternatives, negated=is_negated), nearest(alike, negated=not is_negated))
+        same = max(nearest(synonyms, negated=is_negated), nearest(alternatives, negated=not is_negated))
+        against = max(nearest(alternatives, negated=is_negated), nearest(synonyms, negated=not is_negated))
         if against[0] > max(1 if reach == _REACH else 2, same[0]):
-            source_word = against[1] if against[1] not in alike else f"{'' if is_negated else 'not '}{against[1]}"
+            source_word = against[1] if against[1] not in synonyms else f"{'' if is_negated else 'not '}{against[1]}"
             results.append(Difference(f"not {word}" if is_negated else word, source_word))
     return tuple(dict.fromkeys((*results, *_negated_words(sentence_words, source_words))))
 
@@ -386,18 +388,18 @@ class _Negations(NamedTuple):
 
 def _negated_words(sentence_words: Sequence[str], source_words: Sequence[str]) -> Iterator[Difference]:
     """Yield the words without opposites that one text negates and the other affirms."""
-    here, there = _negations(sentence_words), _negations(source_words)
+    sentence_negations, source_negations = _negations(sentence_words), _negations(source_words)
     if (
-        here.reached & there.reached
+        sentence_negations.reached & source_negations.reached
         or len(content_words(" ".join(sentence_words)) & content_words(" ".join(source_words))) < 2
     ):
         return
-    for stem, word in here.denied.items():
-        if stem in there.affirmed and stem not in here.affirmed:
-            yield Difference(f"not {word}", there.affirmed[stem])
-    for stem, word in there.denied.items():
-        if stem in here.affirmed and stem not in there.affirmed:
-            yield Difference(here.affirmed[stem], f"not {word}")
+    for stem, word in sentence_negations.denied.items():
+        if stem in source_negations.affirmed and stem not in sentence_negations.affirmed:
+            yield Difference(f"not {word}", source_negations.affirmed[stem])
+    for stem, word in source_negations.denied.items():
+        if stem in sentence_negations.affirmed and stem not in source_negations.affirmed:
+            yield Difference(sentence_negations.affirmed[stem], f"not {word}")
 
 
 def _negations(tokens: Sequence[str]) -> _Negations:
@@ -431,9 +433,15 @@ def _negations(tokens: Sequence[str]) -> _Negations:
 def other_places(sentence: str, source: str) -> tuple[Difference, ...]:
     """Return the places of a sentence that its source replaces by others."""
     sentence_words, source_words = _tokens(sentence), _tokens(source)
-    here, there = ({_PLACE[word]: word for word in words if word in _PLACE} for words in (sentence_words, source_words))
-    missing = ", ".join(word for region, word in there.items() if region not in here)
-    return tuple(Difference(word, missing) for region, word in here.items() if missing and region not in there)
+    sentence_places, source_places = (
+        {_PLACE[word]: word for word in words if word in _PLACE} for words in (sentence_words, source_words)
+    )
+    alternatives = ", ".join(word for region, word in source_places.items() if region not in sentence_places)
+    return tuple(
+        Difference(word, alternatives)
+        for region, word in sentence_places.items()
+        if alternatives and region not in source_places
+    )
 
 
 def foreign_names(sentence: str, sources: Sequence[str]) -> tuple[str, ...]:
@@ -463,7 +471,7 @@ def swapped_names(sentence: str, source: str, texts: Sequence[str] = ()) -> tupl
         texts: Longer texts; words with a lower-case spelling in them are not names.
     """
     common = {word for text in (sentence, source, *texts) for word in _WORD_OR_SIGN.findall(text)}
-    here, there = (
+    sentence_names, source_names = (
         {
             name: neighbours
             for name, neighbours in _capitals(text).items()
@@ -474,8 +482,8 @@ def swapped_names(sentence: str, source: str, texts: Sequence[str] = ()) -> tupl
     is_german = language_of_figures(sentence) == "de"
     return tuple(
         Difference(name, source_name)
-        for name, neighbours in here.items()
-        for source_name, source_neighbours in there.items()
+        for name, neighbours in sentence_names.items()
+        for source_name, source_neighbours in source_names.items()
         if (neighbours == neighbours if is_german else neighbours & neighbours)
     )
 
@@ -507,6 +515,6 @@ def _is_negated(tokens: Sequence[str], index: int) -> bool:
     )
 
 
-def _around(tokens: Sequence[str], index: int, reach: int) -> frozenset[str]:
-    near = [*tokens[max(0, index - reach) : index], *tokens[index + 1 : index + 1 + reach]]
-    return content_words(" ".join(near))
+def _context_stems(tokens: Sequence[str], index: int, reach: int) -> frozenset[str]:
+    neighbours = [*tokens[max(0, index - reach) : index], *tokens[index + 1 : index + 1 + reach]]
+    return content_words(" ".join(neighbours))

@@ -171,14 +171,14 @@ def split_at_quantities(text: str, context: str = "") -> tuple[tuple[str, ...], 
         The pieces of text before, between and after the quantities, and the quantities.
     """
     plain, located_quantities = _located(text, context)
-    counted = [
+    selected = [
         located
         for located in located_quantities
         if located.quantity.unit or located.quantity.text.lower() not in NUMBER_WORDS
     ]
-    starts, ends = [located.start for located in counted], [located.end for located in counted]
+    starts, ends = [located.start for located in selected], [located.end for located in selected]
     pieces = tuple(plain[low:high] for low, high in zip([0, *ends], [*starts, len(plain)], strict=True))
-    return pieces, tuple(located.quantity for located in counted)
+    return pieces, tuple(located.quantity for located in selected)
 
 
 def foreign_quantities(sentence: str, passages: Sequence[str]) -> tuple[str, ...]:
@@ -188,40 +188,44 @@ def foreign_quantities(sentence: str, passages: Sequence[str]) -> tuple[str, ...
         sentence: Sentence, with or without citations.
         passages: Supporting texts, and texts whose figures may be repeated, such as the claim or question.
     """
-    known = [located.quantity for text in passages for located in _located(text)[1]]
-    foreign = (quantity for quantity in quantities(sentence) if not any(backs(other, quantity) for other in known))
+    source_quantities = [located.quantity for text in passages for located in _located(text)[1]]
+    foreign = (
+        quantity
+        for quantity in quantities(sentence)
+        if not any(confirms(other, quantity) for other in source_quantities)
+    )
     return tuple(dict.fromkeys(quantity.bounded or quantity.text for quantity in foreign))
 
 
-def backs(known: Quantity, target: Quantity) -> bool:
-    """Return whether the quantity ``known`` of a passage confirms the quantity ``target`` of a sentence."""
-    if target.value < 0 <= known.value or (target.positive and known.value < 0):
+def confirms(source: Quantity, target: Quantity) -> bool:
+    """Return whether the quantity ``source`` of a passage confirms the quantity ``target`` of a sentence."""
+    if target.value < 0 <= source.value or (target.positive and source.value < 0):
         return False
-    if target.bound is not None and known.bound is not None and target.bound[0] != known.bound[0]:
+    if target.bound is not None and source.bound is not None and target.bound[0] != source.bound[0]:
         return False
-    decade = known.unit is not None and known.unit.kind == "span"
-    if _CENTURY.search(target.text) and (decade or known.dated):
-        century = int((known.value if decade else known.value - 1) // 100) + 1
+    decade = source.unit is not None and source.unit.kind == "span"
+    if _CENTURY.search(target.text) and (decade or source.dated):
+        century = int((source.value if decade else source.value - 1) // 100) + 1
         if century == target.value:
             return True
-    value = known.value
+    value = source.value
     if target.unit is not None:
-        if known.unit is None:
-            return target.unit.kind == "day" and known.value == target.value
-        if {known.unit.kind, target.unit.kind} == {"share", "times"}:
-            return _is_change(*((known, target) if target.unit.kind == "share" else (target, known)))
-        if not known.unit.is_kind_of(target.unit):
+        if source.unit is None:
+            return target.unit.kind == "day" and source.value == target.value
+        if {source.unit.kind, target.unit.kind} == {"share", "times"}:
+            return _is_change(*((source, target) if target.unit.kind == "share" else (target, source)))
+        if not source.unit.is_kind_of(target.unit):
             return False
-        rates = {known.unit.rate, target.unit.rate}
-        if len(rates) > 1 and not (rates == {"", "yr"} and known.yearly and target.yearly):
+        rates = {source.unit.rate, target.unit.rate}
+        if len(rates) > 1 and not (rates == {"", "yr"} and source.yearly and target.yearly):
             return False
-        value *= known.unit.factor / target.unit.factor
-    if target.bound is not None and known.bound is None:
+        value *= source.unit.factor / target.unit.factor
+    if target.bound is not None and source.bound is None:
         return _is_beyond(value, target, *target.bound)
-    if target.unit is None and (known.unit is not None or target.is_integer):
+    if target.unit is None and (source.unit is not None or target.is_integer):
         return abs(value) == abs(target.value)
-    if known.worded and known.step > target.step:
-        target = replace(target, step=known.step)
+    if source.worded and source.step > target.step:
+        target = replace(target, step=source.step)
     return _rounds_to(value, target)
 
 
@@ -277,11 +281,11 @@ def _located(text: str, context: str = "") -> tuple[str, tuple[_LocatedQuantity,
         located[year] = replace(located[year], quantity=replace(located[year].quantity, dated=True))
     passed_on = False
     for right in range(1, len(located)):
-        before, located[right] = (
+        previous, located[right] = (
             located[right],
             _from_the_left(plain, located[right - 1], located[right], passed_on=passed_on),
         )
-        passed_on = located[right] is not before
+        passed_on = located[right] is not previous
     ends = [0, *(item.end for item in located)]
     return plain, tuple(
         replace(item, quantity=_without_extent(item, plain[end : item.start]))
@@ -433,10 +437,10 @@ def _bound(plain: str, start: int, end: int) -> tuple[tuple[int, bool] | None, i
 
 def _from_the_right(plain: str, left: _LocatedQuantity, right: _LocatedQuantity) -> _LocatedQuantity:
     """Return the left quantity, with unit and magnitude of the right one if both belong to one range or list."""
-    own, adjacent_unit = left.quantity.unit, right.quantity.unit
+    left_unit, adjacent_unit = left.quantity.unit, right.quantity.unit
     if right.quantity.worded or left.quantity.worded:
         return left
-    if own is not None and (not own.is_money or adjacent_unit is not None):
+    if left_unit is not None and (not left_unit.is_money or adjacent_unit is not None):
         return left
     if left.magnitude != 1 or (adjacent_unit is None and right.magnitude == 1):
         return left
@@ -448,7 +452,7 @@ def _from_the_right(plain: str, left: _LocatedQuantity, right: _LocatedQuantity)
     larger = abs(left.quantity.value) * right.magnitude > abs(right.quantity.value)
     if right.magnitude != 1 and larger and not _MARGIN.fullmatch(gap):
         return left  # "from 200 to 3 million", but "12 ± 3 million"
-    return _with_unit(left, adjacent_unit or own, right.magnitude)
+    return _with_unit(left, adjacent_unit or left_unit, right.magnitude)
 
 
 def _from_the_left(plain: str, left: _LocatedQuantity, right: _LocatedQuantity, *, passed_on: bool) -> _LocatedQuantity:

@@ -155,9 +155,9 @@ class ReferenceChecker:
     def entry(self, entry: str) -> CheckedReference:
         """Check an entry of a list of references; the worst result of its parts counts."""
         result = self.written_out(entry)
-        known = next((reference for reference in result if reference.status == "exists"), None)
-        wrong = next((reference for reference in result if reference.status in ("malformed", "invented")), None)
-        chosen = wrong or known or next(iter(result), None)
+        existing = next((reference for reference in result if reference.status == "exists"), None)
+        invalid = next((reference for reference in result if reference.status in ("malformed", "invented")), None)
+        chosen = invalid or existing or next(iter(result), None)
         if chosen is None:
             references = [reference for sentence in read_citations(entry, ()) for reference in sentence.references]
             chosen = next((self.work(reference) for reference in references), None)

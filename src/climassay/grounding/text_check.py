@@ -29,7 +29,7 @@ from climassay.errors import InputError
 from climassay.grounding.citations import CitingSentence, is_bare_answer, is_quoted, read_citations, states_absence
 from climassay.grounding.differences import (
     Difference,
-    Source,
+    SourceSentence,
     differing_figures,
     foreign_names,
     opposed_words,
@@ -183,12 +183,12 @@ class SupportJudge:
     ) -> list[tuple[Judgement, Passage | None]]:
         """Return the judgement, and the passage that it names, for each (sentence, previous sentence, passages)."""
         requests = []
-        for sentence, before, passages in questions:
+        for sentence, previous, passages in questions:
             numbered = [
                 {"number": number, "citation": passage.citation, "text": passage.text}
                 for number, passage in enumerate(passages, start=1)
             ]
-            rendered = self._prompt.render(statement=sentence, before=before, passages=numbered)
+            rendered = self._prompt.render(statement=sentence, before=previous, passages=numbered)
             requests.append(
                 GenerationRequest(
                     rendered.messages,
@@ -227,14 +227,14 @@ def _judgement(answer: Completion, passages: Sequence[Passage]) -> tuple[Judgeme
         return Judgement(None, "", error="The reply is not what was asked for."), None
     if relation not in _RELATIONS:
         return Judgement(None, reason, error="The reply is not what was asked for."), None
-    named = passages[number - 1] if 0 < number <= len(passages) else None
+    named_passage = passages[number - 1] if 0 < number <= len(passages) else None
     # The quotation may be right although the number is wrong. One or two words occur in many passages.
     enough = len(quotation.split()) >= _MIN_QUOTED_WORDS
-    candidates = (named, *passages) if enough else ()
+    candidates = (named_passage, *passages) if enough else ()
     holder = next(
         (passage for passage in candidates if passage is not None and is_quoted(quotation, passage.text)), None
     )
-    return Judgement(relation, reason, quotation, holder is not None), holder or named
+    return Judgement(relation, reason, quotation, holder is not None), holder or named_passage
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,7 +245,7 @@ class _Claim:
     plain: str
     """Text without references and addresses, for comparison."""
     paragraph: int
-    before: str
+    previous: str
     references: tuple[CheckedReference, ...]
     numbers: tuple[int, ...]
     claims: bool
@@ -253,7 +253,7 @@ class _Claim:
     @property
     def in_context(self) -> str:
         """Text, with the previous sentence before it if it refers to that: "It has risen since"."""
-        return f"{self.before} {self.plain}" if _POINTING.match(self.plain) else self.plain
+        return f"{self.previous} {self.plain}" if _POINTING.match(self.plain) else self.plain
 
 
 def check_sentences(
@@ -312,7 +312,7 @@ def check_sentences(
             for index, (claim, neighbours) in enumerate(zip(claims, passages_by_claim, strict=True))
             if claim.claims and neighbours
         ]
-        questions = [(claims[index].plain, claims[index].before, passages_by_claim[index]) for index in indices]
+        questions = [(claims[index].plain, claims[index].previous, passages_by_claim[index]) for index in indices]
         for index, (judgement, passage) in zip(indices, judge.judge(questions, on_progress), strict=True):
             checked[index] = _judged(checked[index], judgement, passage, evidence[index])
     return tuple(checked)
@@ -324,12 +324,12 @@ def _claims(
     passages: Mapping[int, Passage],
     ask: Callable[[str], bool | None] | None,
 ) -> list[_Claim]:
-    listed = ReferenceList.split(text)
+    reference_list = ReferenceList.split(text)
     numbered = {number: passage.citation for number, passage in passages.items()}
-    checker = ReferenceChecker(() if group is None else group.documents(), numbered, listed.numbered, ask)
+    checker = ReferenceChecker(() if group is None else group.documents(), numbered, reference_list.numbered, ask)
     claims: list[_Claim] = []
-    before = ""
-    paragraphs = [line for line in listed.body.splitlines() if line.strip()]
+    previous = ""
+    paragraphs = [line for line in reference_list.body.splitlines() if line.strip()]
     for paragraph, line in enumerate(paragraphs):
         heading = bool(_HEADING.match(line))
         unmarked = re.sub(r"\*\*|__|`", "", _MARKUP.sub("", line))
@@ -340,11 +340,11 @@ def _claims(
             references = checker.check(sentence)
             claims.append(
                 _Claim(
-                    sentence.text, plain, paragraph, before, references, sentence.numbers,
+                    sentence.text, plain, paragraph, previous, references, sentence.numbers,
                     not heading and is_claim(sentence, plain),
                 )
             )  # fmt: skip
-            before = plain
+            previous = plain
     return claims
 
 
@@ -390,7 +390,7 @@ class _Neighbour:
     """Share of the claim's content words in the most similar sentences."""
     lacking: float
     """Share of the claim's quantities that the passage lacks."""
-    sentences: Sequence[Source]
+    sentences: Sequence[SourceSentence]
     """All sentences of the passage."""
 
     @property
@@ -431,7 +431,7 @@ def _evidence(
             quotation, covered = _nearest(claim.plain, sentences, cosines)
             lacking = len(foreign_quantities(claim.plain, [passage.text])) / max(1, len(quantities(claim.plain)))
             sources = tuple(
-                Source(
+                SourceSentence(
                     text, float(cosine) + max(_share(claim.plain, text), _share(claim.in_context, text)), passage.text
                 )
                 for text, cosine in zip(sentences, cosines, strict=True)

@@ -306,7 +306,7 @@ class BertEncoder:
             digest = receipt.read_text(encoding="ascii").strip()
         except (OSError, ValueError):
             digest = ""
-        # One flipped bit of a weight would change every vector, and nobody would see it.
+        # A flipped bit of a weight would change every vector unnoticed.
         if not (file.is_file() and digest == file_digest(file)):
             file.parent.mkdir(parents=True, exist_ok=True)
             graph = build_graph(self._folder, self._precision)

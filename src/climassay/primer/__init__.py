@@ -1,8 +1,8 @@
-"""The bundled primer: four short books, 120 gold questions, 24 long-form ones and 40 claims, written for this project.
+"""Bundled primer: four short books, 120 gold questions, 24 long-form questions and 40 claims.
 
-Two source books (``physical_climate``, ``aerosols_clouds``) carry the questions; one held-out book
-(``carbon_ice_past``) is on other topics; the pamphlet (``contrarian_pamphlet``) collects misleading arguments, labelled
-as such, for tests against an adversarial source.
+The questions are on two source books (``physical_climate``, ``aerosols_clouds``). A held-out book (``carbon_ice_past``)
+is on other topics. The pamphlet (``contrarian_pamphlet``) holds misleading arguments, labelled as such, for tests with
+an adversarial source.
 """
 
 import json
@@ -38,35 +38,35 @@ VERDICTS = (
 
 @dataclass(frozen=True, slots=True)
 class GoldClaim:
-    """A claim with its verdict and the reason for it."""
+    """Claim with its verdict and the reason for the verdict."""
 
     id: str
     claim: str
     verdict: str
     reason: str
     document: str | None
-    """Book the reason rests on."""
+    """Name of the book that supports the reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class ScreeningExample(Question):
-    """A question with the faults that it has, for measuring a screening; written by hand, about the source books.
+    """Hand-written question on the source books with its known faults, for evaluating a screening.
 
-    A cloze statement is whole, nothing masked, and its answer is the term to mask.
+    A cloze statement is not masked; its answer is the term to mask.
     """
 
     faults: tuple[str, ...] = ()
-    """Names of the checks that should find something; empty for a good question."""
+    """Names of the checks that should report a fault; empty for a good question."""
     note: str = ""
 
 
 def book_names() -> tuple[str, ...]:
-    """Names of all books, source books first."""
+    """Return the names of all books, source books first."""
     return SOURCE_BOOKS + HELD_OUT_BOOKS + CONTRARIAN_BOOKS
 
 
 def book_path(name: str) -> Path:
-    """Markdown file of a book.
+    """Return the Markdown file of a book.
 
     Raises:
         InputError: There is no such book.
@@ -77,28 +77,28 @@ def book_path(name: str) -> Path:
 
 
 def question_paths() -> tuple[Path, ...]:
-    """Question files of the source books, climassay's own JSONL format, 60 questions each."""
+    """Return the question files of the source books, with 60 questions each."""
     return bundled_files(PRIMER)
 
 
 def gold_questions() -> QuestionSet:
-    """All 120 questions as one set named ``primer``."""
+    """Return all 120 questions as a set named ``primer``."""
     return read_questions(PRIMER)
 
 
 def claims_path() -> Path:
-    """The 40 claims as JSON lines: id, claim, verdict, reason, document."""
+    """Return the file of the 40 claims: JSON lines of id, claim, verdict, reason, document."""
     return _FOLDER / "claims.jsonl"
 
 
 def claims() -> tuple[GoldClaim, ...]:
-    """The 40 claims."""
+    """Return the 40 claims."""
     lines = claims_path().read_text(encoding="utf-8").splitlines()
     return tuple(GoldClaim(**json.loads(line)) for line in lines)
 
 
 def screening_examples() -> tuple[ScreeningExample, ...]:
-    """The 60 good and faulty questions."""
+    """Return the 60 good and faulty questions."""
     examples = []
     for line in (_FOLDER / "screening_examples.jsonl").read_text(encoding="utf-8").splitlines():
         row: dict[str, Any] = json.loads(line)

@@ -1,13 +1,13 @@
-"""How a model is asked: every prompt template, as files that a user can override, and the profile of its size.
+"""Prompt templates, which users can override by files, and profiles of prompting by model size.
 
 A template is a text file of Jinja2 in which a line ``[system]``, ``[user]`` or ``[assistant]`` starts a message. An
-``[assistant]`` message at the end is the start of the answer that the model continues. To change a prompt, put a file
+``[assistant]`` message at the end is the start of the answer, which the model continues. To change a prompt, put a file
 of the same name into a folder and give that folder to the command (``--prompts``) or to :func:`load_prompt`;
 ``climassay prompts export FOLDER`` writes all of them out as a start.
 
-What helps a model of 135 million parameters (short prompts, cut passages, correction by content-free prompts) harms a
-model that can read and reason. Which profile a model gets is decided once, in :func:`profile_of`, by its size; a
-configuration file may set each entry otherwise (``[profile]``).
+Settings that help a model of 135 million parameters (short prompts, truncated passages, calibration by content-free
+prompts) harm large models. :func:`profile_of` chooses the profile by the model's size; a configuration file can change
+each entry (``[profile]``).
 """
 
 import hashlib
@@ -26,12 +26,12 @@ from climassay.questions.types import FOLDER as TYPES_FOLDER
 
 ProfileName = Literal["small", "strong"]
 STRONG_PARAMETERS = 3_000_000_000
-"""Parameters from which a model is strong; models that do not tell, such as those behind a server, are as well."""
+"""Minimum number of parameters of a strong model; models of unknown size, such as servers' models, are strong too."""
 
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """How a model is asked: what :class:`ProfileSettings` describes, with every entry decided."""
+    """Complete profile of prompting; :class:`ProfileSettings` describes the fields."""
 
     name: ProfileName
     brief: bool
@@ -46,9 +46,9 @@ class Profile:
     passages: int
 
     def room(self, tokens: int) -> int:
-        """Limit of a short answer: ``tokens`` for a small model, which would go on without end.
+        """Return the token limit of a short answer: ``tokens`` for a small model, at least ``text_tokens`` for others.
 
-        A strong one stops by itself, and its limit is a safeguard.
+        Small models often generate up to the limit; strong models stop by themselves.
         """
         return tokens if self.name == "small" else max(tokens, self.text_tokens)
 
@@ -60,7 +60,7 @@ PROFILES = {profile.name: profile for profile in (SMALL, STRONG)}
 
 @dataclass(frozen=True, slots=True)
 class ProfileSettings:
-    """A profile as a configuration file sets it: by name, or entry by entry; what is not set follows the model."""
+    """Profile in a configuration file, by name or by entry; unset entries depend on the model."""
 
     name: Annotated[
         Literal["auto", "small", "strong"],
@@ -125,21 +125,18 @@ class ProfileSettings:
 
 
 def parameters_of(model: Generator) -> int | None:
-    """How many parameters a model, looked through where it is wrapped, tells; None behind a server."""
-    result: int | None = getattr(unwrapped(model), "parameters", None)
-    return result
+    """Return the number of parameters of a model, unwrapped if necessary; None if unknown."""
+    n_parameters: int | None = getattr(unwrapped(model), "parameters", None)
+    return n_parameters
 
 
 def profile_of(model: Generator, settings: ProfileSettings | None = None) -> Profile:
-    """How a model is asked: as a small one where it tells that it has fewer than :data:`STRONG_PARAMETERS` parameters.
-
-    What the user has set goes before.
-    """
-    given = settings or ProfileSettings()
-    parameters = parameters_of(model)
-    small = parameters is not None and parameters < STRONG_PARAMETERS
-    profile = PROFILES[given.name] if given.name != "auto" else SMALL if small else STRONG
-    entries = {entry.name: getattr(given, entry.name) for entry in fields(given) if entry.name != "name"}
+    """Return the profile by the model's number of parameters, with the user's settings applied."""
+    settings = settings or ProfileSettings()
+    n_parameters = parameters_of(model)
+    is_small = n_parameters is not None and n_parameters < STRONG_PARAMETERS
+    profile = PROFILES[settings.name] if settings.name != "auto" else SMALL if is_small else STRONG
+    entries = {entry.name: getattr(settings, entry.name) for entry in fields(settings) if entry.name != "name"}
     return replace(profile, **{name: value for name, value in entries.items() if value is not None})
 
 
@@ -150,7 +147,7 @@ _ROLE_LINE = re.compile(r"^\[(system|user|assistant)\][ \t]*$", re.MULTILINE)
 
 @dataclass(frozen=True, slots=True)
 class RenderedPrompt:
-    """Messages ready for a model."""
+    """Messages for a model."""
 
     messages: tuple[Message, ...]
     assistant_prefix: str = ""
@@ -158,17 +155,17 @@ class RenderedPrompt:
 
 @dataclass(frozen=True)
 class Prompt:
-    """A template of one or more messages."""
+    """Template of one or more messages."""
 
     name: str
     source: str
     """Text of the template."""
     origin: str
-    """``built in`` or the file it was read from."""
+    """``built in``, or the path of the user's file."""
 
     @property
     def sha256(self) -> str:
-        """SHA-256 of the template's text; kept with every run."""
+        """SHA-256 of the template's text."""
         return hashlib.sha256(self.source.encode()).hexdigest()
 
     @cached_property
@@ -194,12 +191,12 @@ class Prompt:
             ) from error
 
     def render(self, **values: Any) -> RenderedPrompt:
-        """Fill the template in.
+        """Render the template.
 
-        What is filled in can never start a message of its own: roles are split before values are inserted.
+        Values can never start a message, since messages are split before values are inserted.
 
         Raises:
-            InputError: The template is not valid or names a value that is not given.
+            InputError: The template is invalid or uses a missing value.
         """
         from jinja2 import TemplateError
 
@@ -211,51 +208,50 @@ class Prompt:
             raise InputError(f"The prompt {self.name} ({self.origin}) cannot be filled in: {error}.") from error
         if messages[-1].role == "assistant":
             return RenderedPrompt(tuple(messages[:-1]), messages[-1].content)
-        kept = tuple(message for message in messages if message.content.strip())
-        return RenderedPrompt(kept)
+        return RenderedPrompt(tuple(message for message in messages if message.content.strip()))
 
 
 def prompt_names() -> list[str]:
-    """Names of the built-in prompts."""
+    """Return the names of the built-in prompts."""
     return sorted(_files())
 
 
 @cache
 def _files() -> dict[str, Path]:
-    results = (*_FOLDER.glob(f"*{_SUFFIX}"), *TYPES_FOLDER.glob(f"*/*{_SUFFIX}"))
-    return {path.stem: path for path in results}
+    paths = (*_FOLDER.glob(f"*{_SUFFIX}"), *TYPES_FOLDER.glob(f"*/*{_SUFFIX}"))
+    return {path.stem: path for path in paths}
 
 
 def load_prompt(name: str, overrides: Path | None = None) -> Prompt:
-    """Load a prompt, the user's own where the folder ``overrides`` has one of that name.
+    """Load a prompt, from the folder ``overrides`` if it has a file of that name.
 
     Raises:
-        InputError: There is no such prompt, or the folder does not exist.
+        InputError: The prompt or the folder does not exist, or the file cannot be read.
     """
     file = name + _SUFFIX
     if overrides is not None:
         if not overrides.is_dir():
             raise InputError(f"The prompt folder {overrides} does not exist.")
-        own = overrides / file
-        if own.is_file():
+        path = overrides / file
+        if path.is_file():
             try:
-                return Prompt(name, read_text(own), str(own))
+                return Prompt(name, read_text(path), str(path))
             except UnicodeDecodeError as error:
                 raise InputError(
-                    f"The prompt {own} is not UTF-8 text (byte {error.start}): save it as UTF-8."
+                    f"The prompt {path} is not UTF-8 text (byte {error.start}): save it as UTF-8."
                 ) from None
             except OSError as error:
-                raise InputError(f"The prompt {own} cannot be read: {reason(error)}.") from None
+                raise InputError(f"The prompt {path} cannot be read: {reason(error)}.") from None
     if name not in prompt_names():
         raise InputError(f"There is no prompt {name!r}: there are {', '.join(prompt_names())}.")
     return Prompt(name, _files()[name].read_text(encoding="utf-8"), "built in")
 
 
 def export_prompts(folder: Path) -> list[Path]:
-    """Write every built-in prompt into a folder, leaving files that are already there alone.
+    """Write every built-in prompt to a folder, without changing existing files.
 
     Returns:
-        The files written.
+        Paths of the written files.
 
     Raises:
         InputError: The folder cannot be written to.

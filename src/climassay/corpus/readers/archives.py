@@ -144,7 +144,7 @@ def _read_pages(
         page, left_out_of_page = read_html_text(decode_markup(content, source), source, references=True)
         left_out.append(left_out_of_page)
         for block in page:
-            # A page without a heading of its own goes on with the chapter of the page before.
+            # A page without a heading continues the chapter of the page before.
             if block.headings and not is_references_heading(block.headings[0]):
                 chapter = block.headings[:1]
             blocks.append(Block(text=block.text, headings=block.headings or chapter))

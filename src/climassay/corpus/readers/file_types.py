@@ -16,7 +16,7 @@ _GZIP = b"\x1f\x8b"
 
 
 @dataclass(frozen=True, slots=True)
-class Reader:
+class FileReader:
     """Reader of one file type."""
 
     endings: tuple[str, ...]
@@ -31,7 +31,7 @@ class Reader:
     """True if gzip content is not unpacked before reading."""
 
 
-READERS: Registry[Reader] = Registry(
+READERS: Registry[FileReader] = Registry(
     "reader",
     "climassay.readers",
     [f"climassay.corpus.readers.{name}" for name in ("pdf", "html", "markdown", "text", "archives", "word", "tables")],
@@ -40,7 +40,7 @@ READERS: Registry[Reader] = Registry(
 
 
 def reader(kind: str, *endings: str, **more: Any) -> Callable[[Read], Read]:
-    """Register a function as the reader of a file type; ``more`` are fields of :class:`Reader`.
+    """Register a function as the reader of a file type; ``more`` are fields of :class:`FileReader`.
 
     Example:
         >>> @reader("rst", ".rst")
@@ -49,7 +49,7 @@ def reader(kind: str, *endings: str, **more: Any) -> Callable[[Read], Read]:
     """
 
     def add(function: Read) -> Read:
-        READERS.add(kind, Reader(endings, function, **more), function.__module__)
+        READERS.add(kind, FileReader(endings, function, **more), function.__module__)
         return function
 
     return add

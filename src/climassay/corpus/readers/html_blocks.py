@@ -10,9 +10,9 @@ from selectolax.lexbor import LexborHTMLParser, LexborNode
 from climassay.corpus.documents import Block, LeftOut
 from climassay.corpus.readers.cleaning import clean
 from climassay.corpus.readers.mathml import math_parts
-from climassay.corpus.readers.raised_text import Part, Script, join_parts
+from climassay.corpus.readers.raised_text import Script, TextPart, join_parts
 from climassay.corpus.readers.references import leave_out_references
-from climassay.corpus.readers.table_rows import Cell, row_texts, span_rows
+from climassay.corpus.readers.table_rows import TableCell, row_texts, span_rows
 
 NAVIGATION = "navigation blocks"
 HIDDEN = "hidden parts"
@@ -180,7 +180,7 @@ class _Walker:
         self.blocks: list[Block] = []
         self.left_out: Counter[str] = Counter()
         self._headings: list[tuple[int, str]] = []
-        self._parts: list[Part] = []
+        self._parts: list[TextPart] = []
         self._linked = 0
         self._page_length = page_length
         self._scans_left = _SCAN_FACTOR * (page_length + 1000)
@@ -208,7 +208,7 @@ class _Walker:
         tag = self._tag(node)
         if tag == "-text":
             text = node.text(deep=False) or ""
-            self._parts.append(Part(text))
+            self._parts.append(TextPart(text))
             self._linked += len(text.strip()) if siblings.in_link else 0
             return []
         if not self._is_read(node, tag):
@@ -248,7 +248,7 @@ class _Walker:
 
     def line(self, root: LexborNode) -> tuple[str, list[LexborNode]]:
         """Return all text below a node as one line, and the tables in it, which are excluded from the line."""
-        parts: list[Part] = []
+        parts: list[TextPart] = []
         tables: list[LexborNode] = []
         stack = [_Siblings(root.iter(include_text=True))]
         while stack:
@@ -257,7 +257,7 @@ class _Walker:
             if child is None:
                 stack.pop()
                 if siblings.is_block:
-                    parts.append(Part(" "))
+                    parts.append(TextPart(" "))
                 continue
             tag = self._tag(child)
             if not (tag == "button" or self._is_read(child, tag)):
@@ -265,7 +265,7 @@ class _Walker:
             if tag == "table":
                 tables.append(child)
             elif tag in _BLOCK_TAGS:
-                parts.append(Part(" "))
+                parts.append(TextPart(" "))
                 stack.append(_Siblings(child.iter(include_text=True), siblings.in_link, is_block=True))
             elif (inline := self._inline(child, tag, siblings)) is not None:
                 parts += inline
@@ -273,28 +273,28 @@ class _Walker:
                 stack.append(_inside(child, tag, siblings))
         return self._joined(parts), tables
 
-    def _joined(self, parts: list[Part]) -> str:
+    def _joined(self, parts: list[TextPart]) -> str:
         joined = join_parts(parts)
         self.left_out[NOTE_MARKS] += joined.note_marks
         return clean(joined.text)
 
-    def _inline(self, node: LexborNode, tag: str, siblings: _Siblings) -> list[Part] | None:
+    def _inline(self, node: LexborNode, tag: str, siblings: _Siblings) -> list[TextPart] | None:
         """Return the parts of a node within a line; None if its children must be visited."""
         if tag == "-text":
-            return [Part(node.text(deep=False) or "")]
+            return [TextPart(node.text(deep=False) or "")]
         if tag == "br":
-            return [Part(" ")]
+            return [TextPart(" ")]
         if tag == "math":
             return math_parts(node)
         if (script := _SCRIPT_TAGS.get(tag) or (_styled_script(node) if tag == "span" else None)) is not None:
             is_note_like = siblings.is_note_like or _is_note_like(node) or any(map(_is_note_like, node.css("a")))
-            return [Part(_script_text(node), script, is_note_like)]
+            return [TextPart(_script_text(node), script, is_note_like)]
         if tag == "a":
             text = node.text().strip()
             if _role(node) in _NOTE_ROLES and _SHORT_MARK.fullmatch(text):
-                return [Part(text, Script.NOTE)]
+                return [TextPart(text, Script.NOTE)]
             if _BACK_LINK.fullmatch(text):
-                return [Part(" ")]
+                return [TextPart(" ")]
         return None
 
     def _is_read(self, node: LexborNode, tag: str) -> bool:
@@ -367,13 +367,13 @@ class _Walker:
             text, tables = self.line(caption)
             nested += tables
             self._append(text)
-        lines: list[list[Cell]] = []
+        lines: list[list[TableCell]] = []
         for row in rows:
             line = []
             for cell in (cell for cell in _cells(row) if self._is_read(cell, _tag(cell))):
                 text, tables = self.line(cell)
                 nested += tables
-                line.append(Cell(text, _span(cell, "rowspan"), _span(cell, "colspan")))
+                line.append(TableCell(text, _span(cell, "rowspan"), _span(cell, "colspan")))
             lines.append(line)
         grid = span_rows(lines)
         n_titles = _count_title_rows(grid)
@@ -440,7 +440,7 @@ def _script_text(node: LexborNode) -> str:
         return node.text()
     scripts = {"sup": Script.POWER, "sub": Script.LOWERED}
     children = node.iter(include_text=True)
-    return join_parts([Part(child.text(), scripts.get(_tag(child), Script.NORMAL)) for child in children]).text
+    return join_parts([TextPart(child.text(), scripts.get(_tag(child), Script.NORMAL)) for child in children]).text
 
 
 def _table_rows(table: LexborNode) -> Iterator[LexborNode]:

@@ -13,7 +13,7 @@ from climassay.corpus.readers.cleaning import clean, document_id
 from climassay.corpus.readers.file_types import reader
 from climassay.corpus.readers.html import read_html_text
 from climassay.corpus.readers.html_blocks import CODE, FIGURES, NOTE_MARKS
-from climassay.corpus.readers.raised_text import Part, Script, join_parts
+from climassay.corpus.readers.raised_text import Script, TextPart, join_parts
 from climassay.corpus.readers.references import leave_out_references
 from climassay.corpus.readers.table_rows import row_texts
 from climassay.corpus.readers.text import decode
@@ -248,15 +248,15 @@ class _MarkdownReader:
 
     def _line(self, tokens: "Sequence[Token]") -> str:
         """Return the text of a line, resolving raised and lowered text from HTML tags and ``^`` or ``~``."""
-        parts: list[Part] = []
+        parts: list[TextPart] = []
         script = Script.NORMAL
         for token in tokens:
             if token.type in _SPACES:
                 text = token.content or _SPACES[token.type]
                 is_plain = script is Script.NORMAL and token.type == "text"
-                parts += _scripts(text) if is_plain else [Part(text, script)]
+                parts += _scripts(text) if is_plain else [TextPart(text, script)]
             elif token.type in ("s_open", "s_close"):
-                parts.append(Part(" "))  # figures before and after are not one
+                parts.append(TextPart(" "))  # figures before and after are not one
             elif token.type == "image":
                 self.left_out[FIGURES] += 1
             elif token.type == "html_inline" and (tag := _INLINE_TAG.match(token.content)):
@@ -264,7 +264,7 @@ class _MarkdownReader:
                 if name in _SCRIPT_TAGS:
                     script = Script.NORMAL if tag[1] else _SCRIPT_TAGS[name]
                 elif name not in _JOINED_TAGS:
-                    parts.append(Part(" "))
+                    parts.append(TextPart(" "))
         joined = join_parts(parts)
         self.left_out[NOTE_MARKS] += joined.note_marks
         return joined.text.strip()
@@ -283,11 +283,14 @@ def _without_comments(text: str) -> str:
     return "".join((*parts, text[position:]))
 
 
-def _scripts(text: str) -> list[Part]:
+def _scripts(text: str) -> list[TextPart]:
     """Split text at superscripts (``^``) and subscripts (``~``), as pandoc reads them."""
-    parts: list[Part] = []
+    parts: list[TextPart] = []
     position = 0
     for match in _SCRIPT_MARKS.finditer(text):
-        parts += (Part(text[position : match.start()]), Part(match[1] or match[2], _SCRIPT_OF_MARK[match.group()[0]]))
+        parts += (
+            TextPart(text[position : match.start()]),
+            TextPart(match[1] or match[2], _SCRIPT_OF_MARK[match.group()[0]]),
+        )
         position = match.end()
-    return [*parts, Part(text[position:])]
+    return [*parts, TextPart(text[position:])]

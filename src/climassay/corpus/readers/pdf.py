@@ -31,7 +31,7 @@ from climassay.corpus.readers.cleaning import LINE_END_HYPHEN, clean, document_i
 from climassay.corpus.readers.file_types import reader
 from climassay.corpus.readers.pdf_layout import drop_running_lines, order_lines
 from climassay.corpus.readers.pdf_line_numbers import drop_line_numbers
-from climassay.corpus.readers.pdf_lines import LineReader, Omitted, Page
+from climassay.corpus.readers.pdf_lines import LineReader, Omitted, PdfPage
 from climassay.corpus.readers.pdf_paragraphs import (
     CONTENTS,
     REFERENCES,
@@ -141,10 +141,10 @@ def _open(data: bytes, source: str) -> pypdfium2.PdfDocument:
 
 def _read_pages(
     pdf: pypdfium2.PdfDocument, source: str, on_page: PageCallback | None, omitted: Omitted
-) -> tuple[list[Page], list[Skipped]]:
+) -> tuple[list[PdfPage], list[Skipped]]:
     """Return the lines of every page, and the pages that could not be read."""
     reader = LineReader(omitted)
-    pages: list[Page] = []
+    pages: list[PdfPage] = []
     images: list[int] = []
     broken: list[int] = []
     crowded: list[int] = []
@@ -171,7 +171,7 @@ def _read_pages(
                 turned_page.tables, turned_page.lines = find_tables(turned_page.lines, reader.split)
                 pages.append(turned_page)
         if not pages or pages[-1].number != number:
-            pages.append(Page(number, width, height, []))
+            pages.append(PdfPage(number, width, height, []))
             if number not in crowded and _IMAGES.intersection(_object_types(page)):
                 images.append(number)
         pdfium.FPDFText_ClosePage(text_page)
@@ -205,7 +205,7 @@ def _pages(numbers: list[int]) -> str:
     return f"{'page' if len(numbers) == 1 else 'pages'} {listed}"
 
 
-def _title(metadata: str, pages: Sequence[Page]) -> str:
+def _title(metadata: str, pages: Sequence[PdfPage]) -> str:
     """Return the title in the metadata, or the largest type on the first page with words."""
     if len(metadata) > 3 and not _NO_TITLE.fullmatch(metadata) and any(char.isalpha() for char in metadata):
         return metadata

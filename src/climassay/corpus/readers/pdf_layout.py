@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from statistics import median
 
 from climassay.corpus.readers.cleaning import mask_digits
-from climassay.corpus.readers.pdf_lines import Line, Omitted, Page, has_leaders
+from climassay.corpus.readers.pdf_lines import Line, Omitted, PdfPage, has_leaders
 
 MARGIN_ZONE = 0.13
 """Share of the page height at top and bottom that may contain running heads and feet."""
@@ -31,7 +31,7 @@ MIN_LEADERS = 4
 _ROMAN = {"i": 1, "v": 5, "x": 10, "l": 50}
 
 
-def drop_running_lines(pages: Sequence[Page], omitted: Omitted) -> None:
+def drop_running_lines(pages: Sequence[PdfPage], omitted: Omitted) -> None:
     """Remove running heads and feet, page numbers, margin tabs and contents lines, in place, and count them."""
     positions = [[_position(line, page) for line in page.lines] for page in pages]
     edges = [_edge_lines(page) for page in pages]
@@ -65,7 +65,7 @@ def drop_running_lines(pages: Sequence[Page], omitted: Omitted) -> None:
 Position = tuple[str, int, int]
 
 
-def _position(line: Line, page: Page) -> Position:
+def _position(line: Line, page: PdfPage) -> Position:
     """Return text and rounded position of a line; digits are masked in the margins, where page numbers change."""
     text = line.text
     if len(text) > MAX_HEAD_LENGTH:
@@ -75,7 +75,7 @@ def _position(line: Line, page: Page) -> Position:
     return text, round(line.x0 / 4), round(line.y / 4)
 
 
-def _edge_lines(page: Page) -> list[Line]:
+def _edge_lines(page: PdfPage) -> list[Line]:
     """Return the top and bottom lines in a page's margins, with all lines on the same baselines."""
     low, high = MARGIN_ZONE * page.height, (1 - MARGIN_ZONE) * page.height
     top = max((line.y for line in page.lines if line.y > high), default=None)
@@ -103,11 +103,11 @@ def _roman(text: str) -> int:
     return sum(-value if value < after else value for value, after in zip(values, [*values[1:], 0], strict=True))
 
 
-def _slot(line: Line, page: Page) -> tuple[bool, int, int]:
+def _slot(line: Line, page: PdfPage) -> tuple[bool, int, int]:
     return line.y > page.height / 2, round(line.y / 3), round(line.size * 2)
 
 
-def _head_slots(pages: Sequence[Page], edges: Sequence[list[Line]]) -> set[tuple[bool, int, int]]:
+def _head_slots(pages: Sequence[PdfPage], edges: Sequence[list[Line]]) -> set[tuple[bool, int, int]]:
     """Return the slots (half, baseline, size) in which most pages have a short isolated line."""
     counts: Counter[tuple[bool, int, int]] = Counter()
     text_size = median(line.size for page in pages for line in page.lines)
@@ -120,7 +120,7 @@ def _head_slots(pages: Sequence[Page], edges: Sequence[list[Line]]) -> set[tuple
     return {slot for slot, count in counts.items() if count >= max(4, 0.5 * len(pages))}
 
 
-def order_lines(page: Page) -> list[Line]:
+def order_lines(page: PdfPage) -> list[Line]:
     """Return a page's lines in reading order, and set the right edge of each line's column, in place.
 
     Consecutive lines that are below each other form chunks. Chunks are sorted by column from left to right, separately

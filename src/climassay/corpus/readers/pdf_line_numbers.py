@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from climassay.corpus.readers.pdf_lines import MAX_EDGE_DIGITS, EdgeNumber, Line, Omitted, Page, Table
+from climassay.corpus.readers.pdf_lines import MAX_EDGE_DIGITS, EdgeNumber, Line, Omitted, PdfPage, PdfTable
 
 ALIGNED = 3.0
 """Maximum distance, in points, of the edges of numbers in one column."""
@@ -64,7 +64,7 @@ class _Chain:
         return self.numbers[0].x1 if self.by_right_edge else self.numbers[0].x0
 
 
-def drop_line_numbers(pages: Sequence[Page], omitted: Omitted) -> None:
+def drop_line_numbers(pages: Sequence[PdfPage], omitted: Omitted) -> None:
     """Remove line numbers from the pages, in place, and count them by page."""
     numbers = [_edge_numbers(page) for page in pages]
     evidence = [
@@ -103,7 +103,7 @@ def _edge(number: _Number, right: bool) -> float:
     return number.x1 if right else number.x0
 
 
-def _edge_numbers(page: Page) -> list[_Number]:
+def _edge_numbers(page: PdfPage) -> list[_Number]:
     """Return the numbers at the beginning or end of a page's lines, and lines that are numbers, downwards."""
     numbers: list[_Number] = []
     cells = [cell for table in page.tables for row in table.cells for cell in (*row[0], *row[-1])]
@@ -167,7 +167,7 @@ def _is_long(chain: _Chain) -> bool:
     return len(chain.numbers) >= MIN_NUMBERS.get(chain.step, MIN_SPARSE_NUMBERS)
 
 
-def _is_crossed(chain: _Chain, page: Page, margin: float = 1.0) -> bool:
+def _is_crossed(chain: _Chain, page: PdfPage, margin: float = 1.0) -> bool:
     """Return whether text extends into the column of the numbers, as around a numbered list.
 
     Args:
@@ -197,10 +197,10 @@ def _text_edges(number: _Number) -> tuple[float, float]:
     return (edge.text_edge, line.x1) if edge is line.lead else (line.x0, edge.text_edge)
 
 
-def _are_beside_prose(evidence: Iterable[tuple[Page, _Chain]]) -> bool:
+def _are_beside_prose(evidence: Iterable[tuple[PdfPage, _Chain]]) -> bool:
     """Return whether the numbers are beside most lines of their pages, and beside continued sentences."""
     n_numbered = n_prose = n_beside = n_lines = 0
-    pages: dict[int, tuple[Page, int, set[int]]] = {}
+    pages: dict[int, tuple[PdfPage, int, set[int]]] = {}
     for page, chain in evidence:
         rows: dict[int, list[Line]] = defaultdict(list)
         for line in page.lines:
@@ -248,7 +248,7 @@ def _columns(chains: Iterable[_Chain]) -> set[tuple[bool, float, int, int]]:
     return set(columns.values())
 
 
-def _drop_column(table: Table, dropped: Mapping[int, _Number]) -> None:
+def _drop_column(table: PdfTable, dropped: Mapping[int, _Number]) -> None:
     """Remove line numbers from a table, and columns that become empty."""
     n_before = len(table.lines)
     rows = [[[line for line in cell if id(line) not in dropped] for cell in row] for row in table.cells]

@@ -119,7 +119,7 @@ class Line:
 
 
 @dataclass(slots=True)
-class Table:
+class PdfTable:
     """Cells of a table by row and column, header rows first."""
 
     cells: list[list[list[Line]]]
@@ -139,7 +139,7 @@ class Table:
 
 
 @dataclass(slots=True)
-class Page:
+class PdfPage:
     """Lines of a page in one writing direction, rotated upright; later steps remove lines."""
 
     number: int
@@ -147,7 +147,7 @@ class Page:
     width: float
     height: float
     lines: list[Line]
-    tables: list[Table] = field(default_factory=list)
+    tables: list[PdfTable] = field(default_factory=list)
 
 
 class LineReader:
@@ -170,7 +170,7 @@ class LineReader:
         self._box_ref, self._matrix_ref = ctypes.byref(self._box), ctypes.byref(self._matrix)
         self._flags_ref = ctypes.byref(self._flags)
 
-    def read(self, page: Any, text_page: Any, number: int) -> Iterator[Page]:
+    def read(self, page: Any, text_page: Any, number: int) -> Iterator[PdfPage]:
         """Read the lines of a page in the order of its content stream.
 
         PDFium divides lines well only if the text is displayed upright, so other pages are rotated.
@@ -205,7 +205,7 @@ class LineReader:
             turned_lines = self._read_turned(text, identical, number, turn) if turn else lines
             self._omitted["note marks", number] += sum(line.n_marks for line in turned_lines if not line.angle)
             size = (self._height, self._width) if turn % 180 else (self._width, self._height)
-            yield Page(number, *size, [line for line in turned_lines if not line.angle])
+            yield PdfPage(number, *size, [line for line in turned_lines if not line.angle])
         if self._handle is not text_page:
             pdfium.FPDFText_ClosePage(self._handle)
 

@@ -8,7 +8,7 @@ from enum import Enum
 
 from climassay.corpus.documents import Block, ReadOptions
 from climassay.corpus.readers.cleaning import LINE_END_HYPHEN, clean, count_words, join_hyphens
-from climassay.corpus.readers.pdf_lines import Line, Omitted, Table
+from climassay.corpus.readers.pdf_lines import Line, Omitted, PdfTable
 from climassay.corpus.readers.table_rows import row_texts
 from climassay.corpus.sentences import split_sentences
 
@@ -51,7 +51,7 @@ class Paragraph:
     lines: list[Line]
     kind: Kind = Kind.PROSE
     last_page: int | None = None
-    table: Table | None = None
+    table: PdfTable | None = None
     caption: str = ""
     """Caption of the table."""
     _joined: tuple[int, str] = (0, "")
@@ -273,7 +273,7 @@ MAX_CAPTION_GAP = 4.0
 """Maximum distance of caption and table, in lines."""
 
 
-def with_tables(paragraphs: Sequence[Paragraph], tables: Sequence[Table]) -> list[Paragraph]:
+def with_tables(paragraphs: Sequence[Paragraph], tables: Sequence[PdfTable]) -> list[Paragraph]:
     """Insert the tables of a page among its paragraphs, and move each table's caption into it."""
     placed = list(paragraphs)
     for table in tables:

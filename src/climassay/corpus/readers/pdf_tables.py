@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 
-from climassay.corpus.readers.pdf_lines import Line, Table, has_leaders
+from climassay.corpus.readers.pdf_lines import Line, PdfTable, has_leaders
 
 MAX_CELL = 60
 """Maximum number of characters of a cell; longer text is prose in another column of the page."""
@@ -73,7 +73,7 @@ Row = list[Line]
 Interval = tuple[float, float]
 
 
-def find_tables(lines: Sequence[Line], split: Callable[[Line], list[Line]]) -> tuple[list[Table], list[Line]]:
+def find_tables(lines: Sequence[Line], split: Callable[[Line], list[Line]]) -> tuple[list[PdfTable], list[Line]]:
     """Find the tables of a page.
 
     Args:
@@ -92,7 +92,7 @@ def find_tables(lines: Sequence[Line], split: Callable[[Line], list[Line]]) -> t
         return [], list(lines)
     rows = _rows(lines)
     grid = [[cell for line in row for cell in cells_of.get(id(line), [line])] for row in rows]
-    tables: list[Table] = []
+    tables: list[PdfTable] = []
     table_line_ids: set[int] = set()
     for first, last in _runs(grid)[:MAX_TABLES]:
         # Cells of the rows above, whose words may name the columns, are not cut yet.
@@ -211,7 +211,7 @@ def _runs(grid: Sequence[Row]) -> list[tuple[int, int]]:
     return runs
 
 
-def _table(headers: Sequence[Row], rows: Sequence[Row]) -> tuple[Table, int] | None:
+def _table(headers: Sequence[Row], rows: Sequence[Row]) -> tuple[PdfTable, int] | None:
     """Arrange rows in columns.
 
     Returns:
@@ -251,7 +251,7 @@ def _table(headers: Sequence[Row], rows: Sequence[Row]) -> tuple[Table, int] | N
         body, bool(header)
     ):
         return None
-    return Table([*header, *body], len(header) or int(has_own_header)), len(header)
+    return PdfTable([*header, *body], len(header) or int(has_own_header)), len(header)
 
 
 def _is_prose_column(
@@ -316,7 +316,7 @@ def _header(headers: Sequence[Row], columns: Sequence[Interval], figures: Sequen
             below is not None and cells_in_width[0].y - below > MAX_ROW_GAP * cells_in_width[0].size
         ):
             break
-        # One cell alone is the caption or a line of text, unless it stands over the figures only.
+        # A single cell is the caption or a line of text, unless it is above the figures only.
         is_alone = len(cells_in_width) == 1 and (not header or cells_in_width[0].x0 < columns[0][1])
         is_text = any(len(cell.text) > MAX_CELL or cell.text[-1] in ".;" for cell in cells_in_width)
         # The first cell may be the number of the line in a draft.

@@ -23,7 +23,7 @@ class Script(Enum):
     """Text on the line marked as a note mark."""
 
 
-class Part(NamedTuple):
+class TextPart(NamedTuple):
     """Text with one vertical position."""
 
     text: str
@@ -93,7 +93,7 @@ _SHORT_WORD = 2
 """Maximum number of letters of an unknown unit that an exponent may follow."""
 
 
-def join_parts(parts: Sequence[Part]) -> JoinedText:
+def join_parts(parts: Sequence[TextPart]) -> JoinedText:
     """Return the text of a line with exponents as superscripts and without note marks.
 
     Args:
@@ -125,9 +125,9 @@ def join_parts(parts: Sequence[Part]) -> JoinedText:
     return JoinedText("".join(line.pieces), line.note_marks)
 
 
-def _merge_split_exponents(parts: Sequence[Part]) -> list[Part]:
+def _merge_split_exponents(parts: Sequence[TextPart]) -> list[TextPart]:
     """Join a raised sign with the raised figure after it, and adjacent parts on the line."""
-    merged: list[Part] = []
+    merged: list[TextPart] = []
     for part in parts:
         last = merged[-1] if merged else None
         if last and last.script is part.script is Script.RAISED and _is_continued(last.text, part.text):
@@ -189,7 +189,7 @@ class _LineJoiner:
             self._has_gap = text[-1].isdigit() and following[:1].isdigit()
         self._is_lowered = True
 
-    def add_raised(self, part: Part, following: str, *, is_fraction: bool, is_bound: bool) -> None:
+    def add_raised(self, part: TextPart, following: str, *, is_fraction: bool, is_bound: bool) -> None:
         """Append raised text by its meaning, or count it as a note mark."""
         text = part.text.strip()
         before = self._tail

@@ -12,7 +12,7 @@ MAX_REPEATS = 50
 table."""
 
 
-class Cell(NamedTuple):
+class TableCell(NamedTuple):
     """Text of a cell, with the number of rows and columns that it spans; 0 rows: all rows below."""
 
     text: str
@@ -20,7 +20,7 @@ class Cell(NamedTuple):
     n_columns: int = 1
 
 
-def span_rows(rows: Sequence[Sequence[Cell]]) -> list[list[str | None]]:
+def span_rows(rows: Sequence[Sequence[TableCell]]) -> list[list[str | None]]:
     """Expand spanning cells into a grid, as :func:`row_texts` takes it.
 
     A cell that spans several rows is repeated in each. A cell that spans several columns is in the first; None marks

@@ -313,17 +313,17 @@ def verify(
         return verified._replace(verdict=scale.nei, withheld=verdict)
     levels = assessment.levels
     if levels is not None and levels.likelihood is not None:
-        right = scale.is_correct(verdict)
+        is_correct = scale.is_correct(verdict)
         cited = [item for item in passages if item.number in numbers]
-        sentences = supporting_sentences(context, statement, right, cited, quoted)
-        if not likelihood_holds(levels.likelihood, right, sentences):
+        sentences = supporting_sentences(context, statement, is_correct, cited, quoted)
+        if not likelihood_holds(levels.likelihood, is_correct, sentences):
             levels = replace(levels, likelihood=None)
     return verified._replace(levels=levels)
 
 
-def likelihood_holds(likelihood: Likelihood, right: bool, sentences: Sequence[str]) -> bool:
+def likelihood_holds(likelihood: Likelihood, is_correct: bool, sentences: Sequence[str]) -> bool:
     """Return whether a likelihood agrees with the verdict's side and a sentence states it or its opposite."""
-    if not takes_side(likelihood, right):
+    if not takes_side(likelihood, is_correct):
         return False
     stated = {match[1].lower() for text in sentences for match in _TERM.finditer(" ".join(text.split()))}
     return likelihood in stated or OPPOSITES.get(likelihood) in stated
@@ -332,7 +332,7 @@ def likelihood_holds(likelihood: Likelihood, right: bool, sentences: Sequence[st
 def supporting_sentences(
     context: DebateContext,
     statement: str,
-    right: bool,
+    is_correct: bool,
     cited: Sequence[RetrievedPassage | PassageCitation],
     quotations: Sequence[Quotation],
 ) -> list[str]:
@@ -341,7 +341,7 @@ def supporting_sentences(
     Args:
         context: The debate.
         statement: Statement that the verdict judges.
-        right: Whether the verdict lies on the right side of the scale.
+        is_correct: Whether the verdict lies on the right side of the scale.
         cited: Passages that the verdict cites or quotes.
         quotations: Quotations of the verdict.
 
@@ -353,7 +353,7 @@ def supporting_sentences(
     for source in cited:
         quoted = [quotation for quotation in quotations if quotation.passage == source.number]
         for quotation in quoted:
-            if quotation.side is None or right == (quotation.side == "for"):
+            if quotation.side is None or is_correct == (quotation.side == "for"):
                 # The sentences that contain a part of the quotation state more than the part.
                 pieces = OMISSION.split(quotation.text.replace("\u2026", "..."))
                 parts = [part for piece in pieces for part in split_sentences(piece) or [piece]]

@@ -518,11 +518,13 @@ def analyse(
     if classes is not None and n_classes not in counts:
         raise InputError(f"The published verdicts can be compared in {counts[0]} classes at most, not in {n_classes}.")
     n_classes = min(n_classes, counts[0])
-    known = {claim: scale.match(truth) or scale.match(truth, counts[0]) or "" for claim, truth in published.items()}
+    true_labels = {
+        claim: scale.match(truth) or scale.match(truth, counts[0]) or "" for claim, truth in published.items()
+    }
     names = (profile.name for transcript in checked for profile in transcript.advocates)
     parties = (MEDIATOR, *dict.fromkeys(names))
     debated = tuple(transcript for transcript in checked if transcript.rounds)
-    scored = tuple(transcript for transcript in checked if transcript.claim.id in known)
+    scored = tuple(transcript for transcript in checked if transcript.claim.id in true_labels)
     outcome_counts = Counter(transcript.verdict.outcome for transcript in checked)
     truth = [published[transcript.claim.id] for transcript in scored]
 
@@ -551,17 +553,19 @@ def analyse(
         outcomes=tuple((outcome, outcome_counts[outcome]) for outcome in get_args(Outcome)),
         scores=tuple(PartyScores(party, tuple(score(party, count) for count in counts)) for party in parties if scored),
         by_round=tuple(by_round),
-        distributions=distributions(checked, known, parties, scale, n_classes),
+        distributions=distributions(checked, true_labels, parties, scale, n_classes),
         nei=nei_rates(debated, parties, scale),
         rounds=count_rounds(debated),
         agreement=agreement_between(debated, parties[1:], scale, seed),
         contradictions=contradictions(debated, parties),
         citations=citation_counts(debated, parties),
-        left_out=leave_one_out(debated, known, parties[1:], scale, counts, seed),
-        risk=risk_coverage(scored, known, scale, n_classes),
-        disagreements=_disagreements(scored, known, published, scale, n_classes),
+        left_out=leave_one_out(debated, true_labels, parties[1:], scale, counts, seed),
+        risk=risk_coverage(scored, true_labels, scale, n_classes),
+        disagreements=_disagreements(scored, true_labels, published, scale, n_classes),
         failed=tuple(
-            FailedCheck(transcript.claim.id, transcript.claim.text, transcript.verdict.error or "no reason is known")
+            FailedCheck(
+                transcript.claim.id, transcript.claim.text, transcript.verdict.error or "no reason is true_labels"
+            )
             for transcript in checked
             if transcript.verdict.outcome == "failed"
         ),

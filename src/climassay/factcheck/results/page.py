@@ -317,7 +317,7 @@ def source_details(source: PassageCitation) -> tuple[tuple[str, str], ...]:
     passage = source.passage
     pages = [page for page in (passage.first_page, passage.last_page) if page is not None]
     page = "" if not pages else str(pages[0]) if len(set(pages)) == 1 else f"{pages[0]}-{pages[-1]}"
-    known = (
+    details = (
         ("Report", passage.report),
         ("Chapter", (passage.chapter or "").removeprefix("Chapter ")),
         ("Heading", " > ".join(passage.headings)),
@@ -330,7 +330,7 @@ def source_details(source: PassageCitation) -> tuple[tuple[str, str], ...]:
         ("Collection", source.collection),
         ("Retrieved for", ", ".join(source.advocates)),
     )
-    return tuple((name, value) for name, value in known if value)
+    return tuple((name, value) for name, value in details if value)
 
 
 def quoted_passages(transcript: Transcript) -> dict[Side | None, list[tuple[Quotation, PassageCitation]]]:

@@ -29,9 +29,9 @@ from climassay.models.contract import (
 )
 from climassay.models.json_answers import repair_backslashes
 from climassay.models.local.network import Network
-from climassay.models.local.prefix_tree import PrefixTree, RowCache, SharedRun, common_length
+from climassay.models.local.prefix_tree import PrefixTree, RowCache, SharedPrefix, common_length
 from climassay.models.local.prompt_format import PromptFormat
-from climassay.models.local.reader import Reader, cache_columns, same_distributions
+from climassay.models.local.reader import SequenceReader, cache_columns, same_distributions
 from climassay.models.local.schema_grammar import Constraint, Grammars
 
 DEFAULT_MAX_TOKENS = 256
@@ -104,11 +104,11 @@ class SharedRows:
     Rows are numbered from 0 without gaps. A shared run must save ``min_saving`` tokens; None disables sharing.
     """
 
-    def __init__(self, network: Network, reader: Reader, *, min_saving: int | None = _MIN_SAVING) -> None:
+    def __init__(self, network: Network, reader: SequenceReader, *, min_saving: int | None = _MIN_SAVING) -> None:
         self._network, self._reader, self._min_saving = network, reader, min_saving
         self._cache = RowCache(network.layers)
         self._lengths: list[int] = []
-        self._runs: list[SharedRun | None] = []
+        self._runs: list[SharedPrefix | None] = []
         """Last shared run of each row."""
 
     def tokens(self, prompts: Sequence[Sequence[int]] = (), room: int = 1) -> int:
@@ -175,28 +175,28 @@ class SharedRows:
         """Return the number of tokens that each row stores alone."""
         return list(map(_own_length, self._lengths, self._runs))
 
-    def _plan(self, prompts: Sequence[Sequence[int]]) -> list[SharedRun | None]:
+    def _plan(self, prompts: Sequence[Sequence[int]]) -> list[SharedPrefix | None]:
         """Return the last shared run of each prompt: an existing run, or a new one that several prompts share."""
         results = [self._find_stored_run(tuple(prompt)) for prompt in prompts]
         if self._min_saving is None:
             return results
-        groups: dict[SharedRun | None, list[int]] = {}
+        groups: dict[SharedPrefix | None, list[int]] = {}
         for index, run in enumerate(results):
             if len(prompts[index]) > (run.end if run else 0):
                 groups.setdefault(run, []).append(index)
         for base, indices in groups.items():
             start = base.end if base else 0
-            new_runs: list[SharedRun] = []
+            new_runs: list[SharedPrefix] = []
             for segment in PrefixTree([prompts[index][start:] for index in indices]).shared(self._min_saving):
                 parent = base if segment.parent is None else new_runs[segment.parent]
-                new_runs.append(SharedRun(segment.tokens, start + segment.start, parent))
+                new_runs.append(SharedPrefix(segment.tokens, start + segment.start, parent))
                 for sequence in segment.sequences:
                     results[indices[sequence]] = new_runs[-1]
         return results
 
-    def _find_stored_run(self, prompt: tuple[int, ...]) -> SharedRun | None:
+    def _find_stored_run(self, prompt: tuple[int, ...]) -> SharedPrefix | None:
         """Return the last existing run of the chain that a prompt begins with."""
-        best: SharedRun | None = None
+        best: SharedPrefix | None = None
         for run in self._cache.runs:  # parents come first
             if run.parent is best and prompt[run.start : run.end] == run.tokens:
                 best = run
@@ -243,7 +243,7 @@ class PlainRows:
         return self._network.continue_plainly(tokens, cache)
 
 
-def rows_for(network: Network, reader: Reader) -> SharedRows | PlainRows:
+def rows_for(network: Network, reader: SequenceReader) -> SharedRows | PlainRows:
     """Return empty rows of the class that suits a model; tested on first use."""
     if not reader.shares:
         return PlainRows(network)
@@ -256,7 +256,7 @@ def _shared_rows_equal_plain(network: Network) -> bool:
     """Return whether rows with shared prefixes equal plain computation on a few short prompts."""
     ids = [(7919 * number + 13) % network.vocabulary for number in range(24)]
     prompts = [ids[:9], [*ids[:8], *ids[12:16]], [*ids[:8], *ids[12:15]], ids[16:20]]
-    rows = SharedRows(network, Reader(network), min_saving=1)
+    rows = SharedRows(network, SequenceReader(network), min_saving=1)
     try:
         prompt_indices = [admitted.prompt for admitted in rows.admit(prompts)]
         logits = rows.advance(ids[20:24])
@@ -269,7 +269,7 @@ def _shared_rows_equal_plain(network: Network) -> bool:
     return same_distributions(logits, torch.cat(plain_logits), network.dtype)
 
 
-def _chain(run: SharedRun | None) -> list[SharedRun]:
+def _chain(run: SharedPrefix | None) -> list[SharedPrefix]:
     """Return a run and its ancestors, first one first."""
     chain = []
     while run is not None:
@@ -278,7 +278,7 @@ def _chain(run: SharedRun | None) -> list[SharedRun]:
     return chain[::-1]
 
 
-def _own_length(length: int, run: SharedRun | None) -> int:
+def _own_length(length: int, run: SharedPrefix | None) -> int:
     return length - (run.end if run else 0)
 
 
@@ -313,7 +313,9 @@ class _Answer:
 class Generation:
     """Generation with one model, by default with the number of rows that suits its device."""
 
-    def __init__(self, network: Network, reader: Reader, prompts: PromptFormat, *, rows: int | None = None) -> None:
+    def __init__(
+        self, network: Network, reader: SequenceReader, prompts: PromptFormat, *, rows: int | None = None
+    ) -> None:
         self._network, self._reader, self._prompts = network, reader, prompts
         self._max_rows = rows or (_ROWS_ON_CPU if network.device.type == "cpu" else _ROWS_ON_GPU)
         end_ids = getattr(network.model.generation_config, "eos_token_id", None)

@@ -34,7 +34,7 @@ from climassay.models.local.loading import load_local
 from climassay.models.local.network import Network
 from climassay.models.local.prefix_tree import common_length
 from climassay.models.local.prompt_format import DescribedModel, ModelInfo, PromptFormat
-from climassay.models.local.reader import Reader
+from climassay.models.local.reader import SequenceReader
 
 RequestResult = TypeVar("RequestResult", OptionScores, Activations)
 
@@ -102,7 +102,7 @@ def tokenise_options(prompts: PromptFormat, prompt: str, options: Sequence[str])
 
 
 def read_options(
-    reader: Reader,
+    reader: SequenceReader,
     requests: Sequence[TokenisedOptions],
     *,
     layers: Sequence[int] | None = None,
@@ -211,7 +211,7 @@ class LocalModel(DescribedModel):
         if max_output_tokens is not None:
             fingerprint = hashlib.sha256(f"{fingerprint} max_output_tokens={max_output_tokens}".encode()).hexdigest()
         self.network = Network(loaded.model)
-        self.reader = Reader(self.network)
+        self.reader = SequenceReader(self.network)
         info = ModelInfo(
             fingerprint=fingerprint,
             prompts=self.prompt_format(loaded.tokenizer),

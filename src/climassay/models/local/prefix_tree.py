@@ -268,13 +268,13 @@ class PathCache(Cache):  # type: ignore[misc]
 
 
 @dataclass(eq=False, slots=True)
-class SharedRun:
+class SharedPrefix:
     """Run of tokens at the beginning of several rows, whose keys and values are stored once."""
 
     tokens: tuple[int, ...]
     start: int
     """Position of the first token in its rows."""
-    parent: "SharedRun | None"
+    parent: "SharedPrefix | None"
     """Preceding shared run of all its rows."""
     rows: int = 0
     """Number of rows that begin with it."""
@@ -346,7 +346,7 @@ class RowCache(Cache):  # type: ignore[misc]
 
     def __init__(self, layers: int) -> None:
         super().__init__(layers=[RowLayer() for _ in range(layers)])
-        self.runs: list[SharedRun] = []
+        self.runs: list[SharedPrefix] = []
         """Shared runs in use, parents before children."""
         self.positions: Tensor = torch.empty(0)
         """Position of each column for the next step, shared runs first, int64 [active rows, columns]; later than all
@@ -374,7 +374,7 @@ class RowCache(Cache):  # type: ignore[misc]
             layer.values[row, :, : len(columns)] = path.values[0].index_select(1, columns)
 
     @torch.inference_mode()
-    def share(self, run: SharedRun, source: PathCache, columns: Tensor) -> None:
+    def share(self, run: SharedPrefix, source: PathCache, columns: Tensor) -> None:
         """Copy columns of a path cache, shape [length], into a shared run, in every layer."""
         run.layers = [
             (path.keys[0].index_select(1, columns), path.values[0].index_select(1, columns)) for path in source.layers
@@ -389,7 +389,7 @@ class RowCache(Cache):  # type: ignore[misc]
 
     @torch.inference_mode()
     def prepare_step(
-        self, own_lengths: Sequence[int], last_runs: Sequence[SharedRun | None], device: torch.device
+        self, own_lengths: Sequence[int], last_runs: Sequence[SharedPrefix | None], device: torch.device
     ) -> None:
         """Set the write column and the visible columns of each active row for the next token.
 
@@ -404,7 +404,7 @@ class RowCache(Cache):  # type: ignore[misc]
                 layer.resize(rows, self.columns(max_length + 1), rows)
         write_columns = torch.tensor(own_lengths, dtype=torch.long, device=device)
         starts = torch.tensor([0 if run is None else run.end for run in last_runs], dtype=torch.long, device=device)
-        members: dict[SharedRun, list[int]] = {run: [] for run in self.runs}
+        members: dict[SharedPrefix, list[int]] = {run: [] for run in self.runs}
         for row, run in enumerate(last_runs):
             while run is not None:
                 members[run].append(row)
@@ -412,7 +412,7 @@ class RowCache(Cache):  # type: ignore[misc]
         width = sum(len(run.tokens) for run in self.runs)
         positions = torch.full((rows, width + max_length + 1), _UNSEEN, dtype=torch.long, device=device)
         positions[:, width:] = starts[:, None] + torch.arange(max_length + 1, device=device)
-        shared: list[tuple[Tensor | slice, SharedRun]] = []
+        shared: list[tuple[Tensor | slice, SharedPrefix]] = []
         column = 0
         for run, members_of_run in members.items():
             row_indices = (

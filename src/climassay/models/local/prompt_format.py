@@ -131,7 +131,7 @@ class PromptFormat:
     def _template_text(self, chat: list[dict[str, str]]) -> str:
         from jinja2.exceptions import TemplateError
 
-        # Models that think aloud by default are asked not to: an answer, or an option to weigh, comes at once.
+        # Reasoning is disabled, so that the answer or option follows the prompt immediately.
         options: dict[str, Any] = {"tokenize": False, "add_generation_prompt": True, "enable_thinking": False}
         try:
             return str(self.tokenizer.apply_chat_template(chat, **options))

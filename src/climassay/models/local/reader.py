@@ -45,7 +45,7 @@ class StepReading:
     """ForwardStep that was computed; None without shared prefixes."""
 
 
-class Reader:
+class SequenceReader:
     """Computes token sequences on a network.
 
     A model whose layers are all full or sliding attention is computed with shared prefixes, after a test that this
@@ -167,7 +167,7 @@ def _shared_equals_plain(network: Network) -> bool:
     """Return whether computation with shared prefixes equals plain computation on a few short sequences."""
     ids = [(7919 * number + 13) % network.vocabulary for number in range(24)]
     sequences = [ids[:12], [*ids[:12], *ids[20:24]], [*ids[:8], *ids[14:20]], [*ids[:8], *ids[14:17], *ids[2:5]]]
-    reader = Reader(network, pack=8)
+    reader = SequenceReader(network, pack=8)
     reader._shares = True
     try:
         shared_logits = torch.empty(len(sequences), network.vocabulary)

@@ -48,7 +48,7 @@ _KEYWORDS = {
 }
 
 
-class Piece(NamedTuple):
+class GrammarPiece(NamedTuple):
     """Expression of the grammar and the maximum number of bytes that it matches."""
 
     expression: str
@@ -98,7 +98,7 @@ class _Builder:
     long: set[int] = field(default_factory=set)
     """Numbers of characters, above :data:`_MAX_CHAIN`, with a rule ``many``."""
 
-    def value(self, schema: Any, path: str) -> Piece:
+    def value(self, schema: Any, path: str) -> GrammarPiece:
         """Translate any schema."""
         if not isinstance(schema, Mapping) or not schema:
             raise ModelError(f"The schema at {path} allows anything, so it cannot be enforced: give it a type.")
@@ -128,9 +128,9 @@ class _Builder:
         if type_name == "string":
             return self._string(schema, path)
         if type_name == "boolean":
-            return Piece('("true" | "false")', 5)
+            return GrammarPiece('("true" | "false")', 5)
         if type_name == "null":
-            return Piece('"null"', 4)
+            return GrammarPiece('"null"', 4)
         return _number(schema, path, is_integer=type_name == "integer")
 
     def _check_known(self, schema: Mapping[str, Any], keywords: frozenset[str], path: str) -> None:
@@ -138,7 +138,7 @@ class _Builder:
         if unknown:
             raise ModelError(f"The schema at {path} uses {unknown[0]!r}, which cannot be enforced: leave it out.")
 
-    def _reference(self, schema: Mapping[str, Any], path: str) -> Piece:
+    def _reference(self, schema: Mapping[str, Any], path: str) -> GrammarPiece:
         reference = schema["$ref"]
         self._check_known(schema, frozenset({"$ref"}), path)
         match = re.fullmatch(r"#/(\$defs|definitions)/([^/]+)", str(reference))
@@ -152,15 +152,15 @@ class _Builder:
         self.open_references.pop()
         return piece
 
-    def _literals(self, schema: Mapping[str, Any], path: str) -> Piece:
+    def _literals(self, schema: Mapping[str, Any], path: str) -> GrammarPiece:
         self._check_known(schema, frozenset({"enum", "const", "type"}), path)
         values = schema["enum"] if "enum" in schema else [schema["const"]]
         if not values:
             raise ModelError(f"The schema at {path} has an empty enum.")
         texts = dict.fromkeys(json.dumps(value, ensure_ascii=False) for value in values)
-        return _either([Piece(_quoted(text), len(text.encode())) for text in texts])
+        return _either([GrammarPiece(_quoted(text), len(text.encode())) for text in texts])
 
-    def _string(self, schema: Mapping[str, Any], path: str) -> Piece:
+    def _string(self, schema: Mapping[str, Any], path: str) -> GrammarPiece:
         low = int(schema.get("minLength", 0))
         high = schema.get("maxLength")
         if high is None:
@@ -174,23 +174,23 @@ class _Builder:
         else:
             self.long.add(n_optional)
             self.longest, optional_part = max(self.longest, _BLOCK - 1), f"many{n_optional}"
-        return Piece(f'("\\"" {required_part}{optional_part} "\\"")', 2 + _CHARACTER_BYTES * high)
+        return GrammarPiece(f'("\\"" {required_part}{optional_part} "\\"")', 2 + _CHARACTER_BYTES * high)
 
-    def _array(self, schema: Mapping[str, Any], path: str) -> Piece:
+    def _array(self, schema: Mapping[str, Any], path: str) -> GrammarPiece:
         low, high = int(schema.get("minItems", 0)), schema.get("maxItems")
         if high is None:
             raise ModelError(f"The array at {path} has no maxItems: give it one, so that answers are certain to end.")
         high = int(high)
         _check_order(low, high, path)
         if high == 0:
-            return Piece('"[]"', 2)
+            return GrammarPiece('"[]"', 2)
         item = self.value(schema.get("items"), f"{path}[]")
         name = self._rule("item", item.expression)
         rest = f'{name} (", " {name}){{{max(low - 1, 0)},{high - 1}}}'
         inside = rest if low else f"({rest})?"
-        return Piece(f'("[" {inside} "]")', 2 + high * item.size + 2 * (high - 1))
+        return GrammarPiece(f'("[" {inside} "]")', 2 + high * item.size + 2 * (high - 1))
 
-    def _object(self, schema: Mapping[str, Any], path: str) -> Piece:
+    def _object(self, schema: Mapping[str, Any], path: str) -> GrammarPiece:
         properties: Mapping[str, Any] = schema.get("properties") or {}
         required = set(schema.get("required") or ())
         missing = sorted(required - set(properties))
@@ -203,12 +203,12 @@ class _Builder:
             key = json.dumps(name, ensure_ascii=False) + ": "
             value = self.value(part, f"{path}.{name}")
             rule = self._rule("pair", f"{_quoted(key)} {value.expression}")
-            pairs.append(Piece(rule, len(key.encode()) + value.size))
+            pairs.append(GrammarPiece(rule, len(key.encode()) + value.size))
         needed = [name in required for name in properties]
         size = 2 + sum(pair.size for pair in pairs) + 2 * max(len(pairs) - 1, 0)
-        return Piece(f'("{{" {self._members(pairs, needed)} "}}")', size)
+        return GrammarPiece(f'("{{" {self._members(pairs, needed)} "}}")', size)
 
-    def _members(self, pairs: Sequence[Piece], required: Sequence[bool]) -> str:
+    def _members(self, pairs: Sequence[GrammarPiece], required: Sequence[bool]) -> str:
         """Chain the members from last to first, with rules for what may follow with and without a predecessor."""
         after_some, after_none = '""', '""'
         for pair, is_required in zip(reversed(pairs), reversed(required), strict=True):
@@ -251,9 +251,9 @@ def _blocks(numbers: Collection[int]) -> list[str]:
     return rules
 
 
-def _either(pieces: Sequence[Piece]) -> Piece:
+def _either(pieces: Sequence[GrammarPiece]) -> GrammarPiece:
     unique = dict.fromkeys(piece.expression for piece in pieces)
-    return Piece(f"({' | '.join(unique)})", max(piece.size for piece in pieces))
+    return GrammarPiece(f"({' | '.join(unique)})", max(piece.size for piece in pieces))
 
 
 def _quoted(text: str) -> str:
@@ -266,7 +266,7 @@ def _check_order(low: int, high: int, path: str) -> None:
         raise ModelError(f"The bounds of the schema at {path} exclude every value: {low} to {high}.")
 
 
-def _number(schema: Mapping[str, Any], path: str, *, is_integer: bool) -> Piece:
+def _number(schema: Mapping[str, Any], path: str, *, is_integer: bool) -> GrammarPiece:
     """Translate a number with bounds, written without exponent and with a fixed maximum of decimals."""
     limit = Decimal(10) ** MAX_INTEGER_DIGITS
     low, low_open = _bound(schema, "minimum", "exclusiveMinimum", -limit)
@@ -287,7 +287,7 @@ def _number(schema: Mapping[str, Any], path: str, *, is_integer: bool) -> Piece:
             size = max(size, len(str(max(abs(first), abs(last)))) + decimals + 3)
     if not patterns:
         raise ModelError(f"The bounds of the number at {path} exclude every value: {low} to {high}.")
-    return Piece(f"({' | '.join(patterns)})", size)
+    return GrammarPiece(f"({' | '.join(patterns)})", size)
 
 
 def _bound(schema: Mapping[str, Any], closed: str, opened: str, default: Decimal) -> tuple[Decimal, bool]:
