@@ -437,7 +437,7 @@ def evaluate_inspect(
 
     Args:
         tasks: FILE.py@NAME, FILE.py for all of its tasks, or PACKAGE/NAME. Their code is run.
-        models: As in :func:`evaluate`.
+        models: Who is asked: a name or a loaded model, or several. Of several names one is loaded at a time.
         task_args: Argument of the tasks; repeat.
         epochs: Number of times each sample is asked; by default as each task says.
         grader: Model that grades answers where a task needs grading; by default the evaluated model itself.
@@ -496,7 +496,7 @@ def evaluate_choices(
 
     Args:
         questions: Questions: climassay, ClimaQA or Pira tables (CSV, JSONL, Parquet, .gz); or 'primer'.
-        models: As in :func:`evaluate`.
+        models: Who is asked: a name or a loaded model, or several. Of several names one is loaded at a time.
         settings: default, few-shot:POOL, rag:COLLECTION (rag:A+B for several), long-context:auto@COLLECTION (or
             DOCUMENT@COLLECTION) or context; repeat.
         scorings: likelihood (of the letters), letter (generated), or likelihood of the options' words: text (a

@@ -110,18 +110,19 @@ def check_claims(
 
     Args:
         claims: A file of claims, ``primer:claims``, statements, or what was read from a file.
-        collections: As in :func:`check_claim`.
+        collections: An advocate each; ``A+B`` is one advocate with two of them, ``A=0.5`` one of weight 0.5.
         columns: Which columns of the file to read.
-        adversaries: As in :func:`check_claim`.
-        plain: As in :func:`check_claim`.
-        settings: As in :func:`check_claim`.
-        model: As in :func:`check_claim`.
+        adversaries: Collections of advocates who argue their collection's own stance.
+        plain: Whether the model itself takes part, without passages.
+        settings: Rules of the debate; its advocates and its models are those of the other arguments where these name
+            any.
+        model: Speaks for everybody; by default each model that the settings name, or the bundled one.
         limit: Check a seeded sample of so many claims.
         samples: Number of debates for each claim.
         classes: Number of classes to show distributions in.
         concurrency: Number of claims debated concurrently.
-        workspace: As in :func:`check_claim`.
-        force: As in :func:`check_claim`.
+        workspace: Where collections and records lie.
+        force: Debate a claim, too, that looks not checkable or not about climate.
 
     Raises:
         InputError: The claims cannot be read, nobody debates, or published verdicts do not fit the scale.

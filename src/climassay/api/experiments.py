@@ -147,13 +147,13 @@ def report_experiment(
 
     Args:
         run: Id of a run of climassay evaluate run; see climassay records runs.
-        published: As in :func:`experiment_tables`.
-        published_set: As in :func:`experiment_tables`.
+        published: Models whose published results appear beside ours; ``all`` for every one.
+        published_set: ``gold`` or ``silver``.
         against: Report the overlap of the questions with this collection, file or folder; repeat.
-        metrics: As in :func:`experiment_tables`.
+        metrics: Compare cells in these; by default in one or two of each task.
         seed: Seed of the resampling.
         html: File of the report.
-        workspace: As in :func:`experiment_tables`.
+        workspace: Where the records lie.
 
     Raises:
         InputError: There is no such run, model, metric or text.

@@ -96,13 +96,14 @@ def insert(
         texts: New texts or items, or a table of them; labels of their own, if they have any, only score the result.
         anchors: Labelled items, or a table of them; a label is an index into ``levels``.
         levels: Names of the labels, lowest first; by default those of the anchors' table.
-        quality: As in :func:`rank`.
-        probe: As in :func:`rank`.
-        method: As in :func:`rank`.
-        model: As in :func:`rank`.
+        quality: ``relevance`` and other aspects, ``claims`` (accuracy), ``confidence``, or a sentence that describes a
+            quality of your own; by default what the probe was trained for.
+        probe: From :func:`train_judge`, or its file.
+        method: Name of a method, without a probe; by default zero-shot, or pairs where the weights are not at hand.
+        model: Who compares; a probe needs the one it was trained on.
         samples: Number of anchors per label that an item is compared with.
         mode: Rule that decides when items count as equal.
-        token_budget: As in :func:`rank`.
+        token_budget: Maximum number of tokens in one forward pass.
         workspace: Where records lie.
         seed: Seed of samples, splits, folds and resampling.
 
@@ -266,13 +267,14 @@ def evaluate_judge(
 
     Args:
         items: With labels.
-        quality: As in :func:`rank`.
-        probe: As in :func:`rank`.
-        method: As in :func:`rank`.
-        model: As in :func:`rank`.
+        quality: ``relevance`` and other aspects, ``claims`` (accuracy), ``confidence``, or a sentence that describes a
+            quality of your own; by default what the probe was trained for.
+        probe: From :func:`train_judge`, or its file.
+        method: Name of a method, without a probe; by default zero-shot, or pairs where the weights are not at hand.
+        model: Who compares; a probe needs the one it was trained on.
         include_trained: Also score items of the training data.
         pairs_per_item: Number of others each item is compared with, instead of all of its group.
-        token_budget: As in :func:`rank`.
+        token_budget: Maximum number of tokens in one forward pass.
         workspace: Where records lie.
         seed: Seed of samples, splits, folds and resampling.
 
@@ -329,12 +331,13 @@ def compare_texts(
     Args:
         first: A text, in quotes.
         second: Another text, in quotes.
-        quality: As in :func:`rank`.
-        probe: As in :func:`rank`.
-        method: As in :func:`rank`.
-        model: As in :func:`rank`.
+        quality: ``relevance`` and other aspects, ``claims`` (accuracy), ``confidence``, or a sentence that describes a
+            quality of your own; by default what the probe was trained for.
+        probe: From :func:`train_judge`, or its file.
+        method: Name of a method, without a probe; by default zero-shot, or pairs where the weights are not at hand.
+        model: Who compares; a probe needs the one it was trained on.
         context: Source that both texts were written from.
-        token_budget: As in :func:`rank`.
+        token_budget: Maximum number of tokens in one forward pass.
         workspace: Where records lie.
 
     Raises:
@@ -552,14 +555,15 @@ def train_judge(
 
     Args:
         items: With labels, more is better; those of one group are compared with each other.
-        quality: As in :func:`rank`.
+        quality: ``relevance`` and other aspects, ``claims`` (accuracy), ``confidence``, or a sentence that describes a
+            quality of your own; by default what the probe was trained for.
         model: An open-weights model, whose hidden states are read.
         method: ppairs, ppairs-length, principal, pointwise or pointwise-length.
         settings: Layers, ties and penalty; by default chosen by cross-validation.
         pairs_per_item: Number of others each item is compared with, instead of all of its group.
         output: File to save the probe in.
         workspace: Where records lie.
-        token_budget: As in :func:`rank`.
+        token_budget: Maximum number of tokens in one forward pass.
         seed: Seed of samples, splits, folds and resampling.
 
     Returns:

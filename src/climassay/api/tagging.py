@@ -212,12 +212,12 @@ def evaluate_tagger(
     """Score a trained tagger on statements with known tags, or several by cross-validation.
 
     Args:
-        labels: As in :func:`train_tagger`.
+        labels: ClimateX's table (.tsv) or JSON lines of climassay confidence extract.
         tagger: As in :func:`tag_statements`; None cross-validates ``methods``.
-        paragraphs: As in :func:`train_tagger`.
-        methods: As in :func:`train_tagger`.
-        model: As in :func:`train_tagger`.
-        layer: As in :func:`train_tagger`.
+        paragraphs: Paragraphs of the reports, to recover the context of ClimateX's statements.
+        methods: Names of taggers to try; by default all that read no model.
+        model: Local model whose hidden states some of them read.
+        layer: Layer whose hidden states are read (-1: last).
         split_by: Unit that training and test sets never share.
         include_trained: Also score items of the training data.
         limit: Number of items drawn at random; all by default.
@@ -317,10 +317,10 @@ def insert_statements(
         column: Column of a table that holds the statements; files of extract need none.
         context_column: Column that holds their contexts.
         labelled: Statements of known level: ClimateX's table (.tsv) or JSON lines of confidence extract.
-        paragraphs: As in :func:`train_tagger`.
+        paragraphs: Paragraphs of the reports, to recover the context of ClimateX's statements.
         model: Local model whose hidden states are read.
         probe: Probe on contrast pairs of two statements, or on single statements.
-        layer: As in :func:`train_tagger`.
+        layer: Layer whose hidden states are read (-1: last).
         train_items: Number of labelled statements to learn from, drawn evenly over levels.
         context_sentences: Number of context sentences read with each statement.
         seed: Seed of samples, splits, folds and resampling.
