@@ -182,7 +182,7 @@ def main() -> None:
         made = train_tagger(
             items, training, specs=[chosen], folds=SECTIONS, document_folds=CHAPTERS, provenance=source
         )  # fmt: skip
-        made.tagger.save(given.bundle)
+        made.classifier.save(given.bundle)
     if given.states:
         keep("states", with_states(training, states_of(training, given.states), everything[0].probabilities))
     if given.pairs:

@@ -11,6 +11,7 @@ Both use the pydantic model of the same fields (:func:`settings_model`).
 import json
 import textwrap
 import tomllib
+import warnings
 from collections.abc import Collection, Mapping
 from dataclasses import MISSING, dataclass, fields
 from functools import cache
@@ -68,7 +69,10 @@ def settings_model(kind: type) -> type[BaseModel]:
         validate_by_alias=False,
         protected_namespaces=(),
     )
-    return create_model(kind.__name__, __config__=config, **definitions)
+    with warnings.catch_warnings():
+        # No method of the model is called by the name of a field.
+        warnings.filterwarnings("ignore", message="Field name .* shadows")
+        return create_model(kind.__name__, __config__=config, **definitions)
 
 
 def setting_fields(kind: type) -> list[SettingField]:

@@ -136,7 +136,7 @@ def test_finetuning_on_all_kinds_and_again(place: Path, climassay) -> None:
         (["--preset", "mistral-7b-pretrain"], "is for climassay tune pretrain, not for finetune"),
         (["--output", "../elsewhere"], "An adapter cannot be called"),
         (["--model", "openai:gpt-4o"], "only local: models can be tuned"),
-        (["--validation", "QUESTIONS"], "examples stand in the training data"),
+        (["--validation", "QUESTIONS"], "examples are in the training data"),
         (["--max-length", "9000"], "lower the maximum length"),
     ],
 )

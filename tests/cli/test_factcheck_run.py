@@ -21,7 +21,8 @@ CLAIMS = (
     ("Volcanoes emit more carbon dioxide than people do.", "misleading"),
 )
 KEYS = {
-    "run", "skipped", "tallies", "verdicts", "scale", "shown", "claims", "repeated", "with_truth", "outcomes", "scores",
+    "run", "skipped", "tallies", "verdicts", "scale", "n_classes", "claims", "repeated", "with_truth", "outcomes",
+    "scores",
     "by_round", "distributions", "nei", "rounds", "agreement", "contradictions", "citations", "left_out", "risk",
     "disagreements", "failed", "demonstration", "failures", "with_failures", "usage",
 }  # fmt: skip
@@ -98,7 +99,7 @@ def test_three_claims_are_scored_and_written_and_asked_once(climassay, claims, w
     code, out, err = climassay(*command(claims, workspace, model, *options))
     assert code == 0, err
     assert stored(workspace, "answers") == asked
-    assert f"{told['tallies'][model]['asked']} answers from the records, 0 asked (0 failed)" in err
+    assert f"{told['tallies'][model]['sent']} answers from the records, 0 asked (0 failed)" in err
     for one in told["verdicts"]:
         assert any(one["claim"] in line and one["label"] in line for line in out.splitlines())
 

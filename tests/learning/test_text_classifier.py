@@ -107,7 +107,7 @@ def test_copies_do_not_leak_into_the_test():
     generator = np.random.default_rng(0)
     texts = [f"zebra{place} yak{place}" for place in range(60)] * 2
     labels = generator.choice(["a", "b"], 60).tolist() * 2
-    seen_twice = replace(WORDS, least=1)
+    seen_twice = replace(WORDS, min_texts=1)
     found = train_text_classifier(TrainingTexts(texts, labels, ("a", "b")), specs=(seen_twice,), resamples=100)
     assert found.chosen.evaluation.groups == 60
     assert found.chosen.evaluation.accuracy.value < 0.65
@@ -133,7 +133,7 @@ def test_ngrams_leave_numbers_out() -> None:
 
 @given(st.lists(st.text(max_size=40), min_size=1, max_size=6))
 def test_rows_of_words_have_length_one_or_none(texts) -> None:
-    read = Vocabulary.learn(texts, least=1).read(texts).toarray()
+    read = Vocabulary.learn(texts, min_texts=1).read(texts).toarray()
     lengths = np.linalg.norm(read, axis=1)
     assert all(length == pytest.approx(1) or length == 0 for length in lengths)
     assert [length > 0 for length in lengths] == [bool(ngrams(text, 1)) for text in texts]

@@ -139,7 +139,7 @@ def test_what_is_known_is_kept_and_forgotten_on_demand(tmp_path):
         client.option_logprobs([options("two")])
         client.close()
         known = client.capabilities
-        assert (known.logprobs, known.logprobs_status, known.schema, known.dropped) == (
+        assert (known.logprobs, known.logprobs_status, known.schema_support, known.dropped) == (
             "refused", 400, "ignored", ("seed",),
         )  # fmt: skip
         again = model(server, folder=tmp_path)
@@ -163,7 +163,7 @@ def test_what_is_known_is_learnt_anew_when_contradicted(tmp_path):
         client.generate([request("one", SCHEMA)])
         client.option_logprobs([options("two")])
         client.close()
-        assert (client.capabilities.logprobs, client.capabilities.schema) == ("given", "strict")
+        assert (client.capabilities.logprobs, client.capabilities.schema_support) == ("given", "strict")
         server.behaviour = Behaviour(logprobs="refuse", schema="refuse")
         server.rule = answering
         changed = model(server, folder=tmp_path)
@@ -172,7 +172,7 @@ def test_what_is_known_is_learnt_anew_when_contradicted(tmp_path):
         changed.close()
     assert {answer.text for answer in answers} == {'{"a": "yes"}'}
     assert {score.method for score in scores} == {"generated"}
-    assert (changed.capabilities.logprobs, changed.capabilities.schema) == ("refused", "refused")
+    assert (changed.capabilities.logprobs, changed.capabilities.schema_support) == ("refused", "refused")
 
 
 def once_odd(asked):
@@ -196,7 +196,7 @@ def test_one_odd_answer_does_not_undo_what_earlier_ones_have_shown(odd, tmp_path
             assert strange.method == {"[[404 x1]]": "top_logprobs", "[[404 x2]]": "constrained"}.get(odd, "generated")
             assert not answer.error
             assert not other.error
-            assert (client.capabilities.logprobs, client.capabilities.schema) == ("given", "strict")
+            assert (client.capabilities.logprobs, client.capabilities.schema_support) == ("given", "strict")
             assert not client.capabilities.refused_schemas
         client.close()
     assert client.fallbacks["logprobs asked again"] == 2 * CONTRADICTIONS
@@ -217,14 +217,15 @@ def test_several_writers_keep_what_each_has_learnt(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "text", ["", "{", "[]", '{"http://host/v1": {"m": {"schema": "of another version"}}}', '{"http://host/v1": 3}']
+    "text",
+    ["", "{", "[]", '{"http://host/v1": {"m": {"schema_support": "of another version"}}}', '{"http://host/v1": 3}'],
 )
 def test_a_file_that_does_not_fit_is_nothing_known(tmp_path, text):
     (tmp_path / FILE_NAME).write_text(text)
     knowledge = LearnedCapabilities("http://host/v1", "m", tmp_path)
-    assert knowledge.capabilities.schema is None
+    assert knowledge.capabilities.schema_support is None
     knowledge.note_schema("strict", SCHEMA)
-    assert LearnedCapabilities("http://host/v1", "m", tmp_path).capabilities.schema == "strict"
+    assert LearnedCapabilities("http://host/v1", "m", tmp_path).capabilities.schema_support == "strict"
 
 
 def test_a_window_that_the_answer_does_not_fit_into_is_learnt_and_kept_to(monkeypatch):

@@ -101,7 +101,7 @@ def test_without_mass_and_schemas_the_answer_is_read(schema):
             server.completion = lambda asked: ignoring(server, asked)
         scores, known = weigh(server)
     assert {(one.method, one.best) for one in scores} == {("generated", 1)}
-    assert known.schema != "strict"
+    assert known.schema_support != "strict"
 
 
 def ignoring(server, asked):

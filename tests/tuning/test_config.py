@@ -53,9 +53,9 @@ def test_values_are_put_in_and_none_changes_nothing() -> None:
         config.with_values({"lr": 1e-3})
 
 
-def test_an_adapter_of_a_newer_climassay_is_refused(tmp_path):
+def test_an_adapter_of_another_format_is_refused(tmp_path):
     (tmp_path / RESULT_FILE).write_text(f'{{"format": {FORMAT + 1}}}')
-    with pytest.raises(InputError, match=r"written by a newer climassay .*: update climassay\.$"):
+    with pytest.raises(InputError, match="not written by this version of climassay"):
         read_result(tmp_path)
 
 
@@ -209,7 +209,7 @@ def test_data_that_nothing_can_be_learned_from() -> None:
         check_data(ChatData("none", ()), parity(0, 2))
     with pytest.raises(InputError, match="The validation data 'library' is empty"):
         check_data(library(ICE), library(replace(SEA, paragraphs=())))
-    with pytest.raises(InputError, match="2 examples stand in the training data 'parity' and in"):
+    with pytest.raises(InputError, match="2 examples are in the training data 'parity' and in"):
         check_data(parity(0, 6), parity(4, 9))
-    with pytest.raises(InputError, match="1 documents stand in"):
+    with pytest.raises(InputError, match="1 documents are in"):
         check_data(library(ICE, SEA), library(SEA))

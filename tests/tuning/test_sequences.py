@@ -52,7 +52,7 @@ def test_answers_are_tokenised_as_options_are(chat: PromptFormat) -> None:
         (sequence,) = tokenise(ChatData("one", (example,)), chat, frozenset({END}), 200).sequences
         options = tokenise_options(chat, chat.render(example.messages, prefix), (answer,))
         assert sequence.tokens[:-1] == options.sequences[0]
-        assert sequence.start == options.start
+        assert sequence.start == options.first_scored
 
 
 @pytest.mark.parametrize(

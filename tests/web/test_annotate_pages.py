@@ -212,7 +212,7 @@ def test_a_decision_leads_to_the_next_conflict_and_the_last_one_to_the_list(plac
 
 
 def test_a_long_history_goes_on_behind_its_last_entry(queue, annotator, monkeypatch):
-    monkeypatch.setattr("climassay.web.annotate.pages.MOST_HISTORY", 2)
+    monkeypatch.setattr("climassay.web.annotate.pages.MAX_HISTORY", 2)
     for name in ("q1", "q2", "q3"):
         queue.label(DATASET, Label(name, "annotator", accepted=False, reasons=["wrong answer"], key=f"key-{name}"))
     first = annotator.get(f"{HOME}/history")

@@ -38,14 +38,14 @@ def open_annotation(dataset: str, *, workspace: Place = None, **changes: Any) ->
     """
     with Session.opened(workspace) as session:
         store = annotation.AnnotationStore(session.records)
-        given = {name: value for name, value in changes.items() if value is not None}
-        settings = replace(store.settings(dataset), **given)
+        changed_settings = {name: value for name, value in changes.items() if value is not None}
+        settings = replace(store.settings(dataset), **changed_settings)
         store.configure(dataset, settings)
         progress = store.progress(dataset)
     data = {"dataset": dataset, "settings": settings, "items": progress.items, "open": progress.left_for_me}
     open_items = f"{progress.left_for_me} of {counted(progress.items, 'item')}"
-    said = f"{dataset}: {open_items} to be labelled, {counted(settings.overlap, 'label')} each."
-    return Shown(data, said=(said,), noted=("Annotate in the browser: climassay serve",))
+    sentence = f"{dataset}: {open_items} to be labelled, {counted(settings.overlap, 'label')} each."
+    return Shown(data, said=(sentence,), noted=("Annotate in the browser: climassay serve",))
 
 
 def begin_dataset(
@@ -60,8 +60,8 @@ def begin_dataset(
 
     store = DatasetStore(session.records)
     store.begin(dataset, dict(origin))
-    there = {one.id for one in store.drafts(dataset)}
-    store.save(dataset, [one for one in drafts if one.draft.id not in there])
+    there = {draft.id for draft in store.drafts(dataset)}
+    store.save(dataset, [draft for draft in drafts if draft.draft.id not in there])
     return open_annotation(dataset, overlap=overlap, workspace=session)
 
 
@@ -88,10 +88,10 @@ def collect_rubrics(questions: str | Path, dataset: str, *, overlap: int = 2, wo
             f"{questions} has no long-form question, for which rubrics are written: where one has an answer and no "
             "rubric, its kind must be given as longform."
         )
-    others = len(read.questions) - len(result)
+    n_others = len(read.questions) - len(result)
     with Session.opened(workspace) as session:
         opened = begin_dataset(session, dataset, {"rubrics": read.sha256}, rubric_drafts(result), overlap)
-    left_out = [f"{counted(others, 'question')} of other kinds left out."] if others else []
+    left_out = [f"{counted(n_others, 'question')} of other kinds left out."] if n_others else []
     return replace(opened, noted=(*read.skipped, *left_out, *opened.noted))
 
 
@@ -127,19 +127,19 @@ def annotation_status(dataset: str, annotator: str | None = None, *, workspace: 
     columns = ("annotator", "labels", "accepted", "confirmed", "median seconds", "edits", "skips", "adjudications")
     cells = [
         (
-            one.annotator,
-            str(one.labels),
-            _estimate(one.accepted),
-            _estimate(one.agreement),
-            "-" if one.median_seconds is None else f"{one.median_seconds:.0f}",
-            *(str(count) for count in (one.edits, one.skips, one.adjudications)),
+            person.annotator,
+            str(person.labels),
+            _estimate(person.accepted),
+            _estimate(person.agreement),
+            "-" if person.median_seconds is None else f"{person.median_seconds:.0f}",
+            *(str(count) for count in (person.edits, person.skips, person.adjudications)),
         )
-        for one in people
+        for person in people
     ]
     if cells:
         tables.append(Table.of("Annotators", columns, cells))
     facts = {**asdict(progress), "new_labels": new, "validator": validator, "annotators": people}
-    return Shown({"dataset": dataset, **facts}, tables, [asdict(one) for one in people])
+    return Shown({"dataset": dataset, **facts}, tables, [asdict(person) for person in people])
 
 
 def annotator_agreement(dataset: str, *, workspace: Place = None) -> Shown:
@@ -161,41 +161,40 @@ def annotator_agreement(dataset: str, *, workspace: Place = None) -> Shown:
         result = store.agreement(dataset)
         items = list(store.items(dataset))
         ratings = rating_agreement(items)
-        if any(is_rubric(one.draft.wording) for one in items):
+        if any(is_rubric(item.draft.wording) for item in items):
             return _rubric_agreement(dataset, rubric_agreement(items, session.encoder()))
     if ratings:
-        cells = [(name, str(one.n), _estimate(one)) for name, one in ratings.items()]
+        cells = [(name, str(rating.n), _estimate(rating)) for name, rating in ratings.items()]
         columns = ("rated", "by two or more", "Krippendorff's alpha (95% interval)")
         return Shown({"dataset": dataset, "ratings": ratings}, (Table.of("Agreement on ratings", columns, cells),))
     rows = [
         ("raw agreement", _estimate(result.raw)),
         ("Fleiss' kappa", _estimate(result.fleiss)),
         ("Krippendorff's alpha", _estimate(result.krippendorff)),
-        *((f"Cohen's kappa, {one.first} and {one.second}", _estimate(one.kappa)) for one in result.pairs),
+        *((f"Cohen's kappa, {pair.first} and {pair.second}", _estimate(pair.kappa)) for pair in result.pairs),
     ]
     table = Table.of(f"Agreement on {result.items} items", ("", "value (95% interval)"), rows, left=2)
     none = () if result.items else ("No item has labels of two annotators yet.",)
     return Shown({"dataset": dataset, **asdict(result)}, (table,), noted=none)
 
 
-def _rubric_agreement(dataset: str, found: "RubricAgreement | None") -> Shown:
-    if found is None:
+def _rubric_agreement(dataset: str, agreement: "RubricAgreement | None") -> Shown:
+    if agreement is None:
         return Shown({"dataset": dataset, "rubrics": None}, noted=("No question has rubrics by two people yet.",))
     rows = [
-        ("criteria that both have", _estimate(found.shared)),
+        ("criteria that both have", _estimate(agreement.shared)),
         (
             "the same between halves of one rubric, which share nothing",
-            "-" if found.floor is None else f"{found.floor:.2f}",
+            "-" if agreement.floor is None else f"{agreement.floor:.2f}",
         ),
-        ("Krippendorff's alpha of must or should, where both have it", _estimate(found.levels)),
-        ("Krippendorff's alpha of weights, where both have it", _estimate(found.weights)),
+        ("Krippendorff's alpha of must or should, where both have it", _estimate(agreement.levels)),
+        ("Krippendorff's alpha of weights, where both have it", _estimate(agreement.weights)),
     ]
-    title = f"Agreement on the rubrics of {counted(found.questions, 'question')}"
-    note = (
-        f"{counted(found.matched, 'pair')} of criteria matched by meaning, which sees neither a negation nor a figure."
-    )
+    title = f"Agreement on the rubrics of {counted(agreement.questions, 'question')}"
+    pairs = counted(agreement.matched, "pair")
+    note = f"{pairs} of criteria matched by meaning, which sees neither a negation nor a figure."
     table = Table.of(title, ("", "value (95% interval)"), rows, left=2, note=note)
-    return Shown({"dataset": dataset, "rubrics": found}, (table,))
+    return Shown({"dataset": dataset, "rubrics": agreement}, (table,))
 
 
 def _estimate(estimate: "Estimate | ResampledEstimate | None") -> str:
@@ -256,14 +255,14 @@ def _export_rubrics(dataset: str, output: Path, items: "list[AnnotationItem]") -
     from climassay.generation.annotation import is_rubric
     from climassay.generation.annotation.long_answers import finished_rubrics
 
-    asked = [one for one in items if is_rubric(one.draft.wording)]
-    if not asked:
+    rubric_items = [item for item in items if is_rubric(item.draft.wording)]
+    if not rubric_items:
         raise InputError(f"{dataset} does not collect rubrics: create such a dataset with climassay annotate rubrics.")
-    rows = [question_row(one) for one in finished_rubrics(asked)]
+    rows = [question_row(finished_rubric) for finished_rubric in finished_rubrics(rubric_items)]
     if not rows:
         raise InputError(f"No rubric of {dataset} is final yet: annotators write them with climassay serve.")
     write_rows(output, rows)
-    states = Counter(one.state for one in asked)
+    states = Counter(one.state for one in rubric_items)
     data = {"dataset": dataset, "output": output, "format": "rubrics", "questions": len(rows)}
     data |= {"open": states["open"], "conflicts": states["conflict"]}
     noted = [f"{states['open']} still wait for rubrics."] if states["open"] else []
@@ -309,13 +308,15 @@ def import_labels(
                 result = read_label_studio(file, drafts)
             else:
                 result = read_argilla(file, drafts, _users(users))
-        taken = store.import_labels(dataset, result.labels, result.skips, result.comments)
-    refused = [*result.unreadable, *taken.refused]
-    counts = {name: getattr(taken, name) for name in ("stored", "known", "withdrawn", "comments")}
-    said = f"{counted(taken.stored, 'label')} stored, {taken.known} known before, {taken.withdrawn} withdrawn."
-    said += f" {counted(taken.comments, 'comment')} stored." if taken.comments else ""
+        imported = store.import_labels(dataset, result.labels, result.skips, result.comments)
+    refused = [*result.unreadable, *imported.refused]
+    counts = {name: getattr(imported, name) for name in ("stored", "known", "withdrawn", "comments")}
+    sentence = (
+        f"{counted(imported.stored, 'label')} stored, {imported.known} known before, {imported.withdrawn} withdrawn."
+    )
+    sentence += f" {counted(imported.comments, 'comment')} stored." if imported.comments else ""
     data = {"dataset": dataset, "format": chosen, **counts, "refused": refused}
-    return Shown(data, said=(said,), noted=refused)
+    return Shown(data, said=(sentence,), noted=refused)
 
 
 def _form_of(file: Path) -> LabelFormat:
@@ -332,7 +333,7 @@ def _users(file: Path | None) -> dict[str, str]:
         return {}
     try:
         result = parse_json(read_text(file))
-        if not isinstance(result, dict) or not all(isinstance(one, str) for one in result.values()):
+        if not isinstance(result, dict) or not all(isinstance(row, str) for row in result.values()):
             raise ValueError('it should look like {"anna": "6b1b3e0c-..."}')
     except (OSError, ValueError) as error:
         raise InputError(f"{file} does not map annotators to Argilla users: {error}.") from None
@@ -382,8 +383,8 @@ def retrain_validator(
             progress=progress,
         )
     figures = result.cross_validated
-    said = (
+    sentence = (
         f"{result.validator}: {result.labels} labels, {result.invalid} invalid; AUROC {figures['auroc']:.3f} "
         f"({figures['auroc_low']:.3f} to {figures['auroc_high']:.3f}). {result.judged} items judged and put in order."
     )
-    return Shown({"dataset": dataset, **asdict(result)}, said=(said,))
+    return Shown({"dataset": dataset, **asdict(result)}, said=(sentence,))

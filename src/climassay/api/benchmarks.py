@@ -40,7 +40,7 @@ class Evaluation(Result):
 
     def tables(self) -> "tuple[Table, ...]":
         """All tables, each figure with its n and its interval."""
-        return tuple(one.table for one in evaluation.experiment_tables(self.scores))
+        return tuple(experiment_table.table for experiment_table in evaluation.experiment_tables(self.scores))
 
     def terminal_tables(self, width: int) -> "list[Table]":
         """The same as a screen shows them."""
@@ -50,16 +50,16 @@ class Evaluation(Result):
         """Every score with its n and interval, one a line."""
         return [
             {
-                **asdict(one.cell),
-                "metric": one.metric,
-                "level": one.level,
-                "n": one.estimate.n,
-                "value": one.estimate.value,
-                "low": one.estimate.interval.low,
-                "high": one.estimate.interval.high,
-                "unscored": one.unscored,
+                **asdict(score.cell),
+                "metric": score.metric,
+                "level": score.level,
+                "n": score.estimate.n,
+                "value": score.estimate.value,
+                "low": score.estimate.interval.low,
+                "high": score.estimate.interval.high,
+                "unscored": score.unscored,
             }
-            for one in self.scores.scores
+            for score in self.scores.scores
         ]
 
     def to_dict(self) -> dict[str, Any]:
@@ -73,11 +73,13 @@ class Evaluation(Result):
         done = self.experiment
         notes = [f"{name}: {one}" for name, reasons in self.skipped.items() for one in skipped_note(reasons)]
         notes += [*done.empty_tasks(), *done.omitted_metrics()]
-        said: dict[tuple[str, str, str], list[str]] = {}  # what holds for several models is said once
+        models_by_note: dict[tuple[str, str, str], list[str]] = {}  # what holds for several models is said once
         for record in done.cells:
-            for one in record.notes:
-                said.setdefault((record.cell.setting, record.cell.task, one), []).append(record.cell.model)
-        notes += [f"{', '.join(models)}, {setting}, {task}: {one}" for (setting, task, one), models in said.items()]
+            for note in record.notes:
+                models_by_note.setdefault((record.cell.setting, record.cell.task, note), []).append(record.cell.model)
+        notes += [
+            f"{', '.join(models)}, {setting}, {task}: {one}" for (setting, task, one), models in models_by_note.items()
+        ]
         return [*notes, f"{_tally_sentence(done)} Tables again: climassay evaluate table {done.run}"]
 
     def report(self) -> "Report":
@@ -159,14 +161,14 @@ def evaluate(
     from climassay.evaluation.experiment_file import MetricSpec, check_plan
     from climassay.metrics.registry import METRICS
 
-    given = read_questions(questions) if isinstance(questions, (str, Path)) else questions
-    kinds = tuple(dict.fromkeys(question.kind for question in given.questions))
+    question_set = read_questions(questions) if isinstance(questions, (str, Path)) else questions
+    kinds = tuple(dict.fromkeys(question.kind for question in question_set.questions))
     scored = tuple(kind for kind in kinds if any(METRICS.find(name).scores(kind) for name in metrics))
     with Session.opened(workspace) as session:
         specs, loaded = _model_specs(models, session)
         plan = evaluation.ExperimentPlan(
-            name=f"{', '.join(one.name for one in specs)} on {given.name}",
-            benchmarks=(evaluation.BenchmarkSpec(given.name, (given.name,)),),
+            name=f"{', '.join(spec.name for spec in specs)} on {question_set.name}",
+            benchmarks=(evaluation.BenchmarkSpec(question_set.name, (question_set.name,)),),
             models=specs,
             settings=_setting_specs(settings, passages, examples, seed),
             tasks=scored or kinds,
@@ -177,8 +179,10 @@ def evaluate(
             metrics=MetricSpec(names=tuple(metrics), judge=None if judge is None else evaluation.ModelSpec(judge)),
         )
         check_plan(plan, "The call")
-        done = _run(plan, {given.name: evaluation.limit_questions(given, plan)}, loaded, session, on_answers)
-        return _scored(done, plan, {given.name: given.skipped})
+        done = _run(
+            plan, {question_set.name: evaluation.limit_questions(question_set, plan)}, loaded, session, on_answers
+        )
+        return _scored(done, plan, {question_set.name: question_set.skipped})
 
 
 def run_plan(
@@ -204,7 +208,7 @@ def run_plan(
         sets = {spec.name: evaluation.read_benchmark(spec, plan) for spec in plan.benchmarks}
         loaded = {} if model is None else {spec.display_name: model for spec in plan.models}
         done = _run(plan, sets, loaded, session, on_answers)
-        return _scored(done, plan, {name: one.skipped for name, one in sets.items()})
+        return _scored(done, plan, {name: question_set.skipped for name, question_set in sets.items()})
 
 
 def run_experiment_file(file: Path | str, *, limit: int | None = None, workspace: Place = None) -> Evaluation:
@@ -225,8 +229,10 @@ def run_experiment_file(file: Path | str, *, limit: int | None = None, workspace
         plan = replace(plan, limit=limit)
     with Session.opened(workspace) as session:
         names = ("timeout", "max_output_tokens", "reasoning_effort")
-        given: dict[str, Any] = {name: value for name in names if (value := getattr(session.options, name)) is not None}
-        plan = replace(plan, models=tuple(replace(spec, **given) for spec in plan.models))
+        session_options: dict[str, Any] = {
+            name: value for name in names if (value := getattr(session.options, name)) is not None
+        }
+        plan = replace(plan, models=tuple(replace(spec, **session_options) for spec in plan.models))
         if session.options.timeout is not None and (judge := plan.metrics.judge) is not None:
             metrics = replace(plan.metrics, judge=replace(judge, timeout=session.options.timeout))
             plan = replace(plan, metrics=metrics)
@@ -242,21 +248,23 @@ def _model_specs(
 ) -> "tuple[tuple[ModelSpec, ...], dict[str, Generator]]":
     """The models of a plan, and those of them that are loaded, by label; a name that is alone is loaded here."""
     listed = list(models) if isinstance(models, Sequence) and not isinstance(models, str) else [models]
-    options = session.options.fitting_each(one for one in listed if isinstance(one, str))
+    options = session.options.fitting_each(model for model in listed if isinstance(model, str))
     specs: list[evaluation.ModelSpec] = []
     loaded: dict[str, Generator] = {}
-    for one in listed:
-        name = one if isinstance(one, str) else one.name
-        asked = _shared_options(options[one]) if isinstance(one, str) else {}
-        specs.append(evaluation.ModelSpec(name, label=name if whole_names else "", **asked))
-        if not isinstance(one, str) or len(listed) == 1:
-            loaded[specs[-1].display_name] = session.model(one)
+    for model in listed:
+        name = model if isinstance(model, str) else model.name
+        shared_options = _shared_options(options[model]) if isinstance(model, str) else {}
+        specs.append(evaluation.ModelSpec(name, label=name if whole_names else "", **shared_options))
+        if not isinstance(model, str) or len(listed) == 1:
+            loaded[specs[-1].display_name] = session.model(model)
     return tuple(specs), loaded
 
 
 def _shared_options(options: ModelOptions) -> dict[str, Any]:
     """How a model is loaded, in the entries of a plan's model."""
-    shared = {one.name for one in fields(evaluation.ModelSpec)} & {one.name for one in fields(options)}
+    shared = {spec_field.name for spec_field in fields(evaluation.ModelSpec)} & {
+        option_field.name for option_field in fields(options)
+    }
     return {name: getattr(options, name) for name in shared}
 
 
@@ -275,9 +283,9 @@ def _run(
     from climassay.evaluation.results import COMMANDS
 
     templates = evaluation.TaskPrompts.load(session.options.prompts)
-    wanted = count_answers(plan, sets)
+    n_answers = count_answers(plan, sets)
     with ExitStack() as tasks:
-        task = tasks.enter_context(session.progress.task("Asking", wanted))
+        task = tasks.enter_context(session.progress.task("Asking", n_answers))
         trainings: dict[str, Task] = {}
         ending: list[Task] = []
 
@@ -296,9 +304,9 @@ def _run(
                 on_answers(count)
 
         def on_more(count: int) -> None:
-            nonlocal wanted
-            wanted += count
-            task.update(total=wanted)
+            nonlocal n_answers
+            n_answers += count
+            task.update(total=n_answers)
 
         def on_end(words: str) -> None:
             if not ending:
@@ -315,10 +323,10 @@ def _run(
         )
 
         def open_model(spec: "ModelSpec", adapter: Path | None = None) -> Generator:
-            held = loaded.get(spec.display_name) if adapter is None else None
-            return held or opened.open_model(spec, adapter)
+            loaded_model = loaded.get(spec.display_name) if adapter is None else None
+            return loaded_model or opened.open_model(spec, adapter)
 
-        kept, harnesses = tuple(loaded.values()), {}
+        loaded_models, harnesses = tuple(loaded.values()), {}
         if plan.lm_eval.tasks:
             from climassay.integrations import lm_eval_tasks
 
@@ -326,14 +334,14 @@ def _run(
         if plan.inspect.tasks:
             from climassay.integrations.inspect import experiment_tasks
 
-            harnesses["inspect"] = partial(experiment_tasks.run_tasks, load=open_model, kept=kept)
+            harnesses["inspect"] = partial(experiment_tasks.run_tasks, load=open_model, kept=loaded_models)
         return evaluation.run_experiment(
             plan,
             sets,
             replace(
                 opened,
                 open_model=open_model,
-                shared_models=kept,
+                shared_models=loaded_models,
                 harnesses=harnesses,
                 trained_judge=partial(side_by_side_judge, session),
             ),
@@ -389,13 +397,13 @@ def evaluate_lm_eval(
     """
     from climassay.evaluation.experiment_file import HarnessSpec, check_plan
 
-    names, asked = one_or_several(tasks), dict.fromkeys(one_or_several(models))
+    names, model_names = one_or_several(tasks), dict.fromkeys(one_or_several(models))
     with Session.opened(workspace) as session:
-        fitting = session.options.fitting_each(asked)
+        fitting = session.options.fitting_each(model_names)
         plan = evaluation.ExperimentPlan(
             name=", ".join(names),
             benchmarks=(),
-            models=tuple(evaluation.ModelSpec(name, **_shared_options(fitting[name])) for name in asked),
+            models=tuple(evaluation.ModelSpec(name, **_shared_options(fitting[name])) for name in model_names),
             settings=(evaluation.parse_spec("default"),),
             limit=limit,
             seed=seed,
@@ -429,7 +437,7 @@ def evaluate_inspect(
 
     Args:
         tasks: FILE.py@NAME, FILE.py for all of its tasks, or PACKAGE/NAME. Their code is run.
-        models: As in :func:`evaluate`.
+        models: Who is asked: a name or a loaded model, or several. Of several names one is loaded at a time.
         task_args: Argument of the tasks; repeat.
         epochs: Number of times each sample is asked; by default as each task says.
         grader: Model that grades answers where a task needs grading; by default the evaluated model itself.
@@ -488,7 +496,7 @@ def evaluate_choices(
 
     Args:
         questions: Questions: climassay, ClimaQA or Pira tables (CSV, JSONL, Parquet, .gz); or 'primer'.
-        models: As in :func:`evaluate`.
+        models: Who is asked: a name or a loaded model, or several. Of several names one is loaded at a time.
         settings: default, few-shot:POOL, rag:COLLECTION (rag:A+B for several), long-context:auto@COLLECTION (or
             DOCUMENT@COLLECTION) or context; repeat.
         scorings: likelihood (of the letters), letter (generated), or likelihood of the options' words: text (a
@@ -506,9 +514,9 @@ def evaluate_choices(
     """
     from climassay.evaluation.experiment_file import check_plan
 
-    given = read_questions(questions)
-    if not given.of_kind("mcq"):
-        raise InputError(f"{given.name} has no multiple-choice question.")
+    question_set = read_questions(questions)
+    if not question_set.of_kind("mcq"):
+        raise InputError(f"{question_set.name} has no multiple-choice question.")
     specs = _setting_specs(settings, passages, examples, seed)
     with Session.opened(workspace) as session:
         sources = evaluation.open_sources(session.workspace)
@@ -516,8 +524,8 @@ def evaluate_choices(
             evaluation.make_setting(spec, sources)  # what is missing is reported before a model is loaded
         listed, loaded = _model_specs(models, session, whole_names=True)
         plan = evaluation.ExperimentPlan(
-            name=given.name,
-            benchmarks=(evaluation.BenchmarkSpec(given.name, (questions,)),),
+            name=question_set.name,
+            benchmarks=(evaluation.BenchmarkSpec(question_set.name, (questions,)),),
             models=listed,
             settings=specs,
             tasks=("mcq",),
@@ -527,22 +535,22 @@ def evaluate_choices(
             limit=limit,
         )
         check_plan(plan, "The command")
-        asked = evaluation.limit_questions(replace(given, questions=given.of_kind("mcq")), plan)
-        done = _run(plan, {given.name: asked}, loaded, session, command="evaluate mcq")
-    rows = [one for ones in done.predictions.values() for one in ones]
+        limited_set = evaluation.limit_questions(replace(question_set, questions=question_set.of_kind("mcq")), plan)
+        done = _run(plan, {question_set.name: limited_set}, loaded, session, command="evaluate mcq")
+    rows = [one for predictions in done.predictions.values() for one in predictions]
     scores, tally = evaluation.score_mcq(rows, seed=seed), done.tally
     asked_models = {record.model: record for record in done.cells}
     names = ", ".join(asked_models)
     data = {
         "run": done.run,
-        "questions": given.name,
-        "questions_sha256": given.sha256,
-        "n": len(asked.questions),
-        "skipped": given.skipped,
+        "questions": question_set.name,
+        "questions_sha256": question_set.sha256,
+        "n": len(limited_set.questions),
+        "skipped": question_set.skipped,
         "models": [
             {"model": name, "fingerprint": one.fingerprint, "dtype": one.dtype} for name, one in asked_models.items()
         ],
-        "settings": [one.label for one in plan.settings],
+        "settings": [setting.label for setting in plan.settings],
         "scorings": plan.scorings,
         "orders": permutations,
         "seed": seed,
@@ -553,8 +561,8 @@ def evaluate_choices(
     return ScoredChoices(
         data,
         evaluation.mcq_tables(scores),
-        said=(f"{given.name}: {len(asked.questions)} multiple-choice questions, {names}",),
-        noted=(*skipped_note(given.skipped), _tally_sentence(done)),
+        said=(f"{question_set.name}: {len(limited_set.questions)} multiple-choice questions, {names}",),
+        noted=(*skipped_note(question_set.skipped), _tally_sentence(done)),
         reported=lambda: evaluation.experiment_report(done, seed=seed),
-        predictions=[asdict(one) for one in rows],
+        predictions=[asdict(row) for row in rows],
     )

@@ -75,16 +75,16 @@ def check_claim(
         >>> transcript.verdict.outcome
         'verdict'
     """
-    made = factcheck.make_claim(claim) if isinstance(claim, str) else claim
+    claim_record = factcheck.make_claim(claim) if isinstance(claim, str) else claim
     rules = _rules(settings, collections, adversaries, plain)
     with (
         Session.opened(workspace) as session,
-        _checking(session, rules, model, "check", {"claim": made.text, "samples": samples}) as checker,
+        _checking(session, rules, model, "check", {"claim": claim_record.text, "samples": samples}) as checker,
     ):
         if on_start is not None:
             on_start(checker.setup)
         [transcript] = checker.check(
-            [made], samples=samples, force=force, on_event=on_event or (lambda _claim, _event: None)
+            [claim_record], samples=samples, force=force, on_event=on_event or (lambda _claim, _event: None)
         )
         checker.keep([transcript])
         return factcheck.CheckedClaim.of(transcript, checker.setup.scale)
@@ -110,18 +110,19 @@ def check_claims(
 
     Args:
         claims: A file of claims, ``primer:claims``, statements, or what was read from a file.
-        collections: As in :func:`check_claim`.
+        collections: An advocate each; ``A+B`` is one advocate with two of them, ``A=0.5`` one of weight 0.5.
         columns: Which columns of the file to read.
-        adversaries: As in :func:`check_claim`.
-        plain: As in :func:`check_claim`.
-        settings: As in :func:`check_claim`.
-        model: As in :func:`check_claim`.
+        adversaries: Collections of advocates who argue their collection's own stance.
+        plain: Whether the model itself takes part, without passages.
+        settings: Rules of the debate; its advocates and its models are those of the other arguments where these name
+            any.
+        model: Speaks for everybody; by default each model that the settings name, or the bundled one.
         limit: Check a seeded sample of so many claims.
         samples: Number of debates for each claim.
         classes: Number of classes to show distributions in.
         concurrency: Number of claims debated concurrently.
-        workspace: As in :func:`check_claim`.
-        force: As in :func:`check_claim`.
+        workspace: Where collections and records lie.
+        force: Debate a claim, too, that looks not checkable or not about climate.
 
     Raises:
         InputError: The claims cannot be read, nobody debates, or published verdicts do not fit the scale.
@@ -138,7 +139,11 @@ def check_claims(
     counts = scale.comparable_counts(verdict for verdict in table.verdicts if verdict is not None)
     if classes is not None and classes not in counts:
         raise InputError(f"The published verdicts can be compared in {counts[0]} classes at most, not in {classes}.")
-    truths = {one.id: verdict for one, verdict in zip(table.claims, table.verdicts, strict=True) if verdict is not None}
+    truths = {
+        claim_record.id: verdict
+        for claim_record, verdict in zip(table.claims, table.verdicts, strict=True)
+        if verdict is not None
+    }
     config = {"file": name, "claims": len(table.claims), "samples": samples}
     with (
         Session.opened(workspace) as session,
@@ -154,11 +159,13 @@ def check_claims(
         )
         checker.keep(transcripts, truths)
     setup = checker.setup
-    models = {one.model: ", ".join(filter(None, (one.fingerprint, one.dtype))) for one in setup.profiles}
+    models = {
+        profile.model: ", ".join(filter(None, (profile.fingerprint, profile.dtype))) for profile in setup.profiles
+    }
     mediator = f"{setup.mediator.style}, {setup.mediator.model}"
     return factcheck.CheckedClaims(
         name,
-        tuple(factcheck.CheckedClaim.of(one, scale) for one in transcripts),
+        tuple(factcheck.CheckedClaim.of(transcript, scale) for transcript in transcripts),
         factcheck.analyse(transcripts, truths, checker.setup.scale, classes=classes),
         checker.run,
         checker.tallies,
@@ -181,19 +188,19 @@ def claim_table(
         if str(claims) != PRIMER_CLAIMS:
             return factcheck.read_claims(Path(claims), columns)
         return factcheck.read_claims(claims_path(), factcheck.ClaimColumns(verdict="verdict"))
-    made = tuple(factcheck.make_claim(one) for one in claims)
-    return factcheck.ClaimTable(made, (None,) * len(made), ())
+    claim_records = tuple(factcheck.make_claim(claim) for claim in claims)
+    return factcheck.ClaimTable(claim_records, (None,) * len(claim_records), ())
 
 
 def sample_claims(table: "factcheck.ClaimTable", limit: int | None, seed: int) -> "factcheck.ClaimTable":
     """So many claims of a table, drawn by a seed, in their order."""
     if limit is None or limit >= len(table.claims):
         return table
-    places = sorted(random.Random(seed).sample(range(len(table.claims)), limit))
+    indices = sorted(random.Random(seed).sample(range(len(table.claims)), limit))
     return replace(
         table,
-        claims=tuple(table.claims[place] for place in places),
-        verdicts=tuple(table.verdicts[place] for place in places),
+        claims=tuple(table.claims[index] for index in indices),
+        verdicts=tuple(table.verdicts[index] for index in indices),
     )
 
 
@@ -226,7 +233,7 @@ def score_verdicts(
     """
     from climassay.factcheck.results.scoring import score_verdicts as scored
 
-    path, wanted = Path(file), factcheck.load_scale(scale)
+    path, verdict_scale = Path(file), factcheck.load_scale(scale)
     rows = list(parse_rows(path, read_bytes(path)))
     if not rows:
         raise InputError(f"{path} has no rows.")
@@ -244,7 +251,7 @@ def score_verdicts(
     scores = scored(
         cells(truth),
         cells(predicted),
-        wanted,
+        verdict_scale,
         classes=classes,
         claims=None if named is None else cells(named),
         unknown=unknown,
@@ -341,14 +348,14 @@ def list_checks(wanted: "factcheck.CheckFilter | None" = None, *, page: int = 1,
     with Session.opened(workspace) as session:
         checks = factcheck.CheckStore(session.records)
         result, share = checks.list(wanted, page), checks.agreement()
-    records = [summary_data(one) for one in result.checks]
+    records = [summary_data(check) for check in result.checks]
     data = {"total": result.total, "page": result.page, "pages": result.pages, "checks": records, "reviews": share}
     rows = []
-    for one in result.checks:
-        claim = one.claim.text
+    for check in result.checks:
+        claim = check.claim.text
         short = claim if len(claim) <= _SHOWN_CHARACTERS else claim[:_SHOWN_CHARACTERS] + "…"
-        ended = one.label or one.outcome or one.state
-        rows.append((one.id, iso_time(one.asked_at)[:10], short, ended, str(one.agree), str(one.disagree)))
+        ended = check.label or check.outcome or check.state
+        rows.append((check.id, iso_time(check.asked_at)[:10], short, ended, str(check.agree), str(check.disagree)))
     note = f"{counted(result.total, 'check')} asked for in the browser, page {result.page} of {result.pages}."
     if not result.total:
         note += " What commands have checked is among the runs: climassay records runs."
@@ -382,11 +389,11 @@ def show_check(check: str, *, workspace: Place = None) -> Shown:
         lines.append(f"No result; the check is {result.about.state}{reason}")
     else:
         lines += verdict_lines(result.transcript, factcheck.load_scale(result.settings.scale))
-    told = {"agree": "agrees", "disagree": "disagrees", "undecided": "comments"}
-    for one in reviews:
-        changed = "" if one.current else " (changed since)"
-        comment = f": {one.comment}" if one.comment else ""
-        lines.append(f"{one.by} {told[one.opinion]}{changed}, {iso_time(one.made_at)[:10]}{comment}")
+    verbs = {"agree": "agrees", "disagree": "disagrees", "undecided": "comments"}
+    for review in reviews:
+        changed = "" if review.current else " (changed since)"
+        comment = f": {review.comment}" if review.comment else ""
+        lines.append(f"{review.by} {verbs[review.opinion]}{changed}, {iso_time(review.made_at)[:10]}{comment}")
     return Shown(lambda: factcheck.check_data(result, reviews), said=lines)
 
 
@@ -408,6 +415,6 @@ def export_checks(file: Path | str, wanted: "factcheck.CheckFilter | None" = Non
         raise InputError(f"{file} is a folder: name a file.")
     with Session.opened(workspace) as session:
         result = factcheck.CheckStore(session.records).iterate(wanted, debates=True)
-        lines = [json.dumps(one, ensure_ascii=False) + "\n" for one in result][::-1]
+        lines = [json.dumps(record, ensure_ascii=False) + "\n" for record in result][::-1]
     write_file(file, "".join(lines))
     return Shown({"file": file, "checks": len(lines)}, noted=(f"{file} written: {len(lines)} checks.",))

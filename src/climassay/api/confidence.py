@@ -49,11 +49,11 @@ class ExtractedStatements(Result):
 
     def rows(self) -> list[dict[str, Any]]:
         """A row per statement, as :func:`~climassay.confidence.statement.read_statements` reads them."""
-        return [asdict(one) for one in self.statements]
+        return [asdict(statement) for statement in self.statements]
 
     def term_rows(self) -> list[dict[str, Any]]:
         """A row per term of likelihood, evidence or agreement."""
-        return [asdict(one) for one in self.terms]
+        return [asdict(term) for term in self.terms]
 
     def tables(self) -> list[Table]:
         """Levels by report, and other terms."""
@@ -64,15 +64,19 @@ class ExtractedStatements(Result):
 
     def notes(self) -> Iterator[str]:
         """What could not be read."""
-        for one in self.skipped:
-            yield f"Not read: {one.source}: {one.reason}"
+        for file in self.skipped:
+            yield f"Not read: {file.source}: {file.reason}"
         if self.divider is not None:
             yield self.divider.summary
         elif several := len(
-            {one.sentence_id for one in self.statements if one.parts > 1 and not one.is_paragraph_level}
+            {
+                statement.sentence_id
+                for statement in self.statements
+                if statement.parts > 1 and not statement.is_paragraph_level
+            }
         ):
             yield f"{counted(several, 'sentence')} with several levels: each level has the whole sentence as its text."
-        if all(one.tag is None for one in self.statements):
+        if all(statement.tag is None for statement in self.statements):
             yield "No level of confidence was found. Levels are read in English, French and Spanish."
         elif self.silent:
             yield f"No level of confidence was found in {', '.join(self.silent)}."
@@ -99,7 +103,7 @@ class LintedDrafts(Result):
         from climassay.confidence.linting.presentation import data
 
         read_by = {} if self.reader is None else {"read_by": self.reader.to_dict()}
-        return {"files": [data(one) for one in self.drafts], **read_by}
+        return {"files": [data(draft) for draft in self.drafts], **read_by}
 
     def rows(self) -> list[dict[str, Any]]:
         """A row per finding."""
@@ -108,16 +112,16 @@ class LintedDrafts(Result):
     def tables(self) -> tuple[Table, ...]:
         """A row per finding: rule, words, and what is the matter."""
         rows = [
-            (one.draft.name, finding.rule, finding.words, finding.message)
-            for one in self.drafts
-            for finding in one.findings
+            (draft.draft.name, finding.rule, finding.words, finding.message)
+            for draft in self.drafts
+            for finding in draft.findings
         ]
         return (Table.of("Findings", ("file", "rule", "words", "message"), rows, left=4),)
 
     def notes(self) -> Iterator[str]:
         """For each file, how much was found and what of it the rules could read."""
-        for one in self.drafts:
-            yield f"{one.draft.name}: {one.conclusion}"
+        for draft in self.drafts:
+            yield f"{draft.draft.name}: {draft.conclusion}"
         if self.reader is not None:
             yield self.reader.summary
 
@@ -129,10 +133,10 @@ class LintedDrafts(Result):
 
     def failure(self) -> NoAnswerError | None:
         """The model was asked and gave no usable answer: that it found nothing says nothing."""
-        asked = self.reader
-        if asked is None or not asked.passages or asked.unreadable < asked.passages:
+        reader = self.reader
+        if reader is None or not reader.passages or reader.unreadable < reader.passages:
             return None
-        return NoAnswerError(f"{asked.name} gave no usable answer, only the rules were applied: {asked.error}")
+        return NoAnswerError(f"{reader.name} gave no usable answer, only the rules were applied: {reader.error}")
 
 
 def extract_confidence(
@@ -175,7 +179,7 @@ def extract_confidence(
     listed = one_or_several(reports)
     if not listed and not collections:
         raise InputError("Nothing to read: name the files of reports, or --collection.")
-    files, wanted = find_files(listed), options or ExtractOptions()
+    files, extraction = find_files(listed), options or ExtractOptions()
     documents: list[Document] = []
     skipped: list[Skipped] = []
     with Session.opened(workspace) as session:
@@ -201,13 +205,15 @@ def extract_confidence(
                 divider = SentenceDivider(session.recorded(loaded, run), prompt)
             with session.progress.task("Extracting", total=len(documents)) as task:
                 for document in documents:
-                    results += extract([document], wanted, divider)
+                    results += extract([document], extraction, divider)
                     task.advance()
     return ExtractedStatements(
         tuple(mark_duplicates(results)),
-        tuple(extract_terms(documents, wanted.report)),
+        tuple(extract_terms(documents, extraction.report)),
         tuple(skipped),
-        tuple(one.title for one in documents if one.id not in {result.document_id for result in results if result.tag}),
+        tuple(
+            item.title for item in documents if item.id not in {result.document_id for result in results if result.tag}
+        ),
         divider,
     )
 
@@ -241,8 +247,10 @@ def lint_confidence(
     chosen = chosen_rules(rules)
     # All files are opened before any is checked, so that a wrong name is reported at once.
     read = [
-        draft_of(one) if isinstance(one, str) and " " in one and not Path(one).is_file() else read_draft(Path(one))
-        for one in one_or_several(drafts)
+        draft_of(draft_file)
+        if isinstance(draft_file, str) and " " in draft_file and not Path(draft_file).is_file()
+        else read_draft(Path(draft_file))
+        for draft_file in one_or_several(drafts)
     ]
     if model is None:
         return LintedDrafts(tuple(check(draft, chosen) for draft in read))
@@ -250,7 +258,7 @@ def lint_confidence(
 
     with Session.opened(workspace) as session:
         loaded, prompt = session.model(model), load_prompt("lint", session.options.prompts)
-        config = {"files": [one.name for one in read], "model": loaded.name, "prompt_sha256": prompt.sha256}
+        config = {"files": [document.name for document in read], "model": loaded.name, "prompt_sha256": prompt.sha256}
         total = sum(len(passages_to_read(draft)) for draft in read)
         with session.run("confidence lint", config) as run, session.progress.task("Passages", total=total) as task:
             reader = ModelReader(session.recorded(loaded, run), prompt, task.advance)
@@ -274,7 +282,7 @@ class ComparedStatements(Result):
 
     def rows(self) -> list[dict[str, Any]]:
         """A row per sentence of either extraction."""
-        return [one.row() for one in self.changes]
+        return [change.row() for change in self.changes]
 
     def tables(self) -> list[Table]:
         """Counts, and the sentences that differ."""
@@ -292,7 +300,7 @@ class ComparedStatements(Result):
     def _counts(self) -> "dict[Status, int]":
         from climassay.confidence.difference import STATUSES
 
-        counts = Counter(one.status for one in self.changes)
+        counts = Counter(change.status for change in self.changes)
         return {status: counts[status] for status in STATUSES}
 
 
@@ -333,12 +341,12 @@ class FoundTopics(Result):
             {
                 **asdict(topic),
                 "proposal": asdict(proposal) if proposal else None,
-                "reports": {one: counts[topic.number, one] for one in reports},
+                "reports": {report: counts[topic.number, report] for report in reports},
             }
             for topic, proposal in zip(model.topics, self.named.proposals, strict=True)
         ]
         results = {"clusters": model.clusters, "outliers": model.outliers, "topics": rows}
-        return {"file": self.file, **results, "unused_names": [one.name for one in self.named.unused]}
+        return {"file": self.file, **results, "unused_names": [name.name for name in self.named.unused]}
 
     def tables(self) -> list[Table]:
         """Topics with their words, and their statements by report."""
@@ -348,17 +356,19 @@ class FoundTopics(Result):
 
     def notes(self) -> list[str]:
         """Topics without a name, names that were refused, or that belong to no topic any more."""
-        proposals = [one for one in self.named.proposals if one is not None]
-        unnamed = sum(not one.name for one in proposals)
-        refused = sum(bool(one.name and one.fault) for one in proposals)
-        told, count = [], len(self.named.proposals)
+        proposals = [proposal for proposal in self.named.proposals if proposal is not None]
+        unnamed = sum(not proposal.name for proposal in proposals)
+        refused = sum(bool(proposal.name and proposal.fault) for proposal in proposals)
+        sentences, count = [], len(self.named.proposals)
         if unnamed:
-            told.append(f"The model proposed no name for {unnamed} of {count} topics; their words are shown instead.")
+            sentences.append(
+                f"The model proposed no name for {unnamed} of {count} topics; their words are shown instead."
+            )
         if refused:
-            told.append(
+            sentences.append(
                 f"{refused} of {count} proposed names did not describe their topic; its words are shown instead."
             )
-        return [*told, *(f"No topic has the statements of {one.name!r} any more." for one in self.named.unused)]
+        return [*sentences, *(f"No topic has the statements of {name.name!r} any more." for name in self.named.unused)]
 
 
 def find_topics(
@@ -449,10 +459,10 @@ class TopicTrends(Result):
         from climassay.confidence.trends.report import summary
 
         result = trend_tables(self.analysis)
-        shown = [result[name] for name in ("scores", "deviations", "changes", "untagged", "tagger") if name in result]
+        tables = [result[name] for name in ("scores", "deviations", "changes", "untagged", "tagger") if name in result]
         words = " ".join(summary(self.analysis))
-        last = shown[-1]
-        return [*shown[:-1], replace(last, note=" ".join(filter(None, (last.note, words))))]
+        last = tables[-1]
+        return [*tables[:-1], replace(last, note=" ".join(filter(None, (last.note, words))))]
 
     def report(self) -> Report:
         """Tables, figures and a map."""
@@ -498,19 +508,20 @@ def report_topics(
     kind = cast("ColumnKind | None", named and named.replace("-", " "))
     config = {"statements": str(statements), "topics": str(topics), "by": named, **files}
     read, model = read_statements(statements), read_topics(topics)
-    given = read_predictions(predictions) if predictions else None
+    level_probabilities = read_predictions(predictions) if predictions else None
     with Session.opened(workspace) as session:
         if tagger:
             tagged = _tagged_by(session, tagger, read, model, sample, seed)
-            if given is not None:
-                if given.levels != tagged.levels:
+            if level_probabilities is not None:
+                if level_probabilities.levels != tagged.levels:
                     raise InputError(
-                        f"The tagger gives {', '.join(tagged.levels)}, the predictions {', '.join(given.levels)}."
+                        f"The tagger gives {', '.join(tagged.levels)}, "
+                        f"the predictions {', '.join(level_probabilities.levels)}."
                     )
-                tagged = replace(tagged, probabilities={**given.probabilities, **tagged.probabilities})
-            given = tagged
+                tagged = replace(tagged, probabilities={**level_probabilities.probabilities, **tagged.probabilities})
+            level_probabilities = tagged
         with session.run("confidence report", config, {"intervals": seed}) as run:
-            analysis = analyse_trends(read, model, by=kind, predictions=given, seed=seed)
+            analysis = analyse_trends(read, model, by=kind, predictions=level_probabilities, seed=seed)
             page = trend_report(analysis, source=statements.name, facts=(("run", run.id),))
             run.save_results("report", [report_data(page)])
     return TopicTrends(analysis, page, run.id)
@@ -526,18 +537,20 @@ def _tagged_by(
     from climassay.confidence.trends import Predictions
 
     loaded = load_tagger(BUNDLED_TAGGER if tagger == "bundled" else Path(tagger))
-    untagged = [one for one in statements if one.tag is None and model.topic_of(one.id) is not None]
+    untagged = [
+        statement for statement in statements if statement.tag is None and model.topic_of(statement.id) is not None
+    ]
     if not untagged:
         raise InputError("No untagged statement has a topic: extract with --untagged, then topics --place-untagged.")
     if sample and sample < len(untagged):
         drawn = np.random.default_rng(seed).choice(len(untagged), sample, replace=False)
-        untagged = [untagged[place] for place in sorted(drawn.tolist())]
+        untagged = [untagged[index] for index in sorted(drawn.tolist())]
     residuals, confusion = loaded.residuals, loaded.confusion
     if residuals is None and confusion is None:
         raise InputError(f"The tagger {tagger} has no record of its errors: train it again.")
     with session.progress.task("Tagging", total=len(untagged) * max(1, len(loaded.sources))) as task:
         # Residuals are those of the natural mix; the table of errors is that of answers for equal shares of the levels.
-        asked = loaded.for_mix(None if residuals is not None else (1.0,) * len(loaded.levels))
-        result = asked.predict_proba(untagged, on_progress=task.advance)
+        mixed_tagger = loaded.for_mix(None if residuals is not None else (1.0,) * len(loaded.levels))
+        result = mixed_tagger.predict_proba(untagged, on_progress=task.advance)
     by_id = dict(zip((one.id for one in untagged), result, strict=True))
     return Predictions(loaded.levels, by_id, confusion if residuals is None else None, residuals)

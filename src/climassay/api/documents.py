@@ -88,7 +88,7 @@ def add_documents(
     # Before anything is made: a mistyped file name leaves no empty collection behind.
     first = next(read, None)
     if first is None:
-        reason = "; ".join(f"{one.source}: {one.reason}" for one in skipped[:MOST_REASONS])
+        reason = "; ".join(f"{skipped_file.source}: {skipped_file.reason}" for skipped_file in skipped[:MOST_REASONS])
         raise InputError(f"There is no document to add to {collection}{': ' + reason if reason else '.'}")
     with Session.opened(workspace) as session:
         opened = corpus.open_or_create(
@@ -317,12 +317,12 @@ def show_collection(name: str, passage: str | None = None, *, workspace: Place =
         result = collection.passage(passage)
         return Shown(asdict(result) | {"citation": result.citation}, said=tuple(passage_lines(result)))
     documents, settings = collection.documents(), collection.settings
-    kept = [one.id for one in documents if collection.originals.find(one.id) is not None]
-    size = collection.originals.bytes_of(kept)
-    originals = {"documents": kept, "bytes": size}
+    with_originals = [document.id for document in documents if collection.originals.find(document.id) is not None]
+    size = collection.originals.bytes_of(with_originals)
+    originals = {"documents": with_originals, "bytes": size}
     data = {"name": name, "settings": settings, "documents": documents, "originals": originals}
-    table = documents_table(name, settings, documents, len(kept), size)
-    return Shown(data, (table,), [asdict(one) for one in documents])
+    table = documents_table(name, settings, documents, len(with_originals), size)
+    return Shown(data, (table,), [asdict(document) for document in documents])
 
 
 def rename_document(name: str, document: str, title: str, *, workspace: Place = None) -> Shown:
@@ -358,8 +358,8 @@ def compact_collection(name: str, *, workspace: Place = None) -> Shown:
     with Session.opened(workspace) as session:
         joined = corpus.Collection.open(session.workspace, name).compact()
     before, after = joined.bytes_before / 1e6, joined.bytes_after / 1e6
-    said = f"Compacted {name}: {after:,.1f} MB, {before:,.1f} MB before."
-    return Shown({"collection": name, **asdict(joined)}, said=(said,))
+    sentence = f"Compacted {name}: {after:,.1f} MB, {before:,.1f} MB before."
+    return Shown({"collection": name, **asdict(joined)}, said=(sentence,))
 
 
 def remove_documents(name: str, document: str | None = None, *, workspace: Place = None) -> Shown:
@@ -379,9 +379,9 @@ def remove_documents(name: str, document: str | None = None, *, workspace: Place
         if document is None:
             remove_collection(session.workspace, name)
             return Shown({"removed": name}, said=(f"Removed the collection {name}.",))
-        gone = corpus.Collection.open(session.workspace, name).remove(document)
-    said = [f"Removed {one.title} ({one.id}, {counted(one.passages, 'passage')}) from {name}." for one in gone]
-    return Shown({"collection": name, "removed": gone}, said=said)
+        removed = corpus.Collection.open(session.workspace, name).remove(document)
+    sentences = [f"Removed {one.title} ({one.id}, {counted(one.passages, 'passage')}) from {name}." for one in removed]
+    return Shown({"collection": name, "removed": removed}, said=sentences)
 
 
 UNREAD = (
@@ -419,12 +419,14 @@ class TextCheck(Result):
     @property
     def marked(self) -> "tuple[CheckedSentence, ...]":
         """Sentences that a reader should look at."""
-        return tuple(one for one in self.sentences if one.marked)
+        return tuple(sentence for sentence in self.sentences if sentence.marked)
 
     @property
     def judge_failures(self) -> int:
         """Number of sentences that the judge gave no usable answer on, so that nothing has read them."""
-        return sum(one.judgement is not None and one.judgement.relation is None for one in self.sentences)
+        return sum(
+            sentence.judgement is not None and sentence.judgement.relation is None for sentence in self.sentences
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Counts, and every sentence."""
@@ -437,35 +439,35 @@ class TextCheck(Result):
             "judge_failures": self.judge_failures,
             "counts": status_counts(self.sentences),
             "marked": len(self.marked),
-            "references": Counter(reference.status for one in self.sentences for reference in one.references),
-            "sentences": [sentence_data(one) for one in self.sentences],
+            "references": Counter(reference.status for sentence in self.sentences for reference in sentence.references),
+            "sentences": [sentence_data(sentence) for sentence in self.sentences],
         }
 
     def rows(self) -> list[dict[str, Any]]:
         """A row per sentence."""
         return [
             {
-                "sentence": one.text,
-                "status": one.status,
-                "marked": one.marked,
-                "reason": one.reason,
-                "passage": one.evidence.citation if one.evidence else "",
-                "quotation": one.evidence.quotation if one.evidence else "",
-                "similarity": round(one.evidence.similarity, 3) if one.evidence else "",
-                "differing": "; ".join(f"{each.text} / {each.source or 'not there'}" for each in one.differing),
-                "overstated": one.overstated or "",
-                "references": "; ".join(f"{each.text}: {each.status}" for each in one.references),
+                "sentence": sentence.text,
+                "status": sentence.status,
+                "marked": sentence.marked,
+                "reason": sentence.reason,
+                "passage": sentence.evidence.citation if sentence.evidence else "",
+                "quotation": sentence.evidence.quotation if sentence.evidence else "",
+                "similarity": round(sentence.evidence.similarity, 3) if sentence.evidence else "",
+                "differing": "; ".join(f"{each.text} / {each.source or 'not there'}" for each in sentence.differing),
+                "overstated": sentence.overstated or "",
+                "references": "; ".join(f"{each.text}: {each.status}" for each in sentence.references),
             }
-            for one in self.sentences
+            for sentence in self.sentences
         ]
 
     def lines(self) -> "Iterator[Text]":
         """The text, coloured by status."""
         from rich.text import Text
 
-        for paragraph in dict.fromkeys(one.paragraph for one in self.sentences):
-            own = [one for one in self.sentences if one.paragraph == paragraph]
-            yield Text(" ").join(Text(one.text, style=_STYLES[one.status]) for one in own)
+        for paragraph in dict.fromkeys(sentence.paragraph for sentence in self.sentences):
+            own = [sentence for sentence in self.sentences if sentence.paragraph == paragraph]
+            yield Text(" ").join(Text(file.text, style=_STYLES[file.status]) for file in own)
 
     def tables(self) -> tuple[Table, ...]:
         """How many sentences have each status, what is marked and why, and references that are not at hand."""
@@ -479,8 +481,8 @@ class TextCheck(Result):
         ]
         references = [
             (each.text, each.status, each.reason)
-            for one in self.sentences
-            for each in one.references
+            for sentence in self.sentences
+            for each in sentence.references
             if each.status != "exists"
         ]
         columns = (("sentence", "status", "what is the matter", "passage"), ("reference", "status", "why"))
@@ -533,10 +535,12 @@ def problems(sentence: "CheckedSentence") -> list[str]:
     )
     results = [sentence.reason] if doubtful else []
     if sentence.status == "supported" and sentence.differing:
-        differing = ", ".join(one.text for one in sentence.differing)
+        differing = ", ".join(word.text for word in sentence.differing)
         results.append(f"The judge finds it supported, but a passage has something else than {differing}.")
     results += [sentence.overstated] if sentence.overstated else []
-    return results + [f"{one.text}: {one.reason}" for one in sentence.wrong_references]
+    return results + [
+        f"{wrong_reference.text}: {wrong_reference.reason}" for wrong_reference in sentence.wrong_references
+    ]
 
 
 def read_text_to_check(file: Path) -> str:
@@ -601,17 +605,17 @@ def check_text(
     with Session.opened(workspace) as session:
         group = session.collections(collections)
         prompt = load_prompt("check_text", session.options.prompts)
-        asked = None if judge is None else session.model(judge)
+        judge_model = None if judge is None else session.model(judge)
         config = {
             "text": words,
             "collections": one_or_several(collections),
-            "judge": asked.name if asked else None,
+            "judge": judge_model.name if judge_model else None,
             "passages": passages,
             "network": network,
             "prompt_sha256": prompt.sha256,
         }
         with session.run("check-text", config) as run, session.progress.task("Sentences") as task:
-            support = None if asked is None else SupportJudge(session.recorded(asked, run), prompt)
+            support = None if judge_model is None else SupportJudge(session.recorded(judge_model, run), prompt)
             result = check_sentences(
                 words,
                 group,
@@ -621,6 +625,6 @@ def check_text(
                 k=passages,
                 on_progress=task.advance,
             )
-            run.save_results("sentences", [sentence_data(one) for one in result])
+            run.save_results("sentences", [sentence_data(sentence) for sentence in result])
         usage = Usage() if support is None else support.usage
-        return TextCheck(name, one_or_several(collections), result, asked.name if asked else "", usage)
+        return TextCheck(name, one_or_several(collections), result, judge_model.name if judge_model else "", usage)

@@ -29,13 +29,16 @@ def _verdicts(
     run: str, table: "EvidenceTable", found: "Sequence[EvidencePrediction]", labels: Sequence[str], **others: Any
 ) -> Shown:
     """Verdicts on claims, with what is known of them: ``scores`` for JSON, and further parts of the result."""
-    left_out, failed = len(table.rows) - len(found), [one.error for one in found if one.error is not None]
+    left_out, failed = (
+        len(table.rows) - len(found),
+        [evidence_check.error for evidence_check in found if evidence_check.error is not None],
+    )
     rows = _prediction_rows(found)
     data = {
         "run": run,
         "claims": len(found),
         "left_out": left_out,
-        "failed": sum(one.verdict is None for one in found),
+        "failed": sum(evidence_check.verdict is None for evidence_check in found),
         "predictions": rows,
         "labels": list(labels),
         "scores": others.pop("scores", None),
@@ -46,7 +49,14 @@ def _verdicts(
     notes += skipped_note(table.skipped)
     if failed:
         notes.append(f"{counted(len(failed), 'claim')} got no verdict, the first because: {failed[0]}")
-    cells = [(one.claim.text, one.verdict or "failed", f"{max(one.probabilities, default=0):.0%}") for one in found]
+    cells = [
+        (
+            evidence_check.claim.text,
+            evidence_check.verdict or "failed",
+            f"{max(evidence_check.probabilities, default=0):.0%}",
+        )
+        for evidence_check in found
+    ]
     listed = (Table.of("Verdicts", ("claim", "verdict", "probability"), cells, left=2),)
     return Shown(data, **{"shown": listed, "records": rows, "noted": notes, **others})
 
@@ -84,7 +94,7 @@ def check_with_evidence(
     from climassay.factcheck.results.scoring import score_verdicts, verdict_data
 
     file = Path(file)
-    wanted = load_scale(scale)
+    verdict_scale = load_scale(scale)
     table, rows = _claims(file, claim, truth, limit, seed)
     config = {"file": str(file), "model": model, "scale": scale, "calibrate": calibrated, "limit": limit}
     with (
@@ -95,31 +105,31 @@ def check_with_evidence(
         result = evidence_mode.check_with_evidence(
             rows,
             session.recorded(session.model(model), run),
-            wanted,
+            verdict_scale,
             calibrated=calibrated,
             prompts=session.options.prompts,
             on_progress=task.advance,
         )
         run.save_results("predictions", _prediction_rows(result))
-    labels = (*wanted.labels, wanted.nei)
+    labels = (*verdict_scale.labels, verdict_scale.nei)
     if not any(row.label for row in rows):
         return _verdicts(run.id, table, result, labels)
-    given, names = [one.verdict for one in result], [row.text for row in rows]
-    scores = score_verdicts([row.label for row in rows], given, wanted, claims=names, seed=seed)
+    verdicts, names = [prediction.verdict for prediction in result], [row.text for row in rows]
+    scores = score_verdicts([row.label for row in rows], verdicts, verdict_scale, claims=names, seed=seed)
     scored = ScoredVerdicts(scores, f"verdicts on {file.name}")
     parts: dict[str, Any] = {"shown": scored.tables, "records": None, "reported": scored.report}
     return _verdicts(run.id, table, result, labels, scores=verdict_data(scores), **parts)
 
 
-def _prediction_rows(found: "Sequence[EvidencePrediction]") -> list[dict[str, Any]]:
+def _prediction_rows(predictions: "Sequence[EvidencePrediction]") -> list[dict[str, Any]]:
     return [
         {
-            "id": one.claim.id,
-            "claim": one.claim.text,
-            "truth": one.claim.label,
-            "verdict": one.verdict,
-            "probabilities": list(one.probabilities),
-            "error": one.error,
+            "id": evidence_check.claim.id,
+            "claim": evidence_check.claim.text,
+            "truth": evidence_check.claim.label,
+            "verdict": evidence_check.verdict,
+            "probabilities": list(evidence_check.probabilities),
+            "error": evidence_check.error,
         }
-        for one in found
+        for evidence_check in predictions
     ]

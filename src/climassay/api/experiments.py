@@ -55,7 +55,7 @@ class ExperimentTables(Result):
 
     def tables(self) -> list[Table]:
         """All of them."""
-        return [one.table for one in self.named]
+        return [named_table.table for named_table in self.named]
 
     def chosen(self, only: Sequence[str] = (), form: Form = "screen") -> list[tuple[str, Table]]:
         """Tables by their names; in CSV, which holds one table, by default that of all scores.
@@ -65,16 +65,18 @@ class ExperimentTables(Result):
         """
         from climassay.evaluation.tables import score_rows
 
-        wanted = only or (["scores"] if form == "csv" else list(dict.fromkeys(one.name for one in self.named)))
+        names = only or (
+            ["scores"] if form == "csv" else list(dict.fromkeys(named_table.name for named_table in self.named))
+        )
         results: list[tuple[str, Table]] = []
-        for name in wanted:
-            named = [one.table for one in self.named if one.name == name]
+        for name in names:
+            named = [named_table.table for named_table in self.named if named_table.name == name]
             if name == "scores":
                 named = [score_rows(self.scores, self.published)]
             if not named:
-                present = ", ".join([*dict.fromkeys(one.name for one in self.named), "scores"])
+                present = ", ".join([*dict.fromkeys(named_table.name for named_table in self.named), "scores"])
                 raise InputError(f"The experiment has no table {name!r}: it has {present}.")
-            results += [(name, one) for one in named]
+            results += [(name, named_table) for named_table in named]
         if form == "csv" and len(results) > 1:
             raise InputError("A CSV file holds one table: choose one with --table, or another format.")
         return results
@@ -83,7 +85,7 @@ class ExperimentTables(Result):
         """Tables by their names, as a screen shows them; all rows of those that are named."""
         from climassay.evaluation.tables import NamedTable
 
-        named = [NamedTable(name, "", one) for name, one in self.chosen(only)]
+        named = [NamedTable(name, "", table) for name, table in self.chosen(only)]
         return evaluation.screen_tables(named, width, complete=only)
 
     def written(self, only: Sequence[str], form: Form) -> str:
@@ -96,7 +98,7 @@ class ExperimentTables(Result):
                 f"Experiment {self.experiment.name}", lead, sections, (("Run", self.experiment.run),)
             ).to_html()
         write = {"latex": as_latex, "csv": as_csv}.get(form, as_markdown)
-        return "\n".join(write(one) for one in tables)
+        return "\n".join(write(table) for table in tables)
 
 
 def experiment_tables(
@@ -123,9 +125,11 @@ def experiment_tables(
     """
     with Session.opened(workspace) as session:
         experiment = _experiment(session, run)
-    beside = _published(published, published_set)
+    published_rows = _published(published, published_set)
     scores = evaluation.score_experiment(experiment, tested=metrics, seed=seed)
-    return ExperimentTables(experiment, scores, beside, tuple(evaluation.experiment_tables(scores, beside)))
+    return ExperimentTables(
+        experiment, scores, published_rows, tuple(evaluation.experiment_tables(scores, published_rows))
+    )
 
 
 def report_experiment(
@@ -143,13 +147,13 @@ def report_experiment(
 
     Args:
         run: Id of a run of climassay evaluate run; see climassay records runs.
-        published: As in :func:`experiment_tables`.
-        published_set: As in :func:`experiment_tables`.
+        published: Models whose published results appear beside ours; ``all`` for every one.
+        published_set: ``gold`` or ``silver``.
         against: Report the overlap of the questions with this collection, file or folder; repeat.
-        metrics: As in :func:`experiment_tables`.
+        metrics: Compare cells in these; by default in one or two of each task.
         seed: Seed of the resampling.
         html: File of the report.
-        workspace: As in :func:`experiment_tables`.
+        workspace: Where the records lie.
 
     Raises:
         InputError: There is no such run, model, metric or text.
@@ -160,7 +164,7 @@ def report_experiment(
     with Session.opened(workspace) as session:
         experiment = _experiment(session, run)
         scores = evaluation.score_experiment(experiment, tested=metrics, seed=seed)
-        questions = [question for asked in experiment.questions.values() for question in asked]
+        questions = [question for question_set in experiment.questions.values() for question in question_set]
         overlaps = [contamination(questions, read_texts(name, session.workspace), against=name) for name in against]
         page = evaluation.experiment_report(
             experiment, scores=scores, published=_published(published, published_set), contamination=overlaps, seed=seed
@@ -207,26 +211,26 @@ def plan_questions(
     from climassay.evaluation.planning import plan_table
 
     assumptions = _assumptions(metric, assumed, run, workspace)
-    made = evaluation.plan(differences, assumptions, metric=metric, power=power, alpha=alpha)
-    return Shown(made, (plan_table(made),))
+    question_plan = evaluation.plan(differences, assumptions, metric=metric, power=power, alpha=alpha)
+    return Shown(question_plan, (plan_table(question_plan),))
 
 
-def _assumptions(metric: str, given: Mapping[str, float], run: str | None, workspace: Place) -> "Assumptions":
+def _assumptions(metric: str, values: Mapping[str, float], run: str | None, workspace: Place) -> "Assumptions":
     from climassay.metrics.registry import METRICS
 
     METRICS.find(metric)
     if run is not None:
-        if given:
-            raise InputError(f"With --run, --{next(iter(given))} is estimated from the run: leave it out.")
+        if values:
+            raise InputError(f"With --run, --{next(iter(values))} is estimated from the run: leave it out.")
         with Session.opened(workspace) as session:
             return evaluation.assume_from_run(_experiment(session, run), metric)
     fitting = ("accuracy", "discordance") if METRICS[metric].binary else ("deviation", "correlation")
-    strange = [name for name in given if name not in fitting]
+    strange = [name for name in values if name not in fitting]
     if strange:
         raise InputError(f"--{strange[0]} says nothing about {metric}: it takes --{' and --'.join(fitting)}.")
     if METRICS[metric].binary:
-        return evaluation.assume_binary(given.get("accuracy", DEFAULT_ACCURACY), given.get("discordance"))
-    return evaluation.assume_mean(given.get("deviation", DEFAULT_DEVIATION), given.get("correlation", 0.5))
+        return evaluation.assume_binary(values.get("accuracy", DEFAULT_ACCURACY), values.get("discordance"))
+    return evaluation.assume_mean(values.get("deviation", DEFAULT_DEVIATION), values.get("correlation", 0.5))
 
 
 def find_contamination(
@@ -246,25 +250,27 @@ def find_contamination(
     """
     from climassay.evaluation.contamination import contamination, contamination_tables
 
-    asked = read_questions(questions).questions
+    question_list = read_questions(questions).questions
     with Session.opened(workspace) as session:
-        reports = [contamination(asked, read_texts(name, session.workspace), words, against=name) for name in against]
+        reports = [
+            contamination(question_list, read_texts(name, session.workspace), words, against=name) for name in against
+        ]
     data = [
         {
-            "against": one.against,
-            "n": one.n,
-            "texts": one.texts,
-            "words": one.words,
-            "questions": len(one.overlaps),
-            "contaminated": [overlap.question.id for overlap in one.contaminated()],
+            "against": report.against,
+            "n": report.n,
+            "texts": report.texts,
+            "words": report.words,
+            "questions": len(report.overlaps),
+            "contaminated": [overlap.question.id for overlap in report.contaminated()],
             "worst": [
                 {"question": o.question.id, "level": o.question.level, "covered": o.covered, "run": o.run}
-                for o in one.worst(worst)
+                for o in report.worst(worst)
             ],
         }
-        for one in reports
+        for report in reports
     ]
-    return Shown(data, [table for one in reports for table in contamination_tables(one, worst)])
+    return Shown(data, [table for report in reports for table in contamination_tables(report, worst)])
 
 
 def read_texts(name: str, workspace: Workspace) -> "Iterator[str | LabelledText]":
@@ -291,16 +297,16 @@ def _question_texts(path: Path) -> "list[str | LabelledText] | None":
     from climassay.evaluation.contamination import LabelledText
 
     try:
-        asked = read_questions(path).questions
+        question_list = read_questions(path).questions
     except InputError:
         return None
     return [
-        LabelledText(f"{path.name}, {one.id}", text)
-        for one in asked
+        LabelledText(f"{path.name}, {item.id}", text)
+        for item in question_list
         for text in (
-            one.question.replace("<MASK>", one.answer),
-            *(one.options or (one.answer,)),
-            *((one.context,) if one.context else ()),
+            item.question.replace("<MASK>", item.answer),
+            *(item.options or (item.answer,)),
+            *((item.context,) if item.context else ()),
         )
     ]
 
@@ -352,11 +358,11 @@ def compare_benchmarks(
     result = evaluation.rank_agreement(*sides, resamples=resamples, seed=seed)
     favours = [] if generator is None else _self_preferences(sides, generator, seed)
     return Shown(
-        {"agreement": result, "favour": [{"of": side.name, "metrics": ones} for side, ones in favours]},
+        {"agreement": result, "favour": [{"of": side.name, "metrics": preferences} for side, preferences in favours]},
         [
             agreement_table(result, *sides),
             means_table(result, *sides),
-            *(self_preference_table(ones, side) for side, ones in favours),
+            *(self_preference_table(preferences, side) for side, preferences in favours),
         ],
     )
 
@@ -439,9 +445,9 @@ def check_judge(
                     f"Nobody has rated an answer of the dataset {file} yet: people do so with climassay serve."
                 )
         groups = list(dict.fromkeys([*(item.group for item in items), *(pair.question for pair in preferred)]))
-        kept = {groups[int(place)] for place in np.random.default_rng(seed).permutation(len(groups))[:limit]}
-        items = [item for item in items if item.group in kept]
-        preferred = [pair for pair in preferred if pair.question in kept]
+        chosen_groups = {groups[int(index)] for index in np.random.default_rng(seed).permutation(len(groups))[:limit]}
+        items = [item for item in items if item.group in chosen_groups]
+        preferred = [pair for pair in preferred if pair.question in chosen_groups]
         judge = session.model(model)
         name = file.name if isinstance(file, Path) else file
         config = {"file": name, "model": judge.name, "answers": len(items), "pairs": pairs}

@@ -56,8 +56,8 @@ def name_fallacies(
         raise InputError("There is no text to name the fallacy of.")
     loaded = load_fallacies(classifier)
     with Session.opened(workspace) as session, session.progress_of(len(texts)).task("Reading texts") as task:
-        found = find_fallacies(texts, classifier=loaded, on_progress=task.advance)
-    rows = [{"text": text, **asdict(fallacy)} for text, fallacy in zip(texts, found, strict=True)]
+        predictions = find_fallacies(texts, classifier=loaded, on_progress=task.advance)
+    rows = [{"text": text, **asdict(fallacy)} for text, fallacy in zip(texts, predictions, strict=True)]
     data: dict[str, Any] = {"classifier": _describe(loaded), "texts": rows}
     scores: dict[str, Evaluation] = {}
     if truth is not None:
@@ -66,12 +66,14 @@ def name_fallacies(
         data |= _score_data(scores)
     figures, threshold = loaded.provenance.measured, loaded.threshold
     above = "" if threshold is None else f"; {threshold.precision.value:.0%} from {threshold.value:.0%} on (strong)"
-    note = (f"{found[0].name}: {found[0].meaning} " if len(texts) == 1 else "") + (
+    note = (f"{predictions[0].name}: {predictions[0].meaning} " if len(texts) == 1 else "") + (
         f"Right for {figures['accuracy']:.0%} of {figures['n']:.0f} held-out texts of climate misinformation"
         f" (the most frequent class: {figures['constant']:.0%}){above}. A text that does not mislead gets a name, too."
     )
-    cells = [[text, fallacy.name, f"{fallacy.probability:.0%}"] for text, fallacy in zip(texts, found, strict=True)]
-    strong = [index for index, fallacy in enumerate(found) if fallacy.likely]
+    cells = [
+        [text, fallacy.name, f"{fallacy.probability:.0%}"] for text, fallacy in zip(texts, predictions, strict=True)
+    ]
+    strong = [index for index, fallacy in enumerate(predictions) if fallacy.likely]
     table = Table.of("", ["text", "most probable", "probability"], cells, left=2, strong=strong, note=note)
     return Shown(data, [table, *_score_tables(scores)], rows)
 

@@ -73,17 +73,17 @@ def generate(
     if recipe is None:
         counts = generation.CountSpec(mcq=mcq, freeform=freeform, cloze=cloze)
         recipe = generation.Recipe(name, one_or_several(collections), generation.WriterSpec(model), counts)
-    wanted = replace(recipe, name=name)
-    generation.check_recipe(wanted, name)
+    limited_recipe = replace(recipe, name=name)
+    generation.check_recipe(limited_recipe, name)
     with Session.opened(workspace) as session, ExitStack() as stack:
         options = session.options
-        wanted = _with_limits(wanted, session)
+        limited_recipe = _with_limits(limited_recipe, session)
         store = generation.DatasetStore(session.records)
-        config = {"recipe": asdict(wanted), "prompts": options.prompts}
-        run = stack.enter_context(session.run("generate run", config, {"recipe": wanted.seed}))
+        config = {"recipe": asdict(limited_recipe), "prompts": options.prompts}
+        run = stack.enter_context(session.run("generate run", config, {"recipe": limited_recipe.seed}))
         with (
             generation.open_pipeline(
-                wanted,
+                limited_recipe,
                 session.workspace,
                 session.records,
                 run,
@@ -92,14 +92,14 @@ def generate(
                 use_cache=not options.no_cache,
                 **({} if session.pool is None else {"load": session.pool.load_model}),
             ) as parts,
-            ExitStack() as shown,
+            ExitStack() as progress_stack,
         ):
             done = generation.run_pipeline(
-                wanted, parts, store, on_progress=on_progress or _told(session, wanted, shown)
+                limited_recipe, parts, store, on_progress=on_progress or _told(session, limited_recipe, progress_stack)
             )
-        made = GeneratedDataset.of(store, name, pipeline=done, run=run.id)
-        run.save_results("streams", made.streams())
-        return made
+        dataset = GeneratedDataset.of(store, name, pipeline=done, run=run.id)
+        run.save_results("streams", dataset.streams())
+        return dataset
 
 
 def estimate_generation(recipe: "Recipe | Path | str", *, workspace: Place = None) -> Shown:
@@ -115,21 +115,21 @@ def estimate_generation(recipe: "Recipe | Path | str", *, workspace: Place = Non
     from climassay.generation.estimating import estimate_run, estimate_table
     from climassay.generation.recipe import load_recipe
 
-    wanted = load_recipe(Path(recipe)) if isinstance(recipe, (str, Path)) else recipe
+    loaded_recipe = load_recipe(Path(recipe)) if isinstance(recipe, (str, Path)) else recipe
     with Session.opened(workspace) as session:
-        result = estimate_run(_with_limits(wanted, session), session.workspace, prompts=session.options.prompts)
+        result = estimate_run(_with_limits(loaded_recipe, session), session.workspace, prompts=session.options.prompts)
     return Shown(result, (estimate_table(result),))
 
 
 def _with_limits(recipe: "Recipe", session: Session) -> "Recipe":
     """A recipe whose writer has the limits that the session's options name."""
     options = session.options
-    given = {
+    limits = {
         "timeout": options.timeout,
         "max_tokens": options.max_output_tokens,
         "reasoning_effort": options.reasoning_effort,
     }
-    changes: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+    changes: dict[str, Any] = {name: value for name, value in limits.items() if value is not None}
     return replace(recipe, writer=replace(recipe.writer, **changes))
 
 
@@ -210,8 +210,8 @@ def screen(
     with Session.opened(workspace) as session:
         options = session.options
 
-        def load(wanted: str, **others: Any) -> "Generator":
-            return session.model(wanted, options=options.fitting(wanted), **others)
+        def load(model_name: str, **others: Any) -> "Generator":
+            return session.model(model_name, options=options.fitting(model_name), **others)
 
         marked = screened(
             marked,
@@ -237,14 +237,14 @@ def screen(
                 session.run("generate screen", config, {"orders": seed}) as run,
                 session.progress.task("Answering the questions") as task,
             ):
-                asked = answer_check(
+                consistency_check = answer_check(
                     session.recorded(model, run),
                     orders=orders,
                     min_agreement=min_agreement,
                     prompts=options.prompts,
                     seed=seed,
                 )
-                marked = asked.check(marked, on_progress=lambda count: task.advance(count))
+                marked = consistency_check.check(marked, on_progress=lambda count: task.advance(count))
     return ScreenedDrafts(name, tuple(marked), tuple(skipped))
 
 
@@ -275,7 +275,10 @@ def list_screening_checks() -> Shown:
     """List the screening checks: name, kinds of questions, and what each finds faulty."""
     from climassay.generation.screening import CHECKS, MODEL_CHECKS
 
-    results = [(one.name, list(one.kinds), one.words) for one in CHECKS.values()]
+    results = [
+        (screening_check.name, list(screening_check.kinds), screening_check.words)
+        for screening_check in CHECKS.values()
+    ]
     results += [(name, ["mcq", "freeform", "cloze"], words) for name, words in MODEL_CHECKS.items()]
     records = [{"name": name, "kinds": kinds, "words": words} for name, kinds, words in results]
     return listing("Checks", records, {"name": "check", "kinds": "kinds", "words": "what is faulty"}, left=3)
@@ -287,10 +290,11 @@ def list_datasets(*, workspace: Place = None) -> Shown:
 
     with Session.opened(workspace) as session:
         result = generation.DatasetStore(session.records).list()
-    records = [{**asdict(one), "made_at": iso_time(one.made_at)} for one in result]
+    records = [{**asdict(dataset), "made_at": iso_time(dataset.made_at)} for dataset in result]
     states = ("accepted", "rejected", "failed")
     rows = [
-        (one.name, iso_time(one.made_at)[:19], *(str(one.states.get(state, 0)) for state in states)) for one in result
+        (dataset.name, iso_time(dataset.made_at)[:19], *(str(dataset.states.get(state, 0)) for state in states))
+        for dataset in result
     ]
     tables = (Table.of("Datasets", ("name", "begun (UTC)", *states), rows, left=2),) if rows else ()
     return Shown(records, tables, noted=() if rows else ("No datasets yet: write one with climassay generate run.",))
@@ -327,9 +331,11 @@ def export_dataset(dataset: str, output: Path | str, *, accepted: bool = False, 
     output = Path(output)
     with Session.opened(workspace) as session:
         stored = generation.DatasetStore(session.records).drafts(dataset)
-        kept = [draft for draft in stored if draft.usable or not accepted]
-    generation.write_drafts(output, kept)
-    return Shown({"file": output, "drafts": len(kept)}, said=(f"Wrote {counted(len(kept), 'draft')} to {output}",))
+        exported = [draft for draft in stored if draft.usable or not accepted]
+    generation.write_drafts(output, exported)
+    return Shown(
+        {"file": output, "drafts": len(exported)}, said=(f"Wrote {counted(len(exported), 'draft')} to {output}",)
+    )
 
 
 _BENCHMARK = "benchmark.json"
@@ -349,8 +355,8 @@ class Publication(Result):
 
     def to_dict(self) -> dict[str, Any]:
         """Folder, name, counts and files."""
-        told = {"folder": self.dataset.folder, "name": self.dataset.name} if self.tasks is None else asdict(self.tasks)
-        return {**told, "dataset": asdict(self.dataset), "skipped": self.skipped, "pushed": self.address}
+        data = {"folder": self.dataset.folder, "name": self.dataset.name} if self.tasks is None else asdict(self.tasks)
+        return {**data, "dataset": asdict(self.dataset), "skipped": self.skipped, "pushed": self.address}
 
     def rows(self) -> list[dict[str, Any]]:
         """A row per kind and split."""
@@ -465,7 +471,7 @@ def publish(
     from climassay.integrations.benchmark import benchmark_name
 
     output = Path(output)
-    unknown = next((one for one in kinds if one not in KINDS), None)
+    unknown = next((kind for kind in kinds if kind not in KINDS), None)
     if unknown is not None:
         raise InputError(f"There is no kind {unknown!r} of questions: there are {', '.join(KINDS)}.")
     if data_only and (inspect or lm_eval):
@@ -487,7 +493,7 @@ def publish(
     check_free(output, prepared.name, force=force)
     if inspect is None and lm_eval is None and not data_only:
         # Where nobody names a framework, types that none has tasks for are published without.
-        inspect = lm_eval = any(TYPES[one].in_climaqa for one in prepared.kinds)
+        inspect = lm_eval = any(TYPES[kind].in_climaqa for kind in prepared.kinds)
     tasks = None
     remarks: list[str] = []
     more: dict[str, Any] = {}
@@ -498,9 +504,9 @@ def publish(
                 "without it, or into another folder."
             )
     else:
-        wanted = tasks_on or ("test" if isinstance(source, list) else "all")
-        questions = prepared.questions("test") if wanted == "test" else ()
-        if wanted == "test" and not questions:
+        task_splits = tasks_on or ("test" if isinstance(source, list) else "all")
+        questions = prepared.questions("test") if task_splits == "test" else ()
+        if task_splits == "test" and not questions:
             remarks.append("The test split is empty: the tasks ask all questions.")
         # The folder of a dataset that had no tasks so far is not foreign, though the tasks' writer does not know it.
         known = read_manifest(output) is not None and not (output / _BENCHMARK).is_file()
@@ -568,7 +574,9 @@ def _framework_notes(folder: Path) -> dict[str, Any]:
     import yaml
 
     _, head, body = (folder / _CARD).read_text(encoding="utf-8").split("---\n", 2)
-    configs = tuple({**one, "config_name": one["config_name"] + _SUFFIX} for one in yaml.safe_load(head)["configs"])
+    configs = tuple(
+        {**config, "config_name": config["config_name"] + _SUFFIX} for config in yaml.safe_load(head)["configs"]
+    )
     hub = folder / _HUB_TASKS
     if hub.is_file():
         data = yaml.safe_load(hub.read_text(encoding="utf-8"))

@@ -64,15 +64,15 @@ def rank(
         >>> [row.rank for row in ranking.ranked]
         [1, 2]
     """
-    judge, given = JudgeSpec(quality, probe, method, model, token_budget), _table(texts)
-    config = {"file": given.file, "items": len(given.items)}
+    judge, table = JudgeSpec(quality, probe, method, model, token_budget), _table(texts)
+    config = {"file": table.file, "items": len(table.items)}
     with judge.opened(workspace, command, config, {"sort": seed}) as at:
-        result = judging.rank_items(given.items, at.method, sort=sort, seed=seed, on_progress=at.on_progress)
+        result = judging.rank_items(table.items, at.method, sort=sort, seed=seed, on_progress=at.on_progress)
         at.check_answered(result.failed, result.comparisons)
         at.run.save_results("ranking", result.rows())
-    told = (*at.notes, *skipped_note(given.skipped))
-    known: dict[str, Any] = {"quality": at.quality.name, "method": at.method.name, "file": Path(given.file).name}
-    return replace(result, run=at.run.id, messages=told, **known)
+    notes = (*at.notes, *skipped_note(table.skipped))
+    known: dict[str, Any] = {"quality": at.quality.name, "method": at.method.name, "file": Path(table.file).name}
+    return replace(result, run=at.run.id, messages=notes, **known)
 
 
 def insert(
@@ -96,13 +96,14 @@ def insert(
         texts: New texts or items, or a table of them; labels of their own, if they have any, only score the result.
         anchors: Labelled items, or a table of them; a label is an index into ``levels``.
         levels: Names of the labels, lowest first; by default those of the anchors' table.
-        quality: As in :func:`rank`.
-        probe: As in :func:`rank`.
-        method: As in :func:`rank`.
-        model: As in :func:`rank`.
+        quality: ``relevance`` and other aspects, ``claims`` (accuracy), ``confidence``, or a sentence that describes a
+            quality of your own; by default what the probe was trained for.
+        probe: From :func:`train_judge`, or its file.
+        method: Name of a method, without a probe; by default zero-shot, or pairs where the weights are not at hand.
+        model: Who compares; a probe needs the one it was trained on.
         samples: Number of anchors per label that an item is compared with.
         mode: Rule that decides when items count as equal.
-        token_budget: As in :func:`rank`.
+        token_budget: Maximum number of tokens in one forward pass.
         workspace: Where records lie.
         seed: Seed of samples, splits, folds and resampling.
 
@@ -112,11 +113,11 @@ def insert(
     """
     from climassay.judging.anchor_labelling import TIE_BAND
 
-    judge, given, known = JudgeSpec(quality, probe, method, model, token_budget), _table(texts), _table(anchors)
-    config = {"file": given.file, "items": len(given.items), "anchors": known.file, "mode": mode, "samples": samples}
+    judge, table, known = JudgeSpec(quality, probe, method, model, token_budget), _table(texts), _table(anchors)
+    config = {"file": table.file, "items": len(table.items), "anchors": known.file, "mode": mode, "samples": samples}
     with judge.opened(workspace, "judge insert", config, {"anchors": seed}) as at:
         result = judging.insert_items(
-            given.items,
+            table.items,
             known.items,
             tuple(levels) or known.levels,
             at.method,
@@ -127,8 +128,8 @@ def insert(
             on_progress=at.on_progress,
         )
         at.run.save_results("labels", result.labels())
-    told = (*at.notes, *skipped_note(known.skipped), *skipped_note(given.skipped))
-    return replace(result, run=at.run.id, quality=at.quality.name, method=at.method.name, messages=told)
+    notes = (*at.notes, *skipped_note(known.skipped), *skipped_note(table.skipped))
+    return replace(result, run=at.run.id, quality=at.quality.name, method=at.method.name, messages=notes)
 
 
 @dataclass(frozen=True)
@@ -146,15 +147,15 @@ class Judge:
     """Half-width of the probe's tie band; 0 without a probe."""
     notes: tuple[str, ...] = ()
 
-    def check_answered(self, failed: int, asked: int) -> None:
+    def check_answered(self, failed: int, n_asked: int) -> None:
         """Check that hidden states could be read for one comparison at least.
 
         Raises:
             NoAnswerError: There are none; it says why.
         """
-        if failed == asked > 0 and self.harvester is not None and self.harvester.error:
+        if failed == n_asked > 0 and self.harvester is not None and self.harvester.error:
             why = f"{self.harvester.error.rstrip('.')}. Shorter texts or --context-words may help."
-            raise NoAnswerError(f"{self.recorded.name} gave no answer to {counted(asked, 'comparison')}: {why}")
+            raise NoAnswerError(f"{self.recorded.name} gave no answer to {counted(n_asked, 'comparison')}: {why}")
 
     @property
     def cost(self) -> "Cost":
@@ -225,25 +226,25 @@ class JudgeSpec:
         kept = {"quality": self.wanted.name, "model": self.model_name, "probe": source, "method": self.method}
         with ExitStack() as stack:
             session = stack.enter_context(Session.opened(workspace))
-            asked = judging.Questions(self.wanted, session.options.prompts)
+            prompts = judging.Questions(self.wanted, session.options.prompts)
             loaded = session.model(self.model, dtype=None if known is None else known.provenance.dtype or None)
             run = stack.enter_context(session.run(command, {**config, **kept}, seeds))
             recorded, harvester, tie_band = session.recorded(loaded, run), None, 0.0
             notes: tuple[str, ...] = ()
             if known is None:
                 if isinstance(loaded, OpenWeights):
-                    harvester = judging.Harvester(loaded, asked, (-1,), session.activations, self.token_budget)
+                    harvester = judging.Harvester(loaded, prompts, (-1,), session.activations, self.token_budget)
                 name = self.method or ("pairs" if harvester is None else "zero-shot")
-                method = JUDGES.find(name)(recorded, asked, harvester)
+                method = JUDGES.find(name)(recorded, prompts, harvester)
             else:
-                prompt = asked.prompt("contrast" if known.kind == "pair" else "point")
+                prompt = prompts.prompt("contrast" if known.kind == "pair" else "point")
                 if known.provenance.template_sha256 not in ("", prompt.sha256):
                     notes = (
                         f"The probe was trained with another template than {prompt.name} ({prompt.origin}): check the "
                         "transfer on labelled items.",
                     )
                 weights, layers = open_weights(loaded, "A probe"), known.provenance.layers or (-1,)
-                harvester = judging.Harvester(weights, asked, layers, session.activations, self.token_budget)
+                harvester = judging.Harvester(weights, prompts, layers, session.activations, self.token_budget)
                 method, tie_band = probe_judge(known, harvester), known.tie_band
             task = stack.enter_context(session.progress.task(f"Comparing with {self.model_name}"))
             yield Judge(run, method, self.wanted, harvester, recorded, task.advance, tie_band, notes)
@@ -266,13 +267,14 @@ def evaluate_judge(
 
     Args:
         items: With labels.
-        quality: As in :func:`rank`.
-        probe: As in :func:`rank`.
-        method: As in :func:`rank`.
-        model: As in :func:`rank`.
+        quality: ``relevance`` and other aspects, ``claims`` (accuracy), ``confidence``, or a sentence that describes a
+            quality of your own; by default what the probe was trained for.
+        probe: From :func:`train_judge`, or its file.
+        method: Name of a method, without a probe; by default zero-shot, or pairs where the weights are not at hand.
+        model: Who compares; a probe needs the one it was trained on.
         include_trained: Also score items of the training data.
         pairs_per_item: Number of others each item is compared with, instead of all of its group.
-        token_budget: As in :func:`rank`.
+        token_budget: Maximum number of tokens in one forward pass.
         workspace: Where records lie.
         seed: Seed of samples, splits, folds and resampling.
 
@@ -282,13 +284,13 @@ def evaluate_judge(
     from climassay.judging.benchmark import result_row
     from climassay.judging.report import judge_sections, judge_tables
 
-    judge, given = JudgeSpec(quality, probe, method, model, token_budget), _table(items)
+    judge, table = JudgeSpec(quality, probe, method, model, token_budget), _table(items)
     known = None if judge.known is None or include_trained else judge.known.provenance
-    fresh = [one for one in given.items if known is None or not known.knows(one.text)]
-    with judge.opened(workspace, "judge evaluate", {"file": given.file}, {"seed": seed}) as at:
+    fresh = [item for item in table.items if known is None or not known.knows(item.text)]
+    with judge.opened(workspace, "judge evaluate", {"file": table.file}, {"seed": seed}) as at:
         if not fresh:
             name = probe if isinstance(probe, (str, Path)) else "The judge"
-            raise InputError(f"{name} was trained on every item of {given.file}: give others, or --include-trained.")
+            raise InputError(f"{name} was trained on every item of {table.file}: give others, or --include-trained.")
         scores = judging.evaluate_judge(
             fresh,
             at.method,
@@ -298,18 +300,18 @@ def evaluate_judge(
             seed=seed,
             on_progress=at.on_progress,
         )
-        result = judging.JudgeResult(at.quality, scores, at.cost, given.skipped)
-        row, left_out = result_row(result), len(given.items) - len(fresh)
+        result = judging.JudgeResult(at.quality, scores, at.cost, table.skipped)
+        row, left_out = result_row(result), len(table.items) - len(fresh)
         at.run.save_results("judges", [row])
         page = Report(
-            f"{judge.model_name} as a judge of {Path(given.file).name}",
+            f"{judge.model_name} as a judge of {Path(table.file).name}",
             f"{scores.n_items} labelled items, by {scores.method}.",
             tuple(judge_sections([result])),
         )
         at.run.save_results("report", [report_data(page)])
-        data = {"run": at.run.id, "file": given.file, "model": judge.model_name, "left_out": left_out, **row}
-    told = f"{left_out} items are left out: the probe was trained on them." if left_out else ""
-    return Shown(data, judge_tables([result]), noted=(*at.notes, *skipped_note(given.skipped), *filter(None, [told])))
+        data = {"run": at.run.id, "file": table.file, "model": judge.model_name, "left_out": left_out, **row}
+    note = f"{left_out} items are left out: the probe was trained on them." if left_out else ""
+    return Shown(data, judge_tables([result]), noted=(*at.notes, *skipped_note(table.skipped), *filter(None, [note])))
 
 
 def compare_texts(
@@ -329,12 +331,13 @@ def compare_texts(
     Args:
         first: A text, in quotes.
         second: Another text, in quotes.
-        quality: As in :func:`rank`.
-        probe: As in :func:`rank`.
-        method: As in :func:`rank`.
-        model: As in :func:`rank`.
+        quality: ``relevance`` and other aspects, ``claims`` (accuracy), ``confidence``, or a sentence that describes a
+            quality of your own; by default what the probe was trained for.
+        probe: From :func:`train_judge`, or its file.
+        method: Name of a method, without a probe; by default zero-shot, or pairs where the weights are not at hand.
+        model: Who compares; a probe needs the one it was trained on.
         context: Source that both texts were written from.
-        token_budget: As in :func:`rank`.
+        token_budget: Maximum number of tokens in one forward pass.
         workspace: Where records lie.
 
     Raises:
@@ -369,8 +372,8 @@ def compare_texts(
         at.run.save_results("comparison", [data])
     verdict = "Both have about as much of it" if better == "equal" else f"{better} has more of it"
     sure = "without a probability" if abs(odds) == CERTAIN else f"P(A) = {probability:.3f}"
-    said = f"{at.quality.name}: {verdict} ({sure}, {at.method.name})."
-    return Shown(data, said=(said,), noted=at.notes)
+    sentence = f"{at.quality.name}: {verdict} ({sure}, {at.method.name})."
+    return Shown(data, said=(sentence,), noted=at.notes)
 
 
 @dataclass(frozen=True)
@@ -426,12 +429,12 @@ class BenchmarkedJudges(Result):
 
     def notes(self) -> Iterator[str]:
         """Rows left out, and what the run took."""
-        for one in self.tasks:
-            yield from (f"{one.quality.name}: {note}" for note in skipped_note(one.skipped))
+        for task in self.tasks:
+            yield from (f"{task.quality.name}: {note}" for note in skipped_note(task.skipped))
         cost = self.done.cost
         if not self.done.dtype:
-            asked = f"{cost.computed} asked, {cost.tokens_computed} prompt tokens"
-            yield f"Run {self.done.run}: {cost.stored} answers from the records, {asked}."
+            cost_note = f"{cost.computed} asked, {cost.tokens_computed} prompt tokens"
+            yield f"Run {self.done.run}: {cost.stored} answers from the records, {cost_note}."
             return
         yield (
             f"Run {self.done.run}: {cost.stored:,} requests from disk, {cost.computed:,} computed in "
@@ -494,7 +497,11 @@ def benchmark_judges(
         loaded, options = session.model(model), session.options
         names = list(dict.fromkeys(methods))
         if "all" in names:
-            names = [one for one in judging.METHODS if isinstance(loaded, OpenWeights) or one not in NEEDS_WEIGHTS]
+            names = [
+                method_name
+                for method_name in judging.METHODS
+                if isinstance(loaded, OpenWeights) or method_name not in NEEDS_WEIGHTS
+            ]
         settings = replace(settings, probe=replace(settings.probe, layers=layer_choices(loaded, settings.probe.layers)))
         done = judging.benchmark_judges(
             tasks,
@@ -510,10 +517,13 @@ def benchmark_judges(
             progress=session.progress,
         )
         evidence = None
-        method = next((one for one in PROBE_METHODS if any(r.scores.method == one for r in done.results)), None)
+        method = next(
+            (method_name for method_name in PROBE_METHODS if any(r.scores.method == method_name for r in done.results)),
+            None,
+        )
         if method is not None and isinstance(loaded, OpenWeights):
             first, layers = tasks[0], layers_of(settings.probe.layers)
-            asked = judging.Questions(first.quality, options.prompts)
+            prompts = judging.Questions(first.quality, options.prompts)
             fold = judging.make_folds(
                 first.items,
                 train_items=settings.train_items,
@@ -521,7 +531,7 @@ def benchmark_judges(
                 pairs_per_item=settings.pairs_per_item,
                 seed=settings.seed,
             )[0]
-            harvester = judging.Harvester(loaded, asked, layers, session.activations, token_budget)
+            harvester = judging.Harvester(loaded, prompts, layers, session.activations, token_budget)
             evidence = judging.train_probe(
                 first.items, harvester, method=method, settings=settings.probe, pairs=fold.train_pairs
             )
@@ -545,14 +555,15 @@ def train_judge(
 
     Args:
         items: With labels, more is better; those of one group are compared with each other.
-        quality: As in :func:`rank`.
+        quality: ``relevance`` and other aspects, ``claims`` (accuracy), ``confidence``, or a sentence that describes a
+            quality of your own; by default what the probe was trained for.
         model: An open-weights model, whose hidden states are read.
         method: ppairs, ppairs-length, principal, pointwise or pointwise-length.
         settings: Layers, ties and penalty; by default chosen by cross-validation.
         pairs_per_item: Number of others each item is compared with, instead of all of its group.
         output: File to save the probe in.
         workspace: Where records lie.
-        token_budget: As in :func:`rank`.
+        token_budget: Maximum number of tokens in one forward pass.
         seed: Seed of samples, splits, folds and resampling.
 
     Returns:
@@ -576,30 +587,32 @@ def train_judge(
     output = None if output is None else Path(output)
     if output is not None:
         check_model_path(output)
-    given, asked_for = _table(items), settings or judging.ProbeSettings((), seed=seed)
+    table, asked_for = _table(items), settings or judging.ProbeSettings((), seed=seed)
     with Session.opened(workspace) as session:
-        asked = judging.Questions(_quality(quality), session.options.prompts)
+        prompts = judging.Questions(_quality(quality), session.options.prompts)
         weights = open_weights(session.model(model), "Training a probe")
-        wanted = replace(asked_for, layers=layer_choices(weights, asked_for.layers))
-        harvester = judging.Harvester(weights, asked, layers_of(wanted.layers), session.activations, token_budget)
-        layers: object = [",".join(map(str, one)) for one in asked_for.layers] or "four of the upper half"
+        layer_settings = replace(asked_for, layers=layer_choices(weights, asked_for.layers))
+        harvester = judging.Harvester(
+            weights, prompts, layers_of(layer_settings.layers), session.activations, token_budget
+        )
+        layers: object = [",".join(map(str, layer)) for layer in asked_for.layers] or "four of the upper half"
         name = model if isinstance(model, str) else model.name
-        config = {"file": given.file, "method": method, "model": name, "layers": layers}
+        config = {"file": table.file, "method": method, "model": name, "layers": layers}
         with (
             session.run("judge train", config, {"seed": seed}) as run,
             session.progress.task(f"Reading {weights.name}") as task,
         ):
             trained = judging.train_probe(
-                given.items,
+                table.items,
                 harvester,
                 method=method,
-                settings=wanted,
+                settings=layer_settings,
                 pairs_per_item=pairs_per_item,
                 seed=seed,
                 on_progress=task.advance,
             )
-            place, told = "" if output is None else str(output), skipped_note(given.skipped)
-            trained = replace(trained, run=run.id, file=given.file, output=place, messages=told)
+            file_name, notes = "" if output is None else str(output), skipped_note(table.skipped)
+            trained = replace(trained, run=run.id, file=table.file, output=file_name, messages=notes)
             run.save_results("probe", [trained.to_dict()])
             run.save_results("report", [report_data(trained.report())])
     if output is not None:
@@ -607,10 +620,10 @@ def train_judge(
     return trained
 
 
-def _quality(wanted: "judging.Quality | str | None") -> "judging.Quality":
-    if isinstance(wanted, judging.Quality):
-        return wanted
-    word = wanted or ""
+def _quality(quality_name: "judging.Quality | str | None") -> "judging.Quality":
+    if isinstance(quality_name, judging.Quality):
+        return quality_name
+    word = quality_name or ""
     if word == "claims" or word == "confidence":
         return judging.quality(word)  # type: ignore[arg-type]
     return judging.quality("text", word) if word in judging.aspect_names() else judging.quality("own", sentence=word)
@@ -643,24 +656,24 @@ def side_by_side_judge(session: Session, file: Path) -> "Comparer":
     judge = JudgeSpec(None, file, model=judging.load_probe(file).provenance.model or DEFAULT_MODEL)
 
     def compare(pairs: Sequence[tuple[str, str, str, str]]) -> "list[tuple[Better, str] | JudgeFailure]":
-        places: dict[tuple[str, str], int] = {}
-        asked = np.array(
+        indices: dict[tuple[str, str], int] = {}
+        positions = np.array(
             [
-                [places.setdefault((question, answer), len(places)) for answer in (first, second)]
+                [indices.setdefault((question, answer), len(indices)) for answer in (first, second)]
                 for question, _, first, second in pairs
             ],
             dtype=np.int64,
         ).reshape(-1, 2)
-        items = [judging.Item(str(place), answer, question, question) for (question, answer), place in places.items()]
-        once, where = np.unique(np.sort(asked, axis=1), axis=0, return_inverse=True)
+        items = [judging.Item(str(index), answer, question, question) for (question, answer), index in indices.items()]
+        once, where = np.unique(np.sort(positions, axis=1), axis=0, return_inverse=True)
         with judge.opened(session, "evaluate side-by-side", {"answers": len(items)}) as at:
             result = at.method.compare(items, once)
-        said: list[tuple[Better, str] | JudgeFailure] = []
-        for (first, second), pair in zip(asked, where.ravel(), strict=True):
+        outcomes: list[tuple[Better, str] | JudgeFailure] = []
+        for (first, second), pair in zip(positions, where.ravel(), strict=True):
             odds = float(result.log_odds[pair]) * (1 if first < second else -1)
             better: Better = "tie" if abs(odds) <= at.tie_band or first == second else "first" if odds > 0 else "second"
             failure = JudgeFailure("The judge's model gave no answer.")
-            said.append(failure if result.failed[pair] else (better, f"Log-odds {odds:+.2f}."))
-        return said
+            outcomes.append(failure if result.failed[pair] else (better, f"Log-odds {odds:+.2f}."))
+        return outcomes
 
     return compare

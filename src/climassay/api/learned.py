@@ -84,10 +84,10 @@ def text_rows(file: Path, text: str, *others: str | None) -> "list[tuple[str, Ro
         missing = next((name for name in (text, *others) if name is not None and name not in row), None)
         if missing is not None:
             raise InputError(f"Row {number} of {file} has no column {missing!r}.")
-        said = str(row[text] or "")
-        if not any(map(str.isalpha, said)):
+        text_value = str(row[text] or "")
+        if not any(map(str.isalpha, text_value)):
             raise InputError(f"Row {number} of {file} has no text in the column {text!r}.")
-        results.append((said, row))
+        results.append((text_value, row))
     if not results:
         raise InputError(f"{file} has no rows.")
     return results
@@ -100,19 +100,19 @@ def card(provenance: "Provenance") -> dict[str, Any]:
 
 def comparison_table(tried: "Sequence[tuple[str, Evaluation]]", title: str = "Tried, on held-out items") -> "Table":
     """Evaluations side by side, one row each; the lowest log loss is marked as the best."""
-    best = min(range(len(tried)), key=lambda place: tried[place][1].log_loss.value)
+    best = min(range(len(tried)), key=lambda index: tried[index][1].log_loss.value)
     first = tried[0][1]
     rows = [
         [
             name,
             *(
                 f"{part.value:.3f} [{part.interval.low:.3f}, {part.interval.high:.3f}]"
-                for part in (one.accuracy, one.macro_f1)
+                for part in (evaluation.accuracy, evaluation.macro_f1)
             ),
-            f"{one.balanced_accuracy.value:.3f}",
-            f"{one.log_loss.value:.3f}",
+            f"{evaluation.balanced_accuracy.value:.3f}",
+            f"{evaluation.log_loss.value:.3f}",
         ]
-        for name, one in tried
+        for name, evaluation in tried
     ]
     words = (
         f"{first.n} items in {first.groups} groups; 95% bootstrap intervals over groups. The most frequent class alone:"

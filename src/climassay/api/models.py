@@ -32,7 +32,7 @@ def list_models() -> Shown:
     """
     from climassay.models.bundled import BUNDLED, bundled_status
 
-    served = {name: normalised_base_url(one.base_url) for name, one in providers().items() if name != OPENAI}
+    served = {name: normalised_base_url(provider.base_url) for name, provider in providers().items() if name != OPENAI}
     records: list[dict[str, Any]] = []
     rows = []
     for status in map(bundled_status, BUNDLED):
@@ -93,14 +93,14 @@ def check_model(
     from climassay.models.openai.pacing import retry_policy
 
     with Session.opened(workspace) as session, session.progress.waiting(f"Loading {name} ..."):
-        given = session.options
+        options = session.options
         report = checked(
             name,
-            base_url=given.base_url,
-            dtype=given.dtype,
+            base_url=options.base_url,
+            dtype=options.dtype,
             folder=session.workspace.root,
-            policy=retry_policy(given.deadline or CHECK_SECONDS, given.timeout),
-            reasoning_effort=given.reasoning_effort,
+            policy=retry_policy(options.deadline or CHECK_SECONDS, options.timeout),
+            reasoning_effort=options.reasoning_effort,
             device=device,
             adapter=adapter,
             prompt=prompt,
@@ -142,7 +142,7 @@ def _capability_lines(known: "Capabilities") -> Iterator[tuple[str, str | None]]
         "ignored": "ignored; the schema stands in the prompt instead",
     }
     thinks = {True: f"yes; {known.allowance:,} tokens on top of each limit", False: "none seen", None: None}
-    taken = [name for name in known.accepted if name not in ("max_tokens", "max_completion_tokens")]
+    accepted_options = [name for name in known.accepted if name not in ("max_tokens", "max_completion_tokens")]
     continues = {
         True: "yes: options are weighed where the model goes on with the beginning of its answer",
         False: "no: options are weighed at the beginning of the answer",
@@ -152,9 +152,9 @@ def _capability_lines(known: "Capabilities") -> Iterator[tuple[str, str | None]]
     yield "logprobs", logprobs[known.logprobs] if known.logprobs else "not known"
     yield "continues", continues[known.continues]
     yield "counts", counts[known.counts_cached]
-    yield "JSON schema", schema[known.schema] if known.schema else "not known"
+    yield "JSON schema", schema[known.schema_support] if known.schema_support else "not known"
     yield "limit", known.token_limit
-    yield "takes", ", ".join(taken) or None
+    yield "takes", ", ".join(accepted_options) or None
     yield "refuses", ", ".join(known.dropped) or None
     yield "thinks", thinks[known.thinks]
     yield "window", None if known.window is None else f"{known.window:,} tokens"
@@ -167,7 +167,7 @@ def _rate(tokens_per_second: float | None) -> str | None:
 
 def list_prompts() -> Shown:
     """List the built-in prompts and the hashes of their texts."""
-    listed = [{"name": one.name, "sha256": one.sha256} for one in map(load_prompt, prompt_names())]
+    listed = [{"name": prompt.name, "sha256": prompt.sha256} for prompt in map(load_prompt, prompt_names())]
     return listing("Prompts", listed, {"name": "name", "sha256": "sha256"}, left=2)
 
 

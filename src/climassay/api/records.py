@@ -40,18 +40,24 @@ class WithFailedCalls(Result):
     def alone(self) -> bool:
         """Whether there is nothing but failures."""
         rests = self.result.rests_on_calls and self.result.failure() is None
-        return rests and all(one.unanswered for one in self.calls)
+        return rests and all(call.unanswered for call in self.calls)
 
     def _failed(self) -> "list[ModelCalls]":
-        return [one for one in self.calls if one.failed or one.empty]
+        return [call for call in self.calls if call.failed or call.empty]
 
     def _told(self) -> list[str]:
-        return [sentence for one in self._failed() for sentence in one.sentences()]
+        return [sentence for model_calls in self._failed() for sentence in model_calls.sentences()]
 
     def _table(self) -> "Table":
-        reasons = [(one.model, {**one.reasons, "The answer is empty.": one.empty}) for one in self._failed()]
+        reasons = [
+            (model_calls.model, {**model_calls.reasons, "The answer is empty.": model_calls.empty})
+            for model_calls in self._failed()
+        ]
         rows = [(model, why, str(count)) for model, whys in reasons for why, count in whys.items() if count]
-        note = "; ".join(f"{one.model}: {one.failed:,} of {one.sent:,} calls failed" for one in self._failed())
+        note = "; ".join(
+            f"{model_calls.model}: {model_calls.failed:,} of {model_calls.sent:,} calls failed"
+            for model_calls in self._failed()
+        )
         return Table.of("Calls without an answer", ("model", "reason", "calls"), rows, left=2, note=f"{note}. {_AGAIN}")
 
     def tables(self) -> "list[Table]":
@@ -67,8 +73,8 @@ class WithFailedCalls(Result):
         data = self.result.to_dict()
         if not isinstance(data, Mapping):
             return {"failed_calls": self._failed()} if self.alone else data
-        kept = {name: value for name, value in data.items() if not self.alone or name == "run"}
-        return {**kept, "failed_calls": self._failed()}
+        remaining = {name: value for name, value in data.items() if not self.alone or name == "run"}
+        return {**remaining, "failed_calls": self._failed()}
 
     def rows(self) -> Sequence[Mapping[str, Any]]:
         """The records; the failures where there is nothing else."""
@@ -80,21 +86,21 @@ class WithFailedCalls(Result):
 
     def notes(self) -> Iterator[str]:
         """The result's, and why calls failed; what is to be said of a result that failed is said by its failure."""
-        told = self._told()
+        sentences = self._told()
         if not self.alone:
             yield from self.result.notes()
             if self.result.failure() is None:
-                yield from told
-                yield from [_AGAIN] if any(one.failed for one in self.calls) else ()
-        elif len(told) > 1:
-            yield from told
+                yield from sentences
+                yield from [_AGAIN] if any(call.failed for call in self.calls) else ()
+        elif len(sentences) > 1:
+            yield from sentences
 
     def failure(self) -> ClimassayError | None:
         """No call was answered, or what the result says."""
         if not self.alone:
             return self.result.failure()
-        told = self._told()
-        why = f" {told[0]}" if len(told) == 1 else ""
+        sentences = self._told()
+        why = f" {sentences[0]}" if len(sentences) == 1 else ""
         return NoAnswerError(f"{_NOTHING}{why} {_AGAIN}")
 
     def title(self) -> str:
@@ -125,19 +131,21 @@ def failed_calls(records: "Records", runs: Sequence[str] = (), *, besides: str =
     A model is left out whose reason is told already, ``besides``.
     """
     calls = _calls(records, runs)
-    return [one for part in calls if not any(why in besides for why in part.reasons) for one in part.sentences()]
+    return [
+        sentence for part in calls if not any(why in besides for why in part.reasons) for sentence in part.sentences()
+    ]
 
 
 def none_answered(records: "Records") -> bool:
     """Whether models were asked in the latest runs of this session, and none of them answered."""
     calls = _calls(records, ())
-    return bool(calls) and all(one.unanswered for one in calls)
+    return bool(calls) and all(call.unanswered for call in calls)
 
 
 def with_failed_calls(result: Result, records: "Records", runs: Sequence[str] = ()) -> Result:
     """A result with the model calls that failed in some runs, by default the latest of this session, if any failed."""
     calls = _calls(records, runs)
-    return WithFailedCalls(result, calls) if any(one.failed or one.empty for one in calls) else result
+    return WithFailedCalls(result, calls) if any(call.failed or call.empty for call in calls) else result
 
 
 def _calls(records: "Records", runs: Sequence[str]) -> "list[ModelCalls]":
@@ -151,13 +159,13 @@ def list_runs(*, workspace: Place = None) -> Shown:
     from climassay.records import queries
 
     with Session.opened(workspace) as session:
-        result, place = queries.list_runs(session.records.database), session.records.database.shown_url
+        result, database_name = queries.list_runs(session.records.database), session.records.database.shown_url
     columns = ("run", "command", "status", "started (UTC)", "asked", "failed", "from records", "cost")
     rows = [
         (run.id, run.command, run.status, run.started_at[:19], run.sent, run.failed, run.served, run.shown_cost)
         for run in result
     ]
-    none = () if result else (f"No runs yet in {place}.",)
+    none = () if result else (f"No runs yet in {database_name}.",)
     return Shown(result, (_table(columns, rows),) if result else (), [asdict(run) for run in result], noted=none)
 
 
@@ -177,7 +185,7 @@ def show_record(what: str, *, workspace: Place = None) -> Shown:
         if what.startswith("r"):
             return _run(run_details(session.records.database, what))
         answers = answers_to(session.records.database, what)
-        return Shown(answers, (), [asdict(one) for one in answers], said=tuple(_answer_lines(answers)))
+        return Shown(answers, (), [asdict(answer) for answer in answers], said=tuple(_answer_lines(answers)))
 
 
 def model_usage(run: str | None = None, *, workspace: Place = None) -> Shown:
@@ -192,9 +200,9 @@ def model_usage(run: str | None = None, *, workspace: Place = None) -> Shown:
     with Session.opened(workspace) as session:
         database = session.records.database
         result, calls = usage_by_model(database, run), calls_by_model(database, None if run is None else [run])
-    told = [sentence for one in calls for sentence in one.sentences()]
-    notes = told if result else (f"Nothing has been asked yet in {database.shown_url}.",)
-    return Shown(result, (_usage_table(result),) if result else (), [asdict(one) for one in result], noted=notes)
+    sentences = [sentence for call in calls for sentence in call.sentences()]
+    notes = sentences if result else (f"Nothing has been asked yet in {database.shown_url}.",)
+    return Shown(result, (_usage_table(result),) if result else (), [asdict(usage) for usage in result], noted=notes)
 
 
 def export_records(file: Path | str, run: str | None = None, *, workspace: Place = None) -> Shown:
@@ -237,13 +245,13 @@ def import_records(file: Path | str, *, workspace: Place = None) -> Shown:
     return Shown(result, noted=(_said(result),))
 
 
-def _said(found: "MergedAnswers") -> str:
-    said = f"{counted(found.added, 'answer')} imported, {found.known:,} there already."
-    if found.conflicts:
-        said += f" {counted(found.conflicts, 'request')} had another answer here, which is still served."
-    if found.damaged:
-        said += f" {counted(found.damaged, 'answer')} left out because of a key other than that of the request."
-    return said
+def _said(merged: "MergedAnswers") -> str:
+    sentence = f"{counted(merged.added, 'answer')} imported, {merged.known:,} there already."
+    if merged.conflicts:
+        sentence += f" {counted(merged.conflicts, 'request')} had another answer here, which is still served."
+    if merged.damaged:
+        sentence += f" {counted(merged.damaged, 'answer')} left out because of a key other than that of the request."
+    return sentence
 
 
 def _table(columns: Sequence[str], rows: Sequence[Sequence[Any]], title: str = "") -> "Table":
@@ -254,12 +262,22 @@ def _table(columns: Sequence[str], rows: Sequence[Sequence[Any]], title: str = "
     return Table(title, headed, tuple(tuple(map(str, row)) for row in rows))
 
 
-def _usage_table(found: "Sequence[ModelUsage]") -> "Table":
+def _usage_table(usages: "Sequence[ModelUsage]") -> "Table":
     counted = ("answers", "failed", "sent", "prompt tokens", "completion tokens", "thought")
     rows = []
-    for one in found:
-        tokens = (one.prompt_tokens, one.completion_tokens, one.reasoning_tokens)
-        rows.append((one.model, one.fingerprint[:12], one.answers, one.failed, one.attempts, *tokens, one.shown_cost))
+    for evidence_check in usages:
+        tokens = (evidence_check.prompt_tokens, evidence_check.completion_tokens, evidence_check.reasoning_tokens)
+        rows.append(
+            (
+                evidence_check.model,
+                evidence_check.fingerprint[:12],
+                evidence_check.answers,
+                evidence_check.failed,
+                evidence_check.attempts,
+                *tokens,
+                evidence_check.shown_cost,
+            )
+        )
     return _table(("model", "fingerprint", *counted, "cost"), rows)
 
 
@@ -270,7 +288,7 @@ def _run(details: "RunDetails") -> Shown:
         f"from {summary.started_at} to {summary.ended_at or 'now'}",
         *([f"error: {details.error}"] if details.error else []),
         f"asked {summary.sent} ({summary.failed} failed), {summary.served} from the records",
-        *(sentence for one in details.calls for sentence in one.sentences()),
+        *(sentence for call in details.calls for sentence in call.sentences()),
         *_entries({"configuration": details.config, "seeds": details.seeds}),
     ]
     tables = [_usage_table(details.usage)] if details.usage else []
@@ -286,7 +304,7 @@ def _entries(data: Mapping[str, Any], indent: str = "") -> Iterator[str]:
     """Entries on lines of their own, values below each other; what an entry holds is indented."""
     parts: list[tuple[str, Any]] = []
     for name, value in data.items():
-        several = isinstance(value, list) and any(isinstance(one, dict) for one in value)
+        several = isinstance(value, list) and any(isinstance(item, dict) for item in value)
         parts += [(f"{name} {number}", one) for number, one in enumerate(value, 1)] if several else [(name, value)]
     width = max((len(name) for name, value in parts if not isinstance(value, dict)), default=0)
     for name, value in parts:
@@ -296,8 +314,8 @@ def _entries(data: Mapping[str, Any], indent: str = "") -> Iterator[str]:
         else:
             listed = value if isinstance(value, list) else [] if value in (None, {}) else [value]
             words = [one if isinstance(one, str) else json.dumps(one, ensure_ascii=False) for one in listed]
-            shown = ", ".join(words) or "none"
-            yield f"{indent}{f'{name}:':{width + 1}} " + shown.replace("\n", f"\n{indent}{' ' * (width + 2)}")
+            joined = ", ".join(words) or "none"
+            yield f"{indent}{f'{name}:':{width + 1}} " + joined.replace("\n", f"\n{indent}{' ' * (width + 2)}")
 
 
 def _answer_lines(answers: "Sequence[RecordedAnswer]") -> Iterator[str]:
@@ -309,5 +327,5 @@ def _answer_lines(answers: "Sequence[RecordedAnswer]") -> Iterator[str]:
         if answer.error is not None:
             yield f"failed: {answer.error}\n"
         else:
-            said = answer.text if answer.logprobs is None else json.dumps(answer.logprobs)
-            yield f"answer ({answer.outcome}):\n{said}\n"
+            answer_text = answer.text if answer.logprobs is None else json.dumps(answer.logprobs)
+            yield f"answer ({answer.outcome}):\n{answer_text}\n"

@@ -39,7 +39,7 @@ class ScoredAnswers(Result):
             "means": scored.means,
             "pooled": scored.pooled,
             "computed_by": scored.sources,
-            "judge_failures": sum(one.verdict is None for one in scored.judgements.values()),
+            "judge_failures": sum(judgement.verdict is None for judgement in scored.judgements.values()),
             "answers": self.rows(),
         }
 
@@ -47,12 +47,12 @@ class ScoredAnswers(Result):
         """A row per answer."""
         scored = self.scores
         rows = []
-        for place, one in enumerate(scored.rows):
+        for index, one in enumerate(scored.rows):
             row: dict[str, Any] = {"id": one.id, "reference": one.reference, "answer": one.answer}
             row |= {"statement": one.statement} if one.statement else {}
-            row |= {metric: values[place] for metric, values in scored.scores.items()}
-            if (said := scored.judgements.get(place)) is not None:
-                row |= {"verdict": said.verdict, "reason": said.reason, "judge_error": said.error}
+            row |= {metric: values[index] for metric, values in scored.scores.items()}
+            if (judgement := scored.judgements.get(index)) is not None:
+                row |= {"verdict": judgement.verdict, "reason": judgement.reason, "judge_error": judgement.error}
             rows.append(row)
         return rows
 
@@ -78,7 +78,7 @@ class ScoredAnswers(Result):
         note = "Means over answers, as in ClimaQA's tables."
         note += " All together: BLEU with the counts of all answers summed." if scored.pooled else ""
         if scored.judgements:
-            tally = Counter(one.verdict for one in scored.judgements.values())
+            tally = Counter(judgement.verdict for judgement in scored.judgements.values())
             verdicts = ", ".join(f"{tally[verdict]} {verdict}" for verdict in SCORES)
             note += f" As judged: {verdicts}; {tally[None]} judgements failed. Partly correct counts one half."
         headings = ("metric", "mean", "95% interval", "n", "all together", "computed by")
@@ -163,19 +163,19 @@ class ScoredEntailment(Shown):
 
 
 def _score_tables(scores: "Sequence[EntailmentScores]") -> list[Table]:
-    two = comparison_table([(one.scorer, one.two_class) for one in scores], "SUPPORTS or REFUTES")
-    three = comparison_table([(one.scorer, one.three_class) for one in scores], "Three relations")
+    two = comparison_table([(score.scorer, score.two_class) for score in scores], "SUPPORTS or REFUTES")
+    three = comparison_table([(score.scorer, score.three_class) for score in scores], "Three relations")
     rows = []
-    for one in scores:
-        auroc = one.two_class.auroc
+    for score in scores:
+        auroc = score.two_class.auroc
         assert auroc is not None
         rows.append(
             (
-                one.scorer,
+                score.scorer,
                 "{:.3f} [{:.3f}, {:.3f}]".format(auroc.value, *auroc.interval),
-                f"{one.support_auroc:.3f}",
-                f"{one.calibration.expected_calibration_error:.3f}",
-                str(one.three_class.failed),
+                f"{score.support_auroc:.3f}",
+                f"{score.calibration.expected_calibration_error:.3f}",
+                str(score.three_class.failed),
             )
         )
     columns = ("model", "AUROC", "AUROC of\nsupport", "calibration\nerror", "failed")
@@ -183,13 +183,13 @@ def _score_tables(scores: "Sequence[EntailmentScores]") -> list[Table]:
     ranking = Table.of("Ranking", columns, rows, note=words)
     marks = [
         (
-            one.scorer,
+            score.scorer,
             *("-" if part is None else f"{percent(part.value)} [{percent_interval(part.interval)}]"
-              for part in (one.marked, one.unsupporting)),
-            str(one.marked.n if one.marked else 0),
-            str(one.unsupporting.n),
+              for part in (score.marked, score.unsupporting)),
+            str(score.marked.n if score.marked else 0),
+            str(score.unsupporting.n),
         )
-        for one in scores
+        for score in scores
     ]  # fmt: skip
     columns = ("model", "marks right\n(%)", "on every pair\n(%)", "marks", "pairs")
     words = (

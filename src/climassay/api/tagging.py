@@ -32,10 +32,10 @@ def _read_statements(
     text: str | Sequence[str], context: str, column: str | None, context_column: str | None
 ) -> "tuple[list[Taggable], list[dict[str, Any]]]":
     """Statements to be tagged, and what each is known by in an answer; arguments as :func:`tag_statements`."""
-    read = [_read_text(one, context, column, context_column) for one in one_or_several(text)]
+    read = [_read_text(item, context, column, context_column) for item in one_or_several(text)]
     if not read:
         raise InputError("There is nothing to tag: the list of statements is empty.")
-    return [one for texts, _ in read for one in texts], [one for _, known in read for one in known]
+    return [item for texts, _ in read for item in texts], [name for _, known in read for name in known]
 
 
 def _read_text(
@@ -54,12 +54,14 @@ def _read_text(
                 raise InputError(f"{error} {hint}") from None
             if not read:
                 raise InputError(f"{text} has no statements.")
-            return list(read), [{"id": one.id, "statement": one.text, "authors": one.tag} for one in read]
+            return list(read), [
+                {"id": statement.id, "statement": statement.text, "authors": statement.tag} for statement in read
+            ]
     if column is None:
         raise InputError(f"{text} is a file: name the column of its statements with --text COLUMN.")
     rows = text_rows(Path(text), column, context_column)
-    known = [{**({"id": row["id"]} if "id" in row else {}), "statement": said} for said, row in rows]
-    return [(said, str(row[context_column] or "") if context_column else "") for said, row in rows], known
+    known = [{**({"id": row["id"]} if "id" in row else {}), "statement": text_value} for text_value, row in rows]
+    return [(text_value, str(row[context_column] or "") if context_column else "") for text_value, row in rows], known
 
 
 def tag_statements(
@@ -91,13 +93,13 @@ def tag_statements(
 
     texts, known = _read_statements(text, context, column, context_column)
     loaded = _loaded(tagger)
-    asked = loaded
+    mixed_tagger = loaded
     if mix != "natural":
         try:
             shares = (1.0,) * len(loaded.levels) if mix == "equal" else tuple(map(float, mix.split(",")))
         except ValueError:
             raise InputError(f"--mix is natural, equal or shares as 50,100,100,50; got {mix!r}.") from None
-        asked = loaded.for_mix(shares)
+        mixed_tagger = loaded.for_mix(shares)
     total = len(texts) * max(1, len(loaded.sources))
     with (
         Session.opened(workspace) as session,
@@ -105,7 +107,7 @@ def tag_statements(
     ):
         natural = loaded.for_mix(None).predict_proba(texts, on_progress=task.advance)
     equal = reweighted(natural, loaded.shares)
-    result = natural if asked.mix is None else reweighted(natural, loaded.shares, asked.mix)
+    result = natural if mixed_tagger.mix is None else reweighted(natural, loaded.shares, mixed_tagger.mix)
 
     def answer(row: Any) -> dict[str, Any]:
         shares = row.tolist()
@@ -115,8 +117,8 @@ def tag_statements(
         }
 
     rows = [
-        {**one, **answer(row), "equal_shares": answer(even)}
-        for one, row, even in zip(known, result, equal, strict=True)
+        {**record, **answer(row), "equal_shares": answer(even)}
+        for record, row, even in zip(known, result, equal, strict=True)
     ]
     cells = [
         (row["statement"], row["tag"], row["equal_shares"]["tag"], *map("{:.0%}".format, row["probabilities"].values()))
@@ -181,15 +183,15 @@ def train_tagger(
         trained = tagging.train_tagger(
             table.items, training, specs=specs, folds=folds, seed=seed, provenance=source, on_fit=on_fit
         )
-    made, chosen = trained.classifier, trained.chosen.spec.name
-    made.save(output)
+    classifier, chosen = trained.classifier, trained.chosen.spec.name
+    classifier.save(output)
     scores = [
-        (one.spec.name, tagging.on_mixes(training.truth, one.probabilities, training.groups, seed=seed))
-        for one in trained.tried
+        (candidate.spec.name, tagging.on_mixes(training.truth, candidate.probabilities, training.groups, seed=seed))
+        for candidate in trained.tried
     ]
-    data = {"tagger": output, "chosen": chosen, "card": _card(made), "tried": _as_data(scores)}
-    said = (f"Chosen: {chosen}; written to {output}.", *_missing(scores))
-    return Shown(data, _score_tables(scores), said=said, noted=table.notes)
+    data = {"tagger": output, "chosen": chosen, "card": _card(classifier), "tried": _as_data(scores)}
+    sentences = (f"Chosen: {chosen}; written to {output}.", *_missing(scores))
+    return Shown(data, _score_tables(scores), said=sentences, noted=table.notes)
 
 
 def evaluate_tagger(
@@ -210,12 +212,12 @@ def evaluate_tagger(
     """Score a trained tagger on statements with known tags, or several by cross-validation.
 
     Args:
-        labels: As in :func:`train_tagger`.
+        labels: ClimateX's table (.tsv) or JSON lines of climassay confidence extract.
         tagger: As in :func:`tag_statements`; None cross-validates ``methods``.
-        paragraphs: As in :func:`train_tagger`.
-        methods: As in :func:`train_tagger`.
-        model: As in :func:`train_tagger`.
-        layer: As in :func:`train_tagger`.
+        paragraphs: Paragraphs of the reports, to recover the context of ClimateX's statements.
+        methods: Names of taggers to try; by default all that read no model.
+        model: Local model whose hidden states some of them read.
+        layer: Layer whose hidden states are read (-1: last).
         split_by: Unit that training and test sets never share.
         include_trained: Also score items of the training data.
         limit: Number of items drawn at random; all by default.
@@ -247,25 +249,26 @@ def evaluate_tagger(
             raise InputError(f"{tagger} predicts levels other than {', '.join(LEVELS)}.")
         source = loaded.provenance
         if not include_trained:
-            items = tuple(one for one in items if not source.knows(one.item.text))
+            items = tuple(item for item in items if not source.knows(item.item.text))
         left_out = len(table.items) - len(items)
         if not items or (source.data_sha256 == table.sha256 and not include_trained):
             raise InputError(f"{tagger} was trained on {table.name}: test it on other statements, or leave MODEL out.")
         items = sample(items, limit, seed)
-        best = loaded.predict_proba([one.item for one in items])
-        truth, sections = class_places([one.tag for one in items], LEVELS), [one.section for one in items]
+        best = loaded.predict_proba([item.item for item in items])
+        truth, sections = class_places([item.tag for item in items], LEVELS), [item.section for item in items]
         scores = [(Path(tagger).name, on_mixes(truth, best, sections, shares=loaded.shares, seed=seed))]
     else:
         items = sample(items, limit, seed)
         table, specs = replace(table, items=items), _specs(methods)
-        documents = np.unique([one.document for one in items], return_inverse=True)[1]
+        documents = np.unique([item.document for item in items], return_inverse=True)[1]
         with Session.opened(workspace) as session, _training(session, table, specs, model, layer) as (training, on_fit):
-            apart = documents if split_by == "document" else None
-            tried = compare_classifiers(specs, training, apart=apart, folds=folds, seed=seed, on_fit=on_fit)
+            groups = documents if split_by == "document" else None
+            tried = compare_classifiers(specs, training, apart=groups, folds=folds, seed=seed, on_fit=on_fit)
         scores = [
-            (one.spec.name, on_mixes(training.truth, one.probabilities, training.groups, seed=seed)) for one in tried
+            (candidate.spec.name, on_mixes(training.truth, candidate.probabilities, training.groups, seed=seed))
+            for candidate in tried
         ]
-        best = min(tried, key=lambda one: one.evaluation.log_loss.value).probabilities
+        best = min(tried, key=lambda candidate: candidate.evaluation.log_loss.value).probabilities
     rows = [
         {
             "id": one.id or str(number),
@@ -314,10 +317,10 @@ def insert_statements(
         column: Column of a table that holds the statements; files of extract need none.
         context_column: Column that holds their contexts.
         labelled: Statements of known level: ClimateX's table (.tsv) or JSON lines of confidence extract.
-        paragraphs: As in :func:`train_tagger`.
+        paragraphs: Paragraphs of the reports, to recover the context of ClimateX's statements.
         model: Local model whose hidden states are read.
         probe: Probe on contrast pairs of two statements, or on single statements.
-        layer: As in :func:`train_tagger`.
+        layer: Layer whose hidden states are read (-1: last).
         train_items: Number of labelled statements to learn from, drawn evenly over levels.
         context_sentences: Number of context sentences read with each statement.
         seed: Seed of samples, splits, folds and resampling.
@@ -349,7 +352,7 @@ def insert_statements(
             )
             inserting.update(total=len(texts))
             result = tagger.predict(texts, on_progress=inserting.advance)
-    rows = [{**one, "tag": tag} for one, tag in zip(known, result, strict=True)]
+    rows = [{**record, "tag": tag} for record, tag in zip(known, result, strict=True)]
     pairs, longer = tagger.trained.accuracy, tagger.trained.longer
     evidence = {
         "anchors": len(tagger.anchors),
@@ -364,8 +367,8 @@ def insert_statements(
         f"that the longer one is the more confident is right for {longer.value:.0%}."
     )
     cells = [(row["statement"], row["tag"]) for row in rows]
-    shown = (Table.of("", ("statement", "tag"), cells, left=2, note=trust),)
-    return Shown({"probe": evidence, "statements": rows}, shown, rows, noted=table.notes)
+    tables = (Table.of("", ("statement", "tag"), cells, left=2, note=trust),)
+    return Shown({"probe": evidence, "statements": rows}, tables, rows, noted=table.notes)
 
 
 def _loaded(tagger: str) -> "Tagger":
@@ -408,7 +411,9 @@ def _card(loaded: "Tagger") -> dict[str, Any]:
 
 
 def _as_data(scores: "_Scores") -> list[dict[str, Any]]:
-    return [{"tagger": name, **{mix: one.to_dict() for mix, one in mixes.items()}} for name, mixes in scores]
+    return [
+        {"tagger": name, **{mix: evaluation.to_dict() for mix, evaluation in mixes.items()}} for name, mixes in scores
+    ]
 
 
 def _score_tables(scores: "_Scores") -> list[Table]:

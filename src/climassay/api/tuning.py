@@ -57,13 +57,13 @@ def pretrain(
     with Session.opened(workspace) as session:
         pool = evaluation.collection_documents(session.workspace, names)
         asked_about = _documents_asked_about(questions)
-        asked = [one for one in pool if asked_about & set(_names(one))]
-        held = _chosen(pool, validation_documents)
-        read = tuple(one.text for one in pool if one not in asked and one not in held)
+        excluded = [document for document in pool if asked_about & set(_names(document))]
+        held_out = _chosen(pool, validation_documents)
+        read = tuple(document.text for document in pool if document not in excluded and document not in held_out)
         if not read:
             raise InputError(f"Nothing is left to read of {', '.join(names)}: all of it is held out.")
-        sources = _texts([*evaluation.collection_documents(session.workspace, source), *asked])
-        validated = _texts([*evaluation.collection_documents(session.workspace, validation), *held])
+        sources = _texts([*evaluation.collection_documents(session.workspace, source), *excluded])
+        validated = _texts([*evaluation.collection_documents(session.workspace, validation), *held_out])
         named = [*source, *(Path(file).name for file in questions)]
         data = tuning.ContinuedPretrainingData.assemble(
             tuning.TextData("+".join(names), read),
@@ -109,18 +109,18 @@ def finetune(
     """
     with Session.opened(workspace) as session:
         templates = evaluation.TaskPrompts.load(session.options.prompts)
-        given = read_questions(questions)
-        learned: Sequence[Question] = _drawn(given, limit, seed)
+        question_set = read_questions(questions)
+        learned: Sequence[Question] = _drawn(question_set, limit, seed)
         held_out: Sequence[Question]
         if validation is not None:
             other = read_questions(validation)
             held_out, other_name = _drawn(other, limit, seed), other.name
         else:
             learned, held_out = evaluation.split_questions(learned, validation_share, seed=seed)
-            other_name = f"{given.name}, held out"
+            other_name = f"{question_set.name}, held out"
         train, validate = (
             evaluation.question_data(source, part, templates, with_contexts=with_context)
-            for source, part in ((given.name, learned), (other_name, held_out))
+            for source, part in ((question_set.name, learned), (other_name, held_out))
         )
         return _train(session, "finetune", name, train, validate, (), seed=seed, **training)
 
@@ -131,20 +131,20 @@ def list_adapters(*, workspace: Place = None) -> Shown:
         result = tuning.list_adapters(session.workspace.adapters)
     rows = [
         (
-            one.name,
-            one.base,
-            one.train.name,
-            f"{one.train.size} {one.train.kind}",
-            f"{one.before.loss:.4f}",
-            f"{one.best.loss:.4f}",
-            one.fingerprint[:12],
+            adapter.name,
+            adapter.base,
+            adapter.train.name,
+            f"{adapter.train.size} {adapter.train.kind}",
+            f"{adapter.before.loss:.4f}",
+            f"{adapter.best.loss:.4f}",
+            adapter.fingerprint[:12],
         )
-        for one in result
+        for adapter in result
     ]
     headings = ("name", "model", "trained on", "size", "loss before", "loss after", "fingerprint")
     table = Table.of("Adapters", headings, rows, left=3, note="Validation loss, nats a token.")
     none = () if result else ("There are no adapters yet: see climassay tune --help.",)
-    return Shown([one.to_dict() for one in result], (table,) if rows else (), noted=none)
+    return Shown([adapter.to_dict() for adapter in result], (table,) if rows else (), noted=none)
 
 
 def show_adapter(name: str, *, workspace: Place = None) -> "tuning.TuningResult":
@@ -238,20 +238,20 @@ def _train(
         return tuning.search(base, learned, held_out, config, folder, searched, on_trial=trial, **shared)
 
 
-def _names(one: "ReadDocument") -> tuple[str, ...]:
+def _names(document: "ReadDocument") -> tuple[str, ...]:
     """By which users and questions may know a document: its file's name among them."""
-    return one.stored.id, one.stored.title, one.stored.source, Path(one.stored.source).stem
+    return document.stored.id, document.stored.title, document.stored.source, Path(document.stored.source).stem
 
 
 def _texts(documents: "Iterable[ReadDocument]") -> "tuple[tuning.TextDocument, ...]":
-    return tuple({one.stored.id: one.text for one in documents}.values())
+    return tuple({document.stored.id: document.text for document in documents}.values())
 
 
 def _chosen(pool: "Sequence[ReadDocument]", names: Sequence[str]) -> "list[ReadDocument]":
     """The documents of these names, each of which must be there."""
     chosen = []
     for name in names:
-        results = [one for one in pool if name in _names(one)]
+        results = [document for document in pool if name in _names(document)]
         if not results:
             raise InputError(
                 f"There is no validation document called {name!r}: see `climassay corpus show COLLECTION`."
@@ -274,5 +274,5 @@ def _documents_asked_about(files: Sequence[str]) -> set[str]:
 def _drawn(questions: "QuestionSet", limit: int | None, seed: int) -> "tuple[Question, ...]":
     if limit is None or limit >= len(questions.questions):
         return questions.questions
-    places = random.Random(seed).sample(range(len(questions.questions)), limit)
-    return tuple(questions.questions[place] for place in sorted(places))
+    indices = random.Random(seed).sample(range(len(questions.questions)), limit)
+    return tuple(questions.questions[index] for index in sorted(indices))

@@ -201,7 +201,7 @@ def evaluate_validator(
     with Session.opened(workspace) as session:
         judge = _validator(session, validator, field)
         single = judge.validators.values() if isinstance(judge, ByKind) else [judge]
-        records = [getattr(one, "record", None) for one in single]
+        records = [getattr(draft, "record", None) for draft in single]
         known = [record.provenance for record in records if record is not None and not include_trained]
         training_ids = {draft_id for provenance in known for draft_id in provenance.trained_on}
         fresh = [example for example in table.drafts if example.draft.id not in training_ids]
@@ -245,21 +245,21 @@ def apply_validator(
 
     drafts = Path(drafts)
     output = None if output is None else Path(output)
-    given = list(generation.read_drafts(drafts))
+    draft_list = list(generation.read_drafts(drafts))
     with Session.opened(workspace) as session:
         judge = _validator(session, validator, field)
-        usable = sum(draft.usable for draft in given)
+        usable = sum(draft.usable for draft in draft_list)
         with session.progress.task(f"Asking {judge.name}", usable) as task:
-            decided = validate(given, judge, threshold, on_judged=task.advance)
+            decided = validate(draft_list, judge, threshold, on_judged=task.advance)
     if output is not None:
         generation.write_drafts(output, decided)
-    new = _newly_decided(given, decided)
+    new = _newly_decided(draft_list, decided)
     words = [draft.decisions[-1].accepted for draft in new]
     counts = {
         "kept": words.count(True),
         "rejected": words.count(False),
         "not judged": words.count(None) + usable - len(new),
-        "rejected or failed before": len(given) - usable,
+        "rejected or failed before": len(draft_list) - usable,
     }
     rows = [
         {"id": draft.id, "accepted": draft.decisions[-1].accepted, "probability": draft.decisions[-1].score}
@@ -325,7 +325,7 @@ def _subject(field: str | None) -> "Subject":
 def _words(value: Any) -> str:
     """A value as a reader wants it."""
     if isinstance(value, dict):
-        return ", ".join(f"{name} {_words(one)}" for name, one in value.items())
+        return ", ".join(f"{name} {_words(count)}" for name, count in value.items())
     if isinstance(value, (list, tuple)):
         return ", ".join(map(_words, value))
     return f"{value:.3g}" if isinstance(value, float) else str(value)
@@ -375,7 +375,7 @@ def apply_masker(
         )
         after = mask(before, chooser)
     generation.write_drafts(output, after)
-    new = [one.decisions[-1].accepted for one in _newly_decided(before, after)]
+    new = [draft.decisions[-1].accepted for draft in _newly_decided(before, after)]
     counts = {"masked": new.count(True), "no_term": new.count(False), "failed": new.count(None)}
     words = f"{counts['masked']} masked, {counts['no_term']} without a term, {counts['failed']} failed"
     return Shown({"drafts": output, **counts}, said=(f"{output}: {words}.",))

@@ -243,17 +243,17 @@ def _option_type(annotation: Any, module: Any) -> Any:
 
 def _call(function: "Callable[..., Result]", values: dict[str, Any], writes: Mapping[str, Write], hint: str) -> None:
     """Call a function with the values of a command line, in a session if it takes one, and print its result."""
-    taken = inspect.signature(function).parameters
+    parameters = inspect.signature(function).parameters
     setup: WorkspaceOptions = values.pop("setup", None) or WorkspaceOptions(as_json=values.pop("as_json", False))
     model_options, ray = values.pop("model_options", None), values.pop("ray", None)
     if isinstance(setup, ModelSetup):
-        values |= {name: getattr(setup, name) for name in ("model", "token_budget") if name in taken}
-    files = setup.files or (() if "output" in taken or "output" in writes else values.pop("output", ()))
+        values |= {name: getattr(setup, name) for name in ("model", "token_budget") if name in parameters}
+    files = setup.files or (() if "output" in parameters or "output" in writes else values.pop("output", ()))
     parts = {name: file for name in writes if (file := values.pop(name, None)) is not None}
     arguments = {
         name: value.build() if hasattr(value, "build") else value for name, value in values.items() if value is not None
     }
-    with setup.session(model_options, ray=ray) if "workspace" in taken else nullcontext() as session:
+    with setup.session(model_options, ray=ray) if "workspace" in parameters else nullcontext() as session:
         result = function(**arguments) if session is None else function(**arguments, workspace=session)
         for name, file in parts.items():
             writes[name](result, file)

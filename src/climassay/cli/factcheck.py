@@ -372,8 +372,8 @@ class _DebatePrinter:
             differences = {"numbers": check.differs_in_numbers, "a negation": check.differs_in_negation}
             differs = [word for word, there in differences.items() if there]
             note = f"; it differs in {' and '.join(differs)}" if differs else ""
-            told = f"{kind} was checked on {check.when[:10]}: {check.verdict or check.outcome}"
-            self._console.print(Text(f"{told} ({check.scale}, run {check.run}){note}"))
+            sentence = f"{kind} was checked on {check.when[:10]}: {check.verdict or check.outcome}"
+            self._console.print(Text(f"{sentence} ({check.scale}, run {check.run}){note}"))
             if not check.same:
                 self._console.print(Text(f"  {check.claim}", style="dim"))
         if self._past:

@@ -46,9 +46,9 @@ def options_for(
     """
 
     def decorate(group: type[T]) -> type[T]:
-        wanted = {*names, *parameters}
+        selected = {*names, *parameters}
         for entry in setting_fields(settings):
-            if wanted and entry.name not in wanted:
+            if selected and entry.name not in selected:
                 continue
             kind = entry.kind
             if get_origin(kind) in (Union, UnionType):
@@ -234,16 +234,16 @@ def _model_group(*names: str, base_url: bool = True, no_cache: bool = False) -> 
 
     def decorate(group: type[T]) -> type[T]:
         options_for(ModelOptions, *names)(group)
-        shown: dict[str, Any] = {}
+        annotations: dict[str, Any] = {}
         if base_url:
-            shown["base_url"] = (BaseUrlOption, None)
+            annotations["base_url"] = (BaseUrlOption, None)
         if no_cache:
-            shown["no_cache"] = (NoCacheOption, False)
-        for name, (annotation, default) in shown.items():
+            annotations["no_cache"] = (NoCacheOption, False)
+        for name, (annotation, default) in annotations.items():
             group.__annotations__[name] = annotation
             setattr(group, name, default)
         for field in fields(ModelOptions):
-            if field.name not in {*names, *shown}:
+            if field.name not in {*names, *annotations}:
                 group.__annotations__[field.name] = Annotated[Any, Parameter(parse=False)]
                 setattr(group, field.name, field.default)
         return group

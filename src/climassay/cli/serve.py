@@ -120,21 +120,21 @@ def serve_pages(
     with closing(ServerLock(workspace.records_url)) as lock:
         if workspace.has_records:
             lock.acquire(waits)  # before the port, which a server that is being restarted still has
-        sockets, taken = _listen(settings.host, settings.port)
+        sockets, port = _listen(settings.host, settings.port)
         lock.acquire(waits)
-        settings = replace(settings, port=taken)
+        settings = replace(settings, port=port)
         lock.announce(settings.root)
-        with closing(AppState(workspace, settings)) as place:
-            place.jobs.take_over()
-            app = create_app(place)
+        with closing(AppState(workspace, settings)) as state:
+            state.jobs.take_over()
+            app = create_app(state)
             threading.Thread(target=_warm, args=(app,), daemon=True).start()
-            on_ready(place, _first_link(place))
+            on_ready(state, _first_link(state))
             uvicorn.Server(server_config(app, settings)).run(sockets=sockets)
 
 
-def _first_link(place: "AppState") -> str | None:
+def _first_link(state: "AppState") -> str | None:
     """In a workspace without anybody who has a password, a link that lets the first admin in."""
-    accounts, settings = place.accounts, place.settings
+    accounts, settings = state.accounts, state.settings
     users = accounts.users()
     if not users:
         accounts.add("admin", "admin")
@@ -192,15 +192,15 @@ def _listen(host: str, port: int) -> tuple[list[Any], int]:
 
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     # The protocol is named because asyncio switches Nagle's delay off (40 ms an answer) on such sockets only.
-    made = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
-    made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
-        made.bind((host, port))
+        listener.bind((host, port))
     except (OSError, UnicodeError) as error:
-        made.close()
+        listener.close()
         raise InputError(f"Port {port} on {host} cannot be used ({error}): choose another (--port).") from None
-    made.listen(1024)
-    return [made], int(made.getsockname()[1])
+    listener.listen(1024)
+    return [listener], int(listener.getsockname()[1])
 
 
 users = App(name="users")

@@ -54,7 +54,7 @@ SPECS = (
     ClassifierSpec("vectors", (PartSpec(("vectors",), regularisation=3.0),)),
     ClassifierSpec("pooled", tuple(PartSpec((source,), regularisation=10.0) for source in ("words", "vectors"))),
     ClassifierSpec("words and vectors", (_JOINT,)),
-    ClassifierSpec("words and vectors, balanced", (_JOINT,), least=3, balanced=True),
+    ClassifierSpec("words and vectors, balanced", (_JOINT,), min_texts=3, balanced=True),
 )
 """Candidate configurations, compared in training."""
 

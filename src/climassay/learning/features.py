@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 FloatArray = NDArray[np.float64]
 Progress = Callable[[int], None]
 Text = tuple[str, str]
-"""A text, and what stands around it (may be empty)."""
+"""A text and its context, which may be empty."""
 Source = Literal["words", "vectors", "context words", "context vectors", "mean states", "last states"]
 """``words``: n-grams of the text. ``vectors``: the encoder's vector of it. ``context ...``: the same of what stands
 around it. ``mean states``: a language model's hidden states, mean over the text's tokens. ``last states``: at the
@@ -37,59 +37,59 @@ Pooling = Literal["mean", "last"]
 POOLINGS: tuple[Pooling, ...] = get_args(Pooling)
 
 OPENING = " ("
-"""What is put behind a text for its last state: a writer would go on with a remark on it."""
+"""Suffix of a text whose last state is read: the next words would comment on the text."""
 _FILLER = "<|endoftext|>"
-_LONGEST = 200
-"""Tokens of a text that a language model reads."""
-_CACHED = 256
-"""Texts from which on their vectors are cached, so that work that takes minutes goes on where it stopped."""
+_MAX_TOKENS = 200
+"""Maximum number of tokens of a text that a language model reads."""
+_MIN_TEXTS_TO_CACHE = 256
+"""Minimum number of texts for which vectors are cached, so that interrupted work resumes."""
 _WORD = re.compile(r"[^\W\d_](?:[\w-]*\w)?")
 
 
 @dataclass(frozen=True, slots=True)
 class Vocabulary:
-    """n-grams that are counted, and how much each weighs."""
+    """n-grams and their weights."""
 
     terms: tuple[str, ...]
     weights: tuple[float, ...]
     """Inverse document frequency of each: ``log((1 + n) / (1 + n_t)) + 1``."""
     longest: int
-    """Words of the longest n-grams."""
+    """Maximum number of words of an n-gram."""
 
     @classmethod
-    def learn(cls, texts: Sequence[str], *, longest: int = 2, least: int = 3) -> "Vocabulary":
-        """n-grams that occur in at least ``least`` texts."""
-        counts = Counter(term for text in texts for term in set(ngrams(text, longest)))
-        terms = sorted(term for term, count in counts.items() if count >= least)
+    def learn(cls, texts: Sequence[str], *, max_words: int = 2, min_texts: int = 3) -> "Vocabulary":
+        """Return the n-grams that occur in at least ``min_texts`` texts."""
+        counts = Counter(term for text in texts for term in set(ngrams(text, max_words)))
+        terms = sorted(term for term, count in counts.items() if count >= min_texts)
         weights = (math.log((1 + len(texts)) / (1 + counts[term])) + 1 for term in terms)
-        return cls(tuple(terms), tuple(weights), longest)
+        return cls(tuple(terms), tuple(weights), max_words)
 
     def read(self, texts: Sequence[str]) -> "csr_array":
-        """Unit vectors of ``(1 + log count) * weight``, shape [texts, terms]; zeros where no term is known."""
+        """Return unit vectors of ``(1 + log count) * weight``, shape [texts, terms]; zeros if no term is known."""
         from scipy.sparse import csr_array
         from sklearn.feature_extraction.text import TfidfVectorizer
 
         if not self.terms or not texts:
             return csr_array((len(texts), len(self.terms)), dtype=np.float64)
-        analyzer = partial(ngrams, longest=self.longest)
+        analyzer = partial(ngrams, max_words=self.longest)
         counter = TfidfVectorizer(analyzer=analyzer, vocabulary=self.terms, sublinear_tf=True)
         counter.idf_ = np.array(self.weights)
         return csr_array(counter.transform(texts))
 
 
-def ngrams(text: str, longest: int) -> list[str]:
-    """Runs of one to ``longest`` words in lower case; numbers are left out, for a finding's numbers are its own."""
+def ngrams(text: str, max_words: int) -> list[str]:
+    """Return runs of one to ``max_words`` words in lower case, without numbers."""
     words = _WORD.findall(text.lower())
     return [
         " ".join(words[start : start + size])
-        for size in range(1, longest + 1)
+        for size in range(1, max_words + 1)
         for start in range(len(words) - size + 1)
     ]
 
 
 @dataclass(frozen=True, slots=True)
 class FeatureModels:
-    """The models behind the sources; those that no source needs may be missing."""
+    """Models that the sources need; unneeded ones may be missing."""
 
     encoder: Encoder | None = None
     model: Generator | None = None
@@ -97,13 +97,13 @@ class FeatureModels:
     """Layer of the language model whose states are read."""
 
     def complete(self, source: Provenance, thing: str, *, states: bool = True) -> "FeatureModels":
-        """The same with what a thing was trained on and is missing here, loaded by its name.
+        """Return a copy in which missing models of the provenance are loaded by name.
 
-        Without ``states`` no language model is read, even if one is named.
+        Without ``states`` no language model is loaded.
 
         Raises:
-            InputError: What is there is another encoder or model.
-            ModelError: What is missing cannot be loaded.
+            InputError: A present encoder or model is another one.
+            ModelError: A missing one cannot be loaded.
         """
         encoder, model = self.encoder, self.model
         if encoder is None and source.encoder:
@@ -118,7 +118,7 @@ class FeatureModels:
         return FeatureModels(encoder, model, source.layers[0] if source.layers else self.layer)
 
     def need_encoder(self) -> Encoder:
-        """The encoder.
+        """Return the encoder.
 
         Raises:
             InputError: There is none.
@@ -128,10 +128,10 @@ class FeatureModels:
         return self.encoder
 
     def need_model(self) -> OpenWeights:
-        """The language model whose states are read.
+        """Return the language model whose states are read.
 
         Raises:
-            InputError: There is none, or it does not show its states.
+            InputError: There is none, or it does not expose its states.
         """
         if not isinstance(self.model, OpenWeights):
             raise InputError(
@@ -141,26 +141,26 @@ class FeatureModels:
 
 
 class ReadingModel(SavedModel):
-    """Something learned that reads an encoder's vectors or a model's states, as its provenance says."""
+    """A trained model that reads an encoder's vectors or a language model's states."""
 
     provenance: Provenance
     models: FeatureModels
     """What it reads with; what is missing is loaded by its name."""
 
     def with_models(self, encoder: Encoder | None = None, model: Generator | None = None) -> Self:
-        """The same with models that are loaded already; those that it does not read are not looked at.
+        """Return a copy with loaded models; those that it does not read are ignored.
 
         Raises:
-            InputError: They are not those that it was trained on.
+            InputError: A model is not the one of the training.
         """
         source = self.provenance
-        known = FeatureModels(encoder if source.encoder else None, model if source.model else None)
-        source.check(self.FORMAT.thing, encoder=known.encoder, model=known.model)
-        return cast(Self, replace(cast(Any, self), models=known))
+        models = FeatureModels(encoder if source.encoder else None, model if source.model else None)
+        source.check(self.FORMAT.thing, encoder=models.encoder, model=models.model)
+        return cast(Self, replace(cast(Any, self), models=models))
 
     @cached_property
     def reader(self) -> FeatureModels:
-        """Encoder and model, loaded."""
+        """Encoder and model, loaded by name if missing."""
         return self.models.complete(self.provenance, self.FORMAT.thing)
 
 
@@ -172,45 +172,45 @@ def read_source(
     *,
     on_progress: Progress | None = None,
 ) -> Block:
-    """The block of one source, shape [texts, features]; words are read with a vocabulary, learned from training texts.
+    """Return the block of one source, shape [texts, features]; words need a vocabulary from training texts.
 
     Raises:
-        InputError: The source needs a model or a vocabulary that is not there.
+        InputError: The model or the vocabulary of the source is missing.
     """
-    read = [context if source.startswith("context") else text for text, context in texts]
+    selected = [context if source.startswith("context") else text for text, context in texts]
     if source == "mean states" or source == "last states":
         pooling: Pooling = "mean" if source == "mean states" else "last"
-        result = text_states(models.need_model(), read, [models.layer], on_progress=on_progress)
+        result = text_states(models.need_model(), selected, [models.layer], on_progress=on_progress)
         return result[:, 0, POOLINGS.index(pooling)].astype(np.float64)
     if source.endswith("words"):
         if vocabulary is None:
             raise InputError("Word features need a vocabulary, which is learned from training texts.")
-        return vocabulary.read(read)
-    return text_vectors(read, models.need_encoder(), on_progress=on_progress)
+        return vocabulary.read(selected)
+    return text_vectors(selected, models.need_encoder(), on_progress=on_progress)
 
 
 def text_vectors(texts: Sequence[str], encoder: Encoder, *, on_progress: Progress | None = None) -> FloatArray:
-    """Unit vectors, shape [texts, width]; zeros, which say nothing, where a text is empty."""
+    """Return unit vectors, shape [texts, width]; zeros if a text is empty."""
     results = np.zeros((len(texts), encoder.width))
-    places = [place for place, text in enumerate(texts) if text]
-    said = [texts[place] for place in places]
-    if len(said) >= _CACHED:
-        results[places] = cached_vectors(said, encoder, "text_vectors", on_progress=on_progress)
-    elif said:
-        results[places] = encoder.encode(said, on_progress=on_progress)
+    indices = [index for index, text in enumerate(texts) if text]
+    nonempty = [texts[index] for index in indices]
+    if len(nonempty) >= _MIN_TEXTS_TO_CACHE:
+        results[indices] = cached_vectors(nonempty, encoder, "text_vectors", on_progress=on_progress)
+    elif nonempty:
+        results[indices] = encoder.encode(nonempty, on_progress=on_progress)
     return results
 
 
 def text_states(
     model: OpenWeights, texts: Sequence[str], layers: Sequence[int], *, on_progress: Progress | None = None
 ) -> NDArray[np.float32]:
-    """Hidden states of texts read as running text, without chat template; shape [texts, layers, 2, width].
+    """Return hidden states of texts without chat template; shape [texts, layers, 2, width].
 
     The first of the two is the mean over the text's tokens, of which at most 200 are read, the second the state at
-    :data:`OPENING` behind it. The model is a local one, not wrapped; layers are numbered as transformers does.
+    :data:`OPENING` behind it. The model is a local one; layers are numbered as in transformers.
 
     Raises:
-        InputError: The model does not show the states of all tokens.
+        InputError: The model does not expose the states of all tokens.
         ModelError: It has no such layer.
     """
     from climassay.models.local.network import StateRequest
@@ -226,7 +226,7 @@ def text_states(
     for text in texts:
         # The first token's state is the same whatever follows and far larger than all others: a token before the
         # text takes its place, and is not read.
-        tokens = [*local.prompts.encode(_FILLER)[:1], *(local.prompts.encode(text)[:_LONGEST] or opening), *opening]
+        tokens = [*local.prompts.encode(_FILLER)[:1], *(local.prompts.encode(text)[:_MAX_TOKENS] or opening), *opening]
         output = local.network.compute_plainly(
             tokens, [len(tokens) - 1], StateRequest(range(1, len(tokens)), list(layers))
         )
@@ -240,22 +240,22 @@ def text_states(
 
 
 def needs_encoder(sources: Sequence[Source]) -> bool:
-    """Whether some source reads vectors."""
+    """Return whether a source reads vectors."""
     return any(source.endswith("vectors") for source in sources)
 
 
 def needs_model(sources: Sequence[Source]) -> bool:
-    """Whether some source reads hidden states."""
+    """Return whether a source reads hidden states."""
     return any(source.endswith("states") for source in sources)
 
 
 def check_sources(sources: Sequence[str]) -> tuple[Source, ...]:
-    """Sources by name.
+    """Validate the names of sources and return them.
 
     Raises:
-        InputError: There is none, one twice, or an unknown one.
+        InputError: No source, a repeated or an unknown one.
     """
-    known: dict[str, Source] = {source: source for source in SOURCES}
-    if not sources or len(set(sources)) < len(sources) or not set(sources) <= set(known):
+    source_of: dict[str, Source] = {source: source for source in SOURCES}
+    if not sources or len(set(sources)) < len(sources) or not set(sources) <= set(source_of):
         raise InputError(f"A model reads one or several of {', '.join(SOURCES)}, each once; got {list(sources)}.")
-    return tuple(known[name] for name in sources)
+    return tuple(source_of[name] for name in sources)

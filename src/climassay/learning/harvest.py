@@ -37,41 +37,41 @@ IntArray = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """All that decides what the activations of a request are, apart from the request."""
+    """Everything that decides the activations of a request, apart from the request."""
 
     fingerprint: str
     """Fingerprint of the model."""
     dtype: str
-    """In which the model computes."""
+    """Number format of the computation."""
     layers: tuple[int, ...]
-    """As they were asked for, in this order."""
+    """Requested layers, in this order."""
     token_budget: int
-    """Tokens of one forward pass. Part of the key only where ``dtype`` has 16 bits: float32 results do not depend on
-    it by more than rounding, 16-bit results do."""
+    """Maximum number of tokens of one forward pass. Part of the key only if ``dtype`` has 16 bits, whose results depend
+    on it by more than rounding."""
 
     def key(self, storage: StorageType) -> str:
-        """Name of the section: 32 hexadecimal digits."""
+        """Return the name of the section: 32 hexadecimal digits."""
         return _digest(self.described(storage)).hex()
 
     def described(self, storage: StorageType) -> dict[str, Any]:
-        """The key's content, as it is written beside the shards."""
+        """Return the content of the key, as it is written beside the shards."""
         batching = None if self.dtype == "float32" else self.token_budget
         return {"format": _FORMAT, "storage": storage, **asdict(self), "token_budget": batching}
 
 
 class Rows(NamedTuple):
-    """Activations of some requests, all with the same number of options."""
+    """Activations of requests that all have the same number of options."""
 
     states: NDArray[Any]
     """float32 or float16 [requests, options, layers, width]."""
     logprobs: NDArray[np.float64]
-    """[requests, options]; of the options as texts, natural logarithm."""
+    """[requests, options]; natural logarithms of the probabilities of the options as texts."""
     tokens: NDArray[np.int64]
     """[requests]: tokens that a plain pass for each option would compute."""
 
 
 def request_key(prompt: str, options: Sequence[str]) -> bytes:
-    """Name of a request within a section: 16 bytes of a hash over the rendered prompt and the options."""
+    """Return the name of a request within a section: 16 bytes of a hash of the rendered prompt and the options."""
     return _digest([prompt, list(options)])
 
 
@@ -79,11 +79,11 @@ class ActivationStore:
     """A folder of activations, for any number of models, settings and processes."""
 
     def __init__(self, folder: Path | str, *, storage: StorageType = "float32") -> None:
-        """Open a store; the folder is made when something is written.
+        """Open a store; its folder is created by the first write.
 
         Args:
-            folder: Where the shards are.
-            storage: How states are kept; float16 takes half the space and keeps three decimal digits.
+            folder: Folder of the shards.
+            storage: Number format of the states; float16 takes half the space and keeps three decimal digits.
 
         Raises:
             InputError: ``storage`` is neither of the two, or the folder is a file.
@@ -97,7 +97,7 @@ class ActivationStore:
         self._sections: dict[str, Section] = {}
 
     def section(self, setting: Setting) -> "Section":
-        """The activations computed in one way, with what other processes have written by now."""
+        """Return the activations of one setting, including shards that other processes have written."""
         key = setting.key(self.storage)
         if key in self._sections:
             self._sections[key].refresh()
@@ -107,12 +107,12 @@ class ActivationStore:
 
 
 class Section:
-    """Activations computed in one way: an index of request keys in memory, everything else on disk."""
+    """Activations of one setting: an index of request keys in memory, everything else on disk."""
 
     def __init__(self, folder: Path, described: dict[str, Any], storage: StorageType) -> None:
         self._folder, self._described, self._storage = folder, described, storage
         self._shards: list[_Shard] = []
-        self._seen: set[str] = set()
+        self._read_files: set[str] = set()
         self._index: dict[bytes, tuple[int, int]] = {}
         self.refresh()
 
@@ -123,17 +123,17 @@ class Section:
         return len(self._index)
 
     def refresh(self) -> None:
-        """Take in what other processes have written since. Shards that cannot be read are named in a warning."""
+        """Index shards that other processes have written; damaged shards cause a warning."""
         for path in sorted(self._folder.glob("*.safetensors")):
-            if path.name not in self._seen and not path.name.startswith("."):
-                self._take_in(path)
+            if path.name not in self._read_files and not path.name.startswith("."):
+                self._index_shard(path)
 
     def write(self, keys: Sequence[bytes], rows: Rows) -> None:
-        """Add activations as one shard, which other processes see whole or not at all.
+        """Write activations as one shard, which appears to other processes whole or not at all.
 
         Args:
             keys: One :func:`request_key` for each row.
-            rows: What to keep.
+            rows: Activations.
 
         Raises:
             InputError: A state is too large for float16, or the shard cannot be written.
@@ -153,10 +153,10 @@ class Section:
             write_file(about, json.dumps(self._described, indent=2).encode())
         path = self._folder / f"{uuid.uuid4().hex}.safetensors"
         write_file(path, safetensors_library().numpy.save(tensors))
-        self._take_in(path)
+        self._index_shard(path)
 
     def states(self, keys: Sequence[bytes]) -> NDArray[np.float32]:
-        """States of requests that the section holds, float32 [keys, options, layers, width]; a key may come twice.
+        """Return states of stored requests, float32 [keys, options, layers, width]; a key may occur twice.
 
         Raises:
             KeyError: The section does not hold one of them.
@@ -164,19 +164,19 @@ class Section:
         """
         shape = self._shape(keys)
         states = np.empty((len(keys), *shape), dtype=np.float32)
-        for file, places, rows in self._parts(keys):
+        for file, positions, rows in self._parts(keys):
             stored = file.get_slice("states")
-            for place, row in zip(places.tolist(), rows.tolist(), strict=True):
-                states[place] = stored[row : row + 1][0]
+            for position, row in zip(positions.tolist(), rows.tolist(), strict=True):
+                states[position] = stored[row : row + 1][0]
         return states
 
     def scores(self, keys: Sequence[bytes]) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-        """Log-probabilities [keys, options] and tokens of a plain computation [keys]; raises as :meth:`states`."""
+        """Return log-probabilities [keys, options] and numbers of tokens [keys]; errors as :meth:`states`."""
         logprobs = np.empty((len(keys), self._shape(keys)[0]), dtype=np.float64)
         tokens = np.empty(len(keys), dtype=np.int64)
-        for file, places, rows in self._parts(keys):
-            logprobs[places] = file.get_tensor("logprobs")[rows]
-            tokens[places] = file.get_tensor("tokens")[rows]
+        for file, positions, rows in self._parts(keys):
+            logprobs[positions] = file.get_tensor("logprobs")[rows]
+            tokens[positions] = file.get_tensor("tokens")[rows]
         return logprobs, tokens
 
     def _shape(self, keys: Sequence[bytes]) -> tuple[int, ...]:
@@ -186,16 +186,16 @@ class Section:
         return shapes.pop()
 
     def _parts(self, keys: Sequence[bytes]) -> Iterator[tuple[Any, IntArray, IntArray]]:
-        """Each shard's file, mapped while it is used and no longer, with places in the result and ascending rows."""
+        """Yield the memory-mapped file of each shard with positions in the result and ascending rows."""
         shards, rows = np.array([self._index[key] for key in keys], dtype=np.int64).T
         for shard in np.unique(shards):
-            places = np.flatnonzero(shards == shard)
-            places = places[np.argsort(rows[places], kind="stable")]
+            positions = np.flatnonzero(shards == shard)
+            positions = positions[np.argsort(rows[positions], kind="stable")]
             with safetensors_library().safe_open(self._shards[int(shard)].path, framework="numpy") as file:
-                yield file, places, rows[places]
+                yield file, positions, rows[positions]
 
-    def _take_in(self, path: Path) -> None:
-        self._seen.add(path.name)
+    def _index_shard(self, path: Path) -> None:
+        self._read_files.add(path.name)
         library = safetensors_library()
         try:
             with library.safe_open(path, framework="numpy") as file:
@@ -233,38 +233,39 @@ Progress = Callable[[int], None]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Harvest:
-    """Hidden states of many requests, and what they cost.
+    """Hidden states of many requests, and their cost.
 
     ``stored + computed + len(failed)`` is the number of requests.
     """
 
     logprobs: NDArray[np.float64]
-    """[requests, options]: log P(option | prompt); 0 where the request failed, see :attr:`succeeded`."""
+    """[requests, options]: log P(option | prompt); 0 if the request failed, see :attr:`succeeded`."""
     failed: dict[int, str]
-    """Why a request has no states, by its index."""
+    """Error messages of failed requests, by index."""
     stored: int
-    """Requests served from disk."""
+    """Number of requests served from disk."""
     computed: int
-    """Requests computed now (one that was asked for twice is computed once and counts twice)."""
+    """Number of requests computed. A repeated request is computed once and counts each time."""
     passes: int
     tokens_computed: int
     tokens_two_pass: int
-    """Tokens that a plain pass for each option of each request would compute, those served from disk included."""
+    """Number of tokens that a plain pass for each option of each request would compute, including those served from
+    disk."""
     read: Callable[[NDArray[np.int64]], NDArray[np.float32]]
-    """States of some requests, by their indices, float32 [indices, options, layers, width]: from disk where there is
-    a store, so that a large harvest need not fit into memory. Those of failed requests are 0."""
+    """Function that returns the states of requests by their indices, float32 [indices, options, layers, width], from
+    disk if there is a store. States of failed requests are 0."""
 
     @property
     def states(self) -> NDArray[np.float32]:
-        """All states, float32 [requests, options, layers, width]; 0 where the request failed."""
+        """States of all requests, float32 [requests, options, layers, width]; 0 if the request failed."""
         return self.read(np.arange(len(self.logprobs)))
 
     @property
     def succeeded(self) -> NDArray[np.bool_]:
-        """Which requests have states, [requests]."""
-        good = np.ones(len(self.logprobs), dtype=np.bool_)
-        good[list(self.failed)] = False
-        return good
+        """Mask of the requests that have states, [requests]."""
+        has_states = np.ones(len(self.logprobs), dtype=np.bool_)
+        has_states[list(self.failed)] = False
+        return has_states
 
 
 def harvest(
@@ -277,20 +278,20 @@ def harvest(
     shard: int = DEFAULT_SHARD,
     on_progress: Progress | None = None,
 ) -> Harvest:
-    """Hidden states at the last token of every option of every request.
+    """Harvest hidden states at the last token of every option of every request.
 
     Args:
         model: An :class:`~climassay.models.contract.OpenWeights` model.
         requests: Any number, all with the same number of options.
-        layers: Numbered as transformers does: 0 are the embeddings, -1 the last layer after the final norm.
-        store: Where states are kept and looked up; without it they are kept in memory.
+        layers: Numbered as in transformers: 0 are the embeddings, -1 the last layer after the final norm.
+        store: Store of the states; without it they stay in memory.
         token_budget: Maximum number of tokens in one forward pass, by default what suits the device.
         shard: Maximum number of requests in one piece of work; more for a model spread over several machines, which
             needs more to keep them busy.
         on_progress: Called with the number of requests done since the last call.
 
     Raises:
-        InputError: The model does not show its states, or an argument cannot be used.
+        InputError: The model does not expose its states, or an argument cannot be used.
         ModelError: The model has no such layer.
     """
     if not isinstance(model, OpenWeights):
@@ -305,11 +306,11 @@ def harvest(
         raise InputError(f"The requests have {sorted(options)} options: harvest those with equal numbers together.")
     budget = model.token_budget if token_budget is None else token_budget
     setting = Setting(model.fingerprint, model.dtype, tuple(layers), budget)
-    kept: Section | _Memory = _Memory() if store is None else store.section(setting)
+    target: Section | _Memory = _Memory() if store is None else store.section(setting)
     before = model.work
     prompts: dict[int, str] = {}
     keys: dict[int, bytes] = {}
-    same: dict[bytes, list[int]] = {}
+    indices_of_key: dict[bytes, list[int]] = {}
     failed: dict[int, str] = {}
     failed_tokens = 0
     for index, request in enumerate(requests):
@@ -319,17 +320,18 @@ def harvest(
             failed[index] = str(error)
             continue
         keys[index] = request_key(prompts[index], request.options)
-        same.setdefault(keys[index], []).append(index)
+        indices_of_key.setdefault(keys[index], []).append(index)
     progress = on_progress or (lambda _: None)
-    served = sum(key in kept for key in keys.values())
+    served = sum(key in target for key in keys.values())
     progress(served + len(failed))
-    missing = sorted((indices[0] for key, indices in same.items() if key not in kept), key=prompts.__getitem__)
+    missing = sorted(
+        (indices[0] for key, indices in indices_of_key.items() if key not in target), key=prompts.__getitem__
+    )
     for piece in _pieces(
         missing, prompts, max(shard, model.requests_at_once) if isinstance(model, MultiWorkerModel) else shard
     ):
-        writer = _PieceWriter(
-            kept, [keys[index] for index in piece], [len(same[keys[index]]) for index in piece], progress
-        )
+        counts = [len(indices_of_key[keys[index]]) for index in piece]
+        writer = _PieceWriter(target, [keys[index] for index in piece], counts, progress)
         results = model.harvest(
             [requests[index] for index in piece],
             layers=tuple(layers),
@@ -339,22 +341,22 @@ def harvest(
         writer.store()
         for index, result in zip(piece, results, strict=True):
             if result.error is not None:
-                failed |= dict.fromkeys(same[keys[index]], result.error)
-                failed_tokens += result.tokens * len(same[keys[index]])
+                failed |= dict.fromkeys(indices_of_key[keys[index]], result.error)
+                failed_tokens += result.tokens * len(indices_of_key[keys[index]])
 
     logprobs, two_pass = np.zeros((len(requests), max(options, default=0))), failed_tokens
     shape: tuple[int, ...] = (max(options, default=0), len(layers), 0)
     succeeded = [index for index in range(len(requests)) if index not in failed]
     if succeeded:
-        logprobs[succeeded], tokens = kept.scores([keys[index] for index in succeeded])
+        logprobs[succeeded], tokens = target.scores([keys[index] for index in succeeded])
         two_pass += int(tokens.sum())
-        shape = kept.states([keys[succeeded[0]]]).shape[1:]
+        shape = target.states([keys[succeeded[0]]]).shape[1:]
 
     def read(indices: NDArray[np.int64]) -> NDArray[np.float32]:
         states = np.zeros((len(indices), *shape), dtype=np.float32)
-        places = [place for place, index in enumerate(indices) if int(index) not in failed]
-        if places:
-            states[places] = kept.states([keys[int(indices[place])] for place in places])
+        positions = [position for position, index in enumerate(indices) if int(index) not in failed]
+        if positions:
+            states[positions] = target.states([keys[int(indices[position])] for position in positions])
         return states
 
     cost = model.work - before
@@ -400,42 +402,45 @@ class _PieceWriter:
 
 
 class _Memory:
-    """Activations kept in this process only."""
+    """Activations in memory."""
 
     def __init__(self) -> None:
-        self._kept: dict[bytes, tuple[NDArray[np.float32], NDArray[np.float64], int]] = {}
+        self._entries: dict[bytes, tuple[NDArray[np.float32], NDArray[np.float64], int]] = {}
 
     def __contains__(self, key: bytes) -> bool:
-        return key in self._kept
+        return key in self._entries
 
     def write(self, keys: Sequence[bytes], rows: Rows) -> None:
         for key, states, logprobs, tokens in zip(keys, *rows, strict=True):
-            self._kept[key] = (states, logprobs, int(tokens))
+            self._entries[key] = (states, logprobs, int(tokens))
 
     def states(self, keys: Sequence[bytes]) -> NDArray[np.float32]:
-        return np.stack([self._kept[key][0] for key in keys])
+        return np.stack([self._entries[key][0] for key in keys])
 
     def scores(self, keys: Sequence[bytes]) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-        kept = [self._kept[key] for key in keys]
-        return np.stack([logprobs for _, logprobs, _ in kept]), np.array([tokens for _, _, tokens in kept])
+        entries = [self._entries[key] for key in keys]
+        return np.stack([logprobs for _, logprobs, _ in entries]), np.array([tokens for _, _, tokens in entries])
 
 
 def _pieces(order: Sequence[int], prompts: dict[int, str], size: int) -> list[list[int]]:
-    """Cut an order into pieces of at most ``size``, where neighbours have least in common, but not below half of it."""
+    """Split an order into pieces of at most ``size`` requests.
+
+    A piece ends in its second half, between the neighbours with the shortest common beginning.
+    """
     pieces = []
     start = 0
     while start < len(order):
         end = min(start + size, len(order))
         if end < len(order):
-            places = range(start + max(1, (size + 1) // 2), end + 1)
-            end = min(places, key=lambda at: (_shared(prompts[order[at - 1]], prompts[order[at]]), -at))
+            cuts = range(start + max(1, (size + 1) // 2), end + 1)
+            end = min(cuts, key=lambda cut: (_common_length(prompts[order[cut - 1]], prompts[order[cut]]), -cut))
         pieces.append(list(order[start:end]))
         start = end
     return pieces
 
 
-def _shared(first: str, second: str) -> int:
-    """Characters that two texts share at their beginning."""
+def _common_length(first: str, second: str) -> int:
+    """Return the number of characters that two texts share at their beginning."""
     limit = min(len(first), len(second))
     if first[:limit] == second[:limit]:
         return limit

@@ -34,7 +34,7 @@ _ABSENT = -30.0
 
 
 def softmax(logits: FloatArray) -> FloatArray:
-    """Probabilities along the last axis, in the shape given."""
+    """Return probabilities along the last axis, in the shape of the logits."""
     powers = np.exp(logits - logits.max(axis=-1, keepdims=True, initial=-np.inf))
     return np.asarray(powers / powers.sum(axis=-1, keepdims=True), dtype=np.float64)
 
@@ -60,8 +60,8 @@ class Scaling:
         from scipy.sparse import issparse
 
         means, factors = [], []
-        for given in blocks:
-            block: Any = given
+        for features in blocks:
+            block: Any = features
             width = block.shape[1]
             if issparse(block):
                 norm = float(np.sqrt(block.multiply(block).sum() / max(block.shape[0], 1)))
@@ -84,7 +84,7 @@ class Scaling:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LinearModel:
-    """From features to probabilities of classes.
+    """A linear model of class probabilities.
 
     Nominal: ``softmax(features @ weights + bias)``. Ordinal (proportional odds, McCullagh 1980): weights have one
     column s, and ``P(class > j) = logistic(s - bias[j])`` for ascending biases, one fewer than there are classes.
@@ -102,7 +102,7 @@ class LinearModel:
         return len(self.bias) + (self.link == "ordinal")
 
     def arrays(self, name: str = "{}") -> dict[str, FloatArray]:
-        """The arrays of a file, in the shapes they have here; ``name`` tells several models apart, as ``step_{}``."""
+        """Return the arrays for a file, in their shapes; ``name`` distinguishes several models, as ``step_{}``."""
         return {name.format("weights"): self.weights, name.format("bias"): self.bias}
 
     @classmethod
@@ -115,34 +115,32 @@ class LinearModel:
         link: Link = "nominal",
         features: int | None = None,
     ) -> "LinearModel":
-        """The model that a file keeps, see :meth:`arrays`; weights have the shape [features, classes].
+        """Return the model of the arrays of a file, see :meth:`arrays`; weights have the shape [features, classes].
 
         Raises:
-            ValueError: Its arrays have other shapes.
+            ValueError: The arrays have other shapes.
         """
         if link not in LINKS:
             raise ValueError(f"a model is {link!r}")
         columns, biases = (classes, classes) if link == "nominal" else (1, classes - 1)
-        given = arrays[name.format("weights")], arrays[name.format("bias")]
-        return cls(
-            link, checked_array("weights", given[0], (features, columns)), checked_array("bias", given[1], (biases,))
-        )
+        weights = checked_array("weights", arrays[name.format("weights")], (features, columns))
+        return cls(link, weights, checked_array("bias", arrays[name.format("bias")], (biases,)))
 
     def probabilities(self, blocks: Sequence[Block]) -> FloatArray:
-        """Shape [items, classes], for blocks of together as many features as there are weights.
+        """Return probabilities, shape [items, classes], of blocks with as many features as there are weights.
 
         Raises:
             InputError: Another number of features.
         """
-        read = _product(blocks, self.weights)
+        scores = _product(blocks, self.weights)
         if self.link == "nominal":
-            return softmax(read + self.bias)
-        above = _logistic(read - self.bias)
+            return softmax(scores + self.bias)
+        above = _logistic(scores - self.bias)
         ends = np.ones((len(above), 1))
         return np.asarray(-np.diff(np.concatenate([ends, above, 0 * ends], axis=1), axis=1))
 
     def log_odds(self, blocks: Sequence[Block]) -> FloatArray:
-        """Log-odds of the second of two nominal classes, shape [items].
+        """Return log-odds of the second of two nominal classes, shape [items].
 
         Raises:
             InputError: Another number of features.
@@ -233,10 +231,10 @@ def fit_path(
 
 
 def in_span(rows: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Rows in an orthonormal basis of their span, [items, rank], and the basis, [features, rank]."""
+    """Return rows in an orthonormal basis of their span, [items, rank], and the basis, [features, rank]."""
     left, sizes, right = np.linalg.svd(rows, full_matrices=False)
-    kept = sizes > 1e-10 * max(1e-300, float(sizes.max(initial=0.0)))
-    return left[:, kept] * sizes[kept], right[kept].T
+    is_in_rank = sizes > 1e-10 * max(1e-300, float(sizes.max(initial=0.0)))
+    return left[:, is_in_rank] * sizes[is_in_rank], right[is_in_rank].T
 
 
 def minimise(
@@ -273,9 +271,9 @@ def minimise(
     step = np.ones(width) if curvature is None else 1 / np.sqrt(1 + regularisation * curvature)
     parameter_step = 1 / np.sqrt(1 + regularisation * parameter_curvature)
 
-    def objective(given: FloatArray) -> tuple[float, FloatArray]:
-        weights = given[:width] * step
-        value, by_score, by_own = loss(np.asarray(rows @ weights), given[width:] * parameter_step)
+    def objective(point: FloatArray) -> tuple[float, FloatArray]:
+        weights = point[:width] * step
+        value, by_score, by_own = loss(np.asarray(rows @ weights), point[width:] * parameter_step)
         gradient = (weights + regularisation * (rows.T @ by_score)) * step
         return (
             float(weights @ weights / 2 + regularisation * value),
@@ -299,16 +297,16 @@ def minimise(
 
 
 def ordinal_loss(truth: IntArray, classes: int) -> Loss:
-    """Negative log-likelihood of proportional odds.
+    """Return the negative log-likelihood of proportional odds for true classes of shape [rows].
 
-    Its own parameters are the first threshold and the logarithms of the gaps between thresholds, shape
-    [classes - 1], so that thresholds ascend. The truth has the shape [rows].
+    Its own parameters are the first threshold and the logarithms of the gaps between thresholds, shape [classes - 1],
+    so that thresholds ascend.
     """
     rows = np.arange(len(truth))
     low, high = truth > 0, truth < classes - 1
 
-    def loss(scores: FloatArray, own: FloatArray) -> tuple[float, FloatArray, FloatArray]:
-        over = _logistic(scores[:, None] - thresholds(own))
+    def loss(scores: FloatArray, parameters: FloatArray) -> tuple[float, FloatArray, FloatArray]:
+        over = _logistic(scores[:, None] - thresholds(parameters))
         ends = np.ones((len(over), 1))
         edges = np.concatenate([ends, over, 0 * ends], axis=1)
         chance = np.maximum(edges[rows, truth] - edges[rows, truth + 1], 1e-12)
@@ -317,23 +315,23 @@ def ordinal_loss(truth: IntArray, classes: int) -> Loss:
         pull[rows[low], truth[low] - 1] = slopes[rows[low], truth[low]] / chance[low]
         pull[rows[high], truth[high]] -= slopes[rows[high], truth[high] + 1] / chance[high]
         tail = np.cumsum(pull.sum(axis=0)[::-1])[::-1]
-        by_own = np.concatenate([tail[:1], tail[1:] * np.exp(own[1:])])
+        by_own = np.concatenate([tail[:1], tail[1:] * np.exp(parameters[1:])])
         return float(-np.log(chance).sum()), -pull.sum(axis=1), by_own
 
     return loss
 
 
-def thresholds(own: FloatArray) -> FloatArray:
-    """Ascending thresholds from the parameters of :func:`ordinal_loss`, shape [classes - 1]."""
-    return np.asarray(own[0] + np.concatenate([[0.0], np.cumsum(np.exp(own[1:]))]))
+def thresholds(parameters: FloatArray) -> FloatArray:
+    """Return ascending thresholds from the parameters of :func:`ordinal_loss`, shape [classes - 1]."""
+    return np.asarray(parameters[0] + np.concatenate([[0.0], np.cumsum(np.exp(parameters[1:]))]))
 
 
 def davidson_loss(outcomes: IntArray, weight: FloatArray, with_ties: bool) -> Loss:
-    """Negative log-likelihood of comparisons (Davidson 1970); without ties as an outcome, the logistic loss.
+    """Return the negative log-likelihood of comparisons (Davidson 1970); the logistic loss if ties are no outcome.
 
-    The loss of a pair is ``log(exp(eta/2) + exp(-eta/2) + exp(delta))`` minus the exponent of what happened, where
-    delta, the loss's own parameter, is minus infinity without ties. It is convex, and unlike an ordered logit's its
-    ``eta`` is exactly the log-odds that i is greater given that the two differ.
+    The loss of a pair is ``log(exp(eta/2) + exp(-eta/2) + exp(delta))`` minus the exponent of its outcome, where delta,
+    the loss's own parameter, is minus infinity without ties. It is convex, and ``eta`` is the log-odds that i is
+    greater given that the two differ.
 
     Args:
         outcomes: Shape [pairs], 1, 0 (tie) or -1.
@@ -342,9 +340,9 @@ def davidson_loss(outcomes: IntArray, weight: FloatArray, with_ties: bool) -> Lo
     """
     tied = (outcomes == 0).astype(np.float64)
 
-    def loss(eta: FloatArray, own: FloatArray) -> tuple[float, FloatArray, FloatArray]:
+    def loss(eta: FloatArray, parameters: FloatArray) -> tuple[float, FloatArray, FloatArray]:
         half = np.abs(eta) / 2
-        delta = own[0] if with_ties else -np.inf
+        delta = parameters[0] if with_ties else -np.inf
         total = np.logaddexp(half + np.log1p(np.exp(-2 * half)), delta)
         value = weight @ (total - outcomes * eta / 2 - (tied * delta if with_ties else 0.0))
         slope = (np.exp(eta / 2 - total) - np.exp(-eta / 2 - total) - outcomes) / 2
@@ -355,7 +353,7 @@ def davidson_loss(outcomes: IntArray, weight: FloatArray, with_ties: bool) -> Lo
 
 
 def _product(blocks: Sequence[Block], weights: FloatArray) -> FloatArray:
-    """``features @ weights`` of blocks side by side, shape [items, columns]."""
+    """Return ``features @ weights`` of blocks side by side, shape [items, columns]."""
     widths = [block.shape[1] for block in blocks]
     if sum(widths) != len(weights):
         raise InputError(

@@ -50,7 +50,7 @@ FloatArray = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class PartSpec:
-    """One linear model to be fitted."""
+    """One linear model to fit."""
 
     sources: tuple[Source, ...]
     link: Link = "nominal"
@@ -64,15 +64,15 @@ class ClassifierSpec:
     name: str
     parts: tuple[PartSpec, ...]
     longest: int = 2
-    """Words of the longest n-grams counted."""
-    least: int = 4
-    """Texts in which an n-gram must occur."""
+    """Maximum number of words of an n-gram."""
+    min_texts: int = 4
+    """Minimum number of texts in which an n-gram occurs."""
     balanced: bool = False
     """Give all classes the same total weight in training."""
 
     @property
     def sources(self) -> tuple[Source, ...]:
-        """All that it reads, each once."""
+        """Sources that it reads, each once."""
         return tuple(dict.fromkeys(source for part in self.parts for source in part.sources))
 
 
@@ -86,7 +86,7 @@ SPECS = (CONSTANT, VECTORS, WORDS, BOTH)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FittedPart:
-    """A linear model and what it reads."""
+    """A linear model and its sources."""
 
     sources: tuple[Source, ...]
     model: LinearModel
@@ -118,11 +118,11 @@ class TextClassifier(ReadingModel):
 
     @property
     def sources(self) -> tuple[Source, ...]:
-        """All that it reads, each once."""
+        """Sources that it reads, each once."""
         return tuple(dict.fromkeys(source for part in self.parts for source in part.sources))
 
     def for_mix(self, mix: Sequence[float] | None) -> Self:
-        """The same for another mix of classes, for example ``(1, 1, 1, 1)`` where none is more frequent than others.
+        """Return a copy for another mix of classes, for example ``(1, 1, 1, 1)`` for equally frequent ones.
 
         Raises:
             InputError: Not one share per class.
@@ -139,52 +139,58 @@ class TextClassifier(ReadingModel):
         return self.models.complete(self.provenance, self.FORMAT.thing, states=needs_model(self.sources))
 
     def predict_proba(self, texts: Sequence[str | Text], *, on_progress: Progress | None = None) -> FloatArray:
-        """Probabilities of the classes, shape [texts, classes], rows sum to 1.
+        """Return probabilities of the classes, shape [texts, classes], rows sum to 1.
 
         Args:
-            texts: Texts, or texts with what stands around them.
-            on_progress: Called with the number of texts read since the last call, for sources that take long.
+            texts: Texts, or texts with their contexts.
+            on_progress: Called with the number of texts read since the last call, for slow sources.
 
         Raises:
             InputError: A text has no words.
         """
-        read: list[Text] = [(one, "") if isinstance(one, str) else one for one in texts]
-        empty = next((place for place, (text, _) in enumerate(read) if not any(map(str.isalpha, text))), None)
+        pairs: list[Text] = [(text, "") if isinstance(text, str) else text for text in texts]
+        empty = next((index for index, (text, _) in enumerate(pairs) if not any(map(str.isalpha, text))), None)
         if empty is not None:
             raise InputError(f"Text {empty + 1} contains no words.")
         result = self.pooled(
-            len(read), lambda source, words: read_source(source, read, self.reader, words, on_progress=on_progress)
+            len(pairs), lambda source, words: read_source(source, pairs, self.reader, words, on_progress=on_progress)
         )
         return result if self.mix is None else reweighted(result, self.shares, self.mix)
 
-    def probabilities(self, training: "TrainingTexts", places: IntArray) -> FloatArray:
-        """What :meth:`pooled` gives of some of the texts of a training, shape [places, classes]."""
-        return self.pooled(len(places), lambda source, words: training.block(source, places, words))
+    def probabilities(self, training: "TrainingTexts", indices: IntArray) -> FloatArray:
+        """Return the pooled probabilities of some texts of a training set, shape [indices, classes]."""
+        return self.pooled(len(indices), lambda source, words: training.block(source, indices, words))
 
     def pooled(self, texts: int, block: Callable[[Source, Vocabulary | None], Block]) -> FloatArray:
-        """Geometric mean of the parts' probabilities on the training mix, normalised; shape [texts, classes].
+        """Return the normalised geometric mean of the parts' probabilities on the training mix; shape [texts, classes].
 
-        ``texts`` is their number; ``block`` gives the features of a source, with its vocabulary.
+        ``texts`` is the number of texts; ``block`` returns the features of a source, given its vocabulary.
         """
         if not texts or not self.parts:
             return np.tile(np.array(self.shares), (texts, 1))
         blocks = {source: block(source, self.vocabularies.get(source)) for source in self.sources}
-        each = [part.model.probabilities([blocks[source] for source in part.sources]) for part in self.parts]
-        return softmax(np.mean([np.log(np.maximum(one, 1e-12)) for one in each], axis=0))
+        by_part = [part.model.probabilities([blocks[source] for source in part.sources]) for part in self.parts]
+        return softmax(
+            np.mean([np.log(np.maximum(part_probabilities, 1e-12)) for part_probabilities in by_part], axis=0)
+        )
 
     def predict(self, texts: Sequence[str | Text]) -> list[str]:
-        """The most probable class of each text."""
-        return [self.classes[place] for place in self.predict_proba(texts).argmax(axis=1)] if len(texts) else []
+        """Return the most probable class of each text."""
+        return (
+            [self.classes[class_index] for class_index in self.predict_proba(texts).argmax(axis=1)]
+            if len(texts)
+            else []
+        )
 
     def score(
         self, texts: Sequence[str | Text], labels: Sequence[str], *, groups: Sequence[Any] | None = None, seed: int = 0
     ) -> Evaluation:
-        """Figures on labelled texts; they say something only of texts that it was not trained on.
+        """Evaluate the classifier on labelled texts that it was not trained on.
 
         Args:
             texts: As for :meth:`predict_proba`.
             labels: One of :attr:`classes` each.
-            groups: What the intervals resample; None: each text by itself.
+            groups: Groups that the intervals resample; None: each text by itself.
             seed: Seed of the resampling.
 
         Raises:
@@ -196,7 +202,7 @@ class TextClassifier(ReadingModel):
         )  # fmt: skip
 
     def contents(self) -> tuple[dict[str, FloatArray], dict[str, Any]]:
-        """See :class:`SavedModel`."""
+        """Return arrays and facts to write; see :meth:`SavedModel.contents`."""
         arrays: dict[str, FloatArray] = {}
         for number, part in enumerate(self.parts):
             arrays |= part.model.arrays(f"{{}}{number}")
@@ -217,25 +223,25 @@ class TextClassifier(ReadingModel):
 
     @classmethod
     def build(cls, facts: dict[str, Any], arrays: dict[str, FloatArray]) -> Self:
-        """From weights of shape [features, classes] or [features, 1] and biases for each part."""
+        """Return the classifier of a file's facts and arrays; see :meth:`SavedModel.build`."""
         classes, shares = tuple(facts["classes"]), tuple(float(share) for share in facts["shares"])
         if len(classes) < 2 or len(set(classes)) < len(classes) or len(shares) != len(classes) or min(shares) <= 0:
             raise ValueError("its classes or shares are not what they can be")
         vocabularies: dict[Source, Vocabulary] = {}
-        for name, held in facts["vocabularies"].items():
-            terms = tuple(held["terms"].split("\n"))
+        for name, entry in facts["vocabularies"].items():
+            terms = tuple(entry["terms"].split("\n"))
             weights = checked_array("vocabulary", arrays[f"{name} weights"], (len(terms),))
-            vocabularies[check_sources([name])[0]] = Vocabulary(terms, tuple(weights.tolist()), int(held["longest"]))
+            vocabularies[check_sources([name])[0]] = Vocabulary(terms, tuple(weights.tolist()), int(entry["longest"]))
         parts = []
-        for number, held in enumerate(facts["parts"]):
-            model = LinearModel.read(arrays, len(classes), name=f"{{}}{number}", link=held["link"])
-            parts.append(FittedPart(check_sources(held["sources"]), model))
+        for number, entry in enumerate(facts["parts"]):
+            model = LinearModel.read(arrays, len(classes), name=f"{{}}{number}", link=entry["link"])
+            parts.append(FittedPart(check_sources(entry["sources"]), model))
         mix = None if facts["mix"] is None else tuple(facts["mix"])
         return cls(classes, tuple(parts), shares, vocabularies, Provenance.read(facts["provenance"]), mix)
 
 
 class TrainingTexts:
-    """Labelled texts with their features; what does not depend on the training part is read once."""
+    """Labelled texts with their features; blocks that do not depend on the training part are read once."""
 
     def __init__(
         self,
@@ -262,7 +268,7 @@ class TrainingTexts:
         """
         if len(texts) != len(labels):
             raise InputError(f"{len(texts)} texts have {len(labels)} labels.")
-        self.texts: list[Text] = [(one, "") if isinstance(one, str) else one for one in texts]
+        self.texts: list[Text] = [(text, "") if isinstance(text, str) else text for text in texts]
         self.classes = tuple(classes)
         self.truth = class_places(labels, classes)
         self.models = models or FeatureModels()
@@ -271,12 +277,12 @@ class TrainingTexts:
         self._blocks: dict[Source, FloatArray] = {}
 
     def give(self, source: Source, block: FloatArray) -> None:
-        """Take a block that was read before, shape [texts, features]."""
+        """Set the block of a source, shape [texts, features]."""
         self._blocks[source] = block
 
     @cached_property
     def duplicates(self) -> NearDuplicates:
-        """Texts that say nearly the same: by vectors where there is an encoder, else by words."""
+        """Near duplicates: by vectors if there is an encoder, else by words."""
         plain = [text for text, _ in self.texts]
         if self.models.encoder is None and "vectors" not in self._blocks:
             return NearDuplicates(plain)
@@ -285,43 +291,43 @@ class TrainingTexts:
 
     @cached_property
     def groups(self) -> IntArray:
-        """Number of each text's group, shape [texts]."""
+        """Group index of each text, shape [texts]."""
         if self._groups is None:
             return self.duplicates.groups()
         return np.unique(np.asarray(self._groups), return_inverse=True)[1].astype(np.int64)
 
     def splits(self, folds: int = FOLDS, *, seed: int = 0, groups: IntArray | None = None) -> list[Split]:
-        """Folds of whole groups, of shape [texts], and of like size; near copies of test texts are not trained on."""
+        """Return splits of whole groups [texts] into like sizes; near duplicates of test texts are not trained on."""
         dealt = group_folds(self.groups if groups is None else groups, folds, seed=seed, even=True)
         return list(splits_of(dealt, self.duplicates))
 
-    def block(self, source: Source, places: IntArray, vocabulary: Vocabulary | None) -> Block:
-        """Features of some of the texts, shape [places, features], sparse for words."""
+    def block(self, source: Source, indices: IntArray, vocabulary: Vocabulary | None) -> Block:
+        """Return features of some of the texts, shape [indices, features], sparse for words."""
         if vocabulary is not None:
-            return read_source(source, [self.texts[place] for place in places], self.models, vocabulary)
+            return read_source(source, [self.texts[index] for index in indices], self.models, vocabulary)
         if source not in self._blocks:
-            whole = read_source(source, self.texts, self.models, None, on_progress=self._on_progress)
-            self._blocks[source] = np.asarray(whole)
-        return self._blocks[source][places]
+            block = read_source(source, self.texts, self.models, None, on_progress=self._on_progress)
+            self._blocks[source] = np.asarray(block)
+        return self._blocks[source][indices]
 
 
-def fit_classifier(spec: ClassifierSpec, training: TrainingTexts, places: IntArray) -> TextClassifier:
-    """Fit a classifier's linear models on some of the texts [places]; vocabularies are learned from these alone."""
+def fit_classifier(spec: ClassifierSpec, training: TrainingTexts, indices: IntArray) -> TextClassifier:
+    """Fit a classifier's linear models, and its vocabularies, on some of the texts [indices]."""
     vocabularies: dict[Source, Vocabulary] = {}
     for source in spec.sources:
         if source.endswith("words"):
             side = int(source.startswith("context"))
-            read = [training.texts[place][side] for place in places]
-            vocabularies[source] = Vocabulary.learn(read, longest=spec.longest, least=spec.least)
+            selected = [training.texts[index][side] for index in indices]
+            vocabularies[source] = Vocabulary.learn(selected, max_words=spec.longest, min_texts=spec.min_texts)
     parts = []
     for part in spec.parts:
-        blocks = [training.block(source, places, vocabularies.get(source)) for source in part.sources]
+        blocks = [training.block(source, indices, vocabularies.get(source)) for source in part.sources]
         model = fit_linear(
-            blocks, training.truth[places], len(training.classes), link=part.link,
+            blocks, training.truth[indices], len(training.classes), link=part.link,
             regularisation=part.regularisation, standardise=False, balanced=spec.balanced,
         )  # fmt: skip
         parts.append(FittedPart(part.sources, model))
-    counts = np.bincount(training.truth[places], minlength=len(training.classes))
+    counts = np.bincount(training.truth[indices], minlength=len(training.classes))
     return TextClassifier(training.classes, tuple(parts), tuple(class_shares(counts).tolist()), vocabularies)
 
 
@@ -390,22 +396,22 @@ def compare_classifiers(
 
 
 def best_of(tried: Sequence[TriedClassifier]) -> TriedClassifier:
-    """The one with the lowest log loss, of those that read something.
+    """Return the classifier with the lowest log loss, excluding the class-frequency baseline.
 
     Raises:
-        InputError: None of them does.
+        InputError: There is no other one.
     """
-    readers = [one for one in tried if one.spec.parts]
-    if not readers:
+    candidates = [classifier for classifier in tried if classifier.spec.parts]
+    if not candidates:
         raise InputError("There is nothing to choose from: try at least one classifier that reads texts.")
-    return min(readers, key=lambda classifier: classifier.evaluation.log_loss.value)
+    return min(candidates, key=lambda classifier: classifier.evaluation.log_loss.value)
 
 
 def train_text_classifier(
     training: TrainingTexts,
     *,
     specs: Sequence[ClassifierSpec] = SPECS,
-    others: Sequence[tuple[ClassifierSpec, TrainingTexts]] = (),
+    alternatives: Sequence[tuple[ClassifierSpec, TrainingTexts]] = (),
     folds: int = FOLDS,
     seed: int = 0,
     resamples: int = RESAMPLES,
@@ -423,35 +429,35 @@ def train_text_classifier(
         InputError: Too few texts or groups, or a source without its model.
     """
     options: Any = {"folds": folds, "seed": seed, "resamples": resamples, "on_fit": on_fit}
-    tried = compare_classifiers(specs, training, **options)
-    tried += [compare_classifiers([spec], other, **options)[0] for spec, other in others]
-    chosen, known = best_of(tried), provenance or Provenance()
-    place = tried.index(chosen) - len(specs)
-    read = training if place < 0 else others[place][1]
-    fitted = fit_classifier(chosen.spec, read, np.arange(len(read.texts)))
-    encoder = read.models.need_encoder() if needs_encoder(chosen.spec.sources) else None
-    model = read.models.need_model() if needs_model(chosen.spec.sources) else None
+    compared = compare_classifiers(specs, training, **options)
+    compared += [compare_classifiers([spec], other, **options)[0] for spec, other in alternatives]
+    best, base_provenance = best_of(compared), provenance or Provenance()
+    position = compared.index(best) - len(specs)
+    texts_read = training if position < 0 else alternatives[position][1]
+    fitted = fit_classifier(best.spec, texts_read, np.arange(len(texts_read.texts)))
+    encoder = texts_read.models.need_encoder() if needs_encoder(best.spec.sources) else None
+    model = texts_read.models.need_model() if needs_model(best.spec.sources) else None
     source = replace(
-        known.reading(encoder, model),
+        base_provenance.reading(encoder, model),
         seed=seed,
-        measured={**known.measured, **chosen.evaluation.figures},
-        items=len(read.texts),
-        groups=len(np.unique(read.groups)),
-        layers=(read.models.layer,) if model else (),
-        regularisation=chosen.spec.parts[0].regularisation,
+        measured={**base_provenance.measured, **best.evaluation.figures},
+        items=len(texts_read.texts),
+        groups=len(np.unique(texts_read.groups)),
+        layers=(texts_read.models.layer,) if model else (),
+        regularisation=best.spec.parts[0].regularisation,
     )
-    held = fitted.classes, fitted.parts, fitted.shares, fitted.vocabularies
-    return TrainedClassifier(kind(*held, source, None, read.models), tuple(tried), chosen)
+    fields = fitted.classes, fitted.parts, fitted.shares, fitted.vocabularies
+    return TrainedClassifier(kind(*fields, source, None, texts_read.models), tuple(compared), best)
 
 
 def class_places(labels: Sequence[str], classes: Sequence[str]) -> IntArray:
-    """Place of each label among the classes, shape [labels].
+    """Return the class index of each label, shape [labels].
 
     Raises:
-        InputError: A label is not one of them.
+        InputError: A label is not one of the classes.
     """
-    places = {name: place for place, name in enumerate(classes)}
-    unknown = next((label for label in labels if label not in places), None)
+    index_of = {name: index for index, name in enumerate(classes)}
+    unknown = next((label for label in labels if label not in index_of), None)
     if unknown is not None:
         raise InputError(f"The label {unknown!r} is not one of {', '.join(classes)}.")
-    return np.array([places[label] for label in labels], dtype=np.int64)
+    return np.array([index_of[label] for label in labels], dtype=np.int64)

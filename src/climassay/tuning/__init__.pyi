@@ -12,7 +12,7 @@ from .data import (
 )
 from .result import (
     DataSummary as DataSummary,
-    Evaluation as Evaluation,
+    ValidationLoss as ValidationLoss,
     StepLoss as StepLoss,
     Trial as Trial,
     TuningResult as TuningResult,

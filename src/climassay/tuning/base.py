@@ -79,12 +79,12 @@ class TuningBase:
 
     @property
     def label(self) -> str:
-        """Its name without the place of its folder, which is another one on every machine."""
+        """Name without the path of its folder, which differs between machines."""
         name = self.name.removeprefix("local:")
         return self.folder.name if Path(name).expanduser().is_dir() else name
 
     def load(self) -> LoadedModel:
-        """The model in memory, loaded once.
+        """Load the model on first use and return it.
 
         Raises:
             ModelError: It cannot be loaded.
@@ -101,7 +101,7 @@ class TuningBase:
         return self._loaded
 
     def autocast(self) -> "torch.autocast":
-        """Where matrices are multiplied in bfloat16 although the adapter is float32; does nothing for float32."""
+        """Return a context in which matrices are multiplied in bfloat16; without effect for float32."""
         import torch
 
         kind = torch.device(self.device).type
@@ -109,10 +109,10 @@ class TuningBase:
 
 
 def default_dtype(device: str) -> str:
-    """What a frozen model is computed with: bfloat16 where the hardware multiplies it, float32 elsewhere.
+    """Return the fastest number format of a frozen model: bfloat16 if the hardware multiplies it, else float32.
 
-    On a CPU the measurement of :func:`~climassay.models.local.cpu_settings.fastest_cpu_dtype` decides; with AVX512-BF16
-    or AMX training in bfloat16 is more than twice as fast as in float32, see docs/tuning.md.
+    On a CPU the measurement of :func:`~climassay.models.local.cpu_settings.fastest_cpu_dtype` decides. With AVX512-BF16
+    or AMX, training in bfloat16 is more than twice as fast as in float32, see docs/tuning.md.
     """
     import torch
 

@@ -20,7 +20,7 @@ ALL_LINEAR = "all-linear"
 
 @dataclass(frozen=True, slots=True)
 class TuningConfig:
-    """Everything but model and data that decides what an adapter becomes."""
+    """Settings that, with model and data, decide an adapter."""
 
     rank: Annotated[
         int,
@@ -80,10 +80,10 @@ class TuningConfig:
             raise InputError(f"The training needs targets: names of layers, or {ALL_LINEAR}.")
 
     def with_values(self, values: Mapping[str, Any]) -> "TuningConfig":
-        """The same with other values; a value of None changes nothing.
+        """Return a copy with other values; None changes nothing.
 
         Raises:
-            InputError: A value cannot be, or there is no such setting.
+            InputError: A value is invalid, or a setting does not exist.
         """
         unknown = set(values) - set(asdict(self))
         if unknown:
@@ -93,15 +93,15 @@ class TuningConfig:
 
 @dataclass(frozen=True, slots=True)
 class Preset:
-    """Settings known to be sensible for a model and a task."""
+    """Recommended settings for a model and a task."""
 
     name: str
     task: Task
     model: str
-    """What it was made for."""
+    """Model that the preset was made for."""
     config: TuningConfig
     source: str
-    """Where its values come from."""
+    """Origin of its values."""
 
 
 _PAPER = "rank, alpha, epochs and learning rate: ClimaQA (ICLR 2025), Table {}; the paper states no others"
@@ -135,10 +135,10 @@ PRESETS: Mapping[str, Preset] = MappingProxyType({preset.name: preset for preset
 
 
 def find_preset(name: str) -> Preset:
-    """A preset by its name.
+    """Return a preset by name.
 
     Raises:
-        InputError: There is none with that name.
+        InputError: The preset does not exist.
     """
     if name not in PRESETS:
         raise InputError(f"There is no tuning preset {name!r}: there are {', '.join(PRESETS)}.")

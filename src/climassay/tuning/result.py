@@ -1,4 +1,4 @@
-"""What a training leaves beside its adapter: where it came from and how it went.
+"""Result of a training, stored beside its adapter: its provenance and its losses.
 
 Files appear whole or not at all, whatever kills the process; weights are not pickles; a lock gives a folder to one.
 """
@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pydantic import TypeAdapter
 
@@ -22,9 +22,6 @@ from climassay.reporting.tables import Table, counted
 from climassay.tuning.config import TuningConfig
 from climassay.tuning.data import TextData, TuningData
 
-if TYPE_CHECKING:
-    pass
-
 try:
     import fcntl
 except ImportError:  # Windows: two trainings into one folder are the user's to avoid.
@@ -34,10 +31,10 @@ _LOCK = ".lock"
 
 
 def replace_file(file: Path, write: Callable[[Path], object]) -> None:
-    """Write a file beside its place, down to the disk, and rename it.
+    """Write a file atomically: into a temporary file, synchronised to disk, then renamed.
 
     Raises:
-        InputError: It cannot be written.
+        InputError: The file cannot be written.
     """
     with atomic_path(file) as part:
         write(part)
@@ -47,10 +44,10 @@ def replace_file(file: Path, write: Callable[[Path], object]) -> None:
 
 @contextmanager
 def folder_lock(folder: Path) -> Iterator[None]:
-    """Keep a folder to oneself; the system gives it back when the process dies, however it dies.
+    """Lock a folder for this process; the system releases the lock when the process ends.
 
     Raises:
-        InputError: Another process has it, or the folder cannot be made.
+        InputError: Another process holds the lock, or the folder cannot be created.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -74,48 +71,48 @@ FORMAT = 1
 
 @dataclass(frozen=True, slots=True)
 class StepLoss:
-    """One step of the optimiser."""
+    """Loss and learning rate of one step of the optimiser."""
 
     step: int
-    """From 1."""
+    """Number of the step, from 1."""
     loss: float
     """Mean over the step's learned tokens before the step was taken, in nats."""
     learning_rate: float
 
 
 @dataclass(frozen=True, slots=True)
-class Evaluation:
-    """The validation data under the adapter as it was after so many steps."""
+class ValidationLoss:
+    """Validation loss after a number of steps."""
 
     step: int
-    """0 is the model as it was."""
+    """Number of steps; 0 is the model before training."""
     loss: float
-    """Nats a token."""
+    """Mean loss in nats a token."""
 
     @property
     def perplexity(self) -> float:
-        """exp(loss), infinite where that is beyond floating point."""
+        """exp(loss), infinite beyond the range of floating point."""
         return math.exp(self.loss) if self.loss < 700 else math.inf
 
 
 @dataclass(frozen=True, slots=True)
 class DataSummary:
-    """The data of a training, without the data."""
+    """Summary of the data of a training."""
 
     name: str
     kind: str
     """``examples`` or ``documents``."""
     size: int
-    """Number of them."""
+    """Number of examples or documents."""
     sha256: str
     sources: tuple[str, ...] = ()
     """Titles of documents."""
     sequences: int = 0
     tokens: int = 0
     learned: int = 0
-    """Tokens that count in the loss."""
+    """Number of tokens that count in the loss."""
     cut: int = 0
-    """Examples whose prompt was too long and lost its beginning."""
+    """Number of examples whose prompt was too long and lost its beginning."""
 
     @property
     def counted(self) -> str:
@@ -124,7 +121,7 @@ class DataSummary:
 
     @classmethod
     def of(cls, data: TuningData) -> "DataSummary":
-        """What can be said before it is tokenised."""
+        """Return the summary of data before tokenisation."""
         if isinstance(data, TextData):
             titles = tuple(document.title for document in data.documents)
             return cls(data.name, "documents", data.size, data.sha256, titles)
@@ -137,19 +134,19 @@ class Trial:
 
     config: TuningConfig
     loss: float | None
-    """The lowest validation loss, nats a token; None where the training diverged."""
+    """Lowest validation loss, nats a token; None if the training diverged."""
     step: int
-    """At which it was; 0 where the training diverged."""
+    """Step of that loss; 0 if the training diverged."""
     seconds: float
 
 
 @dataclass(frozen=True, slots=True)
 class TuningResult(Result):
-    """An adapter and all that is to be known about it."""
+    """An adapter, its provenance and its losses."""
 
     folder: Path
     fingerprint: str
-    """SHA-256 over the base model's fingerprint, the data and the settings: the same means nothing is left to do."""
+    """SHA-256 of the base model's fingerprint, the data and the settings, which identifies a finished training."""
     base: str
     """Name of the model."""
     base_fingerprint: str
@@ -162,34 +159,39 @@ class TuningResult(Result):
     train: DataSummary
     validation: DataSummary
     steps: int
-    """Steps planned."""
+    """Number of planned steps."""
     losses: tuple[StepLoss, ...]
-    """Loss of every step that was taken."""
-    evaluations: tuple[Evaluation, ...]
-    """The first one is of the model as it was."""
+    """Loss of every step."""
+    evaluations: tuple[ValidationLoss, ...]
+    """Validation losses; the first is that of the model before training."""
     best_step: int
-    """Steps after which the adapter kept was as it is."""
+    """Number of steps of the adapter that was kept."""
     stopped_early: bool
     seconds: float
-    """Spent on steps and evaluations, interruptions not counted."""
+    """Seconds spent on steps and evaluations, without interruptions."""
     weights_sha256: str
     """SHA-256 of ``adapter_model.safetensors``."""
     versions: Mapping[str, str]
     warnings: tuple[str, ...] = ()
     trials: tuple[Trial, ...] = ()
-    """All settings of the search that chose this one, best first; empty where there was none."""
+    """All settings of the search that chose this one, best first; empty without a search."""
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything, with the name by which the adapter is used, losses and perplexities."""
+        """Return all fields, the name of the adapted model, and the losses as JSON-serialisable values."""
         data = {"name": self.name, "model": self.model, **asdict(self)}
-        evaluations = [{**asdict(one), "perplexity": one.perplexity} for one in self.evaluations]
+        evaluations = [{**asdict(evaluation), "perplexity": evaluation.perplexity} for evaluation in self.evaluations]
         return {**data, "evaluations": evaluations, "loss_before": self.before.loss, "loss": self.best.loss}
 
     def tables(self) -> list[Table]:
-        """The validation loss in the course of the training, and the trials of a search."""
+        """Return the validation losses, and the trials of a search."""
         rows = [
-            (f"{one.step}", f"{one.loss:.4f}", f"{one.perplexity:.2f}", "kept" if one.step == self.best_step else "")
-            for one in self.evaluations
+            (
+                f"{evaluation.step}",
+                f"{evaluation.loss:.4f}",
+                f"{evaluation.perplexity:.2f}",
+                "kept" if evaluation.step == self.best_step else "",
+            )
+            for evaluation in self.evaluations
         ]
         course = Table.of(
             f"{self.name}: {self.base} on {self.train.counted} of {self.train.name}",
@@ -198,12 +200,12 @@ class TuningResult(Result):
             left=0,
             note=f"Nats a token of {self.validation.counted} ({self.validation.name}, "
             f"{self.validation.learned} tokens). Settings: {self._settings()}.",
-            strong=[place for place, one in enumerate(self.evaluations) if one.step == self.best_step],
+            strong=[index for index, evaluation in enumerate(self.evaluations) if evaluation.step == self.best_step],
         )
         return [course, *([self._trials()] if self.trials else [])]
 
     def notes(self) -> Iterator[str]:
-        """Warnings, and how to use the adapter."""
+        """Yield warnings, and how to use the adapter."""
         yield from (f"Warning: {warning}" for warning in self.warnings)
         early = ", stopped early" if self.stopped_early else ""
         yield f"{len(self.losses)} of {self.steps} steps in {self.seconds:.0f} s{early}. Use it as\n{self.model}"
@@ -212,7 +214,7 @@ class TuningResult(Result):
         first = self.trials[0].config
         names = ("rank", "alpha", "epochs", "learning_rate", "dropout", "weight_decay", "warmup", "schedule")
         varied = [
-            name for name in names if any(getattr(one.config, name) != getattr(first, name) for one in self.trials)
+            name for name in names if any(getattr(trial.config, name) != getattr(first, name) for trial in self.trials)
         ]
         rows = [
             (
@@ -226,12 +228,12 @@ class TuningResult(Result):
         return Table.of("Trials, best first", headings, rows, left=0, strong=[0])
 
     def _settings(self) -> str:
-        shown = {**asdict(self.config), "targets": "+".join(self.config.targets)}
-        return ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in shown.items() if value is not None)
+        settings = {**asdict(self.config), "targets": "+".join(self.config.targets)}
+        return ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in settings.items() if value is not None)
 
     @property
     def model(self) -> str:
-        """How the model with the adapter is named where models are loaded."""
+        """Name of the model with the adapter."""
         return f"{self.base}+adapter={self.folder}"
 
     @property
@@ -240,23 +242,23 @@ class TuningResult(Result):
         return self.folder.name
 
     @property
-    def before(self) -> Evaluation:
-        """Evaluation of the model without the adapter."""
+    def before(self) -> ValidationLoss:
+        """Validation loss of the model without the adapter."""
         return self.evaluations[0]
 
     @property
-    def best(self) -> Evaluation:
-        """Evaluation of the adapter that was kept."""
-        return next(one for one in self.evaluations if one.step == self.best_step)
+    def best(self) -> ValidationLoss:
+        """Validation loss of the adapter that was kept."""
+        return next(evaluation for evaluation in self.evaluations if evaluation.step == self.best_step)
 
 
 def fingerprint_of(*parts: object) -> str:
-    """SHA-256 over what can be written as JSON."""
+    """Return the SHA-256 of JSON-serialisable values."""
     return hashlib.sha256(json.dumps([FORMAT, *parts], sort_keys=True).encode()).hexdigest()
 
 
 def write_result(result: TuningResult) -> None:
-    """Write ``climassay.json`` into the adapter's folder, last of all: it says that the training is finished.
+    """Write ``climassay.json`` into the adapter's folder; its existence marks a finished training.
 
     Raises:
         InputError: It cannot be written.
@@ -268,20 +270,18 @@ def write_result(result: TuningResult) -> None:
 
 
 def read_result(folder: Path) -> TuningResult | None:
-    """What is known of an adapter; None where there is no finished one.
+    """Load the result of a finished training; None if the folder has none.
 
     Raises:
-        InputError: The file is damaged, or of another version.
+        InputError: The file is damaged, or of another format.
     """
     file = folder / RESULT_FILE
     if not file.is_file():
         return None
     try:
         data = parse_json(read_text(file))
-        written = data.pop("format")
-        if isinstance(written, int) and written > FORMAT:
-            raise InputError(f"{file} was written by a newer climassay (format {written}): update climassay.")
-        if written != FORMAT:
+        file_format = data.pop("format")
+        if file_format != FORMAT:
             raise ValueError("another format")
         return TypeAdapter(TuningResult).validate_python({**data, "folder": folder})
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
@@ -291,11 +291,11 @@ def read_result(folder: Path) -> TuningResult | None:
 
 
 def list_adapters(folder: Path) -> list[TuningResult]:
-    """All finished adapters in the folders of a folder, by name; what is not one of ours is left out."""
+    """Return all finished adapters in the subfolders of a folder, by name; unreadable results are skipped."""
     results = []
-    for place in sorted(folder.iterdir()) if folder.is_dir() else ():
+    for path in sorted(folder.iterdir()) if folder.is_dir() else ():
         try:
-            result = read_result(place)
+            result = read_result(path)
         except InputError:
             continue
         if result is not None:

@@ -35,9 +35,9 @@ from climassay.tuning.config import ALL_LINEAR, TuningConfig
 from climassay.tuning.data import TuningData
 from climassay.tuning.result import (
     DataSummary,
-    Evaluation,
     StepLoss,
     TuningResult,
+    ValidationLoss,
     replace_file,
     write_result,
 )
@@ -52,7 +52,7 @@ _SCHEDULES = {"cosine": "cosine", "linear": "linear", "constant": "constant_with
 
 
 class DivergedError(ModelError):
-    """A loss or its gradient is not a finite number any more."""
+    """The loss or its gradient is not finite."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,21 +60,21 @@ class TuningProgress:
     """State of a training after a step or an evaluation."""
 
     step: int
-    """Steps taken."""
+    """Number of steps taken."""
     steps: int
     loss: float | None
     """Training loss of the last step; None before the first."""
     validation_loss: float
-    """The newest."""
+    """Most recent validation loss."""
     tokens: int
-    """Tokens of the last step, prompts included; 0 after an evaluation."""
+    """Number of tokens of the last step, prompts included; 0 after an evaluation."""
 
 
 ProgressCallback = Callable[[TuningProgress], None]
 
 
 class Interruption:
-    """Whether Ctrl-C was pressed."""
+    """Flag that Ctrl-C was pressed."""
 
     def __init__(self) -> None:
         self.requested = False
@@ -105,7 +105,7 @@ def interruptible() -> Iterator[Interruption]:
 
 @contextmanager
 def kept_random_state(device: str) -> Iterator[None]:
-    """Restore the random numbers of Python, numpy and torch afterwards; the Trainer seeds all of them."""
+    """Restore the random states of Python, numpy and torch afterwards; the Trainer seeds all of them."""
     kind = torch.device(device)
     devices = [kind.index or 0] if kind.type == "cuda" else []
     python_state, numpy_state = random.getstate(), np.random.get_state()
@@ -180,7 +180,7 @@ def read_unfinished(folder: Path) -> dict[str, Any] | None:
 
 
 def remove_checkpoints(folder: Path) -> None:
-    """Remove what only an unfinished training needs."""
+    """Remove the files of an unfinished training."""
     shutil.rmtree(folder / _CHECKPOINTS, ignore_errors=True)
 
 
@@ -448,7 +448,7 @@ class Run:
                 StepLoss(entry["step"], entry["loss"], entry["learning_rate"]) for entry in history if "loss" in entry
             ),
             evaluations=tuple(
-                Evaluation(entry["step"], entry["eval_loss"]) for entry in history if "eval_loss" in entry
+                ValidationLoss(entry["step"], entry["eval_loss"]) for entry in history if "eval_loss" in entry
             ),
             best_step=state["best_global_step"],
             stopped_early=state["global_step"] < self.steps,

@@ -25,46 +25,46 @@ _SHORTEST_BLOCK = 2
 
 @dataclass(frozen=True, slots=True)
 class TokenSequence:
-    """One row of a batch."""
+    """A token sequence, one row of a batch."""
 
     tokens: tuple[int, ...]
     start: int
-    """Position of the first token that is learned, at least 1: every learned token has one before it."""
+    """Position of the first learned token, at least 1."""
 
     @property
     def learned(self) -> int:
-        """Tokens that count in the loss."""
+        """Number of tokens that count in the loss."""
         return len(self.tokens) - self.start
 
 
 @dataclass(frozen=True, slots=True)
 class TokenisedData:
-    """All sequences of a data set and what was done to make them fit."""
+    """Token sequences of a data set, and the number of truncated prompts."""
 
     sequences: tuple[TokenSequence, ...]
     cut: int = 0
-    """Examples whose prompt lost its beginning."""
+    """Number of examples whose prompt lost its beginning."""
     cut_tokens: int = 0
-    """Tokens lost so."""
+    """Number of tokens removed from prompts."""
 
     @property
     def tokens(self) -> int:
-        """All tokens."""
+        """Number of tokens."""
         return sum(len(sequence.tokens) for sequence in self.sequences)
 
     @property
     def learned(self) -> int:
-        """Tokens that count in the loss."""
+        """Number of tokens that count in the loss."""
         return sum(sequence.learned for sequence in self.sequences)
 
     @property
     def longest(self) -> int:
-        """Tokens of the longest sequence."""
+        """Number of tokens of the longest sequence."""
         return max(len(sequence.tokens) for sequence in self.sequences)
 
     @property
     def sha256(self) -> str:
-        """Over tokens and places, so that a change of how data are tokenised never goes unnoticed."""
+        """SHA-256 of tokens and start positions, which changes if data are tokenised differently."""
         digest = hashlib.sha256()
         for sequence in self.sequences:
             digest.update(array("q", (len(sequence.tokens), sequence.start, *sequence.tokens)).tobytes())
@@ -72,14 +72,14 @@ class TokenisedData:
 
 
 def tokenise(data: TuningData, prompts: PromptFormat, ends: frozenset[int], max_length: int) -> TokenisedData:
-    """Turn data into sequences of at most ``max_length`` tokens.
+    """Tokenise data into sequences of at most ``max_length`` tokens.
 
-    Examples: the prompt exactly as the model receives it at evaluation, the answer, and what ends a turn; the answer
-    and the end are learned. Prompt and answer are tokenised together, as when options are weighed; where a tokenizer
-    merges across their border, the merged token is learned. A prompt that is too long loses its beginning.
+    Examples: the prompt as in evaluation, the answer, and the end of the turn; answer and end are learned. Prompt and
+    answer are tokenised together, as in option scoring; a token across their border is learned. A prompt that is too
+    long loses its beginning.
 
-    Texts: one text after the other, each ended by the end token, cut into blocks; every token but a block's first is
-    learned. The last block is as long as what is left: nothing is padded.
+    Texts are concatenated, each followed by the end token, and split into blocks; every token but the first of a block
+    is learned. The last block may be shorter; nothing is padded.
 
     Raises:
         InputError: An answer alone is longer than ``max_length``.
@@ -92,30 +92,30 @@ def tokenise(data: TuningData, prompts: PromptFormat, ends: frozenset[int], max_
         # Not verbose: a book is longer than the model's window, and is cut into blocks.
         tokens = list(prompts.tokenizer.encode(document.text, verbose=False))
         stream += tokens if tokens and tokens[-1] == end else [*tokens, end]
-    blocks = [tuple(stream[place : place + max_length]) for place in range(0, len(stream), max_length)]
+    blocks = [tuple(stream[start : start + max_length]) for start in range(0, len(stream), max_length)]
     return TokenisedData(tuple(TokenSequence(block, 1) for block in blocks if len(block) >= _SHORTEST_BLOCK))
 
 
 def end_of_turn(prompts: PromptFormat, ends: frozenset[int]) -> tuple[int, ...]:
-    """Tokens that the template writes after an answer, up to the one at which generation stops.
+    """Return the tokens that the template writes after an answer, up to the one that stops generation.
 
-    Falls back on the tokenizer's end token where there is no template, or one that writes nothing of the kind.
+    Without a template, or without such a token, it is the end token of the tokenizer.
 
     Raises:
         ModelError: There is no end token either.
     """
     from jinja2.exceptions import TemplateError
 
-    written = ""
+    suffix = ""
     if prompts.has_template:
         turns = [{"role": "user", "content": "?"}, {"role": "assistant", "content": _ANSWER}]
         with suppress(TemplateError):
             text = str(prompts.tokenizer.apply_chat_template(turns, tokenize=False))
-            written = text.rpartition(_ANSWER)[2]
-    tokens = list(prompts.tokenizer.encode(written, add_special_tokens=False)) if written else []
-    for place, token in enumerate(tokens):
+            suffix = text.rpartition(_ANSWER)[2]
+    tokens = list(prompts.tokenizer.encode(suffix, add_special_tokens=False)) if suffix else []
+    for index, token in enumerate(tokens):
         if token in ends:
-            return tuple(tokens[: place + 1])
+            return tuple(tokens[: index + 1])
     return (_end_token(prompts),)
 
 
@@ -127,12 +127,14 @@ def _end_token(prompts: PromptFormat) -> int:
 
 
 def _tokenise_examples(data: ChatData, prompts: PromptFormat, ends: frozenset[int], max_length: int) -> TokenisedData:
-    given = [prompts.render(example.messages, example.assistant_prefix) for example in data.examples]
+    prompts_text = [prompts.render(example.messages, example.assistant_prefix) for example in data.examples]
     # Rendered as a longer start of the answer: control tokens in it are broken up as everywhere.
-    whole = [prompts.render(example.messages, example.assistant_prefix + example.answer) for example in data.examples]
+    full_texts = [
+        prompts.render(example.messages, example.assistant_prefix + example.answer) for example in data.examples
+    ]
     end = end_of_turn(prompts, ends)
     sequences, cut = [], []
-    pairs = zip(prompts.encode_all(given), prompts.encode_all(whole), strict=True)
+    pairs = zip(prompts.encode_all(prompts_text), prompts.encode_all(full_texts), strict=True)
     for number, (prompt, full) in enumerate(pairs, start=1):
         start, tokens = max(1, common_length(prompt, full)), (*full, *end)
         surplus = max(0, len(tokens) - max_length)
@@ -159,10 +161,10 @@ def epoch_order(lengths: Sequence[int], step_size: int, *, seed: int, epoch: int
     """
     generator, order = random.Random(f"{seed}/{epoch}"), list(range(len(lengths)))
     generator.shuffle(order)
-    rest = len(order) % step_size
-    last, steps = order[len(order) - rest :], list[list[int]]()
-    for start in range(0, len(order) - rest, step_size * _POOL):
-        end = min(start + step_size * _POOL, len(order) - rest)
+    n_remaining = len(order) % step_size
+    last, steps = order[len(order) - n_remaining :], list[list[int]]()
+    for start in range(0, len(order) - n_remaining, step_size * _POOL):
+        end = min(start + step_size * _POOL, len(order) - n_remaining)
         pool = sorted(order[start:end], key=lambda index: lengths[index])
         steps += [pool[first : first + step_size] for first in range(0, len(pool), step_size)]
     generator.shuffle(steps)
@@ -170,7 +172,7 @@ def epoch_order(lengths: Sequence[int], step_size: int, *, seed: int, epoch: int
 
 
 def passes(indices: Sequence[int], lengths: Sequence[int], size: int) -> Iterator[tuple[int, ...]]:
-    """Cut a step, or a whole validation set, into forward passes of at most ``size`` sequences of like lengths."""
+    """Split a step, or a validation set, into forward passes of at most ``size`` sequences of like lengths."""
     ordered = sorted(indices, key=lambda index: (lengths[index], index))
     for start in range(0, len(ordered), size):
         yield tuple(ordered[start : start + size])
@@ -189,7 +191,7 @@ class SequenceLoss:
     """
 
     def __init__(self, base: TuningBase, model: Any, sequences: Sequence[TokenSequence]) -> None:
-        """Prepare."""
+        """Store the model and the sequences."""
         self._base = base
         self._model = model
         self._keeps = "logits_to_keep" in inspect.signature(model.forward).parameters
@@ -197,7 +199,7 @@ class SequenceLoss:
         self.lengths = [len(sequence.tokens) for sequence in sequences]
 
     def nats(self, indices: Sequence[int]) -> Tensor:
-        """Summed cross-entropy of the learned tokens of some sequences: one float32 number, shape [], in nats."""
+        """Return the summed cross-entropy of the learned tokens of sequences, a float32 scalar, shape [], in nats."""
         rows = [self.sequences[index] for index in indices]
         first = min(row.start for row in rows)
         tokens, labels = (part.to(self._base.device, non_blocking=True) for part in _batch(rows, first))
@@ -210,37 +212,37 @@ class SequenceLoss:
         )
 
     def labels(self, indices: Sequence[int]) -> Tensor:
-        """Labels of some sequences, shape [sequences, places]; :data:`IGNORED` if a token does not count."""
+        """Return labels of sequences, shape [sequences, positions]; :data:`IGNORED` if a token does not count."""
         rows = [self.sequences[index] for index in indices]
         return _batch(rows, min(row.start for row in rows))[1]
 
     def learned(self, indices: Sequence[int]) -> int:
-        """Tokens that count in the loss of some sequences."""
+        """Return the number of tokens that count in the loss of sequences."""
         return sum(self.sequences[index].learned for index in indices)
 
     def mean(self, size: int, *, on_pass: Callable[[], None] | None = None) -> float:
-        """Loss of all sequences without dropout, in nats a token."""
-        everything, total = range(len(self.sequences)), 0.0
+        """Return the mean loss of all sequences without dropout, in nats a token."""
+        all_indices, total = range(len(self.sequences)), 0.0
         training = self._model.training
         self._model.eval()
         try:
             with torch.no_grad():
-                for part in passes(everything, self.lengths, size):
+                for part in passes(all_indices, self.lengths, size):
                     if on_pass is not None:
                         on_pass()
                     total += float(self.nats(part))
         finally:
             self._model.train(training)
-        return total / self.learned(everything)
+        return total / self.learned(all_indices)
 
 
 def _batch(rows: Sequence[TokenSequence], first: int) -> tuple[Tensor, Tensor]:
-    """Inputs [rows, longest - 1] and, for the last ``longest - first`` of them, the tokens to come as labels."""
+    """Return inputs [rows, longest - 1], and the next tokens as labels of the last ``longest - first`` positions."""
     longest = max(len(row.tokens) for row in rows)
     tokens = torch.zeros(len(rows), longest - 1, dtype=torch.long)
     labels = torch.full((len(rows), longest - first), IGNORED, dtype=torch.long)
-    for place, row in enumerate(rows):
-        whole = torch.tensor(row.tokens, dtype=torch.long)
-        tokens[place, : len(whole) - 1] = whole[:-1]
-        labels[place, row.start - first : len(whole) - first] = whole[row.start :]
+    for row_index, row in enumerate(rows):
+        row_tokens = torch.tensor(row.tokens, dtype=torch.long)
+        tokens[row_index, : len(row_tokens) - 1] = row_tokens[:-1]
+        labels[row_index, row.start - first : len(row_tokens) - first] = row_tokens[row.start :]
     return tokens, labels

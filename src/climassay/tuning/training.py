@@ -87,13 +87,13 @@ def train(
         raise InputError(f"The settings ask for {config.dtype}, but the model is in {base.dtype}: give both the same.")
     config = replace(config, dtype=base.dtype)
     fingerprint = training_fingerprint(base, train_data, validation_data, config)
-    place = Path(folder).expanduser().absolute()
-    with folder_lock(place):
-        done = _what_is_there(place, fingerprint, replace_other)
-        if done is not None:
-            return done
+    path = Path(folder).expanduser().absolute()
+    with folder_lock(path):
+        finished = _finished_training(path, fingerprint, replace_other)
+        if finished is not None:
+            return finished
         with kept_random_state(base.device), interruptible() as interruption:
-            run = Run(base, (train_data, validation_data), config, place, fingerprint, interruption)
+            run = Run(base, (train_data, validation_data), config, path, fingerprint, interruption)
             run.checkpoint_seconds, run.on_progress = checkpoint_seconds, on_progress
             return run.finish(preset, tuple(warnings))
 
@@ -101,14 +101,14 @@ def train(
 def training_fingerprint(
     base: TuningBase, train_data: TuningData, validation_data: TuningData, config: TuningConfig
 ) -> str:
-    """SHA-256 over all that decides what an adapter becomes."""
+    """Return the SHA-256 of everything that decides the adapter."""
     settings = asdict(replace(config, dtype=base.dtype))
     del settings["gradient_checkpointing"]
     return fingerprint_of(base.fingerprint, train_data.sha256, validation_data.sha256, settings)
 
 
-def _what_is_there(folder: Path, fingerprint: str, replace_other: bool) -> TuningResult | None:
-    """The finished adapter of this very training; None where there is work to do."""
+def _finished_training(folder: Path, fingerprint: str, replace_other: bool) -> TuningResult | None:
+    """Return the finished adapter of this training, or None if there is work to do."""
     if replace_other:
         there: str | None = ""  # for what cannot be read
         with suppress(InputError):
@@ -139,28 +139,28 @@ def _what_is_there(folder: Path, fingerprint: str, replace_other: bool) -> Tunin
 
 @dataclass(frozen=True, slots=True)
 class SearchProgress:
-    """Where a search is, reported before each trial."""
+    """Progress of a search, reported before each trial."""
 
     trial: int
-    """From 1."""
+    """Number of the trial, from 1."""
     trials: int
     config: TuningConfig
 
 
 def grid_configs(config: TuningConfig, grid: Mapping[str, Sequence[Any]]) -> tuple[TuningConfig, ...]:
-    """Every combination of a grid's values, put into the settings, in the grid's order.
+    """Return the settings of every combination of a grid's values, in the grid's order.
 
     Args:
-        config: What all have in common.
+        config: Common settings.
         grid: Values by setting, for example ``{"rank": (8, 16), "learning_rate": (1e-4, 3e-4)}``.
 
     Raises:
-        InputError: The grid is empty, or a value cannot be.
+        InputError: The grid is empty, or a value is invalid.
     """
-    known = {entry.name for entry in fields(config)} - {"dtype", "seed"}
-    unknown = sorted(set(grid) - known)
+    searchable = {entry.name for entry in fields(config)} - {"dtype", "seed"}
+    unknown = sorted(set(grid) - searchable)
     if unknown:
-        raise InputError(f"{unknown[0]!r} cannot be searched over: use some of {', '.join(sorted(known))}.")
+        raise InputError(f"{unknown[0]!r} cannot be searched over: use some of {', '.join(sorted(searchable))}.")
     if not grid or not all(grid.values()):
         raise InputError("The search has nothing to choose from: give several values for at least one setting.")
     configs = (replace(config, **dict(zip(grid, values, strict=True))) for values in product(*grid.values()))
@@ -196,46 +196,49 @@ def search(
     check_data(train_data, validation_data)
     configs = grid_configs(config, grid)
     base = model if isinstance(model, TuningBase) else TuningBase(model, device=device, dtype=config.dtype)
-    place = Path(folder).expanduser().absolute()
-    prints = [training_fingerprint(base, train_data, validation_data, one) for one in configs]
-    with folder_lock(place):
-        done = _finished(place, prints, replace_other)
-        if done is not None:
-            return done
+    path = Path(folder).expanduser().absolute()
+    fingerprints = [training_fingerprint(base, train_data, validation_data, trial_config) for trial_config in configs]
+    with folder_lock(path):
+        finished = _finished_search(path, fingerprints, replace_other)
+        if finished is not None:
+            return finished
         trials: dict[TuningConfig, TuningResult | None] = {}
-        for number, (one, fingerprint) in enumerate(zip(configs, prints, strict=True), start=1):
+        for number, (trial_config, fingerprint) in enumerate(zip(configs, fingerprints, strict=True), start=1):
             if on_trial is not None:
-                on_trial(SearchProgress(number, len(configs), one))
+                on_trial(SearchProgress(number, len(configs), trial_config))
             try:
-                trials[one] = train(
+                trials[trial_config] = train(
                     base,
                     train_data,
                     validation_data,
-                    one,
-                    place / _TRIALS / fingerprint[:16],
+                    trial_config,
+                    path / _TRIALS / fingerprint[:16],
                     preset=preset,
                     warnings=warnings,
                     checkpoint_seconds=checkpoint_seconds,
                     on_progress=on_progress,
                 )
             except DivergedError:
-                trials[one] = None
-        ordered = sorted((one for one in trials.values() if one is not None), key=lambda result: result.best.loss)
+                trials[trial_config] = None
+        ordered = sorted(
+            (result for result in trials.values() if result is not None),
+            key=lambda result: result.best.loss,
+        )
         if not ordered:
             raise ModelError(f"All {len(trials)} trainings of the search diverged: search among lower learning rates.")
         best = ordered[0]  # the first of equals
         for name in (WEIGHTS_FILE, CONFIG_FILE):
-            replace_file(place / name, partial(shutil.copyfile, best.folder / name))
+            replace_file(path / name, partial(shutil.copyfile, best.folder / name))
         table = [Trial(result.config, result.best.loss, result.best.step, result.seconds) for result in ordered]
-        table += [Trial(one, None, 0, 0.0) for one, result in trials.items() if result is None]
-        kept = replace(best, folder=place, trials=tuple(table))
-        write_result(kept)
-        shutil.rmtree(place / _TRIALS)
-        return kept
+        table += [Trial(trial_config, None, 0, 0.0) for trial_config, result in trials.items() if result is None]
+        result = replace(best, folder=path, trials=tuple(table))
+        write_result(result)
+        shutil.rmtree(path / _TRIALS)
+        return result
 
 
-def _finished(folder: Path, prints: Sequence[str], replace_other: bool) -> TuningResult | None:
-    """What this very search left before; None where there is work to do."""
+def _finished_search(folder: Path, fingerprints: Sequence[str], replace_other: bool) -> TuningResult | None:
+    """Return the result of this search, or None if there is work to do."""
     try:
         result = read_result(folder)
     except InputError:
@@ -247,11 +250,11 @@ def _finished(folder: Path, prints: Sequence[str], replace_other: bool) -> Tunin
             raise InputError(f"{folder} holds an unfinished training: finish that one, or choose another name.")
         remove_checkpoints(folder)
         return None
-    same = result.fingerprint in prints and len(result.trials) == len(prints)
+    is_same = result.fingerprint in fingerprints and len(result.trials) == len(fingerprints)
     weights = folder / WEIGHTS_FILE
-    if same and weights.is_file() and file_digest(weights) == result.weights_sha256:
+    if is_same and weights.is_file() and file_digest(weights) == result.weights_sha256:
         return result
-    if not same and not replace_other:
+    if not is_same and not replace_other:
         raise InputError(
             f"{folder} holds an adapter of another training or search: choose another name, or have it replaced."
         )

@@ -25,7 +25,7 @@ from confidence.tagging.planted import encoder, planted
 from planted_model import PlantedModel
 from tiny_models import save_tiny
 
-WORDS = ClassifierSpec("words", (PartSpec(("words",)),), least=2)
+WORDS = ClassifierSpec("words", (PartSpec(("words",)),), min_texts=2)
 VECTORS = ClassifierSpec("vectors", (PartSpec(("vectors",)),))
 ALL = ClassifierSpec(
     "all", (PartSpec(("words",)), PartSpec(("vectors", "context vectors"), "ordinal"), PartSpec(("context words",)))

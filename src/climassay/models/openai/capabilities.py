@@ -106,7 +106,7 @@ class Capabilities:
     """True if the model continues an assistant's message that ends the chat."""
     counts_cached: bool | None = None
     """True if cached prompt tokens are counted; known only after a suspiciously low count."""
-    schema: SchemaSupport | None = None
+    schema_support: SchemaSupport | None = None
     refused_schemas: tuple[str, ...] = ()
     """Digests of schemas that were rejected for their content."""
     token_limit: Literal["max_tokens", "max_completion_tokens"] | None = None
@@ -128,7 +128,7 @@ class Capabilities:
 
     def offers_schema(self, schema: Mapping[str, Any]) -> bool:
         """Return whether a schema should be sent to the server."""
-        return self.schema not in ("refused", "ignored") and schema_digest(schema) not in self.refused_schemas
+        return self.schema_support not in ("refused", "ignored") and schema_digest(schema) not in self.refused_schemas
 
 
 class LearnedCapabilities:
@@ -332,12 +332,12 @@ class LearnedCapabilities:
 
         A looser status than the known one needs :data:`CONTRADICTIONS`; a stricter one is ignored.
         """
-        known_status, order = self.capabilities.schema, get_args(SchemaSupport)
+        known_status, order = self.capabilities.schema_support, get_args(SchemaSupport)
         if known_status is not None and order.index(status) <= order.index(known_status):
             self._contradictions.pop("response_format", None)
             self._contradictions.pop(schema_digest(schema), None)
         elif self._confirm("response_format", known_status is not None):
-            self._learn(schema=status)
+            self._learn(schema_support=status)
 
     def note_refused_schema(self, schema: Mapping[str, Any], refusal: ErrorReply) -> None:
         """Store the rejection of a schema: of this one if its content is at fault, otherwise of all."""
@@ -345,10 +345,10 @@ class LearnedCapabilities:
         digests = tuple(sorted({*self.capabilities.refused_schemas, digest}))
         is_content_fault = _SCHEMA_FAULT.search(refusal.message) is not None
         is_general = not is_content_fault and _names("response_format", refusal)
-        if is_general or (self.capabilities.schema is None and len(digests) >= _MAX_REFUSED_SCHEMAS):
+        if is_general or (self.capabilities.schema_support is None and len(digests) >= _MAX_REFUSED_SCHEMAS):
             self.note_schema("refused", schema)
         elif digests != self.capabilities.refused_schemas and self._confirm(
-            digest, self.capabilities.schema and not is_content_fault
+            digest, self.capabilities.schema_support and not is_content_fault
         ):
             self._learn(refused_schemas=digests)
 

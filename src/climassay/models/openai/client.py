@@ -236,7 +236,7 @@ class Conversation:
     async def complete(self, request: GenerationRequest, show: ShowText | None = None) -> Completion:
         """Answer a generation request; ``show`` receives the partial text unless there is a schema."""
         if request.schema is not None:
-            async with self._first_alone("schema", lambda: self._learned.capabilities.schema is None):
+            async with self._first_alone("schema", lambda: self._learned.capabilities.schema_support is None):
                 return await self._complete_schema(request, request.schema)
         messages = self._messages_without_prefix(request)
         async with self._first_alone("text", lambda: not self._learned.capabilities.accepted):
@@ -297,7 +297,7 @@ class Conversation:
         learned.fallbacks.update(["assistant_prefix"] if request.assistant_prefix else [])
         while n_attempts < MAX_SCHEMA_ATTEMPTS:
             is_offered = refusal is None and learned.capabilities.offers_schema(schema)
-            is_stated = not is_offered or learned.capabilities.schema == "loose" or bool(problem)
+            is_stated = not is_offered or learned.capabilities.schema_support == "loose" or bool(problem)
             if is_stated and not problem:
                 learned.fallbacks["json_schema"] += 1
             addition = schema_instruction(schema, problem or None) if is_stated else ""
@@ -427,8 +427,10 @@ class Conversation:
         payload = {"messages": self._messages_without_prefix(request), **self._parameters(Sampling(max_tokens=None))}
         outcome, refusal = RequestOutcome(0), None
         if request.enumerable and len(set(labels)) == len(labels):
-            async with self._first_alone("schema", lambda: learned.capabilities.schema is None):
-                if learned.capabilities.schema in (None, "strict") and learned.capabilities.offers_schema(schema):
+            async with self._first_alone("schema", lambda: learned.capabilities.schema_support is None):
+                if learned.capabilities.schema_support in (None, "strict") and learned.capabilities.offers_schema(
+                    schema
+                ):
                     outcome, attempt_usage = await self._ask({**payload, "response_format": response_format(schema)})
                     usage, refusal = usage + attempt_usage, outcome.refusal
                     if outcome.reply is None and refusal is None:

@@ -1,7 +1,4 @@
-"""The pages of annotation: of annotators, of adjudicators, of admins, with labels as files to keep and to send.
-
-What is written to files and read from them is what ``climassay annotate export`` and ``import`` do.
-"""
+"""Pages of annotation, for annotators, adjudicators and admins."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -59,8 +56,8 @@ from climassay.web.failures import Missing, Refused, missing
 from climassay.web.pages import PageNumber, Search, back_to, clamp_page, page, part_of
 
 router = APIRouter(prefix="/annotate", include_in_schema=False)
-MOST_HISTORY = 50
-MOST_FOUND = 25
+MAX_HISTORY = 50
+QUESTIONS_PER_PAGE = 25
 DONE = {
     "": "",
     "label": "Saved.",
@@ -72,13 +69,13 @@ DONE = {
     "settings": "Settings saved.",
     "skipped": "What you skipped is back in your queue.",
 }
-"""What a page says about what was done before it was shown, by the word in its address."""
+"""Messages about the last action, by the word in the address."""
 ORDERS = {
     "margin": "what the validator is least sure of",
     "paper": "as in the ClimaQA paper: mostly what the validator is unsure of",
     "random": "at random",
 }
-"""The orders of a queue, in words."""
+"""Labels of the orders of a queue."""
 STATES: dict[ItemFilterState, str] = {
     "todo": "for me to label",
     "done": "labelled by me",
@@ -86,7 +83,7 @@ STATES: dict[ItemFilterState, str] = {
     "conflict": "in conflict",
     "decided": "decided",
 }
-"""The states that a list of questions can be filtered by, in words."""
+"""Labels of the states that questions are filtered by."""
 FORMATS = {
     "jsonl": (
         "climassay",
@@ -100,13 +97,13 @@ FORMATS = {
     # Whose user there is whose here is not known, so it gets the questions to be answered, and no answers.
     "argilla": ("Argilla", "The questions, to be answered there; without the labels given here."),
 }
-"""Formats of labels: the title for people, and what an export has."""
+"""Formats of labels: title and description."""
 RUBRICS = {"rubrics": ("Rubrics", "The questions whose rubric is decided, with that rubric, for climassay evaluate.")}
-"""The format of what people wrote in a dataset of rubrics; it is not imported."""
+"""Format of the decided rubrics of a dataset, which cannot be imported."""
 
 
 class SettingsForm(BaseModel):
-    """How a dataset is annotated, as the form sends it."""
+    """Fields of the form of the settings of a dataset."""
 
     overlap: int
     show_confidence: bool = False
@@ -117,13 +114,13 @@ class SettingsForm(BaseModel):
 
 
 def register(app: AppState) -> None:
-    """Say how a validator is trained in the background."""
+    """Register the job that trains a validator."""
     app.jobs.register(KIND, retrain_work, "models")
 
 
 @dataclass(frozen=True, slots=True)
 class DatasetRequest:
-    """A request about one dataset, by somebody who may make it."""
+    """A request about one dataset, by a user with the required role."""
 
     request: Request
     app: AppState
@@ -132,36 +129,47 @@ class DatasetRequest:
     store: AnnotationStore
 
     def address(self, *parts: str) -> str:
-        """Path of a page about the dataset."""
+        """Return the path of a page about the dataset."""
         return address(self.dataset, *parts)
 
     def back(self, *parts: str, done: str, anchor: str = "") -> Response:
-        """After a form: show a page about the dataset, which says what was done."""
+        """Redirect to a page about the dataset, with a message about what was done."""
         return back_to(f"{self.address(*parts)}?done={done}{anchor}")
 
     def show(self, template: str, *, done: str = "", error: str = "", **values: Any) -> Response:
-        """A page; ``done`` is the word of what was done before, which says nothing if tampered with."""
-        shown = {"dataset": self.dataset, "base": self.address(), "done": DONE.get(done, ""), "error": error, **values}
-        return page(self.request, f"annotate/{template}.html.j2", status=400 if error else 200, **shown)
+        """Render a page; ``done`` is a key of :data:`DONE`, and unknown keys show no message."""
+        all_values = {
+            "dataset": self.dataset,
+            "base": self.address(),
+            "done": DONE.get(done, ""),
+            "error": error,
+            **values,
+        }
+        return page(self.request, f"annotate/{template}.html.j2", status=400 if error else 200, **all_values)
 
     @property
-    def called(self) -> Callable[[str], str]:
-        """Gives the names that people are shown by, as on the pages of checks."""
+    def name_of(self) -> Callable[[str], str]:
+        """Function that returns the display name of a user."""
         return display_names(self.app, self.user)
 
     def item(self, draft: str) -> AnnotationItem:
-        """An item; missing where there is none."""
+        """Return an item.
+
+        Raises:
+            Missing: There is no such item.
+        """
         with missing():
             return self.store.item(self.dataset, draft)
 
     def own_item(self, draft: str) -> AnnotationItem:
-        """An item that the visitor may label: one that they labelled before, or that wants a label of theirs.
+        """Return an item that the user may label, and reserve it for the user.
 
-        The latter is kept for them from now on. Adjudicators may open every item.
+        Annotators may label items that they labelled before or that need further labels; adjudicators may label every
+        item.
 
         Raises:
             Missing: There is no such item.
-            Refused: It has the labels that it needs, or others are about to give them.
+            Refused: It has all labels that it needs, or is reserved for others.
         """
         item, name = self.item(draft), self.user.name
         # What was taken back lies before them again, perhaps beside another one.
@@ -174,33 +182,37 @@ class DatasetRequest:
         raise Refused("This question has all the labels it needs, or is open at other annotators.")
 
     def visible_comments(self, item: AnnotationItem) -> list[Comment]:
-        """The discussion of an item for somebody who labels: others' comments once they have said what they think."""
-        labelled, result = own_label(item, self.user) is not None, self.store.comments(self.dataset, item.draft.id)
-        return [one for one in result if labelled or one.author == self.user.name]
+        """Return the comments of an item; others' comments only once the user has labelled it."""
+        is_labelled, result = own_label(item, self.user) is not None, self.store.comments(self.dataset, item.draft.id)
+        return [comment for comment in result if is_labelled or comment.author == self.user.name]
 
-    def history(self, annotator: str, most: int, after: str | None) -> Sequence[Label]:
-        """What somebody said, the newest first: oneself, or for adjudicators anybody, on what is decided."""
+    def history(self, annotator: str, limit: int, after: str | None) -> Sequence[Label]:
+        """Return the labels of an annotator, newest first; others' labels only on decided items.
+
+        Raises:
+            Refused: The user is no adjudicator and asks for others' labels.
+        """
         name = annotator or self.user.name
         if name != self.user.name and not self.user.may("adjudicator"):
             raise Refused("Only adjudicators can see other annotators' labels.")
-        return self.store.history(self.dataset, name, most, after=after, decided=name != self.user.name)
+        return self.store.history(self.dataset, name, limit, after=after, decided=name != self.user.name)
 
     def progress_values(self, done: str) -> dict[str, Any]:
-        """How far an annotator is, and the key of their newest label."""
+        """Return the template values of the user's progress."""
         progress = self.store.progress(self.dataset, self.user.name)
         total = total_of(progress)
         last = self.store.history(self.dataset, self.user.name, limit=1)
-        said = " ".join(filter(None, (DONE.get(done, ""), f"{progress.mine} of {total}.")))
-        return {"progress": progress, "total": total, "said": said, "last": last[0].key if last else ""}
+        status = " ".join(filter(None, (DONE.get(done, ""), f"{progress.mine} of {total}.")))
+        return {"progress": progress, "total": total, "said": status, "last": last[0].key if last else ""}
 
 
 def _request_of(role: Any) -> Any:
-    """What a request about one dataset depends on, by somebody of a role."""
+    """Return the dependency that creates the request of a user with a role."""
 
-    def made(request: Request, app: App, user: role, dataset: DatasetName) -> DatasetRequest:
+    def make_request(request: Request, app: App, user: role, dataset: DatasetName) -> DatasetRequest:
         return DatasetRequest(request, app, user, dataset, queue_of(app, dataset))
 
-    return Depends(made)
+    return Depends(make_request)
 
 
 ByAnnotator = Annotated[DatasetRequest, _request_of(Annotator)]
@@ -209,84 +221,84 @@ ByAdmin = Annotated[DatasetRequest, _request_of(Admin)]
 
 
 def _item_page(
-    asked: DatasetRequest, item: AnnotationItem, *, done: str = "", form: LabelForm | None = None, error: str = ""
+    request: DatasetRequest, item: AnnotationItem, *, done: str = "", form: LabelForm | None = None, error: str = ""
 ) -> Response:
-    """The page on which an item is labelled; a form that could not be stored keeps its words."""
-    own, comments = own_label(item, asked.user), asked.visible_comments(item)
-    confidence = not asked.store.settings(asked.dataset).hide_confidence
-    return asked.show(
+    """Render the page on which an item is labelled; a form that was refused keeps its content."""
+    own, comments = own_label(item, request.user), request.visible_comments(item)
+    confidence = not request.store.settings(request.dataset).hide_confidence
+    return request.show(
         "item",
         done=done,
         error=error,
         item=item_view(item, confidence=confidence, own=own, form=form),
         own=None if own is None else label_view(own, item),
         state=item.state,
-        comments=_comment_views(comments, shown_names(item, comments, asked.user, asked.called)),
+        comments=_comment_views(comments, shown_names(item, comments, request.user, request.name_of)),
         key=new_key(),
-        action=asked.address(item.draft.id),
-        **asked.progress_values(done),
+        action=request.address(item.draft.id),
+        **request.progress_values(done),
     )
 
 
 def _comment_views(comments: Sequence[Comment], names: dict[Participant, str]) -> list[tuple[str, Comment]]:
-    """Comments, each with what its author is called."""
-    return [(names[one.author, one.adjudicates], one) for one in comments]
+    """Return comments with their authors' names."""
+    return [(names[comment.author, comment.adjudicates], comment) for comment in comments]
 
 
 class CommentForm(BaseModel):
-    """A contribution to the discussion of an item."""
+    """Fields of the form of a comment."""
 
     key: str = ""
     comment: str = ""
 
 
 @router.get("/{dataset}/settings")
-def settings(asked: ByAdmin, done: str = "") -> Response:
-    """How a dataset is annotated."""
-    return _settings_page(asked, done=done)
+def settings(request: ByAdmin, done: str = "") -> Response:
+    """Show the settings of a dataset."""
+    return _settings_page(request, done=done)
 
 
 @router.post("/{dataset}/settings")
-def configure(asked: ByAdmin, form: Annotated[SettingsForm, Form()]) -> Response:
-    """Annotate a dataset in another way from now on."""
+def configure(request: ByAdmin, form: Annotated[SettingsForm, Form()]) -> Response:
+    """Change the settings of a dataset."""
     plain = form.model_dump(include={"overlap", "include_rejected", "retrain_every", "order"})
     try:
         changed = replace(
-            asked.store.settings(asked.dataset),
+            request.store.settings(request.dataset),
             hide_confidence=not form.show_confidence,
             lease_seconds=form.minutes * 60,
             **plain,
         )
-        asked.store.configure(asked.dataset, changed)
+        request.store.configure(request.dataset, changed)
     except InputError as error:
-        return _settings_page(asked, error=str(error))
-    return asked.back("settings", done="settings")
+        return _settings_page(request, error=str(error))
+    return request.back("settings", done="settings")
 
 
 @router.post("/{dataset}/retrain")
-def retrain(asked: ByAdmin) -> Response:
-    """Train a validator on the labels, in the background."""
-    train(asked.app, asked.dataset, asked.user)
-    return back_to(asked.address("settings") + "#retraining")
+def retrain(request: ByAdmin) -> Response:
+    """Begin to train a validator on the labels."""
+    train(request.app, request.dataset, request.user)
+    return back_to(request.address("settings") + "#retraining")
 
 
 @router.post("/{dataset}/import")
-def import_file(asked: ByAdmin, file: UploadFile, format: Annotated[str, Form()] = "jsonl") -> Response:
-    """Take labels from a file; sent twice it changes nothing."""
+def import_file(request: ByAdmin, file: UploadFile, format: Annotated[str, Form()] = "jsonl") -> Response:
+    """Import labels from a file; importing it again changes nothing."""
     try:
         _check_format(format, FORMATS)
-        result = import_labels(asked.app, asked.dataset, file, cast(LabelFormat, format))
+        result = import_labels(request.app, request.dataset, file, cast(LabelFormat, format))
     except InputError as error:
-        return _settings_page(asked, error=str(error))
-    return _settings_page(asked, imported=result)
+        return _settings_page(request, error=str(error))
+    return _settings_page(request, imported=result)
 
 
-def _settings_page(asked: DatasetRequest, **values: Any) -> Response:
-    app, store, dataset = asked.app, asked.store, asked.dataset
-    return asked.show(
+def _settings_page(request: DatasetRequest, **values: Any) -> Response:
+    app, store, dataset = request.app, request.store, request.dataset
+    return request.show(
         "settings",
         settings=store.settings(dataset),
-        limits={one.name: one for one in setting_fields(AnnotationSettings)},
+        limits={field.name: field for field in setting_fields(AnnotationSettings)},
         orders=ORDERS,
         work=work_of(store, dataset),
         progress=store.progress(dataset),
@@ -299,105 +311,105 @@ def _settings_page(asked: DatasetRequest, **values: Any) -> Response:
 
 
 class DecisionForm(LabelForm):
-    """A decision: in one's own words, or like one of the labels."""
+    """Fields of the form of a decision."""
 
     like: str = ""
-    """Key of the label that is right."""
+    """Key of the label that is right; empty for a decision of its own."""
 
 
 @router.get("/{dataset}/conflicts")
-def conflicts(asked: ByAdjudicator, done: str = "", number: PageNumber = 1) -> Response:
-    """Items whose labels do not agree, a part of them on each page; who gave them is said once they are decided."""
-    store, dataset = asked.store, asked.dataset
+def conflicts(request: ByAdjudicator, done: str = "", number: PageNumber = 1) -> Response:
+    """Show the items whose labels disagree, without the names of their annotators."""
+    store, dataset = request.store, request.dataset
     total = store.progress(dataset).conflicts
-    number = clamp_page(number, total, MOST_FOUND)
-    items = store.conflicts(dataset, MOST_FOUND, offset=(number - 1) * MOST_FOUND)
-    results = [(item, asked.address("conflicts", item.draft.id), _votes(item, (), asked)) for item in items]
-    part = part_of(results, number, total, MOST_FOUND, asked.address("conflicts"), {})
-    return asked.show("conflicts", part=part, done=done)
+    number = clamp_page(number, total, QUESTIONS_PER_PAGE)
+    items = store.conflicts(dataset, QUESTIONS_PER_PAGE, offset=(number - 1) * QUESTIONS_PER_PAGE)
+    results = [(item, request.address("conflicts", item.draft.id), _votes(item, (), request)) for item in items]
+    part = part_of(results, number, total, QUESTIONS_PER_PAGE, request.address("conflicts"), {})
+    return request.show("conflicts", part=part, done=done)
 
 
-def _votes(item: AnnotationItem, comments: Sequence[Comment], asked: "DatasetRequest") -> list[dict[str, Any]]:
-    """What everybody said about an item, in the order of what they are called; what decided it comes last."""
-    names = shown_names(item, comments, asked.user, asked.called)
+def _votes(item: AnnotationItem, comments: Sequence[Comment], request: "DatasetRequest") -> list[dict[str, Any]]:
+    """Return the labels of an item by the name of the annotator; decisions come last."""
+    names = shown_names(item, comments, request.user, request.name_of)
     views = [label_view(label, item, names[label.annotator, label.adjudicates]) for label in item.labels]
     return sorted(views, key=lambda view: (view["label"].adjudicates, view["by"]))
 
 
 @router.get("/{dataset}/conflicts/{draft}")
-def conflict(asked: ByAdjudicator, draft: str, done: str = "") -> Response:
-    """One item with what everybody said about it."""
-    return _conflict_page(asked, asked.item(draft), done=done)
+def conflict(request: ByAdjudicator, draft: str, done: str = "") -> Response:
+    """Show one item with all its labels."""
+    return _conflict_page(request, request.item(draft), done=done)
 
 
 @router.post("/{dataset}/conflicts/{draft}")
-def decide(asked: ByAdjudicator, draft: str, form: Annotated[DecisionForm, Form()]) -> Response:
-    """Store the outcome of an item, over its labels, and go on to the next conflict."""
-    item = asked.item(draft)
+def decide(request: ByAdjudicator, draft: str, form: Annotated[DecisionForm, Form()]) -> Response:
+    """Store the decision on an item and show the next conflict."""
+    item = request.item(draft)
     if is_rubric(item.draft.wording):
         form = form.with_taken(item)
         if form.act:
-            return _conflict_page(asked, item, form=form)
+            return _conflict_page(request, item, form=form)
     try:
         if not form.like:
-            label = read_form(form, item.draft, asked.user.name)
+            label = read_form(form, item.draft, request.user.name)
         elif same := next((label for label in item.labels if label.key == form.like), None):
-            label = replace(same, annotator=asked.user.name, key=form.key)
+            label = replace(same, annotator=request.user.name, key=form.key)
         else:
             raise Missing("This label was withdrawn in the meantime.")
         # The time that a decision takes is not stored.
-        asked.store.label(asked.dataset, replace(label, adjudicates=True, seconds=None))
+        request.store.label(request.dataset, replace(label, adjudicates=True, seconds=None))
     except InputError as error:
-        return _conflict_page(asked, item, form=form, error=str(error))
-    following = asked.store.next_conflict(asked.dataset, draft)
-    return asked.back("conflicts", *filter(None, [following]), done="decided")
+        return _conflict_page(request, item, form=form, error=str(error))
+    following = request.store.next_conflict(request.dataset, draft)
+    return request.back("conflicts", *filter(None, [following]), done="decided")
 
 
 @router.post("/{dataset}/conflicts/{draft}/comment")
-def comment_on_conflict(asked: ByAdjudicator, draft: str, form: Annotated[CommentForm, Form()]) -> Response:
-    """Add to the discussion of an item as an adjudicator."""
-    item = asked.item(draft)
+def comment_on_conflict(request: ByAdjudicator, draft: str, form: Annotated[CommentForm, Form()]) -> Response:
+    """Add a comment to an item as an adjudicator."""
+    item = request.item(draft)
     try:
-        asked.store.comment(asked.dataset, draft, asked.user.name, form.comment, key=form.key, adjudicates=True)
+        request.store.comment(request.dataset, draft, request.user.name, form.comment, key=form.key, adjudicates=True)
     except InputError as error:
-        return _conflict_page(asked, item, error=str(error))
-    return asked.back("conflicts", draft, done="comment", anchor="#discussion")
+        return _conflict_page(request, item, error=str(error))
+    return request.back("conflicts", draft, done="comment", anchor="#discussion")
 
 
 def _conflict_page(
-    asked: DatasetRequest, item: AnnotationItem, *, done: str = "", form: LabelForm | None = None, error: str = ""
+    request: DatasetRequest, item: AnnotationItem, *, done: str = "", form: LabelForm | None = None, error: str = ""
 ) -> Response:
-    store, dataset = asked.store, asked.dataset
+    store, dataset = request.store, request.dataset
     comments, following = store.comments(dataset, item.draft.id), store.next_conflict(dataset, item.draft.id)
     decided = next((label for label in reversed(item.labels) if label.adjudicates), None)
     if form is None and decided is None and is_rubric(item.draft.wording):
         form = LabelForm()  # A decision begins with what is taken from the labels.
     confidence = not store.settings(dataset).hide_confidence
-    return asked.show(
+    return request.show(
         "conflict",
         done=done,
         error=error,
-        action=asked.address("conflicts", item.draft.id),
+        action=request.address("conflicts", item.draft.id),
         item=item_view(item, confidence=confidence, own=decided, form=form),
-        labels=_votes(item, comments, asked),
-        comments=_comment_views(comments, shown_names(item, comments, asked.user, asked.called)),
+        labels=_votes(item, comments, request),
+        comments=_comment_views(comments, shown_names(item, comments, request.user, request.name_of)),
         state=item.state,
-        following=following and asked.address("conflicts", following),
+        following=following and request.address("conflicts", following),
         conflicts=store.progress(dataset).conflicts,
         key=new_key(),
     )
 
 
 @router.get("/{dataset}/agreement")
-def agreement(asked: ByAdjudicator) -> Response:
-    """How far annotators agree, and what each of them did."""
-    store, dataset, app = asked.store, asked.dataset, asked.app
+def agreement(request: ByAdjudicator) -> Response:
+    """Show how much annotators agree, and statistics of each annotator."""
+    store, dataset, app = request.store, request.dataset, request.app
     revision, work = store.revision(dataset), work_of(store, dataset)
 
     def once(name: str, make: Callable[[], Any]) -> Any:
         return app.computed.get((name, dataset, revision), make)
 
-    return asked.show(
+    return request.show(
         "agreement",
         agreement=agreement_of(app, dataset),
         ratings=once("ratings", lambda: rating_agreement(store.items(dataset))),
@@ -406,27 +418,27 @@ def agreement(asked: ByAdjudicator) -> Response:
         else None,
         work=work,
         annotators=once("annotators", lambda: store.annotators(dataset)),
-        called=asked.called,
+        name_of=request.name_of,
     )
 
 
 @router.get("/{dataset}/export")
-def export(asked: ByAdjudicator, format: str = "") -> Response:
-    """What can be exported; with a format, the labels of everybody as a file."""
-    store, dataset = asked.store, asked.dataset
+def export(request: ByAdjudicator, format: str = "") -> Response:
+    """Show the formats of labels, or with a format download all labels."""
+    store, dataset = request.store, request.dataset
     if not format:
-        said, progress = store.labels(dataset), store.progress(dataset)
-        decisions = sum(label.adjudicates for label in said)
-        counts = {"label": len(said) - decisions, "decision": decisions, "comment": len(store.comments(dataset))}
+        labels, progress = store.labels(dataset), store.progress(dataset)
+        decisions = sum(label.adjudicates for label in labels)
+        counts = {"label": len(labels) - decisions, "decision": decisions, "comment": len(store.comments(dataset))}
         formats = RUBRICS | FORMATS if work_of(store, dataset) == "rubrics" else FORMATS
-        return asked.show("export", formats=formats, progress=progress, counts=counts)
+        return request.show("export", formats=formats, progress=progress, counts=counts)
     _check_format(format, FORMATS | RUBRICS)
-    return export_labels(asked.app, dataset, cast(Any, format))
+    return export_labels(request.app, dataset, cast(Any, format))
 
 
 @router.get("")
 def queues(request: Request, app: App, user: Annotator) -> Response:
-    """All datasets that can be annotated, with how far they and the reader are."""
+    """Show all datasets that can be annotated, with the progress of the user."""
     store = store_of(app)
     results = [
         {
@@ -442,136 +454,137 @@ def queues(request: Request, app: App, user: Annotator) -> Response:
 
 
 @router.get("/{dataset}")
-def next_item(asked: ByAnnotator, done: str = "") -> Response:
-    """The item that the reader should label now."""
-    item = asked.store.next(asked.dataset, asked.user.name)
+def next_item(request: ByAnnotator, done: str = "") -> Response:
+    """Show the next item to label."""
+    item = request.store.next(request.dataset, request.user.name)
     if item is not None:
-        return _item_page(asked, item, done=done)
-    return asked.show("nothing", done=done, **asked.progress_values(done))
+        return _item_page(request, item, done=done)
+    return request.show("nothing", done=done, **request.progress_values(done))
 
 
 @router.get("/{dataset}/guidelines")
-def guidelines(asked: ByAnnotator) -> Response:
-    """How to judge."""
-    return asked.show("guidelines", reasons=ANNOTATION_REASONS)
+def guidelines(request: ByAnnotator) -> Response:
+    """Show the guidelines."""
+    return request.show("guidelines", reasons=ANNOTATION_REASONS)
 
 
 @router.get("/{dataset}/questions")
 def questions(
-    asked: ByAnnotator, q: Search = "", kind: Search = "", state: ItemFilterState = "", number: PageNumber = 1
+    request: ByAnnotator, q: Search = "", kind: Search = "", state: ItemFilterState = "", number: PageNumber = 1
 ) -> Response:
-    """The questions of a dataset that fit, a part of them on each page."""
-    store, dataset, user = asked.store, asked.dataset, asked.user
-    wanted, start = ItemFilter(q, kind, state), (number - 1) * MOST_FOUND
-    result, total = store.find(dataset, user.name, wanted, MOST_FOUND, offset=start)
-    listed, given = [(one, _place(one, dataset, user)) for one in result], {"q": q, "kind": kind, "state": state}
-    return asked.show(
+    """Show the questions of a dataset that match the filters."""
+    store, dataset, user = request.store, request.dataset, request.user
+    filters, start = ItemFilter(q, kind, state), (number - 1) * QUESTIONS_PER_PAGE
+    result, total = store.find(dataset, user.name, filters, QUESTIONS_PER_PAGE, offset=start)
+    items = [(item, _item_address(item, dataset, user)) for item in result]
+    parameters = {"q": q, "kind": kind, "state": state}
+    return request.show(
         "questions",
-        part=part_of(listed, number, total, MOST_FOUND, asked.address("questions"), given),
-        given=given,
+        part=part_of(items, number, total, QUESTIONS_PER_PAGE, request.address("questions"), parameters),
+        parameters=parameters,
         kinds={kind: TYPES[kind].title for kind in store.kinds(dataset)},
         states=STATES,
     )
 
 
-def _place(found: FoundItem, dataset: str, user: User) -> str:
-    """Address of the page on which the reader may do something about an item; empty where there is none."""
-    draft = found.draft.id
-    if user.may("adjudicator") and found.state != "open":
+def _item_address(item: FoundItem, dataset: str, user: User) -> str:
+    """Return the address of the page on which the user can act on an item; empty if there is none."""
+    draft = item.draft.id
+    if user.may("adjudicator") and item.state != "open":
         return address(dataset, "conflicts", draft)
-    return address(dataset, draft) if found.own_label is not None or found.state == "open" else ""
+    return address(dataset, draft) if item.own_label is not None or item.state == "open" else ""
 
 
 @router.get("/{dataset}/history")
-def history(asked: ByAnnotator, annotator: str = "", after: str = "") -> Response:
-    """What somebody said, the newest first: oneself, or for adjudicators anybody, on what is decided."""
-    store, dataset, name = asked.store, asked.dataset, annotator or asked.user.name
-    labels = asked.history(name, MOST_HISTORY + 1, after or None)
-    here, whose = asked.address("history"), {"annotator": annotator} if annotator else {}
-    older = {**whose, "after": labels[MOST_HISTORY - 1].key} if len(labels) > MOST_HISTORY else {}
+def history(request: ByAnnotator, annotator: str = "", after: str = "") -> Response:
+    """Show the labels of the user, or for adjudicators of any annotator."""
+    store, dataset, name = request.store, request.dataset, annotator or request.user.name
+    labels = request.history(name, MAX_HISTORY + 1, after or None)
+    here, parameters = request.address("history"), {"annotator": annotator} if annotator else {}
+    older = {**parameters, "after": labels[MAX_HISTORY - 1].key} if len(labels) > MAX_HISTORY else {}
     listed = [
         (
-            label_view(label, asked.item(label.draft)),
-            asked.address(*(["conflicts"] if label.adjudicates else []), label.draft),
+            label_view(label, request.item(label.draft)),
+            request.address(*(["conflicts"] if label.adjudicates else []), label.draft),
         )
-        for label in labels[:MOST_HISTORY]
+        for label in labels[:MAX_HISTORY]
     ]
-    return asked.show(
+    return request.show(
         "history",
-        annotator=asked.called(name),
-        own=name == asked.user.name,
+        annotator=request.name_of(name),
+        own=name == request.user.name,
         labels=listed,
         progress=store.progress(dataset, name),
-        newest=f"{here}?{urlencode(whose)}" if after else "",
+        newest=f"{here}?{urlencode(parameters)}" if after else "",
         older=f"{here}?{urlencode(older)}" if older else "",
     )
 
 
 @router.post("/{dataset}/undo")
-def undo(asked: ByAnnotator, last: Annotated[str, Form()] = "") -> Response:
-    """Take back what the reader did last, and show it again.
+def undo(request: ByAnnotator, last: Annotated[str, Form()] = "") -> Response:
+    """Undo the user's last label or skip, and show its item again.
 
-    ``last`` is the key of the newest label when the page was shown: a second click takes nothing more back.
+    ``last`` is the key of the newest label when the page was rendered, so that a second click undoes nothing more.
     """
-    newest = asked.store.history(asked.dataset, asked.user.name, limit=1)
-    shown = last == (newest[0].key if newest else "")
-    taken = asked.store.undo(asked.dataset, asked.user.name) if shown else None
-    if taken is None:
-        return asked.back(done="nothing")
+    newest = request.store.history(request.dataset, request.user.name, limit=1)
+    is_current = last == (newest[0].key if newest else "")
+    draft = request.store.undo(request.dataset, request.user.name) if is_current else None
+    if draft is None:
+        return request.back(done="nothing")
     try:
-        asked.own_item(taken)
+        request.own_item(draft)
     except Refused:
         # A skip that others took up in the meantime, or that lies before the reader beside another item.
-        return asked.back(done="undo")
-    return asked.back(taken, done="undo")
+        return request.back(done="undo")
+    return request.back(draft, done="undo")
 
 
 @router.post("/{dataset}/unskip")
-def unskip(asked: ByAnnotator) -> Response:
-    """Put what the reader skipped back into their queue."""
-    asked.store.unskip(asked.dataset, asked.user.name)
-    return asked.back(done="skipped")
+def unskip(request: ByAnnotator) -> Response:
+    """Put skipped items back into the queue of the user."""
+    request.store.unskip(request.dataset, request.user.name)
+    return request.back(done="skipped")
 
 
 @router.get("/{dataset}/{draft}")
-def one_item(asked: ByAnnotator, draft: str, done: str = "") -> Response:
-    """One item, to label it or to change what one said."""
-    return _item_page(asked, asked.own_item(draft), done=done)
+def one_item(request: ByAnnotator, draft: str, done: str = "") -> Response:
+    """Show one item, to label it or to change the user's label."""
+    return _item_page(request, request.own_item(draft), done=done)
 
 
 @router.post("/{dataset}/{draft}")
-def label(asked: ByAnnotator, draft: str, form: Annotated[LabelForm, Form()]) -> Response:
-    """Store what the reader says, and go on to the next item."""
-    item = asked.item(draft)
+def label(request: ByAnnotator, draft: str, form: Annotated[LabelForm, Form()]) -> Response:
+    """Store a label and show the next item."""
+    item = request.item(draft)
     if form.act and is_rubric(item.draft.wording):
-        return _item_page(asked, asked.own_item(draft), form=form)
+        return _item_page(request, request.own_item(draft), form=form)
     try:
-        asked.store.label(asked.dataset, read_form(form, item.draft, asked.user.name))
+        request.store.label(request.dataset, read_form(form, item.draft, request.user.name))
     except InputError as error:
-        asked.own_item(draft)
-        return _item_page(asked, item, form=form, error=str(error))
-    return asked.back(done="label")
+        request.own_item(draft)
+        return _item_page(request, item, form=form, error=str(error))
+    return request.back(done="label")
 
 
 @router.post("/{dataset}/{draft}/comment")
-def comment(asked: ByAnnotator, draft: str, form: Annotated[CommentForm, Form()]) -> Response:
-    """Add to the discussion of an item, as one of its annotators."""
-    item = asked.own_item(draft)
+def comment(request: ByAnnotator, draft: str, form: Annotated[CommentForm, Form()]) -> Response:
+    """Add a comment to an item as an annotator."""
+    item = request.own_item(draft)
     try:
-        asked.store.comment(asked.dataset, draft, asked.user.name, form.comment, key=form.key)
+        request.store.comment(request.dataset, draft, request.user.name, form.comment, key=form.key)
     except InputError as error:
-        return _item_page(asked, item, error=str(error))
-    return asked.back(draft, done="comment", anchor="#discussion")
+        return _item_page(request, item, error=str(error))
+    return request.back(draft, done="comment", anchor="#discussion")
 
 
 @router.post("/{dataset}/{draft}/skip")
-def skip(asked: ByAnnotator, draft: str) -> Response:
-    """Leave an item for later."""
-    asked.own_item(draft)
-    asked.store.skip(asked.dataset, draft, asked.user.name)
-    return asked.back(done="skip")
+def skip(request: ByAnnotator, draft: str) -> Response:
+    """Skip an item."""
+    request.own_item(draft)
+    request.store.skip(request.dataset, draft, request.user.name)
+    return request.back(done="skip")
 
 
-def _check_format(name: str, known: dict[str, tuple[str, str]]) -> None:
-    if name not in known:
-        raise InputError(f"There is no format {name!r}: there are {', '.join(known)}.")
+def _check_format(name: str, formats: dict[str, tuple[str, str]]) -> None:
+    if name not in formats:
+        raise InputError(f"There is no format {name!r}: there are {', '.join(formats)}.")

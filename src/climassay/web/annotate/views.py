@@ -1,4 +1,4 @@
-"""What the pages and the API of annotation share: queues and who may open what, training, forms, items in words."""
+"""Stores, forms and views that the pages of annotation share."""
 
 import hashlib
 import json
@@ -48,88 +48,88 @@ from climassay.web.failures import missing
 from climassay.web.jobs import Job, JobReport
 
 LEVELS: dict[Level, str] = {"base": "base level", "reasoning": "needs reasoning", "hypothetical": "hypothetical"}
-LONGEST_TEXT = 10_000
-"""Characters of one field."""
-LONGEST_TIME = 86_400.0
-"""Seconds; a page that was open longer says nothing about the time spent on a question."""
+MAX_TEXT_LENGTH = 10_000
+"""Maximum number of characters of one field."""
+MAX_SECONDS = 86_400.0
+"""Maximum number of seconds that are recorded for an item; longer times mean that a page was left open."""
 _WORD = re.compile(r"\d+(?:[.,]\d+)*|\w+")
 _TOKEN = re.compile(r"\s+|\w+|[^\w\s]")
 KIND = "retrain"
-"""Kind of the job."""
-MOST_SHOWN = 5
+"""Kind of the jobs that train a validator."""
+MAX_TRAININGS = 5
 
 
 class LabelForm(BaseModel):
-    """The fields of an item's forms; each form sends those that it has, one called ``rating-1`` for each rating."""
+    """Fields of the forms of an item; an answer that is rated also has fields ``rating-0``, ``rating-1`` and so on."""
 
     model_config = ConfigDict(extra="allow")
 
     key: str = ""
-    """Made with the page, so that what is sent twice is stored once."""
+    """Key made with the page, so that a form that is sent twice is stored once."""
     verdict: str = ""
     """``valid``, ``invalid`` or ``edit``."""
     reason: list[str] = []
     remark: str = ""
     seconds: str = ""
-    """Empty where the browser runs no scripts."""
+    """Seconds spent on the item; empty without scripts."""
     term: str = ""
     question: str = ""
     answer: str = ""
     option: list[str] = []
     correct: str = ""
     criterion: list[str] = []
-    """Rubrics: the texts of the rows, beside which the next three have one entry for each."""
+    """Texts of the rows of a rubric; the next three fields have one entry per row."""
     weight: list[str] = []
     must: list[str] = []
     """``must`` or ``should``."""
     source: list[str] = []
     take: list[str] = []
-    """Rubrics: criteria of the labels that an adjudicator takes over, ``1-0`` for the first one of the second label."""
+    """Criteria of the labels that an adjudicator adopts; ``1-0`` is the first one of the second label."""
     act: str = ""
-    """Rubrics: what is done to the rows before the page is shown again; empty where they are to be stored."""
+    """Change of the rows before the page is shown again; empty to store them."""
 
     def rows(self) -> list["CriterionRow"]:
-        """The rows of a rubric in which something is written, as it was typed."""
+        """Return the rows of a rubric that are not empty, as typed."""
         parts = zip_longest(self.criterion, self.weight, self.must, self.source, fillvalue="")
         rows = (CriterionRow(*map(_plain, row)) for row in parts)
         return [row for row in rows if row.text or row.source]
 
     def with_taken(self, item: AnnotationItem) -> Self:
-        """The form with the criteria of the labels that were ticked below those that it has."""
+        """Return the form with the selected criteria of the labels added to its rows."""
         rows = self.rows()
-        for place, label in enumerate(item.labels):
-            for number, one in enumerate(rubric_of(label, item)):
-                if f"{place}-{number}" in self.take and one.text not in {row.text for row in rows}:
-                    rows.append(CriterionRow.of(one))
+        for index, label in enumerate(item.labels):
+            for number, criterion in enumerate(rubric_of(label, item)):
+                if f"{index}-{number}" in self.take and criterion.text not in {row.text for row in rows}:
+                    rows.append(CriterionRow.of(criterion))
         parts = {"criterion": "text", "weight": "weight", "must": "level", "source": "source"}
         return self.model_copy(update={name: [getattr(row, part) for row in rows] for name, part in parts.items()})
 
     def acted(self) -> tuple[list["CriterionRow"], int | None]:
-        """The rows after ``add``, ``take``, ``remove-2``, ``up-2`` or ``down-2``, and in which of them to go on."""
+        """Return the rows after an action like ``add``, ``take``, ``remove-2`` or ``up-2``, and the row to focus."""
         rows = self.rows()
-        what, _, number = self.act.partition("-")
-        place = to = int(number) if number.isdecimal() else len(rows)
-        if what == "add" and len(rows) < MAX_CRITERIA:
+        action, _, number = self.act.partition("-")
+        index = focus = int(number) if number.isdecimal() else len(rows)
+        if action == "add" and len(rows) < MAX_CRITERIA:
             rows.append(CriterionRow())
-        elif what == "take":
-            to = len(rows) - 1
-        elif what == "remove":
-            del rows[place : place + 1]
-            to = min(place, len(rows) - 1)
-        elif place < len(rows) and what in ("up", "down"):
-            to = min(max(place + (1 if what == "down" else -1), 0), len(rows) - 1)
-            rows.insert(to, rows.pop(place))
-        return rows, to if what and 0 <= to < len(rows) else None
+        elif action == "take":
+            focus = len(rows) - 1
+        elif action == "remove":
+            del rows[index : index + 1]
+            focus = min(index, len(rows) - 1)
+        elif index < len(rows) and action in ("up", "down"):
+            focus = min(max(index + (1 if action == "down" else -1), 0), len(rows) - 1)
+            rows.insert(focus, rows.pop(index))
+        return rows, focus if action and 0 <= focus < len(rows) else None
 
     def ratings(self, options: Sequence[str]) -> dict[str, str]:
-        """What was chosen of each option of an answer that is rated."""
-        sent = self.model_extra or {}
-        said = {option: str(sent.get(f"rating-{place}", "")) for place, option in enumerate(options)}
-        return {option: choice for option, choice in said.items() if choice}
+        """Return the chosen rating by option."""
+        fields = self.model_extra or {}
+        choices = {option: str(fields.get(f"rating-{index}", "")) for index, option in enumerate(options)}
+        return {option: choice for option, choice in choices.items() if choice}
 
 
 class CriterionRow(NamedTuple):
-    """A row of a rubric as it is typed."""
+    """A row of a rubric, as typed."""
 
     text: str = ""
     weight: str = "1"
@@ -138,12 +138,12 @@ class CriterionRow(NamedTuple):
 
     @classmethod
     def of(cls, criterion: Criterion) -> "CriterionRow":
-        """A criterion as it would have been typed."""
+        """Return the row of a criterion."""
         return cls(criterion.text, f"{criterion.weight:g}", criterion.level, criterion.source)
 
 
 def new_key() -> str:
-    """A key that nobody guesses, for the forms of one page."""
+    """Return a random key for the forms of one page."""
     return secrets.token_urlsafe(12)
 
 
@@ -166,8 +166,8 @@ def read_form(form: LabelForm, draft: Draft, annotator: str) -> Label:
     if form.verdict not in ("valid", "invalid", "edit"):
         raise InputError(f"The verdict is valid, invalid or edit, not {form.verdict!r}.")
     for text in (form.remark, form.term, form.question, form.answer, *form.option):
-        if len(text) > LONGEST_TEXT:
-            raise InputError(f"A text has {len(text)} characters; the limit is {LONGEST_TEXT}.")
+        if len(text) > MAX_TEXT_LENGTH:
+            raise InputError(f"A text has {len(text)} characters; the limit is {MAX_TEXT_LENGTH}.")
     try:
         seconds = float(form.seconds or 0)
     except ValueError:
@@ -183,20 +183,20 @@ def read_form(form: LabelForm, draft: Draft, annotator: str) -> Label:
         reasons=() if accepted else tuple(dict.fromkeys(form.reason)),
         remark=_plain(form.remark),
         wording=None if wording == draft.wording else wording,
-        seconds=min(seconds, LONGEST_TIME) if form.seconds else None,
+        seconds=min(seconds, MAX_SECONDS) if form.seconds else None,
         key=form.key,
     )
 
 
 def _wording(form: LabelForm, draft: Draft) -> Wording:
-    """The words that an accepting form stands for."""
+    """Return the wording of an accepted form."""
     if is_rating(draft.wording):
         options = draft.wording.options
         ratings = read_written(written_ratings(form.ratings(options)), options)
         return Wording(draft.wording.question, written_ratings(ratings), options)
     if is_rubric(draft.wording):
-        given = json.dumps([row._asdict() for row in form.rows()], ensure_ascii=False)
-        return Wording(draft.wording.question, given, draft.wording.options)
+        rubric = json.dumps([row._asdict() for row in form.rows()], ensure_ascii=False)
+        return Wording(draft.wording.question, rubric, draft.wording.options)
     if form.verdict == "valid":
         if not draft.type.has_gap:
             return draft.wording
@@ -214,27 +214,27 @@ def _wording(form: LabelForm, draft: Draft) -> Wording:
 
 
 def _plain(text: str) -> str:
-    """A field's text with this system's line ends, and nothing around it."""
+    """Return a text with LF line ends, stripped."""
     return text.replace("\r\n", "\n").strip()
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One part of a wording before and after; what differs is marked on both sides."""
+    """One part of a wording before and after an edit, with the differences marked."""
 
     part: str
-    """For people: *question*, *answer*, *option b*, *correct option*."""
+    """Label: *question*, *answer*, *option b*, *correct option*."""
     before: tuple[Piece, ...]
     after: tuple[Piece, ...]
 
 
 def changes(before: Wording, after: Wording) -> tuple[Change, ...]:
-    """The parts of a wording that were changed, in the order in which they are read."""
+    """Return the parts of a wording that differ, in reading order."""
     parts = [("question", before.question, after.question)]
     if before.options or after.options:
         pairs = zip_longest(before.options, after.options, fillvalue="")
-        parts += [(f"option {option_letter(place)}", *pair) for place, pair in enumerate(pairs)]
-        letters = ["" if one.correct is None else option_letter(one.correct) for one in (before, after)]
+        parts += [(f"option {option_letter(index)}", *pair) for index, pair in enumerate(pairs)]
+        letters = ["" if wording.correct is None else option_letter(wording.correct) for wording in (before, after)]
         parts.append(("correct option", letters[0], letters[1]))
     else:
         parts.append(("answer", before.answer, after.answer))
@@ -251,29 +251,29 @@ def changes(before: Wording, after: Wording) -> tuple[Change, ...]:
 
 @dataclass(frozen=True, slots=True)
 class StatementPart:
-    """A stretch of a statement: a word that can be chosen, or what appears between such words."""
+    """A part of a statement: a word that can be selected, or the text between words."""
 
     text: str
     choosable: bool = False
-    """Whether it can be left out; of a word that appears twice only the first one can, since the gap goes there."""
+    """Whether the word can be the gap; of repeated words, only the first one can."""
     chosen: bool = False
-    """Whether it is chosen already: by the annotator before, or by the masker."""
+    """Whether the word is selected."""
     hinted: bool = False
-    """Whether it is a term that a gap makes sense for: what the Tab key goes through."""
+    """Whether the word is a suggested term, which the Tab key reaches."""
 
 
 def statement_parts(
     statement: str, chosen: str | None = None, hinted: Collection[str] = ()
 ) -> tuple[StatementPart, ...]:
-    """Cut a statement into words that can be chosen and what appears between them.
+    """Split a statement into words that can be selected and the text between them.
 
     Args:
-        statement: Nothing masked.
-        chosen: The term to begin with, as it appears in the statement; one of several words is a part of its own.
-        hinted: Terms that a gap makes sense for.
+        statement: Statement without a gap.
+        chosen: Selected term; a term of several words is one part.
+        hinted: Suggested terms.
 
     Returns:
-        Parts that give the statement when they are joined. Leaving out a choosable part's text leaves out just it.
+        Parts whose concatenation is the statement.
     """
     spans = {word.start: word.end for word in words(statement)}
     at = find_term(statement, chosen or "")
@@ -296,7 +296,7 @@ def statement_parts(
 
 
 def address(dataset: str, *parts: str) -> str:
-    """Path of a page below ``/annotate``."""
+    """Return the path of a page below ``/annotate``."""
     return "/".join(["/annotate", *(quote(part, safe="") for part in (dataset, *parts))])
 
 
@@ -353,35 +353,37 @@ _NAMES = {"first": "The first", "second": "The second", "tie": "Neither"}
 
 
 def _rating(item: AnnotationItem, own: Label | None, form: LabelForm | None) -> dict[str, Any]:
-    """Answers to be rated and what of them: groups of parts with their choices, those made before marked."""
+    """Return the template values of answers to be rated: groups of options with their choices."""
     draft, options = item.draft, item.draft.wording.options
     before = own.wording.answer if own is not None and own.wording is not None else ""
-    said = form.ratings(options) if form else read_written(before, options) if before else {}
-    meanings = {one.name: one.meaning for one in DIMENSIONS}
+    chosen = form.ratings(options) if form else read_written(before, options) if before else {}
+    meanings = {dimension.name: dimension.meaning for dimension in DIMENSIONS}
     titles = {"presentation": "How it reads", "epistemics": "What it is worth"}
     groups: dict[str, list[dict[str, Any]]] = {}
-    for place, option in enumerate(options):
+    for index, option in enumerate(options):
         if option == BETTER:
             group, name, meaning = "Which of the two is better?", "The better answer", ""
         elif option.startswith(CRITERION):
             group, name, meaning = "What it should say", option.removeprefix(CRITERION), ""
         else:
             group, name, meaning = titles[GROUP_OF[option]], option.capitalize(), meanings[option]
-        part = {"field": f"rating-{place}", "name": name, "meaning": meaning, "scale": option in meanings}
-        part["choices"] = [(one, _NAMES.get(one, one), said.get(option) == one) for one in choices(option)]
+        part = {"field": f"rating-{index}", "name": name, "meaning": meaning, "scale": option in meanings}
+        part["choices"] = [
+            (choice, _NAMES.get(choice, choice), chosen.get(option) == choice) for choice in choices(option)
+        ]
         groups.setdefault(group, []).append(part)
     several = len(draft.passages) > 1
     names = ("First answer", "Second answer") if several else ("Answer",)
-    answers = [(name, one.text) for name, one in zip(names, draft.passages, strict=True)]
+    answers = [(name, passage.text) for name, passage in zip(names, draft.passages, strict=True)]
     return {"audience": draft.main.citation, "answers": answers, "groups": groups.items(), "pair": several}
 
 
 def _rubric(item: AnnotationItem, own: Label | None, form: LabelForm | None) -> dict[str, Any]:
-    """What a rubric is written from, and its rows: as just sent, as stored before, or those to begin with."""
+    """Return the template values of a rubric: its sources and rows."""
     draft = item.draft
     answer, *texts = draft.passages
     stored = read_rubric(draft.wording.answer) if own is None else rubric_of(own, item)
-    rows, focus = [CriterionRow.of(one) for one in stored], None
+    rows, focus = [CriterionRow.of(criterion) for criterion in stored], None
     if form is not None:
         rows, focus = form.acted()
     return {
@@ -396,30 +398,30 @@ def _rubric(item: AnnotationItem, own: Label | None, form: LabelForm | None) -> 
 
 
 Participant = tuple[str, bool]
-"""Somebody who spoke about an item: their name, and whether as an adjudicator."""
+"""Name of an annotator, and whether as an adjudicator."""
 
 
 def shown_names(
-    item: AnnotationItem, comments: Sequence[Comment], reader: User, called: Callable[[str], str] = str
+    item: AnnotationItem, comments: Sequence[Comment], reader: User, name_of: Callable[[str], str] = str
 ) -> dict[Participant, str]:
-    """What the participants of an item are called before a reader.
+    """Return the names of the participants of an item for a reader.
 
-    Annotators go by numbers, which are the same for all readers of an item and differ between items. Adjudicators see
-    the names once there is an outcome, as ``called`` has them.
+    Annotators are numbered; the numbers are the same for all readers of an item and differ between items. Adjudicators
+    see display names once the item is settled.
     """
-    labelled = {one.annotator for one in item.labels if not one.adjudicates}
-    people = {(one.annotator, one.adjudicates) for one in item.labels}
-    people |= {(one.author, one.adjudicates) for one in comments}
+    labelled = {label.annotator for label in item.labels if not label.adjudicates}
+    people = {(label.annotator, label.adjudicates) for label in item.labels}
+    people |= {(comment.author, comment.adjudicates) for comment in comments}
 
-    def order(one: Participant) -> tuple[bool, bytes]:
-        return one[0] not in labelled, hashlib.sha256(f"{item.draft.id} {one[0]}".encode()).digest()
+    def order(participant: Participant) -> tuple[bool, bytes]:
+        return participant[0] not in labelled, hashlib.sha256(f"{item.draft.id} {participant[0]}".encode()).digest()
 
-    annotators = sorted((one for one in people if not one[1]), key=order)
-    names = {one: f"Annotator {number}" for number, one in enumerate(annotators, start=1)}
-    names |= {one: "Adjudicator" for one in people if one[1]}
+    annotators = sorted((participant for participant in people if not participant[1]), key=order)
+    names = {participant: f"Annotator {number}" for number, participant in enumerate(annotators, start=1)}
+    names |= {participant: "Adjudicator" for participant in people if participant[1]}
     if reader.may("adjudicator") and item.state == "settled":
-        return {one: called(one[0]) for one in names}
-    return {one: f"{words} (you)" if one[0] == reader.name else words for one, words in names.items()}
+        return {participant: name_of(participant[0]) for participant in names}
+    return {person: f"{name} (you)" if person[0] == reader.name else name for person, name in names.items()}
 
 
 def label_view(label: Label, item: AnnotationItem, by: str = "") -> dict[str, Any]:
@@ -447,12 +449,16 @@ def label_view(label: Label, item: AnnotationItem, by: str = "") -> dict[str, An
 
 
 def store_of(app: AppState) -> AnnotationStore:
-    """The annotations of a server's workspace."""
+    """Return the annotations of a server's workspace."""
     return app.shared("annotations", lambda: AnnotationStore(app.records))
 
 
 def queue_of(app: AppState, dataset: str) -> AnnotationStore:
-    """The annotations, for the pages of one dataset; missing where none has that name."""
+    """Return the annotations of a dataset.
+
+    Raises:
+        Missing: There is no such dataset.
+    """
     store = store_of(app)
     with missing():
         store.settings(dataset)
@@ -460,13 +466,13 @@ def queue_of(app: AppState, dataset: str) -> AnnotationStore:
 
 
 def agreement_of(app: AppState, dataset: str) -> AnnotatorAgreement:
-    """Agreement with its bootstrap intervals, computed once for the labels that there are."""
+    """Return the agreement of annotators with bootstrap intervals, computed once per state of the labels."""
     store = queue_of(app, dataset)
     return app.computed.get(("agreement", dataset, store.revision(dataset)), lambda: store.agreement(dataset))
 
 
 def work_of(store: AnnotationStore, dataset: str) -> Literal["questions", "ratings", "rubrics"]:
-    """What people do in a dataset: judge questions, rate answers or write rubrics."""
+    """Return the kind of work in a dataset."""
     first = next(store.items(dataset), None)
     if first is None:
         return "questions"
@@ -474,22 +480,22 @@ def work_of(store: AnnotationStore, dataset: str) -> Literal["questions", "ratin
 
 
 def own_label(item: AnnotationItem, user: User) -> Label | None:
-    """What somebody said about an item, and what still counts."""
-    return next((one for one in item.labels if one.annotator == user.name and not one.adjudicates), None)
+    """Return the current label of a user on an item, or None."""
+    return next((label for label in item.labels if label.annotator == user.name and not label.adjudicates), None)
 
 
 def total_of(progress: AnnotationProgress) -> int:
-    """Items that an annotator has labelled, skipped or still before them."""
+    """Return the number of items that an annotator has labelled, skipped or yet to label."""
     return progress.mine + progress.skipped + progress.left_for_me
 
 
 def training_offered(store: AnnotationStore, dataset: str) -> bool:
-    """Whether enough was settled since the validator was last trained."""
+    """Return whether enough items were settled since the validator was last trained."""
     return store.new_labels(dataset) >= store.settings(dataset).retrain_every
 
 
 def retrain_work(app: AppState, payload: dict[str, Any], report: JobReport) -> dict[str, Any]:
-    """Train on what is settled, judge what waits, and put the queue into a new order."""
+    """Train the validator of a dataset on its settled items and reorder its queue."""
     from climassay.generation.annotation import retrain
 
     dataset = str(payload["dataset"])
@@ -498,12 +504,12 @@ def retrain_work(app: AppState, payload: dict[str, Any], report: JobReport) -> d
 
 
 def trainings(app: AppState, dataset: str) -> list[Job]:
-    """The last trainings of a dataset, the newest first."""
-    return [job for job in app.jobs.list(KIND) if job.payload["dataset"] == dataset][:MOST_SHOWN]
+    """Return the latest training jobs of a dataset, newest first."""
+    return [job for job in app.jobs.list(KIND) if job.payload["dataset"] == dataset][:MAX_TRAININGS]
 
 
 def train(app: AppState, dataset: str, user: User) -> str:
-    """Have a validator trained, where no such job waits or runs already; gives the id of the job."""
+    """Submit a job that trains the validator and return its id; an unfinished job is reused."""
     queue_of(app, dataset)
     for job in trainings(app, dataset):
         if not job.ended:
