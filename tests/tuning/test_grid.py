@@ -148,7 +148,7 @@ def _unmerged(base: TuningBase, folder: Path, requests: list[OptionRequest]) -> 
     prompts, found = PromptFormat(loaded.tokenizer), []
     for request in requests:
         options = tokenise_options(prompts, prompts.render(request.messages), request.options)
-        rows = [TokenSequence(tokens, options.start) for tokens in options.sequences]
+        rows = [TokenSequence(tokens, options.first_scored) for tokens in options.sequences]
         loss = SequenceLoss(base, model.get_base_model(), rows)
         with torch.no_grad():
             found += [-float(loss.nats([place])) for place in range(len(rows))]
