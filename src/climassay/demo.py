@@ -105,15 +105,15 @@ def run_demo(
         ModelError: The model cannot be loaded.
     """
     demo = _Demo(workspace, output, model, progress)
-    shown = []
+    lines = []
     with demo.session:
         for number, (title, work) in enumerate(_STEPS, start=1):
             say(f"\n{number}/{len(_STEPS)}  {title}")
             step = work(demo, title)
             for line in (*step.lines, f"{_SAME}: {step.command}"):
                 say(f"  {line}")
-            shown.append(step)
-        sections = tuple(Section(step.title, (*step.blocks, Prose(f"{_SAME}:", step.command))) for step in shown)
+            lines.append(step)
+        sections = tuple(Section(step.title, (*step.blocks, Prose(f"{_SAME}:", step.command))) for step in lines)
         report = Report(
             title="climassay: can I trust what this model says about climate?",
             lead=f"What climassay does, shown with {demo.model.name}, which runs on any laptop. It knows next to "
@@ -123,7 +123,7 @@ def run_demo(
             facts=(("Model fingerprint", demo.model.fingerprint), ("Number format", number_format(demo.model))),
         )
         report.write(output)
-    return tuple(shown)
+    return tuple(lines)
 
 
 def _confidence(_demo: _Demo, title: str) -> DemoStep:
@@ -137,8 +137,11 @@ def _confidence(_demo: _Demo, title: str) -> DemoStep:
     statements = extract([document for book in books for document in read(book).documents])
     drafts = [replace(read_draft(book), name=book.name) for book in books]
     checked = [check(draft) for draft in drafts]
-    findings = [line for one in checked for line in text_lines(one)]
-    results = [f"{one.tag} confidence: {one.sentence} [{one.document}, {one.headings[-1]}]" for one in statements]
+    findings = [line for draft in checked for line in text_lines(draft)]
+    results = [
+        f"{statement.tag} confidence: {statement.sentence} [{statement.document}, {statement.headings[-1]}]"
+        for statement in statements
+    ]
     return DemoStep(
         title,
         (*results, *findings),
@@ -147,21 +150,27 @@ def _confidence(_demo: _Demo, title: str) -> DemoStep:
             Table.of(
                 "Statements with a level of confidence",
                 ("confidence", "statement"),
-                [(one.tag or "-", f"{one.sentence} [{one.document}, {one.headings[-1]}]") for one in statements],
+                [
+                    (statement.tag or "-", f"{statement.sentence} [{statement.document}, {statement.headings[-1]}]")
+                    for statement in statements
+                ],
                 left=2,
             ),
             Table.of(
                 "Words outside the IPCC's calibrated vocabulary",
                 ("file", "paragraph", "what to change"),
                 [
-                    (one.draft.name, str(finding.location.paragraph), finding.message)
-                    for one in checked
-                    for finding in one.findings
+                    (draft.draft.name, str(finding.location.paragraph), finding.message)
+                    for draft in checked
+                    for finding in draft.findings
                 ],
                 left=3,
             ),
         ),
-        {"statements": [{"tag": one.tag, "text": one.sentence} for one in statements], "findings": findings},
+        {
+            "statements": [{"tag": statement.tag, "text": statement.sentence} for statement in statements],
+            "findings": findings,
+        },
         "climassay confidence extract report.pdf -o review.html; climassay confidence lint draft.md",
     )
 
@@ -174,8 +183,11 @@ def _answers(demo: _Demo, title: str) -> DemoStep:
         size, overlap = PASSAGE_SIZE, PASSAGE_OVERLAP
         report = add_documents(name, files, workspace=demo.session, passage_size=size, passage_overlap=overlap)
         if name == COLLECTION:
-            kept = (*report.added, *report.already_there)
-            documents, passages = len(kept), sum(one.passages for one in kept)
+            documents_in_collection = (*report.added, *report.already_there)
+            documents, passages = (
+                len(documents_in_collection),
+                sum(document.passages for document in documents_in_collection),
+            )
     answers = [
         ask(question, COLLECTION, model=demo.model, workspace=demo.session, passages=3, sentences=2)
         for question in (QUESTION, OFF_TOPIC)
@@ -214,8 +226,8 @@ def term_questions() -> list[dict[str, Any]]:
     rows = []
     for number, question in enumerate(cloze):
         book = [other.answer for other in cloze if other.document == question.document]
-        place = book.index(question.answer)
-        options = [book[(place + step) % len(book)] for step in (1, 2, 3)]
+        index = book.index(question.answer)
+        options = [book[(index + step) % len(book)] for step in (1, 2, 3)]
         options.insert(number % 4, question.answer)
         rows.append(
             {
@@ -248,16 +260,16 @@ def _retrieval(demo: _Demo, title: str) -> DemoStep:
         if row.accuracy is not None
     ]
     lines.append(f"always the same letter: {_percent(rows[0].baseline)}")
-    said = (
+    sentences = (
         "Which of four words is missing in a statement, by the likelihood of the words; the wrong ones are missing in "
         "the next three statements of the same book. Do not expect this model to know or to reason: on questions whose "
         "wrong answers are written to mislead, it is at or below chance (climassay evaluate mcq primer)."
     )
-    [section] = mcq_report_sections(scores, title, said)
+    [section] = mcq_report_sections(scores, title, sentences)
     options = " ".join(f"--setting {name}" for name in (*names, f"rag:{COLLECTION}"))
     return DemoStep(
         title,
-        (*lines, said),
+        (*lines, sentences),
         section.blocks,
         {"accuracy": scores.accuracy, "paired": scores.paired},
         f"climassay evaluate mcq {demo.word(file.name)} {options} --scoring letter -w {demo.word()} {SERVED}",
@@ -271,15 +283,15 @@ def labelled_statements() -> list[dict[str, Any]]:
     """
     from climassay.factcheck.claims import examples
 
-    texts = [one for one in examples() if one.topic == "climate"]
-    left = [one for one in texts if one.kind == "checkable"]
+    texts = [example for example in examples() if example.topic == "climate"]
+    left = [text for text in texts if text.kind == "checkable"]
     rows = []
     for text in texts:
         words = len(text.text.split())
-        partner = next((one for one in left if len(one.text.split()) == words), None)
+        partner = next((text for text in left if len(text.text.split()) == words), None)
         if text.kind == "not checkable" and partner is not None:
             left.remove(partner)
-            rows += [{**asdict(one), "text": one.text.rstrip(".?!")} for one in (text, partner)]
+            rows += [{**asdict(example), "text": example.text.rstrip(".?!")} for example in (text, partner)]
     return rows
 
 
@@ -305,7 +317,7 @@ def _judge(demo: _Demo, title: str) -> DemoStep:
     done = benchmark_judges(tasks, settings, ["pointwise"], model=demo.model, workspace=demo.session)
     scores = done.done.results[0].scores
     right, longer = scores.agreement.accuracy_differing, scores.baselines["longer"].accuracy_differing
-    said = (
+    sentences = (
         f"Which of two texts {QUALITY}: learnt from {LABELS} labels, asked of pairs that the judge has not seen, in "
         "three folds. The texts that do are as long as those that do not. Do not expect so few labels to teach a model "
         "this small which of two claims is right: there it stays at chance (climassay judge benchmark primer:claims)."
@@ -316,9 +328,9 @@ def _judge(demo: _Demo, title: str) -> DemoStep:
             f"the judge: {_percent(right.value)} right, 95% interval {_percent(right.low)} to {_percent(right.high)}, "
             f"n = {right.n} pairs of {scores.n_items} texts",
             f'"the longer text": {_percent(longer.value)}; a constant answer: 50.0%',
-            said,
+            sentences,
         ),
-        (Prose(said), done.tables()[0]),
+        (Prose(sentences), done.tables()[0]),
         {"judge": {"accuracy": right, "longer": longer, "labels": LABELS}},
         f'climassay judge benchmark {demo.word(file.name)} --quality "{QUALITY}" --item id --label kind '
         f'--levels "{levels}" --method pointwise --train-items {LABELS} -w {demo.word()} '
@@ -355,7 +367,9 @@ def _claim(demo: _Demo, title: str) -> DemoStep:
     verdict = transcript.verdict
     label = verdict.label or ENDING.get(verdict.outcome, verdict.outcome)
     opinions = [
-        (opinion.advocate, opinion.verdict or "no opinion") for held in transcript.rounds for opinion in held.opinions
+        (opinion.advocate, opinion.verdict or "no opinion")
+        for debate_round in transcript.rounds
+        for opinion in debate_round.opinions
     ]
     reason = " ".join(format_sentence(sentence) for sentence in verdict.explanation)
     return DemoStep(

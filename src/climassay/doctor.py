@@ -432,13 +432,13 @@ def examine_servers(*, online: bool) -> Iterator[Diagnosis]:
         yield _server("providers", "broken", str(error), "Mend the file, or take it away.")
         return
     for name, table in tables.items():
-        shown, variable = _without_secrets(table.base_url), table.key_variable
+        redacted_url, variable = _without_secrets(table.base_url), table.key_variable
         if variable is None:
-            yield _server(f"provider {name}", "ok", f"{shown}, without a key")
+            yield _server(f"provider {name}", "ok", f"{redacted_url}, without a key")
         elif not os.environ.get(variable):
-            yield _server(f"provider {name}", "warning", f"{shown}, but its key is not set", f"Set {variable}.")
+            yield _server(f"provider {name}", "warning", f"{redacted_url}, but its key is not set", f"Set {variable}.")
         else:
-            yield _server(f"provider {name}", "ok", f"{shown}, with the key of {variable} (it is not shown)")
+            yield _server(f"provider {name}", "ok", f"{redacted_url}, with the key of {variable} (it is not shown)")
     if not online:
         yield _server("network", "ok", "not needed and not asked; --online asks the server of openai: models")
         return
@@ -450,9 +450,9 @@ def examine_servers(*, online: bool) -> Iterator[Diagnosis]:
 
 def _ask_server(provider: str, name: str, address: str, setting: str, key_variable: str) -> Diagnosis:
     """Check that a server lists its models."""
-    shown, key = _without_secrets(address), None
+    redacted_url, key = _without_secrets(address), None
     if urlsplit(address).scheme not in ("http", "https"):
-        return _server(name, "broken", f"{shown} is not a web address", f"Set {setting} again.")
+        return _server(name, "broken", f"{redacted_url} is not a web address", f"Set {setting} again.")
     try:
         key = find_server(provider).key
     except InputError as error:
@@ -465,16 +465,19 @@ def _ask_server(provider: str, name: str, address: str, setting: str, key_variab
         request.add_unredirected_header("Authorization", f"Bearer {key}")
     try:
         with urllib.request.urlopen(request, timeout=TIMEOUT_SECONDS) as answer:
-            return _server(name, "ok", f"{shown} answers ({answer.status})")
+            return _server(name, "ok", f"{redacted_url} answers ({answer.status})")
     except urllib.error.HTTPError as error:
         if error.code in (401, 403):
-            message, advice = f"{shown} refuses the key ({error.code})", f"Set {key_variable} to a key of this server."
+            message, advice = (
+                f"{redacted_url} refuses the key ({error.code})",
+                f"Set {key_variable} to a key of this server.",
+            )
         else:
-            message, advice = f"{shown} answers {error.code} to the question for its models", f"Check {setting}."
+            message, advice = f"{redacted_url} answers {error.code} to the question for its models", f"Check {setting}."
         return _server(name, "warning", message, advice)
     except (OSError, ValueError) as error:
         reason = getattr(error, "reason", error)
-        message = f"{shown} does not answer ({type(reason).__name__})"
+        message = f"{redacted_url} does not answer ({type(reason).__name__})"
         return _server(name, "warning", message, f"Check {setting} and the connection.")
 
 

@@ -37,7 +37,7 @@ def _describe(entry: HelpEntry) -> str:
         parts.append(f"[choices: {', '.join(entry.choices)}]")
     if entry.env_var:
         parts.append(f"[env: {', '.join(entry.env_var)}]")
-    if entry.default not in (None, "False", "()", "", "''"):
+    if entry.default not in (None, "False", "()", "", "''", '""'):
         parts.append(f"[default: {entry.default}]")
     if entry.required:
         parts.append("[required]")

@@ -80,14 +80,14 @@ def divide(nodes: Sequence[Mapping[str, Any]], options: ClusterOptions) -> Share
         InputError: The cluster is too small.
     """
     resources = [node["Resources"] for node in nodes if node["Alive"]]
-    processors = [int(one.get("CPU", 0)) for one in resources if one.get("CPU", 0) >= 1]
-    graphics = [float(one.get("GPU", 0)) for one in resources]
+    processors = [int(node.get("CPU", 0)) for node in resources if node.get("CPU", 0) >= 1]
+    graphics = [float(node.get("GPU", 0)) for node in resources]
     cpus, gpus = sum(processors), sum(graphics)
     gpus_each = options.gpus_per_worker if options.gpus_per_worker is not None else float(gpus >= 1)
     # A worker lies within one node: what is left over of a node is of no use to it.
-    most = sum(int(count / gpus_each + 1e-9) for count in graphics) if gpus_each else cpus
-    workers = options.workers or max(1, min(most, cpus))
-    if workers > most or workers > cpus:
+    max_workers = sum(int(count / gpus_each + 1e-9) for count in graphics) if gpus_each else cpus
+    workers = options.workers or max(1, min(max_workers, cpus))
+    if workers > max_workers or workers > cpus:
         needed = _counted(workers, "CPU") + (f" and {_counted(workers * gpus_each, 'GPU')}" if gpus_each else "")
         there = f"{_counted(cpus, 'CPU')} and {_counted(gpus, 'GPU')} on {_counted(len(resources), 'node')}"
         raise InputError(
@@ -135,14 +135,14 @@ def _start(ray: Any, options: ClusterOptions) -> None:
 
     import ray._private.worker as inner
 
-    given: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.CRITICAL}
+    init_options: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.CRITICAL}
     if options.address == LOCAL:
         # Ray's workers otherwise give way to all other work of the machine, and on a busy one hardly run.
         os.environ.setdefault("RAY_worker_niceness", "0")
-        given |= {"address": LOCAL, "include_dashboard": False, "object_store_memory": _STORE_BYTES}
-        given["num_cpus"] = max(os.cpu_count() or 1, options.workers or 1)
+        init_options |= {"address": LOCAL, "include_dashboard": False, "object_store_memory": _STORE_BYTES}
+        init_options["num_cpus"] = max(os.cpu_count() or 1, options.workers or 1)
     else:
-        given["address"] = options.address
+        init_options["address"] = options.address
     # Ray tells on stdout of workers that died, amid what ``--json`` prints, whatever ``ray.init`` is told, and there is
     # no public way to stop it; the scheduler tells of them itself.
     inner._worker_logs_enabled = False
@@ -151,7 +151,7 @@ def _start(ray: Any, options: ClusterOptions) -> None:
         with _told_no_secrets():
             for number in range(1, attempts + 1):
                 try:
-                    ray.init(**given)
+                    ray.init(**init_options)
                     break
                 except Exception:
                     ray.shutdown()
@@ -180,14 +180,14 @@ def _told_no_secrets() -> Iterator[None]:
 
     # There is no public way to say what Ray keeps as the command line.
     command_line = getattr(inner, "get_entrypoint_name", str)
-    shown = without_secrets(command_line())
+    redacted_command_line = without_secrets(command_line())
     open_to_all = environment_without_secrets()
     hidden = {
         name: value for name, value in os.environ.items() if name not in open_to_all and not name.startswith(_LEFT_IN)
     }
     for name in hidden:
         del os.environ[name]
-    inner.get_entrypoint_name = lambda: shown
+    inner.get_entrypoint_name = lambda: redacted_command_line
     try:
         yield
     finally:

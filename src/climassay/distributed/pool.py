@@ -237,14 +237,14 @@ class WorkerPool:
         is_local = name.startswith("local:") or name in BUNDLED
         if not is_local or options.get("base_url") or options.get("reasoning_effort"):
             return load_model(name, **options)
-        shown = name if name.startswith("local:") else f"local:{name}"
-        given = {one.name: options[one.name] for one in fields(ModelSpec) if one.name in options}
-        if given.get("adapter"):
-            given["adapter"] = str(Path(given["adapter"]).absolute())
-        spec = ModelSpec(_anywhere(shown), **given)
+        full_name = name if name.startswith("local:") else f"local:{name}"
+        spec_options = {field.name: options[field.name] for field in fields(ModelSpec) if field.name in options}
+        if spec_options.get("adapter"):
+            spec_options["adapter"] = str(Path(spec_options["adapter"]).absolute())
+        spec = ModelSpec(_anywhere(full_name), **spec_options)
         info = self.info(spec)
         # Nodes with other processors would decide for another number format, and compute another model.
-        return DistributedModel(self, replace(spec, dtype=info.dtype), shown, info)
+        return DistributedModel(self, replace(spec, dtype=info.dtype), full_name, info)
 
     def load_encoder(self, name: str) -> Encoder:
         """As :func:`climassay.models.encoders.load_encoder`, in the workers.
@@ -299,10 +299,10 @@ class WorkerPool:
         import ray
 
         async def cancel_all() -> None:
-            others = asyncio.all_tasks() - {asyncio.current_task()}
-            for task in others:
+            tasks = asyncio.all_tasks() - {asyncio.current_task()}
+            for task in tasks:
                 task.cancel()
-            await asyncio.gather(*others, return_exceptions=True)
+            await asyncio.gather(*tasks, return_exceptions=True)
 
         with suppress(TimeoutError):
             asyncio.run_coroutine_threadsafe(cancel_all(), self._loop).result(timeout=_CLOSE_SECONDS)
@@ -316,7 +316,7 @@ class WorkerPool:
 
     def _direct(self, spec: LoadSpec, jobs: Sequence[Job]) -> Iterator[tuple[int, JobResult]]:
         results: queue.SimpleQueue[Outcome] = queue.SimpleQueue()
-        whole = asyncio.run_coroutine_threadsafe(self._do_all(spec, jobs, results), self._loop)
+        future = asyncio.run_coroutine_threadsafe(self._do_all(spec, jobs, results), self._loop)
         try:
             for _ in jobs:
                 number, outcome = _next(results)
@@ -324,7 +324,7 @@ class WorkerPool:
                     raise outcome
                 yield number, outcome
         finally:
-            whole.cancel()
+            future.cancel()
 
     async def _do_all(self, spec: LoadSpec, jobs: Sequence[Job], results: "queue.SimpleQueue[Outcome]") -> None:
         remaining = iter(enumerate(jobs))
@@ -359,7 +359,7 @@ class JobRelay:
             self._scheduler = Scheduler(self._workers)  # here and not before: it belongs to the loop that calls
         jobs = [pickle.loads(job) for job in batch["job"]]
         done = await asyncio.gather(*(self._scheduler.do(self._spec, job) for job in jobs))
-        yield {"number": batch["number"], "done": [pickle.dumps(one) for one in done]}
+        yield {"number": batch["number"], "done": [pickle.dumps(result) for result in done]}
 
 
 def streamed(workers: Sequence[Any], spec: LoadSpec, jobs: Sequence[Job]) -> Iterator[tuple[int, JobResult]]:

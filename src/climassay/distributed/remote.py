@@ -324,18 +324,18 @@ class DistributedEncoder:
         role: contract.EncoderRole,
         on_progress: Callable[[int], None] | None,
     ) -> Iterator[tuple[int, Vectors]]:
-        places: dict[int, tuple[_Chunk, int]] = {}
+        indices: dict[int, tuple[_Chunk, int]] = {}
         numbers = count()
 
         def jobs() -> Iterator[Job]:
             for number, texts in enumerate(chunks):
                 chunk = _Chunk(number, np.zeros((len(texts), self.width), dtype=np.float32), len(texts))
                 for start in range(0, len(texts), size):
-                    places[next(numbers)] = (chunk, start)
+                    indices[next(numbers)] = (chunk, start)
                     yield Job("encode", texts[start : start + size], {"role": role})
 
         for number, done in self._pool.run(self._spec, jobs()):
-            chunk, start = places.pop(number)
+            chunk, start = indices.pop(number)
             vectors = done.checked(self.fingerprint).vectors()
             chunk.vectors[start : start + len(vectors)] = vectors
             chunk.left -= len(vectors)

@@ -21,7 +21,7 @@ from climassay.questions import KINDS, PRIMER, TYPES, Kind, Level, Question, rea
 if TYPE_CHECKING:
     from climassay.metrics import Entailment
 
-MAX_TOKENS: dict[Kind, int] = {kind: one.max_tokens for kind, one in TYPES.items()}
+MAX_TOKENS: dict[Kind, int] = {kind: question_type.max_tokens for kind, question_type in TYPES.items()}
 """Tokens that a model may write, by kind of question; all are asked greedily."""
 
 
@@ -85,7 +85,7 @@ def pose_questions(
 
 LEVELS: tuple[Level | None, ...] = ("base", "reasoning", "hypothetical", None)
 _NAME = re.compile(r"[a-z0-9][a-z0-9_]*")
-FRAMEWORK_KINDS = tuple(kind for kind, one in TYPES.items() if one.in_climaqa)
+FRAMEWORK_KINDS = tuple(kind for kind, question_type in TYPES.items() if question_type.in_climaqa)
 """Types of questions that other frameworks have tasks for."""
 
 
@@ -114,7 +114,9 @@ class Benchmark:
 
     def posed(self, kind: Kind) -> list[PosedQuestion]:
         """The questions of one kind with their prompts, in the file's order."""
-        return pose_questions([one for one in self.questions if one.kind == kind], self.prompts, self.shots)
+        return pose_questions(
+            [question for question in self.questions if question.kind == kind], self.prompts, self.shots
+        )
 
     @property
     def content_sha256(self) -> str:
@@ -243,8 +245,8 @@ JUDGED = tuple(metric.name for metric in metrics_for("freeform") if metric.needs
 def answer_of(question: Question, text: str) -> str:
     """What of a model's text is its answer: the letter (empty where it names none), first paragraph, first line."""
     if question.type.has_options:
-        place = question.type.parse_choice(text, len(question.options), question.options)
-        return "" if place is None else question.type.labels(question.options)[place]
+        option_index = question.type.parse_choice(text, len(question.options), question.options)
+        return "" if option_index is None else question.type.labels(question.options)[option_index]
     return question.type.parse_answer(text)
 
 

@@ -48,9 +48,9 @@ _EDITS = {
 def _shown(item: AnnotationItem) -> dict[str, str]:
     """The texts of :data:`_FIELDS`."""
     wording = item.draft.wording
-    options = [f"{option_letter(place)}) {text}" for place, text in enumerate(wording.options)]
+    options = [f"{option_letter(index)}) {text}" for index, text in enumerate(wording.options)]
     marked = options[wording.correct] if options and wording.correct is not None else wording.answer
-    sources = [(one.text, one.citation or one.document) for one in item.draft.passages]
+    sources = [(passage.text, passage.citation or passage.document) for passage in item.draft.passages]
     return {
         "question": wording.question,
         "options": "\n".join(options),
@@ -63,9 +63,9 @@ def _read_list(file: Path, fault: str, needed: str, of: str) -> list[dict[str, A
     """The objects of a JSON list, each with the entry ``needed``."""
     try:
         result = parse_json(read_bytes(file))
-        if not isinstance(result, list) or not all(isinstance(one, dict) and needed in one for one in result):
+        if not isinstance(result, list) or not all(isinstance(task, dict) and needed in task for task in result):
             raise ValueError(f"a list of {of} with {needed} is wanted")
-        if not all(isinstance(_annotations(one), list) for one in result):
+        if not all(isinstance(_annotations(task), list) for task in result):
             raise ValueError(f"the annotations of a {of.removesuffix('s')} are a list")
     except ValueError as error:
         raise InputError(f"{file} {fault} (JSON): {error}.") from None
@@ -99,8 +99,8 @@ def interface() -> str:
         ElementTree.SubElement(view, "Text", name=name, value=f"${name}")
 
     def text_area(parent: ElementTree.Element, name: str, hint: str) -> None:
-        lines, most = ("1", "10") if name == "edited_options" else ("2", "1")
-        options = {"placeholder": hint, "rows": lines, "maxSubmissions": most, "editable": "true"}
+        lines, max_lines = ("1", "10") if name == "edited_options" else ("2", "1")
+        options = {"placeholder": hint, "rows": lines, "maxSubmissions": max_lines, "editable": "true"}
         ElementTree.SubElement(parent, "TextArea", options, name=name, toName=TO)
 
     choices = {"choice": "single", "required": "true", "showInline": "true"}
@@ -150,11 +150,11 @@ def _result(name: str, kind: str, values: list[str]) -> dict[str, Any]:
 
 
 def _annotation(draft: Draft, label: Label) -> dict[str, Any]:
-    verdict, said = VERDICTS[0 if label.accepted else 1], label_fields(draft, label)
+    verdict, fields = VERDICTS[0 if label.accepted else 1], label_fields(draft, label)
     results = [_result("verdict", "choices", [verdict])]
     results += [_result("reasons", "choices", list(label.reasons))] if label.reasons else []
-    results += [_result(name, "textarea", values) for name, values in said.items()]
-    content = label_from_fields({draft.id: draft}, draft.id, verdict, label.reasons, said)
+    results += [_result(name, "textarea", values) for name, values in fields.items()]
+    content = label_from_fields({draft.id: draft}, draft.id, verdict, label.reasons, fields)
     results[0]["meta"] = {
         META: {
             "key": label.key,
@@ -190,16 +190,16 @@ def _annotations(task: Mapping[str, Any]) -> Any:
 def _label_studio_labels(
     data: Mapping[str, Any], annotation: Mapping[str, Any], drafts: Mapping[str, Draft]
 ) -> list[Label]:
-    said: dict[str, list[str]] = {}
+    values: dict[str, list[str]] = {}
     for result in annotation.get("result") or ():
         value = result["value"]
         parts = value.get("choices", value.get("text", ()))
-        said[result["from_name"]] = [parts] if isinstance(parts, str) else list(parts)
-    if annotation.get("was_cancelled") or not said.get("verdict"):
+        values[result["from_name"]] = [parts] if isinstance(parts, str) else list(parts)
+    if annotation.get("was_cancelled") or not values.get("verdict"):
         return []
     names = {reason.words: reason.name for reason in ANNOTATION_REASONS}
-    reasons = [names.get(name, name) for name in said.get("reasons", ())]
-    content = label_from_fields(drafts, data.get("draft"), said["verdict"][0], reasons, said)
+    reasons = [names.get(name, name) for name in values.get("reasons", ())]
+    content = label_from_fields(drafts, data.get("draft"), values["verdict"][0], reasons, values)
     for result in annotation["result"]:
         ours = (result.get("meta") or {}).get(META)
         if ours and ours.get("content") == content_key("content", content):  # written here, and not changed there
@@ -356,9 +356,9 @@ def read_argilla(path: Path, drafts: Mapping[str, Draft], users: Mapping[str, st
 def _argilla_labels(record: Mapping[str, Any], drafts: Mapping[str, Draft], names: Mapping[str, str]) -> list[Label]:
     by_user: dict[str, dict[str, Any]] = {}
     for question, responses in record["responses"].items():
-        for one in responses:
-            if str(one.get("status") or "submitted").rpartition(".")[2] == "submitted":
-                by_user.setdefault(str(one["user_id"]), {})[question] = one["value"]
+        for response in responses:
+            if str(response.get("status") or "submitted").rpartition(".")[2] == "submitted":
+                by_user.setdefault(str(response["user_id"]), {})[question] = response["value"]
     labels = []
     for user, answers in by_user.items():
         if answers.get("verdict"):

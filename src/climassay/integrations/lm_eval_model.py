@@ -73,13 +73,13 @@ class ClimassayLM(TemplateLM):  # type: ignore[misc]
         batch_size: int | str | None = None,  # noqa: ARG002
         max_batch_size: int | None = None,  # noqa: ARG002
     ) -> None:
-        place = Workspace.open(None if workspace is None else Path(workspace))
+        opened_workspace = Workspace.open(None if workspace is None else Path(workspace))
         options: dict[str, Any] = {"dtype": dtype, "device": device}
         if is_served(model):
-            options = {"base_url": base_url, "folder": place.root}
+            options = {"base_url": base_url, "folder": opened_workspace.root}
         loaded = load_text_model(model, concurrency=concurrency, **options)
         closing = ExitStack()
-        records = closing.enter_context(Records(place.records_url))
+        records = closing.enter_context(Records(opened_workspace.records_url))
         config = {"model": model, "fingerprint": loaded.fingerprint, "max_gen_toks": int(max_gen_toks)}
         run = closing.enter_context(records.run(command="lm-eval", config=config, seeds={}))
         closing.callback(loaded.close)
@@ -112,10 +112,10 @@ class ClimassayLM(TemplateLM):  # type: ignore[misc]
             max_gen_toks: Maximum number of tokens of an answer, where a task says nothing.
             progress: Told of every request that is asked and of every answer.
         """
-        made = cls.__new__(cls)
-        made._ask(model, max_gen_toks)
-        made._progress, made.keeps_failures = progress, True
-        return made
+        instance = cls.__new__(cls)
+        instance._ask(model, max_gen_toks)
+        instance._progress, instance.keeps_failures = progress, True
+        return instance
 
     @property
     def writes_choices(self) -> bool:
@@ -172,12 +172,12 @@ class ClimassayLM(TemplateLM):  # type: ignore[misc]
         """
         if self.writes_choices:
             return self._written_choices(requests)
-        pairs = [one.args for one in requests]
-        asked = [
+        pairs = [instance.args for instance in requests]
+        model_requests = [
             contract.OptionRequest((contract.Message("user", context),), (continuation,))
             for context, continuation in pairs
         ]
-        return self._scored(asked, requests, disable_tqdm)
+        return self._scored(model_requests, requests, disable_tqdm)
 
     def loglikelihood_rolling(self, requests: "Sequence[Instance]", disable_tqdm: bool = False) -> list[float]:
         """Log-probability of each whole text.
@@ -185,24 +185,24 @@ class ClimassayLM(TemplateLM):  # type: ignore[misc]
         Raises:
             ModelError: The model is behind a server, or one of the requests failed.
         """
-        asked = [contract.OptionRequest((), (one.args[0],)) for one in requests]
-        return [logprob for logprob, _ in self._scored(asked, requests, disable_tqdm)]
+        model_requests = [contract.OptionRequest((), (instance.args[0],)) for instance in requests]
+        return [logprob for logprob, _ in self._scored(model_requests, requests, disable_tqdm)]
 
     def _loglikelihood_tokens(self, requests: Any, **_ignored: Any) -> list[tuple[float, bool]]:
         raise NotImplementedError("texts are scored, not tokens")
 
     def _scored(
-        self, asked: list[contract.OptionRequest], requests: "Sequence[Instance]", quiet: bool
+        self, option_requests: list[contract.OptionRequest], requests: "Sequence[Instance]", quiet: bool
     ) -> list[tuple[float, bool]]:
         if self._served:
             raise ModelError(
                 f"{self._name} gives no log-probabilities of texts: use tasks of the harness that generate, or a "
                 "local: model."
             )
-        with self._counted(len(asked), "Scoring texts", quiet) as count:
-            scores = self._model.option_logprobs(asked, on_result=count)
-        self._note_failures(requests, [one.error for one in scores])
-        return [(UNKNOWN, False) if one.error else (one.logprobs[0], one.method == "greedy") for one in scores]
+        with self._counted(len(option_requests), "Scoring texts", quiet) as count:
+            scores = self._model.option_logprobs(option_requests, on_result=count)
+        self._note_failures(requests, [score.error for score in scores])
+        return [(UNKNOWN, False) if score.error else (score.logprobs[0], score.method == "greedy") for score in scores]
 
     def _written_choices(self, requests: "Sequence[Instance]") -> list[tuple[float, bool]]:
         """The choice that a model writes, as log-probabilities: 0 for it, and very little for the others."""
@@ -240,17 +240,19 @@ class ClimassayLM(TemplateLM):  # type: ignore[misc]
     @contextmanager
     def _counted(self, total: int, what: str, quiet: bool) -> Iterator[Callable[..., None]]:
         """Counts answers, for a callback or in a bar of the harness's kind."""
-        told = self._progress
-        if told is not None:
-            told.on_more(total)
-            yield lambda *_: told.on_answer(1)
+        progress = self._progress
+        if progress is not None:
+            progress.on_more(total)
+            yield lambda *_: progress.on_answer(1)
             return
         with tqdm(total=total, disable=quiet, desc=what) as bar:
             yield lambda *_: bar.update()
 
     def _note_failures(self, requests: "Sequence[Instance]", errors: Sequence[str | None]) -> None:
         """The harness has no place for a failure in a list: what was answered is kept, and a rerun asks the others."""
-        failed = {place_of(one): error for one, error in zip(requests, errors, strict=True) if error is not None}
+        failed = {
+            place_of(instance): error for instance, error in zip(requests, errors, strict=True) if error is not None
+        }
         if failed and not self.keeps_failures:
             first, count = next(iter(failed.values())), sum(error is not None for error in errors)
             raise ModelError(f"{counted(count, 'request')} failed, the first one: {first} Run the same command again.")
@@ -263,28 +265,28 @@ class ClimassayLM(TemplateLM):  # type: ignore[misc]
             InputError: A task asks for a way of sampling that climassay does not have.
             ModelError: One of the requests failed.
         """
-        asked = []
+        model_requests = []
         samples: Counter[tuple[Place, str]] = Counter()
-        for one in requests:
-            context, options = one.args
+        for instance in requests:
+            context, options = instance.args
             settings = normalize_gen_kwargs(options, self._max_gen_toks)
             if unknown := sorted(set(settings) - _SAMPLING):
                 raise InputError(f"The task asks for {', '.join(unknown)}, which climassay's models do not know.")
             request = self._generation(context, settings)
             # The harness repeats a request for each sample (``repeats``); each is drawn with a seed of its own.
-            repeated = samples[place_of(one), repr(request)]
-            samples[place_of(one), repr(request)] += 1
+            repeated = samples[place_of(instance), repr(request)]
+            samples[place_of(instance), repr(request)] += 1
             if request.sampling.temperature > 0:
                 sampling = replace(request.sampling, seed=request.sampling.seed + repeated)
                 request = replace(request, sampling=sampling)
-            asked.append(request)
-        with self._counted(len(asked), "Generating", disable_tqdm) as count:
-            answers: list[contract.Completion] = self._model.generate(asked, on_result=count)
-        self._note_failures(requests, [one.error for one in answers])
+            model_requests.append(request)
+        with self._counted(len(model_requests), "Generating", disable_tqdm) as count:
+            answers: list[contract.Completion] = self._model.generate(model_requests, on_result=count)
+        self._note_failures(requests, [instance.error for instance in answers])
         # A server stops at four texts at most, and leaves some out.
         return [
-            postprocess_generated_text(answer.text, list(one.sampling.stop), None)
-            for one, answer in zip(asked, answers, strict=True)
+            postprocess_generated_text(answer.text, list(instance.sampling.stop), None)
+            for instance, answer in zip(model_requests, answers, strict=True)
         ]
 
     def _generation(self, context: str, settings: dict[str, Any]) -> contract.GenerationRequest:
@@ -305,7 +307,7 @@ class ClimassayLM(TemplateLM):  # type: ignore[misc]
         """The turns of a context for a server."""
         turns = json.loads(context.removeprefix(_CHAT)) if context.startswith(_CHAT) else None
         chat = turns or [{"role": "user", "content": context}]
-        return tuple(contract.Message(one["role"], one["content"]) for one in chat)
+        return tuple(contract.Message(message["role"], message["content"]) for message in chat)
 
     def _cut(self, context: str, longest: int) -> str:
         """The end of a context, so that the answer has room in the window."""
@@ -326,11 +328,11 @@ def chosen_text(answer: str, choices: Sequence[str]) -> int | None:
 
     A choice that is a part of another one that appears there is not counted.
     """
-    said = answer.strip().strip("\"'`*.-").casefold()
+    reply = answer.strip().strip("\"'`*.-").casefold()
     names = [choice.casefold() for choice in choices]
-    if said in names:
-        return names.index(said)
-    line = said.partition("\n")[0]
+    if reply in names:
+        return names.index(reply)
+    line = reply.partition("\n")[0]
     there = [name for name in names if re.search(rf"(?<!\w){re.escape(name)}(?!\w)", line)]
     there = [name for name in there if not any(name != other and name in other for other in there)]
     return names.index(there[0]) if len(set(there)) == 1 else None

@@ -57,13 +57,13 @@ def run_tasks(
     for label, shots in spec.settings:
         loaded = load_tasks(spec, plan.folder)
         tasks: dict[str, Any] = loaded["tasks"]
-        kept = [name for name, task in tasks.items() if not set_examples(task, shots, plan.seed)]
+        task_names = [name for name, task in tasks.items() if not set_examples(task, shots, plan.seed)]
         groups = loaded["wanted"]
         opened = load(model)
         try:
             recorded = ask(opened)
             assert isinstance(recorded, RecordedModel)
-            asked = ClimassayLM.of_model(recorded, max_gen_toks=spec.max_gen_toks, progress=progress)
+            harness_model = ClimassayLM.of_model(recorded, max_gen_toks=spec.max_gen_toks, progress=progress)
             for name in tasks:
                 progress.on_cell(evaluation.Cell(name, model.display_name, label, "mcq"), "asked")
             drawn = {
@@ -71,13 +71,13 @@ def run_tasks(
                 for name, task in tasks.items()
             }
             done: Any = evaluate(
-                asked, loaded, samples=drawn, bootstrap_iters=0, apply_chat_template=spec.chat_template
+                harness_model, loaded, samples=drawn, bootstrap_iters=0, apply_chat_template=spec.chat_template
             )
             left = recorded.tally
             for name, task in tasks.items():
-                result = _HarnessOutcomes(name, task, done["samples"][name], asked, drawn[name])
-                notes = [f"{name} says itself how many examples it has."] if name in kept and shots else []
-                if asked.writes_choices and task.OUTPUT_TYPE == "multiple_choice":
+                result = _HarnessOutcomes(name, task, done["samples"][name], harness_model, drawn[name])
+                notes = [f"{name} says itself how many examples it has."] if name in task_names and shots else []
+                if harness_model.writes_choices and task.OUTPUT_TYPE == "multiple_choice":
                     notes.append(
                         f"{name}: the model wrote its choice, for a server gives no log-probabilities of texts."
                     )
@@ -189,14 +189,14 @@ class _HarnessOutcomes(TaskOutcomes[int]):
             self.by_doc[sample["doc_id"]].append(sample)
         # Requests count the drawn samples; the harness's log has their numbers in the whole task.
         places: dict[Place, int] = {(name, number): doc for number, doc in enumerate(drawn) if doc in self.by_doc}
-        errors = {doc: model.failures[place] for place, doc in places.items() if place in model.failures}
-        self.unparsed = {doc for place, doc in places.items() if place in model.unparsed}
+        errors = {doc: model.failures[location] for location, doc in places.items() if location in model.failures}
+        self.unparsed = {doc for location, doc in places.items() if location in model.unparsed}
         choices: dict[int, tuple[str, ...]] = dict.fromkeys(self.by_doc, ())
         if task.OUTPUT_TYPE == "multiple_choice" and not task.multiple_input:
             choices = {
                 doc: tuple(map(str, task.doc_to_choice(result[0]["doc"]))) for doc, result in self.by_doc.items()
             }
-        self.choices = choices if all(1 < len(one) <= len(LETTERS) for one in choices.values()) else {}
+        self.choices = choices if all(1 < len(texts) <= len(LETTERS) for texts in choices.values()) else {}
         kind = "mcq" if self.choices else "freeform"
         questions = {}
         for doc, (sample, *_) in self.by_doc.items():
@@ -207,9 +207,9 @@ class _HarnessOutcomes(TaskOutcomes[int]):
                 correct = first if isinstance(first, int) else own.index(first) if first in own else None
                 correct = correct if correct is not None and 0 <= correct < len(own) else None
             text = task.doc_to_text(sample["doc"])
-            shown = text if isinstance(text, str) else sample["arguments"][0][0]
+            prompt_text = text if isinstance(text, str) else sample["arguments"][0][0]
             answer = str(first) if correct is None else own[correct]
-            questions[doc] = Question(f"{name}-{doc}", kind, shown.strip(), answer.strip(), None, own, correct)
+            questions[doc] = Question(f"{name}-{doc}", kind, prompt_text.strip(), answer.strip(), None, own, correct)
         hashes = [result[0]["prompt_hash"] for result in self.by_doc.values()]
         digest = hashlib.sha256("".join(hashes).encode()).hexdigest()
         super().__init__("lm-evaluation-harness", name, kind, questions, errors, digest)
@@ -220,7 +220,7 @@ class _HarnessOutcomes(TaskOutcomes[int]):
         if sample in self.unparsed:
             return None, "", True
         if self.choices:
-            chosen = int(np.argmax([float(one[0]) for one in responses[: len(question.options)]]))
+            chosen = int(np.argmax([float(response[0]) for response in responses[: len(question.options)]]))
             return chosen, question.options[chosen], False
         return None, str(responses[0]).strip() if self.task.OUTPUT_TYPE == "generate_until" else "", False
 
@@ -241,9 +241,9 @@ class _HarnessOutcomes(TaskOutcomes[int]):
                 scores.add(named[""], dict(zip(by_doc, map(float, column), strict=True)))
                 continue
             known: dict[str, dict[str, float]] = {}  # equal values have equal parts in the aggregate
-            for place, value in enumerate(column):
+            for index, value in enumerate(column):
                 if (key := repr(value)) not in known and len(column) > 1:
-                    known[key] = _numbers(aggregate, column[:place] + column[place + 1 :])
+                    known[key] = _numbers(aggregate, column[:index] + column[index + 1 :])
             without = {doc: known.get(repr(value), {}) for doc, value in by_doc.items()}
             for more, key in named.items():
                 parts = {doc: left.get(more, np.nan) for doc, left in without.items()}
@@ -265,8 +265,8 @@ class _HarnessOutcomes(TaskOutcomes[int]):
             return ()
         by_place = bool(self.choices) and len(set(self.choices.values())) > 1
         targets = [
-            (LETTERS[one.correct] if by_place and one.correct is not None else one.answer)
-            for one in self.questions.values()
+            (LETTERS[question.correct] if by_place and question.correct is not None else question.answer)
+            for question in self.questions.values()
         ]
         answer = Counter(targets).most_common(1)[0][0]
         values: dict[str, list[Any]] = defaultdict(list)

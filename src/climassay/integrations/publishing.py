@@ -83,10 +83,10 @@ def publish_benchmark(
     same = before is not None and before["content_sha256"] == benchmark.content_sha256
     if not force:
         _check_free(folder, benchmark, before)
-    wanted = {part for part, asked in zip(PARTS, (inspect, lm_eval), strict=True) if asked}
+    parts_to_write = {part for part, is_requested in zip(PARTS, (inspect, lm_eval), strict=True) if is_requested}
     if same and before is not None and before["name"] == benchmark.name:
-        wanted |= set(before["parts"])
-    parts = tuple(part for part in PARTS if part in wanted)
+        parts_to_write |= set(before["parts"])
+    parts = tuple(part for part in PARTS if part in parts_to_write)
     files = _files(benchmark, parts)
     written, unchanged = write_files(folder, {path: text.encode() for path, text in files.items()})
     removed = remove_files(folder, set(before["files"] if before else ()) - set(files))
@@ -300,8 +300,8 @@ def hub_eval(benchmark: Benchmark) -> str:
     """
     import yaml
 
-    most = max((len(question.options) for question in benchmark.questions if question.kind == "mcq"), default=1)
-    pattern = {"name": "pattern", "args": {"pattern": letter_pattern(most)}}
+    max_options = max((len(question.options) for question in benchmark.questions if question.kind == "mcq"), default=1)
+    pattern = {"name": "pattern", "args": {"pattern": letter_pattern(max_options)}}
     scorers: dict[str, dict[str, Any]] = {"mcq": pattern, "freeform": {"name": "f1"}}
     tasks = [
         {

@@ -151,8 +151,8 @@ def reduce_rows(rows: FloatArray, standardise: bool, pairs: IntArray | None = No
     scaled /= size
     few_rows = len(rows) < rows.shape[1]
     squares, vectors = np.linalg.eigh(scaled @ scaled.T if few_rows else scaled.T @ scaled)
-    is_in_rank = np.flatnonzero(squares > _SMALLEST * squares[-1])[::-1]
-    squares, vectors = squares[is_in_rank], vectors[:, is_in_rank]
+    components = np.flatnonzero(squares > _SMALLEST * squares[-1])[::-1]
+    squares, vectors = squares[components], vectors[:, components]
     density = 1.0 if pairs is None else 2 * len(pairs) / len(rows)
     if few_rows:
         singular = np.sqrt(squares)
@@ -443,7 +443,7 @@ def fit_pointwise(
     present = np.unique(pairs)
     check_finite(states[present])
     mean = states[present].mean(axis=0, dtype=np.float64)
-    # Items in no pair (no label, or is_in_rank for a test) stay at the mean and have no say in the scaling.
+    # Items in no pair (no label, or held out for a test) stay at the mean and have no say in the scaling.
     rows = np.zeros(states.shape)
     rows[present] = states[present] - mean
     stretch, slope = _length_slope(rows, lengths, pairs, pointwise=True)

@@ -325,8 +325,8 @@ def report_from_data(data: Any) -> Report:
         return _report_adapter().validate_python(data)
     except ValidationError as error:
         fault = error.errors()[0]
-        place = ".".join(map(str, fault["loc"]))
-        raise InputError(f"The stored report is damaged ({place}: {fault['msg']}).") from None
+        location = ".".join(map(str, fault["loc"]))
+        raise InputError(f"The stored report is damaged ({location}: {fault['msg']}).") from None
 
 
 @cache

@@ -137,7 +137,7 @@ class _Runner:
     def planned(self) -> dict[str, int]:
         """Number of answers wanted from each task, by its name, epochs counted; refuses what cannot be loaded."""
         results: dict[str, int] = {}
-        taken: set[str] = set()
+        argument_names: set[str] = set()
         for name in self._spec.tasks:
             file, at, one = name.partition("@")
             place = f"{resolve_file(self._plan.folder, file)}{at}{one}"
@@ -145,7 +145,7 @@ class _Runner:
                 task = log.eval.task
                 if task in results:
                     raise InputError(f"Two tasks of Inspect are called {task!r}: run them one after the other.")
-                taken |= set(log.eval.task_args)
+                argument_names |= set(log.eval.task_args)
                 own = log.eval.task_registry_name or task
                 self._places[task] = place if at or not Path(place).is_file() else f"{place}@{own}"
                 ids = log.eval.dataset.sample_ids or []
@@ -153,7 +153,7 @@ class _Runner:
                     ids[i] for i in evaluation.draw_indices(len(ids), self._plan.limit, self._plan.seed)
                 ]
                 results[task] = len(self._drawn[task]) * (log.eval.config.epochs or 1)
-        if unknown := sorted(set(self._spec.task_args) - taken):
+        if unknown := sorted(set(self._spec.task_args) - argument_names):
             raise InputError(f"{', '.join(self._spec.tasks)} of Inspect takes no argument {', '.join(unknown)}.")
         return results
 
@@ -189,14 +189,14 @@ class _Runner:
         model = constant_model(f"ANSWER: {target}" if found.choices else target)
         drawn = None if self._plan.limit is None else self._drawn[found.name]
         [log] = self._eval([self._places[found.name]], model, sample_id=drawn)
-        shown = target if len(target) < 80 else f"{target[:79]}…"
+        excerpt = target if len(target) < 80 else f"{target[:79]}…"
         by_metric: dict[str, list[float]] = defaultdict(list)
         for scores in _InspectOutcomes(log).scores().values():
             for metric, value in scores.items():
                 by_metric[metric].append(value)
         return tuple(
             evaluation.ConstantScore(
-                found.name, metric, evaluation.OVERALL, shown, sum(values) / len(values), found.kind
+                found.name, metric, evaluation.OVERALL, excerpt, sum(values) / len(values), found.kind
             )
             for metric, values in by_metric.items()
         )
@@ -224,8 +224,8 @@ class _Runner:
 
 def _sentence(error: Exception) -> str:
     text = str(getattr(error, "message", "") or error).strip().removeprefix("Error: ")
-    said = text if type(error).__module__.startswith("inspect_ai") else f"{type(error).__name__}: {text}"
-    return f"{said.rstrip('.')}."
+    message = text if type(error).__module__.startswith("inspect_ai") else f"{type(error).__name__}: {text}"
+    return f"{message.rstrip('.')}."
 
 
 @contextmanager
@@ -264,13 +264,13 @@ class _ConstantGenerator:
         self, requests: Sequence[contract.GenerationRequest], *, on_result: contract.CompletionCallback | None = None
     ) -> list[contract.Completion]:
         answers = [contract.Completion(self._answer, "stop") for _ in requests]
-        for place, answer in enumerate(answers):
+        for index, answer in enumerate(answers):
             if on_result is not None:
-                on_result(place, answer)
+                on_result(index, answer)
         return answers
 
     def render(self, messages: Sequence[contract.Message], assistant_prefix: str = "") -> str:
-        return "\n\n".join([*(one.content for one in messages), assistant_prefix])
+        return "\n\n".join([*(message.content for message in messages), assistant_prefix])
 
     def close(self) -> None:
         pass
@@ -310,9 +310,9 @@ def _is_number(text: str) -> bool:
 
 def _letter(text: str | list[str], options: Sequence[str]) -> str | None:
     """The letter of an option that a target or an answer is; None where it is none, or several."""
-    one = text[0] if isinstance(text, list) and len(text) == 1 else text
-    known = isinstance(one, str) and len(one) == 1 and one.upper() in LETTERS.upper()[: len(options)]
-    return one.upper() if known and isinstance(one, str) else None
+    value = text[0] if isinstance(text, list) and len(text) == 1 else text
+    known = isinstance(value, str) and len(value) == 1 and value.upper() in LETTERS.upper()[: len(options)]
+    return value.upper() if known and isinstance(value, str) else None
 
 
 def _text(given: str | list[ChatMessage]) -> str:
@@ -330,20 +330,20 @@ class _InspectOutcomes(TaskOutcomes[str]):
         if not self.by_id:
             raise InputError(f"The task {name} of Inspect has no sample.")
         errors = {
-            sample: next(one.error.message for one in samples if one.error)
+            sample: next(sample_.error.message for sample_ in samples if sample_.error)
             for sample, samples in self.by_id.items()
-            if any(one.error for one in samples)
+            if any(sample_.error for sample_ in samples)
         }
         firsts = [samples[0] for samples in self.by_id.values()]
-        letters = [_letter(one.target, one.choices or ()) for one in firsts]
-        steps = {one.solver.rpartition("/")[2] for one in log.plan.steps}
+        letters = [_letter(sample.target, sample.choices or ()) for sample in firsts]
+        steps = {step.solver.rpartition("/")[2] for step in log.plan.steps}
         chosen = "multiple_choice" in steps or "choice" in {
             one.name.rpartition("/")[2] for one in log.eval.scorers or ()
         }
-        few = all(1 < len(one.choices or ()) <= len(LETTERS) for one in firsts)
+        few = all(1 < len(sample.choices or ()) <= len(LETTERS) for sample in firsts)
         self.choices = chosen and few and None not in letters
-        written = [one.target if isinstance(one.target, str) else ", ".join(one.target) for one in firsts]
-        self.targets = [str(one) for one in letters] if self.choices else written
+        written = [sample.target if isinstance(sample.target, str) else ", ".join(sample.target) for sample in firsts]
+        self.targets = [str(letter) for letter in letters] if self.choices else written
         kind: Kind = "mcq" if self.choices else "freeform"
         questions = {}
         for sample, target in zip(firsts, self.targets, strict=True):
@@ -352,7 +352,7 @@ class _InspectOutcomes(TaskOutcomes[str]):
             answer = target if correct is None else options[correct]
             id_, text = f"{name}-{sample.id}", _text(sample.input).strip()
             questions[str(sample.id)] = Question(id_, kind, text, answer.strip(), None, options, correct)
-        asked = json.dumps([[str(one.id), _text(one.input), one.choices, one.target] for one in firsts])
+        asked = json.dumps([[str(sample.id), _text(sample.input), sample.choices, sample.target] for sample in firsts])
         digest = hashlib.sha256((asked + log.plan.model_dump_json()).encode()).hexdigest()
         super().__init__("Inspect", name, kind, questions, errors, digest)
 
@@ -405,26 +405,35 @@ class _InspectOutcomes(TaskOutcomes[str]):
         """What a scorer says of each sample, epochs reduced; without samples that it does not score."""
         key = None if score.name == score.scorer else score.name
         chosen = (score.scorer, score.reducer)
-        reduced = next((one.samples for one in log.reductions or () if (one.scorer, one.reducer) == chosen), None)
+        reduced = next(
+            (
+                reduction.samples
+                for reduction in log.reductions or ()
+                if (reduction.scorer, reduction.reducer) == chosen
+            ),
+            None,
+        )
         values: dict[str, list[float | None]] = defaultdict(list)
         if reduced is not None:
-            for one in reduced:
-                values[str(one.sample_id)].append(_number(one.value, key))
+            for sample_score in reduced:
+                values[str(sample_score.sample_id)].append(_number(sample_score.value, key))
         else:  # a metric that takes every epoch by itself
             for sample in log.samples or ():
                 if sample.scores and score.scorer in sample.scores:
                     values[str(sample.id)].append(_number(sample.scores[score.scorer].value, key))
         results: dict[str, float | None] = {}
-        for name, ones in values.items():
-            known = [one for one in ones if one is not None]
-            mean = sum(known) / len(known) if len(known) == len(ones) else None
+        for name, epoch_values in values.items():
+            numbers = [value for value in epoch_values if value is not None]
+            mean = sum(numbers) / len(numbers) if len(numbers) == len(epoch_values) else None
             if mean is None or np.isfinite(mean):
                 results[name] = mean
         return results
 
     def _without(self, name: str = "") -> EvalLog:
         """The log with the figures that Inspect computes without the samples that failed, and without one more."""
-        samples = [one for one in self.log.samples or () if str(one.id) not in self.errors and str(one.id) != name]
+        samples = [
+            sample for sample in self.log.samples or () if str(sample.id) not in self.errors and str(sample.id) != name
+        ]
         log = self.log.model_copy(update={"samples": samples})
         try:
             recompute_metrics(log)

@@ -67,8 +67,8 @@ class _RequestBatcher:
     def _answer(self, group: list[_Waiting]) -> None:
         """Runs in a thread, and keeps the answers itself: the task that started it may be cancelled meanwhile."""
 
-        def keep(place: int, answer: contract.Completion) -> None:
-            group[place].answer = answer
+        def keep(index: int, answer: contract.Completion) -> None:
+            group[index].answer = answer
             self._on_answer(1)
             if self._stopped:
                 raise ModelError(f"{self._model.name} was interrupted.")
@@ -76,7 +76,7 @@ class _RequestBatcher:
         self._thread = threading.get_ident()
         try:
             if not self._stopped:
-                answers = self._model.generate([one.request for one in group], on_result=keep)
+                answers = self._model.generate([waiting_request.request for waiting_request in group], on_result=keep)
                 for one, answer in zip(group, answers, strict=True):
                     one.answer = answer
         except KeyboardInterrupt as end:  # a thread's own would end the event loop in the middle of its work

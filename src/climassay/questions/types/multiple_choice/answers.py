@@ -595,5 +595,5 @@ class _Reader:
             named = self._class(mention.first - 1) & W.OPTION and self._closed(mention)
             if bracketed or named:
                 letters.update(mention.letters)
-        others = {letter for mention in self.mentions for letter in mention.letters} - letters
-        return letters.pop() if len(letters) == 1 and not others else None
+        unlabelled_letters = {letter for mention in self.mentions for letter in mention.letters} - letters
+        return letters.pop() if len(letters) == 1 and not unlabelled_letters else None
