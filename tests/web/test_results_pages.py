@@ -312,7 +312,7 @@ def test_usage_is_counted_by_model_command_and_day(reader, place):
     [day] = page.rows_below("Tokens, cost and failures by day")
     assert re.fullmatch(r"\d{4}-\d\d-\d\d", day[0])
     assert day[1:] == model[1:]
-    assert reader.get("/usage/tables/1.csv").text.startswith("model,asked")
+    assert reader.get("/usage/tables/1.csv").text.startswith("model,requested")
 
 
 def test_a_dataset_shows_its_statistics_and_drafts(reader, place):
