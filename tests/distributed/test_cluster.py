@@ -146,7 +146,7 @@ def test_ray_starts_without_keys_and_passwords(monkeypatch):
 
 
 def test_workers_without_a_cluster_are_refused(tmp_path, climassay):
-    assert "go with --ray" in refused(climassay("evaluate mcq primer", "--ray-workers", "2", "--workspace", tmp_path))
+    assert "need --ray" in refused(climassay("evaluate mcq primer", "--ray-workers", "2", "--workspace", tmp_path))
 
 
 def test_jobs_are_a_quarter_of_a_share_at_most():
