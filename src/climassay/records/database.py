@@ -16,6 +16,7 @@ from sqlalchemy.pool import ConnectionPoolEntry
 
 from climassay.errors import InputError, MissingExtraError, RecordsError
 from climassay.records import tables
+from climassay.records.migration import migrate
 
 if TYPE_CHECKING:
     from filelock import FileLock
@@ -206,6 +207,9 @@ class Database:
         if version is None:
             self.write(self._create)
             version = self.stored_version()
+        if version is not None and 1 <= version < tables.SCHEMA_VERSION:
+            self.write(self._migrate)
+            version = self.stored_version()
         if version != tables.SCHEMA_VERSION:
             self._check_integrity()
             is_newer = version is not None and version > tables.SCHEMA_VERSION
@@ -237,6 +241,13 @@ class Database:
         raise RecordsError(
             f"{self.shown_url} is a database, but not one of climassay's records: choose another workspace or URL."
         )
+
+    def _migrate(self, connection: sa.Connection) -> None:
+        self.lock(connection, ADVISORY_LOCK)
+        query = sa.select(tables.meta.c.value).where(tables.meta.c.name == "schema_version")
+        version = int(connection.execute(query).scalar_one())
+        if version < tables.SCHEMA_VERSION:  # else another process has migrated the database meanwhile
+            migrate(connection, version, None if self.is_sqlite else POSTGRES_SCHEMA)
 
     def lock(self, connection: sa.Connection, number: int) -> None:
         """Take a lock until the end of the transaction; SQLite allows only one writer anyway."""

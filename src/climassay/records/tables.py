@@ -22,7 +22,7 @@ from sqlalchemy import (
 )
 
 SCHEMA_VERSION = 1
-"""Version of these tables and those of other packages; databases of another version are rejected."""
+"""Version of these tables and those of other packages; older databases are migrated, newer ones refused."""
 
 metadata = MetaData()
 
