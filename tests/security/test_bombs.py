@@ -231,7 +231,7 @@ def test_a_page_of_hundreds_of_thousands_of_lines_is_refused_before_any_is_read(
 
 
 def test_a_page_of_too_many_characters_is_left_out_however_they_are_set(tmp_path, monkeypatch):
-    monkeypatch.setattr("climassay.corpus.readers.pdf.MOST_CHARACTERS", 100)
+    monkeypatch.setattr("climassay.corpus.readers.pdf.MAX_CHARACTERS", 100)
     file = tmp_path / "long.pdf"
     file.write_bytes(build_pdf([[Text(72, 700, "The sea level rises. " * 6)]]))
     assert "page 1" in read(file).skipped[0].reason
