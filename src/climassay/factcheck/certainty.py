@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 EvidenceLevel = Literal["limited", "medium", "robust"]
-"""Type, amount, quality and consistency of evidence."""
+"""Level of evidence, by its type, amount, quality and consistency."""
 AgreementLevel = Literal["low", "medium", "high"]
 """Degree to which the pieces of evidence agree."""
 Confidence = Literal["very low", "low", "medium", "high", "very high"]
-"""Qualitative synthesis of evidence and agreement."""
+"""Level of confidence, a qualitative synthesis of evidence and agreement."""
 Likelihood = Literal[
     "exceptionally unlikely",
     "extremely unlikely",
@@ -27,7 +27,10 @@ Likelihood = Literal[
     "extremely likely",
     "virtually certain",
 ]
-"""Terms of AR6 for probabilities of 0-1, 0-5, 0-10, 0-33, 33-66, 50-100, 66-100, 90-100, 95-100 and 99-100 per cent."""
+"""Likelihood terms of AR6.
+
+Their probabilities in per cent are 0-1, 0-5, 0-10, 0-33, 33-66, 50-100, 66-100, 90-100, 95-100 and 99-100.
+"""
 
 EVIDENCE: tuple[EvidenceLevel, ...] = get_args(EvidenceLevel)
 AGREEMENT: tuple[AgreementLevel, ...] = get_args(AgreementLevel)
@@ -41,7 +44,7 @@ UNCERTAIN: frozenset[Confidence] = frozenset({"very low", "low"})
 
 @dataclass(frozen=True, slots=True)
 class Levels:
-    """Certainty of one assessment."""
+    """Certainty of one assessment, in the four terms of the IPCC."""
 
     evidence: EvidenceLevel
     agreement: AgreementLevel
@@ -51,7 +54,7 @@ class Levels:
 
 
 def allowed_confidences(evidence: EvidenceLevel, agreement: AgreementLevel) -> tuple[Confidence, ...]:
-    """Return the levels of confidence that fit a pair of evidence and agreement: the middle one and its neighbours.
+    """Return the levels of confidence that are consistent with a level of evidence and a level of agreement.
 
     Limited evidence with low agreement allows very low and low; robust evidence with high agreement allows high and
     very high.
@@ -61,13 +64,13 @@ def allowed_confidences(evidence: EvidenceLevel, agreement: AgreementLevel) -> t
 
 
 def coherent(evidence: EvidenceLevel, agreement: AgreementLevel, confidence: Confidence) -> Confidence:
-    """Return the allowed confidence that is nearest to ``confidence``."""
+    """Return the level of confidence nearest to ``confidence`` that is consistent with evidence and agreement."""
     index = CONFIDENCES.index(confidence)
     return min(allowed_confidences(evidence, agreement), key=lambda allowed: abs(CONFIDENCES.index(allowed) - index))
 
 
 def takes_side(likelihood: Likelihood, is_correct: bool) -> bool:
-    """Return whether the likelihood that a claim is true agrees with a verdict on the right (or wrong) side."""
+    """Return whether the likelihood that a claim is true agrees with a verdict that it is correct, or incorrect."""
     return likelihood == "about as likely as not" or is_correct != ("unlikely" in likelihood)
 
 
@@ -77,11 +80,11 @@ ALL_LEVELS: tuple[Levels, ...] = tuple(
     for agreement in AGREEMENT
     for confidence in allowed_confidences(evidence, agreement)
 )
-"""All coherent assessments, without likelihood."""
+"""All consistent combinations of evidence, agreement and confidence, without likelihood."""
 
 
 def weakest(assessments: Sequence[Levels]) -> Levels:
-    """Return the certainty of several statements taken together: the lowest of each level, without likelihood."""
+    """Return the joint certainty of several statements: the lowest level of each term, without likelihood."""
     evidence = min((levels.evidence for levels in assessments), key=EVIDENCE.index)
     agreement = min((levels.agreement for levels in assessments), key=AGREEMENT.index)
     confidence = min((levels.confidence for levels in assessments), key=CONFIDENCES.index)

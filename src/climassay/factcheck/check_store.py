@@ -25,6 +25,7 @@ from climassay.statistics.intervals import Estimate, proportion
 CheckState = Literal["waiting", "done", "failed", "stopped"]
 """State of a check: ``waiting`` until its debate ends, ``failed`` after an error, ``stopped`` by a person."""
 Opinion = Literal["agree", "disagree", "undecided"]
+"""Opinion of a reviewer on a verdict."""
 MAX_CLAIM_LENGTH = 2000
 """Maximum number of characters of a claim."""
 MAX_SOURCE_LENGTH = 500
@@ -115,13 +116,13 @@ class CheckSummary:
     id: str
     claim: Claim
     by: str | None
-    """Name of the account that submitted it; None for the command line."""
+    """Name of the account that submitted the claim; None for the command line."""
     asked_at: float
     """Time of submission in seconds since 1970-01-01 UTC."""
     ended_at: float | None
     state: CheckState
     setup: str
-    """Name of the debate's setup."""
+    """Name of the setup (participants and rules) of the debate."""
     job: str | None
     """Id of the job that holds the debate."""
     run: str | None
@@ -131,7 +132,7 @@ class CheckSummary:
     label: str | None
     """Label of the verdict."""
     error: str | None
-    """Reason of a failure."""
+    """Error message of a failed check."""
     agree: int = 0
     """Number of people whose last review agrees with the verdict."""
     disagree: int = 0
@@ -156,7 +157,7 @@ class StoredCheck:
     about: CheckSummary
     settings: DebateSettings
     transcript: Transcript | None
-    """The debate; None before it has ended, and if it was stopped or failed."""
+    """Transcript of the debate; None if the debate has not ended, was stopped or failed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,9 +169,9 @@ class CheckReview:
     opinion: Opinion
     comment: str
     made_at: float
-    """Time in seconds since 1970-01-01 UTC."""
+    """Time of the review in seconds since 1970-01-01 UTC."""
     current: bool
-    """Whether it is the person's last review of the check."""
+    """Whether the review is the person's last one of the check."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,12 +192,12 @@ class CheckList:
 
 @dataclass(frozen=True, slots=True)
 class AgreementShare:
-    """Agreement of reviewers with the verdicts; each check counts once."""
+    """Share of verdicts with which the reviewers agree; each check counts once."""
 
     agreed: Estimate | None
     """Share of checks whose majority agrees, among checks with a majority; None if there are none."""
     divided: int
-    """Number of checks with as many reviewers for as against the verdict, which are not counted."""
+    """Number of checks with equal numbers of reviewers for and against the verdict, which are not counted."""
 
 
 def summary_data(about: CheckSummary) -> dict[str, Any]:
@@ -295,11 +296,11 @@ class CheckStore:
         names = {name for advocate in settings.advocates for name in advocate.collections}
         collections = [{"check": row["id"], "collection": name} for name in sorted(names)]
 
-        def work(connection: sa.Connection) -> None:
+        def write_rows(connection: sa.Connection) -> None:
             connection.execute(checks.insert().values(row))
             self._database.insert_new(connection, check_collections, collections)
 
-        self._database.write(work)
+        self._database.write(write_rows)
         return str(row["id"])
 
     def reopen(self, check: str) -> None:
@@ -344,12 +345,12 @@ class CheckStore:
         )
 
     def fail(self, check: str, error: str) -> None:
-        """Store the failure of a waiting check, with its reason in one sentence."""
+        """Set the state of a waiting check to ``failed`` and store the error in one sentence."""
         is_waiting = checks.c.state == "waiting"
         self._update(checks.c.id == check, is_waiting, state="failed", ended_at=time.time(), error=storable_text(error))
 
     def stop(self, check: str, job: str | None = None) -> None:
-        """Store that a waiting check was stopped.
+        """Set the state of a waiting check to ``stopped``.
 
         Args:
             check: Id of the check.
@@ -370,31 +371,33 @@ class CheckStore:
         Raises:
             InputError: There is no check with this id, or the stored check is damaged.
         """
-        row = self._database.first(_summaries([check], checks.c.settings, checks.c.transcript))
+        row = self._database.first(_summary_query([check], checks.c.settings, checks.c.transcript))
         if row is None:
             raise InputError(f"There is no check {check!r}.")
         settings = parse_settings(json.loads(row.settings), where=f"The check {check}")
         transcript = None if row.transcript is None else from_data(json.loads(row.transcript))
-        return StoredCheck(_summary(row), settings, transcript)
+        return StoredCheck(_read_summary(row), settings, transcript)
 
     def __contains__(self, check: str) -> bool:
         """Return whether a check with this id exists."""
         return self._database.first(sa.select(checks.c.id).where(checks.c.id == check)) is not None
 
     def list(self, check_filter: CheckFilter | None = None, page: int = 1) -> CheckList:
-        """Return a page of the matching checks, newest first; pages after the last one are empty."""
-        query = sa.select(checks.c.id).where(*_conditions(check_filter or CheckFilter()))
+        """Return a page of the matching checks, newest first; empty if there is no such page."""
+        query = sa.select(checks.c.id).where(*_filter_conditions(check_filter or CheckFilter()))
         ordered = query.order_by(*_NEWEST_FIRST).limit(PAGE_SIZE).offset((max(page, 1) - 1) * PAGE_SIZE)
         with self._database.read() as connection:
             total = connection.execute(sa.select(sa.func.count()).select_from(query.subquery())).scalar_one()
-            result = _summaries(connection.execute(ordered).scalars().all())
+            result = _summary_query(connection.execute(ordered).scalars().all())
             rows = connection.execute(result.order_by(*_NEWEST_FIRST)).all()
-        return CheckList(tuple(_summary(row) for row in rows), total, max(page, 1))
+        return CheckList(tuple(_read_summary(row) for row in rows), total, max(page, 1))
 
     def newest(
         self, check_filter: CheckFilter | None = None, *, limit: int, after: str | None = None
     ) -> "Sequence[CheckSummary]":
-        """Return the newest matching checks; new checks do not shift the list after another check.
+        """Return the newest matching checks, optionally only those after another check.
+
+        Unlike with page numbers, new checks do not shift such a list.
 
         Args:
             check_filter: Filter; None matches all checks.
@@ -404,15 +407,19 @@ class CheckStore:
         Raises:
             InputError: There is no check with the id ``after``.
         """
-        query = sa.select(checks.c.id).where(*_conditions(check_filter or CheckFilter()))
+        query = sa.select(checks.c.id).where(*_filter_conditions(check_filter or CheckFilter()))
         with self._database.read() as connection:
             if after is not None:
-                at = connection.execute(sa.select(checks.c.asked_at).where(checks.c.id == after)).scalar_one_or_none()
-                if at is None:
+                asked_at = connection.execute(
+                    sa.select(checks.c.asked_at).where(checks.c.id == after)
+                ).scalar_one_or_none()
+                if asked_at is None:
                     raise InputError(f"There is no check {after!r}.")
-                query = query.where(checks.c.asked_at <= at, sa.or_(checks.c.asked_at < at, checks.c.id > after))
+                query = query.where(
+                    checks.c.asked_at <= asked_at, sa.or_(checks.c.asked_at < asked_at, checks.c.id > after)
+                )
             ids = connection.execute(query.order_by(*_NEWEST_FIRST).limit(limit)).scalars().all()
-            return [_summary(row) for row in connection.execute(_summaries(ids).order_by(*_NEWEST_FIRST))]
+            return [_read_summary(row) for row in connection.execute(_summary_query(ids).order_by(*_NEWEST_FIRST))]
 
     def iterate(self, check_filter: CheckFilter | None = None, *, debates: bool) -> Iterator[dict[str, Any]]:
         """Yield all matching checks as JSON-serialisable values, newest first.
@@ -438,16 +445,18 @@ class CheckStore:
                         "transcript": None if transcript is None else json.loads(transcript),
                     }
             else:
-                columns_of = check_collections.c
-                query = sa.select(columns_of.check, columns_of.collection).where(columns_of.check.in_(ids))
+                collection_columns = check_collections.c
+                query = sa.select(collection_columns.check, collection_columns.collection).where(
+                    collection_columns.check.in_(ids)
+                )
                 names: dict[str, list[str]] = {}
-                for row in self._database.rows(query.order_by(*columns_of)):
+                for row in self._database.rows(query.order_by(*collection_columns)):
                     names.setdefault(row.check, []).append(row.collection)
                 yield from (summary_data(summary) | {"collections": names.get(summary.id, [])} for summary in summaries)
             after = ids[-1]
 
     def verdicts(self) -> "Sequence[str]":
-        """Return the distinct labels of all checks, and outcomes of those without a label, in alphabetical order."""
+        """Return the distinct verdict labels of all checks (outcomes if there is no label), in alphabetical order."""
         query = sa.select(checks.c.label, checks.c.outcome).where(checks.c.outcome.is_not(None)).distinct()
         return sorted({row.label or row.outcome for row in self._database.rows(query)})
 
@@ -479,7 +488,7 @@ class CheckStore:
         return [row.seconds for row in self._database.rows(query)]
 
     def ids_by_run(self, runs: Sequence[str]) -> dict[str, str]:
-        """Return the ids of the checks that runs made, by run."""
+        """Return the id of each run's check, by the id of the run."""
         query = sa.select(checks.c.run, checks.c.id).where(checks.c.run.in_(runs))
         return {row.run: row.id for row in self._database.rows(query)}
 
@@ -530,7 +539,7 @@ class CheckStore:
         of_person = sa.and_(check_reviews.c.check == check, check_reviews.c.by == by)
         last = sa.select(check_reviews).where(of_person).order_by(check_reviews.c.number.desc()).limit(1)
 
-        def work(connection: sa.Connection) -> None:
+        def write_rows(connection: sa.Connection) -> None:
             state = connection.execute(sa.select(checks.c.state).where(checks.c.id == check)).scalar_one_or_none()
             if state is None:
                 raise InputError(f"There is no check {check!r}.")
@@ -540,7 +549,7 @@ class CheckStore:
             if previous is None or (previous["opinion"], previous["comment"]) != (opinion, comment):
                 connection.execute(check_reviews.insert().values(row))
 
-        self._database.write(work)
+        self._database.write(write_rows)
 
     def reviews(self, check: str) -> "Sequence[CheckReview]":
         """Return all reviews of a check, in order."""
@@ -573,7 +582,7 @@ _CHECKS_PER_QUERY_WITH_DEBATES = 10
 _MAX_DURATIONS = 50
 
 
-def _summaries(ids: "Sequence[str]", *columns: sa.ColumnElement[Any]) -> sa.Select[Any]:
+def _summary_query(ids: "Sequence[str]", *columns: sa.ColumnElement[Any]) -> sa.Select[Any]:
     """Return a query for checks with the counts of their reviews, without settings and transcript."""
     counts = current_reviews(ids).subquery("counts")
     short_columns = [column for column in checks.c if column.name not in ("settings", "transcript")]
@@ -582,7 +591,7 @@ def _summaries(ids: "Sequence[str]", *columns: sa.ColumnElement[Any]) -> sa.Sele
     return sa.select(*short_columns, *opinions, *columns).select_from(joined).where(checks.c.id.in_(ids))
 
 
-def _conditions(check_filter: CheckFilter) -> "Sequence[sa.ColumnElement[bool]]":
+def _filter_conditions(check_filter: CheckFilter) -> "Sequence[sa.ColumnElement[bool]]":
     text = sa.func.lower(checks.c.claim + "\n" + checks.c.source)
     results: list[sa.ColumnElement[bool]] = [
         text.contains(word, autoescape=True) for word in storable_text(check_filter.words).lower().split()
@@ -596,9 +605,9 @@ def _conditions(check_filter: CheckFilter) -> "Sequence[sa.ColumnElement[bool]]"
         group = checks.c.topic.startswith(storable_text(check_filter.topic) + ".", autoescape=True)
         results.append(sa.or_(checks.c.topic == storable_text(check_filter.topic), group))
     if check_filter.since:
-        results.append(checks.c.asked_at >= _day(check_filter.since))
+        results.append(checks.c.asked_at >= _day_start(check_filter.since))
     if check_filter.until:
-        results.append(checks.c.asked_at < _day(check_filter.until) + 86_400)
+        results.append(checks.c.asked_at < _day_start(check_filter.until) + 86_400)
     for column, value in (
         (check_collections.c.collection, check_filter.collection),
         (check_reviews.c.by, check_filter.reviewer),
@@ -628,8 +637,8 @@ def _conditions(check_filter: CheckFilter) -> "Sequence[sa.ColumnElement[bool]]"
     return results
 
 
-def _day(text: str) -> float:
-    """Return the start of a day (UTC) in seconds since 1970.
+def _day_start(text: str) -> float:
+    """Return the start of an ISO 8601 day (UTC) in seconds since 1970.
 
     Raises:
         InputError: The text is not a date.
@@ -640,6 +649,6 @@ def _day(text: str) -> float:
         raise InputError(f"{text!r} is not a date: write it like 2024-05-31.") from None
 
 
-def _summary(row: sa.Row[Any]) -> CheckSummary:
+def _read_summary(row: sa.Row[Any]) -> CheckSummary:
     counts = {name: int(getattr(row, name)) for name in get_args(Opinion)}
     return record_of(CheckSummary, row, claim=Claim(row.claim, row.source, row.date), **counts)

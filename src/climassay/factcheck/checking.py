@@ -36,6 +36,7 @@ CONCURRENCY = 16
 SAMPLE_TEMPERATURE = 0.7
 """Temperature of the second and further debates about a claim."""
 OnEvent = Callable[[Claim, Event], None]
+"""Callback that receives a claim and an event of its debate."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +50,7 @@ class DebateResources:
     prices: "Mapping[str, Price]" = field(default_factory=dict)
     """Known prices of models, for estimates."""
     encoder: Encoder | None = None
-    """Encoder that attributes sentences and screens claims; by default that of the first collection."""
+    """Encoder that attributes sentences to passages and screens claims; by default that of the first collection."""
 
 
 def models_of(settings: DebateSettings) -> tuple[str, ...]:
@@ -67,7 +68,7 @@ def collections_of(settings: DebateSettings) -> tuple[str, ...]:
 
 
 def set_up_debate(settings: DebateSettings, resources: DebateResources, prompts: Path | None = None) -> DebateSetup:
-    """Combine settings and resources to a setup for any number of debates.
+    """Combine settings and resources into a setup for any number of debates.
 
     Args:
         settings: Participants and rules.
@@ -149,7 +150,7 @@ _MAX_TITLE_LENGTH = 80
 
 
 def _describe_source(advocate: AdvocateSettings, resources: DebateResources) -> str:
-    """Return the description of an advocate's source, by default the titles of the documents with most passages."""
+    """Return the description of an advocate's source; by default the titles of its documents with the most passages."""
     if advocate.about or advocate.kind == "plain":
         return " ".join(advocate.about.split()) or "the model's own knowledge, without documents"
     n_passages: Counter[str] = Counter()
@@ -258,7 +259,7 @@ class Checker:
         return replace(first, stability=Stability(samples, labels, share))
 
     def _refuse(self, claims: Sequence[Claim]) -> list[Transcript | None]:
-        """Return the transcripts of claims that are not debated, and None for the others, in order."""
+        """Return the final transcript of each claim that cannot be checked, and None for each claim to be debated."""
         from climassay.factcheck.claims import Checkability, assess_claims, refused_by_rule
 
         setup, encoder = self.setup, self.setup.encoder

@@ -75,7 +75,7 @@ class ClaimColumns:
 
 @dataclass(frozen=True, slots=True)
 class ClaimTable:
-    """Claims of a file."""
+    """Claims of a file, with their published verdicts."""
 
     claims: tuple[Claim, ...]
     verdicts: tuple[str | None, ...]
@@ -105,35 +105,37 @@ def read_claims(file: Path, columns: ClaimColumns | None = None) -> ClaimTable:
         raise InputError(f"{file} has no rows.")
     # JSON rows may omit columns; surplus cells of a CSV row have the name None.
     names = [name for name in dict.fromkeys(name for row in rows for name in row) if name is not None]
-    text = _column(columns.claim, _CLAIM_COLUMNS, names, "--claim", file)
+    text = _find_column(columns.claim, _CLAIM_COLUMNS, names, "--claim", file)
     if text is None:
         raise InputError(f"{file} has no column of claims: name one of {listed_names(names)} with --claim.")
-    verdict = _column(columns.verdict, (), names, "--truth", file)
-    source = _column(columns.source, ("source",), names, "--source", file)
-    date = _column(columns.date, ("date",), names, "--date", file)
+    verdict = _find_column(columns.verdict, (), names, "--truth", file)
+    source = _find_column(columns.source, ("source",), names, "--source", file)
+    date = _find_column(columns.date, ("date",), names, "--date", file)
     claims, verdicts, skipped = [], [], []
     for number, row in enumerate(rows, start=1):
-        words = _cell(row, text)
+        words = _cell_text(row, text)
         if not words:
             skipped.append(f"row {number} has no claim")
             continue
-        claims.append(make_claim(words, source=_cell(row, source), date=iso_date(_cell(row, date))))
-        verdicts.append(_cell(row, verdict) or None)
+        claims.append(make_claim(words, source=_cell_text(row, source), date=iso_date(_cell_text(row, date))))
+        verdicts.append(_cell_text(row, verdict) or None)
     if not claims:
         raise InputError(f"No row of {file} has a claim in the column {text}.")
     return ClaimTable(tuple(claims), tuple(verdicts), tuple(skipped))
 
 
-def _column(requested: str | None, usual: Sequence[str], names: Sequence[str], option: str, file: Path) -> str | None:
+def _find_column(
+    requested: str | None, default_names: Sequence[str], names: Sequence[str], option: str, file: Path
+) -> str | None:
     if requested is not None:
         if requested not in names:
             raise InputError(f"{file} has no column {requested!r} ({option}): it has {listed_names(names)}.")
         return requested
     lower: Mapping[str, str] = {name.strip().lower(): name for name in reversed(names)}
-    return next((lower[name] for name in usual if name in lower), None)
+    return next((lower[name] for name in default_names if name in lower), None)
 
 
-def _cell(row: Row, column: str | None) -> str:
+def _cell_text(row: Row, column: str | None) -> str:
     value = row.get(column) if column is not None else None
     return "" if value is None else " ".join(str(value).split())
 
@@ -154,7 +156,7 @@ def iso_date(text: str) -> str:
 
 
 EARLIEST_YEAR = 1800
-"""Earliest number that counts as the year of a claim."""
+"""Smallest number that is read as a year in a claim."""
 
 # A year is a bare number of four digits: no decimals, no thousands, no unit behind it, and no name it belongs to.
 _YEAR = re.compile(
@@ -175,9 +177,9 @@ _ANY_YEAR = re.compile(r"(?<!\d)(1[89]\d{2}|20\d{2})(?!\d)")
 
 
 def subject_year(claim: Claim, *, today: datetime.date | None = None) -> int | None:
-    """Return the year up to which evidence must be informed to judge a claim.
+    """Return the year to which a claim refers; evidence from before that year may be outdated.
 
-    It is the latest year named in the text. It is the year of the claim's date if the text
+    This is the latest year named in the text. It is the year of the claim's date instead if the text
 
     - names no year;
     - names a later year, because a projection ("by 2100") is judged by the knowledge of its time;
@@ -225,7 +227,7 @@ def year_of(date: str | None) -> int | None:
 
 
 def dating_warning(claim: Claim, passages: Iterable[Passage], *, today: datetime.date | None = None) -> str | None:
-    """Return a warning if all dated evidence is older than the subject of the claim; otherwise None.
+    """Return a warning if all dated evidence is older than the year to which the claim refers; otherwise None.
 
     Passages without a date are ignored; ``today`` is as in :func:`subject_year`.
     """
@@ -281,12 +283,12 @@ def _without_edition(text: str) -> str:
 Kind = Literal["checkable", "not checkable", "not about climate"]
 
 OPINION_THRESHOLD = 0.90
-"""Minimum probability of a text that is not a statement of fact."""
+"""Minimum probability of being no statement of fact for a text to be refused."""
 TOPIC_THRESHOLD = 0.80
-"""Minimum probability of a text about another topic than climate."""
+"""Minimum probability of being about another topic than climate for a text to be refused."""
 PENALTY = 9.0
-"""Regularisation C of both models."""
-_NAMES = ("opinion_{}", "elsewhere_{}")
+"""Regularisation parameter C of both linear models."""
+_MODEL_NAMES = ("opinion_{}", "elsewhere_{}")
 
 _QUESTION = re.compile(
     r"(?:who|whom|whose|what|when|where|why|which|how|is|are|was|were|am|do|does|did|can|could|will|would|should|shall|may"
@@ -340,15 +342,15 @@ def assess_claims(texts: Sequence[str], encoder: Encoder) -> list[Checkability]:
         Assessments in the order of the texts.
     """
     results = [refused_by_rule(text) for text in texts]
-    left = [index for index, result in enumerate(results) if result is None]
-    if left:
-        predicted = _classifier(encoder).predict(encoder.encode([texts[index] for index in left]))
-        for index, result in zip(left, predicted, strict=True):
+    undecided = [index for index, result in enumerate(results) if result is None]
+    if undecided:
+        predicted = _load_or_fit_classifier(encoder).predict(encoder.encode([texts[index] for index in undecided]))
+        for index, result in zip(undecided, predicted, strict=True):
             results[index] = result
     return [result for result in results if result is not None]
 
 
-def by_probability(opinion: float, elsewhere: float) -> Checkability:
+def assess_probabilities(opinion: float, elsewhere: float) -> Checkability:
     """Return the assessment of a text from the probabilities of :meth:`CheckabilityClassifier.predict_proba`."""
     if opinion >= OPINION_THRESHOLD:
         reason = "It reads as an opinion, a wish or a request, and not as a statement of fact."
@@ -359,7 +361,7 @@ def by_probability(opinion: float, elsewhere: float) -> Checkability:
 
 
 def refused_by_rule(text: str) -> Checkability | None:
-    """Return the assessment of a text that a rule refuses; otherwise None."""
+    """Return the assessment of a text if a rule refuses it, for example a question or a greeting; otherwise None."""
     words = re.findall(r"[^\W\d_]+", text)
     stripped = text.strip().lstrip("\"'“”‘’«»([-*• ")
     if len(words) < 2:
@@ -386,12 +388,12 @@ class Example:
     text: str
     kind: Kind
     topic: Literal["climate", "other", "none"]
-    """``none`` for orders to this program and nonsense."""
+    """Topic of the text; ``none`` for orders to this program and nonsense."""
 
 
 @lru_cache(maxsize=1)
 def examples() -> tuple[Example, ...]:
-    """Load the primer's labelled texts."""
+    """Load the labelled texts that are bundled with the primer."""
     return tuple(Example(**json.loads(line)) for line in _examples_path().read_text(encoding="utf-8").splitlines())
 
 
@@ -401,7 +403,7 @@ def _examples_path() -> Path:
 
 @dataclass(frozen=True, slots=True)
 class CheckabilityClassifier(SavedModel):
-    """Two linear models of a text's vector: "not a statement of fact" and "not about climate"."""
+    """Pair of linear classifiers of a text's vector: "not a statement of fact" and "not about climate"."""
 
     FORMAT = ModelFormat("climassay-checkability", 1, "pair of models", "any check of a claim")
 
@@ -413,7 +415,7 @@ class CheckabilityClassifier(SavedModel):
         rows = np.asarray(vectors, dtype=np.float64)
         return cls(tuple(
             fit_linear([rows[is_used]], truth[is_used], 2, regularisation=PENALTY, standardise=False, balanced=True)
-            for is_used, truth in _targets(texts)
+            for is_used, truth in _masks_and_labels(texts)
         ))  # fmt: skip
 
     def predict_proba(self, vectors: NDArray[np.floating]) -> NDArray[np.float64]:
@@ -424,35 +426,37 @@ class CheckabilityClassifier(SavedModel):
 
     def predict(self, vectors: NDArray[np.floating]) -> list[Checkability]:
         """Return the assessments of texts by their vectors of shape [texts, width]."""
-        return [by_probability(*row) for row in self.predict_proba(vectors).tolist()]
+        return [assess_probabilities(*row) for row in self.predict_proba(vectors).tolist()]
 
     def score(self, texts: Sequence[Example], vectors: NDArray[np.floating]) -> tuple[Evaluation, ...]:
         """Score both models on held-out texts with vectors of shape [texts, width]."""
         return tuple(
             evaluate(truth[is_used], np.stack([1 - probabilities, probabilities], axis=1)[is_used], ("no", "yes"))
-            for (is_used, truth), probabilities in zip(_targets(texts), self.predict_proba(vectors).T, strict=True)
+            for (is_used, truth), probabilities in zip(
+                _masks_and_labels(texts), self.predict_proba(vectors).T, strict=True
+            )
         )
 
     def contents(self) -> tuple[dict[str, NDArray[np.float64]], dict[str, Any]]:
         """See :class:`SavedModel`."""
-        named = [model.arrays(name) for name, model in zip(_NAMES, self.models, strict=True)]
+        named = [model.arrays(name) for name, model in zip(_MODEL_NAMES, self.models, strict=True)]
         return {name: array for arrays in named for name, array in arrays.items()}, {}
 
     @classmethod
     def build(cls, facts: dict[str, Any], arrays: dict[str, NDArray[np.float64]]) -> Self:  # noqa: ARG003
         """See :class:`SavedModel`, whose signature this is; the file states no facts of its own."""
-        return cls(tuple(LinearModel.read(arrays, 2, name=name) for name in _NAMES))
+        return cls(tuple(LinearModel.read(arrays, 2, name=name) for name in _MODEL_NAMES))
 
 
-def _targets(texts: Sequence[Example]) -> tuple[tuple[NDArray[np.bool_], NDArray[np.int64]], ...]:
+def _masks_and_labels(texts: Sequence[Example]) -> tuple[tuple[NDArray[np.bool_], NDArray[np.int64]], ...]:
     """Return, for each model, the mask of the texts that it is fitted on and the labels of all texts."""
     opinion = np.array([example.kind == "not checkable" for example in texts], dtype=np.int64)
     elsewhere = np.array([example.topic == "other" for example in texts], dtype=np.int64)
-    either = np.array([example.topic != "none" for example in texts])
-    return (np.ones(len(texts), dtype=bool), opinion), (either, elsewhere)
+    has_topic = np.array([example.topic != "none" for example in texts])
+    return (np.ones(len(texts), dtype=bool), opinion), (has_topic, elsewhere)
 
 
-def _classifier(encoder: Encoder) -> CheckabilityClassifier:
+def _load_or_fit_classifier(encoder: Encoder) -> CheckabilityClassifier:
     """Return the encoder's classifier from the cache, or fit it: fitting takes 200 times as long as using it."""
     digest = hashlib.sha256(_examples_path().read_bytes() + f"{PENALTY}".encode()).hexdigest()
     file = cache_folder() / "checkability" / f"{encoder.fingerprint[:32]}-{digest[:16]}.safetensors"

@@ -80,7 +80,7 @@ class AdvocateSettings:
 
     @property
     def authority(self) -> float:
-        """Weight of the advocate, or the default of its kind."""
+        """Weight of the advocate; by default 1, or 0.25 for an adversarial advocate."""
         usual = ADVERSARY_WEIGHT if self.kind == "adversarial" else 1.0
         return usual if self.weight is None else self.weight
 
@@ -216,7 +216,7 @@ class DebateSettings:
 
     @property
     def prompt_profile(self) -> ProfileSettings:
-        """Profile with the entries that ``elicitation``, ``wording``, ``calibrated`` and ``text_tokens`` override."""
+        """Settings of the prompts, with ``elicitation``, ``wording``, ``calibrated`` and ``text_tokens`` applied."""
         overrides: dict[str, Any] = {
             "scored": None if self.elicitation == "auto" else self.elicitation == "scored",
             "brief": None if self.wording == "auto" else self.wording == "brief",
@@ -256,7 +256,7 @@ def parse_settings(data: Mapping[str, Any], *, where: str) -> DebateSettings:
 
 
 def settings_tables(settings: DebateSettings) -> dict[str, Any]:
-    """Return settings as the tables of a TOML file, which :func:`parse_settings` reads; None values are left out."""
+    """Convert settings to the tables of a TOML file, which :func:`parse_settings` reads; None values are left out."""
     values = _set_fields(settings)
     advocates = [_set_fields(advocate) for advocate in values.pop("advocates")]
     tables = {name: _set_fields(values[name]) for name in ("mediator", "profile")}

@@ -22,7 +22,8 @@ T = TypeVar("T")
 MAX_REHEARSED = 8
 """Maximum number of claims that are rehearsed."""
 _SCHEMA_CALLS_PER_ROUND = 2
-"""Sequential calls of a further round by JSON: the advocates concurrently, then the mediator."""
+"""Number of sequential calls of a further round if verdicts are JSON answers: the advocates concurrently, then the
+mediator."""
 _MAX_TIMED = 6
 """Maximum number of requests of each kind that are timed."""
 _CHARACTERS_PER_TOKEN = 4.0
@@ -49,7 +50,7 @@ class DebateEstimate(Result):
     completion_tokens: int
     """Maximum number of completion tokens."""
     seconds: float | None = None
-    """Duration, measured on a few requests to local models and earlier answers of others; None if unknown."""
+    """Estimated duration, from a few timed requests (local models) or earlier answers (servers); None if unknown."""
     cost: float | None = None
     """Cost in US dollars; None if a price is unknown."""
 
@@ -96,7 +97,7 @@ def estimate_debate(
     one_round = replace(setup, settings=replace(setup.settings, rounds=1, entailment=False))
     batcher = _RehearsalBatcher(resources, setup.config.text_tokens)
     n_calls: list[int] = []
-    _run(gather([_count_calls(debate(claim, one_round), n_calls) for claim in rehearsed]), batcher)
+    _run_steps(gather([_count_calls(debate(claim, one_round), n_calls) for claim in rehearsed]), batcher)
     prompts: list[OptionRequest | GenerationRequest] = [ask.request for ask in batcher.options]
     prompts += [ask.request for ask in batcher.texts]
     completion_tokens = sum(_max_tokens(ask.request, setup) for ask in batcher.texts)
@@ -106,7 +107,7 @@ def estimate_debate(
         texts = [ask.request for ask in batcher.texts if ask.model == name]
         duration: float | None = None
         if parameters_of(model) is not None and isinstance(model, OptionScorer):
-            duration = _time(options, model.option_logprobs) + _time(texts, model.generate)
+            duration = _estimate_seconds(options, model.option_logprobs) + _estimate_seconds(texts, model.generate)
         elif (mean := seconds_per_answer(name)) is not None:
             duration = mean * (len(options) + len(texts))
         seconds = None if seconds is None or duration is None else seconds + duration
@@ -167,7 +168,7 @@ class _RehearsalBatcher(RequestBatcher):
         return answers
 
 
-def _run(steps: Steps[T], batcher: RequestBatcher) -> T:
+def _run_steps(steps: Steps[T], batcher: RequestBatcher) -> T:
     answers: list[Any] | None = None
     try:
         while True:
@@ -178,7 +179,7 @@ def _run(steps: Steps[T], batcher: RequestBatcher) -> T:
 
 
 def _count_calls(steps: Steps[T], n_calls: list[int]) -> Steps[T]:
-    """Run steps and append the number of their sequential model calls to a list."""
+    """Run steps and append the number of their sequential model calls to ``n_calls``."""
     answers: list[Any] | None = None
     count = 0
     try:
@@ -221,8 +222,8 @@ def _max_tokens(request: GenerationRequest, setup: DebateSetup) -> int:
     return request.sampling.max_tokens or 3 * setup.config.text_tokens
 
 
-def _time(requests: Sequence[T], send: Callable[[Sequence[T]], object]) -> float:
-    """Return the estimated duration of all requests, measured on evenly spaced ones after a warm-up request."""
+def _estimate_seconds(requests: Sequence[T], send: Callable[[Sequence[T]], object]) -> float:
+    """Return the estimated seconds for all requests, from a timed sample of them after a warm-up request."""
     if not requests:
         return 0.0
     timed = _evenly_spaced(requests, _MAX_TIMED)

@@ -18,7 +18,7 @@ from climassay.models.contract import PLACEHOLDERS, OptionRequest, OptionScorer,
 from climassay.prompts import Prompt, load_prompt
 
 PROMPT = "factcheck_evidence"
-_LABELS = ("claim_label", "label", "verdict")
+_LABEL_COLUMNS = ("claim_label", "label", "verdict")
 Progress = Callable[[int], None]
 """Callback that receives the number of claims finished since its last call."""
 
@@ -39,7 +39,7 @@ class EvidenceClaim:
 
     @property
     def passages(self) -> tuple[str, ...]:
-        """Texts of the evidence for a prompt."""
+        """Texts of the evidence, with their titles, for a prompt."""
         return tuple(evidence.titled_text for evidence in self.evidence)
 
 
@@ -57,7 +57,7 @@ class EvidenceTable:
 
 @dataclass(frozen=True, slots=True)
 class EvidencePrediction:
-    """Predicted verdict of a claim."""
+    """Predicted verdict of a claim, with its probabilities."""
 
     claim: EvidenceClaim
     verdict: str | None
@@ -93,7 +93,7 @@ def read_evidence_claims(file: Path, *, claim: str = "claim", label: str | None 
     columns = columns or sorted(numbered, key=lambda name: int(name.removeprefix("evidence_")))
     if not columns:
         raise InputError(f"{file} has no evidence: give a column evidence, evidences or evidence_1, evidence_2, ...")
-    verdicts = label or next((name for name in _LABELS if name in names), None)
+    verdicts = label or next((name for name in _LABEL_COLUMNS if name in names), None)
     results, skipped = [], []
     for number, row in enumerate(rows, start=1):
         text = plain_text(row.get(claim))
@@ -135,16 +135,17 @@ def check_with_evidence(
         ModelError: The model cannot score options, or all content-free prompts failed.
     """
     prompt = load_prompt(PROMPT, prompts)
-    requests = [_request(prompt, scale, row.text, row.passages) for row in rows]
+    requests = [_label_request(prompt, scale, row.text, row.passages) for row in rows]
     # Content-free log-probabilities for each number of passages, requested in one call.
     corrections: dict[int, tuple[float, ...] | None] = {}
     if calibrated:
-        counts, each = sorted({len(row.evidence) for row in rows}), len(PLACEHOLDERS)
-        blanks = scorer.option_logprobs(
-            [_request(prompt, scale, text, [text] * count) for count in counts for text in PLACEHOLDERS]
+        counts, n_placeholders = sorted({len(row.evidence) for row in rows}), len(PLACEHOLDERS)
+        blank_scores = scorer.option_logprobs(
+            [_label_request(prompt, scale, text, [text] * count) for count in counts for text in PLACEHOLDERS]
         )
         corrections = {
-            count: correction_of(blanks[index * each : (index + 1) * each]) for index, count in enumerate(counts)
+            count: correction_of(blank_scores[index * n_placeholders : (index + 1) * n_placeholders])
+            for index, count in enumerate(counts)
         }
     on_result = (lambda _, __: on_progress(1)) if on_progress else None
     scores = scorer.option_logprobs(requests, on_result=on_result)
@@ -158,12 +159,12 @@ def check_with_evidence(
 
 
 def prediction(row: EvidenceClaim, probabilities: tuple[float, ...], labels: Sequence[str]) -> EvidencePrediction:
-    """Return the most probable label as a prediction."""
+    """Return the prediction whose verdict is the most probable label."""
     best = max(range(len(probabilities)), key=probabilities.__getitem__)
     return EvidencePrediction(row, labels[best], probabilities)
 
 
-def _request(prompt: Prompt, scale: Scale, claim: str, evidence: Sequence[str]) -> OptionRequest:
+def _label_request(prompt: Prompt, scale: Scale, claim: str, evidence: Sequence[str]) -> OptionRequest:
     labels = [{"name": name, "definition": scale.meaning(name)} for name in (*scale.labels, scale.nei)]
     rendered = prompt.render(claim=claim, evidence=list(evidence), labels=labels)
     options = tuple(f" {label['name']}" for label in labels)

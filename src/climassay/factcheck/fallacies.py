@@ -60,13 +60,13 @@ SPECS = (
 
 
 class FallacyClassifier(TextClassifier):
-    """A text classifier whose classes are those of one subject."""
+    """Text classifier of fallacies or of contrarian claims."""
 
     FORMAT = ModelFormat("climassay-fallacies", 1, "classifier of fallacies", "climassay factcheck fallacies train")
 
     @property
     def subject(self) -> "Subject":
-        """The subject that the classes belong to."""
+        """Subject of the classes: fallacies or claims."""
         return SUBJECTS[self.provenance.settings["subject"]]
 
     @property
@@ -91,12 +91,12 @@ class Subject:
         return Path(__file__).with_name(f"{self.name}.safetensors")
 
     def label(self, text: str) -> str | None:
-        """Return the class named by a table cell (``2.1`` for the code ``2.1.4``), or None if there is none."""
+        """Return the class that a table cell names, such as ``2.1`` for the code ``2.1.4``; None if it names none."""
         name = " ".join(text.split()).lower()
         return next((label for label in (name, ".".join(name.split(".")[:2])) if label in self.meanings), None)
 
     def select(self, texts: Sequence[str], labels: Sequence[str]) -> tuple[list[str], list[str]]:
-        """Return the texts whose label names a class, and the classes."""
+        """Return the texts whose label names a class, and the class of each of them."""
         pairs = [(text, name) for text, label in zip(texts, labels, strict=True) if (name := self.label(label))]
         return [text for text, _ in pairs], [name for _, name in pairs]
 
@@ -109,7 +109,7 @@ SUBJECTS: Mapping[str, Subject] = {
 
 @dataclass(frozen=True, slots=True)
 class FoundFallacy:
-    """The most probable class of a text."""
+    """Most probable fallacy or contrarian claim of a text."""
 
     name: str
     meaning: str
@@ -188,7 +188,7 @@ def with_fallacy(transcript: Transcript, scale: Scale, encoder: Encoder | None =
 
 
 def contrarian_claim(transcript: Transcript, scale: Scale, encoder: Encoder | None = None) -> str | None:
-    """Return the code in :data:`CLAIMS` of a refuted claim; None if it is not refuted or no code is likely."""
+    """Return the CARDS code (:data:`CLAIMS`) of a refuted claim; None if it is not refuted or no code is likely."""
     match = _find_likely(transcript, scale, encoder, "claims")
     return None if match is None else match[0].name
 
@@ -196,7 +196,7 @@ def contrarian_claim(transcript: Transcript, scale: Scale, encoder: Encoder | No
 def _find_likely(
     transcript: Transcript, scale: Scale, encoder: Encoder | None, subject: str
 ) -> tuple[FoundFallacy, float] | None:
-    """Return the class of a refuted claim and the precision at the threshold, if the class reaches the threshold."""
+    """Return the likely class of a refuted claim and the classifier's precision; None if no class is likely."""
     if not is_against(transcript.verdict, scale):
         return None
     try:
@@ -257,7 +257,7 @@ def train_fallacies(
         folds: Number of folds.
         seed: Seed of folds and resampling.
         precision: Minimum share of correct answers above the threshold, by the lower end of its 95% interval.
-        provenance: Known facts about the data.
+        provenance: Description of the training data.
         on_progress: Callback that receives the number of texts read since its last call.
 
     Raises:

@@ -49,19 +49,19 @@ class PastCheck:
     """An earlier fact-check of the same or a similar claim."""
 
     run: str
-    """Id of its run."""
+    """Id of the run of the fact-check."""
     when: str
     """Start of the run: ISO 8601, UTC."""
     claim: str
     verdict: str | None
-    """Label; None if the debate ended without one."""
+    """Label of the verdict; None if the debate ended without one."""
     outcome: str
     """Outcome, as in :class:`~climassay.factcheck.transcript.Verdict`."""
     scale: str
     similarity: float
     """Cosine similarity of the claims; 1 for the same claim."""
     same: bool
-    """Whether the texts are equal apart from case, spacing and quotation marks."""
+    """Whether the texts of the claims are equal apart from case, spacing and quotation marks."""
     differs_in_numbers: bool
     """Whether one claim states a quantity that the other does not."""
     differs_in_negation: bool
@@ -121,7 +121,7 @@ def find_past(
 
 
 def _read_debates(store: Records) -> list[tuple[Any, ...]]:
-    """Return run, start, claim, label, outcome and scale of all stored debates, ordered by start."""
+    """Return run id, start time, claim, label, outcome and scale of every stored debate, oldest first."""
     results, runs = tables.results, tables.runs
 
     def json_fields(column: sa.Column[str], *paths: tuple[str, ...]) -> list[sa.ColumnElement[str]]:

@@ -24,7 +24,7 @@ _NEI_SPELLINGS = frozenset(
         "insufficientevidence",
     }
 )
-"""Spellings of a lack of information in files, as normalised by :func:`_loose`."""
+"""Spellings of a lack of information in files, as normalised by :func:`_normalise`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class Scale:
     nei: str = NOT_ENOUGH
     """Label of "not enough information", which is not part of the order."""
     lack: frozenset[str] = frozenset()
-    """Labels that may express a lack of information (``unsupported``); they do not count if evidence is limited."""
+    """Labels that express a lack of information if the evidence is limited, such as ``unsupported``."""
     levels: Mapping[int, Mapping[str, str]] = field(default_factory=dict)
     """Coarser scales: class of each label, by number of classes."""
 
@@ -89,7 +89,7 @@ class Scale:
         return probabilities[self.labels.index(label)]
 
     def match(self, text: str, count: int | None = None) -> str | None:
-        """Return the class named by a text of a file; None if it names none.
+        """Return the class that a verdict in a file names; None if it names none.
 
         Labels match exactly, then ignoring case, then ignoring spaces, underscores and hyphens: ``Lacks Context``,
         ``lacks-context`` and ``LACKS_CONTEXT`` are equal. A text that matches two labels matches neither. "Not enough
@@ -107,7 +107,7 @@ class Scale:
         label = _only_match(text, (*self.labels, self.nei))
         if label is not None:
             return self.collapse(label, count)
-        if _loose(text) in _NEI_SPELLINGS:
+        if _normalise(text) in _NEI_SPELLINGS:
             return self.nei
         names = self.classes(count)
         if (name := _only_match(text, names)) is not None or names != _SIDES:
@@ -139,7 +139,7 @@ class Scale:
         return (len(self.labels), *sorted(self.levels, reverse=True))
 
     def classes(self, count: int | None = None) -> tuple[str, ...]:
-        """Return the names of ``count`` classes, in order of their first label; all labels by default.
+        """Return the names of the ``count`` classes of the collapsed scale, from wrong to right; all labels by default.
 
         Raises:
             InputError: The scale has no such number of classes.
@@ -165,13 +165,13 @@ class Scale:
         return self.levels[count][label]
 
 
-def _loose(text: str) -> str:
+def _normalise(text: str) -> str:
     return re.sub(r"[\s_\-]+", "", text.casefold())
 
 
 def _only_match(text: str, words: Sequence[str]) -> str | None:
     """Return the only word that matches a text: exactly, ignoring case, or ignoring spaces and hyphens; else None."""
-    for spelled in (str.strip, lambda word: word.strip().casefold(), _loose):
+    for spelled in (str.strip, lambda word: word.strip().casefold(), _normalise):
         results = [word for word in words if spelled(word) == spelled(text)]
         if len(results) == 1:
             return results[0]
@@ -179,10 +179,10 @@ def _only_match(text: str, words: Sequence[str]) -> str | None:
 
 
 _SIDES = ("incorrect", "correct")
-"""Names of the two classes that most scales share."""
+"""Names of the two classes to which most scales can be collapsed."""
 
 
-def _level(groups: Mapping[str, Sequence[str]]) -> Mapping[str, str]:
+def _class_by_label(groups: Mapping[str, Sequence[str]]) -> Mapping[str, str]:
     return {label: name for name, labels in groups.items() for label in labels}
 
 
@@ -197,9 +197,11 @@ ACCURACY = Scale(
         "true": "agrees with the evidence in everything that matters",
     },
     frozenset({"mostly true", "true"}),
-    levels={2: _level({"incorrect": ("false", "mostly false", "misleading"), "correct": ("mostly true", "true")})},
+    levels={
+        2: _class_by_label({"incorrect": ("false", "mostly false", "misleading"), "correct": ("mostly true", "true")})
+    },
 )
-"""Five steps in everyday words; the default."""
+"""Default scale, with five steps in everyday words."""
 
 _WRONG = ("incorrect", "inaccurate", "imprecise", "lacks context", "flawed reasoning", "misleading", "unsupported")
 _RIGHT = ("correct", "accurate", "correct but", "mostly accurate", "mostly correct")
@@ -225,7 +227,7 @@ CLIMATE_FEEDBACK = Scale(
     lack=frozenset({"unsupported"}),
     # Leippold et al. (2024), figure 3 and table 1: these groups reproduce the published figures exactly.
     levels={
-        7: _level(
+        7: _class_by_label(
             {
                 "incorrect": ("incorrect", "inaccurate"),
                 "lacks context": ("lacks context", "flawed reasoning"),
@@ -236,7 +238,7 @@ CLIMATE_FEEDBACK = Scale(
                 "correct": ("correct", "accurate"),
             }
         ),
-        5: _level(
+        5: _class_by_label(
             {
                 "incorrect": ("incorrect", "inaccurate", "imprecise"),
                 "lacks context": ("lacks context", "flawed reasoning"),
@@ -245,7 +247,7 @@ CLIMATE_FEEDBACK = Scale(
                 "correct": _RIGHT,
             }
         ),
-        2: _level({"incorrect": _WRONG, "correct": _RIGHT}),
+        2: _class_by_label({"incorrect": _WRONG, "correct": _RIGHT}),
     },
 )
 """Twelve verdicts of Climate Feedback, with their published consolidation to 7, 5 and 2 classes."""
@@ -272,7 +274,7 @@ SCIENCE_FEEDBACK = Scale(
         "accurate": "agrees with the evidence",
     },
     frozenset({"accurate"}),
-    levels={2: _level({"incorrect": ("inaccurate", "misleading"), "correct": ("accurate",)})},
+    levels={2: _class_by_label({"incorrect": ("inaccurate", "misleading"), "correct": ("accurate",)})},
 )
 """Three classes of Science Feedback, as used in the thesis on PPairS."""
 
@@ -323,25 +325,25 @@ def parse_scale(data: Mapping[str, Any], name: str, *, where: str) -> Scale:
     unknown = set(data) - set(entries)
     if unknown:
         raise InputError(f"{where}: a scale has no entry {sorted(unknown)[0]!r}.")
-    labels = _words(data.get("labels"), "labels", where)
+    labels = _parse_words(data.get("labels"), "labels", where)
     if len(labels) < 2 or len(set(labels)) < len(labels):
         raise InputError(f"{where}: labels must name at least two different verdicts, from wrong to right.")
-    correct = _words(data.get("correct"), "correct", where)
-    lack = _words(data.get("lack_of_information", []), "lack_of_information", where)
+    correct = _parse_words(data.get("correct"), "correct", where)
+    lack = _parse_words(data.get("lack_of_information", []), "lack_of_information", where)
     for label in (*correct, *lack):
         if label not in labels:
             raise InputError(f"{where}: {label!r} is not among the labels {', '.join(labels)}.")
     if not correct or set(correct) == set(labels):
         raise InputError(f"{where}: correct must name some of the labels, and not all.")
-    nei = _word(data.get("not_enough_information", NOT_ENOUGH), "not_enough_information", where)
+    nei = _parse_word(data.get("not_enough_information", NOT_ENOUGH), "not_enough_information", where)
     if nei in labels:
         raise InputError(f"{where}: not_enough_information must not be one of the labels, as {nei!r} is.")
     definitions = data.get("definitions", {})
     if not isinstance(definitions, Mapping) or not set(definitions) <= set(labels):
         raise InputError(f"{where}: definitions must be a table from labels to clauses.")
-    clauses = {label: _word(text, f"definitions.{label}", where) for label, text in definitions.items()}
+    clauses = {label: _parse_word(text, f"definitions.{label}", where) for label, text in definitions.items()}
     return Scale(
-        _word(data.get("name", name), "name", where),
+        _parse_word(data.get("name", name), "name", where),
         labels,
         {label: clauses.get(label, f"is {label}") for label in labels},
         frozenset(correct),
@@ -351,13 +353,13 @@ def parse_scale(data: Mapping[str, Any], name: str, *, where: str) -> Scale:
     )
 
 
-def _word(value: object, entry: str, where: str) -> str:
+def _parse_word(value: object, entry: str, where: str) -> str:
     if not isinstance(value, str) or not value.strip():
         raise InputError(f"{where}: {entry} must be a word or phrase in quotes.")
     return value.strip()
 
 
-def _words(value: object, entry: str, where: str) -> tuple[str, ...]:
+def _parse_words(value: object, entry: str, where: str) -> tuple[str, ...]:
     if not isinstance(value, list) or not all(isinstance(word, str) and word.strip() for word in value):
         raise InputError(f"{where}: {entry} must be a list of verdicts in quotes.")
     return tuple(word.strip() for word in value)
@@ -371,7 +373,7 @@ def _parse_levels(data: object, labels: Sequence[str], nei: str, where: str) -> 
         entry = f"classes.{count}"
         if not isinstance(groups, Mapping):
             raise InputError(f"{where}: {entry} must be a table from class to its labels.")
-        members = {name: _words(group, f"{entry}.{name}", where) for name, group in groups.items()}
+        members = {name: _parse_words(group, f"{entry}.{name}", where) for name, group in groups.items()}
         if sorted(label for group in members.values() for label in group) != sorted(labels):
             raise InputError(f"{where}: {entry} must name every label once.")
         if nei in members:
@@ -384,5 +386,5 @@ def _parse_levels(data: object, labels: Sequence[str], nei: str, where: str) -> 
         if len(members) != sizes[str(count)] or not all(members.values()):
             filled = sum(map(bool, members.values()))
             raise InputError(f"{where}: {entry} has {filled} classes with labels.")
-        levels[sizes[str(count)]] = _level(members)
+        levels[sizes[str(count)]] = _class_by_label(members)
     return levels

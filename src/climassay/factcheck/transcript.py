@@ -23,8 +23,8 @@ from climassay.grounding.citations import AnswerSentence
 from climassay.models.contract import Usage
 
 Placement = Literal["consensus", "outlier", "exaggerated", "misleading"]
-"""Relation of a claim to what is known: the consensus view, an outlier, an exaggerated fact, or a fact presented in a
-misleading way."""
+"""Position of a claim relative to scientific knowledge: the consensus view, an outlier view, an exaggerated fact, or a
+fact presented in a misleading way."""
 CloseReason = Literal[
     "close verdicts", "no change", "mediator", "round limit", "one informed advocate", "not enough information"
 ]
@@ -34,7 +34,7 @@ advocate has."""
 OpenReason = Literal["contrast", "uncertain"]
 """Reason for another round: informed verdicts are more than one step apart, or the mediator's confidence is low."""
 Side = Literal["for", "against"]
-"""Side that a quotation supports."""
+"""Side of a quotation: for or against the claim."""
 Outcome = Literal["verdict", "not enough information", "not checkable", "not about climate", "failed"]
 
 
@@ -64,11 +64,11 @@ class Subclaim:
     text: str
     """Statement in a form that can be understood alone."""
     start: int
-    """Index of its first character in the claim."""
+    """Index of the statement's first character in the claim."""
     end: int
-    """Index after its last character in the claim."""
+    """Index after the statement's last character in the claim."""
     queries: tuple[str, ...] = ()
-    """Search queries written by a model, used beside the statement itself."""
+    """Search queries written by a model, used in addition to the statement itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +84,7 @@ class PassageCitation:
     advocates: tuple[str, ...]
     """Names of the advocates that received the passage."""
     grade: int | None = None
-    """2: a model found it relevant to the claim; 1: only to the claim's subject; None: not graded."""
+    """Relevance grade by a model: 2 if relevant to the claim, 1 if only to the claim's subject; None if not graded."""
 
     @computed_field  # type: ignore[prop-decorator]
     @property
@@ -107,7 +107,7 @@ class FollowUp:
     origin: Literal["model", "template"] = "model"
     """Author of the question: ``template`` if the model wrote no usable one."""
     queries: tuple[str, ...] = ()
-    """Search queries written by the asker, used beside the question itself."""
+    """Search queries written by the asker, used in addition to the question itself."""
     reply: tuple[AnswerSentence, ...] = ()
     retrieved: tuple[int, ...] = ()
     """Numbers of the passages found for the question."""
@@ -116,7 +116,7 @@ class FollowUp:
 
 @dataclass(frozen=True, slots=True)
 class Quotation:
-    """Words of a passage that support one side; they occur literally in the passage."""
+    """Literal words of a passage that support or contradict the claim."""
 
     passage: int
     """Number of the passage."""
@@ -140,7 +140,7 @@ def merge_quotations(quotations: Iterable[Quotation]) -> tuple[Quotation, ...]:
 
 
 def cited_numbers(sentences: Sequence[AnswerSentence], quotations: Sequence[Quotation] = ()) -> tuple[int, ...]:
-    """Return the distinct numbers of the passages that are quoted or cited."""
+    """Return the distinct numbers of the passages that sentences cite or quotations quote, quoted ones first."""
     numbers = [number for sentence in sentences for number in sentence.citations]
     return tuple(dict.fromkeys([*(quotation.passage for quotation in quotations), *numbers]))
 
@@ -157,9 +157,9 @@ class AdvocateOpinion:
     verdict: str | None
     """Label of the scale, including "not enough information"; None if a model call failed."""
     informed: bool
-    """Whether the opinion counts: it has a verdict that does not express a lack of information."""
+    """Whether the opinion counts, because its verdict does not express a lack of information."""
     levels: Levels | None = None
-    """Certainty; None without information."""
+    """Certainty of the verdict; None if the advocate has no information."""
     placement: Placement | None = None
     probabilities: tuple[float, ...] = ()
     """Probability of each label of the scale, in order, summing to 1; empty if the model gives none."""
@@ -202,9 +202,9 @@ class MediatorDecision:
     probabilities: tuple[float, ...] = ()
     """Probability of each label of the scale, in order."""
     spread: int | None = None
-    """Number of steps between the two most distant informed verdicts; None with fewer than two."""
+    """Number of steps between the two most distant informed verdicts; None if fewer than two advocates are informed."""
     informed: tuple[str, ...] = ()
-    """Names of the advocates with information."""
+    """Names of the advocates whose opinions count."""
     draft: str = ""
     error: str | None = None
 
@@ -219,7 +219,7 @@ class Round:
     opinions: tuple[AdvocateOpinion, ...]
     """Opinion of each advocate on the whole claim."""
     parts: tuple[AdvocateOpinion, ...]
-    """Opinion of each advocate on each subclaim; empty if there is only one subclaim."""
+    """Opinions of all advocates on the single subclaims; empty if there is only one subclaim."""
     decision: MediatorDecision
 
 
@@ -231,7 +231,7 @@ class Verdict:
     label: str | None
     """Label of the scale; "not enough information" if that is the outcome; None for other outcomes."""
     restated: str
-    """The claim, repeated."""
+    """Text of the claim, repeated with the verdict."""
     levels: Levels | None = None
     probabilities: tuple[float, ...] = ()
     explanation: tuple[AnswerSentence, ...] = ()
@@ -263,7 +263,7 @@ class Fallacy:
 
 @dataclass(frozen=True, slots=True)
 class AdvocateProfile:
-    """A participant of the debate."""
+    """Name, model and sources of one advocate in a debate."""
 
     name: str
     kind: Literal["collection", "plain", "adversarial"]
@@ -271,7 +271,7 @@ class AdvocateProfile:
     model: str
     fingerprint: str
     weight: float
-    """Authority; that of the IPCC is 1."""
+    """Authority of the advocate, above 0; 1 for an assessment report such as the IPCC's."""
     about: str = ""
     """Description of the source in one line."""
     dtype: str = ""
@@ -285,9 +285,9 @@ class Stability:
     samples: int
     """Number of debates."""
     labels: tuple[str | None, ...]
-    """Verdict of each debate; the first belongs to the transcript."""
+    """Verdict of each debate; the first one is that of the transcript."""
     share: float
-    """Share of the debates with the most frequent verdict."""
+    """Share of the debates that ended with the most frequent verdict."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -306,7 +306,7 @@ class Transcript:
     sources: tuple[PassageCitation, ...]
     """All retrieved passages, ordered by number."""
     prefixed: bool = False
-    """Whether the claim was put into a climate-change context."""
+    """Whether a prefix about climate change was added to the claim."""
     split: Literal["model", "rules", "none"] = "none"
     """Method that split the claim into subclaims."""
     warnings: tuple[str, ...] = ()
@@ -317,10 +317,9 @@ class Transcript:
     """Tokens of all requests of the debate, cached ones included."""
     stability: Stability | None = None
     without: tuple[tuple[str, str | None], ...] = ()
-    """Name of each informed advocate with the mediator's verdict if that advocate is left out; empty if not
-    requested."""
+    """Pairs of an informed advocate's name and the mediator's verdict without that advocate; empty if not requested."""
     demonstration: bool = False
-    """Whether a very small model took part, so that the result is not reliable."""
+    """Whether a very small model took part in the debate, so that the result is not reliable."""
     fallacy: Fallacy | None = None
     """Likely fallacy of a refuted claim."""
 
@@ -339,7 +338,7 @@ class Transcript:
 
 @dataclass(frozen=True, slots=True)
 class Retrieval:
-    """Event: passages were found and may be cited from now on."""
+    """Event of a debate: passages were found, which may be cited from now on."""
 
     passages: tuple[PassageCitation, ...]
     """New passages, and passages that a further advocate received; the latter replace earlier entries of the same
@@ -352,7 +351,7 @@ Doing = Literal["searching", "judging", "checking quotations", "asking", "replyi
 
 @dataclass(frozen=True, slots=True)
 class Activity:
-    """Event: a participant started an activity, which lasts until its next activity, opinion or decision."""
+    """Event: a participant started an activity, which lasts until the participant's next event."""
 
     participant: str
     """``mediator`` or the name of an advocate."""
@@ -397,7 +396,7 @@ def from_data(data: Any) -> Transcript:
     numbers = [source.number for source in transcript.sources]
     if numbers != list(range(1, len(numbers) + 1)):
         raise InputError("The stored fact-check's sources must be numbered from 1, in order.")
-    for owner, cited in _references(transcript):
+    for owner, cited in _passage_references(transcript):
         if unknown := sorted(set(cited) - set(numbers)):
             raise InputError(f"The stored fact-check's {owner} names passage {unknown[0]}, which it does not have.")
     for subclaim in transcript.subclaims:
@@ -406,8 +405,8 @@ def from_data(data: Any) -> Transcript:
     return transcript
 
 
-def _references(transcript: Transcript) -> Iterator[tuple[str, tuple[int, ...]]]:
-    """Yield each text that refers to passages, in words, with the passages' numbers."""
+def _passage_references(transcript: Transcript) -> Iterator[tuple[str, tuple[int, ...]]]:
+    """Yield a description of each text that cites passages, and the numbers of the passages."""
     verdict = transcript.verdict
     yield "verdict", cited_numbers(verdict.explanation, verdict.quotations)
     for debate_round in transcript.rounds:
@@ -475,19 +474,24 @@ def reader_view(transcript: Transcript, scale: Scale) -> Transcript:
     """
 
     def with_consistent_levels(opinions: Sequence[AdvocateOpinion]) -> tuple[AdvocateOpinion, ...]:
-        return tuple(replace(item, levels=_consistent(item.levels, item.verdict, scale)) for item in opinions)
+        return tuple(
+            replace(item, levels=_remove_inconsistent_likelihood(item.levels, item.verdict, scale)) for item in opinions
+        )
 
     rounds = tuple(
         replace(
             item,
             opinions=with_consistent_levels(item.opinions),
             parts=with_consistent_levels(item.parts),
-            decision=replace(item.decision, levels=_consistent(item.decision.levels, item.decision.verdict, scale)),
+            decision=replace(
+                item.decision,
+                levels=_remove_inconsistent_likelihood(item.decision.levels, item.decision.verdict, scale),
+            ),
         )
         for item in transcript.rounds
     )
     verdict = transcript.verdict
-    verdict = replace(verdict, levels=_consistent(verdict.levels, verdict.label, scale))
+    verdict = replace(verdict, levels=_remove_inconsistent_likelihood(verdict.levels, verdict.label, scale))
     numbers = {source.number for source in transcript.sources}
     support = numbers.intersection(cited_numbers(verdict.explanation, verdict.quotations))
     if verdict.outcome == "verdict" and verdict.label is not None and not support:
@@ -512,7 +516,7 @@ def reader_view(transcript: Transcript, scale: Scale) -> Transcript:
 
 
 def is_against(verdict: Verdict, scale: Scale) -> bool:
-    """Return whether a verdict lies on the wrong side of its scale."""
+    """Return whether a verdict finds the claim wrong: its label lies on the incorrect side of the scale."""
     return verdict.outcome == "verdict" and verdict.label in scale.labels and verdict.label not in scale.correct
 
 
@@ -521,7 +525,7 @@ def withheld_caveat(label: str) -> str:
     return f"The mediator would say \u201c{label}\u201d, but rests it on no passage: it is not given as a verdict."
 
 
-def _consistent(levels: Levels | None, label: str | None, scale: Scale) -> Levels | None:
+def _remove_inconsistent_likelihood(levels: Levels | None, label: str | None, scale: Scale) -> Levels | None:
     """Return the levels without a likelihood that contradicts the verdict."""
     if levels is None or levels.likelihood is None or label is None or label == scale.nei:
         return levels

@@ -68,7 +68,7 @@ _BOUNDS = tuple(
     )
 )
 """Patterns before a number that make it a bound, with its side (1: lower bound, -1: upper bound) and inclusiveness."""
-_BOUND_BEHIND = re.compile(rf"\s*(?:(?P<over>or\s+(?:{_OVER}))|or\s+(?:{_UNDER}))\b(?!\s+than)", re.IGNORECASE)
+_BOUND_AFTER = re.compile(rf"\s*(?:(?P<over>or\s+(?:{_OVER}))|or\s+(?:{_UNDER}))\b(?!\s+than)", re.IGNORECASE)
 _WORD_SIGN = re.compile(r"\b(?:minus|negative|moins|menos)\s+$", re.IGNORECASE)
 _YEAR_LIKE = re.compile(r"[12]\d{3}")
 _IN_YEAR = re.compile(r"\b(?:in|since|until|years?|seit|jahr|en|depuis|desde|em)\s+$", re.IGNORECASE)
@@ -83,7 +83,7 @@ _YEARLY = re.compile(
     re.IGNORECASE,
 )
 _NEAR = 80
-"""Distance in characters within which a word for "every year" applies to a number."""
+"""Maximum distance in characters between a number and a word for "every year" that applies to it."""
 
 # Spans whose digits are not quantities.
 _NO_QUANTITY = re.compile(
@@ -131,29 +131,30 @@ class Quantity:
     value: float
     """The number with its sign and magnitude, in the unit as written."""
     step: float
-    """Value of one unit in its last digit: 0.01 for 1.09, 0.1 million for 3.6 million."""
+    """Value of one unit of the last digit: 0.01 for 1.09, 0.1 million for 3.6 million."""
     unit: Unit | None
     """Unit; None for a bare number."""
     is_integer: bool
-    """Whether it is written as an integer without magnitude word."""
+    """Whether the number is written as an integer without magnitude word."""
     yearly: bool
-    """Whether a word such as "annual" or "each year" is near."""
+    """Whether a word such as "annual" or "each year" occurs near the number."""
     bound: tuple[int, bool] | None = None
-    """Side (1: lower bound, -1: upper bound) and inclusiveness of a bound; None for a plain value."""
+    """Side (1: lower bound, -1: upper bound) and inclusiveness of the bound; None if the quantity is not a bound."""
     bounded: str = ""
-    """Quantity as written with the words that make it a bound; empty for a plain value."""
+    """Quantity as written, with the words of its bound ("more than 3 K"); empty without a bound."""
     positive: bool = False
-    """Whether it has a plus sign."""
+    """Whether the number has a plus sign."""
     dated: bool = False
-    """Whether it is certainly a year, like those of a period."""
+    """Whether the number is certainly a year, for example an end of a period (1901-2018)."""
     worded: bool = False
-    """Whether it is expressed in words without digits: a share, a multiple, a month or a rank."""
+    """Whether the quantity is a share, multiple, month or rank written in words without digits."""
 
 
 def quantities(text: str, context: str = "") -> tuple[Quantity, ...]:
-    """Return the quantities of a text in order, without those expressed in words.
+    """Return the quantities of a text in order.
 
-    Number words below a hundred are quantities if a unit or magnitude follows them ("two degrees").
+    Numbers in words count only below a hundred and before a unit or magnitude ("two degrees"). Shares, multiples,
+    months and ranks in words ("two-thirds") are left out.
 
     Args:
         text: A sentence or more.
@@ -170,7 +171,7 @@ def split_at_quantities(text: str, context: str = "") -> tuple[tuple[str, ...], 
     Returns:
         The pieces of text before, between and after the quantities, and the quantities.
     """
-    plain, located_quantities = _located(text, context)
+    plain, located_quantities = _locate_all(text, context)
     selected = [
         located
         for located in located_quantities
@@ -188,7 +189,7 @@ def foreign_quantities(sentence: str, passages: Sequence[str]) -> tuple[str, ...
         sentence: Sentence, with or without citations.
         passages: Supporting texts, and texts whose figures may be repeated, such as the claim or question.
     """
-    source_quantities = [located.quantity for text in passages for located in _located(text)[1]]
+    source_quantities = [located.quantity for text in passages for located in _locate_all(text)[1]]
     foreign = (
         quantity
         for quantity in quantities(sentence)
@@ -198,7 +199,7 @@ def foreign_quantities(sentence: str, passages: Sequence[str]) -> tuple[str, ...
 
 
 def confirms(source: Quantity, target: Quantity) -> bool:
-    """Return whether the quantity ``source`` of a passage confirms the quantity ``target`` of a sentence."""
+    """Return whether the quantity ``source`` of a passage confirms ``target`` of a sentence, by the module's rules."""
     if target.value < 0 <= source.value or (target.positive and source.value < 0):
         return False
     if target.bound is not None and source.bound is not None and target.bound[0] != source.bound[0]:
@@ -213,7 +214,7 @@ def confirms(source: Quantity, target: Quantity) -> bool:
         if source.unit is None:
             return target.unit.kind == "day" and source.value == target.value
         if {source.unit.kind, target.unit.kind} == {"share", "times"}:
-            return _is_change(*((source, target) if target.unit.kind == "share" else (target, source)))
+            return _is_same_change(*((source, target) if target.unit.kind == "share" else (target, source)))
         if not source.unit.is_kind_of(target.unit):
             return False
         rates = {source.unit.rate, target.unit.rate}
@@ -221,20 +222,20 @@ def confirms(source: Quantity, target: Quantity) -> bool:
             return False
         value *= source.unit.factor / target.unit.factor
     if target.bound is not None and source.bound is None:
-        return _is_beyond(value, target, *target.bound)
+        return _is_near_bound(value, target, *target.bound)
     if target.unit is None and (source.unit is not None or target.is_integer):
         return abs(value) == abs(target.value)
     if source.worded and source.step > target.step:
         target = replace(target, step=source.step)
-    return _rounds_to(value, target)
+    return _is_equal_after_rounding(value, target)
 
 
-def _is_change(multiple: Quantity, share: Quantity) -> bool:
-    """Return whether a multiple is a change by a share: doubled is up by 100%, halved is down by 50%."""
-    return _rounds_to(100 * (multiple.value - 1), share)
+def _is_same_change(multiple: Quantity, share: Quantity) -> bool:
+    """Return whether a multiple and a share express the same change: doubled is +100%, halved is -50%."""
+    return _is_equal_after_rounding(100 * (multiple.value - 1), share)
 
 
-def _is_beyond(value: float, target: Quantity, side: int, inclusive: bool) -> bool:
+def _is_near_bound(value: float, target: Quantity, side: int, inclusive: bool) -> bool:
     """Return whether a value lies beyond a bound by at most one unit of the bound's last non-zero digit.
 
     For bounds in words ("more than half", "more than doubled"), there is no such limit.
@@ -248,10 +249,10 @@ def _is_beyond(value: float, target: Quantity, side: int, inclusive: bool) -> bo
     while bound and target.is_integer and bound % (10 * step) == 0:
         step *= 10
     beyond = side * (value - bound)
-    return 1e-9 * step < beyond <= step * (1 + 1e-9) or (inclusive and _rounds_to(value, target))
+    return 1e-9 * step < beyond <= step * (1 + 1e-9) or (inclusive and _is_equal_after_rounding(value, target))
 
 
-def _rounds_to(value: float, target: Quantity) -> bool:
+def _is_equal_after_rounding(value: float, target: Quantity) -> bool:
     return abs(abs(value) - abs(target.value)) <= 0.5 * target.step * (1 + 1e-9)
 
 
@@ -267,33 +268,33 @@ class _LocatedQuantity:
 
 
 @lru_cache(maxsize=512)
-def _located(text: str, context: str = "") -> tuple[str, tuple[_LocatedQuantity, ...]]:
+def _locate_all(text: str, context: str = "") -> tuple[str, tuple[_LocatedQuantity, ...]]:
     """Return the text with repaired numbers, and all quantities, including number words without units."""
-    text = _mended(text)
+    text = _repair_numbers(text)
     plain = text.translate(_CHARACTERS)
     masked = _NO_QUANTITY.sub(lambda match: " " * len(match[0]), plain)
     located = list(_find_quantities(text, plain, masked, number_format(masked, context.translate(_CHARACTERS))))
-    years = _years(plain, located)
+    years = _year_indices(plain, located)
     for left in range(len(located) - 2, -1, -1):
         if left not in years:
-            located[left] = _from_the_right(plain, located[left], located[left + 1])
+            located[left] = _inherit_from_right(plain, located[left], located[left + 1])
     for year in years:
         located[year] = replace(located[year], quantity=replace(located[year].quantity, dated=True))
-    passed_on = False
+    has_inherited = False
     for right in range(1, len(located)):
         previous, located[right] = (
             located[right],
-            _from_the_left(plain, located[right - 1], located[right], passed_on=passed_on),
+            _inherit_from_left(plain, located[right - 1], located[right], has_inherited=has_inherited),
         )
-        passed_on = located[right] is not previous
+        has_inherited = located[right] is not previous
     ends = [0, *(item.end for item in located)]
     return plain, tuple(
-        replace(item, quantity=_without_extent(item, plain[end : item.start]))
+        replace(item, quantity=_without_false_bound(item, plain[end : item.start]))
         for item, end in zip(located, ends, strict=False)
     )
 
 
-def _mended(text: str) -> str:
+def _repair_numbers(text: str) -> str:
     """Return the text with split numbers joined and shortened years completed."""
 
     def point(torn: re.Match[str]) -> str:
@@ -318,7 +319,7 @@ def _is_measured(text: str, position: int) -> bool:
     return end > position or read_unit(plain, position, bracketed=False)[0] is not None
 
 
-def _years(plain: str, located: Sequence[_LocatedQuantity]) -> set[int]:
+def _year_indices(plain: str, located: Sequence[_LocatedQuantity]) -> set[int]:
     """Return the indices of quantities that are certainly years: ends of periods, and years after "in"."""
     results: set[int] = set()
     for number, (left, right) in enumerate(pairwise(located)):
@@ -336,7 +337,7 @@ def _years(plain: str, located: Sequence[_LocatedQuantity]) -> set[int]:
     return results
 
 
-def _without_extent(located: _LocatedQuantity, gap: str) -> Quantity:
+def _without_false_bound(located: _LocatedQuantity, gap: str) -> Quantity:
     """Return a quantity, without its bound if it is an extent ("over ten years") or the year of a comparison.
 
     In the comparison "6% less than 2021", ``gap`` is the text between the two figures.
@@ -378,7 +379,7 @@ def _find_quantities(text: str, plain: str, masked: str, numbers: NumberFormat) 
 def _locate_worded(text: str, plain: str, figure: WordedFigure) -> _LocatedQuantity:
     bound, first, last = (None, 0, 0)
     if figure.kind in ("share", "times"):
-        bound, first, last = _bound(plain, figure.start, figure.end)
+        bound, first, last = _find_bound(plain, figure.start, figure.end)
     written = text[figure.start : figure.end].strip()
     quantity = Quantity(
         text=written,
@@ -408,7 +409,7 @@ def _locate(text: str, plain: str, match: re.Match[str], numbers: NumberFormat) 
     start -= negative or positive
     if not negative and (spelled := _WORD_SIGN.search(plain[max(0, start - 10) : start])):
         negative, start = True, start - len(spelled[0])
-    bound, first, last = _bound(plain, start, end)
+    bound, first, last = _find_bound(plain, start, end)
     value, decimals = numeral.value, numeral.decimals
     quantity = Quantity(
         text=CLOSING_BRACKET.sub("", text[start:end]).strip(),
@@ -424,18 +425,18 @@ def _locate(text: str, plain: str, match: re.Match[str], numbers: NumberFormat) 
     return _LocatedQuantity(start, end, quantity, magnitude, year_like and unit is None and magnitude == 1)
 
 
-def _bound(plain: str, start: int, end: int) -> tuple[tuple[int, bool] | None, int, int]:
+def _find_bound(plain: str, start: int, end: int) -> tuple[tuple[int, bool] | None, int, int]:
     """Return the bound that the words around a number express, with start and end of the whole expression."""
     before = plain[max(0, start - 40) : start]
     for pattern, bound in _BOUNDS:
         if match := pattern.search(before):
             return bound, start - len(match[0]), end
-    if behind := _BOUND_BEHIND.match(plain, end):
+    if behind := _BOUND_AFTER.match(plain, end):
         return (1 if behind["over"] else -1, True), start, behind.end()
     return None, start, end
 
 
-def _from_the_right(plain: str, left: _LocatedQuantity, right: _LocatedQuantity) -> _LocatedQuantity:
+def _inherit_from_right(plain: str, left: _LocatedQuantity, right: _LocatedQuantity) -> _LocatedQuantity:
     """Return the left quantity, with unit and magnitude of the right one if both belong to one range or list."""
     left_unit, adjacent_unit = left.quantity.unit, right.quantity.unit
     if right.quantity.worded or left.quantity.worded:
@@ -455,10 +456,12 @@ def _from_the_right(plain: str, left: _LocatedQuantity, right: _LocatedQuantity)
     return _with_unit(left, adjacent_unit or left_unit, right.magnitude)
 
 
-def _from_the_left(plain: str, left: _LocatedQuantity, right: _LocatedQuantity, *, passed_on: bool) -> _LocatedQuantity:
+def _inherit_from_left(
+    plain: str, left: _LocatedQuantity, right: _LocatedQuantity, *, has_inherited: bool
+) -> _LocatedQuantity:
     """Return the right quantity, with the unit of the left one if in a bracket (``1.1 °C [0.8 to 1.3]``) or money.
 
-    ``passed_on`` is set if the left quantity has its unit from a bracket that continues.
+    ``has_inherited`` is True if the left quantity got its own unit from a quantity to its left, in the same bracket.
     """
     adjacent_unit = left.quantity.unit
     if adjacent_unit is None or left.quantity.worded or right.quantity.unit is not None or right.year_like:
@@ -466,7 +469,7 @@ def _from_the_left(plain: str, left: _LocatedQuantity, right: _LocatedQuantity, 
     gap = plain[left.end : right.start]
     if adjacent_unit.is_money and _RANGE.fullmatch(gap):
         return _with_unit(right, adjacent_unit, 1.0)
-    if right.magnitude == 1 and (_BRACKET.fullmatch(gap) or (passed_on and _RANGE.fullmatch(gap))):
+    if right.magnitude == 1 and (_BRACKET.fullmatch(gap) or (has_inherited and _RANGE.fullmatch(gap))):
         return _with_unit(right, adjacent_unit, left.magnitude)
     return right
 

@@ -39,13 +39,13 @@ _QUESTION_TOKENS = 48
 
 @dataclass(frozen=True, slots=True)
 class Advocate:
-    """An advocate with its model."""
+    """Advocate of a debate: its settings and its model."""
 
     settings: AdvocateSettings
     model: str
     """Name of the model."""
     latest_only: bool = False
-    """Whether it searches only the latest edition of each document."""
+    """Whether the advocate searches only the latest edition of each document."""
 
     @property
     def name(self) -> str:
@@ -78,7 +78,7 @@ class Advocate:
 
 @dataclass(frozen=True, slots=True)
 class DebateState:
-    """Participants and contributions known to an advocate at the start of a round."""
+    """State of a debate at the start of a round, as known to its advocates."""
 
     profiles: tuple[AdvocateProfile, ...] = ()
     """Profiles of all advocates."""
@@ -87,7 +87,7 @@ class DebateState:
     follow_ups: tuple[FollowUp, ...] = ()
     """Answered questions of all rounds."""
     open_questions: tuple[FollowUp, ...] = ()
-    """Questions to be answered along with the opinion (``schema``)."""
+    """Questions that an advocate answers together with its opinion (``schema`` only)."""
     is_last: bool = False
     """Whether no further round can follow, so that questions are useless."""
 
@@ -98,9 +98,9 @@ class RoundOpinions(NamedTuple):
     opinion: AdvocateOpinion
     """Opinion on the whole claim."""
     parts: tuple[AdvocateOpinion, ...]
-    """Opinions on the statements if there are several."""
+    """Opinions on the single statements; empty if there is only one."""
     replies: tuple[FollowUp, ...] = ()
-    """Answered questions (``schema``)."""
+    """Questions with the advocate's replies (``schema`` only)."""
 
 
 def give_opinions(
@@ -138,7 +138,7 @@ def give_opinions(
 def _uninformed(
     advocate: Advocate, context: DebateContext, number: int, subclaim: int | None, passages: Sequence[RetrievedPassage]
 ) -> AdvocateOpinion:
-    """Return an opinion without information."""
+    """Return the opinion "not enough information"."""
     retrieved = tuple(item.number for item in passages)
     return AdvocateOpinion(advocate.name, number, subclaim, context.scale.nei, False, retrieved=retrieved)
 
@@ -219,7 +219,10 @@ def _to_opinion(
 
 
 def _is_informed(context: DebateContext, verdict: str | None, levels: Levels | None) -> bool:
-    """Return whether a verdict counts; "unsupported" with limited evidence only expresses a lack of information."""
+    """Return whether a verdict counts, that is, does not express a lack of information.
+
+    "Unsupported" with limited evidence is such a lack.
+    """
     lacks = verdict in context.scale.lack and levels is not None and levels.evidence == "limited"
     return verdict is not None and verdict != context.scale.nei and not lacks
 
@@ -234,7 +237,7 @@ def _judge_by_scores(
     state: DebateState,
     number: int,
 ) -> Steps[RoundOpinions]:
-    """Judge each statement by itself and, if there are several, the whole claim by its statements' verdicts."""
+    """Judge each statement separately and, if there are several, derive the verdict on the whole claim from theirs."""
     parts = yield from gather(
         [
             _judge_statement(advocate, context, subclaim, results, state, number)
@@ -276,7 +279,7 @@ def _judge_statement(
 
 
 def _aggregate(advocate: Advocate, context: DebateContext, parts: Sequence[AdvocateOpinion]) -> Steps[AdvocateOpinion]:
-    """Judge the whole claim by the verdicts on its statements; statements without information do not count."""
+    """Judge the whole claim from the verdicts on its statements, ignoring statements without information."""
     opinion = AdvocateOpinion(
         advocate.name,
         parts[0].round,

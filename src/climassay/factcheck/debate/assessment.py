@@ -52,9 +52,9 @@ _PLACEMENT_OPTIONS: Mapping[Placement, str] = {
     "misleading": " something true that is presented in a misleading way",
 }
 UNQUANTIFIED = "not quantified"
-"""Answer for no likelihood."""
+"""Option of the model if it gives no likelihood."""
 UNPLACED = "cannot be told"
-"""Answer for an unknown placement (``schema``)."""
+"""Option of the model if the placement is unknown (``schema`` only)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,13 +63,14 @@ class ElicitationConfig:
 
     elicitation: Elicitation = "scored"
     verdict_first: bool = False
-    """Decide the verdict before certainty and draft, for comparison."""
+    """Whether to decide the verdict before certainty and draft, for comparison."""
     calibrated: bool = True
-    """Calibrate probabilities with a content-free prompt (``scored`` only)."""
+    """Whether to calibrate probabilities with a content-free prompt (``scored`` only)."""
     brief: bool = False
-    """Use short prompts, and generate texts without the lines above them, for very small models (``scored`` only)."""
+    """Whether to use short prompts and generate texts without the preceding lines of the answer, for very small models
+    (``scored`` only)."""
     side_check: bool = True
-    """Ask the model which side an explanation takes (``scored`` only)."""
+    """Whether to ask the model which side of the scale an explanation argues for (``scored`` only)."""
     text_tokens: int = 80
     """Maximum number of tokens of a draft, an explanation or a reply."""
     temperature: float = 0.0
@@ -90,9 +91,9 @@ class AssessmentPrompt:
     model: str
     """Name of the model."""
     messages: tuple[Message, ...]
-    """Role, duties, claim, and the passages or opinions to be weighed."""
+    """Messages with role, duties, claim, and the passages or opinions to be weighed."""
     blank_messages: tuple[Message, ...]
-    """Prompt without content."""
+    """Content-free variant of the messages, for calibration."""
     scale: Scale
     asks_placement: bool = True
     """Whether to ask for the placement of the claim and, with ``scored``, whether there is enough information."""
@@ -131,7 +132,7 @@ class Assessment:
     draft: str = ""
     explanation: str = ""
     lead: str = ""
-    """Fixed opening of the explanation, which no passage supports."""
+    """Fixed opening of the explanation, written by the program; it needs no citation."""
     truncated: bool = False
     """Whether the explanation was truncated."""
     answer: str = ""
@@ -149,7 +150,7 @@ class Assessment:
 
 
 def assess(prompt: AssessmentPrompt, config: ElicitationConfig) -> Steps[Assessment]:
-    """Request an assessment, with its explanation for ``schema`` and without for ``scored``."""
+    """Request an assessment, with an explanation if the elicitation method is ``schema`` and without if ``scored``."""
     if config.elicitation == "scored":
         try:
             return (yield from _assess_by_scores(prompt, config))
@@ -261,7 +262,7 @@ def weigh(
 
 
 def most_probable(probabilities: Sequence[float]) -> int:
-    """Return the index of the highest probability, the first of equal ones."""
+    """Return the index of the highest probability; the first such index if there are ties."""
     return max(range(len(probabilities)), key=probabilities.__getitem__)
 
 
@@ -350,7 +351,7 @@ def answer_schema(prompt: AssessmentPrompt, config: ElicitationConfig) -> dict[s
 
 
 def _judgement_schema(prompt: AssessmentPrompt, config: ElicitationConfig, text: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the schemas of the fields that judge a statement or a claim."""
+    """Return the JSON schemas of the fields that judge a statement or a claim."""
     verdict: dict[str, Any] = {"verdict": _enum([*prompt.scale.labels, prompt.scale.nei])}
     grounds: dict[str, Any] = {}
     if prompt.passages:

@@ -21,7 +21,7 @@ RERANK_FACTOR = 4
 LATEST_FACTOR = 3
 """Number of candidates per returned passage if older editions are filtered out afterwards."""
 _BEST_SENTENCES = 2
-"""Number of nearest sentences whose mean similarity ranks a passage."""
+"""Number of sentences of a passage, those nearest to the query, whose mean similarity ranks the passage."""
 
 
 def search_all(
@@ -59,7 +59,10 @@ def search_all(
 
 
 def _interleave(lists: Sequence[Sequence[FoundPassage]], ask: AskPassages) -> tuple[FoundPassage, ...]:
-    """Return the first passage of each collection, then the second and so on: their similarities need not compare."""
+    """Return the first passage of each collection, then the second and so on, without duplicates.
+
+    Similarities of different collections may not be comparable.
+    """
     ranked = [(rank, number, result) for number, results in enumerate(lists) for rank, result in enumerate(results)]
     ranked.sort(key=lambda entry: entry[:2])
     unique: dict[str, FoundPassage] = {}  # several collections may contain a passage

@@ -77,7 +77,7 @@ class RetrievedPassage:
 
 
 class SourceBook:
-    """Registry of a debate's passages, numbered in order of first retrieval."""
+    """Registry of the passages retrieved in a debate, numbered in order of first retrieval."""
 
     def __init__(self) -> None:
         self._entries: dict[tuple[str, str], PassageCitation] = {}
@@ -120,7 +120,7 @@ class DebateContext:
     """State shared by the participants of one debate."""
 
     claim: str
-    """Claim in the form used in prompts, with its prefix if there is one."""
+    """Text of the claim for prompts, with its prefix if there is one."""
     scale: Scale
     config: ElicitationConfig
     templates: Mapping[str, Prompt]
@@ -129,7 +129,7 @@ class DebateContext:
     on_event: Callable[[Event], None]
     """Callback that receives every event."""
     subclaims: tuple[Subclaim, ...] = ()
-    """Statements of the claim, with the claim's prefix."""
+    """Statements of the claim for prompts, with the claim's prefix."""
     sources: SourceBook = field(default_factory=SourceBook)
     activities: dict[str, Activity] = field(default_factory=dict)
     """Current activity of each participant."""
@@ -160,7 +160,7 @@ class DebateContext:
     def ground(
         self, text: str, truncated: bool, passages: Sequence[RetrievedPassage | PassageCitation]
     ) -> tuple[tuple[AnswerSentence, ...], int]:
-        """Split a text into sentences with valid citations, and count the removed citations."""
+        """Split a text into sentences with valid citations; return them with the number of removed citations."""
         return ground_text(
             text,
             truncated=truncated,
@@ -246,7 +246,7 @@ _NEGATIONS: Mapping[Likelihood, Likelihood] = {
     "about as likely as not": "about as likely as not",
 }
 OPPOSITES: Mapping[Likelihood, Likelihood] = {**_NEGATIONS, **{second: first for first, second in _NEGATIONS.items()}}
-"""Likelihood of a claim by the likelihood of its negation; "more likely than not" has no counterpart."""
+"""Likelihood of a claim for each likelihood of its negation; "more likely than not" has no counterpart."""
 # Longer terms come first. A "likely range" is an interval of a quantity, not the likelihood of a finding.
 _TERM = re.compile(
     rf"(?<!\bnot )\b({'|'.join(sorted(LIKELIHOODS, key=len, reverse=True))})\b"

@@ -25,9 +25,9 @@ from climassay.prompts import Prompt
 MAX_CANDIDATES = 24
 """Maximum number of passages graded for one claim, over all its statements and advocates."""
 MAX_CHARACTERS = 48_000
-"""Maximum number of characters of these passages, about 12,000 tokens; a longer passage is left out, not truncated."""
+"""Maximum total number of characters of the graded passages, about 12,000 tokens; passages are never truncated."""
 _Key = tuple[str, str]
-"""Collection and passage id."""
+"""Pair of collection name and passage id."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class Grader:
 
 @dataclass(frozen=True, slots=True)
 class RetrievedEvidence:
-    """Passages for the advocates of a claim."""
+    """Passages retrieved for the advocates on a claim."""
 
     passages: tuple[tuple[tuple[FoundPassage, ...], ...], ...]
     """Passages for each advocate and subclaim, best first, at most as many as the advocate takes."""
@@ -55,9 +55,9 @@ class RetrievedEvidence:
 @dataclass(frozen=True, slots=True)
 class _Grade:
     value: int | None
-    """Grade; None if the model skipped the passage."""
+    """Relevance grade of the passage; None if the model skipped it."""
     statements: frozenset[int]
-    """Numbers of the relevant statements; empty: all statements for which the passage was found."""
+    """Numbers of the statements to which the passage is relevant; empty for all statements for which it was found."""
 
 
 def find_evidence(
@@ -83,7 +83,7 @@ def find_evidence(
     warning = ""
     if grader is not None and candidates:
         try:
-            grades = yield from _grade(grader, claim, subclaims, list(candidates.values()))
+            grades = yield from _grade_candidates(grader, claim, subclaims, list(candidates.values()))
         except ValueError as error:
             warning = f"The passages could not be graded ({error}), so they stand in the order of the search."
     graded = {
@@ -94,7 +94,9 @@ def find_evidence(
     for first in range(0, len(pairs), len(subclaims)):
         advocate, advocate_results = pairs[first][0], results[first : first + len(subclaims)]
         passages = [
-            _select(subclaim, subclaim_results, advocate_results, graded, grades) if grades else subclaim_results
+            _select_relevant(subclaim, subclaim_results, advocate_results, graded, grades)
+            if grades
+            else subclaim_results
             for subclaim, subclaim_results in zip(subclaims, advocate_results, strict=True)
         ]
         selected.append(_without_subject_passages([tuple(selection[: advocate.passages]) for selection in passages]))
@@ -114,14 +116,14 @@ def _select_candidates(results: Sequence[Sequence[FoundPassage]]) -> dict[_Key, 
     return candidates
 
 
-def _select(
+def _select_relevant(
     subclaim: Subclaim,
     results: Sequence[FoundPassage],
     advocate_results: Sequence[Sequence[FoundPassage]],
     graded: Mapping[_Key, FoundPassage],
     grades: Mapping[_Key, _Grade],
 ) -> tuple[FoundPassage, ...]:
-    """Return the passages relevant to a subclaim; if there are none, those found for it that are not unrelated."""
+    """Return the passages relevant to a subclaim; if there are none, those at least related to its subject."""
     keys = dict.fromkeys(item.key for items in (results, *advocate_results) for item in items if item.key in graded)
     found_keys = {item.key for item in results}
     relevant = []
@@ -196,7 +198,7 @@ def _search(advocate: Advocate, queries: Sequence[str], *, is_graded: bool) -> S
     return tuple(merged[name] for name in fuse(*rankings))
 
 
-def _grade(
+def _grade_candidates(
     grader: Grader, claim: str, subclaims: Sequence[Subclaim], candidates: Sequence[FoundPassage]
 ) -> Steps[dict[_Key, _Grade]]:
     """Grade all candidates in one call.

@@ -54,7 +54,7 @@ _CLOSE_STEPS = 1
 
 @dataclass(frozen=True, slots=True)
 class Mediator:
-    """A mediator with its model."""
+    """Mediator of a debate: its settings and its model."""
 
     settings: MediatorSettings
     model: str
@@ -75,9 +75,9 @@ class Consolidation:
     """Prompt of the assessment; None if no advocate has information."""
     assessment: Assessment
     informed: tuple[AdvocateOpinion, ...]
-    """Opinions that count."""
+    """Opinions that do not express a lack of information."""
     spread: int | None
-    """Number of steps between the most distant verdicts; None with fewer than two."""
+    """Number of scale steps between the most distant verdicts; None if there are fewer than two."""
     follow_ups: tuple[FollowUp, ...] = ()
     """Questions and replies in the prompt."""
     sources: tuple[PassageCitation, ...] = ()
@@ -85,26 +85,25 @@ class Consolidation:
 
 
 def informed_opinions(opinions: Sequence[AdvocateOpinion]) -> tuple[AdvocateOpinion, ...]:
-    """Return the opinions that neither lack information nor failed."""
+    """Return the opinions of the advocates that have information and whose model calls succeeded."""
     return tuple(opinion for opinion in opinions if opinion.informed and opinion.verdict is not None)
 
 
 def spread_of(opinions: Sequence[AdvocateOpinion], scale: Scale) -> int | None:
-    """Return the number of steps between the most distant verdicts; None with fewer than two."""
+    """Return the number of scale steps between the most distant verdicts; None if there are fewer than two."""
     positions = [scale.position(opinion.verdict) for opinion in opinions if opinion.verdict is not None]
     return max(positions) - min(positions) if len(positions) > 1 else None
 
 
 def are_close(spread: int | None, scale: Scale) -> bool:
-    """Return whether verdicts with this spread are close; the two ends of a scale never are, even of a binary one."""
+    """Return whether verdicts with this spread are close: at most one step apart, and not the two ends of the scale."""
     return spread is None or spread <= max(0, min(_CLOSE_STEPS, len(scale.labels) - 2))
 
 
 # ---------------------------------------------------------------------------------------------------- consolidation
 
 QuestionMode = Literal["must", "may", "no"]
-"""Whether the mediator asks questions: it must if verdicts contrast for the first time, and does not if no round can
-follow."""
+"""Permission to ask questions: ``must`` if verdicts contrast for the first time, ``no`` if no round can follow."""
 
 
 def consolidate(
@@ -212,7 +211,7 @@ def _opinion_values(
         "levels": _format_levels(opinion.levels),
         "why": _silence_reason(opinion),
         "text": context.format_explanation(opinion.explanation),
-        "reasoning": _reasoning(opinion),
+        "reasoning": _truncate_draft(opinion),
         "quotations": quotation_values(opinion.quotations),
         "asks": [{"to": question.to, "question": as_one_line(question.question)} for question in questions],
         "parts": [
@@ -220,7 +219,7 @@ def _opinion_values(
                 "number": part.subclaim,
                 "statement": statements[part.subclaim or 1],
                 "verdict": part.verdict or "failed",
-                "reasoning": _reasoning(part),
+                "reasoning": _truncate_draft(part),
             }
             for part in parts
             if part.advocate == opinion.advocate and not part.unasked
@@ -241,14 +240,14 @@ def _silence_reason(opinion: AdvocateOpinion) -> str:
     return "what was found in its source does not settle the claim"
 
 
-def _reasoning(opinion: AdvocateOpinion) -> str:
-    """Return an advocate's draft, shortened."""
+def _truncate_draft(opinion: AdvocateOpinion) -> str:
+    """Return an advocate's draft, truncated to the maximum number of words."""
     words = opinion.draft.split()
     return " ".join(words[:_MAX_REASONING_WORDS]) + (" ..." if len(words) > _MAX_REASONING_WORDS else "")
 
 
 def authority(weight: float) -> str:
-    """Return the word for a weight in the mediator's prompt."""
+    """Return ``high``, ``medium`` or ``low`` for a weight, as used in the mediator's prompt."""
     return "high" if weight >= 1 else "medium" if weight >= 0.5 else "low"
 
 
@@ -283,7 +282,7 @@ def pool(opinions: Sequence[AdvocateOpinion], weights: Mapping[str, float]) -> t
 
 
 def may_ask(number: int, max_rounds: int, opinions: Sequence[AdvocateOpinion], scale: Scale) -> QuestionMode:
-    """Return whether the mediator asks questions after round ``number``, consistently with :func:`decide`."""
+    """Return whether the mediator must, may or cannot ask questions after round ``number``; see :func:`decide`."""
     informed = informed_opinions(opinions)
     is_unchanged = number > 1 and not any(opinion.changed for opinion in opinions)
     n_verdicts = sum(opinion.verdict is not None for opinion in opinions)
@@ -345,7 +344,7 @@ def decide(
 
 
 def _wants_round(context: DebateContext, consolidation: Consolidation) -> Steps[bool]:
-    """Return whether the mediator prefers a question to closing a debate with contrasting verdicts."""
+    """Return whether the mediator wants another round, instead of closing a debate with contrasting verdicts."""
     prompt, assessment = consolidation.prompt, consolidation.assessment
     if context.config.elicitation != "scored" or prompt is None or assessment.error is not None:
         return bool(assessment.continue_debate)

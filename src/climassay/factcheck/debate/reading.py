@@ -34,7 +34,7 @@ _REFUSED: Mapping[str, "Kind"] = {"not checkable": "not checkable", "not about c
 
 @dataclass(frozen=True, slots=True)
 class ClaimReading:
-    """Result of reading a claim."""
+    """Statements of a claim, and whether the claim can be checked."""
 
     subclaims: tuple[Subclaim, ...]
     """Statements of the claim, at least one."""
@@ -139,7 +139,11 @@ def answer_schema(claim_length: int, profile: Profile) -> dict[str, Any]:
 
 
 def _parse_answer(text: str, answer: str, profile: Profile) -> ClaimReading | None:
-    """Return the model's reading; None if its quotations overlap or cover less than half of the claim's words."""
+    """Parse the model's JSON answer.
+
+    The result is None if the answer is malformed, or if its quotations are not in the claim, overlap or cover less than
+    half of its words.
+    """
     try:
         data = json.loads(answer)
         if not profile.brief and (refused := _REFUSED.get(data["kind"])) is not None:

@@ -40,7 +40,7 @@ from climassay.prompts import STRONG, Profile, Prompt
 CONTEXT_PREFIX = "This claim is made in a climate-change context: "
 """Prefix of claims without context (Leippold et al. 2024), so that fewer end without enough information."""
 PassageTable = list[list[list[RetrievedPassage]]]
-"""Passages for each advocate and subclaim."""
+"""Passages by advocate and subclaim, indexed in the order of both."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ class DebateSetup:
     encoder: Encoder | None
     config: ElicitationConfig
     profile: Profile = STRONG
-    """Settings of the prompts that read the claim and grade passages."""
+    """Settings of the prompts for reading the claim and grading passages."""
 
     @property
     def reads_claims(self) -> bool:
@@ -64,7 +64,7 @@ class DebateSetup:
         return self.settings.split == "model" and not self.profile.brief
 
     def transcript(self, claim: Claim, verdict: Verdict) -> Transcript:
-        """Return a transcript without a debate."""
+        """Return a transcript that has a verdict but no rounds of debate."""
         mediator = f"{self.mediator.style}, {self.mediator.model}"
         return Transcript(claim, self.scale.name, self.profiles, mediator, (), (), verdict, ())
 
@@ -82,11 +82,11 @@ def debate(claim: Claim, setup: DebateSetup, on_event: Callable[[Event], None] =
         on_event: Callback that receives each event.
     """
     ledger = Ledger()
-    transcript = yield from counted(_debate(claim, setup, on_event), ledger)
+    transcript = yield from counted(_run_debate(claim, setup, on_event), ledger)
     return replace(transcript, usage=ledger.usage, failures=ledger.failures)
 
 
-def _debate(claim: Claim, setup: DebateSetup, on_event: Callable[[Event], None]) -> Steps[Transcript]:
+def _run_debate(claim: Claim, setup: DebateSetup, on_event: Callable[[Event], None]) -> Steps[Transcript]:
     settings, profile = setup.settings, setup.profile
     prefix = CONTEXT_PREFIX if settings.context_prefix else ""
     reading = yield from read_claim(claim.text, settings.split, settings.model, profile, setup.templates)
@@ -107,12 +107,12 @@ def _debate(claim: Claim, setup: DebateSetup, on_event: Callable[[Event], None])
             context.report_activity(advocate.name, "searching", 1)
     grader = Grader(settings.model, setup.templates["grade"]) if profile.grade_passages else None
     evidence = yield from find_evidence(setup.advocates, context.subclaims, context.claim, grader)
-    rounds, consolidation = yield from _hold_rounds(context, setup, evidence)
+    rounds, consolidation = yield from _run_rounds(context, setup, evidence)
     context.report_activity(NAME, "concluding", len(rounds))
     verdict = yield from final_verdict(setup.mediator, context, claim.text, rounds[-1], consolidation)
-    without: tuple[tuple[str, str | None], ...] = ()
+    verdicts_without: tuple[tuple[str, str | None], ...] = ()
     if settings.leave_one_out:
-        without = yield from _leave_one_out(context, setup, rounds[-1], consolidation)
+        verdicts_without = yield from _leave_one_out(context, setup, rounds[-1], consolidation)
     transcript = replace(
         setup.transcript(claim, verdict),
         subclaims=reading.subclaims,
@@ -120,7 +120,7 @@ def _debate(claim: Claim, setup: DebateSetup, on_event: Callable[[Event], None])
         sources=context.sources.citations(),
         prefixed=settings.context_prefix,
         split=reading.splitter,
-        without=without,
+        without=verdicts_without,
     )
     warning = dating_warning(claim, [source.passage for source in transcript.cited])
     transcript = replace(transcript, warnings=tuple(filter(None, (evidence.warning, warning))))
@@ -130,7 +130,7 @@ def _debate(claim: Claim, setup: DebateSetup, on_event: Callable[[Event], None])
     return transcript
 
 
-def _hold_rounds(
+def _run_rounds(
     context: DebateContext, setup: DebateSetup, evidence: RetrievedEvidence
 ) -> Steps[tuple[list[Round], Consolidation]]:
     """Hold rounds until the debate closes; return them with the mediator's assessment of the last one."""
@@ -176,10 +176,12 @@ def _hold_rounds(
         rounds.append(Round(number, questions, opinions, parts, decision))
         if decision.closes or decision.error is not None:
             return rounds, consolidation
-        questions, passages = yield from _follow_up(context, setup, rounds[-1], consolidation, passages, evidence)
+        questions, passages = yield from _prepare_next_round(
+            context, setup, rounds[-1], consolidation, passages, evidence
+        )
 
 
-def _follow_up(
+def _prepare_next_round(
     context: DebateContext,
     setup: DebateSetup,
     last: Round,

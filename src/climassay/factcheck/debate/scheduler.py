@@ -33,8 +33,8 @@ class _Request:
 
 
 @dataclass(frozen=True, slots=True)
-class _Call:
-    """Requests answered together, or the error that ended the call."""
+class _FinishedCall:
+    """Finished call: its requests with their answers, or the error that ended it."""
 
     requests: Sequence[_Request]
     answers: Sequence[Any] = ()
@@ -42,8 +42,8 @@ class _Call:
 
 
 @dataclass(slots=True)
-class _PendingAnswers:
-    """Answers received so far by a debate that waits."""
+class _PartialAnswers:
+    """Answers that a waiting debate has received so far."""
 
     n_asks: int
     answers: dict[int, Any] = field(default_factory=dict)
@@ -77,16 +77,16 @@ class Scheduler(Generic[T]):
         self._n_started = 0
         self._ready: deque[tuple[int, list[Any] | None]] = deque()
         """Debates that can advance, with their answers."""
-        self._pending: dict[int, _PendingAnswers] = {}
+        self._pending: dict[int, _PartialAnswers] = {}
         """Debates that wait for answers."""
         self._local_requests: list[_Request] = []
-        """Requests for the calling thread."""
+        """Requests to local models, which the calling thread sends."""
         self._searches: list[_Request] = []
         """Searches that have not started."""
         self._n_searching = 0
         self._running: dict[str, _Request] = {}
-        """Requests running in threads, by their representation."""
-        self._finished: queue.SimpleQueue[_Call] = queue.SimpleQueue()
+        """Requests running in threads, by their ``repr``."""
+        self._finished: queue.SimpleQueue[_FinishedCall] = queue.SimpleQueue()
 
     def run(self) -> list[T]:
         """Run all debates and return their results in order.
@@ -142,7 +142,7 @@ class Scheduler(Generic[T]):
         if not asks:
             self._ready.append((debate, []))
             return
-        self._pending[debate] = _PendingAnswers(len(asks))
+        self._pending[debate] = _PartialAnswers(len(asks))
         calls: dict[tuple[type[Ask], str], list[_Request]] = {}
         for index, ask in enumerate(asks):
             model = self._batcher.concurrent_model(ask)
@@ -165,13 +165,13 @@ class Scheduler(Generic[T]):
         if self._on_requests is not None:
             self._on_requests([request.ask for request in requests])
 
-    def _call(self, requests: Sequence[_Request]) -> _Call:
+    def _call(self, requests: Sequence[_Request]) -> _FinishedCall:
         try:
-            return _Call(requests, self._batcher.answer([request.ask for request in requests]))
+            return _FinishedCall(requests, self._batcher.answer([request.ask for request in requests]))
         except BaseException as error:  # raised again in the calling thread by _deliver
-            return _Call(requests, error=error)
+            return _FinishedCall(requests, error=error)
 
-    def _deliver(self, call: _Call) -> None:
+    def _deliver(self, call: _FinishedCall) -> None:
         """Pass answers to the debates that wait for them, or raise the error of the call."""
         if call.error is not None:
             raise call.error

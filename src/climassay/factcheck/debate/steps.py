@@ -49,9 +49,9 @@ class AskPassages:
     rerank: bool = False
     """Whether to rerank four times as many passages by their sentences nearest to the query."""
     latest_only: bool = False
-    """Whether to leave out documents of which the collection has a later edition."""
+    """Whether to leave out documents that have a later edition in the collection."""
     min_cosine: float | None = None
-    """Minimum cosine similarity of a relevant passage; None applies the rule measured for the encoder."""
+    """Minimum cosine similarity of a relevant passage; None for the threshold measured for the encoder."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,7 @@ BEARS, ON_SUBJECT, ELSEWHERE = 2, 1, 0
 
 @dataclass(frozen=True, slots=True)
 class FoundPassage:
-    """A search result."""
+    """Passage found by a search."""
 
     passage: Passage
     collection: str
@@ -80,16 +80,18 @@ class FoundPassage:
 
     @property
     def key(self) -> tuple[str, str]:
-        """Collection and passage id."""
+        """Pair of collection name and passage id."""
         return self.collection, self.passage.id
 
 
 Ask = AskText | AskOptions | AskPassages | AskEntailment
+"""Request of a debate, sent to a model or a search."""
 Steps = Generator[tuple[Ask, ...], list[Any], T]
+"""Coroutine that yields requests, is sent their answers and returns a result of type ``T``."""
 
 
 def ask_text(model: str, request: GenerationRequest) -> Steps[Completion]:
-    """Request one completion."""
+    """Request one completion from a model."""
     [answer] = yield (AskText(model, request),)
     assert isinstance(answer, Completion)
     return answer
@@ -123,7 +125,7 @@ def gather(steps: Sequence[Steps[T]]) -> Steps[list[T]]:
 
 @dataclass(slots=True)
 class Ledger:
-    """Running totals of a debate."""
+    """Running totals of the requests of a debate."""
 
     usage: Usage = field(default_factory=Usage)
     failures: int = 0

@@ -69,20 +69,22 @@ class RiskCoverage:
     """
 
     ordered_by: Literal["probability", "confidence"]
-    """Order of verdicts: by probability, or by confidence and then probability if one has none."""
+    """Measure of certainty: probability, or confidence and then probability if a verdict has no probability."""
     claims: int
     """Number of claims with a published verdict."""
     points: tuple[CoveragePoint, ...]
     """Points of the curve, most certain verdicts first; equally certain ones form one point."""
     area: float
-    """Mean accuracy over the coverages reached, equally certain verdicts in random order: 1 minus the area under the
-    risk-coverage curve, per unit of coverage."""
+    """Mean accuracy over the range of coverage, with ties in random order.
+
+    This is 1 minus the area under the risk-coverage curve, divided by the range.
+    """
     unordered: float
-    """Area for an uninformative order, which is the accuracy of all verdicts."""
+    """Area expected for a random order of the verdicts: the accuracy of all verdicts."""
     constant: str
     """Most frequent published class."""
     constant_accuracy: float
-    """Accuracy of always predicting it, on all claims."""
+    """Accuracy, on all claims, of always predicting the most frequent published class."""
 
 
 def risk_coverage(
@@ -143,7 +145,7 @@ class Distribution:
 
 @dataclass(frozen=True, slots=True)
 class NeiRate:
-    """Share of debates in which a party finally had not enough information."""
+    """Share of debates that a party ended with "not enough information"."""
 
     party: str
     share: Estimate
@@ -155,11 +157,11 @@ class RoundCounts:
 
     debates: int
     needed: tuple[tuple[int, int], ...]
-    """Pairs of number of rounds and number of debates."""
+    """Pairs of a number of rounds and the number of debates with so many rounds."""
     closed: tuple[tuple[str, int], ...]
-    """Pairs of reason for closing and number of debates, most frequent first."""
+    """Pairs of a reason for closing and the number of debates closed for it, most frequent first."""
     opened: tuple[tuple[str, int], ...]
-    """Pairs of reason for a further round and number of rounds, most frequent first."""
+    """Pairs of a reason for a further round and the number of rounds opened for it, most frequent first."""
     changed: int
     """Number of advocates' verdicts that changed from one round to the next."""
 
@@ -179,13 +181,13 @@ class PartyAgreement:
 
 @dataclass(frozen=True, slots=True)
 class Contradictions:
-    """Explanations of a party that argue against its verdict."""
+    """Frequency of explanations of a party that contradict its verdict."""
 
     party: str
     share: Estimate | None
-    """Share of contradicting explanations among those with a known answer; None if there are none."""
+    """Share of contradicting explanations among those that were checked; None if none was."""
     unknown: int
-    """Number of explanations without a known answer."""
+    """Number of explanations that were not checked for contradiction."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,7 +204,7 @@ class CitationCounts:
     in_house: int
     """Number of sentences that no passage supports."""
     removed: int
-    """Number of removed citations, which named no retrieved passage."""
+    """Number of citations removed because they name no retrieved passage."""
     with_foreign_numbers: int
     """Number of sentences with citations that state a number missing in their passages."""
     entailed: Estimate | None
@@ -211,7 +213,7 @@ class CitationCounts:
 
 @dataclass(frozen=True, slots=True)
 class LevelChange:
-    """Effect of leaving an advocate out, for a number of classes."""
+    """Effect of leaving an advocate out, on verdicts collapsed to a number of classes."""
 
     classes: int
     changed: Estimate
@@ -222,7 +224,7 @@ class LevelChange:
 
 @dataclass(frozen=True, slots=True)
 class LeftOut:
-    """Effect of leaving an advocate out."""
+    """Effect of leaving an advocate out of the debates, by number of classes."""
 
     advocate: str
     claims: int
@@ -235,7 +237,7 @@ class LeftOut:
 def distributions(
     transcripts: Sequence[Transcript], truths: Mapping[str, str], parties: Sequence[str], scale: Scale, classes: int
 ) -> tuple[Distribution, ...]:
-    """Count the published verdicts, if there are any, and those of each party."""
+    """Count the verdicts by class: the published ones, if there are any, and those of each party."""
     verdicts_by_party: dict[str, list[str | None]] = {PUBLISHED: list(truths.values())} if truths else {}
     verdicts_by_party |= {party: [verdict_of(transcript, party) for transcript in transcripts] for party in parties}
     names = (*scale.classes(classes), scale.nei, NO_VERDICT)
@@ -247,7 +249,7 @@ def distributions(
 
 
 def nei_rates(debated: Sequence[Transcript], parties: Sequence[str], scale: Scale) -> tuple[NeiRate, ...]:
-    """Return the share of debated claims for which each party finally had not enough information."""
+    """Return the share of debated claims for which each party ended with "not enough information"."""
     if not debated:
         return ()
     counts = [(party, sum(verdict_of(transcript, party) == scale.nei for transcript in debated)) for party in parties]
@@ -348,7 +350,7 @@ def leave_one_out(
     counts: Sequence[int],
     seed: int,
 ) -> tuple[LeftOut, ...]:
-    """Return the effect of leaving each advocate out, on the debates that tried it."""
+    """Return the effect of leaving each advocate out, measured on the debates that recorded it."""
     results = []
     for advocate in advocates:
         repeated = [

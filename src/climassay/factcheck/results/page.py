@@ -165,7 +165,7 @@ def fallacy_note(fallacy: Fallacy) -> str:
 
 
 def cost(transcript: Transcript) -> str:
-    """Return the cost of a debate as a text."""
+    """Return the cost of a debate in US dollars as text, or a statement that it is unknown or free."""
     if transcript.usage.cost is not None:
         return f"{transcript.usage.cost:.4f} US dollars"
     return without_price(local=all(model.startswith("local:") for model, _, _ in models(transcript)))
@@ -182,7 +182,7 @@ def mediator(transcript: Transcript) -> str:
     return f"{MEDIATOR[style]}; model {model}" if style in MEDIATOR else transcript.mediator
 
 
-_WORDS = {
+_TEMPLATE_GLOBALS = {
     "ENDING": ENDING, "OUTCOME": OUTCOME, "PLACEMENT": PLACEMENT, "REASON": REASON, "SIDE": SIDE, "cost": cost,
     "counted": counted, "fallacy_note": fallacy_note, "level_lines": level_lines, "mediator": mediator,
     "models": models, "role": role,
@@ -196,19 +196,19 @@ class ScalePosition:
 
     label: str
     position: float | None
-    """0 for the most wrong label, 1 for the most right one; None for "not enough information"."""
+    """Position from 0 for the most wrong label to 1 for the most right one; None for "not enough information"."""
     meaning: str
 
 
 @dataclass(frozen=True, slots=True)
 class ClaimPiece:
-    """Part of the claim's text."""
+    """Piece of the claim's text between the borders of its subclaims."""
 
     text: str
     subclaims: tuple[int, ...]
-    """Numbers of the subclaims that contain it."""
+    """Numbers of the subclaims that contain the piece."""
     ends: tuple[int, ...]
-    """Numbers of the subclaims that end with it."""
+    """Numbers of the subclaims that end with the piece."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,7 +265,7 @@ def page_values(transcript: Transcript, scale: Scale) -> dict[str, Any]:
         "probability": scale.probability(transcript.verdict.label, transcript.verdict.probabilities),
         "pieces": claim_pieces(transcript.claim.text, transcript.subclaims),
         "notices": notices(transcript),
-        "views": [_view(transcript, profile) for profile in transcript.advocates],
+        "views": [_advocate_view(transcript, profile) for profile in transcript.advocates],
         "quoted": quoted_passages(transcript),
         "passage_pieces": lambda source: mark_quotations(source.passage.text, quotations.get(source.number, ())),
         "cited": cited,
@@ -275,7 +275,7 @@ def page_values(transcript: Transcript, scale: Scale) -> dict[str, Any]:
 
 
 def shared_values(scale: Scale, numbers: Collection[int]) -> dict[str, Any]:
-    """Return the template values of any part of a debate; ``numbers`` are those of passages that can be linked to."""
+    """Return the template values common to all parts of a debate; passages with these ``numbers`` can be linked to."""
     return {
         "scale": scale,
         "numbers": numbers,
@@ -283,7 +283,7 @@ def shared_values(scale: Scale, numbers: Collection[int]) -> dict[str, Any]:
         "link": safe_link,
         "host": lambda url: urlsplit(url).hostname,
         "source_details": source_details,
-        "words": _WORDS,
+        "words": _TEMPLATE_GLOBALS,
     }
 
 
@@ -313,7 +313,7 @@ def safe_link(url: str | None) -> str | None:
 
 
 def source_details(source: PassageCitation) -> tuple[tuple[str, str], ...]:
-    """Return the known bibliographic details of a passage as pairs of name and value."""
+    """Return the known bibliographic details of a passage as pairs of label and value."""
     passage = source.passage
     pages = [page for page in (passage.first_page, passage.last_page) if page is not None]
     page = "" if not pages else str(pages[0]) if len(set(pages)) == 1 else f"{pages[0]}-{pages[-1]}"
@@ -438,7 +438,7 @@ def _removed_notes(result: Verdict | AdvocateOpinion) -> list[str]:
     return notes
 
 
-def _view(transcript: Transcript, profile: AdvocateProfile) -> AdvocateView:
+def _advocate_view(transcript: Transcript, profile: AdvocateProfile) -> AdvocateView:
     name = profile.name
     opinions = [
         opinion for debate_round in transcript.rounds for opinion in debate_round.opinions if opinion.advocate == name
@@ -524,10 +524,10 @@ def claim_review(
         raise InputError("A ClaimReview needs an author: the organisation that is responsible for it.")
     party: dict[str, Any] = {"@type": "Organization", "name": author.strip()}
     if author_url is not None:
-        party["url"] = _address(author_url, "author_url")
+        party["url"] = _valid_address(author_url, "author_url")
     claim: dict[str, Any] = {"@type": "Claim"}
     source, date = transcript.claim.source.strip(), transcript.claim.date.strip()
-    appearance_url = safe_link(source) if appearance is None else _address(appearance, "appearance")
+    appearance_url = safe_link(source) if appearance is None else _valid_address(appearance, "appearance")
     if appearance_url is not None:
         claim["appearance"] = {"@type": "CreativeWork", "url": appearance_url}
     if source and safe_link(source) is None:
@@ -541,7 +541,7 @@ def claim_review(
     review: dict[str, Any] = {
         "@context": "https://schema.org",
         "@type": "ClaimReview",
-        "url": _address(url, "url"),
+        "url": _valid_address(url, "url"),
         "claimReviewed": transcript.claim.text,
         "author": party,
         "itemReviewed": claim,
@@ -565,11 +565,11 @@ def claim_review(
         bare = [text.removeprefix(explanation_lead(verdict.label)).strip() for text in texts]
         review["reviewBody"] = " ".join(text[:1].upper() + text[1:] for text in bare)
     cited = cited_numbers(verdict.explanation, verdict.quotations)
-    review["citation"] = [_work(source) for source in transcript.sources if source.number in cited]
+    review["citation"] = [_creative_work(source) for source in transcript.sources if source.number in cited]
     return review
 
 
-def _work(source: PassageCitation) -> dict[str, Any]:
+def _creative_work(source: PassageCitation) -> dict[str, Any]:
     """Return a cited passage as a schema.org CreativeWork."""
     passage = source.passage
     titles = [title for title in (passage.report, passage.document, passage.chapter) if title]
@@ -581,7 +581,7 @@ def _work(source: PassageCitation) -> dict[str, Any]:
     return work | ({"url": address} if address else {})
 
 
-def _address(value: str, name: str) -> str:
+def _valid_address(value: str, name: str) -> str:
     address = safe_link(value.strip())
     if address is None:
         raise InputError(f"The {name} of a ClaimReview must be a web address that begins with https://, not {value!r}.")
@@ -613,7 +613,7 @@ class CheckedClaim(Transcript, Result):
         """Return one row per opinion, in the order of the debate."""
         return [
             {"round": opinion.round, "advocate": opinion.advocate, "verdict": opinion.verdict,
-             "changed": opinion.changed, "explanation": _written(opinion.explanation), "error": opinion.error}
+             "changed": opinion.changed, "explanation": _format_sentences(opinion.explanation), "error": opinion.error}
             for debate_round in self.rounds for opinion in debate_round.opinions
         ]  # fmt: skip
 
@@ -665,7 +665,7 @@ def format_levels(levels: Levels) -> str:
     return f"evidence {levels.evidence}, agreement {levels.agreement}, confidence {levels.confidence}{likelihood}"
 
 
-def _written(sentences: "Sequence[AnswerSentence]") -> str:
+def _format_sentences(sentences: "Sequence[AnswerSentence]") -> str:
     return " ".join(format_sentence(sentence) for sentence in sentences)
 
 
@@ -689,7 +689,7 @@ def verdict_lines(transcript: Transcript, scale: Scale) -> Iterator[Any]:
     if verdict.explanation:
         heading = "Why" if verdict.outcome == "verdict" else "What the model wrote"
         yield Text(f"\n{heading}", style="bold")
-        yield Text(_written(verdict.explanation))
+        yield Text(_format_sentences(verdict.explanation))
     if transcript.fallacy is not None:
         fallacy = transcript.fallacy
         yield Text("\nHow it misleads", style="bold")

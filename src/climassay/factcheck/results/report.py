@@ -634,7 +634,7 @@ class CheckedClaims(Result):
 
         Args:
             folder: Folder of the pages.
-            report: Future file of the report; None if there is none.
+            report: Path at which the report will be written, for links back to it; None for no report.
 
         Returns:
             The result, with links from the report to the pages.

@@ -19,7 +19,7 @@ from climassay.reporting import Dot, DotPlot, Report, Section, Table, percent, p
 from climassay.statistics import Estimate, Interval, share_interval
 
 Unknown = Literal["error", "wrong"]
-"""Treatment of predictions that are not verdicts of the scale."""
+"""Treatment of predictions that are not verdicts of the scale: raise an error, or count them as wrong."""
 
 NO_VERDICT = "no verdict"
 """Column of the confusion matrix for predictions that are missing or not of the scale."""
@@ -28,19 +28,19 @@ _MISSING = frozenset({"", "nan", "<na>", "none", "null"})
 
 @dataclass(frozen=True, slots=True)
 class Confusion:
-    """Confusion matrix."""
+    """Confusion matrix of true and predicted verdicts."""
 
     truth: tuple[str, ...]
-    """Classes of the rows, in the scale's order; "not enough information" is last if it is a true class."""
+    """True classes, one per row of the matrix, from wrong to right, then "not enough information" if it occurs."""
     predicted: tuple[str, ...]
-    """Classes of the columns, then "not enough information", then ``no verdict``."""
+    """Predicted classes, one per column of the matrix, then "not enough information", then ``no verdict``."""
     counts: tuple[tuple[int, ...], ...]
-    """Number of rows for each true class (outer) and predicted class (inner)."""
+    """Number of verdicts for each true class (outer) and predicted class (inner)."""
 
 
 @dataclass(frozen=True, slots=True)
 class VerdictFigures:
-    """Accuracy and macro averages on a set of rows, beside those of a constant answer on the same rows.
+    """Accuracy and macro averages on a set of rows, and those of a constant answer on the same rows.
 
     Shares range from 0 to 1. Intervals are percentile bootstraps over claims, or Wilson's if no claim or every claim is
     right, because a bootstrap interval would then have no width. An estimate's ``n`` is the number of claims.
@@ -61,9 +61,9 @@ class VerdictFigures:
     constant_recall: Estimate
     constant_f1: Estimate
     averaged: tuple[str, ...]
-    """Classes included in the averages: those that occur on either side."""
+    """Classes included in the averages: those that occur among the true or the predicted verdicts."""
     one_sided: tuple[str, ...]
-    """Classes that occur on one side only and count as 0."""
+    """Classes that occur only among the true or only among the predicted verdicts; their scores are 0."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +111,7 @@ class _Coded:
     truth: NDArray[np.int64]
     predicted: NDArray[np.int64]
     claims: NDArray[np.int64]
-    """Index of each row's claim, from 0 without gaps."""
+    """Index of each row's claim, numbered from 0 without gaps."""
     missing: NDArray[np.bool_]
 
     def take(self, selected: NDArray[np.bool_]) -> "_Coded":
@@ -144,11 +144,12 @@ def score_verdicts(
         truth: True verdicts as spelled in a file, matched by :meth:`Scale.match`; rows without one (None, empty,
             ``NaN``, ``null``) are left out and counted.
         predicted: Predictions of the same rows; a missing prediction is wrong.
-        scale: Scale of both.
+        scale: Scale of the true and the predicted verdicts.
         classes: Number of classes; all labels of the scale by default.
         claims: Text of each row's claim. Rows of the same claim (:func:`~climassay.claim_identity.claim_key`) are
             resampled together, and scores without repeated claims are added. Each row without a text is its own claim.
-        unknown: Whether a prediction that is not a verdict of the scale is an error or wrong.
+        unknown: Treatment of a prediction that is not a verdict of the scale: ``error`` raises an error, ``wrong``
+            counts it as wrong.
         level: Confidence level of the intervals.
         resamples: Number of bootstrap samples.
         seed: Seed of the resampling.
@@ -239,12 +240,12 @@ def _score_rows(coded: _Coded, names: Sequence[str], resampling: _Resampling) ->
     n_rows = len(names) if true_nei else nei
     informed = (coded.truth != nei) & (coded.predicted != nei)
     figures = _figures(coded, names, resampling)
-    without = (
+    without_nei = (
         figures if informed.all() else _figures(coded.take(informed), names, resampling) if informed.any() else None
     )
     return RowScores(
         figures=figures,
-        without_nei=without,
+        without_nei=without_nei,
         claims=int(coded.claims.max()) + 1,
         nei=int(counts[:, nei].sum()),
         true_nei=true_nei,
@@ -275,7 +276,7 @@ def _figures(coded: _Coded, names: Sequence[str], resampling: _Resampling) -> Ve
         ]
 
     accuracy, precision, recall, f1 = estimates(counts, resampled)
-    always = estimates(_constant_answer(counts, constant), _constant_answer(resampled, constant))
+    constant_estimates = estimates(_constant_answer(counts, constant), _constant_answer(resampled, constant))
     truth, predicted = counts.sum(1), counts[:, :k].sum(0)
     return VerdictFigures(
         n=len(cells),
@@ -284,10 +285,10 @@ def _figures(coded: _Coded, names: Sequence[str], resampling: _Resampling) -> Ve
         recall=recall,
         f1=f1,
         constant=names[constant],
-        constant_accuracy=always[0],
-        constant_precision=always[1],
-        constant_recall=always[2],
-        constant_f1=always[3],
+        constant_accuracy=constant_estimates[0],
+        constant_precision=constant_estimates[1],
+        constant_recall=constant_estimates[2],
+        constant_f1=constant_estimates[3],
         averaged=tuple(name for index, name in enumerate(names) if truth[index] + predicted[index]),
         one_sided=tuple(name for index, name in enumerate(names) if bool(truth[index]) != bool(predicted[index])),
     )
@@ -376,8 +377,8 @@ def verdict_tables(scores: VerdictScores, *, width: int | None = None) -> list[T
     """Return the scores with those of the constant answer, and the confusion matrix, fitted to ``width`` columns."""
     named_table = _confusion_table(scores, numbered=False)
     cells = zip(*([column.heading for column in named_table.columns], *named_table.rows), strict=True)
-    wide = sum(2 + max(len(line) for cell in column for line in cell.split("\n")) for column in cells)
-    fits = width is None or wide <= width
+    table_width = sum(2 + max(len(line) for cell in column for line in cell.split("\n")) for column in cells)
+    fits = width is None or table_width <= width
     rows = [
         (
             name,
@@ -390,7 +391,7 @@ def verdict_tables(scores: VerdictScores, *, width: int | None = None) -> list[T
             ),
         )
         for name, figures in _variants(scores)
-        for measure, value, constant in _lines(figures)
+        for measure, value, constant in _metric_rows(figures)
     ]
     overall = scores.rows.figures
     level = f"{100 * overall.accuracy.level:g}%"
@@ -424,7 +425,7 @@ def _variants(scores: VerdictScores) -> Iterator[tuple[str, VerdictFigures]]:
                 yield informed_label, rows.without_nei
 
 
-def _lines(figures: VerdictFigures) -> tuple[tuple[str, Estimate, Estimate], ...]:
+def _metric_rows(figures: VerdictFigures) -> tuple[tuple[str, Estimate, Estimate], ...]:
     return (
         ("accuracy", figures.accuracy, figures.constant_accuracy),
         ("macro precision", figures.precision, figures.constant_precision),
@@ -476,7 +477,7 @@ def verdict_report(scores: VerdictScores, subject: str, facts: Sequence[tuple[st
     dots = tuple(
         Dot(f"{measure}, {name}", measure, value.value, *value.interval, constant.value)
         for name, variant in _variants(scores)
-        for measure, value, constant in _lines(variant)
+        for measure, value, constant in _metric_rows(variant)
         if measure in ("accuracy", "macro F1")
     )
     note = "Dots: share. Bars: bootstrap interval over claims. Dashed tick: the best constant answer."
