@@ -48,25 +48,25 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class CollectionGroup:
-    """Group of collections, which may have different encoders."""
+    """Group of collections that are searched as one; their encoders may differ."""
 
     collections: tuple[Collection, ...]
 
     @property
     def encoder(self) -> Encoder:
-        """Encoder of the first collection, used for all other comparisons."""
+        """Encoder of the first collection, for all comparisons of texts except searches."""
         return self.collections[0].encoder
 
     def search(
         self, query: str, *, k: int, min_cosine: Threshold = "measured", mode: SearchMode = "hybrid"
     ) -> list[Hit]:
-        """Find the passages that are relevant to a query, best first; none if nothing is.
+        """Return the passages that are relevant to a query, best first; may be empty.
 
         Args:
             query: A question, a statement or a few words.
             k: Maximum number of passages, over all collections.
-            min_cosine: By default each collection decides by what was measured for its encoder
-                (:mod:`climassay.corpus.relevance`); a number leaves out passages less similar than that.
+            min_cosine: Minimum cosine of a passage; by default the threshold measured for each collection's encoder
+                (:mod:`climassay.corpus.relevance`).
             mode: See :meth:`climassay.corpus.Collection.search_many`.
         """
         return self.search_many([query], k=k, min_cosine=min_cosine, mode=mode)[0]
@@ -74,7 +74,7 @@ class CollectionGroup:
     def search_many(
         self, queries: Sequence[str], *, k: int, min_cosine: Threshold = None, mode: SearchMode = "hybrid"
     ) -> list[list[Hit]]:
-        """Return the best passages for many queries.
+        """Return the best passages for each of several queries, best first.
 
         Passages of several collections are ranked together. ``hybrid`` normalises cosines and BM25 scores by their
         maxima over all collections; if the encoders differ, cosines are measured from the relevance threshold of their
@@ -87,55 +87,55 @@ class CollectionGroup:
                 keeps all passages.
             mode: See :meth:`climassay.corpus.Collection.search_many`.
         """
-        several = len(self.collections) > 1
-        depth = max(CANDIDATES, k) if several else k
+        has_several = len(self.collections) > 1
+        depth = max(CANDIDATES, k) if has_several else k
         results = [
             collection.search_many(queries, k=depth, min_cosine=min_cosine, mode=mode)
             for collection in self.collections
         ]
-        if not several:
+        if not has_several:
             return results[0]
         if mode == "rrf":
             return [_fuse(lists, k) for lists in zip(*results, strict=True)]
-        by_words = [
+        bm25_hits = [
             collection.search_many(queries, k=depth, mode="bm25") for collection in self.collections if mode == "hybrid"
         ]
         return [
-            self._together(
-                query, [hits[number] for hits in results], [hit for hits in by_words for hit in hits[number]], k, mode
+            self._rank_together(
+                query, [hits[number] for hits in results], [hit for hits in bm25_hits for hit in hits[number]], k, mode
             )
             for number, query in enumerate(queries)
         ]
 
-    def _together(
-        self, query: str, rankings: Sequence[Sequence[Hit]], by_words: Sequence[Hit], k: int, mode: SearchMode
+    def _rank_together(
+        self, query: str, rankings: Sequence[Sequence[Hit]], bm25_hits: Sequence[Hit], k: int, mode: SearchMode
     ) -> list[Hit]:
-        """Return the best hits of all collections for a query, without duplicate passages."""
+        """Return the best hits of all collections for a query, ranked together and without duplicate passages."""
         hits = {hit.passage.id: hit for ranking in rankings for hit in ranking}
         if mode == "bm25":
             scores = {item: hit.score for item, hit in hits.items()}
         else:
             encoders = [collection.settings.encoder for collection in self.collections]
-            rules = [RELEVANCE.get(name) if len(set(encoders)) > 1 else None for name in encoders]
-            floors = [0.0 if rule is None else rule.min_cosine for rule in rules]
-            near = {
-                hit.passage.id: ((hit.cosine or 0.0) - floor) / (1 - floor)
-                for ranking, floor in zip(rankings, floors, strict=True)
+            thresholds = [RELEVANCE.get(name) if len(set(encoders)) > 1 else None for name in encoders]
+            min_cosines = [0.0 if threshold is None else threshold.min_cosine for threshold in thresholds]
+            dense_scores = {
+                hit.passage.id: ((hit.cosine or 0.0) - min_cosine) / (1 - min_cosine)
+                for ranking, min_cosine in zip(rankings, min_cosines, strict=True)
                 for hit in ranking
             }
-            words = {hit.passage.id: hit.score for hit in by_words if hit.passage.id in hits}
+            bm25_scores = {hit.passage.id: hit.score for hit in bm25_hits if hit.passage.id in hits}
             weights = [DENSE_WEIGHT.get(name, DEFAULT_DENSE_WEIGHT) for name in encoders]
             shares = {item: heading_share(query, hit.passage.headings) for item, hit in hits.items()}
             scores = (
-                near
+                dense_scores
                 if mode == "dense"
-                else add_headings(weighted_sum(near, words, sum(weights) / len(weights)), shares)
+                else add_headings(weighted_sum(dense_scores, bm25_scores, sum(weights) / len(weights)), shares)
             )
         best = sorted(scores, key=lambda item: (-scores[item], -(hits[item].cosine or 0.0), item))[:k]
         return [replace(hits[item], rank=rank, score=scores[item]) for rank, item in enumerate(best, start=1)]
 
     def document_words(self) -> list[str]:
-        """Return title, file name, report and date of every document as one line each."""
+        """Return one line per document with its title, file name, report and date."""
         return [
             " ".join(filter(None, (document.title, document.source, document.report, document.date)))
             for document in self.documents()
@@ -191,24 +191,24 @@ def open_collections(workspace: Workspace, names: Sequence[str], *, encoder: Enc
     if len(set(names)) < len(names):
         raise InputError(f"Name every collection only once, got {', '.join(names)}.")
     encoders = {encoder.name: CachedEncoder.of(encoder)} if encoder else {}
-    opened = []
+    collections = []
     for name in names:
         collection = Collection.open(workspace, name)
         encoder_name = collection.settings.encoder
         if encoder_name not in encoders:
             encoders[encoder_name] = CachedEncoder(collection.encoder)
-        opened.append(Collection.open(workspace, name, encoders[encoder_name]))
-    return CollectionGroup(tuple(opened))
+        collections.append(Collection.open(workspace, name, encoders[encoder_name]))
+    return CollectionGroup(tuple(collections))
 
 
 NOT_ENOUGH = "not enough information"
-_BEGUN = re.compile(r"[.!?\u2026\u3002\uff01\uff1f][^.!?\u2026\u3002\uff01\uff1f]*?[^\W\d_]\s")
-"""Pattern of the end of a sentence followed by a first word."""
+_SENTENCE_START = re.compile(r"[.!?\u2026\u3002\uff01\uff1f][^.!?\u2026\u3002\uff01\uff1f]*?[^\W\d_]\s")
+"""Pattern of the end of a sentence followed by the first word of the next one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A passage in the model's prompt."""
+    """Numbered passage in the model's prompt."""
 
     number: int
     """Number used in citations, starting at 1."""
@@ -218,13 +218,13 @@ class Source:
 
     @property
     def citation(self) -> str:
-        """Location of the passage, for readers."""
+        """Location of the passage, as shown to readers."""
         return self.passage.citation
 
 
 @dataclass(frozen=True, slots=True)
 class GroundedAnswer(Result):
-    """An answer with its sources."""
+    """Answer to a question, with its citations and sources."""
 
     rests_on_calls = False
 
@@ -246,7 +246,7 @@ class GroundedAnswer(Result):
 
     @property
     def text(self) -> str:
-        """Answer with citations and marks, as one paragraph."""
+        """Answer as one paragraph, with its citations and marks of in-house knowledge."""
         if self.error is not None:
             return f"No answer: {self.error}"
         if not self.enough_information:
@@ -286,7 +286,7 @@ class GroundedAnswer(Result):
         return (Table.of("Sources", ("number", "passage", "similarity"), rows, left=2),)
 
     def terminal_tables(self, width: int) -> tuple[Table, ...]:  # noqa: ARG002
-        """Return no tables: the lines list the sources."""
+        """Return no tables, because :meth:`lines` lists the sources."""
         return ()
 
     def lines(self) -> "Iterator[Text]":
@@ -375,7 +375,7 @@ def answer_question(
     def show(_index: int, text: str) -> None:
         nonlocal n_started, preview
         # Checked when a sentence starts, not at every token.
-        previous, n_started = n_started, len(_BEGUN.findall(text))
+        previous, n_started = n_started, len(_SENTENCE_START.findall(text))
         if n_started != previous and on_progress is not None:
             complete = () if _is_refusal(text) else complete_sentences(text, sources)
             if complete != preview.sentences:

@@ -9,8 +9,7 @@
    (``(IPCC, 2021, p. 9)``, ``Smith et al. (2020)``) remain and are marked if no document matches them.
 3. Sentences that repeat themselves in a loop and a truncated last sentence are removed.
 4. A sentence without citation gets one (``attributed``) if a passage has a very similar sentence and all its
-   quantities;
-   otherwise it is marked as in-house knowledge. Sentences that only state what the passages lack
+   quantities; otherwise it is marked as in-house knowledge. Sentences that only state what the passages lack
    (:func:`states_absence`) and a bare "No." before a cited sentence are not marked.
 5. Quantities of a cited sentence that its passages lack are reported (:mod:`climassay.grounding.quantities`).
 """
@@ -43,15 +42,15 @@ _AND = r"\s*(?:,?\s*\b(?:and|or)\b|[,;&/\uff0c\u3001])\s*"
 _NUMBER = r"\d{1,3}(?![\d%])"
 
 
-def _inside(prefix: str) -> str:
+def _bracket_pattern(prefix: str) -> str:
     item = rf"(?:{prefix})?{_NUMBER}(?::\d+)?(?:\u2020[^\]\u3011]{{0,80}})?"
     return rf"{_LEAD}{item}(?:(?:{_DASH}|{_AND}|\s+(?:to|through)\s+){item})*\s*"
 
 
 _LINK = r"(?:\(https?://[^\s()]{1,300}\))?"
 _CITATION = re.compile(
-    rf"(?P<square>[\[\uff3b\u3010\u3014{{])(?P<in_square>{_inside(_SQUARE_PLACE)})[\]\uff3d\u3011\u3015}}]{_LINK}"
-    rf"|[(\uff08](?P<in_round>{_inside(_PLACE)})[)\uff09]",
+    rf"(?P<square>[\[\uff3b\u3010\u3014{{])(?P<in_square>{_bracket_pattern(_SQUARE_PLACE)})[\]\uff3d\u3011\u3015}}]{_LINK}"
+    rf"|[(\uff08](?P<in_round>{_bracket_pattern(_PLACE)})[)\uff09]",
     re.IGNORECASE,
 )
 _SPAN = re.compile(rf"({_NUMBER})(?::\d+)?(?:\u2020[^\]\u3011]*)?(?:({_DASH}|\s+(?:to|through)\s+)\D*?({_NUMBER}))?")
@@ -61,8 +60,8 @@ _NUMBERED = re.compile(
 _INTERVAL = re.compile(r"\b(?:interval|ci|ranges?|scale|between|from|iqr)\s*:?\s*$", re.IGNORECASE)
 _FIGURE = re.compile(r"(\d+(?:\.\d+)?)\s*\S{0,8}\s*$")
 _MAY_STAND_BEFORE = re.compile(r"\s*(?:[.!?,;:)]|$|(?:and|but|while|whereas|as|which)\b|[\[(\u3010]\d)")
-_FEW = 99
-"""Highest number in a bare round bracket that is a citation if no passage has it."""
+_MAX_BARE_NUMBER = 99
+"""Maximum number in a round bracket that is read as a citation even if no passage has this number."""
 
 _YEAR = r"(?:1[89]|20)\d\d"
 _BRACKET = re.compile(r"[(\[]([^()\[\]]{4,200})[)\]]")
@@ -100,12 +99,12 @@ _REPORT = re.compile(r"(?:AR|WG|SR|TAR|FAR|SAR)[\dIVX.]*", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """Reference to a work by its authors, with its year or a page."""
+    """Reference to a work by its authors and its year or a page."""
 
     text: str
     """Reference as written, with its brackets."""
     words: tuple[str, ...]
-    """Names and year in lower case, without joining words."""
+    """Names and year of the reference in lower case, without words such as "and" and "of"."""
     pages: tuple[int, int] | None = None
     """First and last page; None if no page is named."""
 
@@ -116,31 +115,31 @@ class Reference:
 
 @dataclass(frozen=True, slots=True)
 class CitingSentence:
-    """A sentence with its citations removed."""
+    """Sentence without its citations, which are listed separately."""
 
     text: str
     numbers: tuple[int, ...]
-    """Distinct cited numbers, including unknown ones."""
+    """Distinct cited numbers, including those of no passage."""
     references: tuple[Reference, ...]
 
     @property
     def plain(self) -> str:
-        """Text without references."""
+        """Text of the sentence without references to works."""
         bare = self.text
         for reference in self.references:
             bare = bare.replace(reference.text, "")
         return bare
 
 
-_Found = tuple[int, ...] | Reference
+_Extracted = tuple[int, ...] | Reference
 
 
 def read_citations(text: str, valid_numbers: Collection[int]) -> list[CitingSentence]:
     """Split a text into sentences with their citations; ``valid_numbers`` are the numbers of passages."""
-    extracted: list[_Found] = []
+    extracted: list[_Extracted] = []
 
     def replace_matches(
-        pattern: re.Pattern[str], text: str, read: Callable[[str, re.Match[str]], _Found | None]
+        pattern: re.Pattern[str], text: str, read: Callable[[str, re.Match[str]], _Extracted | None]
     ) -> str:
         def replace_match(match: re.Match[str]) -> str:
             citation = read(text, match)
@@ -154,13 +153,15 @@ def read_citations(text: str, valid_numbers: Collection[int]) -> list[CitingSent
 
     plain = re.sub("[\ue000\ue001]", " ", " ".join(text.split()))
     for pattern in (_NARRATIVE, _BRACKET, _BARE):
-        plain = replace_matches(pattern, plain, lambda _, match: _reference(match[0]))
+        plain = replace_matches(pattern, plain, lambda _, match: _parse_reference(match[0]))
     plain = replace_matches(
-        _CITATION, plain, lambda string, match: _cited(string, match, valid_numbers) if match["square"] else None
+        _CITATION,
+        plain,
+        lambda string, match: _parse_bracket(string, match, valid_numbers) if match["square"] else None,
     )
     bare_round = not any(isinstance(item, tuple) for item in extracted)
     plain = replace_matches(
-        _CITATION, plain, lambda string, match: _cited(string, match, valid_numbers, bare_round=bare_round)
+        _CITATION, plain, lambda string, match: _parse_bracket(string, match, valid_numbers, bare_round=bare_round)
     )
     # "[1], [2] and [3]" is one citation; what follows a full stop belongs to the sentence before it.
     plain = re.sub(r"(C\ue000\d+\ue001)\s*(?:,|;|&|,?\s*and\b)\s*(?=C\ue000)", r"\1 ", plain)
@@ -181,7 +182,7 @@ def read_citations(text: str, valid_numbers: Collection[int]) -> list[CitingSent
     return sentences
 
 
-def _cited(
+def _parse_bracket(
     text: str, match: re.Match[str], valid_numbers: Collection[int], *, bare_round: bool = False
 ) -> tuple[int, ...] | None:
     """Return the numbers cited by a bracket; None if it is not a citation."""
@@ -213,11 +214,11 @@ def _cited(
     if match["square"]:
         return numbers
     fits = bare_round and is_separated and preceding[-1:].strip(".!?:;(") and _MAY_STAND_BEFORE.match(text, match.end())
-    return numbers if fits and (exist or high <= _FEW) else None
+    return numbers if fits and (exist or high <= _MAX_BARE_NUMBER) else None
 
 
-def _reference(text: str) -> Reference | None:
-    """Return the reference in a bracket, or in a name with a bracket; None if it is not a reference."""
+def _parse_reference(text: str) -> Reference | None:
+    """Parse a reference such as ``(IPCC, 2021)`` or ``Smith (2020)``; return None if the text is not one."""
     opened = text.find("(")
     content = f"{text[:opened].strip()}, {text[opened + 1 : -1]}" if opened > 0 else text.strip("([])")
     words: list[str] = []
@@ -231,19 +232,19 @@ def _reference(text: str) -> Reference | None:
         if not proper or len(proper) > 8 or not all(_is_name(name) for name in proper):
             return None
         locations = [
-            _LOCATOR.fullmatch(part_of_rest)
-            for part_of_rest in re.split(r"[,:]", match["rest"])
-            if part_of_rest.strip()
+            _LOCATOR.fullmatch(location_text)
+            for location_text in re.split(r"[,:]", match["rest"])
+            if location_text.strip()
         ]
         if not all(locations):
             return None
-        pages_given = [location for location in locations if location and location["page"]]
-        if not match["year"] and not pages_given:
+        page_locations = [location for location in locations if location and location["page"]]
+        if not match["year"] and not page_locations:
             return None
         if match["year"] and int(match["year"]) > date.today().year + 1:
             return None
-        if pages_given:
-            pages = (int(pages_given[0]["first"]), int(pages_given[0]["last"] or pages_given[0]["first"]))
+        if page_locations:
+            pages = (int(page_locations[0]["first"]), int(page_locations[0]["last"] or page_locations[0]["first"]))
         words += [piece for name in proper for piece in re.findall(r"[^\W_]+", name.lower())]
         words += [match["year"]] if match["year"] else []
     return Reference(text, tuple(dict.fromkeys(words)), pages)
@@ -266,17 +267,17 @@ _SIGNS = str.maketrans(
     }
 )
 OMISSION = re.compile(r"[\[(]?\s*\.{3,}\s*[\])]?")
-"""Pattern of an omission."""
+"""Pattern of an omission in a quotation: ``...`` or ``[...]``."""
 
 
 def is_quoted(quotation: str, text: str) -> bool:
     """Return whether all parts of a quotation occur in a text, in order."""
-    return bool(_find_parts(quotation, _without_gaps(text)))
+    return bool(_find_parts(quotation, _normalise_source(text)))
 
 
 def quoted_spans(quotation: str, text: str) -> tuple[tuple[int, int], ...]:
     """Return start and end of each part of a quotation in a text; empty if :func:`is_quoted` is False."""
-    normalised = _without_gaps(text)
+    normalised = _normalise_source(text)
     ranges = _find_parts(quotation, normalised)
     (plain, plain_indices), (original, original_indices) = letters(normalised), letters(text)
     if not ranges or plain != original:
@@ -296,35 +297,35 @@ def mark_quotations(text: str, quotations: Iterable[str]) -> tuple[Piece, ...]:
     return mark_spans(text, [span for quotation in quotations for span in quoted_spans(quotation, text)])
 
 
-def _without_gaps(text: str) -> str:
-    """Return the normalised text for the search of quotations, without its own omission marks."""
-    return " ".join(OMISSION.sub(" ", _plain(text)).split())
+def _normalise_source(text: str) -> str:
+    """Return a passage normalised for the search of quotations, without omission marks."""
+    return " ".join(OMISSION.sub(" ", _normalise(text)).split())
 
 
 def _find_parts(quotation: str, normalised: str) -> list[tuple[int, int]]:
-    """Return the spans of a quotation's parts, in order; empty unless all parts occur."""
-    plain_quotation = _plain(quotation)
+    """Return the span of each part of a quotation in a normalised text; empty unless all parts occur in order."""
+    plain_quotation = _normalise(quotation)
     parts = [part for piece in OMISSION.split(plain_quotation) if re.search(r"\w", part := piece.strip(" \"'.,;:"))]
     if sum(len(re.findall(r"\w+", part)) for part in parts) < MIN_QUOTED_WORDS:
         return []
     ranges: list[tuple[int, int]] = []
     for part in parts:
-        match = _pattern(part).search(normalised, ranges[-1][1] if ranges else 0)
+        match = _part_pattern(part).search(normalised, ranges[-1][1] if ranges else 0)
         if match is None:
             return []
         ranges.append(match.span())
     return ranges
 
 
-def _plain(text: str) -> str:
+def _normalise(text: str) -> str:
     """Return the text with normalised punctuation and joined hyphenated words."""
     plain = unicodedata.normalize("NFKC", text).translate(_SIGNS)
     joined = re.sub(r"(?<=[^\W\d_])-\s*(?=[^\W\d_])", "", plain)
     return " ".join(joined.split())
 
 
-def _pattern(part: str) -> re.Pattern[str]:
-    """Return the pattern of a part as whole words and numbers with their signs."""
+def _part_pattern(part: str) -> re.Pattern[str]:
+    """Return a pattern that matches a part of a quotation as whole words and numbers with their signs."""
     # "-0.5" and "10.5" do not hold "0.5"; in "1901-2018" the dash is not a sign.
     before = r"(?<!\w)(?<!\d[.,])" + (r"(?<!^-)(?<![^\w]-)" if part[0].isdigit() else "")
     behind = r"(?!\w)" + (r"(?![.,]\d)(?!\s?%)" if part[-1].isdigit() else "")
@@ -405,9 +406,9 @@ def is_bare_answer(sentence: str) -> bool:
 Origin = Literal["model", "attributed", "none"]
 
 IN_HOUSE_MARK = "(Not from the sources)"
-"""Mark of in-house knowledge for readers."""
+"""Mark of a sentence from the model's own (in-house) knowledge, in texts for readers."""
 MODELS_MARK = "(In-house knowledge)"
-"""Mark of in-house knowledge in prompts and in models' texts."""
+"""Mark of a sentence from the model's own (in-house) knowledge, in prompts and answers."""
 UNCHECKED_MARK = "(reference not checked)"
 SUPPORT_COSINE = 0.6
 """Minimum cosine similarity of a sentence to a sentence of a passage that supports it.
@@ -432,17 +433,17 @@ class NumberedPassage(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class AnswerSentence:
-    """A sentence of an answer with its support."""
+    """Sentence of an answer, with its citations and support."""
 
     text: str
     citations: tuple[int, ...]
-    """Numbers of cited sources, all valid."""
+    """Numbers of the cited passages, all of which exist."""
     origin: Origin
-    """Origin of the citation: the model, comparison with the passages, or none."""
+    """Origin of the citations: ``model``, ``attributed`` (found by comparison with the passages) or ``none``."""
     in_house: bool
-    """Whether it is the model's own knowledge: a statement about the world without support in a passage."""
+    """Whether the sentence is the model's own knowledge: a statement about the world that no passage supports."""
     support: float
-    """Highest similarity, 0 to 1, to a sentence of the cited passages, or of any passage without citations."""
+    """Highest cosine similarity, 0 to 1, to a sentence of the cited passages; of all passages if none is cited."""
     foreign_numbers: tuple[str, ...] = ()
     """Quantities of the sentence, as written, that no cited passage has."""
     entailment: tuple[float | None, ...] = ()
@@ -453,12 +454,12 @@ class AnswerSentence:
 
     @property
     def body(self) -> str:
-        """Text without its final punctuation, before which citations are inserted."""
+        """Text of the sentence without its final punctuation, before which citations are inserted."""
         return self.text.rstrip(".!?\u2026")
 
     @property
     def stop(self) -> str:
-        """Final punctuation of the text; may be empty."""
+        """Final punctuation of the sentence; may be empty."""
         return self.text[len(self.body) :]
 
 
@@ -496,13 +497,12 @@ def ground_text(
         remove_loops: Whether to remove sentences with loops, which very small models write. Other models repeat words
             in lists of figures.
         documents: Function that returns title, file name and date of every document; called only if the text refers to
-            a
-            work that no passage belongs to.
+            a work to which no passage belongs.
 
     Returns:
         The sentences, and the number of removed citations.
     """
-    pieces = _pieces(text, sources, documents)
+    pieces = _split_sentences(text, sources, documents)
     if truncated and len(pieces) > 1:
         pieces = pieces[:-1]
     pieces = [piece for piece in pieces if not (remove_loops and _is_loop(piece.text))]
@@ -539,8 +539,8 @@ def complete_sentences(text: str, sources: Sequence[NumberedPassage]) -> tuple[A
         sources: Passages in the model's prompt.
     """
     words = text[: max(text.rfind(" "), text.rfind("\n"), 0)]
-    settled = re.sub(r"[\[(\uff3b\u3010\u3014{][^\])\uff3d\u3011\u3015}]*$", "", words)
-    pieces = [piece for piece in _pieces(settled, sources, tuple)[:-1] if not _is_loop(piece.text)]
+    complete_text = re.sub(r"[\[(\uff3b\u3010\u3014{][^\])\uff3d\u3011\u3015}]*$", "", words)
+    pieces = [piece for piece in _split_sentences(complete_text, sources, tuple)[:-1] if not _is_loop(piece.text)]
     valid_numbers = {source.number for source in sources}
     cited = [tuple(number for number in piece.numbers if number in valid_numbers) for piece in pieces]
     return tuple(
@@ -550,7 +550,7 @@ def complete_sentences(text: str, sources: Sequence[NumberedPassage]) -> tuple[A
 
 
 @dataclass(frozen=True, slots=True)
-class _Piece:
+class _ParsedSentence:
     """A sentence of the model's text, without citations."""
 
     text: str
@@ -562,12 +562,14 @@ class _Piece:
     """References to works that are not in the collections."""
 
 
-def _pieces(text: str, sources: Sequence[NumberedPassage], documents: Callable[[], Sequence[str]]) -> list[_Piece]:
-    """Return the distinct sentences of a text with their citations and marks."""
+def _split_sentences(
+    text: str, sources: Sequence[NumberedPassage], documents: Callable[[], Sequence[str]]
+) -> list[_ParsedSentence]:
+    """Split a text into distinct sentences with their citations and marks."""
     valid_numbers = {source.number for source in sources}
     marks = r"\(\s*(?:in-house knowledge|not from the sources)\s*\)"
     moved = re.sub(rf"([.!?])\s*({marks})", r" \2\1", " ".join(text.split()), flags=re.IGNORECASE)
-    results: dict[str, _Piece] = {}
+    results: dict[str, _ParsedSentence] = {}
     for sentence in read_citations(moved, valid_numbers):
         numbers = list(sentence.numbers)
         unchecked = []
@@ -585,7 +587,7 @@ def _pieces(text: str, sources: Sequence[NumberedPassage], documents: Callable[[
             continue
         if bare in results:
             numbers = [*results[bare].numbers, *numbers]
-        results[bare] = _Piece(bare, tuple(dict.fromkeys(numbers)), marked, plain, tuple(unchecked))
+        results[bare] = _ParsedSentence(bare, tuple(dict.fromkeys(numbers)), marked, plain, tuple(unchecked))
     return list(results.values())
 
 
@@ -604,13 +606,15 @@ def _is_named(passage: Passage, reference: Reference) -> bool:
 
 
 def _is_loop(text: str) -> bool:
-    """Return whether a sequence of four words occurs three times, as in loops of small models."""
+    """Return whether a sequence of four words occurs at least three times, as in loops of small models."""
     words = re.findall(r"\w+", text.lower())
     runs = Counter(zip(words, words[1:], words[2:], words[3:], strict=False))
     return max(runs.values(), default=0) >= 3
 
 
-def _attribute(piece: _Piece, support: np.ndarray, sources: Sequence[NumberedPassage], context: str) -> AnswerSentence:
+def _attribute(
+    piece: _ParsedSentence, support: np.ndarray, sources: Sequence[NumberedPassage], context: str
+) -> AnswerSentence:
     texts = {source.number: source.passage.text for source in sources}
     numbers = list(texts)
     bare = AnswerSentence(

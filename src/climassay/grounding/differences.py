@@ -63,12 +63,12 @@ RIVALS = _groups(
     "support supports supported|oppose opposes opposed",
     "join joins joined|leave leaves left withdraw withdraws withdrew",
 )  # fmt: skip
-"""Groups of words with opposite meanings, which a negation reverses; words of one side are near-synonyms."""
+"""Groups of near-synonyms (rise, grow) and words with the opposite meaning (fall), which a negation reverses."""
 THINGS = _groups(
     "source sources|sink sinks", "shortwave|longwave", "winter winters|summer summers|spring|autumn",
     "night nights|day days",
 )  # fmt: skip
-"""Groups of mutually exclusive terms, which no negation reverses."""
+"""Groups of mutually exclusive terms, such as summer and winter, which no negation reverses."""
 PLACES = _groups(
     "arctic", "antarctic antarctica", "greenland", "southern", "northern", "eastern east", "western west", "atlantic",
     "pacific", "indian", "tropics tropical equator equatorial", "subtropics subtropical", "polar pole poles",
@@ -78,20 +78,20 @@ PLACES = _groups(
     "city cities urban", "rural", "mountain mountains", "troposphere tropospheric", "stratosphere stratospheric",
     "vegetation", "soil soils", "hemisphere",
 )  # fmt: skip
-"""Lower-case words for places, grouped by place; names are recognised by their capitals."""
-_SAME: dict[str, frozenset[str]] = {}
+"""Groups of lower-case words for the same place; names of places are recognised by their capitals."""
+_SYNONYMS: dict[str, frozenset[str]] = {}
 _ALTERNATIVES: dict[str, frozenset[str]] = {}
 for _word, _opposite in OPPOSITES.items():
     _ALTERNATIVES[_word] = frozenset({_opposite})
 for _sides in (*RIVALS, *THINGS):
     for _side in _sides:
         for _word in _side:
-            _SAME[_word] = _SAME.get(_word, frozenset()) | _side
+            _SYNONYMS[_word] = _SYNONYMS.get(_word, frozenset()) | _side
             _ALTERNATIVES[_word] = (_ALTERNATIVES.get(_word, frozenset()) | frozenset().union(*_sides)) - _side
-_NEVER_TURNED = frozenset(word for sides in THINGS for side in sides for word in side)
-_PLACE = {word: index for index, (words,) in enumerate(PLACES) for word in words}
+_NOT_NEGATABLE = frozenset(word for sides in THINGS for side in sides for word in side)
+_PLACE_BY_WORD = {word: index for index, (words,) in enumerate(PLACES) for word in words}
 _DIRECTIONS = dict.fromkeys(_UP.split(), 1) | dict.fromkeys(_DOWN.split(), -1)
-_BEHIND = {
+_DIRECTIONS_AFTER = {
     word: sign
     for words, sign in (
         ("more higher larger greater increase rise growth mehr höher hausse más mais superior", 1),
@@ -102,8 +102,8 @@ _BEHIND = {
 """Words after a figure that give it a direction: "5% less"."""
 _DIRECTION_REACH = 5
 _REACH = 6
-"""Number of words on either side that form the context of a word."""
-_NEAR = 3
+"""Number of words before and after a word that form its context."""
+_SCOPE = 3
 _TOKEN = re.compile(r"n['’]t\b|[^\W\d_]+?(?=n['’]t\b)|[^\W\d_]+(?:-[^\W\d_]+)*")
 _PHASE = re.compile(r"\b(phas)(?:e|es|ed|ing)[\s-](in|out)\b", re.IGNORECASE)
 ((_NEGATIONS,),) = _groups(
@@ -112,26 +112,25 @@ _PHASE = re.compile(r"\b(phas)(?:e|es|ed|ing)[\s-](in|out)\b", re.IGNORECASE)
 )
 _NAME = re.compile(r"(?<![.!?:]\s)(?<!^)(?<=[\s(])(?:[A-Z][a-z]{2,}|[A-Z]{2,}[a-z]?)(?:-[A-Z]?[a-z]+)?\b")
 _CAPITAL = re.compile(r"\b[A-ZÄÖÜÉ][^\W\d_]{2,}\b")
-_NO_NAMES = frozenset(
+_NOT_NAMES = frozenset(
     (
         "the", "this", "that", "these", "those", "january", "february", "march", "april", "may", "june", "july",
         "august", "september", "october", "november", "december", "chapter", "section", "figure", "table", "earth",
         "sun", "celsius", "kelvin", "report", "according", "however",
     )
 )  # fmt: skip
-_SAME_THING = 2.0
-"""Weight of the words around a figure relative to the similarity of its sentence."""
-_CLEARLY_NEARER = 0.3
+_OVERLAP_WEIGHT = 2.0
+"""Weight of the overlap of the words around two figures, relative to the similarity of their sentences."""
+_MIN_SCORE_GAP = 0.3
 """Minimum score difference between a differing figure and a confirming one; from docs/results/check_text.md."""
-_SAME_STATEMENT = 1.15
-"""Minimum nearness of a sentence whose figures can speak against those of another; chosen on the seen half of the pairs
-and every other claim of Climate-FEVER in docs/results/check_text.md."""
-_MIN_ALIKE = 0.2
-"""Minimum share of the words around a figure in words that also occur around a differing one."""
+_MIN_NEARNESS = 1.15
+"""Minimum nearness of a source sentence whose figures can contradict a figure; see docs/results/check_text.md."""
+_MIN_OVERLAP = 0.2
+"""Minimum overlap of the words around a figure in words with those around a figure that contradicts it."""
 _ROUNDING = 0.01
-_HALF = 3.0
+_HALVING_DISTANCE = 3.0
 """Distance in words at which the weight of a word is halved."""
-_APART = 6
+_SEPARATOR_DISTANCE = 6
 """Distance in words that a punctuation mark, a conjunction or a figure in between adds."""
 _WORD_OR_SIGN = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)*|[,;:()]")
 _SEPARATORS = frozenset([*",;:()", "and", "but", "while", "whereas", "or", "against", "versus", "und", "et", "y"])
@@ -139,29 +138,29 @@ _FIRST_YEAR, _LAST_YEAR = 1500, 2300
 
 
 class Difference(NamedTuple):
-    """Words of a sentence and the differing words of its source."""
+    """Difference between a sentence and its source, as words of both."""
 
     text: str
     source: str
-    """Differing words; empty if the source has no counterpart."""
+    """Differing words of the source; empty if it has no counterpart."""
 
 
 class SourceSentence(NamedTuple):
-    """A sentence of a source."""
+    """Sentence of a source, with its similarity to the compared sentence."""
 
     text: str
     nearness: float
-    """Similarity to the compared sentence: cosine plus the share of its words."""
+    """Similarity to the compared sentence: cosine plus the share of the compared sentence's words."""
     context: str = ""
-    """Passage that contains the sentence."""
+    """Text of the passage that contains the sentence."""
 
 
 class DifferingFigure(NamedTuple):
-    """A figure that no source confirms, or that a figure of the same quantity contradicts."""
+    """Figure of a sentence that no source confirms, or that a source contradicts."""
 
     text: str
     source: str
-    """Contradicting figure; empty if no similar source has a figure of its kind."""
+    """Contradicting figure of the source; empty if no similar source has a figure of this kind."""
     source_index: int | None
     """Index of the source with the contradicting figure; None if there is none."""
 
@@ -171,11 +170,11 @@ class _Figure(NamedTuple):
 
     quantity: Quantity
     context_weights: Mapping[str, float]
-    """Weights of the words and years around it; adjacent words have the weight 1."""
+    """Weights, up to 1, of the words and years around the figure; nearer ones have higher weights."""
     direction: int
-    """1 for an increase, -1 for a decrease, 0 otherwise."""
+    """Direction of the change: 1 for an increase, -1 for a decrease, 0 if there is none."""
     wording: str
-    """Figure as written, with its word of direction."""
+    """Figure as written, with the word that gives its direction ("fell 5%")."""
 
 
 def differing_figures(
@@ -190,7 +189,7 @@ def differing_figures(
         sources: Sentences that may support it.
         context: Text that contains the sentence.
     """
-    figures = _figures(sentence, context)
+    figures = _read_figures(sentence, context)
     # If one source has all figures, other years around them belong to something else.
     is_complete = len(figures) > 1 and any(
         _has_in_order(source, [figure.quantity for figure in figures]) for source in sources
@@ -198,11 +197,11 @@ def differing_figures(
     candidates = [
         (index, source, source_figure)
         for index, source in enumerate(sources)
-        for source_figure in _figures(source.text, source.context)
+        for source_figure in _read_figures(source.text, source.context)
     ]
 
     def is_near(index: int) -> bool:
-        return sources[index].nearness >= _SAME_STATEMENT
+        return sources[index].nearness >= _MIN_NEARNESS
 
     results = []
     for number, figure in enumerate(figures):
@@ -212,10 +211,10 @@ def differing_figures(
         confirming, alternatives = [], []
         for index, source, source_figure in candidates:
             overlap = _context_overlap(figure.context_weights, source_figure.context_weights)
-            score = source.nearness + _SAME_THING * overlap
+            score = source.nearness + _OVERLAP_WEIGHT * overlap
             if confirms(source_figure.quantity, quantity):
                 confirming.append((score, index, source_figure))
-            elif overlap > _MIN_ALIKE * quantity.worded and _same_kind(quantity, source_figure.quantity) and not any(
+            elif overlap > _MIN_OVERLAP * quantity.worded and _same_kind(quantity, source_figure.quantity) and not any(
                 # The source's figure belongs to another figure of the sentence, such as the other end of a range.
                 confirms(source_figure.quantity, neighbour.quantity)
                 and _context_overlap(neighbour.context_weights, source_figure.context_weights) >= overlap
@@ -231,8 +230,8 @@ def differing_figures(
         if best is not None and (
             _is_year(quantity)
             or nearest is None
-            or nearest[0] <= best[0] + _CLEARLY_NEARER
-            or _rounded(quantity, nearest[2].quantity)
+            or nearest[0] <= best[0] + _MIN_SCORE_GAP
+            or _is_equal_after_rounding(quantity, nearest[2].quantity)
         ):
             continue
         if nearest is not None and is_near(nearest[1]):
@@ -247,12 +246,12 @@ def _as_written(quantity: Quantity) -> str:
 
 
 def _has_in_order(source: SourceSentence, figures: Sequence[Quantity]) -> bool:
-    """Return whether a text has all figures in this order."""
+    """Return whether a source has all figures in this order."""
     source_quantities = iter(split_at_quantities(source.text, source.context)[1])
     return all(any(confirms(known_figure, figure) for known_figure in source_quantities) for figure in figures)
 
 
-def _figures(text: str, context: str) -> list[_Figure]:
+def _read_figures(text: str, context: str) -> list[_Figure]:
     pieces, figures = split_at_quantities(text, context)
     words = [_WORD_OR_SIGN.findall(piece.lower()) for piece in pieces]
     results = []
@@ -263,27 +262,27 @@ def _figures(text: str, context: str) -> list[_Figure]:
             preceding[0] = preceding[0][1:]  # the figure belongs to the words before the bracket: "methane (15%)"
         years = [f"{figure.value:.0f}" if _is_year(figure) else "" for figure in figures]
         for side, side_years in ((preceding, years[:number][::-1]), (words[number + 1 :], years[number + 1 :])):
-            away = 0
+            distance = 0
             for index, piece in enumerate(side):
                 if index > 0:
-                    away += _APART
+                    distance += _SEPARATOR_DISTANCE
                     if year := side_years[index - 1]:
-                        weights[year] = max(weights.get(year, 0.0), 1 / (1 + away / _HALF))
+                        weights[year] = max(weights.get(year, 0.0), 1 / (1 + distance / _HALVING_DISTANCE))
                 for word in piece:
                     if word in _SEPARATORS:
-                        away += _APART
+                        distance += _SEPARATOR_DISTANCE
                         continue
-                    away += 1
+                    distance += 1
                     for stem in content_words(word):
-                        weights[stem] = max(weights.get(stem, 0.0), 1 / (1 + away / _HALF))
-        word, direction = ("", 0) if _is_year(quantity) else _direction(preceding, words[number + 1])
+                        weights[stem] = max(weights.get(stem, 0.0), 1 / (1 + distance / _HALVING_DISTANCE))
+        word, direction = ("", 0) if _is_year(quantity) else _find_direction(preceding, words[number + 1])
         if not direction and quantity.value < 0:
             direction = -1
         results.append(_Figure(quantity, weights, direction, f"{word} {_as_written(quantity)}".strip()))
     return results
 
 
-def _direction(preceding: Sequence[Sequence[str]], following: Sequence[str]) -> tuple[str, int]:
+def _find_direction(preceding: Sequence[Sequence[str]], following: Sequence[str]) -> tuple[str, int]:
     """Return the word that gives a figure its direction, and 1 or -1; ("", 0) if there is none.
 
     Args:
@@ -291,8 +290,8 @@ def _direction(preceding: Sequence[Sequence[str]], following: Sequence[str]) -> 
         following: Words up to the next figure.
     """
     for word in following[:2]:
-        if word in _BEHIND:
-            return word, _BEHIND[word]
+        if word in _DIRECTIONS_AFTER:
+            return word, _DIRECTIONS_AFTER[word]
     words = [word for piece in preceding for word in piece][: _DIRECTION_REACH + 1]
     for index, word in enumerate(words[:_DIRECTION_REACH]):
         if word in _SEPARATORS or word in ("from", "to", "at", "von", "auf", "de", "à", "hasta", "a"):
@@ -321,7 +320,7 @@ def _same_kind(first: Quantity, second: Quantity) -> bool:
     return second.unit.is_kind_of(first.unit) and same_rate
 
 
-def _rounded(figure: Quantity, second_figure: Quantity) -> bool:
+def _is_equal_after_rounding(figure: Quantity, second_figure: Quantity) -> bool:
     """Return whether two figures with units may be equal after rounding: 340 and 342."""
     if figure.unit is None or figure.worded:
         return False
@@ -332,7 +331,7 @@ def _rounded(figure: Quantity, second_figure: Quantity) -> bool:
 
 
 def opposed_words(sentence: str, source: str) -> tuple[Difference, ...]:
-    """Return the words of a sentence that its source replaces by an opposite or negates.
+    """Return the words of a sentence whose opposite or negation its source has.
 
     Args:
         sentence: Sentence to compare.
@@ -345,9 +344,9 @@ def opposed_words(sentence: str, source: str) -> tuple[Difference, ...]:
         if not alternatives:
             continue
         is_negated = _is_negated(sentence_words, index)
-        synonyms = _SAME.get(word, frozenset()) | {word}
+        synonyms = _SYNONYMS.get(word, frozenset()) | {word}
         # If both directions are named, only adjacent words are compared.
-        reach = _NEAR if alternatives & set(sentence_words) and synonyms & set(source_words) else _REACH
+        reach = _SCOPE if alternatives & set(sentence_words) and synonyms & set(source_words) else _REACH
         context_stems = _context_stems(sentence_words, index, reach)
 
         def nearest(
@@ -368,9 +367,9 @@ def opposed_words(sentence: str, source: str) -> tuple[Difference, ...]:
             )
 
         same = max(nearest(synonyms, negated=is_negated), nearest(alternatives, negated=not is_negated))
-        against = max(nearest(alternatives, negated=is_negated), nearest(synonyms, negated=not is_negated))
-        if against[0] > max(1 if reach == _REACH else 2, same[0]):
-            source_word = against[1] if against[1] not in synonyms else f"{'' if is_negated else 'not '}{against[1]}"
+        opposed = max(nearest(alternatives, negated=is_negated), nearest(synonyms, negated=not is_negated))
+        if opposed[0] > max(1 if reach == _REACH else 2, same[0]):
+            source_word = opposed[1] if opposed[1] not in synonyms else f"{'' if is_negated else 'not '}{opposed[1]}"
             results.append(Difference(f"not {word}" if is_negated else word, source_word))
     return tuple(dict.fromkeys((*results, *_negated_words(sentence_words, source_words))))
 
@@ -378,26 +377,26 @@ def opposed_words(sentence: str, source: str) -> tuple[Difference, ...]:
 class _Negations(NamedTuple):
     """Content words of a text by their stems, without words that have opposites."""
 
-    denied: dict[str, str]
-    """First content word after each negation."""
+    negated: dict[str, str]
+    """Stems and words directly negated: the first content word after each negation."""
     affirmed: dict[str, str]
-    """Content words outside the scope of any negation."""
-    reached: frozenset[str]
-    """Stems in the scope of a negation."""
+    """Stems and words outside the scope of any negation."""
+    in_scope: frozenset[str]
+    """Stems of all content words in the scope of a negation."""
 
 
 def _negated_words(sentence_words: Sequence[str], source_words: Sequence[str]) -> Iterator[Difference]:
     """Yield the words without opposites that one text negates and the other affirms."""
     sentence_negations, source_negations = _negations(sentence_words), _negations(source_words)
     if (
-        sentence_negations.reached & source_negations.reached
+        sentence_negations.in_scope & source_negations.in_scope
         or len(content_words(" ".join(sentence_words)) & content_words(" ".join(source_words))) < 2
     ):
         return
-    for stem, word in sentence_negations.denied.items():
+    for stem, word in sentence_negations.negated.items():
         if stem in source_negations.affirmed and stem not in sentence_negations.affirmed:
             yield Difference(f"not {word}", source_negations.affirmed[stem])
-    for stem, word in source_negations.denied.items():
+    for stem, word in source_negations.negated.items():
         if stem in sentence_negations.affirmed and stem not in source_negations.affirmed:
             yield Difference(sentence_negations.affirmed[stem], f"not {word}")
 
@@ -408,33 +407,34 @@ def _negations(tokens: Sequence[str]) -> _Negations:
     A negation applies to the next content word, and its scope may include the next two words ("without causing
     runaway"). Words excluded by a contrast ("and not at the equator") are neither negated nor affirmed.
     """
-    denied: dict[str, str] = {}
+    negated: dict[str, str] = {}
     affirmed: dict[str, str] = {}
-    reached: set[str] = set()
-    reach, denies = 0, False
+    in_scope: set[str] = set()
+    reach, is_negating = 0, False
     for index, token in enumerate(tokens):
         reach -= 1
         stems = content_words(token)
         if token in _NEGATIONS:
-            reach, denies = _NEAR + 1, tokens[index - 1 : index] not in (["and"], ["but"])
+            reach, is_negating = _SCOPE + 1, tokens[index - 1 : index] not in (["and"], ["but"])
         elif token == "only":
             reach = 0
         elif stems:
             if reach > 0:
-                reached |= stems
+                in_scope |= stems
             if token not in _ALTERNATIVES and reach <= 0:
                 affirmed.update(dict.fromkeys(stems, token))
-            elif token not in _ALTERNATIVES and denies:
-                denied.update(dict.fromkeys(stems, token))
-            denies = False
-    return _Negations(denied, affirmed, frozenset(reached))
+            elif token not in _ALTERNATIVES and is_negating:
+                negated.update(dict.fromkeys(stems, token))
+            is_negating = False
+    return _Negations(negated, affirmed, frozenset(in_scope))
 
 
 def other_places(sentence: str, source: str) -> tuple[Difference, ...]:
-    """Return the places of a sentence that its source replaces by others."""
+    """Return the places that a sentence names and its source does not, if the source names other places."""
     sentence_words, source_words = _tokens(sentence), _tokens(source)
     sentence_places, source_places = (
-        {_PLACE[word]: word for word in words if word in _PLACE} for words in (sentence_words, source_words)
+        {_PLACE_BY_WORD[word]: word for word in words if word in _PLACE_BY_WORD}
+        for words in (sentence_words, source_words)
     )
     alternatives = ", ".join(word for region, word in source_places.items() if region not in sentence_places)
     return tuple(
@@ -445,17 +445,17 @@ def other_places(sentence: str, source: str) -> tuple[Difference, ...]:
 
 
 def foreign_names(sentence: str, sources: Sequence[str]) -> tuple[str, ...]:
-    """Return the names inside a sentence that no source contains: places, people, models, acronyms.
+    """Return the names (places, people, models, acronyms) in a sentence that no source contains.
 
     The result is empty for German sentences, because German capitalises all nouns.
     """
     if language_of_figures(sentence) == "de":
         return ()
     names = dict.fromkeys(match[0] for match in _NAME.finditer(sentence))
-    return tuple(name for name in names if name.casefold() not in _NO_NAMES and not _is_known(name, sources))
+    return tuple(name for name in names if name.casefold() not in _NOT_NAMES and not _occurs_in(name, sources))
 
 
-def _is_known(name: str, sources: Sequence[str]) -> bool:
+def _occurs_in(name: str, sources: Sequence[str]) -> bool:
     return any(name.casefold().rstrip("s")[: max(4, len(name) - 3)] in source.casefold() for source in sources)
 
 
@@ -474,8 +474,8 @@ def swapped_names(sentence: str, source: str, texts: Sequence[str] = ()) -> tupl
     sentence_names, source_names = (
         {
             name: neighbours
-            for name, neighbours in _capitals(text).items()
-            if not _is_known(name, [other_text]) and name.lower() not in common and name.casefold() not in _NO_NAMES
+            for name, neighbours in _capitalised_words(text).items()
+            if not _occurs_in(name, [other_text]) and name.lower() not in common and name.casefold() not in _NOT_NAMES
         }
         for text, other_text in ((sentence, source), (source, sentence))
     )
@@ -488,9 +488,9 @@ def swapped_names(sentence: str, source: str, texts: Sequence[str] = ()) -> tupl
     )
 
 
-def _capitals(text: str) -> dict[str, frozenset[tuple[int, str]]]:
-    """Return the capitalised words of a text with side and stem of the adjacent content words."""
-    contents = [word for word in _WORD_OR_SIGN.findall(text) if len(word) > _NEAR and content_words(word)]
+def _capitalised_words(text: str) -> dict[str, frozenset[tuple[int, str]]]:
+    """Return each capitalised word of a text with the stems of its adjacent content words and their side (-1 or 1)."""
+    contents = [word for word in _WORD_OR_SIGN.findall(text) if len(word) > _SCOPE and content_words(word)]
     results: dict[str, frozenset[tuple[int, str]]] = {}
     for index, word in enumerate(contents):
         if _CAPITAL.fullmatch(word):
@@ -510,7 +510,7 @@ def _tokens(text: str) -> list[str]:
 
 def _is_negated(tokens: Sequence[str], index: int) -> bool:
     """Return whether a negation precedes a word: "did not increase", "no decrease"."""
-    return tokens[index] not in _NEVER_TURNED and any(
+    return tokens[index] not in _NOT_NEGATABLE and any(
         token in _NEGATIONS for token in tokens[max(0, index - 3) : index]
     )
 

@@ -14,19 +14,19 @@ from functools import lru_cache
 from typing import NamedTuple
 
 
-def _words(text: str) -> frozenset[str]:
+def _word_set(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
 _FUNCTION_WORDS: Mapping[str, frozenset[str]] = {
-    "en": _words("the of and is are was were in to by for from with that this has have at on been which it"),
-    "de": _words(
+    "en": _word_set("the of and is are was were in to by for from with that this has have at on been which it"),
+    "de": _word_set(
         "der die das und ist sind wurde wurden nicht ein eine einer im mit von zum zur auf für bis rund um dem den des"
         " lag sich auch wird bei nach über durch hat haben werden beträgt"
     ),
-    "fr": _words("le la les des du et est sont une dans par pour sur depuis avec que qui au aux plus ce en"),
-    "es": _words("el la los las del y es son una en por para desde con que se su al más ha han"),
-    "pt": _words("o os as do da dos das e é são uma em por para desde com que se ao mais foi no na"),
+    "fr": _word_set("le la les des du et est sont une dans par pour sur depuis avec que qui au aux plus ce en"),
+    "es": _word_set("el la los las del y es son una en por para desde con que se su al más ha han"),
+    "pt": _word_set("o os as do da dos das e é são uma em por para desde com que se ao mais foi no na"),
 }
 _GERMAN_LETTER, _SPANISH_LETTER = re.compile("[äöüß]"), re.compile("[áíóúñ]")
 _WORD = re.compile(r"[^\W\d_]+")
@@ -46,7 +46,7 @@ class NumberFormat(NamedTuple):
 
 
 def language_of_figures(text: str) -> str | None:
-    """Return the language with most function words in a text, as a code; None if there are none, or as many of two."""
+    """Return the code of the language with the most function words; None if there are none or if English ties."""
     words = _WORD.findall(text.lower())
     hits = {code: sum(word in known for word in words) for code, known in _FUNCTION_WORDS.items()}
     for code, letter in (("de", _GERMAN_LETTER), ("es", _SPANISH_LETTER)):
@@ -59,11 +59,11 @@ def language_of_figures(text: str) -> str | None:
 
 @lru_cache(maxsize=512)
 def number_format(text: str, context: str = "") -> NumberFormat:
-    """Decide what commas and points between the digits of a text mean.
+    """Detect whether commas and points between the digits of a text separate decimals or thousands.
 
     Args:
-        text: Its own language and figures count first.
-        context: A longer text that it is part of, which decides if its own words and figures do not.
+        text: Text with numbers, whose language and figures decide first.
+        context: Longer text that contains ``text``; it decides if the words and figures of ``text`` do not.
     """
     commas, points = (len(shape.findall(text)) for shape in (_COMMA, _POINT))
     language = language_of_figures(text)
@@ -93,7 +93,7 @@ for _line in (
     "dois três quatro cinco seis sete oito nove dez onze doze",
 ):
     NUMBER_WORDS |= {word: float(number) for number, word in enumerate(_line.split(), start=2) if word != "-"}
-"""Values of number words, which are quantities if a unit or magnitude follows."""
+"""Value of each number word; the words are quantities only if a unit or magnitude follows."""
 
 _NUMBER_WORD = "|".join(sorted(NUMBER_WORDS, key=len, reverse=True))
 NUMBER = re.compile(
@@ -116,11 +116,13 @@ class Numeral(NamedTuple):
 
 
 def read_numeral(match: re.Match[str], numbers: NumberFormat, *, measured: bool) -> Numeral:
-    """Read a number found by :data:`NUMBER`; of "2,3" in a text with decimal points, read the first number only.
+    """Read a number found by :data:`NUMBER`.
+
+    "2,3" in a text with decimal points is a list of two numbers, of which only the first is read.
 
     Args:
-        match: The number.
-        numbers: What commas and points mean in its text.
+        match: Match of the number in its text.
+        numbers: Meaning of commas and points in the text.
         measured: Whether a unit follows, so that "1,5 °C" is one number even in a text with decimal points.
     """
     numeral = match[0].lower()
@@ -157,14 +159,13 @@ class WordedFigure(NamedTuple):
     end: int
     value: float
     kind: str
-    """``share`` (per cent), ``times``, ``month`` (1 to 12), ``day`` (of the month) or ``rank:`` and the
-    superlative."""
+    """Kind of figure: ``share``, ``times``, ``month``, ``day`` (of the month), or ``rank:`` followed by the superlative."""
     step: float
-    """Width of the interval of values that the words may mean."""
+    """Width of the interval of values that the words may express."""
 
 
 _SHARE_STEP = 3.0
-"""Width in percentage points: "two-thirds" may mean 65.2 to 68.1 per cent."""
+"""Width in percentage points of a share in words: "two-thirds" may mean 65.2 to 68.1 per cent."""
 _HEDGED_STEP = 10.0
 """Width in percentage points of a hedged share: "nearly a third"."""
 _HEDGED = re.compile(
@@ -232,7 +233,7 @@ _DATE_BEFORE = re.compile(
     r"\b(?:in|since|until|by|of|from|to|and|between|early|late|mid|im|seit|bis|ab|en|de|depuis|desde|em|le|el)[\s-]+$",
     re.IGNORECASE,
 )
-_YEAR_BEHIND = re.compile(r",?\s+(?:de\s+)?[12]\d{3}\b")
+_YEAR_AFTER = re.compile(r",?\s+(?:de\s+)?[12]\d{3}\b")
 _AMBIGUOUS_MONTHS = frozenset(["may", "march", "mars", "mai", "mayo", "maio", "august", "agosto"])
 _SUPERLATIVE = (
     r"(?P<what>(?:warm|hott|cold|cool|wett|dri|larg|small|high|low|bigg|great|strong|weak|fast|slow|long|short|deep|thick"
@@ -265,7 +266,7 @@ def worded_figures(text: str) -> Iterator[WordedFigure]:
             yield WordedFigure(*match.span(), factor, "times", _EXACT)
     for match in _MONTH.finditer(text):
         word = match["month"]
-        dated = match["before"] or match["behind"] or _YEAR_BEHIND.match(text, match.end())
+        dated = match["before"] or match["behind"] or _YEAR_AFTER.match(text, match.end())
         if word.lower() in _AMBIGUOUS_MONTHS and not dated and not _DATE_BEFORE.search(text, 0, match.start("month")):
             continue
         for group in ("before", "behind"):

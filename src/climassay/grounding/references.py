@@ -53,7 +53,7 @@ _REPORT_PAGE = re.compile(
     r"\b(?P<name>(?:IPCC|AR\s?[3-6]|SR15|SRCCL|SROCC|SREX)(?:[\s,]+(?:AR\s?[3-6]|WG\s?(?:[1-3]|I{1,3})|SYR|SPM|TS|(?:19|20)\d\d))*),?"
     r"\s+(?:on\s+)?(?:pp?\.|pages?)\s*(?P<page>\d{1,4})"
 )
-"""Pattern of an IPCC report with a page in running text."""
+"""Pattern of a reference in running text to a page of an IPCC report."""
 _SENTENCE_END = ".,;:!?'\u2019\u201d*_"
 
 
@@ -73,13 +73,13 @@ class CheckedReference:
 
 @dataclass(frozen=True, slots=True)
 class ReferenceList:
-    """List of references at the end of a text, with the text before it."""
+    """List of references at the end of a text, and the text before it."""
 
     body: str
     numbered: Mapping[int, str]
-    """Entries by number."""
+    """Numbered entries of the list, by number."""
     unnumbered: tuple[str, ...] = ()
-    """Entries without number."""
+    """Entries of the list without number."""
 
     @classmethod
     def split(cls, text: str) -> Self:
@@ -124,11 +124,11 @@ class ReferenceChecker:
 
     @property
     def known(self) -> frozenset[int]:
-        """Numbers of passages and list entries."""
+        """Numbers that a reference may name: those of passages and of list entries."""
         return frozenset({*self.passages, *self.entries})
 
     @cached_property
-    def _words(self) -> "list[tuple[str, StoredDocument]]":
+    def _document_texts(self) -> "list[tuple[str, StoredDocument]]":
         return [
             (" ".join(filter(None, (document.title, document.source, document.report, document.date))), document)
             for document in self.documents
@@ -141,7 +141,7 @@ class ReferenceChecker:
         return (*numbers, *works, *self.written_out(sentence.plain))
 
     def number(self, number: int) -> CheckedReference:
-        """Check a number in brackets."""
+        """Look up a number in brackets among the passages and the list of references."""
         text = f"[{number}]"
         if number in self.passages:
             return CheckedReference(text, "number", "exists", f"Names {self.passages[number]}.", self.passages[number])
@@ -153,7 +153,7 @@ class ReferenceChecker:
         return CheckedReference(text, "number", "not checked", "The text has no list of references to look it up in.")
 
     def entry(self, entry: str) -> CheckedReference:
-        """Check an entry of a list of references; the worst result of its parts counts."""
+        """Check an entry of a list of references; an invalid part makes the whole entry invalid."""
         result = self.written_out(entry)
         existing = next((reference for reference in result if reference.status == "exists"), None)
         invalid = next((reference for reference in result if reference.status in ("malformed", "invented")), None)
@@ -167,7 +167,7 @@ class ReferenceChecker:
 
     def work(self, reference: Reference) -> CheckedReference:
         """Check a work named by its authors, with its year or a page."""
-        named = [document for words, document in self._words if reference.names(words)]
+        named = [document for words, document in self._document_texts if reference.names(words)]
         if not named:
             return CheckedReference(reference.text, "work", "not checked", "No document at hand is this work.")
         last = max((document.pages or 0 for document in named), default=0)
@@ -182,10 +182,10 @@ class ReferenceChecker:
         results: list[CheckedReference] = []
         remaining = text
         for match in _DOI.finditer(text):
-            address = _trimmed(match[0])
-            results.append(self._doi(address, _trimmed(match["link"] or match["named"] or match["bare"] or "")))
+            address = _trim(match[0])
+            results.append(self._check_doi(address, _trim(match["link"] or match["named"] or match["bare"] or "")))
             remaining = remaining.replace(match[0], " ")
-        results += [self._url(_trimmed(match[0])) for match in _URL.finditer(remaining)]
+        results += [self._check_url(_trim(match[0])) for match in _URL.finditer(remaining)]
         for match in _REPORT_PAGE.finditer(remaining):
             words = [re.sub(r"\s", "", word) for word in re.findall(r"(?:AR|WG)\s?\w+|[^\W_]+", match["name"])]
             named = tuple(word.lower() for word in words if word not in ("SPM", "TS"))
@@ -198,19 +198,23 @@ class ReferenceChecker:
                 )
         return tuple(dict.fromkeys(results))
 
-    def _doi(self, text: str, doi: str) -> CheckedReference:
+    def _check_doi(self, text: str, doi: str) -> CheckedReference:
         if not _DOI_FORM.fullmatch(doi):
             reason = "A DOI is 10., a number of four or more digits, a slash and a name."
             return CheckedReference(text, "doi", "malformed", reason)
         holder = next(
-            (document for words, document in self._words if doi.lower() in f"{words} {document.url or ''}".lower()),
+            (
+                document
+                for words, document in self._document_texts
+                if doi.lower() in f"{words} {document.url or ''}".lower()
+            ),
             None,
         )
         if holder is not None:
             return CheckedReference(text, "doi", "exists", f"Names {holder.title}.", holder.title)
-        return self._request(text, "doi", f"https://doi.org/{quote(doi, safe='/:;()._-')}")
+        return self._request_address(text, "doi", f"https://doi.org/{quote(doi, safe='/:;()._-')}")
 
-    def _url(self, text: str) -> CheckedReference:
+    def _check_url(self, text: str) -> CheckedReference:
         address = text if text.lower().startswith("http") else f"https://{text}"
         try:
             parts = urlsplit(address)
@@ -221,13 +225,17 @@ class ReferenceChecker:
             return CheckedReference(text, "url", "malformed", "This is not an address of a page in the web.")
         if _RESERVED.fullmatch(host):
             return CheckedReference(text, "url", "invented", f"{host} is a name for examples; no site can have it.")
-        same = {_bare(document.url): document for document in self.documents if document.url}
-        same |= {_bare(document.source): document for document in self.documents if "://" in document.source}
-        if (holder := same.get(_bare(address))) is not None:
+        document_by_address = {
+            _normalise_address(document.url): document for document in self.documents if document.url
+        }
+        document_by_address |= {
+            _normalise_address(document.source): document for document in self.documents if "://" in document.source
+        }
+        if (holder := document_by_address.get(_normalise_address(address))) is not None:
             return CheckedReference(text, "url", "exists", f"Names {holder.title}.", holder.title)
-        return self._request(text, "url", address)
+        return self._request_address(text, "url", address)
 
-    def _request(self, text: str, kind: ReferenceKind, address: str) -> CheckedReference:
+    def _request_address(self, text: str, kind: ReferenceKind, address: str) -> CheckedReference:
         if self.ask is None:
             reason = "Its form is right; whether it exists was not asked, for no request was allowed."
             return CheckedReference(text, kind, "not checked", reason)
@@ -253,7 +261,7 @@ def without_addresses(text: str) -> str:
     """Return a text without DOIs and web addresses."""
     bare = re.sub(r"\[([^\]]+)\]\(\s*https?://[^\s()]*\s*\)", r"\1", text)
     for pattern in (_DOI, _URL):
-        bare = pattern.sub(lambda match: match[0][len(_trimmed(match[0])) :], bare)
+        bare = pattern.sub(lambda match: match[0][len(_trim(match[0])) :], bare)
     return " ".join(re.sub(r"\s+([.,;:!?])", r"\1", re.sub(r"[(\[]\s*[)\]]", " ", bare)).split())
 
 
@@ -261,7 +269,7 @@ class _NoRedirect(urllib.request.HTTPRedirectHandler):
     """Handler that does not follow redirections, which may lead to any address."""
 
     def redirect_request(self, req: Any, fp: IO[bytes], code: int, msg: str, headers: Any, newurl: str) -> None:
-        """Return no request."""
+        """Return None, so that the redirection is not followed."""
 
 
 def address_answers(address: str) -> bool | None:
@@ -288,13 +296,13 @@ def address_answers(address: str) -> bool | None:
         return None
 
 
-def _trimmed(text: str) -> str:
+def _trim(text: str) -> str:
     """Return the text without trailing punctuation and unmatched closing brackets."""
     while text and (text[-1] in _SENTENCE_END or (text[-1] == ")" and text.count("(") < text.count(")"))):
         text = text[:-1]
     return text
 
 
-def _bare(address: str) -> str:
+def _normalise_address(address: str) -> str:
     parts = urlsplit(address)
     return f"{(parts.hostname or '').removeprefix('www.')}{parts.path.rstrip('/')}?{parts.query}".lower()

@@ -73,9 +73,9 @@ STATUSES: tuple[Status, ...] = get_args(Status)
 N_PASSAGES = 5
 """Number of passages compared with each sentence."""
 MIN_SIMILARITY = 0.5
-"""Minimum cosine similarity of a similar passage."""
+"""Minimum cosine similarity for a passage to count as similar to a sentence."""
 MIN_COVERAGE = 0.6
-"""Minimum share of the sentence's content words in a similar passage whose cosine is lower."""
+"""Minimum share of a sentence's content words in a passage to count as similar despite a lower cosine."""
 MAX_TEXT_LENGTH = 200_000
 """Maximum number of characters of a text."""
 
@@ -84,11 +84,11 @@ FindOverstatement = Callable[[str, str], str | None]
 
 _MARKUP = re.compile(r"^\s*(?:#{1,6}\s+|>\s*|(?:[-*+\u2022]|\d{1,2}[.)])\s+)*")
 _HEADING = re.compile(r"^\s*#{1,6}\s")
-_POINTING = re.compile(
+_BACKWARD_REFERENCE = re.compile(
     r"(?:\S+\s+){0,6}?(?:it|its|they|their|them|this|these|those|such|he|she|both|the\s+(?:latter|former|same))\b", re.I
 )
 """Pattern of a pronoun near the beginning that refers to the previous sentence."""
-_TALK = re.compile(
+_REMARK = re.compile(
     r"(?:i\b|i['’]m|we\s+hope|let\s+me|let['’]s|please|here\s+(?:is|are)|sure\b|of\s+course|certainly[!,]|thank|hello|hi\b|dear\b|"
     r"as\s+an\s+ai|feel\s+free|if\s+you\s+(?:would|want|need|have|like)|great\s+question|you\s+(?:can|may|might)\s+(?:also\s+)?)",
     re.IGNORECASE,
@@ -97,7 +97,7 @@ _YEAR_OF_A_WORK = re.compile(
     r"\b(?:1[89]|20)\d\d\s+(?=(?:study|paper|report|review|assessment|article|analysis|publication)\b)", re.IGNORECASE
 )
 _MIN_WORDS = 3
-"""Minimum number of content words of a claim without quantities."""
+"""Minimum number of content words of a sentence without quantities to count as a claim."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +109,7 @@ class PassageEvidence:
     citation: str
     """Location of the passage, for readers."""
     quotation: str
-    """Sentences of the passage most similar to the checked one."""
+    """Sentences of the passage that are most similar to the checked sentence."""
     similarity: float
     """Highest cosine similarity of a sentence of the passage, -1 to 1."""
 
@@ -139,7 +139,7 @@ class CheckedSentence:
     reason: str
     """Reason for the status, in one sentence."""
     evidence: PassageEvidence | None = None
-    """Best supporting or contradicting passage; None if no passage was found."""
+    """Evidence of the best supporting or contradicting passage; None if no passage was found."""
     differing: tuple[Difference, ...] = ()
     """Figures and words that differ from the evidence."""
     overstated: str | None = None
@@ -154,13 +154,16 @@ class CheckedSentence:
 
     @property
     def marked(self) -> bool:
-        """Whether a reader should check it: contradicted, unsupported, overstated, or with a wrong reference."""
+        """Whether a reader should check the sentence.
+
+        It is contradicted, unsupported, different from its evidence or overstated, or it has a wrong reference.
+        """
         doubtful = self.status in ("contradicted", "unsupported") or bool(self.differing)
         return doubtful or self.overstated is not None or bool(self.wrong_references)
 
 
 class SupportJudge:
-    """Judge that asks a language model whether passages support or contradict a sentence, or settle nothing."""
+    """Asks a language model whether passages support a sentence, contradict it, or settle nothing."""
 
     def __init__(self, model: Generator, prompt: Prompt | None = None, *, max_tokens: int = 400) -> None:
         """Prepare a judge.
@@ -208,15 +211,15 @@ class SupportJudge:
         answers = self._model.generate(requests, on_result=on_result) if requests else []
         for answer in answers:
             self.usage += answer.usage
-        return [_judgement(answer, passages) for answer, (_, _, passages) in zip(answers, questions, strict=True)]
+        return [_parse_judgement(answer, passages) for answer, (_, _, passages) in zip(answers, questions, strict=True)]
 
 
 _MIN_QUOTED_WORDS = 3
-"""Minimum number of words of a quotation that counts."""
+"""Minimum number of words of a valid quotation of the judge."""
 _RELATIONS = ("supports", "contradicts", "settles nothing")
 
 
-def _judgement(answer: Completion, passages: Sequence[Passage]) -> tuple[Judgement, Passage | None]:
+def _parse_judgement(answer: Completion, passages: Sequence[Passage]) -> tuple[Judgement, Passage | None]:
     if answer.error is not None:
         return Judgement(None, "", error=answer.error), None
     try:
@@ -248,12 +251,12 @@ class _Claim:
     previous: str
     references: tuple[CheckedReference, ...]
     numbers: tuple[int, ...]
-    claims: bool
+    is_checkable: bool
 
     @property
     def in_context(self) -> str:
-        """Text, with the previous sentence before it if it refers to that: "It has risen since"."""
-        return f"{self.previous} {self.plain}" if _POINTING.match(self.plain) else self.plain
+        """Text preceded by the previous sentence if it refers to that sentence: "It has risen since"."""
+        return f"{self.previous} {self.plain}" if _BACKWARD_REFERENCE.match(self.plain) else self.plain
 
 
 def check_sentences(
@@ -298,27 +301,27 @@ def check_sentences(
     encoder = encoder or (group.encoder if group else None)
     if encoder is None:
         raise InputError("An encoder is needed to compare sentences.")
-    claims = _claims(text, group, numbered, ask)
-    passages_by_claim = _candidates(claims, group, numbered, k)
-    evidence = _evidence(claims, passages_by_claim, encoder)
+    claims = _read_claims(text, group, numbered, ask)
+    passages_by_claim = _select_passages(claims, group, numbered, k)
+    evidence = _compare_with_passages(claims, passages_by_claim, encoder)
     checked = []
     for claim, neighbours in zip(claims, evidence, strict=True):
-        checked.append(_compared(claim, neighbours, text, overstated))
+        checked.append(_check_by_rules(claim, neighbours, text, overstated))
         if on_progress is not None and judge is None:
             on_progress(1)
     if judge is not None:
         indices = [
             index
             for index, (claim, neighbours) in enumerate(zip(claims, passages_by_claim, strict=True))
-            if claim.claims and neighbours
+            if claim.is_checkable and neighbours
         ]
         questions = [(claims[index].plain, claims[index].previous, passages_by_claim[index]) for index in indices]
         for index, (judgement, passage) in zip(indices, judge.judge(questions, on_progress), strict=True):
-            checked[index] = _judged(checked[index], judgement, passage, evidence[index])
+            checked[index] = _apply_judgement(checked[index], judgement, passage, evidence[index])
     return tuple(checked)
 
 
-def _claims(
+def _read_claims(
     text: str,
     group: "CollectionGroup | None",
     passages: Mapping[int, Passage],
@@ -354,22 +357,22 @@ def is_claim(sentence: CitingSentence, plain: str) -> bool:
     Questions, remarks to the reader, bare answers, introductions of lists and statements about missing information in
     the sources make none.
     """
-    if plain.endswith(("?", ":")) or _TALK.match(plain) or is_bare_answer(plain) or states_absence(plain):
+    if plain.endswith(("?", ":")) or _REMARK.match(plain) or is_bare_answer(plain) or states_absence(plain):
         return False
     return len(content_words(plain)) >= _MIN_WORDS or bool(quantities(sentence.plain))
 
 
-def _candidates(
+def _select_passages(
     claims: Sequence[_Claim], group: "CollectionGroup | None", passages: Mapping[int, Passage], k: int
 ) -> list[list[Passage]]:
     """Return the passages to compare with each claim, cited ones first."""
-    searched = [claim for claim in claims if claim.claims]
+    searched = [claim for claim in claims if claim.is_checkable]
     queries = [claim.in_context for claim in searched]
     hits = iter(group.search_many(queries, k=k)) if group is not None and queries else iter(())
     results: list[list[Passage]] = []
     previous: list[Passage] = []
     for claim in claims:
-        if not claim.claims:
+        if not claim.is_checkable:
             results.append([])
             continue
         cited = [passages[number] for number in claim.numbers if number in passages]
@@ -386,9 +389,9 @@ class _Neighbour:
 
     evidence: PassageEvidence
     passage: Passage
-    covered: float
+    covered_share: float
     """Share of the claim's content words in the most similar sentences."""
-    lacking: float
+    lacking_share: float
     """Share of the claim's quantities that the passage lacks."""
     sentences: Sequence[SourceSentence]
     """All sentences of the passage."""
@@ -396,13 +399,13 @@ class _Neighbour:
     @property
     def is_similar(self) -> bool:
         """Whether the passage is similar to the claim."""
-        return self.evidence.similarity >= MIN_SIMILARITY or self.covered >= MIN_COVERAGE
+        return self.evidence.similarity >= MIN_SIMILARITY or self.covered_share >= MIN_COVERAGE
 
 
-def _evidence(
+def _compare_with_passages(
     claims: Sequence[_Claim], passages_by_claim: Sequence[Sequence[Passage]], encoder: Encoder
 ) -> list[list[_Neighbour]]:
-    """Return the passages of each claim with their most similar sentences, best first."""
+    """Compare each claim with its passages; return the passages with their evidence, best first."""
     parts = {
         passage.id: split_sentences(passage.text) or [passage.text]
         for passages in passages_by_claim
@@ -428,31 +431,36 @@ def _evidence(
             sentences = parts[passage.id]
             sentence_vectors = np.stack([vectors[sentence] for sentence in sentences])
             cosines = np.maximum(sentence_vectors @ vectors[claim.plain], sentence_vectors @ vectors[claim.in_context])
-            quotation, covered = _nearest(claim.plain, sentences, cosines)
-            lacking = len(foreign_quantities(claim.plain, [passage.text])) / max(1, len(quantities(claim.plain)))
+            quotation, covered_share = _nearest_sentence(claim.plain, sentences, cosines)
+            lacking_share = len(foreign_quantities(claim.plain, [passage.text])) / max(1, len(quantities(claim.plain)))
             sources = tuple(
                 SourceSentence(
-                    text, float(cosine) + max(_share(claim.plain, text), _share(claim.in_context, text)), passage.text
+                    text,
+                    float(cosine) + max(_covered_share(claim.plain, text), _covered_share(claim.in_context, text)),
+                    passage.text,
                 )
                 for text, cosine in zip(sentences, cosines, strict=True)
             )
             evidence = PassageEvidence(passage.id, passage.citation, quotation, float(cosines.max()))
-            neighbours.append(_Neighbour(evidence, passage, covered, lacking, sources))
+            neighbours.append(_Neighbour(evidence, passage, covered_share, lacking_share, sources))
         ranked.append(
             sorted(
                 neighbours,
-                key=lambda neighbour: neighbour.covered + neighbour.evidence.similarity - neighbour.lacking,
+                key=lambda neighbour: neighbour.covered_share + neighbour.evidence.similarity - neighbour.lacking_share,
                 reverse=True,
             )
         )
     return ranked
 
 
-def _nearest(claim: str, sentences: Sequence[str], cosines: np.ndarray) -> tuple[str, float]:
-    """Return the sentence most similar to a claim, extended by a neighbour if useful, and its share of words."""
+def _nearest_sentence(claim: str, sentences: Sequence[str], cosines: np.ndarray) -> tuple[str, float]:
+    """Return the sentence most similar to a claim, and the share of the claim's content words that it has.
+
+    An adjacent sentence is appended if it adds enough words of the claim.
+    """
 
     def share(text: str) -> float:
-        return _share(claim, text)
+        return _covered_share(claim, text)
 
     best = max(range(len(sentences)), key=lambda index: float(cosines[index]) + share(sentences[index]))
     chosen = sentences[best]
@@ -462,19 +470,19 @@ def _nearest(claim: str, sentences: Sequence[str], cosines: np.ndarray) -> tuple
     return (longer, share(longer)) if share(longer) >= share(chosen) + 0.15 else (chosen, share(chosen))
 
 
-def _share(claim: str, text: str) -> float:
+def _covered_share(claim: str, text: str) -> float:
     """Return the share of a claim's content words that occur in a text."""
     words = content_words(claim)
     return len(words & content_words(text)) / max(1, len(words))
 
 
-def _compared(
+def _check_by_rules(
     claim: _Claim, neighbours: Sequence[_Neighbour], text: str, overstated: FindOverstatement | None
 ) -> CheckedSentence:
-    """Return the result for a claim by words, figures and vectors, without a judge."""
+    """Check a claim by words, figures and vectors, without a judge."""
     bare = CheckedSentence(claim.text, claim.paragraph, "no claim", "It claims nothing that could be looked up.",
                            references=claim.references)  # fmt: skip
-    if not claim.claims:
+    if not claim.is_checkable:
         return bare
     similar = [candidate for candidate in neighbours if candidate.is_similar]
     if not similar:
@@ -505,16 +513,18 @@ def _compared(
         holder, source = sources[contradicting[0].source_index or 0]
         result = replace(result, evidence=replace(holder.evidence, quotation=source.text))
         return replace(
-            result, status="contradicted", reason=f"The passage says otherwise: {_describe(result.differing)}."
+            result,
+            status="contradicted",
+            reason=f"The passage says otherwise: {_describe_differences(result.differing)}.",
         )
     if missing:
         return replace(result, status="unsupported", reason=f"The passages do not say {', '.join(missing)} of this.")
     if words:
-        return replace(result, reason=f"A passage says something similar, but {_describe(words)}.")
+        return replace(result, reason=f"A passage says something similar, but {_describe_differences(words)}.")
     return result
 
 
-def _describe(differing: Sequence[Difference]) -> str:
+def _describe_differences(differing: Sequence[Difference]) -> str:
     return "; ".join(
         f"“{difference.text}” in the text, “{difference.source}” in the passage"
         for difference in differing
@@ -522,7 +532,7 @@ def _describe(differing: Sequence[Difference]) -> str:
     )
 
 
-def _judged(
+def _apply_judgement(
     checked: CheckedSentence, judgement: Judgement, passage: Passage | None, neighbours: Sequence[_Neighbour]
 ) -> CheckedSentence:
     """Update the result for a sentence with a model's judgement, unless figures contradict it."""
@@ -544,13 +554,13 @@ def _judged(
     if judgement.relation == "contradicts":
         return replace(result, status="contradicted", reason=judgement.reason or checked.reason)
     if checked.status == "contradicted":
-        doubt = f"The judge finds it supported, but {_describe(checked.differing)}."
+        doubt = f"The judge finds it supported, but {_describe_differences(checked.differing)}."
         return replace(result, status="similar", reason=doubt, evidence=checked.evidence)
     return replace(result, status="supported", reason=judgement.reason or "The judge finds it supported.")
 
 
 def status_counts(sentences: Sequence[CheckedSentence]) -> dict[Status, int]:
-    """Count the sentences of each status, including zeros."""
+    """Return the number of sentences of each status, including statuses that do not occur."""
     counts = Counter(sentence.status for sentence in sentences)
     return {status: counts[status] for status in STATUSES}
 

@@ -10,14 +10,14 @@ from dataclasses import dataclass, replace
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """Unit of a number."""
+    """Unit of measurement with its conversion factor."""
 
     kind: str
     """Kind of convertible units; ``mass:CO2`` is a special case of ``mass``."""
     factor: float
-    """Value of one unit in the kind's base unit."""
+    """Number of base units of the kind in one unit."""
     rate: str = ""
-    """Denominator: ``yr`` (also for decades and centuries), ``d``, ``K`` or empty."""
+    """Denominator of a rate: ``yr`` (also for decades and centuries), ``d`` or ``K``; empty without one."""
 
     @property
     def is_money(self) -> bool:
@@ -195,7 +195,10 @@ _RATES = (
 
 
 def read_magnitude(text: str, position: int, *, money: bool) -> tuple[float, int]:
-    """Return the magnitude after a number (1 if none) and its end; with ``money``, "5m" is five million."""
+    """Return the factor of the magnitude word at ``position`` (1 if there is none) and the end of the word.
+
+    With ``money``, letters are read as well: "5m" is five million.
+    """
     if match := _MAGNITUDE.match(text, position):
         word, power = match["word"], match["power"]
         return (
@@ -207,13 +210,16 @@ def read_magnitude(text: str, position: int, *, money: bool) -> tuple[float, int
 
 
 def money_before(text: str, position: int) -> tuple[Unit | None, int]:
-    """Return the currency before a number and its start; None and ``position`` if there is none."""
+    """Return the currency before the number at ``position``, and the start of the currency.
+
+    Without a currency, the result is None and ``position``.
+    """
     match = _CURRENCY.search(text, max(0, position - 4), position)
     return (Unit(f"money:{_CURRENCIES[match[1].lower()]}", 1.0), match.start()) if match else (None, position)
 
 
 def read_unit(text: str, position: int, *, bracketed: bool) -> tuple[Unit | None, int]:
-    """Return the unit after a number, with substance and rate, and its end; None if there is none.
+    """Return the unit at ``position``, with substance and rate, and its end; None and ``position`` without one.
 
     With ``bracketed``, a closing bracket may precede the unit, as in ``[0.95 to 1.20] °C``.
     """

@@ -31,7 +31,7 @@ STRONG_PARAMETERS = 3_000_000_000
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """Complete profile of prompting; :class:`ProfileSettings` describes the fields."""
+    """Settings of the prompts for one size of model; :class:`ProfileSettings` describes the fields."""
 
     name: ProfileName
     brief: bool
@@ -60,7 +60,7 @@ PROFILES = {profile.name: profile for profile in (SMALL, STRONG)}
 
 @dataclass(frozen=True, slots=True)
 class ProfileSettings:
-    """Profile in a configuration file, by name or by entry; unset entries depend on the model."""
+    """Settings of the prompts in a configuration file; unset entries depend on the model's size."""
 
     name: Annotated[
         Literal["auto", "small", "strong"],
@@ -125,13 +125,13 @@ class ProfileSettings:
 
 
 def parameters_of(model: Generator) -> int | None:
-    """Return the number of parameters of a model, unwrapped if necessary; None if unknown."""
+    """Return the number of parameters of a model, which may be wrapped; None if unknown."""
     n_parameters: int | None = getattr(unwrapped(model), "parameters", None)
     return n_parameters
 
 
 def profile_of(model: Generator, settings: ProfileSettings | None = None) -> Profile:
-    """Return the profile by the model's number of parameters, with the user's settings applied."""
+    """Return the profile for a model's number of parameters, with the user's settings applied."""
     settings = settings or ProfileSettings()
     n_parameters = parameters_of(model)
     is_small = n_parameters is not None and n_parameters < STRONG_PARAMETERS
@@ -147,7 +147,7 @@ _ROLE_LINE = re.compile(r"^\[(system|user|assistant)\][ \t]*$", re.MULTILINE)
 
 @dataclass(frozen=True, slots=True)
 class RenderedPrompt:
-    """Messages for a model."""
+    """Messages of a filled-in template, and the start of the model's answer."""
 
     messages: tuple[Message, ...]
     assistant_prefix: str = ""
@@ -161,7 +161,7 @@ class Prompt:
     source: str
     """Text of the template."""
     origin: str
-    """``built in``, or the path of the user's file."""
+    """Origin of the template: ``built in``, or the path of the user's file."""
 
     @property
     def sha256(self) -> str:
@@ -191,7 +191,7 @@ class Prompt:
             ) from error
 
     def render(self, **values: Any) -> RenderedPrompt:
-        """Render the template.
+        """Fill in the template with values.
 
         Values can never start a message, since messages are split before values are inserted.
 
@@ -213,11 +213,11 @@ class Prompt:
 
 def prompt_names() -> list[str]:
     """Return the names of the built-in prompts."""
-    return sorted(_files())
+    return sorted(_paths_by_name())
 
 
 @cache
-def _files() -> dict[str, Path]:
+def _paths_by_name() -> dict[str, Path]:
     paths = (*_FOLDER.glob(f"*{_SUFFIX}"), *TYPES_FOLDER.glob(f"*/*{_SUFFIX}"))
     return {path.stem: path for path in paths}
 
@@ -228,11 +228,11 @@ def load_prompt(name: str, overrides: Path | None = None) -> Prompt:
     Raises:
         InputError: The prompt or the folder does not exist, or the file cannot be read.
     """
-    file = name + _SUFFIX
+    file_name = name + _SUFFIX
     if overrides is not None:
         if not overrides.is_dir():
             raise InputError(f"The prompt folder {overrides} does not exist.")
-        path = overrides / file
+        path = overrides / file_name
         if path.is_file():
             try:
                 return Prompt(name, read_text(path), str(path))
@@ -244,7 +244,7 @@ def load_prompt(name: str, overrides: Path | None = None) -> Prompt:
                 raise InputError(f"The prompt {path} cannot be read: {reason(error)}.") from None
     if name not in prompt_names():
         raise InputError(f"There is no prompt {name!r}: there are {', '.join(prompt_names())}.")
-    return Prompt(name, _files()[name].read_text(encoding="utf-8"), "built in")
+    return Prompt(name, _paths_by_name()[name].read_text(encoding="utf-8"), "built in")
 
 
 def export_prompts(folder: Path) -> list[Path]:
@@ -260,6 +260,6 @@ def export_prompts(folder: Path) -> list[Path]:
     for name in prompt_names():
         target = folder / (name + _SUFFIX)
         if not target.exists():
-            write_file(target, _files()[name].read_bytes())
+            write_file(target, _paths_by_name()[name].read_bytes())
             written.append(target)
     return written
