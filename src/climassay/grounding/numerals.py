@@ -159,7 +159,7 @@ class WordedFigure(NamedTuple):
     end: int
     value: float
     kind: str
-    """Kind of figure: ``share``, ``times``, ``month``, ``day`` (of the month), or ``rank:`` followed by the superlative."""
+    """Kind of figure: ``share``, ``times``, ``month``, ``day`` (of the month), or ``rank:`` with the superlative."""
     step: float
     """Width of the interval of values that the words may express."""
 
