@@ -72,7 +72,7 @@ _ASSESSMENT = re.compile(
 
 
 def is_held_by_people(text: str, start: int, end: int) -> bool:
-    """Return whether ``text[start:end]``, words such as "high confidence", name trust that people have."""
+    """Return whether ``text[start:end]``, for example "high confidence", is about the trust that people have."""
     before = text[max(0, start - 140) : start]
     if _HELD_IN_SOCIETY.match(text, end):
         return True
@@ -84,7 +84,7 @@ def is_held_by_people(text: str, start: int, end: int) -> bool:
 
 
 def is_opinion(text: str, start: int) -> bool:
-    """Return whether a term of likelihood at ``start`` is what people answered or thought."""
+    """Return whether a term of likelihood at ``start`` reports what people answered or thought."""
     before = text[:start]
     if _ASKED_WHETHER.search(before[-200:]):
         return True
@@ -101,23 +101,23 @@ class TagMark:
     end: int
     """End of the words, ``text[start:end]``, without the brackets around them."""
     levels: tuple[Tag, ...] = ()
-    """Level; both ends, lower first, of a range such as "medium to high confidence"; empty without a level."""
+    """Level of confidence; two for a range such as "medium to high confidence", lower first; empty if there is none."""
     likelihood: tuple[Likelihood, ...] = ()
-    """Terms in the same brackets; :func:`find_likelihoods` returns those in running words."""
+    """Terms of likelihood in the same brackets; :func:`find_likelihoods` returns those in running text."""
     evidence: EvidenceRating | None = None
     agreement: Agreement | None = None
     bracket: tuple[int, int] | None = None
-    """Start and end of the brackets around it, shared by all marks in them; None in running words."""
+    """Start and end of the brackets around the words, shared by all marks in them; None in running text."""
     attributive: bool = False
     """True for a hyphenated mark before a noun, "low-confidence processes", which tags no statement."""
     scope: str = ""
-    """Other words in its brackets: "NES", "depending on region"."""
+    """Other words in the brackets, for example "NES", "depending on region"."""
     subject: tuple[int, int] | None = None
     """Span of the object of confidence of a predicate ("confidence in more hail is low")."""
 
     @property
     def tag(self) -> Tag | None:
-        """Level; of a range its upper end, as in a search for each tag (Maiya 2024, 4.3.1)."""
+        """Level of confidence; the upper end of a range, as in Maiya 2024, section 4.3.1; None without a level."""
         return self.levels[-1] if self.levels else None
 
     @property
@@ -236,7 +236,7 @@ _TRANSLATED_LIKELIHOODS: dict[Likelihood, re.Pattern[str]] = {
         },
     ).items()
 }
-"""Terms in French and Spanish, without "probable" alone, which is also English."""
+"""Terms of likelihood in French and Spanish, without "probable" alone, which is also English."""
 _WORDS_OF_MARKS = ("confiden", "confiance", "confianza", "evidence", "agreement", "likely", "certain")
 _LEFT_OUT = dict.fromkeys(map(ord, "-\u00ad\u2010\ufffe"))
 _OPEN, _CLOSE = "([{", ")]}"
@@ -359,7 +359,7 @@ _CONDITION = re.compile(
     r"|\bnot\b[^.;]{0,40}\bthat\s+(?:the\s+)?$",
     re.IGNORECASE,
 )
-"""Words before a predicate that make it state nothing: a condition, a negation, an explanation of levels."""
+"""Words before a predicate because of which it states no level: a condition, a negation, an explanation of levels."""
 _NEGATED = re.compile(
     r"\b(?:not|no|no\s+longer|never|without|neither|nor|cannot|lacks?|(?:is|are|was|were|do|does|did)n[’']t)\s+"
     r"(?:(?:yet|have|has|had|hold|of|any|an?|the|with|at|be)\s+)*[*_]*$"
@@ -372,7 +372,7 @@ _DENIED_BEHIND = re.compile(r"[*_]*\s+(?:(?:is|was)\s+(?:not|never|no\s+longer)|
 
 
 def _predicates(text: str) -> Iterator[TagMark]:
-    """Yield the levels that predicates give: "confidence in more hail is low", "we are highly confident that".
+    """Yield the levels that predicates state: "confidence in more hail is low", "we are highly confident that".
 
     Conditions ("where confidence is low"), negations and trust that people have are left out.
     """

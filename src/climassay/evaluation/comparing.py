@@ -55,7 +55,7 @@ class ModelMeans:
 
 
 def published_means(dataset: Dataset, setting: str = "default") -> ModelMeans:
-    """Return the paper's models in one setting.
+    """Return the published mean scores of the paper's models in one setting.
 
     Raises:
         InputError: The tables have no such setting.
@@ -71,7 +71,7 @@ def published_means(dataset: Dataset, setting: str = "default") -> ModelMeans:
 
 
 def experiment_means(experiment: Experiment, setting: str = "default", benchmark: str | None = None) -> ModelMeans:
-    """Return the models of an experiment in one setting.
+    """Return the mean scores of an experiment's models in one setting.
 
     Args:
         experiment: Experiment with its outcomes.
@@ -207,14 +207,14 @@ def _resampled(
 
 @dataclass(frozen=True, slots=True)
 class SelfPreference:
-    """Excess of the generating model in a metric, relative to a metric that does not read its words."""
+    """Difference between the mean score of the model that wrote the questions and the score expected of it."""
 
     metric: str
     anchor: str
     generator: str
     models: int
     value: float
-    """Mean of the generator."""
+    """Mean score of the generator, the model that wrote the questions."""
     expected: float
     """Mean expected for the generator, from the other models' regression of the metric on the anchor."""
     studentised: float
@@ -375,7 +375,7 @@ def means_table(agreements: Sequence[RankAgreement], first: ModelMeans, second: 
 
 
 def self_preference_table(preferences: Sequence[SelfPreference], means: ModelMeans) -> Table:
-    """Return a table of the excess of the generating model, a row per metric."""
+    """Return a table of self-preference, a row per metric: how far the generator scores above its expected mean."""
     generator, anchor = preferences[0].generator, METRICS[preferences[0].anchor].label
     return Table.of(
         f"Do metrics favour {generator}, which wrote the questions? {means.name}, setting {means.setting}",

@@ -59,7 +59,7 @@ class QuestionOverlap:
 
     question: Question
     words: int
-    """Number of words of the question's longest part, the upper bound of a run."""
+    """Number of words of the question's longest part, the maximum length of a shared run."""
     run: SharedRun | None
     """Longest shared run; None if no run of :data:`SHORTEST_RUN` words is shared."""
     covered: float
@@ -142,7 +142,7 @@ def contamination(
 def prompt_contamination(
     questions: Sequence[Question], prepared: Mapping[str, Prepared], learned: Sequence[str] | None = ()
 ) -> tuple[str, int | None]:
-    """Describe the texts a model had besides the questions, and count the questions that these contaminate.
+    """Describe the passages, examples and training texts a model saw, and count the questions they contaminate.
 
     In retrieval from the books of the questions some overlap is intended; elsewhere it is a leak.
 

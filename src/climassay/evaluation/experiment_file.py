@@ -289,7 +289,7 @@ def parse_plan(data: Mapping[str, Any], *, where: str, folder: Path) -> Experime
 
 
 def check_plan(plan: ExperimentPlan, where: str) -> None:
-    """Validate a plan as a whole.
+    """Validate that the entries of a plan fit together.
 
     Raises:
         InputError: The plan cannot be run; the message says why.

@@ -237,7 +237,7 @@ _STOP_WORDS = _words(
 FactStatus = Literal["supported", "contradicted", "open", "irrelevant"]
 
 MIN_RELEVANCE = 0.3
-"""Minimum cosine of a relevant statement with question and reference, see docs/results/entailment.md."""
+"""Minimum cosine of a relevant statement with question and reference together, see docs/results/entailment.md."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,7 +250,7 @@ class Fact:
     contradicts: float
     """Probability that the other side contradicts it."""
     relevance: float
-    """Cosine with question and reference; 1 for statements of the reference."""
+    """Cosine similarity to the question and reference taken together; 1 for statements of the reference."""
     status: FactStatus
     """Most probable relation, or ``irrelevant`` if the relevance is below :data:`MIN_RELEVANCE`."""
 
@@ -348,7 +348,7 @@ class FactMetric:
         return results
 
     def _relevance(self, items: Sequence[Answered], answer_facts: Sequence[Sequence[str]]) -> list[float]:
-        """Return the cosine of each fact with its item's question and reference."""
+        """Return the cosine of each fact with its item's question and reference taken together."""
         texts = [f"{item.question} {item.reference}" for item in items]
         facts = [fact for item_facts in answer_facts for fact in item_facts]
         if not facts:

@@ -131,7 +131,7 @@ class LongAnswerAssessment:
 
 
 class Marker:
-    """Judge of long answers."""
+    """Assesses long answers against rubrics and dimensions with a language model."""
 
     def __init__(
         self,

@@ -35,7 +35,7 @@ def character_bleu(references: References, candidates: Candidates) -> float:
         0 to 1; 0 if no character matches.
 
     Raises:
-        InputError: The numbers differ, or a reference is empty.
+        InputError: The numbers of references and candidates differ, or a reference is empty.
 
     Notes:
         - Any two English texts share most of their letters: reference answers to different questions of the primer
@@ -69,7 +69,7 @@ def bleu(references: References, candidates: Candidates) -> float:
         0 to 1, sacreBLEU's figure divided by 100.
 
     Raises:
-        InputError: The numbers differ, or a reference is empty.
+        InputError: The numbers of references and candidates differ, or a reference is empty.
 
     Notes:
         A measure of shared wording: a right answer in other words scores near 0. It favours the model that wrote the
@@ -91,7 +91,7 @@ def bleu_each(references: References, candidates: Candidates) -> list[float]:
     candidate of fewer than four words could score well.
 
     Raises:
-        InputError: The numbers differ, or a reference is empty.
+        InputError: The numbers of references and candidates differ, or a reference is empty.
     """
     scorer = _word_bleu(effective_order=True)
     return [
@@ -340,7 +340,8 @@ def bert_score(
         Precision, recall and F1 per item: -1 to 1, in practice 0 to 1. An empty candidate has 0 in all three.
 
     Raises:
-        InputError: The numbers differ, a reference is empty, or the encoder's name or layer is wrong.
+        InputError: The numbers of references and candidates differ, a reference is empty, or the encoder's name or layer
+            is wrong.
         ModelError: The encoder cannot be loaded.
 
     Notes:

@@ -37,7 +37,7 @@ class ResampledEstimate:
 
     value: float
     interval: Interval | None
-    """None for a single item, whose resamples are all equal."""
+    """Bootstrap interval; None for a single item, whose resamples are all equal."""
     n: int
     """Number of independent items."""
     level: float = 0.95

@@ -91,7 +91,7 @@ def clutter_spans(text: str) -> tuple[Span, ...]:
 
 
 def bracketed_spans(text: str) -> tuple[Span, ...]:
-    """Return spans of the brackets that hold only references and section marks; no sentence ends in them."""
+    """Return spans of the brackets that hold only references and section marks; no sentence ends inside them."""
     links = [match.span() for match in _LINKS.finditer(text)]
     return joined_spans([*links, *(span for span in _whole_brackets(text) if text[span[0]] in "([{")])
 
@@ -111,13 +111,13 @@ def paragraph_label(text: str) -> str | None:
 
 
 def is_reference(words: str) -> bool:
-    """Return whether words, as from a bracket, are only references or places in reports."""
+    """Return whether words, for example from a bracket, only cite literature or parts of reports."""
     parts = [part.strip(" ,.;:") for part in re.split(r"[;]", words)]
     return all(not part or _is_reference(part) for part in parts)
 
 
 def _whole_brackets(text: str) -> Iterator[tuple[int, int]]:
-    """Yield spans of brackets, or of those parts of them, that are references."""
+    """Yield the spans of brackets that hold only references; of other brackets, only the parts that are references."""
     for match in _BRACES.finditer(text):
         yield match.span()
     for match in _BRACKETS.finditer(text):
@@ -163,7 +163,7 @@ def joined_spans(spans: Iterable[tuple[int, int]]) -> tuple[Span, ...]:
 
 
 _MARK = "\ue000"
-"""Placeholder of a mark in running words while the words around it are corrected."""
+"""Placeholder for a calibrated term in running text while the words around it are corrected."""
 _ADVERBS = (
     r"(?:\s*\b(?:still|also|now|only|generally|currently|overall|relatively|thus|therefore|at\s+least|an?|the|both)\b)*"
 )
@@ -231,7 +231,7 @@ def clean_sentence(text: str) -> str:
 
 
 def remove_marks(text: str) -> str:
-    """Return a text without marks of confidence, evidence and agreement, the sentence around each corrected."""
+    """Remove the terms of confidence, evidence and agreement from a text and correct the sentence around each."""
     marks = find_tags(text)
     if not marks:
         return text

@@ -134,7 +134,7 @@ _WORD = re.compile(r"[^\W\d_]+")
 
 
 def _is_slip(word: str, term: str) -> bool:
-    """Return whether a word is a misspelling of a term's word: no English word, with most letters in order."""
+    """Return whether a word misspells a term's word: it is not English and has most of its letters in order."""
     min_ratio = _MIN_RATIO_SHORT if len(term) <= _SHORT else _MIN_RATIO
     is_similar = (
         word[0] == term[0]
@@ -192,7 +192,7 @@ _BEFORE = re.compile(rf"\b{_PROBABILITY}\s*[(\[][*_\s]*\Z", re.IGNORECASE)
 
 
 def _interval(match: re.Match[str]) -> tuple[float, float] | None:
-    """Return the lower and upper probability that a text gives, from 0 to 1; None if they are no probabilities."""
+    """Return the lower and upper probability in a text, from 0 to 1; None if its numbers are not probabilities."""
     if match["low"]:
         low, high = float(match["low"]) / 100, float(match["high"]) / 100
     elif match["of"]:

@@ -1,6 +1,6 @@
 """Tagging: the level of confidence that a statement would carry in an assessment report.
 
-What was reached, beside published figures, is in docs/results/confidence.md; how to use it in docs/confidence.md.
+docs/results/confidence.md compares the results with published figures; docs/confidence.md explains the use.
 """
 
 from climassay.confidence.tagging.labelled import (

@@ -39,7 +39,7 @@ _MIN_WORDS = 4
 _SHINGLE = 4
 """Number of consecutive words of a shingle."""
 _MIN_SHARED_SHINGLES = 0.6
-"""Minimum share of a statement's shingles in the sentence that it is.
+"""Minimum share of a statement's shingles that a report's sentence contains if the two are the same sentence.
 
 The same sentence with other footnote numbers, blanks inside formulas and hyphens at line ends has more; another
 sentence on the same subject has less.
@@ -97,7 +97,7 @@ class TaggingItem:
         return " ".join((*self.before[-sentences:], self.text, *self.after[:sentences]))
 
     def read(self, sentences: int = 5) -> Text:
-        """Return the statement, and this many sentences on each side of it without the statement itself."""
+        """Return the statement with up to this many sentences on each side as its context."""
         return self.text, " ".join((*self.before[-sentences:], *self.after[:sentences]))
 
 

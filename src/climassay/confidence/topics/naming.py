@@ -75,9 +75,9 @@ _GENERAL = (
 )
 """Words that fit every topic, so that a name needs others."""
 _ADJECTIVE = re.compile(r"(?:(?<!i)(?<!veget)able|ible|ous|ful|less)$")
-"""Endings of words that end no noun phrase; "variable" and "vegetable" may."""
+"""Endings of adjectives, which cannot end a noun phrase; "variable" and "vegetable" are excepted."""
 _MIN_NEIGHBOUR_SHARE = 0.5
-"""Minimum share of a phrase's occurrences with the same neighbour that extends the phrase."""
+"""Minimum share of a phrase's occurrences next to the same word, if that word extends the phrase."""
 _MIN_END_SHARE = 0.2
 """Minimum share of a noun phrase's occurrences at the end of a phrase."""
 _MIN_FORM_SHARE = 0.2
@@ -235,7 +235,7 @@ def _grow(spans: Sequence[tuple[Sequence[_Word], int, int]]) -> list[tuple[Seque
 
 
 def _is_verb_form(word: str) -> bool:
-    """Return whether a general word in -s is rather a verb before a noun: ``increases crop yield``."""
+    """Return whether a general word in -s is probably a verb before a noun: ``increases crop yield``."""
     return word.endswith("s") and word in _set(_GENERAL)
 
 
@@ -254,7 +254,7 @@ def _has_number(text: Sequence[_Word], end: int) -> bool:
 def _is_participle(word: str, texts: Sequence[Sequence[_Word]]) -> bool:
     """Return whether a word in -ed is a form of another word of the texts or general words: ``emissions increased``.
 
-    So is a word that ``with`` or ``by`` mostly follows: ``risks associated``.
+    Also return True for a word that is mostly followed by ``with`` or ``by``: ``risks associated``.
     """
     if not word.endswith("ed") or len(word) < 6:
         return False
@@ -334,7 +334,7 @@ NEAREST = 2
 MIN_SUPPORT = 0.5
 """Minimum share of a topic's statements that support its name."""
 _SUPPORT_QUANTILE = 0.9
-"""Share of other topics' statements that are less similar to a name than a statement that supports it."""
+"""Quantile of other topics' similarities to a name that a statement must exceed to support the name."""
 MAX_NAME_CHARACTERS = 48
 """Maximum number of characters of a proposed name."""
 _MAX_NAME_WORDS = 6

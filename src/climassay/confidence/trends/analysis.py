@@ -229,7 +229,7 @@ UNTAGGED_REPORTS: Mapping[tuple[str, str], str] = {
     ("AR4", "WG1"): "stated likelihood first, and confidence in few places",
     ("AR4", "WG3"): "stated agreement and evidence instead of confidence",
 }
-"""Working groups that are known not to have tagged their statements, with what they did instead."""
+"""Practice used instead of tags, by cycle and working group, for reports known not to tag their statements."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,7 +255,7 @@ class UntaggedReport:
     cycle: str
     working_group: str
     reason: str
-    """What it did instead, or the number of its tagged sentences."""
+    """Practice that the report used instead of tags, or the number of its tagged sentences."""
     known: bool
     """True if known from the literature, False if found in the data."""
 
