@@ -84,16 +84,16 @@ class SentenceDivider:
         answers = self._model.generate(requests, on_result=on_result) if requests else []
         self.sentences += len(requests)
         return [
-            self._checked(answer, sentence, len(levels))
+            self._valid_parts(answer, sentence, len(levels))
             for answer, (sentence, levels) in zip(answers, sentences, strict=True)
         ]
 
-    def _checked(self, answer: Completion, sentence: str, n_levels: int) -> tuple[str, ...] | None:
-        parts = _parts(answer)
+    def _valid_parts(self, answer: Completion, sentence: str, n_levels: int) -> tuple[str, ...] | None:
+        parts = _parse_parts(answer)
         if parts is None or len(parts) != n_levels:
             self.unreadable += 1
-            count = "" if parts is None else f"{counted(len(parts), 'part')} for {n_levels} levels"
-            self.error = answer.error or count or "the reply is not a list of parts"
+            mismatch = "" if parts is None else f"{counted(len(parts), 'part')} for {n_levels} levels"
+            self.error = answer.error or mismatch or "the reply is not a list of parts"
             return None
         if not all(are_words_of(part, sentence) for part in parts):
             self.misquoted += 1
@@ -128,7 +128,7 @@ def are_words_of(part: str, sentence: str) -> bool:
     return bool(words)
 
 
-def _parts(answer: Completion) -> tuple[str, ...] | None:
+def _parse_parts(answer: Completion) -> tuple[str, ...] | None:
     if answer.error is not None:
         return None
     try:

@@ -130,19 +130,19 @@ def identify(document: Document, report: str | None = None, cycle: str | None = 
     sources = [report, document.report, document.title, document.source]
     names = [name for name in sources if name]
     cited = [match[1] for block in document.blocks[:_FIRST_BLOCKS] if (match := _OWN_CITATION.search(block.text))]
-    group = next((result for name in [*names, *cited] if (result := _group(name))), None)
+    group = next((result for name in [*names, *cited] if (result := _working_group_in(name))), None)
     if group in _CYCLE_BY_SPECIAL:
         return ReportIdentity(cycle or _CYCLE_BY_SPECIAL[group], group)
-    found_cycle = cycle or next((result for name in [*names, *cited] if (result := _cycle(name))), None)
+    found_cycle = cycle or next((result for name in [*names, *cited] if (result := _cycle_in(name))), None)
     return ReportIdentity(found_cycle, group)
 
 
-def _group(name: str) -> str | None:
+def _working_group_in(name: str) -> str | None:
     plain = name.replace("_", " ")
     return next((group for group, words in (*_SPECIAL, *_GROUPS) if re.search(words, plain, re.IGNORECASE)), None)
 
 
-def _cycle(name: str) -> str | None:
+def _cycle_in(name: str) -> str | None:
     plain = name.replace("_", " ")
     if match := _CYCLE.search(plain):
         return f"AR{match[1]}" if match[1] else "AR3"
@@ -341,7 +341,7 @@ class _DocumentStatements:
         check_language(document.title, texts)
         self.document, self.options = document, options
         self.identity = identify(document, options.report, options.cycle)
-        self.acronyms = AcronymList.of(texts) if options.acronyms != "none" else AcronymList()
+        self.acronyms = AcronymList.from_texts(texts) if options.acronyms != "none" else AcronymList()
         self.labels: list[str | None] = []
         """Number of each block, or of the last numbered one above it in its chapter."""
         for _, blocks in groupby(document.blocks, key=lambda block: block.chapter):
@@ -357,8 +357,8 @@ class _DocumentStatements:
                 if block.footnote:
                     continue
                 *inner, last = split_report_sentences(block.text) or [""]
-                n_inner += sum(_tag_behind(words) is not None for words in inner)
-                n_ends += bool(inner) and _tag_behind(last) is not None
+                n_inner += sum(_tag_after_full_stop(words) is not None for words in inner)
+                n_ends += bool(inner) and _tag_after_full_stop(last) is not None
             self.paragraph_tags = n_ends > 0 and n_inner * _MIN_END_RATIO <= n_ends
 
     def __iter__(self) -> Iterator[Statement]:
@@ -366,17 +366,17 @@ class _DocumentStatements:
             (block_index, block) for block_index, block in enumerate(self.document.blocks) if not block.footnote
         )
         for _, section in groupby(body_blocks, key=lambda entry: (entry[1].chapter, entry[1].headings)):
-            yield from self._of_section([
+            yield from self._section_statements([
                 _Sentence(words, block_index, number)
                 for block_index, block in section
                 for number, words in enumerate(split_report_sentences(block.text))
             ])  # fmt: skip
 
-    def _of_section(self, sentences: Sequence[_Sentence]) -> Iterator[Statement]:
-        paragraph_tags = _tags_of_paragraphs(sentences) if self.paragraph_tags else {}
+    def _section_statements(self, sentences: Sequence[_Sentence]) -> Iterator[Statement]:
+        paragraph_tags = _paragraph_tags_by_sentence(sentences) if self.paragraph_tags else {}
         clean = cache(lambda index: self._clean(sentences[index].words))
         for index, sentence in enumerate(sentences):
-            statements = list(self._of_sentence(sentence, paragraph_tags.get(index)))
+            statements = list(self._sentence_statements(sentence, paragraph_tags.get(index)))
             if not statements:
                 continue
             n_context = self.options.context
@@ -400,7 +400,7 @@ class _DocumentStatements:
             text = texts.get(statement.id)
             yield replace(statement, text=text, divided=True) if text else statement
 
-    def _of_sentence(self, sentence: _Sentence, paragraph_tag: TagMark | None) -> Iterator[Statement]:
+    def _sentence_statements(self, sentence: _Sentence, paragraph_tag: TagMark | None) -> Iterator[Statement]:
         """Yield the statements of a sentence without context: one for each level, or the untagged one if included."""
         words = sentence.words
         marks = [] if explains_terms(words) else find_tags(words)
@@ -457,7 +457,7 @@ class _DocumentStatements:
         )
 
 
-def _tag_behind(words: str) -> TagMark | None:
+def _tag_after_full_stop(words: str) -> TagMark | None:
     """Return the only tag of a sentence if it is alone after the full stop, else None."""
     if _BEHIND_STOP.search(words) is None:
         return None
@@ -469,12 +469,12 @@ def _tag_behind(words: str) -> TagMark | None:
     return marks[0] if is_alone else None
 
 
-def _tags_of_paragraphs(sentences: Sequence[_Sentence]) -> dict[int, TagMark]:
+def _paragraph_tags_by_sentence(sentences: Sequence[_Sentence]) -> dict[int, TagMark]:
     """Return the paragraph's tag for its last sentence and the untagged ones directly before it, by sentence index."""
     tags: dict[int, TagMark] = {}
     for index, sentence in enumerate(sentences):
         is_last = index + 1 == len(sentences) or sentences[index + 1].block != sentence.block
-        mark = _tag_behind(sentence.words) if is_last and sentence.number else None
+        mark = _tag_after_full_stop(sentence.words) if is_last and sentence.number else None
         if mark is None:
             continue
         first = index

@@ -23,6 +23,6 @@ from climassay.confidence.tagging.tagger import (
     STATES as STATES,
     Tagger as Tagger,
     load_tagger as load_tagger,
-    on_mixes as on_mixes,
+    evaluate_on_mixes as evaluate_on_mixes,
     train_tagger as train_tagger,
 )

@@ -69,7 +69,7 @@ class TaggingItem:
     after: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, item: Taggable) -> "TaggingItem":
+    def convert(cls, item: Taggable) -> "TaggingItem":
         """Convert a statement, a text, or a text and its context.
 
         Args:
@@ -161,7 +161,7 @@ def read_labelled(path: Path, paragraphs: Path | None = None) -> LabelledTable:
         clear = [statement for statement in unique if len(levels[bare_words(statement.text)]) == 1]
         licence, items = OWN_LICENCE, tuple(
             LabelledItem(
-                TaggingItem.of(statement), statement.tag, statement.report,
+                TaggingItem.convert(statement), statement.tag, statement.report,
                 document := f"{statement.document_id} {statement.chapter or ''}".strip(),
                 f"{document}: {statement.section or statement.page}", bool(statement.headings), statement.id,
             )
