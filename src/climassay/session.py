@@ -70,7 +70,9 @@ class ModelOptions(ModelAccess):
         """
         results = {name: self.fitting(name) for name in names}
         for option in ("base_url", "reasoning_effort", "dtype", "device"):
-            if getattr(self, option) is not None and all(getattr(one, option) is None for one in results.values()):
+            if getattr(self, option) is not None and all(
+                getattr(option_set, option) is None for option_set in results.values()
+            ):
                 return dict.fromkeys(results, self)
         return results
 
@@ -128,9 +130,9 @@ class Session:
         pool: "WorkerPool | None" = None,
         records_url: str | None = None,
     ) -> None:
-        self._place = workspace
+        self._workspace = workspace
         # Commands add options of their own, which are no part of how a model is asked.
-        self.options = ModelOptions(**{one.name: getattr(options, one.name) for one in fields(ModelOptions)})
+        self.options = ModelOptions(**{field.name: getattr(options, field.name) for field in fields(ModelOptions)})
         self.progress = progress or default_progress()
         self.pool = pool
         self._records_url = records_url
@@ -142,7 +144,7 @@ class Session:
     @contextmanager
     def opened(
         cls,
-        place: "Session | Workspace | Path | str | None" = None,
+        workspace: "Session | Workspace | Path | str | None" = None,
         options: ModelOptions | None = None,
         *,
         progress: Progress | None = None,
@@ -152,16 +154,18 @@ class Session:
         """A session, closed at the end; one that is open already stays open.
 
         Args:
-            place: A session, a workspace, its folder, or None for the workspace of the command line.
+            workspace: A session, a workspace, its folder, or None for the workspace of the command line.
             options: As for :class:`Session`.
             progress: As for :class:`Session`.
             pool: As for :class:`Session`.
             records_url: As for :class:`Session`.
         """
-        if isinstance(place, Session):
-            yield place
+        if isinstance(workspace, Session):
+            yield workspace
             return
-        with cls(place, options or ModelOptions(), progress=progress, pool=pool, records_url=records_url) as session:
+        with cls(
+            workspace, options or ModelOptions(), progress=progress, pool=pool, records_url=records_url
+        ) as session:
             yield session
 
     def __enter__(self) -> Self:
@@ -184,7 +188,7 @@ class Session:
         Raises:
             InputError: The folder cannot be made.
         """
-        return self._place if isinstance(self._place, Workspace) else Workspace.open(self._place)
+        return self._workspace if isinstance(self._workspace, Workspace) else Workspace.open(self._workspace)
 
     @cached_property
     def records(self) -> "Records":
@@ -215,7 +219,7 @@ class Session:
 
     def model(
         self,
-        given: "Generator | str",
+        model: "Generator | str",
         *,
         options: ModelOptions | None = None,
         base_url: str | None = None,
@@ -224,7 +228,7 @@ class Session:
         """The model of a name, loaded once and closed with the session; a loaded one is given back as it is.
 
         Args:
-            given: A model or its name.
+            model: A model or its name.
             options: How it is loaded, where that is not as the session says.
             base_url: Its server, where the options name none.
             dtype: Number format of a local model that a trained file reads; an option goes before it.
@@ -233,13 +237,13 @@ class Session:
             InputError: The name is not understood, or an option does not go with the model.
             ModelError: The model cannot be loaded.
         """
-        if not isinstance(given, str):
-            return given
+        if not isinstance(model, str):
+            return model
         chosen = replace(options or self.options, base_url=(options or self.options).base_url or base_url)
-        key = given, chosen, dtype
+        key = model, chosen, dtype
         if key not in self._models:
-            with self.progress.waiting(f"Loading {given} ..."):
-                loaded = chosen.open_model(given, self.workspace.root, pool=self.pool, dtype=dtype)
+            with self.progress.waiting(f"Loading {model} ..."):
+                loaded = chosen.open_model(model, self.workspace.root, pool=self.pool, dtype=dtype)
             self._stack.callback(loaded.close)
             self._models[key] = loaded
         return self._models[key]
@@ -272,10 +276,10 @@ class Session:
         """An encoder, loaded once; the bundled one where none is named."""
         from climassay.models.encoders import BUNDLED_ENCODER, load_encoder
 
-        wanted = name or BUNDLED_ENCODER
-        if wanted not in self._encoders:
-            self._encoders[wanted] = load_encoder(wanted)
-        return self._encoders[wanted]
+        encoder_name = name or BUNDLED_ENCODER
+        if encoder_name not in self._encoders:
+            self._encoders[encoder_name] = load_encoder(encoder_name)
+        return self._encoders[encoder_name]
 
     def collections(self, names: str | Sequence[str]) -> "CollectionGroup":
         """Collections by name, in one group; encoders are loaded once a session.
@@ -291,8 +295,8 @@ class Session:
         if listed and self._encoders:
             known = self._encoders.get(Collection.open(self.workspace, listed[0]).settings.encoder)
         group = open_collections(self.workspace, listed, encoder=known)
-        for one in group.collections:
-            self._encoders.setdefault(one.settings.encoder, one.encoder)
+        for collection in group.collections:
+            self._encoders.setdefault(collection.settings.encoder, collection.encoder)
         return group
 
     @cached_property
@@ -335,8 +339,8 @@ class Session:
                 name: self.model(name, options=fitting)
                 for name, fitting in own.fitting_each(models_of(settings)).items()
             }
-        given = self.options.price_in, self.options.price_out
-        prices = {name: model_price(name, *given, self.workspace.root) for name in models}
+        model_prices = self.options.price_in, self.options.price_out
+        prices = {name: model_price(name, *model_prices, self.workspace.root) for name in models}
         first = next(iter(groups.values()), None)
         return DebateResources(
             models,
@@ -346,11 +350,11 @@ class Session:
         )
 
 
-Given = TypeVar("Given", bound=str | Path)
+NameOrPath = TypeVar("NameOrPath", bound=str | Path)
 Place = Session | Workspace | Path | str | None
 """A session, a workspace, its folder, or None for the workspace of the command line."""
 
 
-def one_or_several(given: Given | Iterable[Given]) -> tuple[Given, ...]:
+def one_or_several(names: NameOrPath | Iterable[NameOrPath]) -> tuple[NameOrPath, ...]:
     """One name or path, or several, as several."""
-    return (given,) if isinstance(given, (str, Path)) else tuple(given)
+    return (names,) if isinstance(names, (str, Path)) else tuple(names)

@@ -71,14 +71,15 @@ class Evaluation(Result):
     def notes(self) -> list[str]:
         """What was left out, what a reader must know of single cells, and how many answers were asked now."""
         done = self.experiment
-        notes = [f"{name}: {one}" for name, reasons in self.skipped.items() for one in skipped_note(reasons)]
+        notes = [f"{name}: {reason}" for name, reasons in self.skipped.items() for reason in skipped_note(reasons)]
         notes += [*done.empty_tasks(), *done.omitted_metrics()]
         models_by_note: dict[tuple[str, str, str], list[str]] = {}  # what holds for several models is said once
         for record in done.cells:
             for note in record.notes:
                 models_by_note.setdefault((record.cell.setting, record.cell.task, note), []).append(record.cell.model)
         notes += [
-            f"{', '.join(models)}, {setting}, {task}: {one}" for (setting, task, one), models in models_by_note.items()
+            f"{', '.join(models)}, {setting}, {task}: {note}"
+            for (setting, task, note), models in models_by_note.items()
         ]
         return [*notes, f"{_tally_sentence(done)} Tables again: climassay evaluate table {done.run}"]
 
@@ -537,7 +538,7 @@ def evaluate_choices(
         check_plan(plan, "The command")
         limited_set = evaluation.limit_questions(replace(question_set, questions=question_set.of_kind("mcq")), plan)
         done = _run(plan, {question_set.name: limited_set}, loaded, session, command="evaluate mcq")
-    rows = [one for predictions in done.predictions.values() for one in predictions]
+    rows = [prediction for predictions in done.predictions.values() for prediction in predictions]
     scores, tally = evaluation.score_mcq(rows, seed=seed), done.tally
     asked_models = {record.model: record for record in done.cells}
     names = ", ".join(asked_models)
@@ -548,7 +549,8 @@ def evaluate_choices(
         "n": len(limited_set.questions),
         "skipped": question_set.skipped,
         "models": [
-            {"model": name, "fingerprint": one.fingerprint, "dtype": one.dtype} for name, one in asked_models.items()
+            {"model": name, "fingerprint": record.fingerprint, "dtype": record.dtype}
+            for name, record in asked_models.items()
         ],
         "settings": [setting.label for setting in plan.settings],
         "scorings": plan.scorings,

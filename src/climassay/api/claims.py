@@ -332,11 +332,13 @@ def estimate_debates(
             return estimate_debate(setup, resources, claims, samples, lambda model: seconds_per_answer(database, model))
 
 
-def list_checks(wanted: "factcheck.CheckFilter | None" = None, *, page: int = 1, workspace: Place = None) -> Shown:
+def list_checks(
+    checks_filter: "factcheck.CheckFilter | None" = None, *, page: int = 1, workspace: Place = None
+) -> Shown:
     """List checks, newest first, and how often people agree with the verdicts.
 
     Args:
-        wanted: Which ones (:class:`climassay.factcheck.CheckFilter`); all by default.
+        checks_filter: Conditions that the checks must meet (:class:`climassay.factcheck.CheckFilter`); all by default.
         page: Page number; fifty checks a page, newest first.
         workspace: Where the records lie.
 
@@ -347,7 +349,7 @@ def list_checks(wanted: "factcheck.CheckFilter | None" = None, *, page: int = 1,
 
     with Session.opened(workspace) as session:
         checks = factcheck.CheckStore(session.records)
-        result, share = checks.list(wanted, page), checks.agreement()
+        result, share = checks.list(checks_filter, page), checks.agreement()
     records = [summary_data(check) for check in result.checks]
     data = {"total": result.total, "page": result.page, "pages": result.pages, "checks": records, "reviews": share}
     rows = []
@@ -397,12 +399,14 @@ def show_check(check: str, *, workspace: Place = None) -> Shown:
     return Shown(lambda: factcheck.check_data(result, reviews), said=lines)
 
 
-def export_checks(file: Path | str, wanted: "factcheck.CheckFilter | None" = None, *, workspace: Place = None) -> Shown:
+def export_checks(
+    file: Path | str, checks_filter: "factcheck.CheckFilter | None" = None, *, workspace: Place = None
+) -> Shown:
     """Write all checks, or those that match, oldest first, with their debates and reviews.
 
     Args:
         file: File to write: one check per line (.jsonl), with debate and reviews.
-        wanted: Only these checks (:class:`climassay.factcheck.CheckFilter`).
+        checks_filter: Conditions that the checks must meet (:class:`climassay.factcheck.CheckFilter`).
         workspace: Where the records lie.
 
     Raises:
@@ -414,7 +418,7 @@ def export_checks(file: Path | str, wanted: "factcheck.CheckFilter | None" = Non
     if file.is_dir():
         raise InputError(f"{file} is a folder: name a file.")
     with Session.opened(workspace) as session:
-        result = factcheck.CheckStore(session.records).iterate(wanted, debates=True)
+        result = factcheck.CheckStore(session.records).iterate(checks_filter, debates=True)
         lines = [json.dumps(record, ensure_ascii=False) + "\n" for record in result][::-1]
     write_file(file, "".join(lines))
     return Shown({"file": file, "checks": len(lines)}, noted=(f"{file} written: {len(lines)} checks.",))

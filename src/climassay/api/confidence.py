@@ -107,14 +107,18 @@ class LintedDrafts(Result):
 
     def rows(self) -> list[dict[str, Any]]:
         """A row per finding."""
-        return [{"file": file["file"], **finding} for file in self.to_dict()["files"] for finding in file["findings"]]
+        return [
+            {"file": file["file"], **finding_data}
+            for file in self.to_dict()["files"]
+            for finding_data in file["findings"]
+        ]
 
     def tables(self) -> tuple[Table, ...]:
         """A row per finding: rule, words, and what is the matter."""
         rows = [
-            (draft.draft.name, finding.rule, finding.words, finding.message)
+            (draft.draft.name, issue.rule, issue.words, issue.message)
             for draft in self.drafts
-            for finding in draft.findings
+            for issue in draft.findings
         ]
         return (Table.of("Findings", ("file", "rule", "words", "message"), rows, left=4),)
 
@@ -552,5 +556,5 @@ def _tagged_by(
         # Residuals are those of the natural mix; the table of errors is that of answers for equal shares of the levels.
         mixed_tagger = loaded.for_mix(None if residuals is not None else (1.0,) * len(loaded.levels))
         result = mixed_tagger.predict_proba(untagged, on_progress=task.advance)
-    by_id = dict(zip((one.id for one in untagged), result, strict=True))
+    by_id = dict(zip((statement.id for statement in untagged), result, strict=True))
     return Predictions(loaded.levels, by_id, confusion if residuals is None else None, residuals)

@@ -380,7 +380,9 @@ def remove_documents(name: str, document: str | None = None, *, workspace: Place
             remove_collection(session.workspace, name)
             return Shown({"removed": name}, said=(f"Removed the collection {name}.",))
         removed = corpus.Collection.open(session.workspace, name).remove(document)
-    sentences = [f"Removed {one.title} ({one.id}, {counted(one.passages, 'passage')}) from {name}." for one in removed]
+    sentences = [
+        f"Removed {item.title} ({item.id}, {counted(item.passages, 'passage')}) from {name}." for item in removed
+    ]
     return Shown({"collection": name, "removed": removed}, said=sentences)
 
 
@@ -475,9 +477,9 @@ class TextCheck(Result):
 
         counts = [(status, str(count)) for status, count in status_counts(self.sentences).items()]
         marks = [
-            (one.text, one.status, problem, one.evidence.citation if one.evidence else "-")
-            for one in self.marked
-            for problem in problems(one)
+            (sentence.text, sentence.status, problem, sentence.evidence.citation if sentence.evidence else "-")
+            for sentence in self.marked
+            for problem in problems(sentence)
         ]
         references = [
             (each.text, each.status, each.reason)
@@ -511,21 +513,21 @@ class TextCheck(Result):
         """The text with every sentence coloured by its support, and what was found about it."""
         return self._rendered("check_text.html.j2", lambda _evidence: None)
 
-    def sentences_html(self, places: "Callable[[PassageEvidence], Any]") -> str:
+    def sentences_html(self, evidence_links: "Callable[[PassageEvidence], Any]") -> str:
         """The coloured text and its sentences as safe HTML, for a page that is made elsewhere.
 
         Args:
-            places: Where the evidence of a sentence can be looked at: addresses ``passage`` and ``page``, and the words
-                ``page_words``; None for nowhere, where only the citation is shown.
+            evidence_links: Function that returns the links of the evidence: ``passage`` and ``page`` (addresses),
+                and ``page_words`` (link text). If it returns None, only the citation is shown.
         """
-        return self._rendered("check_text_sentences.html.j2", places)
+        return self._rendered("check_text_sentences.html.j2", evidence_links)
 
-    def _rendered(self, template: str, places: "Callable[[PassageEvidence], Any]") -> str:
+    def _rendered(self, template: str, evidence_links: "Callable[[PassageEvidence], Any]") -> str:
         from climassay.grounding.text_check import status_counts
         from climassay.reporting.html import render_page
 
         counts = status_counts(self.sentences)
-        return render_page(template, check=self, counts=counts, problems=problems, places=places)
+        return render_page(template, check=self, counts=counts, problems=problems, evidence_links=evidence_links)
 
 
 def problems(sentence: "CheckedSentence") -> list[str]:

@@ -90,7 +90,7 @@ class ExperimentTables(Result):
 
     def written(self, only: Sequence[str], form: Form) -> str:
         """Tables by their names, as text of a form."""
-        tables = [one for _, one in self.chosen(only, form)]
+        tables = [table for _, table in self.chosen(only, form)]
         if form == "html":
             lead = "Scores with 95% intervals, constant answers, counts and paired tests."
             sections = (Section("Tables", tuple(tables)),)

@@ -95,7 +95,10 @@ def generate(
             ExitStack() as progress_stack,
         ):
             done = generation.run_pipeline(
-                limited_recipe, parts, store, on_progress=on_progress or _told(session, limited_recipe, progress_stack)
+                limited_recipe,
+                parts,
+                store,
+                on_progress=on_progress or _pipeline_bars(session, limited_recipe, progress_stack),
             )
         dataset = GeneratedDataset.of(store, name, pipeline=done, run=run.id)
         run.save_results("streams", dataset.streams())
@@ -133,7 +136,7 @@ def _with_limits(recipe: "Recipe", session: Session) -> "Recipe":
     return replace(recipe, writer=replace(recipe.writer, **changes))
 
 
-def _told(session: Session, recipe: "Recipe", stack: ExitStack) -> "PipelineProgress":
+def _pipeline_bars(session: Session, recipe: "Recipe", stack: ExitStack) -> "PipelineProgress":
     """Shows a bar for each kind and level, what became of the drafts so far, and what they cost."""
     requested = recipe.requested()
     tasks = {
@@ -210,8 +213,8 @@ def screen(
     with Session.opened(workspace) as session:
         options = session.options
 
-        def load(model_name: str, **others: Any) -> "Generator":
-            return session.model(model_name, options=options.fitting(model_name), **others)
+        def load(model_name: str, **load_options: Any) -> "Generator":
+            return session.model(model_name, options=options.fitting(model_name), **load_options)
 
         marked = screened(
             marked,

@@ -184,12 +184,12 @@ class JudgeSpec:
     """Maximum number of tokens in one forward pass."""
 
     @cached_property
-    def known(self) -> "judging.Probe | None":
+    def loaded_probe(self) -> "judging.Probe | None":
         """The probe, read from its file where one is named."""
         return judging.load_probe(Path(self.probe)) if isinstance(self.probe, (str, Path)) else self.probe
 
     @cached_property
-    def wanted(self) -> "judging.Quality":
+    def resolved_quality(self) -> "judging.Quality":
         """The quality, that of the probe where none is named.
 
         Raises:
@@ -198,11 +198,11 @@ class JudgeSpec:
         from climassay.judging.training import quality_of
 
         if self.quality is None:
-            if self.known is None:
+            if self.loaded_probe is None:
                 raise InputError(
                     'Say which quality to rank by: quality="relevance", or a probe that was trained for one.'
                 )
-            return quality_of(self.known.provenance)
+            return quality_of(self.loaded_probe.provenance)
         return _quality(self.quality)
 
     @property
@@ -221,33 +221,38 @@ class JudgeSpec:
         """
         from climassay.judging.judges import JUDGES, open_weights, probe_judge
 
-        known = self.known
-        source = str(self.probe) if isinstance(self.probe, (str, Path)) else known is not None
-        kept = {"quality": self.wanted.name, "model": self.model_name, "probe": source, "method": self.method}
+        probe = self.loaded_probe
+        source = str(self.probe) if isinstance(self.probe, (str, Path)) else probe is not None
+        judge_config = {
+            "quality": self.resolved_quality.name,
+            "model": self.model_name,
+            "probe": source,
+            "method": self.method,
+        }
         with ExitStack() as stack:
             session = stack.enter_context(Session.opened(workspace))
-            prompts = judging.Questions(self.wanted, session.options.prompts)
-            loaded = session.model(self.model, dtype=None if known is None else known.provenance.dtype or None)
-            run = stack.enter_context(session.run(command, {**config, **kept}, seeds))
+            prompts = judging.Questions(self.resolved_quality, session.options.prompts)
+            loaded = session.model(self.model, dtype=None if probe is None else probe.provenance.dtype or None)
+            run = stack.enter_context(session.run(command, {**config, **judge_config}, seeds))
             recorded, harvester, tie_band = session.recorded(loaded, run), None, 0.0
             notes: tuple[str, ...] = ()
-            if known is None:
+            if probe is None:
                 if isinstance(loaded, OpenWeights):
                     harvester = judging.Harvester(loaded, prompts, (-1,), session.activations, self.token_budget)
                 name = self.method or ("pairs" if harvester is None else "zero-shot")
                 method = JUDGES.find(name)(recorded, prompts, harvester)
             else:
-                prompt = prompts.prompt("contrast" if known.kind == "pair" else "point")
-                if known.provenance.template_sha256 not in ("", prompt.sha256):
+                prompt = prompts.prompt("contrast" if probe.kind == "pair" else "point")
+                if probe.provenance.template_sha256 not in ("", prompt.sha256):
                     notes = (
                         f"The probe was trained with another template than {prompt.name} ({prompt.origin}): check the "
                         "transfer on labelled items.",
                     )
-                weights, layers = open_weights(loaded, "A probe"), known.provenance.layers or (-1,)
+                weights, layers = open_weights(loaded, "A probe"), probe.provenance.layers or (-1,)
                 harvester = judging.Harvester(weights, prompts, layers, session.activations, self.token_budget)
-                method, tie_band = probe_judge(known, harvester), known.tie_band
+                method, tie_band = probe_judge(probe, harvester), probe.tie_band
             task = stack.enter_context(session.progress.task(f"Comparing with {self.model_name}"))
-            yield Judge(run, method, self.wanted, harvester, recorded, task.advance, tie_band, notes)
+            yield Judge(run, method, self.resolved_quality, harvester, recorded, task.advance, tie_band, notes)
 
 
 def evaluate_judge(
@@ -285,7 +290,7 @@ def evaluate_judge(
     from climassay.judging.report import judge_sections, judge_tables
 
     judge, table = JudgeSpec(quality, probe, method, model, token_budget), _table(items)
-    known = None if judge.known is None or include_trained else judge.known.provenance
+    known = None if judge.loaded_probe is None or include_trained else judge.loaded_probe.provenance
     fresh = [item for item in table.items if known is None or not known.knows(item.text)]
     with judge.opened(workspace, "judge evaluate", {"file": table.file}, {"seed": seed}) as at:
         if not fresh:
@@ -413,7 +418,7 @@ class BenchmarkedJudges(Result):
         spread = _spread(rows)
         return {**head, **asdict(done.cost), "results": rows, **({"spread_over_wordings": spread} if spread else {})}
 
-    def places(self) -> list[dict[str, Any]]:
+    def rank_rows(self) -> list[dict[str, Any]]:
         """Return a row for every item and judge: its rank among the items of its group."""
         return [
             {
@@ -636,7 +641,7 @@ def _table(texts: "Sequence[str | judging.Item] | judging.ItemTable") -> "judgin
         return texts
     named = enumerate(texts, start=1)
     return judging.ItemTable(
-        tuple(judging.Item(str(n), clean_text(one)) if isinstance(one, str) else one for n, one in named), ()
+        tuple(judging.Item(str(n), clean_text(text)) if isinstance(text, str) else text for n, text in named), ()
     )
 
 

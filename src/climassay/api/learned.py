@@ -68,20 +68,20 @@ def is_table(text: str) -> bool:
     return False
 
 
-def text_rows(file: Path, text: str, *others: str | None) -> "list[tuple[str, Row]]":
+def text_rows(file: Path, text: str, *required_columns: str | None) -> "list[tuple[str, Row]]":
     """The text of each row of a table, with the row.
 
     Args:
         file: CSV, TSV, JSON, JSONL or Parquet, also gzipped.
         text: Column of the texts.
-        others: Further columns that must be there; None is not a column.
+        required_columns: Further columns that must be there; None is not a column.
 
     Raises:
         InputError: A column is missing, a text has no words, or there are no rows.
     """
     results = []
     for number, row in enumerate(parse_rows(file, read_bytes(file)), start=1):
-        missing = next((name for name in (text, *others) if name is not None and name not in row), None)
+        missing = next((name for name in (text, *required_columns) if name is not None and name not in row), None)
         if missing is not None:
             raise InputError(f"Row {number} of {file} has no column {missing!r}.")
         text_value = str(row[text] or "")

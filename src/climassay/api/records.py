@@ -45,7 +45,7 @@ class WithFailedCalls(Result):
     def _failed(self) -> "list[ModelCalls]":
         return [call for call in self.calls if call.failed or call.empty]
 
-    def _told(self) -> list[str]:
+    def _failure_sentences(self) -> list[str]:
         return [sentence for model_calls in self._failed() for sentence in model_calls.sentences()]
 
     def _table(self) -> "Table":
@@ -86,7 +86,7 @@ class WithFailedCalls(Result):
 
     def notes(self) -> Iterator[str]:
         """The result's, and why calls failed; what is to be said of a result that failed is said by its failure."""
-        sentences = self._told()
+        sentences = self._failure_sentences()
         if not self.alone:
             yield from self.result.notes()
             if self.result.failure() is None:
@@ -99,7 +99,7 @@ class WithFailedCalls(Result):
         """No call was answered, or what the result says."""
         if not self.alone:
             return self.result.failure()
-        sentences = self._told()
+        sentences = self._failure_sentences()
         why = f" {sentences[0]}" if len(sentences) == 1 else ""
         return NoAnswerError(f"{_NOTHING}{why} {_AGAIN}")
 
@@ -242,10 +242,10 @@ def import_records(file: Path | str, *, workspace: Place = None) -> Shown:
     file = Path(file)
     with Session.opened(workspace) as session, session.progress.task("answers") as task:
         result = import_answers(session.records.database, file, task.advance)
-    return Shown(result, noted=(_said(result),))
+    return Shown(result, noted=(_import_sentence(result),))
 
 
-def _said(merged: "MergedAnswers") -> str:
+def _import_sentence(merged: "MergedAnswers") -> str:
     sentence = f"{counted(merged.added, 'answer')} imported, {merged.known:,} there already."
     if merged.conflicts:
         sentence += f" {counted(merged.conflicts, 'request')} had another answer here, which is still served."
@@ -305,7 +305,7 @@ def _entries(data: Mapping[str, Any], indent: str = "") -> Iterator[str]:
     parts: list[tuple[str, Any]] = []
     for name, value in data.items():
         several = isinstance(value, list) and any(isinstance(item, dict) for item in value)
-        parts += [(f"{name} {number}", one) for number, one in enumerate(value, 1)] if several else [(name, value)]
+        parts += [(f"{name} {number}", item) for number, item in enumerate(value, 1)] if several else [(name, value)]
     width = max((len(name) for name, value in parts if not isinstance(value, dict)), default=0)
     for name, value in parts:
         if isinstance(value, dict) and value:
@@ -313,7 +313,7 @@ def _entries(data: Mapping[str, Any], indent: str = "") -> Iterator[str]:
             yield from _entries(value, f"{indent}  ")
         else:
             listed = value if isinstance(value, list) else [] if value in (None, {}) else [value]
-            words = [one if isinstance(one, str) else json.dumps(one, ensure_ascii=False) for one in listed]
+            words = [item if isinstance(item, str) else json.dumps(item, ensure_ascii=False) for item in listed]
             joined = ", ".join(words) or "none"
             yield f"{indent}{f'{name}:':{width + 1}} " + joined.replace("\n", f"\n{indent}{' ' * (width + 2)}")
 

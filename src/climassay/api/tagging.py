@@ -271,13 +271,13 @@ def evaluate_tagger(
         best = min(tried, key=lambda candidate: candidate.evaluation.log_loss.value).probabilities
     rows = [
         {
-            "id": one.id or str(number),
-            "statement": one.item.text,
-            "authors": one.tag,
+            "id": item.id or str(number),
+            "statement": item.item.text,
+            "authors": item.tag,
             "tag": LEVELS[int(row.argmax())],
             "probabilities": dict(zip(LEVELS, row.tolist(), strict=True)),
         }
-        for number, (one, row) in enumerate(zip(items, best, strict=True), start=1)
+        for number, (item, row) in enumerate(zip(items, best, strict=True), start=1)
     ]
     data = {
         "file": labels,
