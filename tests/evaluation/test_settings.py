@@ -167,7 +167,7 @@ def test_a_window_larger_than_the_model_is_refused():
 
 def test_a_setting_can_be_added_by_name(monkeypatch):
     parse_spec("default")
-    monkeypatch.setattr(SETTINGS, "_things", dict(SETTINGS._things))
+    monkeypatch.setattr(SETTINGS, "_entries", dict(SETTINGS._entries))
 
     @setting("hint", read=lambda rest: {"document": rest})
     def hint(spec, sources):

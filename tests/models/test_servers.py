@@ -377,7 +377,7 @@ def test_the_command_line_names_providers_and_shows_no_key(configuration, monkey
     assert code == 0
     assert json.loads(out)["providers"] == {"special": ELSEWHERE}
     code, out, _ = run_command(monkeypatch, capsys, "doctor", "--json")
-    said = {finding["name"]: finding["said"] for finding in json.loads(out)["findings"]}
+    said = {finding["name"]: finding["message"] for finding in json.loads(out)["findings"]}
     assert "SPECIAL_KEY" in said["provider special"]
     assert SPECIAL not in out
     configuration.write_text("[other]\n")

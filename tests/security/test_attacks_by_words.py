@@ -32,8 +32,8 @@ ATTACKS = [f"{text} {MARK} ocean warms." for text in (*INJECTIONS.values(), HTML
 SETTINGS = {"subject", "level", "examples", "name", "stance", "kind", "style", "asker", "field", "nei"}
 """What may stand in a system message: what is configured. Nothing that is read, asked or answered."""
 RULES = {
-    "brief", "elicitation", "asking", "ask", "most_questions", "queries", "most", "longest", "longest_query",
-    "longest_reasoning",
+    "brief", "elicitation", "asking", "ask", "queries", "max_questions", "max_statements", "max_length",
+    "max_query_length", "max_reasoning_words",
 }  # fmt: skip
 """Numbers and choices of the code."""
 CONDITIONS = {"statements", "own_terms"}
