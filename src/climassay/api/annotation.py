@@ -1,4 +1,4 @@
-"""What experts say about generated questions: queues, progress, agreement, files of labels, retraining."""
+"""Experts' labels of generated questions: queues, progress, agreement, label files and retraining."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping

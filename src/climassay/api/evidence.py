@@ -1,4 +1,4 @@
-"""Verdicts of a model on claims whose evidence is given."""
+"""Verdicts of a model on claims whose file names the evidence."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -32,7 +32,10 @@ def _verdicts(
     labels: Sequence[str],
     **result_fields: Any,
 ) -> Shown:
-    """Verdicts on claims, with what is known of them: ``scores`` for JSON, and further parts of the result."""
+    """Return predictions with a table and notes.
+
+    ``result_fields`` may hold ``scores``, which go to the data, and fields of :class:`Shown`, which replace the default.
+    """
     left_out, failed = (
         len(table.rows) - len(predictions),
         [prediction.error for prediction in predictions if prediction.error is not None],

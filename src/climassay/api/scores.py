@@ -1,4 +1,4 @@
-"""Answers scored against references, by metrics and by a judge; entailment scorers measured on labelled pairs."""
+"""Scores of answers against references by metrics and a judge, and of entailment scorers on labelled pairs."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -31,7 +31,7 @@ class ScoredAnswers(Result):
     scores: "AnswerScores"
 
     def to_dict(self) -> dict[str, Any]:
-        """Means with intervals, and the scores of every answer."""
+        """Return the means with intervals, and the scores of every answer."""
         scored = self.scores
         return {
             "file": self.answers.name,
@@ -44,7 +44,7 @@ class ScoredAnswers(Result):
         }
 
     def rows(self) -> list[dict[str, Any]]:
-        """A row per answer."""
+        """Return a row per answer."""
         scored = self.scores
         rows = []
         for index, answer in enumerate(scored.rows):
@@ -57,7 +57,7 @@ class ScoredAnswers(Result):
         return rows
 
     def tables(self) -> tuple[Table, ...]:
-        """A row per metric."""
+        """Return a table with a row per metric."""
         from climassay.metrics import METRICS
         from climassay.metrics.factual_accuracy import SCORES
 
@@ -86,7 +86,7 @@ class ScoredAnswers(Result):
         return (Table.of(title, headings, rows, note=note),)
 
     def notes(self) -> Iterator[str]:
-        """Rows that were left out."""
+        """Return the notes on skipped rows."""
         yield from skipped_note(self.answers.skipped)
 
 
@@ -150,10 +150,10 @@ ALL_FIGURES = 90
 
 @dataclass(frozen=True, slots=True)
 class ScoredEntailment(Shown):
-    """Scorers of what a passage does to a statement, side by side."""
+    """Entailment scorers compared on the same labelled pairs."""
 
     def terminal_tables(self, width: int) -> list[Table]:
-        """The scores in parts, with scorers on lines of their own: a file's name may be longer than all figures."""
+        """Return the scores as several narrow tables, with the name of each scorer on a line of its own."""
         columns = 4 if width >= ALL_FIGURES else 2
         return [
             part
