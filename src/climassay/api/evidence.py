@@ -34,7 +34,7 @@ def _verdicts(
 ) -> Shown:
     """Return predictions with a table and notes.
 
-    ``result_fields`` may hold ``scores``, which go to the data, and fields of :class:`Shown`, which replace the default.
+    ``result_fields`` may hold ``scores`` for the data, and fields of :class:`Shown` that replace the defaults.
     """
     left_out, failed = (
         len(table.rows) - len(predictions),

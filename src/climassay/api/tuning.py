@@ -239,7 +239,7 @@ def _train(
 
 
 def _names(document: "ReadDocument") -> tuple[str, ...]:
-    """Return the names of a document that users and questions may use: id, title, file name, and file name without suffix."""
+    """Return the names by which a document can be chosen: id, title, file name, and file name without suffix."""
     return document.stored.id, document.stored.title, document.stored.source, Path(document.stored.source).stem
 
 
