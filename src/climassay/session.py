@@ -238,7 +238,7 @@ class Session:
         chosen = replace(options or self.options, base_url=(options or self.options).base_url or base_url)
         key = given, chosen, dtype
         if key not in self._models:
-            with self.progress.waiting(f"Loading {given} ..."):
+            with self.progress.status(f"Loading {given} ..."):
                 loaded = chosen.open_model(given, self.workspace.root, pool=self.pool, dtype=dtype)
             self._stack.callback(loaded.close)
             self._models[key] = loaded
