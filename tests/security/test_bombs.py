@@ -13,7 +13,7 @@ import pytest
 from climassay import io as parquet
 from climassay.corpus.documents import MEBIBYTE, ReadOptions
 from climassay.corpus.readers.file_types import read
-from climassay.corpus.readers.pdf import MOST_TEXTS
+from climassay.corpus.readers.pdf import MAX_TEXT_OBJECTS
 from climassay.corpus.readers.sandboxed_reader import read_sandboxed
 from climassay.errors import InputError
 from climassay.io import parse_rows, read_bytes
@@ -213,7 +213,7 @@ def test_a_page_of_hundreds_of_thousands_of_lines_is_refused_before_any_is_read(
     def never(_page):
         raise AssertionError("The text of the page was asked for.")
 
-    lines = [Text(72, 700 - number % 600, "x") for number in range(MOST_TEXTS + 1)]
+    lines = [Text(72, 700 - number % 600, "x") for number in range(MAX_TEXT_OBJECTS + 1)]
     file = tmp_path / "crowded.pdf"
     file.write_bytes(build_pdf([lines]))
     load = pdfium.FPDFText_LoadPage
@@ -231,7 +231,7 @@ def test_a_page_of_hundreds_of_thousands_of_lines_is_refused_before_any_is_read(
 
 
 def test_a_page_of_too_many_characters_is_left_out_however_they_are_set(tmp_path, monkeypatch):
-    monkeypatch.setattr("climassay.corpus.readers.pdf.MOST_CHARACTERS", 100)
+    monkeypatch.setattr("climassay.corpus.readers.pdf.MAX_CHARACTERS", 100)
     file = tmp_path / "long.pdf"
     file.write_bytes(build_pdf([[Text(72, 700, "The sea level rises. " * 6)]]))
     assert "page 1" in read(file).skipped[0].reason
