@@ -22,6 +22,7 @@ ALLOWED = {
     "demo": 1,
     "doctor": 1,
     "judging": 1,
+    "learning": 1,
     "models": 2,
     "session": 9,
     "web": 35,

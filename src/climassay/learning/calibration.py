@@ -215,7 +215,7 @@ class Threshold:
 
     value: float
     """Minimum probability of an item to keep."""
-    target_precision: float
+    wanted: float
     """Requested precision; 0 if none was requested and all items are kept."""
     precision: Estimate
     """Share of positive items among the labelled ones kept, with its Wilson interval. The threshold was chosen on the

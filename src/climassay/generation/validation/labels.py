@@ -327,7 +327,7 @@ def threshold_table(threshold: Threshold) -> Table:
     """Return a threshold with its precision and accepted share as a table."""
     rows = [
         ("P(valid) of at least", f"{threshold.value:.3f}"),
-        ("precision wanted", f"{threshold.target_precision:.1%}"),
+        ("precision wanted", f"{threshold.wanted:.1%}"),
         ("precision on labels", format_share(threshold.precision)),
         ("share kept", f"{threshold.yield_.value:.1%}"),
     ]
