@@ -246,7 +246,7 @@ class Session:
         chosen = replace(options or self.options, base_url=(options or self.options).base_url or base_url)
         key = model, chosen, dtype
         if key not in self._models:
-            with self.progress.waiting(f"Loading {model} ..."):
+            with self.progress.status(f"Loading {model} ..."):
                 loaded = chosen.open_model(model, self.workspace.root, pool=self.pool, dtype=dtype)
             self._stack.callback(loaded.close)
             self._models[key] = loaded

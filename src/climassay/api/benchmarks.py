@@ -335,7 +335,7 @@ def _run(
         if plan.inspect.tasks:
             from climassay.integrations.inspect import experiment_tasks
 
-            harnesses["inspect"] = partial(experiment_tasks.run_tasks, load=open_model, kept=loaded_models)
+            harnesses["inspect"] = partial(experiment_tasks.run_tasks, load=open_model, caller_models=loaded_models)
         return evaluation.run_experiment(
             plan,
             sets,
@@ -563,7 +563,7 @@ def evaluate_choices(
     return ScoredChoices(
         data,
         evaluation.mcq_tables(scores),
-        said=(f"{question_set.name}: {len(limited_set.questions)} multiple-choice questions, {names}",),
+        printed_lines=(f"{question_set.name}: {len(limited_set.questions)} multiple-choice questions, {names}",),
         noted=(*skipped_note(question_set.skipped), _tally_sentence(done)),
         reported=lambda: evaluation.experiment_report(done, seed=seed),
         predictions=[asdict(row) for row in rows],

@@ -326,7 +326,7 @@ def estimate_debates(
 
     with Session.opened(workspace) as session:
         resources = session.debate(settings)
-        with session.progress.waiting("Estimating ..."):
+        with session.progress.status("Estimating ..."):
             setup = set_up_debate(settings, resources, session.options.prompts)
             database = session.records.database
             return estimate_debate(setup, resources, claims, samples, lambda model: seconds_per_answer(database, model))
@@ -396,7 +396,7 @@ def show_check(check: str, *, workspace: Place = None) -> Shown:
         changed = "" if review.current else " (changed since)"
         comment = f": {review.comment}" if review.comment else ""
         lines.append(f"{review.by} {verbs[review.opinion]}{changed}, {iso_time(review.made_at)[:10]}{comment}")
-    return Shown(lambda: factcheck.check_data(result, reviews), said=lines)
+    return Shown(lambda: factcheck.check_data(result, reviews), printed_lines=lines)
 
 
 def export_checks(

@@ -315,7 +315,7 @@ def show_collection(name: str, passage: str | None = None, *, workspace: Place =
         collection = corpus.Collection.open(session.workspace, name)
     if passage is not None:
         result = collection.passage(passage)
-        return Shown(asdict(result) | {"citation": result.citation}, said=tuple(passage_lines(result)))
+        return Shown(asdict(result) | {"citation": result.citation}, printed_lines=tuple(passage_lines(result)))
     documents, settings = collection.documents(), collection.settings
     with_originals = [document.id for document in documents if collection.originals.find(document.id) is not None]
     size = collection.originals.bytes_of(with_originals)
@@ -342,7 +342,9 @@ def rename_document(name: str, document: str, title: str, *, workspace: Place = 
     """
     with Session.opened(workspace) as session:
         renamed = corpus.Collection.open(session.workspace, name).rename(document, title)
-    return Shown({"collection": name, "renamed": renamed}, said=(f"{renamed.id} is now called {renamed.title}.",))
+    return Shown(
+        {"collection": name, "renamed": renamed}, printed_lines=(f"{renamed.id} is now called {renamed.title}.",)
+    )
 
 
 def compact_collection(name: str, *, workspace: Place = None) -> Shown:
@@ -359,7 +361,7 @@ def compact_collection(name: str, *, workspace: Place = None) -> Shown:
         joined = corpus.Collection.open(session.workspace, name).compact()
     before, after = joined.bytes_before / 1e6, joined.bytes_after / 1e6
     sentence = f"Compacted {name}: {after:,.1f} MB, {before:,.1f} MB before."
-    return Shown({"collection": name, **asdict(joined)}, said=(sentence,))
+    return Shown({"collection": name, **asdict(joined)}, printed_lines=(sentence,))
 
 
 def remove_documents(name: str, document: str | None = None, *, workspace: Place = None) -> Shown:
@@ -378,12 +380,12 @@ def remove_documents(name: str, document: str | None = None, *, workspace: Place
     with Session.opened(workspace) as session:
         if document is None:
             remove_collection(session.workspace, name)
-            return Shown({"removed": name}, said=(f"Removed the collection {name}.",))
+            return Shown({"removed": name}, printed_lines=(f"Removed the collection {name}.",))
         removed = corpus.Collection.open(session.workspace, name).remove(document)
     sentences = [
         f"Removed {item.title} ({item.id}, {counted(item.passages, 'passage')}) from {name}." for item in removed
     ]
-    return Shown({"collection": name, "removed": removed}, said=sentences)
+    return Shown({"collection": name, "removed": removed}, printed_lines=sentences)
 
 
 UNREAD = (

@@ -337,7 +337,8 @@ def export_dataset(dataset: str, output: Path | str, *, accepted: bool = False, 
         exported = [draft for draft in stored if draft.usable or not accepted]
     generation.write_drafts(output, exported)
     return Shown(
-        {"file": output, "drafts": len(exported)}, said=(f"Wrote {counted(len(exported), 'draft')} to {output}",)
+        {"file": output, "drafts": len(exported)},
+        printed_lines=(f"Wrote {counted(len(exported), 'draft')} to {output}",),
     )
 
 

@@ -378,7 +378,7 @@ def compare_texts(
     verdict = "Both have about as much of it" if better == "equal" else f"{better} has more of it"
     sure = "without a probability" if abs(odds) == CERTAIN else f"P(A) = {probability:.3f}"
     sentence = f"{at.quality.name}: {verdict} ({sure}, {at.method.name})."
-    return Shown(data, said=(sentence,), noted=at.notes)
+    return Shown(data, printed_lines=(sentence,), noted=at.notes)
 
 
 @dataclass(frozen=True)

@@ -92,7 +92,7 @@ def check_model(
     """
     from climassay.models.openai.pacing import retry_policy
 
-    with Session.opened(workspace) as session, session.progress.waiting(f"Loading {name} ..."):
+    with Session.opened(workspace) as session, session.progress.status(f"Loading {name} ..."):
         options = session.options
         report = checked(
             name,
@@ -122,7 +122,9 @@ def check_model(
         ("answer", report.answer),
     ]
     noted = () if report.answer.strip() else ("The answer is empty: look at the model and its template on the server.",)
-    return Shown(report, said=[f"{label:<12} {value}" for label, value in lines if value is not None], noted=noted)
+    return Shown(
+        report, printed_lines=[f"{label:<12} {value}" for label, value in lines if value is not None], noted=noted
+    )
 
 
 def _capability_lines(known: "Capabilities") -> Iterator[tuple[str, str | None]]:
@@ -182,7 +184,7 @@ def show_prompt(name: str) -> Shown:
     """
     prompt = load_prompt(name)
     data = {"name": prompt.name, "sha256": prompt.sha256, "template": prompt.source}
-    return Shown(data, said=(prompt.source.removesuffix("\n"),))
+    return Shown(data, printed_lines=(prompt.source.removesuffix("\n"),))
 
 
 def export_prompts(folder: Path | str) -> Shown:
@@ -196,4 +198,4 @@ def export_prompts(folder: Path | str) -> Shown:
     """
     folder = Path(folder)
     written = write_prompts(folder)
-    return Shown({"written": written}, said=(f"{counted(len(written), 'prompt')} written to {folder}.",))
+    return Shown({"written": written}, printed_lines=(f"{counted(len(written), 'prompt')} written to {folder}.",))

@@ -185,7 +185,7 @@ def show_record(what: str, *, workspace: Place = None) -> Shown:
         if what.startswith("r"):
             return _run(run_details(session.records.database, what))
         answers = answers_to(session.records.database, what)
-        return Shown(answers, (), [asdict(answer) for answer in answers], said=tuple(_answer_lines(answers)))
+        return Shown(answers, (), [asdict(answer) for answer in answers], printed_lines=tuple(_answer_lines(answers)))
 
 
 def model_usage(run: str | None = None, *, workspace: Place = None) -> Shown:
@@ -297,7 +297,7 @@ def _run(details: "RunDetails") -> Shown:
         table = _table(columns, [[row.get(column, "") for column in columns] for row in rows[:MOST_ROWS]], name)
         more = f"... and {len(rows) - MOST_ROWS} more rows (all with --json)" if len(rows) > MOST_ROWS else ""
         tables.append(replace(table, note=more))
-    return Shown(details, tables, said=lines)
+    return Shown(details, tables, printed_lines=lines)
 
 
 def _entries(data: Mapping[str, Any], indent: str = "") -> Iterator[str]:

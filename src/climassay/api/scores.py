@@ -125,13 +125,13 @@ def score_answers(
     with Session.opened(workspace) as session:
         words = f"Scoring {len(answers.rows)} answers ..."
         if judge is None:
-            with session.progress.waiting(words):
+            with session.progress.status(words):
                 scores = scored(answers.rows, metrics, encoder=encoder, window=window or None, seed=seed)
             return ScoredAnswers(answers, scores)
         prompt = load_prompt("judged_accuracy", session.options.prompts)
         model = session.model(judge)
         config = {"file": answers.name, "model": model.name, "prompt_sha256": prompt.sha256}
-        with session.run("metrics score", config) as run, session.progress.waiting(words):
+        with session.run("metrics score", config) as run, session.progress.status(words):
             scores = scored(
                 answers.rows,
                 metrics,

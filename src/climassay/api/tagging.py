@@ -191,7 +191,7 @@ def train_tagger(
     ]
     data = {"tagger": output, "chosen": chosen, "card": _card(classifier), "tried": _as_data(scores)}
     sentences = (f"Chosen: {chosen}; written to {output}.", *_missing(scores))
-    return Shown(data, _score_tables(scores), said=sentences, noted=table.notes)
+    return Shown(data, _score_tables(scores), printed_lines=sentences, noted=table.notes)
 
 
 def evaluate_tagger(
@@ -263,7 +263,7 @@ def evaluate_tagger(
         documents = np.unique([item.document for item in items], return_inverse=True)[1]
         with Session.opened(workspace) as session, _training(session, table, specs, model, layer) as (training, on_fit):
             groups = documents if split_by == "document" else None
-            tried = compare_classifiers(specs, training, apart=groups, folds=folds, seed=seed, on_fit=on_fit)
+            tried = compare_classifiers(specs, training, fold_groups=groups, folds=folds, seed=seed, on_fit=on_fit)
         scores = [
             (candidate.spec.name, on_mixes(training.truth, candidate.probabilities, training.groups, seed=seed))
             for candidate in tried
@@ -290,7 +290,7 @@ def evaluate_tagger(
     notes = [*table.notes]
     if left_out:
         notes.append(f"{left_out} statements are left out: the tagger was trained on them.")
-    return Shown(data, _score_tables(scores), rows, said=_missing(scores), noted=notes)
+    return Shown(data, _score_tables(scores), rows, printed_lines=_missing(scores), noted=notes)
 
 
 def insert_statements(

@@ -378,4 +378,4 @@ def apply_masker(
     new = [draft.decisions[-1].accepted for draft in _newly_decided(before, after)]
     counts = {"masked": new.count(True), "no_term": new.count(False), "failed": new.count(None)}
     words = f"{counts['masked']} masked, {counts['no_term']} without a term, {counts['failed']} failed"
-    return Shown({"drafts": output, **counts}, said=(f"{output}: {words}.",))
+    return Shown({"drafts": output, **counts}, printed_lines=(f"{output}: {words}.",))
