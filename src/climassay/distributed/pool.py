@@ -147,8 +147,8 @@ class Windows:
     """Jobs that are handed out directly."""
     later: int = 512
     """Jobs of a dataset; their requests and answers are in the cluster at the same time."""
-    least: int = 128
-    """Jobs that a dataset is worth."""
+    min_streamed: int = 128
+    """Minimum number of jobs for which a dataset is created."""
 
 
 class Worker:
@@ -283,7 +283,7 @@ class WorkerPool:
         source, size, start = iter(jobs), self._windows.first, 0
         while window := list(islice(source, size)):
             # The first window has results at once; only what comes after it can be worth a dataset.
-            bulk = start > 0 and len(window) >= self._windows.least
+            bulk = start > 0 and len(window) >= self._windows.min_streamed
             results = streamed(self._workers, spec, window) if bulk else self._direct(spec, window)
             for number, done in results:
                 yield start + number, done.checked()

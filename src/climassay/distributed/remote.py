@@ -188,7 +188,7 @@ class DistributedModel(DescribedModel):
         self._pool, self._spec = pool, spec
         self.work = contract.Work(0, 0)
         """Computed so far by all workers together for this model."""
-        self._most = _AT_ONCE["cuda" if info.device.startswith("cuda") else "cpu"]
+        self._max_requests = _AT_ONCE["cuda" if info.device.startswith("cuda") else "cpu"]
 
     def __repr__(self) -> str:
         return f"DistributedModel({self.name!r}, workers={self._pool.workers})"
@@ -196,7 +196,7 @@ class DistributedModel(DescribedModel):
     @property
     def requests_at_once(self) -> int:
         """Requests of one call that keep every worker busy; see :class:`climassay.models.contract.MultiWorkerModel`."""
-        return 4 * self._pool.workers * self._most
+        return 4 * self._pool.workers * self._max_requests
 
     def generate(
         self, requests: Sequence[contract.GenerationRequest], *, on_result: contract.CompletionCallback | None = None
@@ -248,7 +248,7 @@ class DistributedModel(DescribedModel):
 
         # In the order of the prompts, so that those with a common beginning are computed by the same worker.
         order = sorted(range(len(requests)), key=text_of)
-        size = shares(len(order), self._pool.workers, self._most)
+        size = shares(len(order), self._pool.workers, self._max_requests)
         parts = [order[start : start + size] for start in range(0, len(order), size)]
         results: dict[int, A] = {}
         jobs = (Job(method, [requests[index] for index in part], dict(options)) for part in parts)
@@ -263,7 +263,7 @@ class DistributedModel(DescribedModel):
         return [results[index] for index in range(len(requests))]
 
 
-MOST_TEXTS = 64
+MAX_TEXTS = 64
 """Texts of a job."""
 
 Vectors = NDArray[np.float32]
@@ -301,7 +301,7 @@ class DistributedEncoder:
         Raises:
             ModelError: No worker is left, or a text could not be encoded by several workers in turn.
         """
-        size = shares(len(texts), self._pool.workers, MOST_TEXTS)
+        size = shares(len(texts), self._pool.workers, MAX_TEXTS)
         vectors = np.zeros((len(texts), self.width), dtype=np.float32)
         for _, result in self._encoded([texts], size, role, on_progress):
             vectors = result
@@ -315,7 +315,7 @@ class DistributedEncoder:
         Raises:
             ModelError: No worker is left, or a text could not be encoded by several workers in turn.
         """
-        return self._encoded(chunks, MOST_TEXTS, "passage", on_progress)
+        return self._encoded(chunks, MAX_TEXTS, "passage", on_progress)
 
     def _encoded(
         self,
@@ -345,6 +345,6 @@ class DistributedEncoder:
                 yield chunk.number, chunk.vectors
 
 
-def shares(count: int, workers: int, most: int) -> int:
-    """Requests of a job: a quarter of a worker's share, so that none is waited for long, and at most ``most``."""
-    return max(1, min(most, -(-count // (4 * workers))))
+def shares(count: int, workers: int, max_size: int) -> int:
+    """Requests of a job: a quarter of a worker's share, so that none is waited for long, and at most ``max_size``."""
+    return max(1, min(max_size, -(-count // (4 * workers))))

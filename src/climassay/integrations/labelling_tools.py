@@ -45,7 +45,7 @@ _EDITS = {
 """Texts by which annotators change a question, with what they are asked for."""
 
 
-def _shown(item: AnnotationItem) -> dict[str, str]:
+def _annotator_texts(item: AnnotationItem) -> dict[str, str]:
     """The texts of :data:`_FIELDS`."""
     wording = item.draft.wording
     options = [f"{option_letter(index)}) {text}" for index, text in enumerate(wording.options)]
@@ -131,7 +131,7 @@ def write_label_studio(folder: Path, items: Iterable[AnnotationItem], *, confide
     for item in items:
         draft = item.draft
         task: dict[str, Any] = {
-            "data": {"draft": draft.id, "kind": draft.kind, "level": draft.level, **_shown(item)},
+            "data": {"draft": draft.id, "kind": draft.kind, "level": draft.level, **_annotator_texts(item)},
             "annotations": [_annotation(draft, label) for label in item.labels],
         }
         if confidence and item.p_valid is not None:
@@ -178,7 +178,11 @@ def read_label_studio(path: Path, drafts: Mapping[str, Draft]) -> AnnotationFile
         InputError: It cannot be read or is no such export. Annotations that make no label are listed in the result.
     """
     tasks = _read_list(path, "is not an export of Label Studio", "data", "tasks")
-    each = ((number, (task["data"], one)) for number, task in enumerate(tasks, start=1) for one in _annotations(task))
+    each = (
+        (number, (task["data"], annotation))
+        for number, task in enumerate(tasks, start=1)
+        for annotation in _annotations(task)
+    )
     return _gathered(f"{path.name}, task", each, lambda entry: _label_studio_labels(*entry, drafts))
 
 
@@ -325,7 +329,7 @@ def _record(item: AnnotationItem, users: Mapping[str, str]) -> dict[str, Any]:
         suggestions["reasons"] = {"value": list(item.preselected), "score": None, "agent": "screening"}
     return {
         "id": draft.id,
-        "fields": {name: text for name, text in _shown(item).items() if text},
+        "fields": {name: text for name, text in _annotator_texts(item).items() if text},
         "metadata": {"kind": draft.kind, "level": draft.level},
         "suggestions": suggestions,
         "responses": responses,
@@ -362,12 +366,12 @@ def _argilla_labels(record: Mapping[str, Any], drafts: Mapping[str, Draft], name
     labels = []
     for user, answers in by_user.items():
         if answers.get("verdict"):
-            said = {name: [str(answers[name])] for name in ("remark", *_EDITS) if answers.get(name)}
-            options = said.get("edited_options", [""])[0].splitlines()
-            said["edited_options"] = [line.strip() for line in options if line.strip()]
+            edits = {name: [str(answers[name])] for name in ("remark", *_EDITS) if answers.get(name)}
+            options = edits.get("edited_options", [""])[0].splitlines()
+            edits["edited_options"] = [line.strip() for line in options if line.strip()]
             by = names.get(user, f"argilla:{user}")
             label = label_from_fields(
-                drafts, str(record["id"]), answers["verdict"], answers.get("reasons") or (), said, by
+                drafts, str(record["id"]), answers["verdict"], answers.get("reasons") or (), edits, by
             )
             labels.append(replace(label, key=content_key("argilla", label)))
     return labels

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 _CHAT = "\x1echat "
 """Begins a context that is a chat for a server, as JSON; a local model's chats are text."""
-Place = tuple[str, int]
+SampleKey = tuple[str, int]
 """A task of the harness, and one of its samples."""
 UNKNOWN = -1000.0
 """Log-probability of a text that is in no answer."""
@@ -96,8 +96,8 @@ class ClimassayLM(TemplateLM):  # type: ignore[misc]
         self._closing = ExitStack()
         self._progress: ExperimentCallbacks | None = None
         self.keeps_failures = False
-        self.failures: dict[Place, str] = {}
-        self.unparsed: set[Place] = set()
+        self.failures: dict[SampleKey, str] = {}
+        self.unparsed: set[SampleKey] = set()
 
     @classmethod
     def of_model(cls, model: RecordedModel, *, max_gen_toks: int, progress: ExperimentCallbacks) -> "ClimassayLM":
@@ -206,15 +206,15 @@ class ClimassayLM(TemplateLM):  # type: ignore[misc]
 
     def _written_choices(self, requests: "Sequence[Instance]") -> list[tuple[float, bool]]:
         """The choice that a model writes, as log-probabilities: 0 for it, and very little for the others."""
-        samples: dict[Place, list[int]] = {}
-        for number, one in enumerate(requests):
-            samples.setdefault(place_of(one), []).append(number)
-        asked, choices = [], []
-        for place, numbers in samples.items():
+        samples: dict[SampleKey, list[int]] = {}
+        for number, request in enumerate(requests):
+            samples.setdefault(sample_key(request), []).append(number)
+        chat_requests, choices = [], []
+        for key, numbers in samples.items():
             contexts = {requests[number].args[0] for number in numbers}
             if len(contexts) > 1 or len(numbers) < 2:
                 raise ModelError(
-                    f"{place[0]} needs log-probabilities of texts, which {self._name} does not give: use "
+                    f"{key[0]} needs log-probabilities of texts, which {self._name} does not give: use "
                     "tasks that generate or have choices, or a local: model."
                 )
             choices.append([str(requests[number].args[1]).strip() for number in numbers])
@@ -224,15 +224,15 @@ class ClimassayLM(TemplateLM):  # type: ignore[misc]
             chat = self._chat(context)
             last = replace(chat[-1], content=f"{chat[-1].content}\n\n{text}")
             sampling = contract.Sampling(max_tokens=profile_of(self._model).room(self._max_gen_toks))
-            asked.append(contract.GenerationRequest((*chat[:-1], last), sampling))
-        with self._counted(len(asked), "Generating", True) as count:
-            answers = self._model.generate(asked, on_result=count)
+            chat_requests.append(contract.GenerationRequest((*chat[:-1], last), sampling))
+        with self._counted(len(chat_requests), "Generating", True) as count:
+            answers = self._model.generate(chat_requests, on_result=count)
         result = [(UNKNOWN, False)] * len(requests)
-        for (place, numbers), named, answer in zip(samples.items(), choices, answers, strict=True):
+        for (key, numbers), named, answer in zip(samples.items(), choices, answers, strict=True):
             if answer.error is not None:
-                self.failures[place] = answer.error
+                self.failures[key] = answer.error
             elif (chosen := chosen_text(answer.text, named)) is None:
-                self.unparsed.add(place)
+                self.unparsed.add(key)
             else:
                 result[numbers[chosen]] = (0.0, True)
         return result
@@ -251,7 +251,7 @@ class ClimassayLM(TemplateLM):  # type: ignore[misc]
     def _note_failures(self, requests: "Sequence[Instance]", errors: Sequence[str | None]) -> None:
         """The harness has no place for a failure in a list: what was answered is kept, and a rerun asks the others."""
         failed = {
-            place_of(instance): error for instance, error in zip(requests, errors, strict=True) if error is not None
+            sample_key(instance): error for instance, error in zip(requests, errors, strict=True) if error is not None
         }
         if failed and not self.keeps_failures:
             first, count = next(iter(failed.values())), sum(error is not None for error in errors)
@@ -266,7 +266,7 @@ class ClimassayLM(TemplateLM):  # type: ignore[misc]
             ModelError: One of the requests failed.
         """
         model_requests = []
-        samples: Counter[tuple[Place, str]] = Counter()
+        samples: Counter[tuple[SampleKey, str]] = Counter()
         for instance in requests:
             context, options = instance.args
             settings = normalize_gen_kwargs(options, self._max_gen_toks)
@@ -274,8 +274,8 @@ class ClimassayLM(TemplateLM):  # type: ignore[misc]
                 raise InputError(f"The task asks for {', '.join(unknown)}, which climassay's models do not know.")
             request = self._generation(context, settings)
             # The harness repeats a request for each sample (``repeats``); each is drawn with a seed of its own.
-            repeated = samples[place_of(instance), repr(request)]
-            samples[place_of(instance), repr(request)] += 1
+            repeated = samples[sample_key(instance), repr(request)]
+            samples[sample_key(instance), repr(request)] += 1
             if request.sampling.temperature > 0:
                 sampling = replace(request.sampling, seed=request.sampling.seed + repeated)
                 request = replace(request, sampling=sampling)
@@ -318,7 +318,7 @@ class ClimassayLM(TemplateLM):  # type: ignore[misc]
         return context if len(tokens) <= room else str(self.tokenizer.decode(tokens[-room:]))
 
 
-def place_of(request: "Instance") -> Place:
+def sample_key(request: "Instance") -> SampleKey:
     """Name of a request's task, and number of its sample."""
     return str(request.task_name), int(request.doc_id or 0)
 

@@ -21,7 +21,7 @@ from lm_eval.tasks import TaskManager
 
 from climassay import evaluation
 from climassay.errors import InputError
-from climassay.integrations.lm_eval_model import UNKNOWN, ClimassayLM, Place
+from climassay.integrations.lm_eval_model import UNKNOWN, ClimassayLM, SampleKey
 from climassay.integrations.task_outcomes import SampleScores, TaskOutcomes, is_mean
 from climassay.metrics.registry import LOWER
 from climassay.models.contract import Generator
@@ -58,7 +58,7 @@ def run_tasks(
         loaded = load_tasks(spec, plan.folder)
         tasks: dict[str, Any] = loaded["tasks"]
         task_names = [name for name, task in tasks.items() if not set_examples(task, shots, plan.seed)]
-        groups = loaded["wanted"]
+        groups = loaded["task_groups"]
         opened = load(model)
         try:
             recorded = ask(opened)
@@ -95,7 +95,7 @@ def run_tasks(
 
 
 def load_tasks(spec: evaluation.HarnessSpec, folder: Path) -> dict[str, Any]:
-    """The harness's tasks and groups of a plan, as its ``evaluate`` takes them, and under ``wanted`` what is pooled.
+    """Load a plan's tasks and groups for the harness's ``evaluate``, with the pooled tasks under ``task_groups``.
 
     Raises:
         InputError: A folder or task is not there, or a task cannot be loaded, for example without a network.
@@ -127,7 +127,7 @@ def load_tasks(spec: evaluation.HarnessSpec, folder: Path) -> dict[str, Any]:
             f"The tasks {', '.join(spec.tasks)} cannot be loaded: {type(error).__name__}: {error}"
         ) from error
     loaded: dict[str, dict[str, Any]] = {
-        part: {name: one for result in reversed(parts) for name, one in result[part].items()}
+        part: {name: entry for result in reversed(parts) for name, entry in result[part].items()}
         for part in ("tasks", "groups")
     }
     groups: dict[str, tuple[evaluation.TaskGroup, ...]] = {}
@@ -135,15 +135,18 @@ def load_tasks(spec: evaluation.HarnessSpec, folder: Path) -> dict[str, Any]:
         members = tuple(task.task_name for task in group.get_all_tasks())
         groups[name] = tuple(
             evaluation.TaskGroup(
-                members, one.metric, None if one.filter_list is None else tuple(one.filter_list), one.weight_by_size
+                members,
+                metric.metric,
+                None if metric.filter_list is None else tuple(metric.filter_list),
+                metric.weight_by_size,
             )
-            for one in group.aggregate_metric_list or ()
+            for metric in group.aggregate_metric_list or ()
         )
     for tag in map(str, names):
         entry = manager.task_index.get(tag)
         if entry is not None and entry.kind.name == "TAG":
             groups[tag] = (evaluation.TaskGroup(tuple(task for task in loaded["tasks"] if task in entry.tags)),)
-    return {**loaded, "wanted": {name: result for name, result in groups.items() if result}}
+    return {**loaded, "task_groups": {name: result for name, result in groups.items() if result}}
 
 
 def _matching(manager: TaskManager, name: str, folder: Path) -> list[str | None]:
@@ -188,9 +191,11 @@ class _HarnessOutcomes(TaskOutcomes[int]):
         for sample in samples:
             self.by_doc[sample["doc_id"]].append(sample)
         # Requests count the drawn samples; the harness's log has their numbers in the whole task.
-        places: dict[Place, int] = {(name, number): doc for number, doc in enumerate(drawn) if doc in self.by_doc}
-        errors = {doc: model.failures[location] for location, doc in places.items() if location in model.failures}
-        self.unparsed = {doc for location, doc in places.items() if location in model.unparsed}
+        docs_by_key: dict[SampleKey, int] = {
+            (name, number): doc for number, doc in enumerate(drawn) if doc in self.by_doc
+        }
+        errors = {doc: model.failures[key] for key, doc in docs_by_key.items() if key in model.failures}
+        self.unparsed = {doc for key, doc in docs_by_key.items() if key in model.unparsed}
         choices: dict[int, tuple[str, ...]] = dict.fromkeys(self.by_doc, ())
         if task.OUTPUT_TYPE == "multiple_choice" and not task.multiple_input:
             choices = {
@@ -235,9 +240,9 @@ class _HarnessOutcomes(TaskOutcomes[int]):
         scores = SampleScores(self.by_doc, [doc for doc in self.by_doc if doc in self.errors or doc in self.unparsed])
         for (metric, chosen), by_doc in values.items():
             column, aggregate = list(by_doc.values()), self._aggregate(metric)
-            whole = _numbers(aggregate, column)
-            named = {more: self._metric(metric, more, chosen) for more in whole}
-            if list(whole) == [""] and is_mean(whole[""], column):
+            totals = _numbers(aggregate, column)
+            named = {more: self._metric(metric, more, chosen) for more in totals}
+            if list(totals) == [""] and is_mean(totals[""], column):
                 scores.add(named[""], dict(zip(by_doc, map(float, column), strict=True)))
                 continue
             known: dict[str, dict[str, float]] = {}  # equal values have equal parts in the aggregate
@@ -247,7 +252,7 @@ class _HarnessOutcomes(TaskOutcomes[int]):
             without = {doc: known.get(repr(value), {}) for doc, value in by_doc.items()}
             for more, key in named.items():
                 parts = {doc: left.get(more, np.nan) for doc, left in without.items()}
-                scores.add_whole(key, whole[more], parts)
+                scores.add_aggregate(key, totals[more], parts)
         self.notes += scores.notes(self.name, "the harness")
         return scores.scores
 

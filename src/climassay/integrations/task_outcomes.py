@@ -57,16 +57,16 @@ class SampleScores(Generic[K]):
         for sample in self._lost:
             self.scores[sample][metric] = max(scores.values(), default=0.0) if LOWER in metric else 0.0
 
-    def add_whole(self, metric: str, whole: float, without: Mapping[K, float]) -> None:
+    def add_aggregate(self, metric: str, total: float, without: Mapping[K, float]) -> None:
         """Take a metric whose figure is no mean of scores.
 
         Args:
             metric: As in :meth:`add`.
-            whole: The figure of all samples that are not lost.
+            total: The figure of all samples that are not lost.
             without: The figure of all but one of them, by the sample left out; NaN where it cannot be computed.
         """
         left = np.array(list(without.values()))
-        parts = np.full(1, whole) if len(left) == 1 else whole + (len(left) - 1) * (left.mean() - left)
+        parts = np.full(1, total) if len(left) == 1 else total + (len(left) - 1) * (left.mean() - left)
         if np.isfinite(parts).all():
             self.add(metric, dict(zip(without, map(float, parts), strict=True)))
             self._parts.append(metric)

@@ -58,7 +58,7 @@ def run_tasks(
     progress: evaluation.ExperimentCallbacks,
     *,
     load: Callable[[evaluation.ModelSpec], contract.Generator],
-    kept: Sequence[contract.Generator] = (),
+    caller_models: Sequence[contract.Generator] = (),
 ) -> evaluation.HarnessCells:
     """Ask one model all tasks of Inspect that a plan names.
 
@@ -68,7 +68,7 @@ def run_tasks(
         ask: Puts records around the loaded model.
         progress: Callbacks that follow the run.
         load: Loads a model; it is closed in the end.
-        kept: Models that stay open, because they belong to the caller.
+        caller_models: Models that the caller closes.
 
     Raises:
         InputError: There is no such task, it cannot be loaded or run, or it needs what no model of climassay has.
@@ -77,9 +77,9 @@ def run_tasks(
     spec, cells = plan.inspect, []
     with ExitStack() as closing:
 
-        def opened_model(one: evaluation.ModelSpec) -> contract.Generator:
-            result = load(one)
-            if not any(result is other for other in kept):
+        def opened_model(model_spec: evaluation.ModelSpec) -> contract.Generator:
+            result = load(model_spec)
+            if not any(result is other for other in caller_models):
                 closing.callback(result.close)
             return result
 
@@ -98,19 +98,21 @@ def run_tasks(
                 progress.on_more(count)
             progress.on_answer(count)
 
-        asked = inspect_model(recorded, on_answer=on_answer)
+        evaluated_model = inspect_model(recorded, on_answer=on_answer)
         grader = None if spec.grader is None else inspect_model(ask(opened_model(spec.grader)))
         for name in planned:
             progress.on_cell(evaluation.Cell(name, model.display_name, SETTING, "mcq"), "asked")
-        logs = runner.run(asked, grader)
+        logs = runner.run(evaluated_model, grader)
         left = recorded.tally
         for log in logs:
             result = _InspectOutcomes(log)
-            ours = {f"climassay/{one.model_name}" for one in (asked, grader) if one is not None}
+            ours = {
+                f"climassay/{provider.model_name}" for provider in (evaluated_model, grader) if provider is not None
+            }
             notes = [
-                f"{result.name} itself asked {one}, past the records."
-                for one in log.stats.model_usage
-                if one not in ours
+                f"{result.name} itself asked {model_name}, past the records."
+                for model_name in log.stats.model_usage
+                if model_name not in ours
             ]
             setting = {
                 "task_args": dict(spec.task_args),
@@ -130,7 +132,7 @@ class _Runner:
 
     def __init__(self, plan: evaluation.ExperimentPlan, folder: str) -> None:
         self._plan, self._spec, self._folder = plan, plan.inspect, folder
-        self._places: dict[str, str] = {}
+        self._task_references: dict[str, str] = {}
         self._drawn: dict[str, list[int | str]] = {}
         """Ids of the samples of each task that are asked."""
 
@@ -139,15 +141,15 @@ class _Runner:
         results: dict[str, int] = {}
         argument_names: set[str] = set()
         for name in self._spec.tasks:
-            file, at, one = name.partition("@")
-            place = f"{resolve_file(self._plan.folder, file)}{at}{one}"
-            for log in self._eval([place], constant_model(""), what=name, run_samples=False):
+            file, at, task_name = name.partition("@")
+            reference = f"{resolve_file(self._plan.folder, file)}{at}{task_name}"
+            for log in self._eval([reference], constant_model(""), what=name, run_samples=False):
                 task = log.eval.task
                 if task in results:
                     raise InputError(f"Two tasks of Inspect are called {task!r}: run them one after the other.")
                 argument_names |= set(log.eval.task_args)
                 own = log.eval.task_registry_name or task
-                self._places[task] = place if at or not Path(place).is_file() else f"{place}@{own}"
+                self._task_references[task] = reference if at or not Path(reference).is_file() else f"{reference}@{own}"
                 ids = log.eval.dataset.sample_ids or []
                 self._drawn[task] = [
                     ids[i] for i in evaluation.draw_indices(len(ids), self._plan.limit, self._plan.seed)
@@ -157,38 +159,38 @@ class _Runner:
             raise InputError(f"{', '.join(self._spec.tasks)} of Inspect takes no argument {', '.join(unknown)}.")
         return results
 
-    def run(self, asked: ClimassayModel, grader: ClimassayModel | None) -> list[EvalLog]:
+    def run(self, evaluated_model: ClimassayModel, grader: ClimassayModel | None) -> list[EvalLog]:
         """Logs of all tasks, asked of a model; refuses tasks that need what no model of climassay has."""
-        model = Model(asked, GenerateConfig(max_tokens=self._spec.max_tokens))
+        model = Model(evaluated_model, GenerateConfig(max_tokens=self._spec.max_tokens))
         roles = {} if grader is None else {"grader": Model(grader, GenerateConfig())}
-        both = [asked] if grader is None else [asked, grader]
+        providers = [evaluated_model] if grader is None else [evaluated_model, grader]
         folder = str(self._plan.folder / self._spec.log_dir) if self._spec.log_dir else self._folder
-        with _stopping(both):
+        with _stopping(providers):
             options: dict[str, Any] = {"log_dir": folder, "model_roles": roles}
             if self._plan.limit is None:
-                logs = self._eval(list(self._places.values()), model, **options)
+                logs = self._eval(list(self._task_references.values()), model, **options)
             else:
                 logs = [
                     log
-                    for task, place in self._places.items()
-                    for log in self._eval([place], model, sample_id=self._drawn[task], **options)
+                    for task, reference in self._task_references.items()
+                    for log in self._eval([reference], model, sample_id=self._drawn[task], **options)
                 ]
-        for one in both:
-            if one.refused is not None:
-                raise one.refused
+        for provider in providers:
+            if provider.refused is not None:
+                raise provider.refused
         return logs
 
-    def constants(self, found: "_InspectOutcomes") -> tuple[evaluation.ConstantScore, ...]:
+    def constants(self, outcomes: "_InspectOutcomes") -> tuple[evaluation.ConstantScore, ...]:
         """What the most frequent target would get as the answer to every sample, as Inspect scores it.
 
         None where a sample takes more than one request: what grades the answer would be answered likewise.
         """
-        if found.log.eval.sandbox is not None or not found.single_request:
+        if outcomes.log.eval.sandbox is not None or not outcomes.single_request:
             return ()
-        target = Counter(found.targets).most_common(1)[0][0]
-        model = constant_model(f"ANSWER: {target}" if found.choices else target)
-        drawn = None if self._plan.limit is None else self._drawn[found.name]
-        [log] = self._eval([self._places[found.name]], model, sample_id=drawn)
+        target = Counter(outcomes.targets).most_common(1)[0][0]
+        model = constant_model(f"ANSWER: {target}" if outcomes.choices else target)
+        drawn = None if self._plan.limit is None else self._drawn[outcomes.name]
+        [log] = self._eval([self._task_references[outcomes.name]], model, sample_id=drawn)
         excerpt = target if len(target) < 80 else f"{target[:79]}…"
         by_metric: dict[str, list[float]] = defaultdict(list)
         for scores in _InspectOutcomes(log).scores().values():
@@ -196,12 +198,12 @@ class _Runner:
                 by_metric[metric].append(value)
         return tuple(
             evaluation.ConstantScore(
-                found.name, metric, evaluation.OVERALL, excerpt, sum(values) / len(values), found.kind
+                outcomes.name, metric, evaluation.OVERALL, excerpt, sum(values) / len(values), outcomes.kind
             )
             for metric, values in by_metric.items()
         )
 
-    def _eval(self, places: list[str], model: Model, *, what: str = "", **more: Any) -> list[EvalLog]:
+    def _eval(self, references: list[str], model: Model, *, what: str = "", **more: Any) -> list[EvalLog]:
         options: dict[str, Any] = {
             "task_args": dict(self._spec.task_args),
             "epochs": self._spec.epochs,
@@ -211,7 +213,7 @@ class _Runner:
             **more,
         }
         try:
-            logs = inspect_eval(places, model=model, **options)
+            logs = inspect_eval(references, model=model, **options)
         except Exception as error:  # a task is anybody's code, and its data may lie on a hub
             raise InputError(f"Inspect cannot run {what or ', '.join(self._spec.tasks)}: {_sentence(error)}") from error
         for log in logs:
@@ -315,8 +317,10 @@ def _letter(text: str | list[str], options: Sequence[str]) -> str | None:
     return value.upper() if known and isinstance(value, str) else None
 
 
-def _text(given: str | list[ChatMessage]) -> str:
-    return given if isinstance(given, str) else "\n\n".join(turn.text for turn in given)
+def _text(sample_input: str | list[ChatMessage]) -> str:
+    if isinstance(sample_input, str):
+        return sample_input
+    return "\n\n".join(turn.text for turn in sample_input)
 
 
 class _InspectOutcomes(TaskOutcomes[str]):
@@ -338,7 +342,7 @@ class _InspectOutcomes(TaskOutcomes[str]):
         letters = [_letter(sample.target, sample.choices or ()) for sample in firsts]
         steps = {step.solver.rpartition("/")[2] for step in log.plan.steps}
         chosen = "multiple_choice" in steps or "choice" in {
-            one.name.rpartition("/")[2] for one in log.eval.scorers or ()
+            scorer.name.rpartition("/")[2] for scorer in log.eval.scorers or ()
         }
         few = all(1 < len(sample.choices or ()) <= len(LETTERS) for sample in firsts)
         self.choices = chosen and few and None not in letters
@@ -352,15 +356,17 @@ class _InspectOutcomes(TaskOutcomes[str]):
             answer = target if correct is None else options[correct]
             id_, text = f"{name}-{sample.id}", _text(sample.input).strip()
             questions[str(sample.id)] = Question(id_, kind, text, answer.strip(), None, options, correct)
-        asked = json.dumps([[str(sample.id), _text(sample.input), sample.choices, sample.target] for sample in firsts])
-        digest = hashlib.sha256((asked + log.plan.model_dump_json()).encode()).hexdigest()
+        inputs = json.dumps([[str(sample.id), _text(sample.input), sample.choices, sample.target] for sample in firsts])
+        digest = hashlib.sha256((inputs + log.plan.model_dump_json()).encode()).hexdigest()
         super().__init__("Inspect", name, kind, questions, errors, digest)
 
     @property
     def single_request(self) -> bool:
         """Whether every sample was answered, and scored, with one request at most."""
         return all(
-            sum(event.event == "model" for event in one.events) <= 1 for ones in self.by_id.values() for one in ones
+            sum(event.event == "model" for event in sample.events) <= 1
+            for samples in self.by_id.values()
+            for sample in samples
         )
 
     def answered(self, sample: str, question: Question) -> tuple[int | None, str, bool]:
@@ -368,8 +374,8 @@ class _InspectOutcomes(TaskOutcomes[str]):
         first = self.by_id[sample][0]
         if not self.choices:
             return None, first.output.completion.strip(), False
-        said = [_letter(one.answer or "", question.options) for one in (first.scores or {}).values()]
-        chosen = next((LETTERS.upper().index(letter) for letter in said if letter), None)
+        letters = [_letter(score.answer or "", question.options) for score in (first.scores or {}).values()]
+        chosen = next((LETTERS.upper().index(letter) for letter in letters if letter), None)
         return chosen, "" if chosen is None else question.options[chosen], chosen is None
 
     def scores(self) -> dict[str, dict[str, float]]:
@@ -378,26 +384,28 @@ class _InspectOutcomes(TaskOutcomes[str]):
         scores = SampleScores(self.by_id, list(self.errors))
         if not there:
             return scores.scores
-        whole = self._without() if self.errors else self.log
+        complete_log = self._without() if self.errors else self.log
 
         @cache
         def figures_without(name: str) -> dict[str, float]:
             results = self._without(name).results
-            return {key: one for score in (results.scores if results else ()) for key, one in _figures(score).items()}
+            return {
+                key: value for score in (results.scores if results else ()) for key, value in _figures(score).items()
+            }
 
-        for score in whole.results.scores if whole.results else ():
-            values = self._values(score, whole)
+        for score in complete_log.results.scores if complete_log.results else ():
+            values = self._values(score, complete_log)
             numbers = {name: value for name, value in values.items() if value is not None}
             for metric, figure in _figures(score).items():
                 if values and len(numbers) == len(values) and is_mean(figure, list(numbers.values())):
                     scores.add(metric, numbers)
                 elif len(values) == 1:
-                    scores.add_whole(metric, figure, dict.fromkeys(values, figure))
+                    scores.add_aggregate(metric, figure, dict.fromkeys(values, figure))
                 elif not values:
                     self.notes += (f"{self.name}: {metric} scores no sample.",)
                 else:
                     parts = {name: figures_without(name).get(metric, np.nan) for name in values}
-                    scores.add_whole(metric, figure, parts)
+                    scores.add_aggregate(metric, figure, parts)
         self.notes += scores.notes(self.name, "Inspect")
         return scores.scores
 

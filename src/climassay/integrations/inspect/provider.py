@@ -23,7 +23,7 @@ _EPOCH_SEEDS = 1000
 """Distance of the seeds of two epochs: so often may a sample repeat a request within one."""
 
 
-class _Waiting:
+class _PendingRequest:
     """A request and, once it is there, its answer."""
 
     def __init__(self, request: contract.GenerationRequest) -> None:
@@ -40,7 +40,7 @@ class _RequestBatcher:
     def __init__(self, model: contract.Generator, on_answer: Callable[[int], None] = lambda _count: None) -> None:
         self._model = model
         self._on_answer = on_answer
-        self._waiting: list[_Waiting] = []
+        self._pending: list[_PendingRequest] = []
         self._turn = anyio.Lock()
         self._thread: int | None = None
         self._stopped = False
@@ -53,18 +53,18 @@ class _RequestBatcher:
             model.cancel([thread])
 
     async def ask(self, request: contract.GenerationRequest) -> contract.Completion:
-        mine = _Waiting(request)
-        self._waiting.append(mine)
+        mine = _PendingRequest(request)
+        self._pending.append(mine)
         await checkpoint()  # all that are ready to ask get into the first group
         async with self._turn:
             if mine.answer is None:
-                group, self._waiting = self._waiting, []
+                group, self._pending = self._pending, []
                 await anyio.to_thread.run_sync(self._answer, group)
         if mine.answer is None:
             raise ModelError(f"{self._model.name} was interrupted before it answered.")
         return mine.answer
 
-    def _answer(self, group: list[_Waiting]) -> None:
+    def _answer(self, group: list[_PendingRequest]) -> None:
         """Runs in a thread, and keeps the answers itself: the task that started it may be cancelled meanwhile."""
 
         def keep(index: int, answer: contract.Completion) -> None:
@@ -76,9 +76,9 @@ class _RequestBatcher:
         self._thread = threading.get_ident()
         try:
             if not self._stopped:
-                answers = self._model.generate([waiting_request.request for waiting_request in group], on_result=keep)
-                for one, answer in zip(group, answers, strict=True):
-                    one.answer = answer
+                answers = self._model.generate([pending_request.request for pending_request in group], on_result=keep)
+                for pending_request, answer in zip(group, answers, strict=True):
+                    pending_request.answer = answer
         except KeyboardInterrupt as end:  # a thread's own would end the event loop in the middle of its work
             raise ModelError(f"{self._model.name} was interrupted.") from end
         finally:
@@ -171,8 +171,12 @@ class ClimassayModel(ModelAPI):
         )
         # For Inspect's log: the prompt as the model received it.
         prompt = self.model.render(request.messages, request.assistant_prefix)
-        asked = {"prompt": prompt, "max_tokens": request.sampling.max_tokens, "fingerprint": self.model.fingerprint}
-        return output, ModelCall.create(asked, {"text": answer.text, "finish_reason": answer.finish_reason})
+        request_log = {
+            "prompt": prompt,
+            "max_tokens": request.sampling.max_tokens,
+            "fingerprint": self.model.fingerprint,
+        }
+        return output, ModelCall.create(request_log, {"text": answer.text, "finish_reason": answer.finish_reason})
 
     def _seeded(self, request: contract.GenerationRequest) -> contract.GenerationRequest:
         """The same request with a seed for the epoch, and for each time that the sample asks it."""
