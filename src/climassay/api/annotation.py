@@ -1,4 +1,4 @@
-"""What experts say about generated questions: queues, progress, agreement, files of labels, retraining."""
+"""Experts' labels of generated questions: queues, progress, agreement, label files and retraining."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -262,7 +262,7 @@ def _export_rubrics(dataset: str, output: Path, items: "list[AnnotationItem]") -
     if not rows:
         raise InputError(f"No rubric of {dataset} is final yet: annotators write them with climassay serve.")
     write_rows(output, rows)
-    states = Counter(one.state for one in rubric_items)
+    states = Counter(item.state for item in rubric_items)
     data = {"dataset": dataset, "output": output, "format": "rubrics", "questions": len(rows)}
     data |= {"open": states["open"], "conflicts": states["conflict"]}
     noted = [f"{states['open']} still wait for rubrics."] if states["open"] else []

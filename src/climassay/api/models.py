@@ -1,4 +1,4 @@
-"""Models: which there are, whether one works, and with which prompts they are asked."""
+"""Language models and prompts: list them, check a model, export prompt templates."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,7 +21,7 @@ NAMING = (
     "provider of your own configuration."
 )
 CHECK_SECONDS = 45.0
-"""How long a server may take over a request of a check; a benchmark waits longer."""
+"""Default timeout in seconds for a request of a model check."""
 
 
 def list_models() -> Shown:
@@ -128,7 +128,7 @@ def check_model(
 
 
 def _capability_lines(known: "Capabilities") -> Iterator[tuple[str, str | None]]:
-    """What a server can do, in words; None does not apply to it."""
+    """Yield the capabilities of a server as labels and texts; a text is None if it does not apply."""
     status = "" if known.logprobs_status is None else f" with {known.logprobs_status}"
     logprobs = {
         "given": "given, but of thoughts: options are named in an answer instead"
