@@ -38,7 +38,7 @@ from climassay.settings import resolve_file
 
 SETTING = "default"
 _SPREADS = {"stderr", "bootstrap_stderr", "std", "var"}
-"""Inspect's metrics of how far scores spread; climassay's intervals stand in their place."""
+"""Inspect's metrics of spread, which are left out because climassay computes intervals."""
 _QUIET: Mapping[str, Any] = {
     "display": "none",
     "log_level": "error",
@@ -63,15 +63,15 @@ def run_tasks(
     """Ask one model all tasks of Inspect that a plan names.
 
     Args:
-        plan: Its :attr:`~ExperimentPlan.inspect` names the tasks, its limit draws samples of each.
-        model: Who is asked.
-        ask: Puts records around the loaded model.
+        plan: Experiment with the tasks in :attr:`~ExperimentPlan.inspect`; its limit is the number of samples per task.
+        model: Model to evaluate.
+        ask: Function that wraps a loaded model so that its answers are recorded.
         progress: Callbacks that follow the run.
-        load: Loads a model; it is closed in the end.
+        load: Function that loads a model; the model is closed afterwards.
         caller_models: Models that the caller closes.
 
     Raises:
-        InputError: There is no such task, it cannot be loaded or run, or it needs what no model of climassay has.
+        InputError: A task does not exist, cannot be loaded or run, or needs a capability that climassay's models lack.
         ModelError: The model cannot be loaded.
     """
     spec, cells = plan.inspect, []
@@ -94,7 +94,7 @@ def run_tasks(
         def on_answer(count: int) -> None:
             nonlocal due
             due -= count
-            if due < 0:  # a sample may take several requests, which nobody knows before
+            if due < 0:  # a sample may take several requests, a number that is unknown before
                 progress.on_more(count)
             progress.on_answer(count)
 
@@ -128,16 +128,20 @@ def run_tasks(
 
 
 class _Runner:
-    """Runs a plan's tasks with Inspect; the folder takes the logs that nobody wants."""
+    """Runner of a plan's Inspect tasks, with a temporary folder for logs that are not saved."""
 
     def __init__(self, plan: evaluation.ExperimentPlan, folder: str) -> None:
         self._plan, self._spec, self._folder = plan, plan.inspect, folder
         self._task_references: dict[str, str] = {}
         self._drawn: dict[str, list[int | str]] = {}
-        """Ids of the samples of each task that are asked."""
+        """Ids of the drawn samples, by task."""
 
     def planned(self) -> dict[str, int]:
-        """Number of answers wanted from each task, by its name, epochs counted; refuses what cannot be loaded."""
+        """Draw the samples of each task and return the number of answers (samples times epochs) by task name.
+
+        Raises:
+            InputError: A task cannot be loaded, two tasks have the same name, or no task takes an argument.
+        """
         results: dict[str, int] = {}
         argument_names: set[str] = set()
         for name in self._spec.tasks:
@@ -160,7 +164,11 @@ class _Runner:
         return results
 
     def run(self, evaluated_model: ClimassayModel, grader: ClimassayModel | None) -> list[EvalLog]:
-        """Logs of all tasks, asked of a model; refuses tasks that need what no model of climassay has."""
+        """Evaluate a model on the drawn samples of all tasks and return Inspect's logs.
+
+        Raises:
+            InputError: A task needs a capability that climassay's models lack, or fails.
+        """
         model = Model(evaluated_model, GenerateConfig(max_tokens=self._spec.max_tokens))
         roles = {} if grader is None else {"grader": Model(grader, GenerateConfig())}
         providers = [evaluated_model] if grader is None else [evaluated_model, grader]
@@ -181,9 +189,10 @@ class _Runner:
         return logs
 
     def constants(self, outcomes: "_InspectOutcomes") -> tuple[evaluation.ConstantScore, ...]:
-        """What the most frequent target would get as the answer to every sample, as Inspect scores it.
+        """Return Inspect's scores of answering every sample with the task's most frequent target.
 
-        None where a sample takes more than one request: what grades the answer would be answered likewise.
+        Return () if the task has a sandbox or a sample takes several requests: the constant model would also answer
+        the grader's requests.
         """
         if outcomes.log.eval.sandbox is not None or not outcomes.single_request:
             return ()
@@ -232,7 +241,7 @@ def _sentence(error: Exception) -> str:
 
 @contextmanager
 def _stopping(models: Sequence[ClimassayModel]) -> Iterator[None]:
-    """Ctrl-C ends what the models are asked in other threads; only the main thread receives signals."""
+    """Cancel the models' requests in other threads on Ctrl-C, which only the main thread receives."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -251,7 +260,7 @@ def _stopping(models: Sequence[ClimassayModel]) -> Iterator[None]:
 
 
 def constant_model(answer: str) -> Model:
-    """A model that gives one and the same answer to everything."""
+    """Return a model that gives the same answer to every request."""
     return Model(inspect_model(_ConstantGenerator(answer)), GenerateConfig())
 
 
@@ -279,13 +288,13 @@ class _ConstantGenerator:
 
 
 def _score_name(score: EvalScore) -> str:
-    """A scorer's name, with the key of a score that has several values and with the reducer of epochs."""
+    """Return the scorer's name, followed by the score's key and the epoch reducer if they differ from the default."""
     name = score.scorer if score.name == score.scorer else f"{score.scorer}.{score.name}"
     return name if score.reducer in (None, "mean") else f"{name}.{score.reducer}"
 
 
 def _figures(score: EvalScore) -> dict[str, float]:
-    """Inspect's figures of one scorer, by the names of scores."""
+    """Return a scorer's metrics by ``metric,scorer``, without the metrics of spread."""
     return {
         f"{name.replace(',', ';')},{_score_name(score)}".replace(" ", "_"): float(metric.value)
         for name, metric in score.metrics.items()
@@ -294,7 +303,7 @@ def _figures(score: EvalScore) -> dict[str, float]:
 
 
 def _number(value: Any, key: str | None) -> float | None:
-    """A sample's value as Inspect's metrics take it, or that of one key; None where it is no number."""
+    """Return a sample's value, or its entry ``key``, as the number that Inspect averages; None if it is no number."""
     if key is not None and isinstance(value, Mapping):
         value = value.get(key)
     if isinstance(value, str):
@@ -311,7 +320,7 @@ def _is_number(text: str) -> bool:
 
 
 def _letter(text: str | list[str], options: Sequence[str]) -> str | None:
-    """The letter of an option that a target or an answer is; None where it is none, or several."""
+    """Return the upper-case option letter that a target or answer consists of; None if it is not exactly one."""
     value = text[0] if isinstance(text, list) and len(text) == 1 else text
     known = isinstance(value, str) and len(value) == 1 and value.upper() in LETTERS.upper()[: len(options)]
     return value.upper() if known and isinstance(value, str) else None
@@ -324,7 +333,7 @@ def _text(sample_input: str | list[ChatMessage]) -> str:
 
 
 class _InspectOutcomes(TaskOutcomes[str]):
-    """What Inspect says of each sample of a task, by its log with all samples."""
+    """Outcomes of a task's samples, from Inspect's log."""
 
     def __init__(self, log: EvalLog) -> None:
         self.log, name = log, log.eval.task
@@ -362,7 +371,7 @@ class _InspectOutcomes(TaskOutcomes[str]):
 
     @property
     def single_request(self) -> bool:
-        """Whether every sample was answered, and scored, with one request at most."""
+        """True if no sample took more than one model request, including those of scorers."""
         return all(
             sum(event.event == "model" for event in sample.events) <= 1
             for samples in self.by_id.values()
@@ -370,7 +379,7 @@ class _InspectOutcomes(TaskOutcomes[str]):
         )
 
     def answered(self, sample: str, question: Question) -> tuple[int | None, str, bool]:
-        """By the letter that a scorer read, or by what the model wrote in the first epoch."""
+        """Return the option index, text and unparsed flag of the first epoch's answer, by the scorer's letter."""
         first = self.by_id[sample][0]
         if not self.choices:
             return None, first.output.completion.strip(), False
@@ -379,7 +388,7 @@ class _InspectOutcomes(TaskOutcomes[str]):
         return chosen, "" if chosen is None else question.options[chosen], chosen is None
 
     def scores(self) -> dict[str, dict[str, float]]:
-        """Scores of every sample, by the names of :data:`~climassay.metrics.registry.METRICS`."""
+        """Return scores by sample and ``metric,scorer``; add notes on metrics that are no means."""
         there = [name for name in self.by_id if name not in self.errors]
         scores = SampleScores(self.by_id, list(self.errors))
         if not there:
@@ -410,7 +419,7 @@ class _InspectOutcomes(TaskOutcomes[str]):
         return scores.scores
 
     def _values(self, score: EvalScore, log: EvalLog) -> dict[str, float | None]:
-        """What a scorer says of each sample, epochs reduced; without samples that it does not score."""
+        """Return each scored sample's value, reduced over epochs; None if the value of an epoch is no number."""
         key = None if score.name == score.scorer else score.name
         chosen = (score.scorer, score.reducer)
         reduced = next(
@@ -438,7 +447,7 @@ class _InspectOutcomes(TaskOutcomes[str]):
         return results
 
     def _without(self, name: str = "") -> EvalLog:
-        """The log with the figures that Inspect computes without the samples that failed, and without one more."""
+        """Return the log with Inspect's metrics recomputed without failed samples and the sample ``name``."""
         samples = [
             sample for sample in self.log.samples or () if str(sample.id) not in self.errors and str(sample.id) != name
         ]

@@ -1,4 +1,4 @@
-"""Reading which option a free answer chooses.
+"""Recognition of the option that a free answer chooses.
 
 An answer is normalised (``answer_text``), split into words of some classes (``answer_words.toml``, in about thirty
 languages), and each letter of an option gets a role from the words around it: stated as the answer, rejected, or only
