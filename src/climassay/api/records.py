@@ -38,7 +38,7 @@ class WithFailedCalls(Result):
 
     @property
     def alone(self) -> bool:
-        """Whether every call failed, so that only the failures are shown."""
+        """True if every call failed, so that only the failures are shown."""
         rests = self.result.rests_on_calls and self.result.failure() is None
         return rests and all(call.unanswered for call in self.calls)
 
