@@ -23,7 +23,7 @@ from climassay.confidence.tagging import (
     LEVELS,
     SPECS,
     LabelledItem,
-    on_mixes,
+    evaluate_on_mixes,
     read_climatex,
     train_tagger,
 )
@@ -47,7 +47,7 @@ SECTIONS, CHAPTERS = 5, 8
 
 def row(name: str, truth: NDArray[np.int64], probabilities: NDArray[np.float64], groups: NDArray[np.int64]) -> dict:
     """Scores of a tagger on all mixes, with accuracy in tests of ClimateX's size."""
-    found = on_mixes(truth, probabilities, groups)
+    found = evaluate_on_mixes(truth, probabilities, groups)
     mixed = found["climatex"].accuracy
     said = f"mix {mixed.value:.3f} ({mixed.interval.low:.3f}, {mixed.interval.high:.3f})"
     loss = found["natural"].log_loss.value
@@ -169,7 +169,7 @@ def main() -> None:
         "all_by_section", [row(one.spec.name, training.truth, one.probabilities, training.groups) for one in everything]
     )
     documents = np.unique([one.document for one in items], return_inverse=True)[1]
-    chapters = compare_classifiers([chosen, SPECS[0]], training, apart=documents, folds=CHAPTERS)
+    chapters = compare_classifiers([chosen, SPECS[0]], training, fold_groups=documents, folds=CHAPTERS)
     keep("all_by_chapter", [row(one.spec.name, training.truth, one.probabilities, training.groups) for one in chapters])
     reports = {}
     for report in dict.fromkeys(one.report for one in items):

@@ -423,7 +423,7 @@ def count_readings(answers: Iterable[Outcome | Prediction]) -> tuple[tuple[Readi
 def _paired_cell_tests(
     benchmark: str, family: Family, cells: Mapping[Cell, Sequence[Outcome]], tested: Collection[str], seed: int
 ) -> Iterator[PairedTest]:
-    """Yield tests of the cells that differ in one property, on their common questions."""
+    """Yield a paired test for every two cells that differ in exactly one property, on their common questions."""
     groups: dict[tuple[Kind, str, str], list[Cell]] = defaultdict(list)
     for cell in cells:
         if cell.benchmark == benchmark:

@@ -25,7 +25,8 @@ def answer_pairs(references: References, candidates: Candidates) -> list[Pair]:
     """Pair references with candidates, item by item; a candidate may be empty.
 
     Raises:
-        InputError: The numbers differ, there are no items, or an item has no reference or an empty one.
+        InputError: The numbers of references and candidates differ, there are no items, or an item has no reference or
+            an empty one.
     """
     reference_list = [references] if isinstance(references, str) else list(references)
     candidate_list = [candidates] if isinstance(candidates, str) else list(candidates)

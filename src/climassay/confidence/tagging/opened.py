@@ -39,7 +39,7 @@ class OpenedTagger:
     equal_accuracy: MeasuredAccuracy | None = None
     """Accuracy of its answers for equally frequent levels."""
     shares: Sequence[float] | None = None
-    """Shares of the levels in training, for which its probabilities hold."""
+    """Shares of the levels in the training data, for which the probabilities are calibrated."""
 
 
 def open_tagger(path: Path | None = None, encoder: "Callable[[str], Encoder] | None" = None) -> OpenedTagger:
@@ -47,8 +47,8 @@ def open_tagger(path: Path | None = None, encoder: "Callable[[str], Encoder] | N
 
     Args:
         path: File of ``climassay confidence tag train``; None for the bundled one.
-        encoder: Returns the encoder of a name, for example one that is loaded already; by default it is loaded when
-            used.
+        encoder: Function that returns an encoder by name, for example one already in memory; by default the encoder is
+            loaded when first used.
 
     Raises:
         InputError: The file is missing or is not a tagger.

@@ -46,13 +46,13 @@ if TYPE_CHECKING:
 FloatArray = NDArray[np.float32]
 IntArray = NDArray[np.int64]
 MIN_STATEMENTS = 20
-"""Fewer have no neighbourhoods to speak of."""
+"""Minimum number of statements to cluster; fewer have no meaningful neighbourhoods."""
 _MAX_CLUSTER_SHARE = 0.5
-"""Share of all statements that a cluster has at most; a larger one is cut into what it consists of."""
+"""Maximum share of all statements in one cluster; a larger cluster is split into smaller ones."""
 _N_CANDIDATE_WORDS = 30
-"""Words that maximal marginal relevance chooses among."""
+"""Number of words among which maximal marginal relevance chooses."""
 _MIN_STATEMENTS_FOR_RARE_WORDS = 1000
-"""Statements from which a word must occur three times to describe a topic."""
+"""Number of statements from which on a word must occur three times to describe a topic."""
 _BLOCK = 1024
 
 
@@ -292,7 +292,10 @@ N_EXAMPLES = 8
 _STATEMENT_WEIGHT = 2
 """Weight of the statement relative to the sentences around it."""
 ONE_REPORT_SHARE = 0.9
-"""Minimum share of a topic's statements in one report, of several, that marks the topic as that report's."""
+"""Minimum share of a topic's statements from one report at which the topic is attributed to that report.
+
+Applies only if there are several reports.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -308,7 +311,7 @@ class FittedTopics:
 
 @dataclass(frozen=True, slots=True)
 class NamedTopics:
-    """Named topics with the data that keeps their names in the next run."""
+    """Named topics with the data that transfers their names to the next run."""
 
     model: TopicModel
     named: tuple[NamedTopic, ...]

@@ -90,7 +90,7 @@ def agreement_of(labels: Sequence[Label]) -> AnnotatorAgreement:
 
     def estimate(rows: FloatArray, statistic: Callable[[FloatArray], float]) -> ResampledEstimate:
         interval = bootstrap_interval(rows, statistic, resamples=RESAMPLES, seed=0)
-        return ResampledEstimate.of(statistic(rows), interval, len(rows))
+        return ResampledEstimate.from_resamples(statistic(rows), interval, len(rows))
 
     pairs = []
     for (first, second), verdicts_of_both in sorted(verdict_pairs.items(), key=lambda e: (-len(e[1]), e[0])):
