@@ -177,7 +177,7 @@ def test_a_notebook_shows_bars_below_the_cell_without_widgets(monkeypatch, capsy
     assert "Asking the last" in bar[-1]
     assert "2/2" in bar[-1]
     assert "1/1" in bar[-1], "the tasks within a task are seen"
-    with bars.waiting("Loading ..."):
+    with bars.status("Loading ..."):
         pass
     with bars.preview() as show:
         show("A sentence.")

@@ -169,7 +169,7 @@ def main() -> None:
         "all_by_section", [row(one.spec.name, training.truth, one.probabilities, training.groups) for one in everything]
     )
     documents = np.unique([one.document for one in items], return_inverse=True)[1]
-    chapters = compare_classifiers([chosen, SPECS[0]], training, apart=documents, folds=CHAPTERS)
+    chapters = compare_classifiers([chosen, SPECS[0]], training, fold_groups=documents, folds=CHAPTERS)
     keep("all_by_chapter", [row(one.spec.name, training.truth, one.probabilities, training.groups) for one in chapters])
     reports = {}
     for report in dict.fromkeys(one.report for one in items):

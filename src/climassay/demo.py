@@ -1,7 +1,7 @@
-"""What climassay does, shown on the bundled model and books within a minute and a half, and what it does not show.
+"""Demonstration of climassay on the bundled model and books, within a minute and a half.
 
-Every step is chosen so that a model of 135 million parameters has something to show: words found by rules, sources that
-an answer rests on, a text that helps it choose, hidden states that a probe reads. Where it has not, the step says so.
+Every step works with a model of 135 million parameters: rules that find words, the sources of an answer, a passage that
+helps to choose an option, and a probe on hidden states. Steps state what such a model cannot do.
 """
 
 import json
@@ -40,39 +40,39 @@ CLAIM = "Carbon dioxide makes up only 0.04 per cent of the air, so it cannot cha
 PASSAGE_SIZE = 1000
 PASSAGE_OVERLAP = 100
 PASSAGES = 2
-"""Smaller and fewer passages than the defaults: what is put before a model on a laptop stays short."""
+"""Number of passages per prompt: passages are fewer and smaller than by default, to keep prompts short."""
 SHORT_DEBATE = ProfileSettings(passages=PASSAGES, excerpt_words=60, text_tokens=30)
-"""How a model on a laptop is asked in a debate of one round, so that it ends within half a minute."""
+"""Settings with which one round of debate takes less than half a minute on a laptop."""
 LABELS = 26
-"""Statements whose labels the judge learns from."""
+"""Number of labelled statements on which the judge is trained."""
 QUALITY = "states something about the climate that evidence could confirm or refute"
 KINDS = ("not checkable", "checkable")
-"""The labels, from low to high."""
+"""Labels, from low to high."""
 SERVED = "--model openai:NAME --base-url URL"
 _SAME = "The same with yours"
 
 Say = Callable[[str], None]
-"""Told of every line as it comes."""
+"""Callback for every line of output."""
 
 
 @dataclass(frozen=True, slots=True)
 class DemoStep:
-    """One thing that the demo shows."""
+    """Step of the demo, with its result in three forms."""
 
     title: str
     lines: tuple[str, ...]
-    """The result for a terminal."""
+    """Lines of the result for a terminal."""
     blocks: tuple[Block, ...]
-    """The result for the report."""
+    """Blocks of the result for the report."""
     data: dict[str, Any]
-    """The result for programs."""
+    """Data of the result, as JSON-serialisable values."""
     command: str
-    """Does the same with the user's own model or documents; NAME and URL stand for the user's."""
+    """Command for the user's own model or documents; NAME and URL are placeholders."""
 
 
 @dataclass(frozen=True)
 class _Demo:
-    """What the steps work with."""
+    """Workspace, model and output of the steps."""
 
     workspace: Workspace
     output: Path
@@ -81,16 +81,16 @@ class _Demo:
 
     @cached_property
     def session(self) -> Session:
-        """The workspace with what is open in it."""
+        """Session in the workspace."""
         return Session(self.workspace, progress=self.progress)
 
     @property
     def model(self) -> "Generator":
-        """The model, loaded by the first step that asks it, so that the screen is not empty until then."""
+        """Model, loaded by the first step that uses it, so that the first output appears at once."""
         return self.session.model(self.model_name)
 
     def word(self, name: str = "") -> str:
-        """The workspace, or a file in it, as a word of a command; relative to the current folder if it lies there."""
+        """Return the quoted path of the workspace or of a file in it, relative to the current folder if inside it."""
         path, here = self.workspace.root / name, Path.cwd()
         return shlex.quote(str(path.relative_to(here) if path.is_relative_to(here) else path))
 
@@ -98,7 +98,7 @@ class _Demo:
 def run_demo(
     workspace: Workspace, output: Path, *, model: str = DEFAULT_MODEL, say: Say, progress: Progress
 ) -> tuple[DemoStep, ...]:
-    """Show everything, step by step, and write the report.
+    """Run all steps, print their results and write the report.
 
     Raises:
         InputError: The report cannot be written.
@@ -127,7 +127,7 @@ def run_demo(
 
 
 def _confidence(_demo: _Demo, title: str) -> DemoStep:
-    """Statements with a level of confidence, and words outside the IPCC's vocabulary, found by rules in two books."""
+    """Find statements with a level of confidence, and words outside the IPCC's vocabulary, in two books by rules."""
     from climassay.confidence.extraction import extract
     from climassay.confidence.linting import check, read_draft
     from climassay.confidence.linting.presentation import text_lines
@@ -176,7 +176,7 @@ def _confidence(_demo: _Demo, title: str) -> DemoStep:
 
 
 def _answers(demo: _Demo, title: str) -> DemoStep:
-    """A question that the books answer, and one that they do not."""
+    """Ask a question that the books answer and one that they do not."""
     documents = passages = 0
     for name, books in ((COLLECTION, primer.SOURCE_BOOKS), (CONTRARIAN, primer.CONTRARIAN_BOOKS)):
         files = [f"primer:{book}" for book in books]
@@ -217,10 +217,10 @@ def _answers(demo: _Demo, title: str) -> DemoStep:
 
 
 def term_questions() -> list[dict[str, Any]]:
-    """Each of the primer's 30 cloze statements as a choice of four words, as rows of a question file.
+    """Return the primer's 30 cloze statements as multiple-choice rows of a question file, with four words each.
 
-    The wrong words are those that are missing in the next three statements of the same book (after the last one comes
-    the first), and the right word appears at a, b, c, d in turn, so that a constant answer is right on 8 of 30.
+    The wrong words are the missing words of the next three statements of the same book, which wrap around at its end.
+    The correct letter cycles through a, b, c and d, so that a constant answer is correct for at most 8 of 30.
     """
     cloze = primer.gold_questions().of_kind("cloze")
     rows = []
@@ -245,7 +245,7 @@ def term_questions() -> list[dict[str, Any]]:
 
 
 def _retrieval(demo: _Demo, title: str) -> DemoStep:
-    """A choice of words without the books, and with the passage that holds the right one."""
+    """Evaluate the choice of words without the books, and with the passage that contains the correct word."""
     from climassay.evaluation import mcq_report_sections
     from climassay.evaluation.scores import OVERALL
 
@@ -277,9 +277,9 @@ def _retrieval(demo: _Demo, title: str) -> DemoStep:
 
 
 def labelled_statements() -> list[dict[str, Any]]:
-    """The primer's texts on climate that cannot be checked, each with the first one that can and has as many words.
+    """Return the primer's uncheckable climate texts, each followed by a checkable text of as many words.
 
-    Length, and the mark at the end, which is left out, thus tell nothing about which is which.
+    Final punctuation is removed. Thus neither length nor punctuation predicts the label.
     """
     from climassay.factcheck.claims import examples
 
@@ -296,7 +296,7 @@ def labelled_statements() -> list[dict[str, Any]]:
 
 
 def _judge(demo: _Demo, title: str) -> DemoStep:
-    """A probe on the model's hidden states of each statement, cross-validated, beside its two baselines."""
+    """Cross-validate a probe on the model's hidden states of each statement, and compare it with two baselines."""
     from climassay.judging import (
         BenchmarkSettings,
         ItemColumns,
@@ -312,7 +312,7 @@ def _judge(demo: _Demo, title: str) -> DemoStep:
     levels = ",".join(KINDS)
     items = read_items(file, ItemColumns(id="id", label="kind", levels=parse_levels(levels))).items
     tasks = [JudgeTask(quality("own", sentence=QUALITY), items)]
-    # One layer, two thirds up, where the command chooses among four by cross-validation: it takes seconds.
+    # One layer, two thirds up, to take seconds; the command chooses among four layers by cross-validation.
     settings = BenchmarkSettings(LABELS, probe=ProbeSettings(layer_choices(demo.model, ())[1:2]))
     done = benchmark_judges(tasks, settings, ["pointwise"], model=demo.model, workspace=demo.session)
     scores = done.done.results[0].scores
@@ -350,7 +350,7 @@ def _percent(share: float | None) -> str:
 
 
 def _claim(demo: _Demo, title: str) -> DemoStep:
-    """One round of the books against a pamphlet that argues its own stance, and a neutral mediator."""
+    """Check a claim in one round of debate between the books and a contrarian pamphlet, with a neutral mediator."""
     from climassay.factcheck import DebateSettings
     from climassay.factcheck.results.page import DEMONSTRATION, ENDING
 

@@ -41,7 +41,7 @@ class Progress:
         yield Task()
 
     @contextmanager
-    def waiting(self, words: str) -> Iterator[None]:  # noqa: ARG002
+    def status(self, message: str) -> Iterator[None]:  # noqa: ARG002
         """Display a message until the end of the block."""
         yield
 
@@ -77,14 +77,14 @@ class Bars(Progress):
                 self._display = None
 
     @contextmanager
-    def waiting(self, words: str) -> Iterator[None]:
+    def status(self, message: str) -> Iterator[None]:
         """Display a spinner with a message."""
         from rich.text import Text
 
         if self._display is not None:
             yield
             return
-        with self._console.status(Text(words)):
+        with self._console.status(Text(message)):
             yield
 
     @contextmanager
@@ -127,13 +127,13 @@ class NotebookBars(Bars):
                 self._display = None
 
     @contextmanager
-    def waiting(self, words: str) -> Iterator[None]:
+    def status(self, message: str) -> Iterator[None]:
         """Display a message until the end of the block."""
         from rich.text import Text
 
         with _below_the_cell() as show:
             if self._display is None:
-                show(Text(words))
+                show(Text(message))
             yield
 
     @contextmanager

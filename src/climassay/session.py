@@ -1,4 +1,4 @@
-"""A session: a workspace with its records, models, collections and encoders, opened once by whoever is in front.
+"""Session: a workspace with its records, models, collections and encoders, each opened at first use and shared.
 
 Commands, pages, the demo and the calls of :mod:`climassay.api` open one and do their work over it::
 
@@ -6,8 +6,8 @@ Commands, pages, the demo and the calls of :mod:`climassay.api` open one and do 
         climassay.ask("How much has the sea level risen?", "ipcc", model="openai:gpt-4o-mini", workspace=session)
         climassay.check_claim("Volcanoes emit more CO2 than people.", "ipcc", workspace=session)
 
-Everything is opened when it is first asked for, kept, and closed with the session: the second call above would find
-the collection's encoder loaded.
+Models, encoders and collections are opened at first use, cached, and closed with the session: the second call above
+reuses the encoder of the first.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -33,13 +33,13 @@ if TYPE_CHECKING:
     from climassay.records import RecordedModel, Records, Run
 
 
-FEW = 50
-"""Items that need no progress bar, where each takes a moment."""
+MIN_ITEMS_FOR_PROGRESS = 50
+"""Minimum number of quick items for which a progress bar is shown."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ModelOptions(ModelAccess):
-    """How models are reached, loaded and asked; None leaves it to the model or its server."""
+    """Options for reaching, loading and calling models; None leaves an option to the model or its server."""
 
     deadline: Annotated[
         float | None,
@@ -52,10 +52,14 @@ class ModelOptions(ModelAccess):
         Path | None, Field(description="Folder of your own prompt templates (see climassay prompts export).")
     ] = None
     no_cache: bool = False
-    """Ask everything again instead of using stored answers."""
+    """Send every request again instead of using stored answers."""
 
     def fitting(self, name: str) -> Self:
-        """The options that go with a model, where several may be asked: no server for a local one."""
+        """Return the options that apply to a model.
+
+        A local model gets no server options, and a served model no dtype or device. Only an ``openai:`` model keeps
+        ``base_url``.
+        """
         from climassay.models.servers import OPENAI
 
         if not is_served(name):
@@ -64,13 +68,15 @@ class ModelOptions(ModelAccess):
         return replace(self, base_url=server, dtype=None, device=None)
 
     def fitting_each(self, names: Iterable[str]) -> dict[str, Self]:
-        """The options that go with each of several models, by name.
+        """Return the options that apply to each of several models, by name.
 
-        Each gets all of them where one goes with none of the models, so that it is refused when they are loaded.
+        If an option applies to none of the models, every model gets all options, so that loading reports the option.
         """
         results = {name: self.fitting(name) for name in names}
         for option in ("base_url", "reasoning_effort", "dtype", "device"):
-            if getattr(self, option) is not None and all(getattr(one, option) is None for one in results.values()):
+            if getattr(self, option) is not None and all(
+                getattr(option_set, option) is None for option_set in results.values()
+            ):
                 return dict.fromkeys(results, self)
         return results
 
@@ -83,18 +89,18 @@ class ModelOptions(ModelAccess):
         base_url: str | None = None,
         dtype: str | None = None,
     ) -> "Generator":
-        """Load a model by its name, into the workers where there are some.
+        """Load a model by name, in the workers of a pool if there is one.
 
         Args:
-            name: Its name.
-            folder: The workspace, in which it is kept what a server's model can do.
-            pool: The workers.
-            base_url: Its server where the options name none.
-            dtype: Number format of a local model where the options name none, for example that of a trained file.
+            name: Name of the model.
+            folder: Folder of the workspace, in which capabilities of served models are cached.
+            pool: Pool of workers.
+            base_url: Address of the server if the options name none.
+            dtype: Number format of a local model if the options name none.
 
         Raises:
-            ModelError: There is no such model, or it cannot be loaded.
-            InputError: Its options do not go together.
+            ModelError: There is no such model, or the model cannot be loaded.
+            InputError: Options contradict each other.
         """
         return load_as_set(
             name,
@@ -108,15 +114,15 @@ class ModelOptions(ModelAccess):
 
 
 class Session:
-    """A workspace and what is open in it.
+    """Workspace with the records, models, collections and encoders opened in it.
 
     Args:
-        workspace: Where collections and records lie, or its folder, which is made when it is first used; None for the
+        workspace: Workspace of the collections and records, or its folder, which is created at first use; None for the
             workspace of the command line.
-        options: How models are loaded and asked.
-        progress: Shows how far long work is; by default bars in a notebook, nothing elsewhere.
-        pool: Workers of a cluster, in which models and encoders compute.
-        records_url: Database of the records; by default the workspace's.
+        options: Options for loading and calling models.
+        progress: Display of long work; by default progress bars in a notebook, nothing elsewhere.
+        pool: Workers of a cluster that run models and encoders.
+        records_url: Address of the records database; by default the workspace's.
     """
 
     def __init__(
@@ -128,9 +134,9 @@ class Session:
         pool: "WorkerPool | None" = None,
         records_url: str | None = None,
     ) -> None:
-        self._place = workspace
-        # Commands add options of their own, which are no part of how a model is asked.
-        self.options = ModelOptions(**{one.name: getattr(options, one.name) for one in fields(ModelOptions)})
+        self._workspace = workspace
+        # Subclasses of commands add options that do not concern models; these must not be part of a model's key.
+        self.options = ModelOptions(**{field.name: getattr(options, field.name) for field in fields(ModelOptions)})
         self.progress = progress or default_progress()
         self.pool = pool
         self._records_url = records_url
@@ -142,26 +148,28 @@ class Session:
     @contextmanager
     def opened(
         cls,
-        place: "Session | Workspace | Path | str | None" = None,
+        workspace: "Session | Workspace | Path | str | None" = None,
         options: ModelOptions | None = None,
         *,
         progress: Progress | None = None,
         pool: "WorkerPool | None" = None,
         records_url: str | None = None,
     ) -> Iterator["Session"]:
-        """A session, closed at the end; one that is open already stays open.
+        """Yield a new session and close it at the end; yield an open session unchanged and leave it open.
 
         Args:
-            place: A session, a workspace, its folder, or None for the workspace of the command line.
-            options: As for :class:`Session`.
-            progress: As for :class:`Session`.
-            pool: As for :class:`Session`.
-            records_url: As for :class:`Session`.
+            workspace: A session, a workspace, its folder, or None for the workspace of the command line.
+            options: Options for loading and calling models.
+            progress: Display of long work; by default progress bars in a notebook, nothing elsewhere.
+            pool: Workers of a cluster that run models and encoders.
+            records_url: Address of the records database; by default the workspace's.
         """
-        if isinstance(place, Session):
-            yield place
+        if isinstance(workspace, Session):
+            yield workspace
             return
-        with cls(place, options or ModelOptions(), progress=progress, pool=pool, records_url=records_url) as session:
+        with cls(
+            workspace, options or ModelOptions(), progress=progress, pool=pool, records_url=records_url
+        ) as session:
             yield session
 
     def __enter__(self) -> Self:
@@ -171,7 +179,7 @@ class Session:
         self.close()
 
     def close(self) -> None:
-        """Close what was opened: records and models."""
+        """Close the records and models, and forget the encoders."""
         self._models.clear()
         self._encoders.clear()
         self.__dict__.pop("records", None)
@@ -179,23 +187,23 @@ class Session:
 
     @cached_property
     def workspace(self) -> Workspace:
-        """Where collections and records lie.
+        """Workspace of the collections and records; its folder is created at first use.
 
         Raises:
-            InputError: The folder cannot be made.
+            InputError: The folder cannot be created.
         """
-        return self._place if isinstance(self._place, Workspace) else Workspace.open(self._place)
+        return self._workspace if isinstance(self._workspace, Workspace) else Workspace.open(self._workspace)
 
     @cached_property
     def records(self) -> "Records":
-        """The store of requests, answers and runs."""
+        """Store of requests, answers and runs, opened at first use."""
         from climassay.records import Records
 
         return self._stack.enter_context(Records(self._records_url or self.workspace.records_url))
 
     @property
     def records_of_runs(self) -> "Records | None":
-        """The records, if a run was begun in them."""
+        """Records of this session, or None if no run was started in them."""
         records: Records | None = self.__dict__.get("records")
         return records if records is not None and records.latest_runs else None
 
@@ -203,85 +211,85 @@ class Session:
     def run(
         self, command: str, config: Mapping[str, object], seeds: Mapping[str, int] | None = None
     ) -> Iterator["Run"]:
-        """A run in the records.
+        """Start a run in the records and yield it.
 
         Args:
-            command: What it does, by the name of its command.
-            config: Everything that decides the outcome.
-            seeds: Seeds by what they draw.
+            command: Name of the command.
+            config: Settings and inputs that determine the results.
+            seeds: Random seeds by purpose.
         """
         with self.records.run(command=command, config=dict(config), seeds=dict(seeds or {})) as run:
             yield run
 
     def model(
         self,
-        given: "Generator | str",
+        model: "Generator | str",
         *,
         options: ModelOptions | None = None,
         base_url: str | None = None,
         dtype: str | None = None,
     ) -> "Generator":
-        """The model of a name, loaded once and closed with the session; a loaded one is given back as it is.
+        """Return the model of a name, loading it once per session; return a loaded model unchanged.
 
         Args:
-            given: A model or its name.
-            options: How it is loaded, where that is not as the session says.
-            base_url: Its server, where the options name none.
-            dtype: Number format of a local model that a trained file reads; an option goes before it.
+            model: A model or its name.
+            options: Options for loading; by default the session's.
+            base_url: Address of the server if the options name none.
+            dtype: Number format of a local model if the options name none.
 
         Raises:
-            InputError: The name is not understood, or an option does not go with the model.
+            InputError: The name is invalid, or an option does not apply to the model.
             ModelError: The model cannot be loaded.
         """
-        if not isinstance(given, str):
-            return given
+        if not isinstance(model, str):
+            return model
         chosen = replace(options or self.options, base_url=(options or self.options).base_url or base_url)
-        key = given, chosen, dtype
+        key = model, chosen, dtype
         if key not in self._models:
-            with self.progress.waiting(f"Loading {given} ..."):
-                loaded = chosen.open_model(given, self.workspace.root, pool=self.pool, dtype=dtype)
+            with self.progress.status(f"Loading {model} ..."):
+                loaded = chosen.open_model(model, self.workspace.root, pool=self.pool, dtype=dtype)
             self._stack.callback(loaded.close)
             self._models[key] = loaded
         return self._models[key]
 
     def load(self, name: str, *, base_url: str | None = None, dtype: str | None = None) -> "Generator":
-        """The model of a name with those options that go with it: for rooms that load models which a file names.
+        """Return the model of a name, with the session options that apply to it.
 
         Args:
-            name: Its name.
-            base_url: As for :meth:`model`.
-            dtype: As for :meth:`model`.
+            name: Name of the model.
+            base_url: Address of the server if the options name none.
+            dtype: Number format of a local model if the options name none.
 
         Raises:
-            InputError: The name is not understood, or an option does not go with the model.
+            InputError: The name is invalid, or an option does not apply to the model.
             ModelError: The model cannot be loaded.
         """
         return self.model(name, options=self.options.fitting(name), base_url=base_url, dtype=dtype)
 
     def progress_of(self, count: int) -> Progress:
-        """How progress of so many items is shown: not at all where they are done at once."""
-        return self.progress if count >= FEW else Progress()
+        """Return the progress display for ``count`` items; it shows nothing if they are few."""
+        return self.progress if count >= MIN_ITEMS_FOR_PROGRESS else Progress()
 
     def recorded(self, model: "Generator", run: "Run") -> "RecordedModel":
-        """A model whose answers are kept, and taken from the records where they are there."""
+        """Return the model wrapped so that answers are stored in the records and reused from them."""
         from climassay.records import RecordedModel
 
         return RecordedModel(model, self.records, run, use_cache=not self.options.no_cache)
 
     def encoder(self, name: str | None = None) -> "Encoder":
-        """An encoder, loaded once; the bundled one where none is named."""
+        """Return an encoder, loading it once per session; the bundled encoder if ``name`` is None."""
         from climassay.models.encoders import BUNDLED_ENCODER, load_encoder
 
-        wanted = name or BUNDLED_ENCODER
-        if wanted not in self._encoders:
-            self._encoders[wanted] = load_encoder(wanted)
-        return self._encoders[wanted]
+        encoder_name = name or BUNDLED_ENCODER
+        if encoder_name not in self._encoders:
+            self._encoders[encoder_name] = load_encoder(encoder_name)
+        return self._encoders[encoder_name]
 
     def collections(self, names: str | Sequence[str]) -> "CollectionGroup":
-        """Collections by name, in one group; encoders are loaded once a session.
+        """Open collections by name as one group; encoders are loaded once per session.
 
         Raises:
-            InputError: No name, a name twice, or no such collection.
+            InputError: No name is given, a name is repeated, or a collection does not exist.
         """
         from climassay.corpus import Collection
         from climassay.grounding import open_collections
@@ -291,13 +299,13 @@ class Session:
         if listed and self._encoders:
             known = self._encoders.get(Collection.open(self.workspace, listed[0]).settings.encoder)
         group = open_collections(self.workspace, listed, encoder=known)
-        for one in group.collections:
-            self._encoders.setdefault(one.settings.encoder, one.encoder)
+        for collection in group.collections:
+            self._encoders.setdefault(collection.settings.encoder, collection.encoder)
         return group
 
     @cached_property
     def activations(self) -> "ActivationStore":
-        """Hidden states that were read before; without the cache, those of this session alone."""
+        """Store of cached hidden states; a temporary store if the cache is turned off."""
         from tempfile import TemporaryDirectory
 
         from climassay.learning import ActivationStore
@@ -307,14 +315,14 @@ class Session:
         return ActivationStore(cache_folder() / "activations")
 
     def debate(self, settings: "DebateSettings", model: "Generator | None" = None) -> "DebateResources":
-        """Models, collections and encoder of a debate.
+        """Load the models, collections, prices and encoder of a debate.
 
         Args:
-            settings: Who debates, and by which rules.
-            model: Speaks for everybody; by default each model that the settings name is loaded.
+            settings: Advocates, models and rules of the debate.
+            model: Model for every role; by default each model that the settings name is loaded.
 
         Raises:
-            InputError: A collection is not there, or an option goes with none of the models.
+            InputError: A collection does not exist, or an option applies to none of the models.
             ModelError: A model cannot be loaded.
         """
         from climassay.factcheck import DebateResources
@@ -335,8 +343,8 @@ class Session:
                 name: self.model(name, options=fitting)
                 for name, fitting in own.fitting_each(models_of(settings)).items()
             }
-        given = self.options.price_in, self.options.price_out
-        prices = {name: model_price(name, *given, self.workspace.root) for name in models}
+        model_prices = self.options.price_in, self.options.price_out
+        prices = {name: model_price(name, *model_prices, self.workspace.root) for name in models}
         first = next(iter(groups.values()), None)
         return DebateResources(
             models,
@@ -346,11 +354,11 @@ class Session:
         )
 
 
-Given = TypeVar("Given", bound=str | Path)
+NameOrPath = TypeVar("NameOrPath", bound=str | Path)
 Place = Session | Workspace | Path | str | None
 """A session, a workspace, its folder, or None for the workspace of the command line."""
 
 
-def one_or_several(given: Given | Iterable[Given]) -> tuple[Given, ...]:
-    """One name or path, or several, as several."""
-    return (given,) if isinstance(given, (str, Path)) else tuple(given)
+def one_or_several(names: NameOrPath | Iterable[NameOrPath]) -> tuple[NameOrPath, ...]:
+    """Return a tuple of names or paths, from a single one or an iterable."""
+    return (names,) if isinstance(names, (str, Path)) else tuple(names)

@@ -142,7 +142,7 @@ def test_brackets_are_printed(console, capsys):
 
 
 def test_brackets_are_no_markup_of_what_is_waited_for(capsys):
-    with progress_bars(False).waiting(f"Loading {NAME} ..."), progress_bars(False).task(f"Asking {NAME}", total=2):
+    with progress_bars(False).status(f"Loading {NAME} ..."), progress_bars(False).task(f"Asking {NAME}", total=2):
         pass
     assert f"Asking {NAME}" in capsys.readouterr().err
 
@@ -158,6 +158,6 @@ def test_work_of_unknown_length_leaves_no_open_bar(capsys, count, shown):
 
 
 def test_the_quiet_wait_in_silence(capsys):
-    with progress_bars(True).waiting("Loading ..."):
+    with progress_bars(True).status("Loading ..."):
         pass
     assert capsys.readouterr().err == ""

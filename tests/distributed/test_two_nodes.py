@@ -33,7 +33,7 @@ if importlib.util.find_spec("ray") is None:
 
 @pytest.fixture(scope="module")
 def pool(address):
-    with open_pool(ClusterOptions(address), windows=Windows(first=20, later=100, least=8)) as opened:
+    with open_pool(ClusterOptions(address), windows=Windows(first=20, later=100, min_streamed=8)) as opened:
         yield opened
 
 

@@ -209,7 +209,7 @@ def test_another_ending_is_refused_and_nothing_written(tmp_path, name):
 
 
 def test_a_notebook_shows_tables_and_escapes_what_is_in_them():
-    page = Shown({}, (Table.of("Things", ("name",), [("<script>",)]),), said=("<i>said</i>",))._repr_html_()
+    page = Shown({}, (Table.of("Things", ("name",), [("<script>",)]),), printed_lines=("<i>said</i>",))._repr_html_()
     assert "Things" in page
     assert "<script>" not in page
     assert "<i>" not in page
@@ -217,7 +217,7 @@ def test_a_notebook_shows_tables_and_escapes_what_is_in_them():
 
 def test_a_console_shows_tables_from_their_beginning_and_not_the_fields():
     table = Table.of("Things", ("name", "size"), [(f"thing {number}", "1") for number in range(100)], strong=(99,))
-    shown = repr(Shown({"secret": "x" * 1000}, (table,), said=("It is said.",)))
+    shown = repr(Shown({"secret": "x" * 1000}, (table,), printed_lines=("It is said.",)))
     assert shown.splitlines()[0] == "It is said."
     assert "thing 39" in shown
     assert "thing 40" not in shown

@@ -182,4 +182,6 @@ def test_csv_files_of_strangers_words_are_written_through_it():
         file for file in root.rglob("*.py") if "csv.writer(" in (text := file.read_text()) or "csv.DictWriter(" in text
     }
     assert len(writers) >= 4
-    assert not [file for file in writers if "safe_cell(" not in file.read_text() and "_escaped(" not in file.read_text()]
+    assert not [
+        file for file in writers if "safe_cell(" not in file.read_text() and "_escaped(" not in file.read_text()
+    ]

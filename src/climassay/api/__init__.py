@@ -1,4 +1,4 @@
-"""The public verbs: what ``import climassay`` offers, and what commands and pages call.
+"""Public functions of ``import climassay``, which the commands and web pages call.
 
 Each takes the names that the command line takes, opens what they name in a :class:`~climassay.session.Session`, keeps
 every answer in the records of its workspace, and gives back a :class:`~climassay.reporting.results.Result` or the

@@ -1,4 +1,4 @@
-"""What experts say about generated questions: queues, progress, agreement, files of labels, retraining."""
+"""Experts' labels of generated questions: queues, progress, agreement, label files and retraining."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -45,7 +45,7 @@ def open_annotation(dataset: str, *, workspace: Place = None, **changes: Any) ->
     data = {"dataset": dataset, "settings": settings, "items": progress.items, "open": progress.left_for_me}
     open_items = f"{progress.left_for_me} of {counted(progress.items, 'item')}"
     sentence = f"{dataset}: {open_items} to be labelled, {counted(settings.overlap, 'label')} each."
-    return Shown(data, said=(sentence,), noted=("Annotate in the browser: climassay serve",))
+    return Shown(data, printed_lines=(sentence,), noted=("Annotate in the browser: climassay serve",))
 
 
 def begin_dataset(
@@ -248,7 +248,7 @@ def export_labels(
                 output, dataset, store.items(dataset), overlap=settings.overlap, users=_users(users)
             )
     data = {"dataset": dataset, "output": output, "format": chosen, "labels": count}
-    return Shown(data, said=(f"Wrote {counted(count, 'label')} to {output}",))
+    return Shown(data, printed_lines=(f"Wrote {counted(count, 'label')} to {output}",))
 
 
 def _export_rubrics(dataset: str, output: Path, items: "list[AnnotationItem]") -> Shown:
@@ -262,12 +262,12 @@ def _export_rubrics(dataset: str, output: Path, items: "list[AnnotationItem]") -
     if not rows:
         raise InputError(f"No rubric of {dataset} is final yet: annotators write them with climassay serve.")
     write_rows(output, rows)
-    states = Counter(one.state for one in rubric_items)
+    states = Counter(item.state for item in rubric_items)
     data = {"dataset": dataset, "output": output, "format": "rubrics", "questions": len(rows)}
     data |= {"open": states["open"], "conflicts": states["conflict"]}
     noted = [f"{states['open']} still wait for rubrics."] if states["open"] else []
     noted += [f"{states['conflict']} wait for an adjudicator."] if states["conflict"] else []
-    return Shown(data, said=(f"Wrote {counted(len(rows), 'question')} with rubrics to {output}",), noted=noted)
+    return Shown(data, printed_lines=(f"Wrote {counted(len(rows), 'question')} with rubrics to {output}",), noted=noted)
 
 
 def import_labels(
@@ -316,7 +316,7 @@ def import_labels(
     )
     sentence += f" {counted(imported.comments, 'comment')} stored." if imported.comments else ""
     data = {"dataset": dataset, "format": chosen, **counts, "refused": refused}
-    return Shown(data, said=(sentence,), noted=refused)
+    return Shown(data, printed_lines=(sentence,), noted=refused)
 
 
 def _form_of(file: Path) -> LabelFormat:
@@ -387,4 +387,4 @@ def retrain_validator(
         f"{result.validator}: {result.labels} labels, {result.invalid} invalid; AUROC {figures['auroc']:.3f} "
         f"({figures['auroc_low']:.3f} to {figures['auroc_high']:.3f}). {result.judged} items judged and put in order."
     )
-    return Shown({"dataset": dataset, **asdict(result)}, said=(sentence,))
+    return Shown({"dataset": dataset, **asdict(result)}, printed_lines=(sentence,))

@@ -1,4 +1,4 @@
-"""From questions to scores."""
+"""Evaluation of models on question benchmarks: questions in, scores with intervals out."""
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
@@ -25,29 +25,29 @@ if TYPE_CHECKING:
 
 
 Models = Generator | str | Sequence[Generator | str]
-"""One model or several: names, which are loaded one after the other, or loaded models, which stay open."""
+"""Models: names, which are loaded one after the other, or loaded models, which stay open."""
 
 
 @dataclass(frozen=True, slots=True)
 class Evaluation(Result):
-    """What was asked, and the numbers made of it: a row per model and setting, and paired tests of both."""
+    """Scores of an experiment: a row per model and setting, with paired tests of models and settings."""
 
     experiment: "Experiment"
-    """Every answer to every question."""
+    """Experiment with every answer to every question."""
     scores: "ExperimentScores"
     skipped: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    """Why rows of a benchmark were left out, by its name."""
+    """Reasons for skipped rows, by name of the benchmark."""
 
     def tables(self) -> "tuple[Table, ...]":
-        """All tables, each figure with its n and its interval."""
+        """Return all tables, each score with its n and interval."""
         return tuple(experiment_table.table for experiment_table in evaluation.experiment_tables(self.scores))
 
     def terminal_tables(self, width: int) -> "list[Table]":
-        """The same as a screen shows them."""
+        """Return the tables laid out for a terminal of ``width`` columns."""
         return evaluation.screen_tables(evaluation.experiment_tables(self.scores), width)
 
     def rows(self) -> list[dict[str, Any]]:
-        """Every score with its n and interval, one a line."""
+        """Return a row per score, with its n and interval."""
         return [
             {
                 **asdict(score.cell),
@@ -63,27 +63,28 @@ class Evaluation(Result):
         ]
 
     def to_dict(self) -> dict[str, Any]:
-        """Every number."""
+        """Return the scores, counts and tests as JSON-serialisable values."""
         left_out = {name: reasons for name, reasons in self.skipped.items() if reasons}
         names = {"run": self.experiment.run, "name": self.experiment.name, "skipped": left_out}
         return {**names, **scores_data(self.scores)}
 
     def notes(self) -> list[str]:
-        """What was left out, what a reader must know of single cells, and how many answers were asked now."""
+        """Return notes on skipped rows, omitted metrics, single cells, and the number of requests sent."""
         done = self.experiment
-        notes = [f"{name}: {one}" for name, reasons in self.skipped.items() for one in skipped_note(reasons)]
+        notes = [f"{name}: {reason}" for name, reasons in self.skipped.items() for reason in skipped_note(reasons)]
         notes += [*done.empty_tasks(), *done.omitted_metrics()]
         models_by_note: dict[tuple[str, str, str], list[str]] = {}  # what holds for several models is said once
         for record in done.cells:
             for note in record.notes:
                 models_by_note.setdefault((record.cell.setting, record.cell.task, note), []).append(record.cell.model)
         notes += [
-            f"{', '.join(models)}, {setting}, {task}: {one}" for (setting, task, one), models in models_by_note.items()
+            f"{', '.join(models)}, {setting}, {task}: {note}"
+            for (setting, task, note), models in models_by_note.items()
         ]
         return [*notes, f"{_tally_sentence(done)} Tables again: climassay evaluate table {done.run}"]
 
     def report(self) -> "Report":
-        """Tables, figures and single answers."""
+        """Return the report with tables, figures and single answers."""
         return evaluation.experiment_report(self.experiment, scores=self.scores)
 
 
@@ -97,7 +98,7 @@ def _tally_sentence(done: "Experiment") -> str:
 
 
 def scores_data(scores: "ExperimentScores") -> dict[str, object]:
-    """The numbers of an experiment, for JSON."""
+    """Return the scores of an experiment as JSON-serialisable values."""
     return {
         "scores": scores.scores,
         "constants": scores.constants,
@@ -246,7 +247,7 @@ def _setting_specs(names: Sequence[str], passages: int, examples: int, seed: int
 def _model_specs(
     models: Models, session: Session, *, whole_names: bool = False
 ) -> "tuple[tuple[ModelSpec, ...], dict[str, Generator]]":
-    """The models of a plan, and those of them that are loaded, by label; a name that is alone is loaded here."""
+    """Return the model specifications of a plan and the loaded models, both by label; load a single named model."""
     listed = list(models) if isinstance(models, Sequence) and not isinstance(models, str) else [models]
     options = session.options.fitting_each(model for model in listed if isinstance(model, str))
     specs: list[evaluation.ModelSpec] = []
@@ -261,7 +262,7 @@ def _model_specs(
 
 
 def _shared_options(options: ModelOptions) -> dict[str, Any]:
-    """How a model is loaded, in the entries of a plan's model."""
+    """Return the session's loading options as fields of a plan's model."""
     shared = {spec_field.name for spec_field in fields(evaluation.ModelSpec)} & {
         option_field.name for option_field in fields(options)
     }
@@ -277,7 +278,7 @@ def _run(
     *,
     command: str | None = None,
 ) -> "Experiment":
-    """Ask and keep a whole plan; ``loaded`` holds models that stay open, by label."""
+    """Run and record a whole plan; ``loaded`` holds models by label, which stay open."""
     from climassay.api.judges import side_by_side_judge
     from climassay.evaluation import count_answers
     from climassay.evaluation.results import COMMANDS
@@ -334,7 +335,7 @@ def _run(
         if plan.inspect.tasks:
             from climassay.integrations.inspect import experiment_tasks
 
-            harnesses["inspect"] = partial(experiment_tasks.run_tasks, load=open_model, kept=loaded_models)
+            harnesses["inspect"] = partial(experiment_tasks.run_tasks, load=open_model, caller_models=loaded_models)
         return evaluation.run_experiment(
             plan,
             sets,
@@ -358,7 +359,7 @@ def _scored(done: "Experiment", plan: "ExperimentPlan", skipped: Mapping[str, Se
 
 
 def _load_for_harness(spec: "ModelSpec", session: Session) -> Generator:
-    """A model of a plan as lm-evaluation-harness asks one."""
+    """Wrap a plan's model for lm-evaluation-harness."""
     from climassay.integrations.lm_eval_model import load_text_model
 
     if is_served(spec.name):
@@ -537,7 +538,7 @@ def evaluate_choices(
         check_plan(plan, "The command")
         limited_set = evaluation.limit_questions(replace(question_set, questions=question_set.of_kind("mcq")), plan)
         done = _run(plan, {question_set.name: limited_set}, loaded, session, command="evaluate mcq")
-    rows = [one for predictions in done.predictions.values() for one in predictions]
+    rows = [prediction for predictions in done.predictions.values() for prediction in predictions]
     scores, tally = evaluation.score_mcq(rows, seed=seed), done.tally
     asked_models = {record.model: record for record in done.cells}
     names = ", ".join(asked_models)
@@ -548,7 +549,8 @@ def evaluate_choices(
         "n": len(limited_set.questions),
         "skipped": question_set.skipped,
         "models": [
-            {"model": name, "fingerprint": one.fingerprint, "dtype": one.dtype} for name, one in asked_models.items()
+            {"model": name, "fingerprint": record.fingerprint, "dtype": record.dtype}
+            for name, record in asked_models.items()
         ],
         "settings": [setting.label for setting in plan.settings],
         "scorings": plan.scorings,
@@ -561,7 +563,7 @@ def evaluate_choices(
     return ScoredChoices(
         data,
         evaluation.mcq_tables(scores),
-        said=(f"{question_set.name}: {len(limited_set.questions)} multiple-choice questions, {names}",),
+        printed_lines=(f"{question_set.name}: {len(limited_set.questions)} multiple-choice questions, {names}",),
         noted=(*skipped_note(question_set.skipped), _tally_sentence(done)),
         reported=lambda: evaluation.experiment_report(done, seed=seed),
         predictions=[asdict(row) for row in rows],

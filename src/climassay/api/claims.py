@@ -1,4 +1,4 @@
-"""Claims: debated one by one or by the file, and verdicts scored."""
+"""Fact-checking of claims in debates, for single claims or a file, and scores of the verdicts."""
 
 import json
 import random
@@ -26,11 +26,11 @@ if TYPE_CHECKING:
     from climassay.factcheck.transcript import Claim
 
 PRIMER_CLAIMS = "primer:claims"
-"""Names the bundled claims where a file can be named."""
+"""Name of the bundled claims, usable in place of a file."""
 _CLAIM_COLUMNS = ("claim", "statement", "text")
-"""Columns taken for the claim's text where none is named, the first that there is, in whatever case."""
+"""Default columns of the claim's text, in order of preference; upper and lower case are equal."""
 _SHOWN_CHARACTERS = 90
-"""Characters of a claim in a list of checks."""
+"""Maximum number of characters of a claim in a list of checks."""
 
 
 def check_claim(
@@ -177,7 +177,7 @@ def check_claims(
 def claim_table(
     claims: "str | Path | Sequence[str] | factcheck.ClaimTable", columns: "ClaimColumns | None" = None
 ) -> "factcheck.ClaimTable":
-    """Claims of a file, of the primer, or as they are given.
+    """Return the claims of a file, of the primer, or of a sequence as a table.
 
     Raises:
         InputError: The file cannot be read, or a claim is empty.
@@ -193,7 +193,7 @@ def claim_table(
 
 
 def sample_claims(table: "factcheck.ClaimTable", limit: int | None, seed: int) -> "factcheck.ClaimTable":
-    """So many claims of a table, drawn by a seed, in their order."""
+    """Draw ``limit`` claims of a table by the seed, and return them in their order."""
     if limit is None or limit >= len(table.claims):
         return table
     indices = sorted(random.Random(seed).sample(range(len(table.claims)), limit))
@@ -270,7 +270,7 @@ def _rules(
     adversaries: Sequence[str],
     plain: bool,
 ) -> "factcheck.DebateSettings":
-    """The settings, with the advocates that the arguments name, if any."""
+    """Return the debate settings, with the advocates of the arguments if any are named."""
     base = settings or factcheck.DebateSettings(model=DEFAULT_MODEL)
     named = factcheck.advocates_from_names(one_or_several(collections), plain=plain, adversaries=adversaries)
     return replace(base, advocates=named or base.advocates)
@@ -284,7 +284,7 @@ def _checking(
     command: str,
     config: dict[str, Any],
 ) -> "Iterator[Checker]":
-    """A table at which everything is recorded as one run; one model speaks for everybody where one is given."""
+    """Yield the resources of a debate and record all its requests as one run; a loaded model takes every role."""
     speaker = None if model is None else session.model(model)
     if speaker is not None:
         settings = replace(
@@ -308,7 +308,7 @@ def _checking(
 def estimate_debates(
     claims: "Sequence[Claim]", settings: "factcheck.DebateSettings", *, samples: int = 1, workspace: Place = None
 ) -> "DebateEstimate":
-    """What debates will take, rehearsed without asking a model.
+    """Estimate requests, tokens, cost and time of debates without asking a model.
 
     Args:
         claims: To be debated.
@@ -326,17 +326,19 @@ def estimate_debates(
 
     with Session.opened(workspace) as session:
         resources = session.debate(settings)
-        with session.progress.waiting("Estimating ..."):
+        with session.progress.status("Estimating ..."):
             setup = set_up_debate(settings, resources, session.options.prompts)
             database = session.records.database
             return estimate_debate(setup, resources, claims, samples, lambda model: seconds_per_answer(database, model))
 
 
-def list_checks(wanted: "factcheck.CheckFilter | None" = None, *, page: int = 1, workspace: Place = None) -> Shown:
+def list_checks(
+    checks_filter: "factcheck.CheckFilter | None" = None, *, page: int = 1, workspace: Place = None
+) -> Shown:
     """List checks, newest first, and how often people agree with the verdicts.
 
     Args:
-        wanted: Which ones (:class:`climassay.factcheck.CheckFilter`); all by default.
+        checks_filter: Conditions that the checks must meet (:class:`climassay.factcheck.CheckFilter`); all by default.
         page: Page number; fifty checks a page, newest first.
         workspace: Where the records lie.
 
@@ -347,7 +349,7 @@ def list_checks(wanted: "factcheck.CheckFilter | None" = None, *, page: int = 1,
 
     with Session.opened(workspace) as session:
         checks = factcheck.CheckStore(session.records)
-        result, share = checks.list(wanted, page), checks.agreement()
+        result, share = checks.list(checks_filter, page), checks.agreement()
     records = [summary_data(check) for check in result.checks]
     data = {"total": result.total, "page": result.page, "pages": result.pages, "checks": records, "reviews": share}
     rows = []
@@ -394,15 +396,17 @@ def show_check(check: str, *, workspace: Place = None) -> Shown:
         changed = "" if review.current else " (changed since)"
         comment = f": {review.comment}" if review.comment else ""
         lines.append(f"{review.by} {verbs[review.opinion]}{changed}, {iso_time(review.made_at)[:10]}{comment}")
-    return Shown(lambda: factcheck.check_data(result, reviews), said=lines)
+    return Shown(lambda: factcheck.check_data(result, reviews), printed_lines=lines)
 
 
-def export_checks(file: Path | str, wanted: "factcheck.CheckFilter | None" = None, *, workspace: Place = None) -> Shown:
+def export_checks(
+    file: Path | str, checks_filter: "factcheck.CheckFilter | None" = None, *, workspace: Place = None
+) -> Shown:
     """Write all checks, or those that match, oldest first, with their debates and reviews.
 
     Args:
         file: File to write: one check per line (.jsonl), with debate and reviews.
-        wanted: Only these checks (:class:`climassay.factcheck.CheckFilter`).
+        checks_filter: Conditions that the checks must meet (:class:`climassay.factcheck.CheckFilter`).
         workspace: Where the records lie.
 
     Raises:
@@ -414,7 +418,7 @@ def export_checks(file: Path | str, wanted: "factcheck.CheckFilter | None" = Non
     if file.is_dir():
         raise InputError(f"{file} is a folder: name a file.")
     with Session.opened(workspace) as session:
-        result = factcheck.CheckStore(session.records).iterate(wanted, debates=True)
+        result = factcheck.CheckStore(session.records).iterate(checks_filter, debates=True)
         lines = [json.dumps(record, ensure_ascii=False) + "\n" for record in result][::-1]
     write_file(file, "".join(lines))
     return Shown({"file": file, "checks": len(lines)}, noted=(f"{file} written: {len(lines)} checks.",))

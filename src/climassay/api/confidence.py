@@ -1,4 +1,4 @@
-"""Stated confidence: statements of reports, their topics, and drafts checked for how they state certainty."""
+"""Stated confidence: statements of reports, their topics, and checks of drafts for how they state certainty."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -40,30 +40,30 @@ class ExtractedStatements(Result):
     silent: tuple[str, ...] = ()
     """Titles of documents without a level of confidence."""
     divider: "SentenceDivider | None" = None
-    """The model that divided sentences of several levels; None if none was asked."""
+    """Model that divided sentences with several levels; None if no model was used."""
 
     def to_dict(self) -> dict[str, Any]:
-        """Statements, other terms, what could not be read, and how many sentences a model divided."""
+        """Return statements, other terms, unread documents, and the number of sentences that a model divided."""
         divided = {} if self.divider is None else {"divided_by": self.divider.to_dict()}
         return {"statements": self.statements, "terms": self.terms, "skipped": self.skipped, **divided}
 
     def rows(self) -> list[dict[str, Any]]:
-        """A row per statement, as :func:`~climassay.confidence.statement.read_statements` reads them."""
+        """Return a row per statement, readable by :func:`~climassay.confidence.statement.read_statements`."""
         return [asdict(statement) for statement in self.statements]
 
     def term_rows(self) -> list[dict[str, Any]]:
-        """A row per term of likelihood, evidence or agreement."""
+        """Return a row per term of likelihood, evidence or agreement."""
         return [asdict(term) for term in self.terms]
 
     def tables(self) -> list[Table]:
-        """Levels by report, and other terms."""
+        """Return the tables of levels by report and of other terms."""
         from climassay.confidence.extraction.review import summary_table, term_table
 
         levels = [summary_table(self.statements)] if self.statements else []
         return [*levels, *([term_table(self.terms)] if self.terms else [])]
 
     def notes(self) -> Iterator[str]:
-        """What could not be read."""
+        """Yield notes on unread files, divided sentences, and documents without a level of confidence."""
         for file in self.skipped:
             yield f"Not read: {file.source}: {file.reason}"
         if self.divider is not None:
@@ -82,7 +82,7 @@ class ExtractedStatements(Result):
             yield f"No level of confidence was found in {', '.join(self.silent)}."
 
     def page(self) -> str:
-        """The statements in their context, to be reviewed."""
+        """Return an HTML page of the statements in context, for review."""
         from climassay.confidence.extraction.review import review_page
 
         return review_page(self.statements, self.terms)
@@ -90,49 +90,53 @@ class ExtractedStatements(Result):
 
 @dataclass(frozen=True, slots=True)
 class LintedDrafts(Result):
-    """Drafts with what was found in them."""
+    """Drafts with the findings of the rules."""
 
     drafts: "tuple[Checked, ...]"
     reader: "ModelReader | None" = None
-    """The language model that read them too; None if none was asked."""
+    """Language model that also read the drafts; None if no model was used."""
 
     rests_on_calls: ClassVar[bool] = False
 
     def to_dict(self) -> dict[str, Any]:
-        """Every finding with its place."""
+        """Return every finding with its position, by file."""
         from climassay.confidence.linting.presentation import data
 
         read_by = {} if self.reader is None else {"read_by": self.reader.to_dict()}
         return {"files": [data(draft) for draft in self.drafts], **read_by}
 
     def rows(self) -> list[dict[str, Any]]:
-        """A row per finding."""
-        return [{"file": file["file"], **finding} for file in self.to_dict()["files"] for finding in file["findings"]]
+        """Return a row per finding."""
+        return [
+            {"file": file["file"], **finding_data}
+            for file in self.to_dict()["files"]
+            for finding_data in file["findings"]
+        ]
 
     def tables(self) -> tuple[Table, ...]:
-        """A row per finding: rule, words, and what is the matter."""
+        """Return a table of findings: file, rule, words and message."""
         rows = [
-            (draft.draft.name, finding.rule, finding.words, finding.message)
+            (draft.draft.name, issue.rule, issue.words, issue.message)
             for draft in self.drafts
-            for finding in draft.findings
+            for issue in draft.findings
         ]
         return (Table.of("Findings", ("file", "rule", "words", "message"), rows, left=4),)
 
     def notes(self) -> Iterator[str]:
-        """For each file, how much was found and what of it the rules could read."""
+        """Yield the conclusion on each draft."""
         for draft in self.drafts:
             yield f"{draft.draft.name}: {draft.conclusion}"
         if self.reader is not None:
             yield self.reader.summary
 
     def page(self) -> str:
-        """The drafts with their findings in the text."""
+        """Return an HTML page of the drafts with their findings in the text."""
         from climassay.confidence.linting.presentation import lint_page
 
         return lint_page(self.drafts, "" if self.reader is None else self.reader.summary)
 
     def failure(self) -> NoAnswerError | None:
-        """The model was asked and gave no usable answer: that it found nothing says nothing."""
+        """Return an error if the model gave no usable answer, so that no findings does not mean no faults."""
         reader = self.reader
         if reader is None or not reader.passages or reader.unreadable < reader.passages:
             return None
@@ -277,15 +281,15 @@ class ComparedStatements(Result):
     changes: "tuple[Change, ...]"
 
     def to_dict(self) -> dict[str, Any]:
-        """Counts, and every sentence with its status."""
+        """Return the counts by status, and every sentence with its status."""
         return {"old": self.old, "new": self.new, "counts": self._counts(), "changes": self.rows()}
 
     def rows(self) -> list[dict[str, Any]]:
-        """A row per sentence of either extraction."""
+        """Return a row per sentence of either extraction."""
         return [change.row() for change in self.changes]
 
     def tables(self) -> list[Table]:
-        """Counts, and the sentences that differ."""
+        """Return a table of counts, and a table of the sentences that differ."""
         counts = [[status, str(count)] for status, count in self._counts().items()]
         tables = [Table.of(f"{Path(self.old).name} and {Path(self.new).name}", ["sentences", "number"], counts)]
         rows = []
@@ -332,7 +336,7 @@ class FoundTopics(Result):
     file: Path
 
     def to_dict(self) -> dict[str, Any]:
-        """Every topic with the name proposed and its statements by report."""
+        """Return every topic with its proposed name and its number of statements by report."""
         from climassay.confidence.topics.topic import counts_by_report
 
         model = self.named.model
@@ -349,13 +353,13 @@ class FoundTopics(Result):
         return {"file": self.file, **results, "unused_names": [name.name for name in self.named.unused]}
 
     def tables(self) -> list[Table]:
-        """Topics with their words, and their statements by report."""
+        """Return the topics with their words, and their statements by report."""
         from climassay.confidence.topics import report_table, topic_table
 
         return [topic_table(self.named.model), report_table(self.named.model, self.statements)]
 
     def notes(self) -> list[str]:
-        """Topics without a name, names that were refused, or that belong to no topic any more."""
+        """Return notes on topics without a name, refused names, and names whose topic has disappeared."""
         proposals = [proposal for proposal in self.named.proposals if proposal is not None]
         unnamed = sum(not proposal.name for proposal in proposals)
         refused = sum(bool(proposal.name and proposal.fault) for proposal in proposals)
@@ -381,7 +385,7 @@ def find_topics(
     model: Generator | str | None = DEFAULT_MODEL,
     workspace: Place = None,
 ) -> FoundTopics:
-    """Group statements with their context into named topics, as BERTopic does, joined to as many as wanted.
+    """Group statements with their context into named topics, as BERTopic does, merged to the number in the settings.
 
     Args:
         statements: Made by climassay confidence extract.
@@ -434,27 +438,27 @@ def find_topics(
 
 @dataclass(frozen=True)
 class TopicTrends(Result):
-    """How confident each topic sounds by cycle, working group or report."""
+    """Confidence scores of topics by cycle, working group or report."""
 
     analysis: "TrendAnalysis"
     page_report: Report
     run: str
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything."""
+        """Return the run id and all results of the analysis."""
         from climassay.confidence.trends import trend_data
 
         return {"run": self.run, **trend_data(self.analysis)}
 
     def all_tables(self) -> dict[str, Table]:
-        """Every table by its name, those that the screen leaves out included."""
+        """Return every table by its name, including tables that are not shown on screen."""
         from climassay.confidence.trends import trend_tables
         from climassay.confidence.trends.report import score_rows
 
         return {**trend_tables(self.analysis), "scores": score_rows(self.analysis)}
 
     def tables(self) -> list[Table]:
-        """Scores, deviations, changes, and what a tagger says of untagged statements."""
+        """Return the tables for the screen: scores, deviations, changes, and untagged statements."""
         from climassay.confidence.trends import trend_tables
         from climassay.confidence.trends.report import summary
 
@@ -465,7 +469,7 @@ class TopicTrends(Result):
         return [*tables[:-1], replace(last, note=" ".join(filter(None, (last.note, words))))]
 
     def report(self) -> Report:
-        """Tables, figures and a map."""
+        """Return the report with tables, figures and a map."""
         return self.page_report
 
 
@@ -530,7 +534,7 @@ def report_topics(
 def _tagged_by(
     session: Session, tagger: str, statements: "list[Statement]", model: "TopicModel", sample: int | None, seed: int
 ) -> "Predictions":
-    """What a tagger says of the untagged statements that have a topic, with the errors that its card tells."""
+    """Return a tagger's probabilities for untagged statements with a topic, and the tagger's stored errors."""
     import numpy as np
 
     from climassay.confidence.tagging.tagger import BUNDLED_TAGGER, load_tagger
@@ -552,5 +556,5 @@ def _tagged_by(
         # Residuals are those of the natural mix; the table of errors is that of answers for equal shares of the levels.
         mixed_tagger = loaded.for_mix(None if residuals is not None else (1.0,) * len(loaded.levels))
         result = mixed_tagger.predict_proba(untagged, on_progress=task.advance)
-    by_id = dict(zip((one.id for one in untagged), result, strict=True))
+    by_id = dict(zip((statement.id for statement in untagged), result, strict=True))
     return Predictions(loaded.levels, by_id, confusion if residuals is None else None, residuals)

@@ -1,4 +1,4 @@
-"""From documents to passages and cited answers; texts checked against them sentence by sentence."""
+"""Collections of documents: search, cited answers, and checks of texts sentence by sentence."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 MOST_REASONS = 3
-"""Files that could not be read whose reasons are given where there is nothing to add."""
+"""Maximum number of unread files whose reasons an error names if there is nothing to add."""
 
 
 def add_documents(
@@ -273,7 +273,7 @@ def _book_or_file(name: str | Path) -> Path:
 
 
 def _question_files(file: str) -> list[Path]:
-    """The file itself, or the primer's: ``primer`` has all questions, ``primer:BOOK`` those on one book."""
+    """Return the paths of a question file: ``primer`` names all primer questions, ``primer:BOOK`` those of one book."""
     if file != PRIMER and not file.startswith(f"{PRIMER}:"):
         return [Path(file).expanduser()]
     paths = {path.stem: path for path in question_paths()}
@@ -315,7 +315,7 @@ def show_collection(name: str, passage: str | None = None, *, workspace: Place =
         collection = corpus.Collection.open(session.workspace, name)
     if passage is not None:
         result = collection.passage(passage)
-        return Shown(asdict(result) | {"citation": result.citation}, said=tuple(passage_lines(result)))
+        return Shown(asdict(result) | {"citation": result.citation}, printed_lines=tuple(passage_lines(result)))
     documents, settings = collection.documents(), collection.settings
     with_originals = [document.id for document in documents if collection.originals.find(document.id) is not None]
     size = collection.originals.bytes_of(with_originals)
@@ -342,7 +342,9 @@ def rename_document(name: str, document: str, title: str, *, workspace: Place = 
     """
     with Session.opened(workspace) as session:
         renamed = corpus.Collection.open(session.workspace, name).rename(document, title)
-    return Shown({"collection": name, "renamed": renamed}, said=(f"{renamed.id} is now called {renamed.title}.",))
+    return Shown(
+        {"collection": name, "renamed": renamed}, printed_lines=(f"{renamed.id} is now called {renamed.title}.",)
+    )
 
 
 def compact_collection(name: str, *, workspace: Place = None) -> Shown:
@@ -359,7 +361,7 @@ def compact_collection(name: str, *, workspace: Place = None) -> Shown:
         joined = corpus.Collection.open(session.workspace, name).compact()
     before, after = joined.bytes_before / 1e6, joined.bytes_after / 1e6
     sentence = f"Compacted {name}: {after:,.1f} MB, {before:,.1f} MB before."
-    return Shown({"collection": name, **asdict(joined)}, said=(sentence,))
+    return Shown({"collection": name, **asdict(joined)}, printed_lines=(sentence,))
 
 
 def remove_documents(name: str, document: str | None = None, *, workspace: Place = None) -> Shown:
@@ -378,17 +380,19 @@ def remove_documents(name: str, document: str | None = None, *, workspace: Place
     with Session.opened(workspace) as session:
         if document is None:
             remove_collection(session.workspace, name)
-            return Shown({"removed": name}, said=(f"Removed the collection {name}.",))
+            return Shown({"removed": name}, printed_lines=(f"Removed the collection {name}.",))
         removed = corpus.Collection.open(session.workspace, name).remove(document)
-    sentences = [f"Removed {one.title} ({one.id}, {counted(one.passages, 'passage')}) from {name}." for one in removed]
-    return Shown({"collection": name, "removed": removed}, said=sentences)
+    sentences = [
+        f"Removed {item.title} ({item.id}, {counted(item.passages, 'passage')}) from {name}." for item in removed
+    ]
+    return Shown({"collection": name, "removed": removed}, printed_lines=sentences)
 
 
 UNREAD = (
     "No model has read the text: without one, no sentence is called supported. “Similar” says that a passage speaks"
     " about the same, and the sentence may still be false."
 )
-"""The note on checks without a judge."""
+"""Note on checks without a judge."""
 WORTH = (
     "How reliable marks are: of 38 false sentences that were set aside for testing (contrary words, negations, other"
     " figures, dates and names), 34 are marked (89%, 95% interval 76 to 96), and so is 1 of 38 right ones (3%, 0 to"
@@ -403,33 +407,33 @@ _PLAIN_SUFFIXES = (".txt", ".md", ".markdown", "")
 
 @dataclass(frozen=True, slots=True)
 class TextCheck(Result):
-    """A text with what was found about each of its sentences."""
+    """Text with the status and evidence of each of its sentences."""
 
     rests_on_calls = False
 
     name: str
-    """The file's name, or "text"."""
+    """Name of the file, or "text"."""
     collections: tuple[str, ...]
     sentences: "tuple[CheckedSentence, ...]"
     judge: str = ""
     """Model that read sentences and passages; empty for none."""
     usage: Usage = field(default_factory=Usage)
-    """What the judge was asked for."""
+    """Tokens and cost of the judge's calls."""
 
     @property
     def marked(self) -> "tuple[CheckedSentence, ...]":
-        """Sentences that a reader should look at."""
+        """Sentences that a reader should check."""
         return tuple(sentence for sentence in self.sentences if sentence.marked)
 
     @property
     def judge_failures(self) -> int:
-        """Number of sentences that the judge gave no usable answer on, so that nothing has read them."""
+        """Number of sentences without a usable answer of the judge."""
         return sum(
             sentence.judgement is not None and sentence.judgement.relation is None for sentence in self.sentences
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Counts, and every sentence."""
+        """Return the counts by status, and every sentence with its evidence."""
         from climassay.grounding.text_check import sentence_data, status_counts
 
         return {
@@ -444,7 +448,7 @@ class TextCheck(Result):
         }
 
     def rows(self) -> list[dict[str, Any]]:
-        """A row per sentence."""
+        """Return a row per sentence."""
         return [
             {
                 "sentence": sentence.text,
@@ -462,7 +466,7 @@ class TextCheck(Result):
         ]
 
     def lines(self) -> "Iterator[Text]":
-        """The text, coloured by status."""
+        """Return the text, coloured by status."""
         from rich.text import Text
 
         for paragraph in dict.fromkeys(sentence.paragraph for sentence in self.sentences):
@@ -470,14 +474,14 @@ class TextCheck(Result):
             yield Text(" ").join(Text(file.text, style=_STYLES[file.status]) for file in own)
 
     def tables(self) -> tuple[Table, ...]:
-        """How many sentences have each status, what is marked and why, and references that are not at hand."""
+        """Return the counts by status, the marked sentences with reasons, and the references that were not found."""
         from climassay.grounding.text_check import status_counts
 
         counts = [(status, str(count)) for status, count in status_counts(self.sentences).items()]
         marks = [
-            (one.text, one.status, problem, one.evidence.citation if one.evidence else "-")
-            for one in self.marked
-            for problem in problems(one)
+            (sentence.text, sentence.status, problem, sentence.evidence.citation if sentence.evidence else "-")
+            for sentence in self.marked
+            for problem in problems(sentence)
         ]
         references = [
             (each.text, each.status, each.reason)
@@ -493,11 +497,11 @@ class TextCheck(Result):
         )
 
     def title(self) -> str:
-        """Heading of the report."""
+        """Return the heading of the report."""
         return f"{self.name}, sentence by sentence"
 
     def notes(self) -> Iterator[str]:
-        """What statuses and marks are worth, and what the judge did not answer."""
+        """Yield notes on the reliability of statuses and marks, and on the judge's failures."""
         if not self.judge:
             yield UNREAD
             yield WORTH
@@ -508,28 +512,28 @@ class TextCheck(Result):
             yield f"{self.judge} gave no usable answer on {failed}, which no model has read."
 
     def page(self) -> str:
-        """The text with every sentence coloured by its support, and what was found about it."""
+        """Return an HTML page of the text, with each sentence coloured by its support and listed with its evidence."""
         return self._rendered("check_text.html.j2", lambda _evidence: None)
 
-    def sentences_html(self, places: "Callable[[PassageEvidence], Any]") -> str:
-        """The coloured text and its sentences as safe HTML, for a page that is made elsewhere.
+    def sentences_html(self, evidence_links: "Callable[[PassageEvidence], Any]") -> str:
+        """Return the coloured text and its sentences as safe HTML, to be embedded in another page.
 
         Args:
-            places: Where the evidence of a sentence can be looked at: addresses ``passage`` and ``page``, and the words
-                ``page_words``; None for nowhere, where only the citation is shown.
+            evidence_links: Function that returns the links of the evidence: ``passage`` and ``page`` (addresses),
+                and ``page_words`` (link text). If it returns None, only the citation is shown.
         """
-        return self._rendered("check_text_sentences.html.j2", places)
+        return self._rendered("check_text_sentences.html.j2", evidence_links)
 
-    def _rendered(self, template: str, places: "Callable[[PassageEvidence], Any]") -> str:
+    def _rendered(self, template: str, evidence_links: "Callable[[PassageEvidence], Any]") -> str:
         from climassay.grounding.text_check import status_counts
         from climassay.reporting.html import render_page
 
         counts = status_counts(self.sentences)
-        return render_page(template, check=self, counts=counts, problems=problems, places=places)
+        return render_page(template, check=self, counts=counts, problems=problems, evidence_links=evidence_links)
 
 
 def problems(sentence: "CheckedSentence") -> list[str]:
-    """Why a sentence is marked, each reason in a sentence of its own."""
+    """Return the reasons for marking a sentence, one sentence per reason."""
     doubtful = sentence.status in ("contradicted", "unsupported") or (
         sentence.status == "similar" and sentence.differing
     )
@@ -544,7 +548,7 @@ def problems(sentence: "CheckedSentence") -> list[str]:
 
 
 def read_text_to_check(file: Path) -> str:
-    """The text of a file: plain text and Markdown as they are, of all other files the paragraphs.
+    """Read the text of a file: plain text and Markdown unchanged, the paragraphs of other formats.
 
     Raises:
         InputError: It cannot be read, or has no text.

@@ -1,4 +1,4 @@
-"""Verdicts of a model on claims whose evidence is given."""
+"""Verdicts of a model on claims whose file names the evidence."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -26,22 +26,29 @@ def _claims(
 
 
 def _verdicts(
-    run: str, table: "EvidenceTable", found: "Sequence[EvidencePrediction]", labels: Sequence[str], **others: Any
+    run: str,
+    table: "EvidenceTable",
+    predictions: "Sequence[EvidencePrediction]",
+    labels: Sequence[str],
+    **result_fields: Any,
 ) -> Shown:
-    """Verdicts on claims, with what is known of them: ``scores`` for JSON, and further parts of the result."""
+    """Return predictions with a table and notes.
+
+    ``result_fields`` may hold ``scores`` for the data, and fields of :class:`Shown` that replace the defaults.
+    """
     left_out, failed = (
-        len(table.rows) - len(found),
-        [evidence_check.error for evidence_check in found if evidence_check.error is not None],
+        len(table.rows) - len(predictions),
+        [prediction.error for prediction in predictions if prediction.error is not None],
     )
-    rows = _prediction_rows(found)
+    rows = _prediction_rows(predictions)
     data = {
         "run": run,
-        "claims": len(found),
+        "claims": len(predictions),
         "left_out": left_out,
-        "failed": sum(evidence_check.verdict is None for evidence_check in found),
+        "failed": sum(prediction.verdict is None for prediction in predictions),
         "predictions": rows,
         "labels": list(labels),
-        "scores": others.pop("scores", None),
+        "scores": result_fields.pop("scores", None),
     }
     notes = []
     if left_out:
@@ -51,14 +58,14 @@ def _verdicts(
         notes.append(f"{counted(len(failed), 'claim')} got no verdict, the first because: {failed[0]}")
     cells = [
         (
-            evidence_check.claim.text,
-            evidence_check.verdict or "failed",
-            f"{max(evidence_check.probabilities, default=0):.0%}",
+            prediction.claim.text,
+            prediction.verdict or "failed",
+            f"{max(prediction.probabilities, default=0):.0%}",
         )
-        for evidence_check in found
+        for prediction in predictions
     ]
     listed = (Table.of("Verdicts", ("claim", "verdict", "probability"), cells, left=2),)
-    return Shown(data, **{"shown": listed, "records": rows, "noted": notes, **others})
+    return Shown(data, **{"shown": listed, "records": rows, "noted": notes, **result_fields})
 
 
 def check_with_evidence(
@@ -124,12 +131,12 @@ def check_with_evidence(
 def _prediction_rows(predictions: "Sequence[EvidencePrediction]") -> list[dict[str, Any]]:
     return [
         {
-            "id": evidence_check.claim.id,
-            "claim": evidence_check.claim.text,
-            "truth": evidence_check.claim.label,
-            "verdict": evidence_check.verdict,
-            "probabilities": list(evidence_check.probabilities),
-            "error": evidence_check.error,
+            "id": prediction.claim.id,
+            "claim": prediction.claim.text,
+            "truth": prediction.claim.label,
+            "verdict": prediction.verdict,
+            "probabilities": list(prediction.probabilities),
+            "error": prediction.error,
         }
-        for evidence_check in predictions
+        for prediction in predictions
     ]

@@ -1,4 +1,4 @@
-"""Around an experiment: questions needed, what models have read of them, what came of it; judges of long answers."""
+"""Planning and reporting of experiments: sample sizes, contamination, tables, comparisons, and checks of judges."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -49,16 +49,16 @@ class ExperimentTables(Result):
     named: "tuple[NamedTable, ...]"
 
     def to_dict(self) -> dict[str, Any]:
-        """Every number."""
+        """Return the tables as JSON-serialisable values."""
         names = {"run": self.experiment.run, "name": self.experiment.name}
         return {**names, **scores_data(self.scores), "published": list(self.published)}
 
     def tables(self) -> list[Table]:
-        """All of them."""
+        """Return all tables."""
         return [named_table.table for named_table in self.named]
 
     def chosen(self, only: Sequence[str] = (), form: Form = "screen") -> list[tuple[str, Table]]:
-        """Tables by their names; in CSV, which holds one table, by default that of all scores.
+        """Return the tables of the names with their names; for CSV, by default only the table of all scores.
 
         Raises:
             InputError: There is no such table, or several for one CSV file.
@@ -82,15 +82,15 @@ class ExperimentTables(Result):
         return results
 
     def for_screen(self, only: Sequence[str], width: int) -> list[Table]:
-        """Tables by their names, as a screen shows them; all rows of those that are named."""
+        """Return the tables laid out for a screen; tables that are named keep all rows."""
         from climassay.evaluation.tables import NamedTable
 
         named = [NamedTable(name, "", table) for name, table in self.chosen(only)]
         return evaluation.screen_tables(named, width, complete=only)
 
     def written(self, only: Sequence[str], form: Form) -> str:
-        """Tables by their names, as text of a form."""
-        tables = [one for _, one in self.chosen(only, form)]
+        """Return the tables of the names as text in a format."""
+        tables = [table for _, table in self.chosen(only, form)]
         if form == "html":
             lead = "Scores with 95% intervals, constant answers, counts and paired tests."
             sections = (Section("Tables", tuple(tables)),)
@@ -274,7 +274,7 @@ def find_contamination(
 
 
 def read_texts(name: str, workspace: Workspace) -> "Iterator[str | LabelledText]":
-    """Texts of a question file, of other files and folders, or of a collection.
+    """Read the texts of a question file, of other files and folders, or of a collection.
 
     Raises:
         InputError: There is no such file or collection, or nothing in it can be read.
@@ -293,7 +293,7 @@ def read_texts(name: str, workspace: Workspace) -> "Iterator[str | LabelledText]
 
 
 def _question_texts(path: Path) -> "list[str | LabelledText] | None":
-    """Everything a file of questions says, or None where it is no such file."""
+    """Return all texts of a question file, or None if the file is no question file."""
     from climassay.evaluation.contamination import LabelledText
 
     try:
@@ -381,7 +381,7 @@ def _means(session: Session, name: str, setting: str) -> "ModelMeans":
 def _self_preferences(
     sides: "Sequence[ModelMeans]", generator: str, seed: int
 ) -> "list[tuple[ModelMeans, list[SelfPreference]]]":
-    """One entry per benchmark and anchor for which there are enough models."""
+    """Return an entry per benchmark and anchor that has enough models."""
     results, reasons = [], []
     for side in sides:
         for anchor in ANCHORS:

@@ -208,7 +208,7 @@ def train_fallacies(
             f"From a probability of {threshold.value:.2f} on, {precision:.0%} are right ({share:.0%} of the texts)."
         )
     tables = [comparison_table([(tried.spec.name, tried.evaluation) for tried in trained.tried])]
-    return Shown(data, [*tables, *best.evaluation.tables()], said=lines)
+    return Shown(data, [*tables, *best.evaluation.tables()], printed_lines=lines)
 
 
 def _read_table(file: Path, text: str, truth: str | None) -> tuple[list[str], list[str]]:

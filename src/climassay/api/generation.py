@@ -1,4 +1,4 @@
-"""From passages to questions: generated, screened, and published as a folder under one card."""
+"""Generation of question benchmarks: writing, screening, export and publication."""
 
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -95,7 +95,10 @@ def generate(
             ExitStack() as progress_stack,
         ):
             done = generation.run_pipeline(
-                limited_recipe, parts, store, on_progress=on_progress or _told(session, limited_recipe, progress_stack)
+                limited_recipe,
+                parts,
+                store,
+                on_progress=on_progress or _pipeline_bars(session, limited_recipe, progress_stack),
             )
         dataset = GeneratedDataset.of(store, name, pipeline=done, run=run.id)
         run.save_results("streams", dataset.streams())
@@ -122,7 +125,7 @@ def estimate_generation(recipe: "Recipe | Path | str", *, workspace: Place = Non
 
 
 def _with_limits(recipe: "Recipe", session: Session) -> "Recipe":
-    """A recipe whose writer has the limits that the session's options name."""
+    """Return the recipe with the limits of the session's options."""
     options = session.options
     limits = {
         "timeout": options.timeout,
@@ -133,8 +136,8 @@ def _with_limits(recipe: "Recipe", session: Session) -> "Recipe":
     return replace(recipe, writer=replace(recipe.writer, **changes))
 
 
-def _told(session: Session, recipe: "Recipe", stack: ExitStack) -> "PipelineProgress":
-    """Shows a bar for each kind and level, what became of the drafts so far, and what they cost."""
+def _pipeline_bars(session: Session, recipe: "Recipe", stack: ExitStack) -> "PipelineProgress":
+    """Start a progress bar per question stream, and return the function that updates counts and costs."""
     requested = recipe.requested()
     tasks = {
         stream: stack.enter_context(session.progress.task(stream.name, total=number))
@@ -210,8 +213,8 @@ def screen(
     with Session.opened(workspace) as session:
         options = session.options
 
-        def load(model_name: str, **others: Any) -> "Generator":
-            return session.model(model_name, options=options.fitting(model_name), **others)
+        def load(model_name: str, **load_options: Any) -> "Generator":
+            return session.model(model_name, options=options.fitting(model_name), **load_options)
 
         marked = screened(
             marked,
@@ -249,7 +252,7 @@ def screen(
 
 
 def drafts_of(file: str | Path) -> "tuple[list[Draft], tuple[str, ...]]":
-    """Drafts of a draft file or of any question file, and the rows that were left out.
+    """Read the drafts of a draft file or question file, and the reasons for skipped rows.
 
     Raises:
         InputError: It is neither.
@@ -263,7 +266,7 @@ def drafts_of(file: str | Path) -> "tuple[list[Draft], tuple[str, ...]]":
 
 
 def holds_drafts(path: Path) -> bool:
-    """Whether the first line of a file is a draft rather than a question; one that cannot be read is none."""
+    """Return whether the first line of a file is a draft; False if it cannot be read."""
     try:
         row = parse_json(next((line for line in read_lines(path) if line.strip()), "null"))
     except (OSError, ValueError):
@@ -334,7 +337,8 @@ def export_dataset(dataset: str, output: Path | str, *, accepted: bool = False, 
         exported = [draft for draft in stored if draft.usable or not accepted]
     generation.write_drafts(output, exported)
     return Shown(
-        {"file": output, "drafts": len(exported)}, said=(f"Wrote {counted(len(exported), 'draft')} to {output}",)
+        {"file": output, "drafts": len(exported)},
+        printed_lines=(f"Wrote {counted(len(exported), 'draft')} to {output}",),
     )
 
 
@@ -343,23 +347,23 @@ _BENCHMARK = "benchmark.json"
 
 @dataclass(frozen=True, slots=True)
 class Publication(Result):
-    """What was written."""
+    """Published folder of a dataset."""
 
     dataset: "PublishedDataset"
     tasks: "PublishedBenchmark | None"
     skipped: tuple[str, ...] = ()
-    """Rows of the source that were left out."""
+    """Skipped rows of the source, with the reasons."""
     address: str | None = None
-    """Where on the hub it was uploaded."""
+    """Address of the uploaded dataset on the hub."""
     remarks: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
-        """Folder, name, counts and files."""
+        """Return the folder, name, counts and files."""
         data = {"folder": self.dataset.folder, "name": self.dataset.name} if self.tasks is None else asdict(self.tasks)
         return {**data, "dataset": asdict(self.dataset), "skipped": self.skipped, "pushed": self.address}
 
     def rows(self) -> list[dict[str, Any]]:
-        """A row per kind and split."""
+        """Return a row per kind and split."""
         counted = self.dataset.counts
         return [
             {"kind": kind, "split": split, "questions": count}
@@ -372,7 +376,7 @@ class Publication(Result):
         return sorted({*self.dataset.written, *more})
 
     def lines(self) -> Iterator[str]:
-        """What was published, and the files that are new."""
+        """Return the sentences on the published rows and the new files."""
         words = "; ".join(
             f"{sum(counts.values())} {kind} ({', '.join(f'{count} {split}' for split, count in counts.items())})"
             for kind, counts in self.dataset.counts.items()
@@ -387,7 +391,7 @@ class Publication(Result):
             yield f"Uploaded to {self.address}"
 
     def notes(self) -> Iterator[str]:
-        """What is the same, left out, removed or not known."""
+        """Return the notes on unchanged, skipped, removed and unknown items."""
         yield from self.remarks
         written, files = self.dataset, self._files()
         same = len(written.unchanged) + (0 if self.tasks is None else len(set(self.tasks.unchanged) - set(files)))
@@ -562,7 +566,7 @@ def _parts(splits: str) -> tuple[float, float, float]:
 _CARD = "README.md"
 _HUB_TASKS = "eval.yaml"
 _SUFFIX = "_prompts"
-"""Ends the names of the configurations that hold prompts: the plain names are the dataset's."""
+"""Suffix of the configurations that hold prompts; names without it belong to the dataset."""
 
 
 def _framework_notes(folder: Path) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Judges: texts in order by a quality, and probes that learn it from labels."""
+"""Judges that order texts by a quality, and probes that learn a quality from labels."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -134,7 +134,7 @@ def insert(
 
 @dataclass(frozen=True)
 class Judge:
-    """A way of comparing texts in a run of its own, in which its answers are kept."""
+    """Method of comparing texts, with the run that records its answers."""
 
     run: "Run"
     method: "judging.Method"
@@ -142,7 +142,7 @@ class Judge:
     harvester: "judging.Harvester | None"
     recorded: "RecordedModel"
     on_progress: Callable[[int], None]
-    """To be called with the number of requests answered."""
+    """Function called with the number of answered requests."""
     tie_band: float = 0.0
     """Half-width of the probe's tie band; 0 without a probe."""
     notes: tuple[str, ...] = ()
@@ -151,7 +151,7 @@ class Judge:
         """Check that hidden states could be read for one comparison at least.
 
         Raises:
-            NoAnswerError: There are none; it says why.
+            NoAnswerError: No comparison was answered; the message gives the reason.
         """
         if failed == n_asked > 0 and self.harvester is not None and self.harvester.error:
             why = f"{self.harvester.error.rstrip('.')}. Shorter texts or --context-words may help."
@@ -159,7 +159,7 @@ class Judge:
 
     @property
     def cost(self) -> "Cost":
-        """What its comparisons took so far."""
+        """Cost of the comparisons made so far."""
         from climassay.judging.judges import Cost
 
         if self.harvester is not None and self.harvester.cost != Cost():
@@ -171,83 +171,88 @@ class Judge:
 
 @dataclass(frozen=True)
 class JudgeSpec:
-    """Who compares texts, and by which quality."""
+    """Specification of a judge: its quality, probe or method, and model."""
 
     quality: "judging.Quality | str | None" = None
-    """As in :func:`rank`."""
+    """Quality to compare by, or its name; None for the quality of the probe."""
     probe: "judging.Probe | Path | str | None" = None
-    """As in :func:`rank`."""
+    """Trained probe, or its file; None to compare with ``method``."""
     method: str | None = None
-    """Name of a method, without a probe; by default zero-shot, or pairs where the weights are not at hand."""
+    """Name of a method without a probe; by default zero-shot, or pairs if the model's weights cannot be read."""
     model: Generator | str = DEFAULT_MODEL
     token_budget: int | None = None
     """Maximum number of tokens in one forward pass."""
 
     @cached_property
-    def known(self) -> "judging.Probe | None":
-        """The probe, read from its file where one is named."""
+    def loaded_probe(self) -> "judging.Probe | None":
+        """Probe, read from its file if a path is given; None without a probe."""
         return judging.load_probe(Path(self.probe)) if isinstance(self.probe, (str, Path)) else self.probe
 
     @cached_property
-    def wanted(self) -> "judging.Quality":
-        """The quality, that of the probe where none is named.
+    def resolved_quality(self) -> "judging.Quality":
+        """Quality to compare by; by default the quality of the probe.
 
         Raises:
-            InputError: None is known.
+            InputError: Neither a quality nor a probe is given.
         """
         from climassay.judging.training import quality_of
 
         if self.quality is None:
-            if self.known is None:
+            if self.loaded_probe is None:
                 raise InputError(
                     'Say which quality to rank by: quality="relevance", or a probe that was trained for one.'
                 )
-            return quality_of(self.known.provenance)
+            return quality_of(self.loaded_probe.provenance)
         return _quality(self.quality)
 
     @property
     def model_name(self) -> str:
-        """The model, as it was named."""
+        """Name of the model."""
         return self.model if isinstance(self.model, str) else self.model.name
 
     @contextmanager
     def opened(
         self, workspace: Place, command: str, config: Mapping[str, Any], seeds: Mapping[str, int] | None = None
     ) -> Iterator[Judge]:
-        """Open the judge in a run of its own, which remembers ``config`` beside the judge.
+        """Open the judge in a run of its own, recorded with ``config`` and the settings of the judge.
 
         Raises:
             InputError: No quality is known, or the judge needs another model.
         """
         from climassay.judging.judges import JUDGES, open_weights, probe_judge
 
-        known = self.known
-        source = str(self.probe) if isinstance(self.probe, (str, Path)) else known is not None
-        kept = {"quality": self.wanted.name, "model": self.model_name, "probe": source, "method": self.method}
+        probe = self.loaded_probe
+        source = str(self.probe) if isinstance(self.probe, (str, Path)) else probe is not None
+        judge_config = {
+            "quality": self.resolved_quality.name,
+            "model": self.model_name,
+            "probe": source,
+            "method": self.method,
+        }
         with ExitStack() as stack:
             session = stack.enter_context(Session.opened(workspace))
-            prompts = judging.Questions(self.wanted, session.options.prompts)
-            loaded = session.model(self.model, dtype=None if known is None else known.provenance.dtype or None)
-            run = stack.enter_context(session.run(command, {**config, **kept}, seeds))
+            prompts = judging.Questions(self.resolved_quality, session.options.prompts)
+            loaded = session.model(self.model, dtype=None if probe is None else probe.provenance.dtype or None)
+            run = stack.enter_context(session.run(command, {**config, **judge_config}, seeds))
             recorded, harvester, tie_band = session.recorded(loaded, run), None, 0.0
             notes: tuple[str, ...] = ()
-            if known is None:
+            if probe is None:
                 if isinstance(loaded, OpenWeights):
                     harvester = judging.Harvester(loaded, prompts, (-1,), session.activations, self.token_budget)
                 name = self.method or ("pairs" if harvester is None else "zero-shot")
                 method = JUDGES.find(name)(recorded, prompts, harvester)
             else:
-                prompt = prompts.prompt("contrast" if known.kind == "pair" else "point")
-                if known.provenance.template_sha256 not in ("", prompt.sha256):
+                prompt = prompts.prompt("contrast" if probe.kind == "pair" else "point")
+                if probe.provenance.template_sha256 not in ("", prompt.sha256):
                     notes = (
                         f"The probe was trained with another template than {prompt.name} ({prompt.origin}): check the "
                         "transfer on labelled items.",
                     )
-                weights, layers = open_weights(loaded, "A probe"), known.provenance.layers or (-1,)
+                weights, layers = open_weights(loaded, "A probe"), probe.provenance.layers or (-1,)
                 harvester = judging.Harvester(weights, prompts, layers, session.activations, self.token_budget)
-                method, tie_band = probe_judge(known, harvester), known.tie_band
+                method, tie_band = probe_judge(probe, harvester), probe.tie_band
             task = stack.enter_context(session.progress.task(f"Comparing with {self.model_name}"))
-            yield Judge(run, method, self.wanted, harvester, recorded, task.advance, tie_band, notes)
+            yield Judge(run, method, self.resolved_quality, harvester, recorded, task.advance, tie_band, notes)
 
 
 def evaluate_judge(
@@ -285,7 +290,7 @@ def evaluate_judge(
     from climassay.judging.report import judge_sections, judge_tables
 
     judge, table = JudgeSpec(quality, probe, method, model, token_budget), _table(items)
-    known = None if judge.known is None or include_trained else judge.known.provenance
+    known = None if judge.loaded_probe is None or include_trained else judge.loaded_probe.provenance
     fresh = [item for item in table.items if known is None or not known.knows(item.text)]
     with judge.opened(workspace, "judge evaluate", {"file": table.file}, {"seed": seed}) as at:
         if not fresh:
@@ -373,7 +378,7 @@ def compare_texts(
     verdict = "Both have about as much of it" if better == "equal" else f"{better} has more of it"
     sure = "without a probability" if abs(odds) == CERTAIN else f"P(A) = {probability:.3f}"
     sentence = f"{at.quality.name}: {verdict} ({sure}, {at.method.name})."
-    return Shown(data, said=(sentence,), noted=at.notes)
+    return Shown(data, printed_lines=(sentence,), noted=at.notes)
 
 
 @dataclass(frozen=True)
@@ -384,16 +389,16 @@ class BenchmarkedJudges(Result):
     tasks: "tuple[judging.JudgeTask, ...]"
     file: str
     evidence: "judging.TrainedProbe | None" = None
-    """A probe of the first fold, for the picture of the report."""
+    """Probe of the first fold, for the figure of the report."""
 
     def tables(self) -> "Sequence[Table]":
-        """Accuracies, correlations and costs."""
+        """Return the tables of accuracies, correlations and costs."""
         from climassay.judging.report import judge_tables
 
         return judge_tables(self.done.results)
 
     def to_dict(self) -> dict[str, Any]:
-        """One result flat, several as a list."""
+        """Return the results as a list, or a single result as a flat mapping."""
         from climassay.judging.benchmark import result_row
 
         done, settings = self.done, self.done.settings
@@ -413,7 +418,7 @@ class BenchmarkedJudges(Result):
         spread = _spread(rows)
         return {**head, **asdict(done.cost), "results": rows, **({"spread_over_wordings": spread} if spread else {})}
 
-    def places(self) -> list[dict[str, Any]]:
+    def rank_rows(self) -> list[dict[str, Any]]:
         """Return a row for every item and judge: its rank among the items of its group."""
         return [
             {
@@ -428,7 +433,7 @@ class BenchmarkedJudges(Result):
         ]
 
     def notes(self) -> Iterator[str]:
-        """Rows left out, and what the run took."""
+        """Yield notes on skipped rows and on the run."""
         for task in self.tasks:
             yield from (f"{task.quality.name}: {note}" for note in skipped_note(task.skipped))
         cost = self.done.cost
@@ -442,14 +447,14 @@ class BenchmarkedJudges(Result):
         )
 
     def report(self) -> "Report":
-        """Figures and tables."""
+        """Return the report with figures and tables."""
         from climassay.judging.report import judge_report
 
         return judge_report(self.done, list(self.tasks), Path(self.file).name, self.evidence)
 
 
 def _spread(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """How far the figures move when only the wording of the prompts changes."""
+    """Return the range of each figure over the wordings of the prompts."""
     results = []
     for quality, method in dict.fromkeys((row["quality"], row["method"]) for row in rows):
         ours = [row for row in rows if (row["quality"], row["method"]) == (quality, method)]
@@ -636,12 +641,12 @@ def _table(texts: "Sequence[str | judging.Item] | judging.ItemTable") -> "judgin
         return texts
     named = enumerate(texts, start=1)
     return judging.ItemTable(
-        tuple(judging.Item(str(n), clean_text(one)) if isinstance(one, str) else one for n, one in named), ()
+        tuple(judging.Item(str(n), clean_text(text)) if isinstance(text, str) else text for n, text in named), ()
     )
 
 
 def side_by_side_judge(session: Session, file: Path) -> "Comparer":
-    """A trained judge as what compares long answers: the answer is the text, its question the context.
+    """Return a trained judge as a function that compares long answers, with the question as context.
 
     Each pair is compared once, in both orders, which the probe averages; within its tie band there is no winner. The
     model is the one that it was trained on.

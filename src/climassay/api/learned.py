@@ -1,4 +1,4 @@
-"""What the verbs share that train, evaluate or apply something learned from labels."""
+"""Shared functions to train, evaluate and apply models learned from labels."""
 
 from collections.abc import Sequence
 from contextlib import closing, contextmanager
@@ -21,10 +21,10 @@ _TABLES = (".csv", ".tsv", ".jsonl", ".json", ".parquet", ".gz")
 
 
 def check_model_path(path: Path) -> None:
-    """Make sure that a model's file can be written there, before anything is trained.
+    """Check that a model file can be written to the path, before training starts.
 
     Raises:
-        InputError: It is a folder, or its folder does not exist.
+        InputError: The path is a folder, or its parent folder does not exist.
     """
     if path.is_dir():
         raise InputError(f"{path} is a folder: give the model a file's name, for example {path}/model.safetensors.")
@@ -34,11 +34,11 @@ def check_model_path(path: Path) -> None:
 
 @contextmanager
 def open_weights(name: str | None) -> "Iterator[OpenWeights | None]":
-    """A model whose hidden states can be read, closed at the end; None where none is named.
+    """Load a model whose hidden states can be read, and close it at the end; yield None if ``name`` is None.
 
     Raises:
-        InputError: It shows none.
-        ModelError: It cannot be loaded.
+        InputError: The model does not expose hidden states.
+        ModelError: The model cannot be loaded.
     """
     from climassay.models import OpenWeights, load_model
 
@@ -52,10 +52,10 @@ def open_weights(name: str | None) -> "Iterator[OpenWeights | None]":
 
 
 def is_table(text: str) -> bool:
-    """Whether what was given is a file, and not a text.
+    """Return whether the text is the path of an existing file.
 
     Raises:
-        InputError: It is named as a table is, and there is none.
+        InputError: The text ends like a table's file name, and there is no such file.
     """
     path = Path(text)
     try:
@@ -68,20 +68,20 @@ def is_table(text: str) -> bool:
     return False
 
 
-def text_rows(file: Path, text: str, *others: str | None) -> "list[tuple[str, Row]]":
-    """The text of each row of a table, with the row.
+def text_rows(file: Path, text: str, *required_columns: str | None) -> "list[tuple[str, Row]]":
+    """Read a table and return the text of each row with the row.
 
     Args:
         file: CSV, TSV, JSON, JSONL or Parquet, also gzipped.
         text: Column of the texts.
-        others: Further columns that must be there; None is not a column.
+        required_columns: Further columns that must be there; None is not a column.
 
     Raises:
         InputError: A column is missing, a text has no words, or there are no rows.
     """
     results = []
     for number, row in enumerate(parse_rows(file, read_bytes(file)), start=1):
-        missing = next((name for name in (text, *others) if name is not None and name not in row), None)
+        missing = next((name for name in (text, *required_columns) if name is not None and name not in row), None)
         if missing is not None:
             raise InputError(f"Row {number} of {file} has no column {missing!r}.")
         text_value = str(row[text] or "")
@@ -94,12 +94,12 @@ def text_rows(file: Path, text: str, *others: str | None) -> "list[tuple[str, Ro
 
 
 def card(provenance: "Provenance") -> dict[str, Any]:
-    """Where a model comes from, for JSON; of the texts it was trained on, their number only."""
+    """Return a model's provenance as JSON-serialisable values, with only the number of training texts."""
     return {**provenance.facts(), "trained_on": len(provenance.trained_on)}
 
 
 def comparison_table(tried: "Sequence[tuple[str, Evaluation]]", title: str = "Tried, on held-out items") -> "Table":
-    """Evaluations side by side, one row each; the lowest log loss is marked as the best."""
+    """Return a table of evaluations, one per row; the lowest log loss is marked as the best."""
     best = min(range(len(tried)), key=lambda index: tried[index][1].log_loss.value)
     first = tried[0][1]
     rows = [

@@ -1,4 +1,4 @@
-"""Models: which there are, whether one works, and with which prompts they are asked."""
+"""Language models and prompts: list them, check a model, export prompt templates."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,7 +21,7 @@ NAMING = (
     "provider of your own configuration."
 )
 CHECK_SECONDS = 45.0
-"""How long a server may take over a request of a check; a benchmark waits longer."""
+"""Default timeout in seconds for a request of a model check."""
 
 
 def list_models() -> Shown:
@@ -92,7 +92,7 @@ def check_model(
     """
     from climassay.models.openai.pacing import retry_policy
 
-    with Session.opened(workspace) as session, session.progress.waiting(f"Loading {name} ..."):
+    with Session.opened(workspace) as session, session.progress.status(f"Loading {name} ..."):
         options = session.options
         report = checked(
             name,
@@ -122,11 +122,13 @@ def check_model(
         ("answer", report.answer),
     ]
     noted = () if report.answer.strip() else ("The answer is empty: look at the model and its template on the server.",)
-    return Shown(report, said=[f"{label:<12} {value}" for label, value in lines if value is not None], noted=noted)
+    return Shown(
+        report, printed_lines=[f"{label:<12} {value}" for label, value in lines if value is not None], noted=noted
+    )
 
 
 def _capability_lines(known: "Capabilities") -> Iterator[tuple[str, str | None]]:
-    """What a server can do, in words; None does not apply to it."""
+    """Yield the capabilities of a server as labels and texts; a text is None if it does not apply."""
     status = "" if known.logprobs_status is None else f" with {known.logprobs_status}"
     logprobs = {
         "given": "given, but of thoughts: options are named in an answer instead"
@@ -182,7 +184,7 @@ def show_prompt(name: str) -> Shown:
     """
     prompt = load_prompt(name)
     data = {"name": prompt.name, "sha256": prompt.sha256, "template": prompt.source}
-    return Shown(data, said=(prompt.source.removesuffix("\n"),))
+    return Shown(data, printed_lines=(prompt.source.removesuffix("\n"),))
 
 
 def export_prompts(folder: Path | str) -> Shown:
@@ -196,4 +198,4 @@ def export_prompts(folder: Path | str) -> Shown:
     """
     folder = Path(folder)
     written = write_prompts(folder)
-    return Shown({"written": written}, said=(f"{counted(len(written), 'prompt')} written to {folder}.",))
+    return Shown({"written": written}, printed_lines=(f"{counted(len(written), 'prompt')} written to {folder}.",))

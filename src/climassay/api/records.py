@@ -1,4 +1,4 @@
-"""Records: what was asked, what came back, what it cost; and what other workspaces have."""
+"""Records of model calls: runs, answers, usage, export and import."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -20,32 +20,32 @@ if TYPE_CHECKING:
     from climassay.records.transfer import MergedAnswers
 
 MOST_ROWS = 20
-"""Rows of a result table shown on screen."""
+"""Maximum number of rows of a result table shown on screen."""
 _AGAIN = "The next run of the command asks only for what is missing."
 _NOTHING = "No model call gave a usable answer, so that there is nothing to show."
 
 
 @dataclass(frozen=True, slots=True)
 class WithFailedCalls(Result):
-    """A result, and the model calls that failed or gave nothing on the way to it: in every form, below its tables.
+    """Result with the model calls that failed or returned nothing, listed after its tables.
 
-    Where no call at all was answered, the failures take the place of a result that rests on answers.
+    If no call was answered, the failures replace a result that depends on answers.
     """
 
     result: Result
     calls: "Sequence[ModelCalls]"
-    """Those of every model that was asked."""
+    """Calls of every model, with their failures."""
 
     @property
     def alone(self) -> bool:
-        """Whether there is nothing but failures."""
+        """Whether every call failed, so that only the failures are shown."""
         rests = self.result.rests_on_calls and self.result.failure() is None
         return rests and all(call.unanswered for call in self.calls)
 
     def _failed(self) -> "list[ModelCalls]":
         return [call for call in self.calls if call.failed or call.empty]
 
-    def _told(self) -> list[str]:
+    def _failure_sentences(self) -> list[str]:
         return [sentence for model_calls in self._failed() for sentence in model_calls.sentences()]
 
     def _table(self) -> "Table":
@@ -61,15 +61,15 @@ class WithFailedCalls(Result):
         return Table.of("Calls without an answer", ("model", "reason", "calls"), rows, left=2, note=f"{note}. {_AGAIN}")
 
     def tables(self) -> "list[Table]":
-        """All tables, those of the failures at the end."""
+        """Return the tables of the result, followed by the table of failures."""
         return [*(() if self.alone else self.result.tables()), self._table()]
 
     def terminal_tables(self, width: int) -> "Sequence[Table]":
-        """The result's; the notes tell of the failures."""
+        """Return the tables of the result for a terminal; the notes report the failures."""
         return () if self.alone else self.result.terminal_tables(width)
 
     def to_dict(self) -> Any:
-        """The data, with the failures as ``failed_calls`` where they are no list."""
+        """Return the data of the result, with ``failed_calls`` added if the data are a mapping."""
         data = self.result.to_dict()
         if not isinstance(data, Mapping):
             return {"failed_calls": self._failed()} if self.alone else data
@@ -77,16 +77,16 @@ class WithFailedCalls(Result):
         return {**remaining, "failed_calls": self._failed()}
 
     def rows(self) -> Sequence[Mapping[str, Any]]:
-        """The records; the failures where there is nothing else."""
+        """Return the rows of the result, or of the failures if there is no answer."""
         return Result.rows(self) if self.alone else self.result.rows()
 
     def lines(self) -> "Iterable[str | Text]":
-        """The result's."""
+        """Return the lines of the result; none if there is no answer."""
         return () if self.alone else self.result.lines()
 
     def notes(self) -> Iterator[str]:
-        """The result's, and why calls failed; what is to be said of a result that failed is said by its failure."""
-        sentences = self._told()
+        """Yield the notes of the result and the reasons for failed calls."""
+        sentences = self._failure_sentences()
         if not self.alone:
             yield from self.result.notes()
             if self.result.failure() is None:
@@ -96,23 +96,23 @@ class WithFailedCalls(Result):
             yield from sentences
 
     def failure(self) -> ClimassayError | None:
-        """No call was answered, or what the result says."""
+        """Return an error if no call was answered, otherwise the error of the result."""
         if not self.alone:
             return self.result.failure()
-        sentences = self._told()
+        sentences = self._failure_sentences()
         why = f" {sentences[0]}" if len(sentences) == 1 else ""
         return NoAnswerError(f"{_NOTHING}{why} {_AGAIN}")
 
     def title(self) -> str:
-        """The result's."""
+        """Return the title of the result."""
         return self.result.title()
 
     def markdown(self) -> str:
-        """All tables."""
+        """Return all tables as Markdown."""
         return Result.markdown(self) if self.alone else f"{self.result.markdown()}\n{as_markdown(self._table())}"
 
     def report(self) -> Report:
-        """The report with the failures before everything else."""
+        """Return the report with the failed calls as its first section."""
         section = Section("Calls without an answer", (self._table(),))
         if self.alone:
             return Report(self.title(), _NOTHING, (section,))
@@ -120,15 +120,15 @@ class WithFailedCalls(Result):
         return replace(page, sections=(section, *page.sections))
 
     def page(self) -> str:
-        """The report; a page of the result's own tells of failures itself."""
+        """Return the HTML page of the report, or the result's own page if it has one."""
         own = type(self.result).page is not Result.page and not self.alone
         return self.result.page() if own else Result.page(self)
 
 
 def failed_calls(records: "Records", runs: Sequence[str] = (), *, besides: str = "") -> list[str]:
-    """How many calls of each model failed in some runs, by default the latest of this session, and why.
+    """Return sentences on the failed calls of each model, by default in the latest runs of this session.
 
-    A model is left out whose reason is told already, ``besides``.
+    A model is skipped if ``besides``, a text already printed, contains one of its reasons.
     """
     calls = _calls(records, runs)
     return [
@@ -137,13 +137,13 @@ def failed_calls(records: "Records", runs: Sequence[str] = (), *, besides: str =
 
 
 def none_answered(records: "Records") -> bool:
-    """Whether models were asked in the latest runs of this session, and none of them answered."""
+    """Return whether the latest runs of this session called models and got no answer at all."""
     calls = _calls(records, ())
     return bool(calls) and all(call.unanswered for call in calls)
 
 
 def with_failed_calls(result: Result, records: "Records", runs: Sequence[str] = ()) -> Result:
-    """A result with the model calls that failed in some runs, by default the latest of this session, if any failed."""
+    """Return a result together with the failed model calls of some runs, or unchanged if no call failed."""
     calls = _calls(records, runs)
     return WithFailedCalls(result, calls) if any(call.failed or call.empty for call in calls) else result
 
@@ -185,7 +185,7 @@ def show_record(what: str, *, workspace: Place = None) -> Shown:
         if what.startswith("r"):
             return _run(run_details(session.records.database, what))
         answers = answers_to(session.records.database, what)
-        return Shown(answers, (), [asdict(answer) for answer in answers], said=tuple(_answer_lines(answers)))
+        return Shown(answers, (), [asdict(answer) for answer in answers], printed_lines=tuple(_answer_lines(answers)))
 
 
 def model_usage(run: str | None = None, *, workspace: Place = None) -> Shown:
@@ -242,10 +242,10 @@ def import_records(file: Path | str, *, workspace: Place = None) -> Shown:
     file = Path(file)
     with Session.opened(workspace) as session, session.progress.task("answers") as task:
         result = import_answers(session.records.database, file, task.advance)
-    return Shown(result, noted=(_said(result),))
+    return Shown(result, noted=(_import_sentence(result),))
 
 
-def _said(merged: "MergedAnswers") -> str:
+def _import_sentence(merged: "MergedAnswers") -> str:
     sentence = f"{counted(merged.added, 'answer')} imported, {merged.known:,} there already."
     if merged.conflicts:
         sentence += f" {counted(merged.conflicts, 'request')} had another answer here, which is still served."
@@ -297,15 +297,15 @@ def _run(details: "RunDetails") -> Shown:
         table = _table(columns, [[row.get(column, "") for column in columns] for row in rows[:MOST_ROWS]], name)
         more = f"... and {len(rows) - MOST_ROWS} more rows (all with --json)" if len(rows) > MOST_ROWS else ""
         tables.append(replace(table, note=more))
-    return Shown(details, tables, said=lines)
+    return Shown(details, tables, printed_lines=lines)
 
 
 def _entries(data: Mapping[str, Any], indent: str = "") -> Iterator[str]:
-    """Entries on lines of their own, values below each other; what an entry holds is indented."""
+    """Yield the lines of a mapping: one per entry, nested mappings indented."""
     parts: list[tuple[str, Any]] = []
     for name, value in data.items():
         several = isinstance(value, list) and any(isinstance(item, dict) for item in value)
-        parts += [(f"{name} {number}", one) for number, one in enumerate(value, 1)] if several else [(name, value)]
+        parts += [(f"{name} {number}", item) for number, item in enumerate(value, 1)] if several else [(name, value)]
     width = max((len(name) for name, value in parts if not isinstance(value, dict)), default=0)
     for name, value in parts:
         if isinstance(value, dict) and value:
@@ -313,7 +313,7 @@ def _entries(data: Mapping[str, Any], indent: str = "") -> Iterator[str]:
             yield from _entries(value, f"{indent}  ")
         else:
             listed = value if isinstance(value, list) else [] if value in (None, {}) else [value]
-            words = [one if isinstance(one, str) else json.dumps(one, ensure_ascii=False) for one in listed]
+            words = [item if isinstance(item, str) else json.dumps(item, ensure_ascii=False) for item in listed]
             joined = ", ".join(words) or "none"
             yield f"{indent}{f'{name}:':{width + 1}} " + joined.replace("\n", f"\n{indent}{' ' * (width + 2)}")
 

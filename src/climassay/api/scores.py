@@ -1,4 +1,4 @@
-"""Answers scored against references, by metrics and by a judge; entailment scorers measured on labelled pairs."""
+"""Scores of answers against references by metrics and a judge, and of entailment scorers on labelled pairs."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -31,7 +31,7 @@ class ScoredAnswers(Result):
     scores: "AnswerScores"
 
     def to_dict(self) -> dict[str, Any]:
-        """Means with intervals, and the scores of every answer."""
+        """Return the means with intervals, and the scores of every answer."""
         scored = self.scores
         return {
             "file": self.answers.name,
@@ -44,12 +44,12 @@ class ScoredAnswers(Result):
         }
 
     def rows(self) -> list[dict[str, Any]]:
-        """A row per answer."""
+        """Return a row per answer."""
         scored = self.scores
         rows = []
-        for index, one in enumerate(scored.rows):
-            row: dict[str, Any] = {"id": one.id, "reference": one.reference, "answer": one.answer}
-            row |= {"statement": one.statement} if one.statement else {}
+        for index, answer in enumerate(scored.rows):
+            row: dict[str, Any] = {"id": answer.id, "reference": answer.reference, "answer": answer.answer}
+            row |= {"statement": answer.statement} if answer.statement else {}
             row |= {metric: values[index] for metric, values in scored.scores.items()}
             if (judgement := scored.judgements.get(index)) is not None:
                 row |= {"verdict": judgement.verdict, "reason": judgement.reason, "judge_error": judgement.error}
@@ -57,7 +57,7 @@ class ScoredAnswers(Result):
         return rows
 
     def tables(self) -> tuple[Table, ...]:
-        """A row per metric."""
+        """Return a table with a row per metric."""
         from climassay.metrics import METRICS
         from climassay.metrics.factual_accuracy import SCORES
 
@@ -86,7 +86,7 @@ class ScoredAnswers(Result):
         return (Table.of(title, headings, rows, note=note),)
 
     def notes(self) -> Iterator[str]:
-        """Rows that were left out."""
+        """Return the notes on skipped rows."""
         yield from skipped_note(self.answers.skipped)
 
 
@@ -125,13 +125,13 @@ def score_answers(
     with Session.opened(workspace) as session:
         words = f"Scoring {len(answers.rows)} answers ..."
         if judge is None:
-            with session.progress.waiting(words):
+            with session.progress.status(words):
                 scores = scored(answers.rows, metrics, encoder=encoder, window=window or None, seed=seed)
             return ScoredAnswers(answers, scores)
         prompt = load_prompt("judged_accuracy", session.options.prompts)
         model = session.model(judge)
         config = {"file": answers.name, "model": model.name, "prompt_sha256": prompt.sha256}
-        with session.run("metrics score", config) as run, session.progress.waiting(words):
+        with session.run("metrics score", config) as run, session.progress.status(words):
             scores = scored(
                 answers.rows,
                 metrics,
@@ -150,10 +150,10 @@ ALL_FIGURES = 90
 
 @dataclass(frozen=True, slots=True)
 class ScoredEntailment(Shown):
-    """Scorers of what a passage does to a statement, side by side."""
+    """Entailment scorers compared on the same labelled pairs."""
 
     def terminal_tables(self, width: int) -> list[Table]:
-        """The scores in parts, with scorers on lines of their own: a file's name may be longer than all figures."""
+        """Return the scores as several narrow tables, with the name of each scorer on a line of its own."""
         columns = 4 if width >= ALL_FIGURES else 2
         return [
             part
@@ -204,7 +204,7 @@ def evaluate_entailment(
     scorer: str,
     labels: Path | str,
     *,
-    beside: Sequence[str] = (),
+    compare_with: Sequence[str] = (),
     limit: int | None = None,
     seed: int = 0,
     workspace: Place = None,
@@ -214,7 +214,7 @@ def evaluate_entailment(
     Args:
         scorer: prompted:MODEL, supports:MODEL (the paper's judge) or nli:MODEL.
         labels: Labelled pairs: Climate-FEVER's JSONL, or a table with premise, statement and label.
-        beside: Further scorer to compare on the same pairs; repeat.
+        compare_with: Further scorer to compare on the same pairs; repeat.
         limit: Number of statements drawn at random, with all their pairs; all by default.
         seed: Seed of the sample and of resampling.
         workspace: Whose session loads models.
@@ -230,7 +230,7 @@ def evaluate_entailment(
     table = read_pairs(labels)
     pairs = sample_statements(table.pairs, limit, seed)
     with Session.opened(workspace) as session:
-        scorers = {name: load_entailment(name, load=session.load) for name in (scorer, *beside)}
+        scorers = {name: load_entailment(name, load=session.load) for name in (scorer, *compare_with)}
         scores = [_scores(session, name, loaded, pairs, seed) for name, loaded in scorers.items()]
     tables = _score_tables(scores)
     lead = f"How well scorers tell what a passage does to a statement, on labelled pairs of {labels.name}."

@@ -1,4 +1,4 @@
-"""Taggers of confidence: how confident the IPCC would sound about a statement, and how well they predict it."""
+"""Confidence taggers: predict the confidence that the IPCC would state, and measure the predictions."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -31,7 +31,7 @@ _MIXES = {
 def _read_statements(
     text: str | Sequence[str], context: str, column: str | None, context_column: str | None
 ) -> "tuple[list[Taggable], list[dict[str, Any]]]":
-    """Statements to be tagged, and what each is known by in an answer; arguments as :func:`tag_statements`."""
+    """Return the statements to tag, and the identifying fields of each; arguments as for :func:`tag_statements`."""
     read = [_read_text(item, context, column, context_column) for item in one_or_several(text)]
     if not read:
         raise InputError("There is nothing to tag: the list of statements is empty.")
@@ -84,7 +84,7 @@ def tag_statements(
         tagger: A tagger's file, or bundled.
         mix: Frequencies of the levels among the statements, lowest first: natural (as in training), equal, or shares as
             50,100,100,50. Answers for equal shares are always given beside.
-        workspace: Whose session tells progress.
+        workspace: Whose session shows progress.
 
     Raises:
         InputError: There is nothing to tag, a file cannot be read, there is no such tagger, or the mix is none.
@@ -165,7 +165,7 @@ def train_tagger(
         layer: Layer whose hidden states are read (-1: last).
         folds: Number of cross-validation folds.
         seed: Seed of samples, splits, folds and resampling.
-        workspace: Whose session tells progress.
+        workspace: Whose session shows progress.
 
     Raises:
         InputError: The labels cannot be read, or there is no such tagger.
@@ -191,7 +191,7 @@ def train_tagger(
     ]
     data = {"tagger": output, "chosen": chosen, "card": _card(classifier), "tried": _as_data(scores)}
     sentences = (f"Chosen: {chosen}; written to {output}.", *_missing(scores))
-    return Shown(data, _score_tables(scores), said=sentences, noted=table.notes)
+    return Shown(data, _score_tables(scores), printed_lines=sentences, noted=table.notes)
 
 
 def evaluate_tagger(
@@ -213,7 +213,7 @@ def evaluate_tagger(
 
     Args:
         labels: ClimateX's table (.tsv) or JSON lines of climassay confidence extract.
-        tagger: As in :func:`tag_statements`; None cross-validates ``methods``.
+        tagger: ``bundled`` or the file of a trained tagger; None cross-validates ``methods``.
         paragraphs: Paragraphs of the reports, to recover the context of ClimateX's statements.
         methods: Names of taggers to try; by default all that read no model.
         model: Local model whose hidden states some of them read.
@@ -223,7 +223,7 @@ def evaluate_tagger(
         limit: Number of items drawn at random; all by default.
         folds: Number of cross-validation folds.
         seed: Seed of samples, splits, folds and resampling.
-        workspace: Whose session tells progress.
+        workspace: Whose session shows progress.
 
     Returns:
         The scores; the rows hold the best tagger's held-out probabilities.
@@ -263,7 +263,7 @@ def evaluate_tagger(
         documents = np.unique([item.document for item in items], return_inverse=True)[1]
         with Session.opened(workspace) as session, _training(session, table, specs, model, layer) as (training, on_fit):
             groups = documents if split_by == "document" else None
-            tried = compare_classifiers(specs, training, apart=groups, folds=folds, seed=seed, on_fit=on_fit)
+            tried = compare_classifiers(specs, training, fold_groups=groups, folds=folds, seed=seed, on_fit=on_fit)
         scores = [
             (candidate.spec.name, on_mixes(training.truth, candidate.probabilities, training.groups, seed=seed))
             for candidate in tried
@@ -271,13 +271,13 @@ def evaluate_tagger(
         best = min(tried, key=lambda candidate: candidate.evaluation.log_loss.value).probabilities
     rows = [
         {
-            "id": one.id or str(number),
-            "statement": one.item.text,
-            "authors": one.tag,
+            "id": item.id or str(number),
+            "statement": item.item.text,
+            "authors": item.tag,
             "tag": LEVELS[int(row.argmax())],
             "probabilities": dict(zip(LEVELS, row.tolist(), strict=True)),
         }
-        for number, (one, row) in enumerate(zip(items, best, strict=True), start=1)
+        for number, (item, row) in enumerate(zip(items, best, strict=True), start=1)
     ]
     data = {
         "file": labels,
@@ -290,7 +290,7 @@ def evaluate_tagger(
     notes = [*table.notes]
     if left_out:
         notes.append(f"{left_out} statements are left out: the tagger was trained on them.")
-    return Shown(data, _score_tables(scores), rows, said=_missing(scores), noted=notes)
+    return Shown(data, _score_tables(scores), rows, printed_lines=_missing(scores), noted=notes)
 
 
 def insert_statements(
@@ -309,10 +309,10 @@ def insert_statements(
     seed: int = 0,
     workspace: Place = None,
 ) -> Shown:
-    """Tag by comparison: a probe places each statement among statements of known level (PPairS).
+    """Tag statements with a probe that compares each with statements of known level (PPairS).
 
     Args:
-        text: As in :func:`tag_statements`.
+        text: A statement, a table of statements, or a file of ``confidence extract``; or several.
         context: The sentences around the statement.
         column: Column of a table that holds the statements; files of extract need none.
         context_column: Column that holds their contexts.
@@ -324,7 +324,7 @@ def insert_statements(
         train_items: Number of labelled statements to learn from, drawn evenly over levels.
         context_sentences: Number of context sentences read with each statement.
         seed: Seed of samples, splits, folds and resampling.
-        workspace: Whose session tells progress.
+        workspace: Whose session shows progress.
 
     Raises:
         InputError: The labels cannot be read.
@@ -391,7 +391,7 @@ def _specs(names: Sequence[str]) -> "tuple[ClassifierSpec, ...]":
 def _training(
     session: Session, table: "LabelledTable", specs: "tuple[ClassifierSpec, ...]", name: str, layer: int
 ) -> "Iterator[tuple[TrainingTexts, Callable[[], None]]]":
-    """Statements with the models that are read, and what to call after each tagger tried."""
+    """Yield the training data with loaded models, and a callback to call after each fitted tagger."""
     from climassay.confidence.tagging.tagger import tagging_texts
     from climassay.learning.features import FeatureModels, needs_model
     from climassay.models.encoders import load_encoder

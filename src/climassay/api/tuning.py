@@ -35,7 +35,7 @@ def pretrain(
     workspace: Place = None,
     **training: Any,
 ) -> "tuning.TuningResult":
-    """Continued pre-training on documents of collections that no question comes from.
+    """Continue pre-training on documents of collections, without documents that a question comes from.
 
     Args:
         name: Name of the adapter in the workspace.
@@ -176,7 +176,7 @@ def list_presets() -> Shown:
 
 
 def checked_name(name: str) -> str:
-    """The name of an adapter.
+    """Return the name of an adapter after checking it.
 
     Raises:
         InputError: It could not be a folder's everywhere.
@@ -202,7 +202,7 @@ def _train(
     device: str | None = None,
     replace_other: bool = False,
 ) -> "tuning.TuningResult":
-    """Train or search, with progress."""
+    """Train or search, showing progress."""
     from climassay.evaluation.tuned import chosen_config
 
     name_of_model = model if model.startswith("local:") else f"local:{model}"
@@ -239,7 +239,7 @@ def _train(
 
 
 def _names(document: "ReadDocument") -> tuple[str, ...]:
-    """By which users and questions may know a document: its file's name among them."""
+    """Return the names by which a document can be chosen: id, title, file name, and file name without suffix."""
     return document.stored.id, document.stored.title, document.stored.source, Path(document.stored.source).stem
 
 
@@ -248,7 +248,7 @@ def _texts(documents: "Iterable[ReadDocument]") -> "tuple[tuning.TextDocument, .
 
 
 def _chosen(pool: "Sequence[ReadDocument]", names: Sequence[str]) -> "list[ReadDocument]":
-    """The documents of these names, each of which must be there."""
+    """Return the documents of the names, each of which must exist."""
     chosen = []
     for name in names:
         results = [document for document in pool if name in _names(document)]
@@ -261,7 +261,7 @@ def _chosen(pool: "Sequence[ReadDocument]", names: Sequence[str]) -> "list[ReadD
 
 
 def _documents_asked_about(files: Sequence[str]) -> set[str]:
-    """Names of documents in question files, each of which must name some."""
+    """Return the document names in question files, each of which must name at least one document."""
     names: set[str] = set()
     for file in files:
         named = {question.document for question in read_questions(file).questions if question.document}

@@ -1,4 +1,4 @@
-"""What learns from experts about generated questions: validators of whole questions, maskers of cloze statements."""
+"""Validators of generated questions and maskers of cloze statements: train, measure and apply them."""
 
 from collections.abc import Sequence
 from contextlib import ExitStack
@@ -35,7 +35,7 @@ def open_reader(
     layers: tuple[int, ...] = (),
     subject: "Subject | None" = None,
 ) -> "FeatureReader":
-    """What a validator that is to be trained with ``features`` or as a ``probe`` reads of drafts.
+    """Return the reader of drafts for a validator to be trained with ``features`` or as a ``probe``.
 
     Raises:
         InputError: The model does not show its states.
@@ -308,7 +308,7 @@ def _newly_decided(before: "Sequence[Draft]", after: "Sequence[Draft]") -> "list
 
 
 def _server(model: str, base_url: str | None) -> tuple[str | None, str]:
-    """Address and name of a model for a fine-tuning job."""
+    """Return the server address and the model name for a fine-tuning job."""
     provider, _, name = model.partition(":")
     if not is_served(model):
         raise InputError(f"A fine-tuning job needs a server's model: write openai:NAME, not {model}.")
@@ -323,7 +323,7 @@ def _subject(field: str | None) -> "Subject":
 
 
 def _words(value: Any) -> str:
-    """A value as a reader wants it."""
+    """Format a value for display; lists and mappings are joined by commas."""
     if isinstance(value, dict):
         return ", ".join(f"{name} {_words(count)}" for name, count in value.items())
     if isinstance(value, (list, tuple)):
@@ -378,4 +378,4 @@ def apply_masker(
     new = [draft.decisions[-1].accepted for draft in _newly_decided(before, after)]
     counts = {"masked": new.count(True), "no_term": new.count(False), "failed": new.count(None)}
     words = f"{counts['masked']} masked, {counts['no_term']} without a term, {counts['failed']} failed"
-    return Shown({"drafts": output, **counts}, said=(f"{output}: {words}.",))
+    return Shown({"drafts": output, **counts}, printed_lines=(f"{output}: {words}.",))

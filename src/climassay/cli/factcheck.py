@@ -330,10 +330,14 @@ class FilterOptions:
 
 
 add_command(
-    saved_checks, "list", claims.list_checks, wanted=FilterOptions, page=Parameter(name="--page", validator=POSITIVE)
+    saved_checks,
+    "list",
+    claims.list_checks,
+    checks_filter=FilterOptions,
+    page=Parameter(name="--page", validator=POSITIVE),
 )
 add_command(saved_checks, "show", claims.show_check, setup=WorkspaceOptions)
-add_command(saved_checks, "export", claims.export_checks, setup=WorkspaceOptions, wanted=FilterOptions)
+add_command(saved_checks, "export", claims.export_checks, setup=WorkspaceOptions, checks_filter=FilterOptions)
 
 
 _REASONS = {

@@ -217,7 +217,7 @@ class JudgeOptions:
             raise InputError("Give either --probe or --method.")
         named_quality = quality.single_quality() if self.probe is None or quality.is_set else None
         # A faulty probe is reported before a file is read.
-        checked_quality = api.JudgeSpec(named_quality, self.probe).wanted
+        checked_quality = api.JudgeSpec(named_quality, self.probe).resolved_quality
         return {"quality": checked_quality, "probe": self.probe, "method": self.method}
 
 
@@ -280,7 +280,7 @@ def benchmark(
             workspace=session,
         )
         if predictions is not None:
-            write_rows(predictions, result.places())
+            write_rows(predictions, result.rank_rows())
         setup.emit(result, session, written_files=[] if predictions is None else [predictions])
 
 

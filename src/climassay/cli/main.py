@@ -6,6 +6,7 @@ are imported inside the commands.
 
 import errno
 import sys
+import warnings
 
 from cyclopts import App, CycloptsError, Group, Parameter
 
@@ -84,9 +85,10 @@ def main() -> None:
     """Run the command line.
 
     A :class:`ClimassayError`, an error of the operating system, a missing optional package and bad arguments become one
-    sentence on stderr and an exit code.
+    sentence on stderr and an exit code. A Python warning becomes one sentence on stderr.
     """
     restrict_to_user()
+    warnings.showwarning = _show_warning
     try:
         app(sys.argv[1:])
     except CycloptsError as error:
@@ -112,12 +114,22 @@ def main() -> None:
         _exit_with("interrupted; run the same command again to go on where it stopped.", INTERRUPTED)
 
 
+def _show_warning(message: Warning | str, *_origin: object, **_options: object) -> None:
+    """Print a Python warning on stderr as one line, without its category and source line."""
+    _print_message(" ".join(str(message).split()))
+
+
 def _exit_with(sentence: str, code: int = ClimassayError.exit_code) -> None:
     """Print a sentence without secrets on stderr, and exit."""
+    _print_message(sentence)
+    sys.exit(code)
+
+
+def _print_message(sentence: str) -> None:
+    """Print a sentence on stderr, with secrets masked and the command's name in front."""
     # A file name that is not UTF-8 cannot be printed as it is.
     message = f"climassay: {without_secrets(sentence)}".encode("utf-8", "backslashreplace").decode()
     print(message, file=sys.stderr)
-    sys.exit(code)
 
 
 if __name__ == "__main__":

@@ -37,10 +37,10 @@ def install() -> None:
     from climassay.models.bundled import BUNDLED, bundled_path, install_bundled
 
     progress = progress_bars(as_json=False)
-    with progress.waiting("Installing the bundled models ..."):
+    with progress.status("Installing the bundled models ..."):
         install_bundled()
     for name in BUNDLED:
-        with progress.waiting(f"Verifying {name}, and converting it where needed ..."):
+        with progress.status(f"Verifying {name}, and converting it where needed ..."):
             bundled_path(name)
     stdout_console().print(f"Installed and verified: {', '.join(BUNDLED)}.")
 

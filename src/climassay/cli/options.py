@@ -150,7 +150,7 @@ class RayOptions:
 
         options = ClusterOptions(self.ray, self.ray_workers, self.ray_gpus_per_worker)
         with ExitStack() as stack:
-            with progress_bars(as_json).waiting(f"Joining Ray ({self.ray}) ..."):
+            with progress_bars(as_json).status(f"Joining Ray ({self.ray}) ..."):
                 pool = stack.enter_context(open_pool(options))
             yield pool
 

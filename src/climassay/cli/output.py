@@ -110,4 +110,4 @@ def emit(
 
 def report_done(data: Any, *sentences: str, notes: Sequence[str] = (), as_json: bool = False) -> None:
     """Print what a command did: ``data`` as JSON, or sentences on stdout with notes on stderr."""
-    emit(Shown(data, said=sentences, noted=notes), as_json)
+    emit(Shown(data, printed_lines=sentences, noted=notes), as_json)

@@ -1,4 +1,4 @@
-"""The same work on more than one machine: models and encoders whose weights are in the workers of a Ray cluster."""
+"""Models and encoders whose weights are in the workers of a Ray cluster."""
 
 from climassay.distributed.cluster import ClusterOptions as ClusterOptions
 from climassay.distributed.pool import Windows as Windows, WorkerPool as WorkerPool, open_pool as open_pool

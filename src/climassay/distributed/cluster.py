@@ -1,4 +1,4 @@
-"""Joining a Ray cluster, or starting one on this machine, and dividing it among workers."""
+"""Connection to a Ray cluster, or start of one on this machine, and its division among workers."""
 
 import os
 import re
@@ -15,48 +15,48 @@ LOCAL = "local"
 _ADDRESS = re.compile(r"(?P<host>\[[0-9a-fA-F:]+\]|[\w.-]+):(?P<port>\d{1,5})")
 _CONNECT_SECONDS = 5.0
 _STARTS = 3
-"""Ray gives its own processes 30 seconds to start; a busy machine may need more, and less the next time."""
+"""Maximum number of attempts to start Ray, whose processes must start within 30 seconds even on a busy machine."""
 _LEFT_IN = ("RAY_", "HF_", "HUGGING")
-"""Beginnings of variables that a worker needs, secret or not: to join the cluster, and to fetch a model of the hub."""
+"""Prefixes of environment variables that workers need to join the cluster and to download models, even if secret."""
 _STORE_BYTES = 512 * 1024 * 1024
-"""Object store of a cluster on this machine: requests and answers are small, and what does not fit goes to disk."""
+"""Size of the object store of a cluster on this machine, in bytes; further objects are written to disk."""
 
 
 @dataclass(frozen=True, slots=True)
 class ClusterOptions:
-    """Which cluster to use, and how much of it."""
+    """Address of a cluster, and the number and size of its workers."""
 
     address: str = LOCAL
-    """``HOST:PORT`` of a cluster's head, ``auto`` for the cluster this machine belongs to, or ``local`` to start one on
-    this machine for as long as the command runs."""
+    """Address of a cluster's head (``HOST:PORT``), ``auto`` for the cluster of this machine, or ``local`` to start a
+    cluster on this machine for the duration of the command."""
     workers: int | None = None
-    """Processes that hold a model each; by default one a GPU, where there are any, else one a CPU."""
+    """Number of worker processes, each with its own model; by default one per GPU, or one per CPU without GPUs."""
     gpus_per_worker: float | None = None
-    """May be a fraction, where several workers share a GPU; by default 1 where the cluster has GPUs, else 0."""
+    """Number of GPUs per worker, a fraction if workers share a GPU; by default 1 if the cluster has GPUs, else 0."""
 
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """What each worker gets."""
+    """Number of workers, and resources of each."""
 
     workers: int
     cpus: int
-    """CPUs of each worker; also its threads."""
+    """Number of CPUs, and of threads, of each worker."""
     gpus: float
-    """GPUs of each worker."""
+    """Number of GPUs of each worker, possibly a fraction."""
 
 
 @contextmanager
 def cluster_connection(options: ClusterOptions) -> Iterator[Share]:
-    """Be part of a cluster.
+    """Join or start a cluster, yield each worker's share, and leave the cluster afterwards.
 
     Raises:
-        InputError: The address is none, nothing answers there, or the cluster is too small for the workers.
+        InputError: The address is malformed, no cluster answers there, or the cluster is too small for the workers.
         MissingExtraError: Ray is not installed.
-        ModelError: Ray does not start here.
+        ModelError: Ray does not start on this machine, or this process already belongs to a cluster.
     """
     _check(options)
-    # Before Ray is imported: it sends no statistics to its makers, and its C++ part leaves the terminal alone.
+    # Set before the import of Ray, to disable usage statistics and the terminal output of its C++ part.
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
     os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")
     try:
@@ -74,7 +74,7 @@ def cluster_connection(options: ClusterOptions) -> Iterator[Share]:
 
 
 def divide(nodes: Sequence[Mapping[str, Any]], options: ClusterOptions) -> Share:
-    """What each worker gets of a cluster with the nodes that ``ray.nodes()`` tells of.
+    """Return the share of each worker in a cluster with the nodes from ``ray.nodes()``.
 
     Raises:
         InputError: The cluster is too small.
@@ -84,7 +84,7 @@ def divide(nodes: Sequence[Mapping[str, Any]], options: ClusterOptions) -> Share
     graphics = [float(node.get("GPU", 0)) for node in resources]
     cpus, gpus = sum(processors), sum(graphics)
     gpus_each = options.gpus_per_worker if options.gpus_per_worker is not None else float(gpus >= 1)
-    # A worker lies within one node: what is left over of a node is of no use to it.
+    # A worker cannot span nodes, so that the remainder of a node stays unused.
     max_workers = sum(int(count / gpus_each + 1e-9) for count in graphics) if gpus_each else cpus
     workers = options.workers or max(1, min(max_workers, cpus))
     if workers > max_workers or workers > cpus:
@@ -94,7 +94,7 @@ def divide(nodes: Sequence[Mapping[str, Any]], options: ClusterOptions) -> Share
             f"{_counted(workers, 'worker')} {'needs' if workers == 1 else 'need'} {needed}, there are {there}: "
             "use fewer with --ray-workers, or less of a GPU each with --ray-gpus-per-worker."
         )
-    # The most whole CPUs that so many workers can have each, none of them across two nodes.
+    # Maximum number of CPUs per worker such that all workers fit, none of them across two nodes.
     each = max(processors)
     while each > 1 and sum(count // each for count in processors) < workers:
         each -= 1
@@ -137,18 +137,18 @@ def _start(ray: Any, options: ClusterOptions) -> None:
 
     init_options: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.CRITICAL}
     if options.address == LOCAL:
-        # Ray's workers otherwise give way to all other work of the machine, and on a busy one hardly run.
+        # By default Ray's workers have a low priority, and hardly run on a busy machine.
         os.environ.setdefault("RAY_worker_niceness", "0")
         init_options |= {"address": LOCAL, "include_dashboard": False, "object_store_memory": _STORE_BYTES}
         init_options["num_cpus"] = max(os.cpu_count() or 1, options.workers or 1)
     else:
         init_options["address"] = options.address
-    # Ray tells on stdout of workers that died, amid what ``--json`` prints, whatever ``ray.init`` is told, and there is
-    # no public way to stop it; the scheduler tells of them itself.
+    # Ray prints the deaths of workers to stdout, amid the output of ``--json``, and no public setting prevents it. The
+    # scheduler reports them itself.
     inner._worker_logs_enabled = False
     attempts = _STARTS if options.address == LOCAL else 1
     try:
-        with _told_no_secrets():
+        with _secrets_hidden():
             for number in range(1, attempts + 1):
                 try:
                     ray.init(**init_options)
@@ -169,16 +169,15 @@ def _start(ray: Any, options: ClusterOptions) -> None:
 
 
 @contextmanager
-def _told_no_secrets() -> Iterator[None]:
-    """Ray learns no key and no password.
+def _secrets_hidden() -> Iterator[None]:
+    """Hide keys and passwords from Ray, then restore the environment.
 
-    The processes of a cluster on this machine inherit the environment that they are started in, and need none of its
-    keys. Of a cluster that is there, everybody may read the command line of its jobs, also long after they have ended;
-    it may hold an address with a password.
+    The processes of a cluster on this machine inherit the environment, and need none of its keys. Every user of an
+    existing cluster can read the command lines of its jobs, even of old ones, which may contain passwords.
     """
     import ray._private.utils as inner
 
-    # There is no public way to say what Ray keeps as the command line.
+    # Ray has no public setting for the command line that it stores.
     command_line = getattr(inner, "get_entrypoint_name", str)
     redacted_command_line = without_secrets(command_line())
     open_to_all = environment_without_secrets()

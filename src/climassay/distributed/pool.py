@@ -1,4 +1,4 @@
-"""The pool of workers: started once, asked by all models and encoders of a command; a job goes to whoever is free."""
+"""Pool of workers, shared by all models and encoders of a command; each job goes to a free worker."""
 
 import asyncio
 import os
@@ -28,17 +28,17 @@ from climassay.models.contract import Encoder, Generator
 from climassay.models.local.cpu_settings import THREADS_VARIABLE
 
 ATTEMPTS = 3
-"""Times that a job is tried before its requests count as failed: a job may be what kills its workers."""
+"""Maximum number of attempts at a job, which may itself crash its workers, before its requests fail."""
 PATIENCE = 600.0
-"""Seconds until a worker that does not start, or does not come back, is given up."""
+"""Maximum number of seconds to wait for a worker to start or restart."""
 _PAUSE = 0.2
 
 
 class Scheduler:
-    """Some workers, each with one job at a time. Used from one event loop only.
+    """Scheduler that gives each worker one job at a time; used from one event loop only.
 
-    A worker joins when it first answers, and again when it has died and was started anew; meanwhile the others go on.
-    So a lost node slows the work down and does not stop it.
+    A worker becomes available when it answers after its start or restart. The other workers continue meanwhile, so that
+    a lost node slows the work down without stopping it.
     """
 
     def __init__(self, workers: Sequence[Any]) -> None:
@@ -50,7 +50,9 @@ class Scheduler:
             self._expect(worker)
 
     async def do(self, spec: LoadSpec, job: Job) -> JobResult:
-        """Do a job, on another worker where one dies over it.
+        """Run a job on a free worker, and again on another worker if it fails, ``ATTEMPTS`` times in all.
+
+        Return a result with :attr:`JobResult.lost` if all attempts fail.
 
         Raises:
             ModelError: No worker is left.
@@ -70,7 +72,7 @@ class Scheduler:
             except RayError as error:
                 why = _sentence(error)
             finally:
-                # Also when this wait was cancelled: what comes next queues up behind the job that nobody waits for.
+                # Also if this task was cancelled: the worker runs its next job after the abandoned one.
                 if back:
                     self._free.put_nowait(worker)
         return JobResult(lost=f"No answer from {ATTEMPTS} workers in turn; the last one: {why}")
@@ -78,7 +80,7 @@ class Scheduler:
     async def _next(self) -> Any:
         worker = await self._free.get()
         if worker is None:
-            self._free.put_nowait(None)  # for whoever waits beside us
+            self._free.put_nowait(None)  # wakes the next waiting task
             raise ModelError(f"No worker of the cluster is left: {self._why}")
         return worker
 
@@ -109,7 +111,7 @@ class Scheduler:
 
 
 async def _answered(worker: Any) -> str:
-    """What a worker says when it is asked for the first time, or for the first time since it died."""
+    """Return a worker's version of climassay, polling until the worker has started or restarted."""
     from ray.exceptions import ActorUnavailableError
 
     while True:
@@ -121,13 +123,13 @@ async def _answered(worker: Any) -> str:
 
 
 def _sentence(error: BaseException) -> str:
-    """The last line of what Ray says, which is the error itself; the lines before it are the worker's traceback."""
+    """Return the last line of a Ray error, which follows the worker's traceback."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     return lines[-1] if lines else type(error).__name__
 
 
 _WAKE_SECONDS = 0.5
-"""A Ctrl-C that comes just before a wait does not end the wait."""
+"""Seconds of each wait for a result, as a Ctrl-C just before a wait does not interrupt it."""
 _CLOSE_SECONDS = 10.0
 _ADAPTER_MARK = "+adapter="
 
@@ -136,28 +138,27 @@ Outcome = tuple[int, JobResult | BaseException]
 
 @dataclass(frozen=True, slots=True)
 class Windows:
-    """How many jobs of one call are looked at together.
+    """Numbers of jobs of one call that are scheduled together.
 
-    A dataset of Ray Data takes seconds to begin, whatever is in it. So the first jobs of a call go to the workers
-    directly, which is all there is of the many small calls of a debate; what comes after them is streamed, if it is
-    much.
+    A Ray Data dataset takes seconds to start, whatever its size. The first jobs of a call therefore go directly to the
+    workers, which covers the many small calls of a debate. Later jobs are streamed if there are enough of them.
     """
 
     first: int = 64
-    """Jobs that are handed out directly."""
+    """Maximum number of first jobs, which go directly to the workers."""
     later: int = 512
-    """Jobs of a dataset; their requests and answers are in the cluster at the same time."""
-    least: int = 128
-    """Jobs that a dataset is worth."""
+    """Maximum number of jobs of a dataset, whose requests and answers are in the cluster at the same time."""
+    min_streamed: int = 128
+    """Minimum number of jobs for which a dataset is created."""
 
 
 class Worker:
-    """Lives as long as the pool, so that a model is loaded once, however many small calls there are.
+    """Ray actor that loads each model once and runs jobs on it, for the lifetime of the pool.
 
-    Every job says what it needs loaded. A worker that died and was started again therefore needs no further messages.
+    Every job comes with the spec of its model, so that a restarted worker loads the model again.
 
     Args:
-        threads: Of torch, where the environment of its node does not say otherwise.
+        threads: Number of torch threads, unless the environment of the node sets it.
     """
 
     def __init__(self, threads: int) -> None:
@@ -165,11 +166,11 @@ class Worker:
         self._loaded: dict[LoadSpec, Any] = {}
 
     def hello(self) -> str:
-        """The version of climassay on its node."""
+        """Return the version of climassay on the worker's node."""
         return __version__
 
     def do(self, spec: LoadSpec, job: Job) -> JobResult:
-        """Do a job with what is spec, loading it first where it is not loaded yet."""
+        """Run a job on the model or encoder of a spec, loading it if necessary; return errors as a refused result."""
         try:
             spec = spec.resolved()
             if spec not in self._loaded:
@@ -183,18 +184,18 @@ class Worker:
         return JobResult(result, loaded.fingerprint, *((0, 0) if spent is None else (spent.passes, spent.tokens)))
 
     def forget(self, spec: LoadSpec) -> None:
-        """Give back the memory of what is not needed any more."""
+        """Unload a model or encoder."""
         loaded = self._loaded.pop(spec, None)
         if hasattr(loaded, "close"):
             loaded.close()
 
 
 class WorkerPool:
-    """Workers that hold models and do jobs. Made by :func:`open_pool`.
+    """Pool of workers that load models and run jobs; opened by :func:`open_pool`.
 
     Args:
-        share: How many workers, and what each gets of the cluster.
-        windows: Which jobs go through Ray Data.
+        share: Number of workers, and resources of each.
+        windows: Numbers of jobs that are scheduled together.
     """
 
     def __init__(self, share: Share, windows: Windows | None = None) -> None:
@@ -202,8 +203,8 @@ class WorkerPool:
 
         self.share = share
         self._windows = windows or Windows()
-        # A dead worker is started again without end; the scheduler decides how often a job is tried, and gives it to
-        # another worker instead of waiting for the same one.
+        # Ray restarts dead workers without limit. The scheduler limits the attempts at a job and retries it on another
+        # worker instead of waiting for the same one.
         actor = ray.remote(num_cpus=share.cpus, num_gpus=share.gpus, max_restarts=-1, max_task_retries=0)(Worker)
         spread = actor.options(scheduling_strategy="SPREAD")
         self._workers: list[Any] = [spread.remote(share.cpus) for _ in range(share.workers)]
@@ -212,7 +213,7 @@ class WorkerPool:
         self._thread.start()
 
         async def scheduler() -> Scheduler:
-            return Scheduler(self._workers)  # made in the loop that it belongs to
+            return Scheduler(self._workers)  # created in its own event loop
 
         self._scheduler = asyncio.run_coroutine_threadsafe(scheduler(), self._loop).result()
 
@@ -222,14 +223,14 @@ class WorkerPool:
         return self.share.workers
 
     def load_model(self, name: str, **options: Any) -> Generator:
-        """As :func:`climassay.models.load_model`, with the weights of a local model in the workers.
+        """Load a model, with the weights of a local model in the workers; see :func:`climassay.models.load_model`.
 
-        A model behind a server is asked from this process: one client keeps the server's rate limit, hundreds of
-        requests are under way from it at once, and its key stays here.
+        Requests to a model behind a server are sent from this process: one client respects the server's rate limit,
+        has hundreds of concurrent requests, and its key stays on this machine.
 
         Raises:
             InputError: The name or an option is not understood.
-            ModelError: A worker cannot find or load it.
+            ModelError: A worker cannot find or load the model.
         """
         from climassay.models import load_model
         from climassay.models.bundled import BUNDLED
@@ -241,25 +242,25 @@ class WorkerPool:
         spec_options = {field.name: options[field.name] for field in fields(ModelSpec) if field.name in options}
         if spec_options.get("adapter"):
             spec_options["adapter"] = str(Path(spec_options["adapter"]).absolute())
-        spec = ModelSpec(_anywhere(full_name), **spec_options)
+        spec = ModelSpec(_with_absolute_paths(full_name), **spec_options)
         info = self.info(spec)
-        # Nodes with other processors would decide for another number format, and compute another model.
+        # Nodes with other processors would choose another number format, and so get other results.
         return DistributedModel(self, replace(spec, dtype=info.dtype), full_name, info)
 
     def load_encoder(self, name: str) -> Encoder:
-        """As :func:`climassay.models.encoders.load_encoder`, in the workers.
+        """Load an encoder in the workers; see :func:`climassay.models.encoders.load_encoder`.
 
         Raises:
-            ModelError: A worker cannot find it.
+            ModelError: A worker cannot find the encoder.
         """
-        spec = EncoderSpec(_anywhere(name), self.share.cpus)
+        spec = EncoderSpec(_with_absolute_paths(name), self.share.cpus)
         return DistributedEncoder(self, spec, name, self.info(spec))
 
     def info(self, spec: LoadSpec) -> Any:
-        """What a model or an encoder says about itself, asked of one worker.
+        """Load a model or encoder in one worker and return its :class:`ModelInfo` or :class:`EncoderInfo`.
 
         Raises:
-            InputError, ModelError, MissingExtraError: It cannot be loaded.
+            InputError, ModelError, MissingExtraError: The model or encoder cannot be loaded.
         """
         [(_, done)] = self.run(spec, [Job("info")])
         if done.lost is not None:
@@ -267,35 +268,34 @@ class WorkerPool:
         return done.result
 
     def run(self, spec: LoadSpec, jobs: Iterable[Job]) -> Iterator[tuple[int, JobResult]]:
-        """Have jobs done, by whichever worker is free.
+        """Run jobs on free workers.
 
         Args:
-            spec: What the workers need loaded.
-            jobs: Taken as they are needed; those behind the first window are read ahead.
+            spec: Model or encoder of the jobs.
+            jobs: Jobs, read one window at a time.
 
         Yields:
-            Number and outcome of each job, as they come. What was yielded is done; whoever stops taking loses what is
-            under way.
+            Index and result of each job, in order of completion. Closing the iterator abandons the running jobs.
 
         Raises:
-            InputError, ModelError, MissingExtraError: The call as a whole is at fault, or no worker is left.
+            InputError, ModelError, MissingExtraError: A worker refused the call, or no worker is left.
         """
         source, size, start = iter(jobs), self._windows.first, 0
         while window := list(islice(source, size)):
-            # The first window has results at once; only what comes after it can be worth a dataset.
-            bulk = start > 0 and len(window) >= self._windows.least
+            # The first window gives results at once; only later windows can be large enough for a dataset.
+            bulk = start > 0 and len(window) >= self._windows.min_streamed
             results = streamed(self._workers, spec, window) if bulk else self._direct(spec, window)
             for number, done in results:
                 yield start + number, done.checked()
             start, size = start + len(window), self._windows.later
 
     def forget(self, spec: LoadSpec) -> None:
-        """Let the workers give back the memory of something; nobody waits for it."""
+        """Unload a model or encoder in all workers, without waiting for them."""
         for worker in self._workers:
             worker.forget.remote(spec)
 
     def close(self) -> None:
-        """End the workers."""
+        """Cancel running jobs and end the workers."""
         import ray
 
         async def cancel_all() -> None:
@@ -337,15 +337,15 @@ class WorkerPool:
                     results.put((number, error))
                     return
 
-        # As many as there are workers: further jobs would wait in the cluster instead of here.
+        # One task per worker, so that further jobs wait here and not in the cluster.
         await asyncio.gather(*(hand_out() for _ in range(min(self.workers, len(jobs)))))
 
 
 class JobRelay:
-    """The actor of Ray Data's pool: it takes jobs from the stream to workers and puts what they did into the stream.
+    """Ray Data actor that passes streamed jobs to the workers and returns their results to the stream.
 
-    The models are not in Ray Data's own actors because those end with every dataset, and a model would be loaded for
-    each call. The relay computes nothing, and one of it keeps many workers busy.
+    Ray Data's own actors end with every dataset, so that a model in them would be loaded for each call. The relay
+    computes nothing itself, and one relay keeps many workers busy.
     """
 
     def __init__(self, workers: Sequence[Any], spec: LoadSpec) -> None:
@@ -354,25 +354,25 @@ class JobRelay:
         self._scheduler: Scheduler | None = None
 
     async def __call__(self, batch: dict[str, Any]) -> AsyncIterator[dict[str, Any]]:
-        """Have the jobs of a batch done, all at once."""
+        """Run all jobs of a batch concurrently and yield their numbers and pickled results."""
         if self._scheduler is None:
-            self._scheduler = Scheduler(self._workers)  # here and not before: it belongs to the loop that calls
+            self._scheduler = Scheduler(self._workers)  # created here, in the calling event loop
         jobs = [pickle.loads(job) for job in batch["job"]]
         done = await asyncio.gather(*(self._scheduler.do(self._spec, job) for job in jobs))
         yield {"number": batch["number"], "done": [pickle.dumps(result) for result in done]}
 
 
 def streamed(workers: Sequence[Any], spec: LoadSpec, jobs: Sequence[Job]) -> Iterator[tuple[int, JobResult]]:
-    """Do jobs, each a block of the dataset, through a Ray Data pipeline; number and outcome of each, as they come.
+    """Run jobs through a Ray Data pipeline; yield the index and result of each, in order of completion.
 
-    Ray Data holds back jobs while answers are not taken, keeps them in the object store (on disk when it is full), and
-    does again what was under way when the relay is lost.
+    Each job is a block of the dataset. Ray Data starts no further jobs while results are not read, spills results to
+    disk if the object store is full, and repeats running jobs if the relay is lost.
     """
     import logging
 
     import ray.data
 
-    # Ray Data's own progress and notes do not go over the command's progress bar.
+    # Ray Data's own messages would overwrite the command's progress bar.
     logging.getLogger("ray.data").setLevel(logging.ERROR)
     context = ray.data.DataContext.get_current()
     context.enable_progress_bars = False
@@ -395,7 +395,7 @@ def streamed(workers: Sequence[Any], spec: LoadSpec, jobs: Sequence[Job]) -> Ite
 
 @contextmanager
 def open_pool(options: ClusterOptions, *, windows: Windows | None = None) -> Iterator[WorkerPool]:
-    """Join or start a cluster and start workers in it; all of it ends with the context.
+    """Join or start a cluster, start workers in it, and end them with the context.
 
     Raises:
         InputError: The cluster cannot be joined, or is too small.
@@ -414,8 +414,8 @@ def open_pool(options: ClusterOptions, *, windows: Windows | None = None) -> Ite
             pool.close()
 
 
-def _anywhere(name: str) -> str:
-    """A ``local:`` name with its folders as whole paths, since workers run in other folders."""
+def _with_absolute_paths(name: str) -> str:
+    """Return a ``local:`` name with absolute paths, since workers run in other folders."""
     prefix, _, rest = name.partition(":")
     model, mark, adapter = rest.partition(_ADAPTER_MARK)
     return f"{prefix}:{_absolute(model)}{mark}{_absolute(adapter)}"

@@ -1,7 +1,7 @@
-"""A model and an encoder whose weights are in the workers: the contract's ``OpenWeights`` and ``StreamingEncoder``.
+"""Model and encoder whose weights are in the workers: the contract's ``OpenWeights`` and ``StreamingEncoder``.
 
-What goes to a worker (what is to be loaded, and a job) and what comes back are frozen dataclasses. A key of a server
-never travels: models behind a server stay where the command runs.
+The spec of a model and a job are sent to a worker, which returns the job's result; all are frozen dataclasses. Keys of
+servers are never sent: models behind a server stay in the process of the command.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -28,13 +28,13 @@ _ERRORS: dict[str, type[ClimassayError]] = {
 
 @dataclass(frozen=True, slots=True)
 class ModelSpec:
-    """What a worker is to have loaded: a local model, as :func:`climassay.models.load_model` takes it.
+    """Arguments of :func:`climassay.models.load_model` for a local model.
 
-    Specs can be hashed: a worker loads equal ones once.
+    Specs are hashable, and a worker loads the model of equal specs once.
     """
 
     name: str
-    """A folder or an adapter must be found under the same path on every node."""
+    """Name of the model; a folder must have the same path on every node."""
     device: str | None = None
     dtype: str | None = None
     adapter: str | None = None
@@ -42,13 +42,13 @@ class ModelSpec:
     max_output_tokens: int | None = None
 
     def load(self) -> Any:
-        """The model."""
+        """Load the model."""
         from climassay.models import load_model
 
         return load_model(**asdict(self))
 
     def resolved(self) -> "ModelSpec":
-        """The same with the number format that this worker's machine decides where none is named, to load both once."""
+        """Return the spec with this machine's default number format if it names none, so that both load one model."""
         from climassay.models.local.loading import default_device, default_dtype
 
         return self if self.dtype else replace(self, dtype=default_dtype(self.device or default_device()))
@@ -56,20 +56,20 @@ class ModelSpec:
 
 @dataclass(frozen=True, slots=True)
 class EncoderSpec:
-    """An encoder, as :func:`climassay.models.encoders.load_encoder` takes it."""
+    """Arguments of :func:`climassay.models.encoders.load_encoder`."""
 
     name: str
     threads: int | None = None
-    """Texts encoded at the same time by one worker."""
+    """Number of texts that one worker encodes concurrently."""
 
     def load(self) -> contract.Encoder:
-        """The encoder."""
+        """Load the encoder."""
         from climassay.models.encoders import load_encoder
 
         return load_encoder(self.name, threads=self.threads)
 
     def resolved(self) -> "EncoderSpec":
-        """Itself: nothing is left to decide."""
+        """Return the spec unchanged, as it has no defaults that depend on the machine."""
         return self
 
 
@@ -78,7 +78,7 @@ LoadSpec = ModelSpec | EncoderSpec
 
 @dataclass(frozen=True, slots=True)
 class EncoderInfo:
-    """What an encoder says about itself."""
+    """Fingerprint and vector width of an encoder."""
 
     fingerprint: str
     width: int
@@ -86,15 +86,15 @@ class EncoderInfo:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A call of one method of what a worker has loaded, or the question what that says about itself (``info``)."""
+    """Method call on a loaded model or encoder; ``info`` requests its description."""
 
     method: Literal["info", "generate", "option_logprobs", "harvest", "encode"]
     items: Sequence[Any] = ()
-    """Requests or texts; the result has an entry for each, in their order."""
+    """Requests or texts; the result has one entry for each, in the same order."""
     options: Mapping[str, Any] = field(default_factory=dict)
 
     def run(self, loaded: Any) -> Any:
-        """The method's result."""
+        """Call the method on a loaded model or encoder and return its result."""
         if self.method == "info":
             return loaded.info if hasattr(loaded, "info") else EncoderInfo(loaded.fingerprint, loaded.width)
         return getattr(loaded, self.method)(self.items, **self.options)
@@ -102,36 +102,36 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class JobResult:
-    """What became of a job."""
+    """Result or error of a job."""
 
     result: Any = None
-    """What :meth:`Job.run` gave; None where there is nothing."""
+    """Return value of :meth:`Job.run`; None if the job has no result."""
     fingerprint: str = ""
-    """Fingerprint of what the worker had loaded."""
+    """Fingerprint of the worker's model or encoder."""
     passes: int = 0
-    """Forward passes that the job took, where what is loaded counts them."""
+    """Number of forward passes of the job; 0 if they are not counted."""
     tokens: int = 0
-    """Tokens computed."""
+    """Number of tokens computed; 0 if they are not counted."""
     refusal: tuple[str, str] | None = None
-    """Class and sentence of an error that every worker would raise: the call as a whole is at fault."""
+    """Class name and message of an error that every worker would raise; None if there was none."""
     lost: str | None = None
-    """Why the job has no result although it was tried again: its requests have failed, others may succeed."""
+    """Reason why all attempts at the job failed; other jobs may succeed. None if the job did not fail."""
 
     @classmethod
     def refused(cls, error: ClimassayError) -> "JobResult":
-        """A job that cannot be done by anybody."""
+        """Return the result of a job that raised an error."""
         kind = next((name for name, known in _ERRORS.items() if isinstance(error, known)), "ModelError")
         return cls(refusal=(kind, str(error)))
 
     def checked(self, fingerprint: str | None = None) -> "JobResult":
-        """Itself, unless the call as a whole failed.
+        """Return this result unless the worker refused the job.
 
         Args:
-            fingerprint: What the worker must have had loaded; None where that is not known yet.
+            fingerprint: Required fingerprint of the worker's model; None if it is not known yet.
 
         Raises:
-            InputError, ModelError, MissingExtraError: As in the worker.
-            ModelError: The worker has other weights.
+            InputError, ModelError, MissingExtraError: The error that the worker raised.
+            ModelError: The fingerprint differs.
         """
         if self.refusal is not None:
             kind, sentence = self.refusal
@@ -144,10 +144,10 @@ class JobResult:
         return self
 
     def vectors(self) -> NDArray[np.float32]:
-        """Vectors of encoded texts, shape [texts, width].
+        """Return the vectors of encoded texts, shape [texts, width].
 
         Raises:
-            ModelError: The job was lost; an encoder has no failures in place.
+            ModelError: All attempts at the job failed.
         """
         if self.lost is not None:
             raise ModelError(f"Texts could not be encoded: {self.lost}")
@@ -155,48 +155,48 @@ class JobResult:
 
 
 class JobRunner(Protocol):
-    """Whoever has jobs done in several processes: :class:`climassay.distributed.pool.WorkerPool`."""
+    """Interface for running jobs in several processes; see :class:`climassay.distributed.pool.WorkerPool`."""
 
     @property
     def workers(self) -> int:
         """Number of processes."""
 
     def run(self, spec: LoadSpec, jobs: Iterable[Job]) -> Iterator[tuple[int, JobResult]]:
-        """Have jobs done; number and result of each, as they come."""
+        """Run jobs and yield the index and result of each, in order of completion."""
 
     def forget(self, spec: LoadSpec) -> None:
-        """Let the processes give back the memory of what was loaded."""
+        """Unload a model or encoder in all processes."""
 
 
 R = TypeVar("R", contract.GenerationRequest, contract.OptionRequest)
 A = TypeVar("A", contract.Completion, contract.OptionScores, contract.Activations)
 
 _AT_ONCE = {"cpu": 32, "cuda": 256}
-"""Maximum number of requests of a job, by device: what is lost when a worker dies over it, and what fills a GPU."""
+"""Maximum number of requests per job, by device: enough to fill a GPU, few enough to lose with a worker."""
 
 
 class DistributedModel(DescribedModel):
-    """Generates, weighs options and gives hidden states through a pool of workers.
+    """Model that generates, scores options and computes hidden states in a pool of workers.
 
-    It has the name and the fingerprint of the model it stands for and renders the same prompts, so that records and
-    activations made with it are found without it, and the other way round. Each request carries its own seed, so an
-    answer does not depend on the worker that gave it. Answers come, and are recorded, job by job.
+    It has the name, the fingerprint and the prompts of the local model, so that both share records and activations.
+    Each request has its own seed, so that an answer does not depend on the worker. Answers arrive, and are recorded,
+    job by job.
     """
 
     def __init__(self, pool: JobRunner, spec: LoadSpec, name: str, info: ModelInfo) -> None:
         super().__init__(name, info)
         self._pool, self._spec = pool, spec
         self.work = contract.Work(0, 0)
-        """Computed so far by all workers together for this model."""
-        self._most = _AT_ONCE["cuda" if info.device.startswith("cuda") else "cpu"]
+        """Forward passes and tokens so far, over all workers."""
+        self._max_requests = _AT_ONCE["cuda" if info.device.startswith("cuda") else "cpu"]
 
     def __repr__(self) -> str:
         return f"DistributedModel({self.name!r}, workers={self._pool.workers})"
 
     @property
     def requests_at_once(self) -> int:
-        """Requests of one call that keep every worker busy; see :class:`climassay.models.contract.MultiWorkerModel`."""
-        return 4 * self._pool.workers * self._most
+        """Requests per call that keep every worker busy; see :class:`climassay.models.contract.MultiWorkerModel`."""
+        return 4 * self._pool.workers * self._max_requests
 
     def generate(
         self, requests: Sequence[contract.GenerationRequest], *, on_result: contract.CompletionCallback | None = None
@@ -211,7 +211,7 @@ class DistributedModel(DescribedModel):
     def option_logprobs(
         self, requests: Sequence[contract.OptionRequest], *, on_result: contract.ScoresCallback | None = None
     ) -> list[contract.OptionScores]:
-        """Weigh every request's options, in order; raises as :meth:`generate`."""
+        """Score every request's options, in order; raise the errors of :meth:`generate`."""
         return self._ask("option_logprobs", requests, contract.OptionScores.failed, on_result)
 
     def harvest(
@@ -222,7 +222,7 @@ class DistributedModel(DescribedModel):
         token_budget: int | None = None,
         on_result: contract.ActivationsCallback | None = None,
     ) -> list[contract.Activations]:
-        """Hidden states at the last token of every option, float32 [options, layers, width]; see the contract.
+        """Compute hidden states at the last token of every option, float32 [options, layers, width]; see the contract.
 
         Raises:
             ModelError: A layer does not exist, no worker is left, or two of them have different weights.
@@ -232,7 +232,7 @@ class DistributedModel(DescribedModel):
         return self._ask("harvest", requests, contract.Activations.failed, on_result, options)
 
     def close(self) -> None:
-        """Let the workers give back the memory."""
+        """Unload the model in all workers."""
         self._pool.forget(self._spec)
 
     def _ask(
@@ -246,9 +246,9 @@ class DistributedModel(DescribedModel):
         def text_of(index: int) -> tuple[str, ...]:
             return (*(turn.content for turn in requests[index].messages), requests[index].assistant_prefix)
 
-        # In the order of the prompts, so that those with a common beginning are computed by the same worker.
+        # Sorted by prompt, so that the same worker computes requests with a common prefix.
         order = sorted(range(len(requests)), key=text_of)
-        size = shares(len(order), self._pool.workers, self._most)
+        size = shares(len(order), self._pool.workers, self._max_requests)
         parts = [order[start : start + size] for start in range(0, len(order), size)]
         results: dict[int, A] = {}
         jobs = (Job(method, [requests[index] for index in part], dict(options)) for part in parts)
@@ -263,26 +263,27 @@ class DistributedModel(DescribedModel):
         return [results[index] for index in range(len(requests))]
 
 
-MOST_TEXTS = 64
-"""Texts of a job."""
+MAX_TEXTS = 64
+"""Maximum number of texts per job."""
 
 Vectors = NDArray[np.float32]
 
 
 @dataclass(slots=True)
 class _Chunk:
-    """A chunk of texts of which some parts may be encoded."""
+    """Chunk of texts, partly encoded."""
 
     number: int
     vectors: Vectors
     left: int
-    """Texts that have no vector yet."""
+    """Number of texts without a vector."""
 
 
 class DistributedEncoder:
-    """Encodes in many workers what another encoder would encode here, to the same vectors.
+    """Encoder that computes the vectors of a local encoder in a pool of workers.
 
-    It has the name and the fingerprint of that encoder: a collection made with it is searched and added to without it.
+    It has the name and the fingerprint of the local encoder, so that collections made with either can be used with the
+    other.
     """
 
     def __init__(self, pool: JobRunner, spec: LoadSpec, name: str, info: EncoderInfo) -> None:
@@ -296,12 +297,12 @@ class DistributedEncoder:
         role: contract.EncoderRole = "passage",
         on_progress: Callable[[int], None] | None = None,
     ) -> Vectors:
-        """Unit vectors, shape [texts, width]; see :class:`~climassay.models.contract.Encoder`.
+        """Encode texts to unit vectors, shape [texts, width]; see :class:`~climassay.models.contract.Encoder`.
 
         Raises:
             ModelError: No worker is left, or a text could not be encoded by several workers in turn.
         """
-        size = shares(len(texts), self._pool.workers, MOST_TEXTS)
+        size = shares(len(texts), self._pool.workers, MAX_TEXTS)
         vectors = np.zeros((len(texts), self.width), dtype=np.float32)
         for _, result in self._encoded([texts], size, role, on_progress):
             vectors = result
@@ -310,12 +311,14 @@ class DistributedEncoder:
     def encode_stream(
         self, chunks: Iterable[Sequence[str]], *, on_progress: Callable[[int], None] | None = None
     ) -> Iterator[tuple[int, Vectors]]:
-        """Vectors of chunks of passages; see :class:`~climassay.models.contract.StreamingEncoder`.
+        """Yield the number and vectors of each chunk of passages.
+
+        See :class:`~climassay.models.contract.StreamingEncoder`.
 
         Raises:
             ModelError: No worker is left, or a text could not be encoded by several workers in turn.
         """
-        return self._encoded(chunks, MOST_TEXTS, "passage", on_progress)
+        return self._encoded(chunks, MAX_TEXTS, "passage", on_progress)
 
     def _encoded(
         self,
@@ -345,6 +348,9 @@ class DistributedEncoder:
                 yield chunk.number, chunk.vectors
 
 
-def shares(count: int, workers: int, most: int) -> int:
-    """Requests of a job: a quarter of a worker's share, so that none is waited for long, and at most ``most``."""
-    return max(1, min(most, -(-count // (4 * workers))))
+def shares(count: int, workers: int, max_size: int) -> int:
+    """Return the number of requests per job: a quarter of a worker's share, from 1 to ``max_size``.
+
+    Small jobs avoid that all workers wait for the last one.
+    """
+    return max(1, min(max_size, -(-count // (4 * workers))))

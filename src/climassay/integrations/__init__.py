@@ -1,6 +1,6 @@
-"""Publishing a benchmark to other evaluation frameworks: Inspect and lm-evaluation-harness.
+"""Publication of benchmarks for Inspect and lm-evaluation-harness.
 
-One source for all routes: the questions, the prompt templates and the parsers of climassay. See docs/integrations.md.
+All frameworks get the same questions, prompt templates and parsers. See docs/integrations.md.
 """
 
 from climassay.integrations.benchmark import Benchmark, open_benchmark

@@ -1,4 +1,4 @@
-"""A benchmark for other frameworks: questions, how each is put to a model, their rows in its files, their scores."""
+"""Benchmarks for other frameworks: questions, their prompts, rows of published files, and scores."""
 
 import hashlib
 import json
@@ -22,37 +22,37 @@ if TYPE_CHECKING:
     from climassay.metrics import Entailment
 
 MAX_TOKENS: dict[Kind, int] = {kind: question_type.max_tokens for kind, question_type in TYPES.items()}
-"""Tokens that a model may write, by kind of question; all are asked greedily."""
+"""Maximum number of tokens of an answer, by kind of question; decoding is greedy."""
 
 
 @dataclass(frozen=True, slots=True)
 class Shots:
-    """Worked examples that go before every question."""
+    """Worked examples before every question."""
 
     pool: evaluation.ExamplePool
     count: int
-    """Examples a prompt."""
+    """Number of examples per prompt."""
     seed: int = 0
     """Seed of the draw."""
 
 
 @dataclass(frozen=True, slots=True)
 class PosedQuestion:
-    """A question and the prompt that is put to a model."""
+    """Question with its prompt."""
 
     question: Question
     messages: tuple[Message, ...]
     prefix: str
-    """Start of the answer that the model goes on from, for example ``Answer:``."""
+    """Start of the answer that the model continues, for example ``Answer:``; may be empty."""
 
     @property
     def target(self) -> str:
-        """What a perfect model writes: the letter, the answer, the term."""
+        """Expected answer: the letter of the correct option, the reference answer or the masked term."""
         return self.question.type.expected_answer(self.question)
 
     @property
     def choices(self) -> tuple[str, ...]:
-        """The option letters as they follow the prefix, with the space between; empty unless multiple choice."""
+        """Option letters, each with the space that separates it from the prefix; empty unless multiple choice."""
         gap = evaluation.after_prefix(self.prefix)
         labels = self.question.type.labels(self.question.options) if self.question.options else ()
         return tuple(gap + label for label in labels)
@@ -61,10 +61,10 @@ class PosedQuestion:
 def pose_questions(
     questions: Sequence[Question], prompts: evaluation.TaskPrompts | None = None, shots: Shots | None = None
 ) -> list[PosedQuestion]:
-    """Questions of any kinds with their prompts, options in the file's order.
+    """Return questions of any kinds with their prompts; options keep the file's order.
 
-    Examples are drawn for each kind with all its questions as the test, as ``climassay evaluate`` draws them: take
-    parts of the result, not of the questions, or another part of the test gets other examples.
+    Examples are drawn once for each kind, with all its questions as the test, as ``climassay evaluate`` does. To use a
+    part of the questions with the same examples, select from the result and not from ``questions``.
 
     Raises:
         InputError: The pool has too few examples.
@@ -86,44 +86,41 @@ def pose_questions(
 LEVELS: tuple[Level | None, ...] = ("base", "reasoning", "hypothetical", None)
 _NAME = re.compile(r"[a-z0-9][a-z0-9_]*")
 FRAMEWORK_KINDS = tuple(kind for kind, question_type in TYPES.items() if question_type.in_climaqa)
-"""Types of questions that other frameworks have tasks for."""
+"""Kinds of questions with tasks for other frameworks."""
 
 
 @dataclass(frozen=True, slots=True)
 class Benchmark:
-    """Questions, ready to be asked by any framework."""
+    """Questions with prompt templates and worked examples, from which tasks of any framework are made."""
 
     name: str
-    """Lower-case letters, digits and underscores; the beginning of every task's name."""
+    """Prefix of every task's name: lower-case letters, digits and underscores."""
     questions: tuple[Question, ...]
     prompts: evaluation.TaskPrompts
     shots: Shots | None = None
     skipped: tuple[str, ...] = ()
-    """One sentence for each row of the file that was left out."""
+    """Sentences on the rows of the file that were left out, one per row."""
 
     @property
     def kinds(self) -> tuple[Kind, ...]:
-        """Kinds of its questions, in the order mcq, freeform, cloze."""
+        """Kinds of the questions, in the order mcq, freeform, cloze."""
         there = {question.kind for question in self.questions}
         return tuple(kind for kind in KINDS if kind in there)
 
     def levels(self, kind: Kind) -> tuple[Level | None, ...]:
-        """Levels of the questions of a kind, easiest first; None for those without one."""
+        """Return the levels of the questions of a kind, easiest first, then None if a question has no level."""
         there = {question.level for question in self.questions if question.kind == kind}
         return tuple(level for level in LEVELS if level in there)
 
     def posed(self, kind: Kind) -> list[PosedQuestion]:
-        """The questions of one kind with their prompts, in the file's order."""
+        """Return the questions of one kind with their prompts, in the file's order."""
         return pose_questions(
             [question for question in self.questions if question.kind == kind], self.prompts, self.shots
         )
 
     @property
     def content_sha256(self) -> str:
-        """SHA-256 over the questions and every prompt: two benchmarks with the same one ask the same.
-
-        What a template says decides, not what file it came from.
-        """
+        """SHA-256 of all questions and rendered prompts; the names of template files do not change it."""
         parts = [
             [row.question.id, row.question.kind, row.question.level, row.question.context, row.target, row.prefix]
             + [[message.role, message.content] for message in row.messages]
@@ -147,12 +144,12 @@ def open_benchmark(
 
     Args:
         file: ``primer``, or a question file in any format that :func:`~climassay.questions.read_questions` knows.
-        name: Begins the names of its tasks; by default ``climassay_primer`` or the file's name.
-        kinds: Leave out questions of other kinds.
+        name: Prefix of the tasks' names; by default ``climassay_primer`` or the file's name.
+        kinds: Kinds of the questions to include.
         examples: Worked examples before every question.
-        pool: Where they are drawn from, never from the test: ``primer`` or a question file.
+        pool: Source of the examples: ``primer`` or a question file. Questions of the test are never drawn.
         seed: Seed of the draw.
-        prompts: Folder of templates that replace built-in ones.
+        prompts: Folder of templates that override built-in ones.
 
     Raises:
         InputError: The file cannot be read, holds no question of these kinds, the pool is too small, or the name has
@@ -174,16 +171,16 @@ def open_benchmark(
 
 
 def benchmark_name(source: str) -> str:
-    """The name of a benchmark of a file or pattern of files, where it is given none."""
+    """Return the default name of the benchmark of a file or of a pattern of files."""
     stem = Path(source.rstrip("*")).name.partition(".")[0].lower()
     return "climassay_primer" if source == PRIMER else re.sub(r"[^a-z0-9]+", "_", stem).strip("_") or "benchmark"
 
 
 def prompt_row(row: PosedQuestion) -> dict[str, Any]:
-    """A question with its prompt, filled in: what lm-evaluation-harness and Inspect's ``eval.yaml`` read.
+    """Return a question and its rendered prompt as a row for lm-evaluation-harness and Inspect's ``eval.yaml``.
 
     Raises:
-        InputError: The template is more than one system and one user message.
+        InputError: The template has other messages than an optional system message and one user message.
     """
     question = row.question
     texts = {message.role: message.content for message in row.messages}
@@ -212,16 +209,16 @@ def prompt_row(row: PosedQuestion) -> dict[str, Any]:
 
 
 def question_from_row(row: Mapping[str, Any]) -> Question:
-    """The question of a row that :func:`prompt_row` made, without what it was made from."""
+    """Return the question of a row that :func:`prompt_row` made, without its context and document."""
     fields = {name: row[name] for name in ("id", "kind", "question", "answer", "level", "correct")}
     return Question(**fields, options=tuple(row["options"]))
 
 
 def read_prompt_rows(file: Path) -> list[PosedQuestion]:
-    """Questions and prompts of a published file.
+    """Read the questions and prompts of a published file.
 
     Raises:
-        InputError: The file is missing, damaged or not such a file.
+        InputError: The file is missing or damaged, or its rows lack a field of :func:`prompt_row`.
     """
     results = []
     try:
@@ -237,13 +234,17 @@ def read_prompt_rows(file: Path) -> list[PosedQuestion]:
 SCORES: Mapping[Kind, tuple[str, ...]] = {
     kind: tuple(metric.name for metric in metrics_for(kind) if not metric.needs) for kind in KINDS
 }
-"""Names of the scores of each kind that need no judge, as in the tables of ``climassay evaluate``."""
+"""Names of the scores that need no judge, by kind of question, as in the tables of ``climassay evaluate``."""
 JUDGED = tuple(metric.name for metric in metrics_for("freeform") if metric.needs == "entailment")
-"""Scores of freeform answers that an entailment scorer gives."""
+"""Names of the scores of freeform answers that need an entailment model."""
 
 
 def answer_of(question: Question, text: str) -> str:
-    """What of a model's text is its answer: the letter (empty where it names none), first paragraph, first line."""
+    """Return the answer in a model's text.
+
+    This is the letter of the chosen option (empty if none is recognised), the first paragraph of a freeform answer, or
+    the first line of a cloze answer.
+    """
     if question.type.has_options:
         option_index = question.type.parse_choice(text, len(question.options), question.options)
         return "" if option_index is None else question.type.labels(question.options)[option_index]
@@ -253,17 +254,17 @@ def answer_of(question: Question, text: str) -> str:
 def score_answer(
     question: Question, text: str, *, encoder: str | None = None, entailment: str | None = None
 ) -> dict[str, float]:
-    """Scores of what a model wrote after the start of its answer.
+    """Return the scores of the text that a model wrote after the prefix.
 
     Args:
         question: A question of any kind.
-        text: The model's text, as it came.
-        encoder: For ``phrase_similarity``, as ``load_encoder`` takes it; the bundled one by default.
-        entailment: For the scores of :data:`JUDGED`, as ``load_entailment`` takes it; None leaves them out.
+        text: Raw text of the model.
+        encoder: Name of the encoder for ``phrase_similarity``; the bundled encoder by default.
+        entailment: Name of the entailment model for the scores of :data:`JUDGED`; None leaves them out.
 
     Returns:
-        By the names of :data:`SCORES` and :data:`JUDGED`, each at most 1. An empty answer has 0 in all of
-        them; a score whose own model failed is missing.
+        Scores by the names of :data:`SCORES` and :data:`JUDGED`, each at most 1. All scores of an empty answer are
+        0. A score is missing if the model that computes it failed.
     """
     answer = answer_of(question, text)
     if question.type.has_options:

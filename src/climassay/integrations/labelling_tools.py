@@ -35,18 +35,18 @@ from climassay.questions import option_letter
 T = TypeVar("T")
 VERDICTS = ("valid", "invalid")
 _FIELDS = {"question": "Question", "options": "Options", "answer": "Marked answer", "passages": "Passages"}
-"""What annotators are shown, with its heading."""
+"""Headings of the texts that annotators read, by field."""
 _EDITS = {
     "edited_question": "Better words of the whole question or statement",
     "edited_answer": "A better answer; of a statement the term to mask",
     "edited_options": "All options, one a line",
     "edited_correct": "Letter of the correct option",
 }
-"""Texts by which annotators change a question, with what they are asked for."""
+"""Hints for the text fields in which annotators edit a question, by field."""
 
 
-def _shown(item: AnnotationItem) -> dict[str, str]:
-    """The texts of :data:`_FIELDS`."""
+def _annotator_texts(item: AnnotationItem) -> dict[str, str]:
+    """Return the item's texts by the names of :data:`_FIELDS`; missing texts are empty."""
     wording = item.draft.wording
     options = [f"{option_letter(index)}) {text}" for index, text in enumerate(wording.options)]
     marked = options[wording.correct] if options and wording.correct is not None else wording.answer
@@ -60,7 +60,7 @@ def _shown(item: AnnotationItem) -> dict[str, str]:
 
 
 def _read_list(file: Path, fault: str, needed: str, of: str) -> list[dict[str, Any]]:
-    """The objects of a JSON list, each with the entry ``needed``."""
+    """Read a JSON list of objects; raise InputError if one lacks ``needed`` or has annotations that are no list."""
     try:
         result = parse_json(read_bytes(file))
         if not isinstance(result, list) or not all(isinstance(task, dict) and needed in task for task in result):
@@ -73,7 +73,7 @@ def _read_list(file: Path, fault: str, needed: str, of: str) -> list[dict[str, A
 
 
 def _gathered(where: str, entries: Iterable[tuple[int, T]], read: Callable[[T], list[Label]]) -> AnnotationFile:
-    """The labels of numbered entries, with a sentence for each that makes none."""
+    """Read the labels of numbered entries; collect a message for each entry that cannot be read."""
     labels: list[Label] = []
     unreadable: list[str] = []
     for number, entry in entries:
@@ -87,12 +87,12 @@ def _gathered(where: str, entries: Iterable[tuple[int, T]], read: Callable[[T], 
 # Label Studio
 
 TO = "question"
-"""Name of the text that all answers are tied to."""
+"""Name of the text to which all answers refer."""
 META = "climassay"
 
 
 def interface() -> str:
-    """The labelling interface, as XML: paste it into the settings of a project."""
+    """Return Label Studio's labelling interface as XML, to paste into the settings of a project."""
     view = ElementTree.Element("View")
     for name, title in _FIELDS.items():
         ElementTree.SubElement(view, "Header", value=title, size="5")
@@ -125,13 +125,13 @@ def write_label_studio(folder: Path, items: Iterable[AnnotationItem], *, confide
     """Write ``tasks.json`` and ``interface.xml``.
 
     Returns:
-        How many tasks were written.
+        Number of tasks written.
     """
     tasks = []
     for item in items:
         draft = item.draft
         task: dict[str, Any] = {
-            "data": {"draft": draft.id, "kind": draft.kind, "level": draft.level, **_shown(item)},
+            "data": {"draft": draft.id, "kind": draft.kind, "level": draft.level, **_annotator_texts(item)},
             "annotations": [_annotation(draft, label) for label in item.labels],
         }
         if confidence and item.p_valid is not None:
@@ -178,12 +178,16 @@ def read_label_studio(path: Path, drafts: Mapping[str, Draft]) -> AnnotationFile
         InputError: It cannot be read or is no such export. Annotations that make no label are listed in the result.
     """
     tasks = _read_list(path, "is not an export of Label Studio", "data", "tasks")
-    each = ((number, (task["data"], one)) for number, task in enumerate(tasks, start=1) for one in _annotations(task))
+    each = (
+        (number, (task["data"], annotation))
+        for number, task in enumerate(tasks, start=1)
+        for annotation in _annotations(task)
+    )
     return _gathered(f"{path.name}, task", each, lambda entry: _label_studio_labels(*entry, drafts))
 
 
 def _annotations(task: Mapping[str, Any]) -> Any:
-    """Those of a task; old exports call them completions."""
+    """Return a task's annotations, which old exports name ``completions``."""
     return task.get("annotations") or task.get("completions") or []
 
 
@@ -233,7 +237,7 @@ GUIDELINES = (
 
 
 def argilla_settings(overlap: int = 1) -> dict[str, Any]:
-    """The settings of a dataset, as ``rg.Settings.from_json`` reads them."""
+    """Return a dataset's settings for ``rg.Settings.from_json``."""
     text = {"type": "text", "use_markdown": False}
     verdict = {"type": "label_selection", "options": [{"value": word, "text": word} for word in VERDICTS]}
     reasons = {
@@ -325,7 +329,7 @@ def _record(item: AnnotationItem, users: Mapping[str, str]) -> dict[str, Any]:
         suggestions["reasons"] = {"value": list(item.preselected), "score": None, "agent": "screening"}
     return {
         "id": draft.id,
-        "fields": {name: text for name, text in _shown(item).items() if text},
+        "fields": {name: text for name, text in _annotator_texts(item).items() if text},
         "metadata": {"kind": draft.kind, "level": draft.level},
         "suggestions": suggestions,
         "responses": responses,
@@ -362,12 +366,12 @@ def _argilla_labels(record: Mapping[str, Any], drafts: Mapping[str, Draft], name
     labels = []
     for user, answers in by_user.items():
         if answers.get("verdict"):
-            said = {name: [str(answers[name])] for name in ("remark", *_EDITS) if answers.get(name)}
-            options = said.get("edited_options", [""])[0].splitlines()
-            said["edited_options"] = [line.strip() for line in options if line.strip()]
+            edits = {name: [str(answers[name])] for name in ("remark", *_EDITS) if answers.get(name)}
+            options = edits.get("edited_options", [""])[0].splitlines()
+            edits["edited_options"] = [line.strip() for line in options if line.strip()]
             by = names.get(user, f"argilla:{user}")
             label = label_from_fields(
-                drafts, str(record["id"]), answers["verdict"], answers.get("reasons") or (), said, by
+                drafts, str(record["id"]), answers["verdict"], answers.get("reasons") or (), edits, by
             )
             labels.append(replace(label, key=content_key("argilla", label)))
     return labels

@@ -12,9 +12,9 @@ from climassay.integrations.benchmark import MAX_TOKENS, SCORES, Benchmark, ques
 from climassay.questions import Kind, Level
 
 Form = Literal["mcq", "mcq_letter", "freeform", "cloze"]
-"""``mcq`` compares the likelihood of the letters, ``mcq_letter`` reads the letter that the model writes."""
+"""Form of a task: ``mcq`` compares the likelihoods of the letters, ``mcq_letter`` reads the letter that is written."""
 VERSION = 1
-"""Version of the tasks: raised when the same questions would be put or scored otherwise."""
+"""Version of the tasks, to increase if prompts or scores of the same questions change."""
 BASE = "_base_yaml"
 GROUP = "_group.yaml"
 DOCUMENTS = "documents.py"
@@ -43,28 +43,28 @@ def load(data_files, **_metadata):
 
 @dataclass(frozen=True, slots=True)
 class HarnessTask:
-    """One task of the harness: a form of asking, and the questions of one level."""
+    """Task of the harness: the questions of one level in one form."""
 
     name: str
     form: Form
     kind: Kind
     level: Level | None
     rows: str
-    """File of its rows, without folder."""
+    """Name of the file of rows, without its folder."""
 
     @property
     def metrics(self) -> tuple[str, ...]:
-        """Names of its metrics in the harness."""
+        """Names of the task's metrics in the harness."""
         return ("acc",) if self.form == "mcq" else SCORES[self.kind]
 
 
 def rows_file(kind: Kind, level: Level | None) -> str:
-    """Name of the file that holds the rows of a kind and level."""
+    """Return the name of the file with the rows of a kind and level."""
     return f"{kind}.jsonl" if level is None else f"{kind}_{level}.jsonl"
 
 
 def harness_tasks(benchmark: Benchmark) -> list[HarnessTask]:
-    """Every task of a benchmark, by form and level."""
+    """Return all tasks of a benchmark, in the order of forms and levels."""
     return [
         HarnessTask(
             "_".join(part for part in (benchmark.name, form, level) if part), form, kind, level, rows_file(kind, level)
@@ -76,7 +76,11 @@ def harness_tasks(benchmark: Benchmark) -> list[HarnessTask]:
 
 
 def harness_files(benchmark: Benchmark, rows: str) -> dict[str, str]:
-    """The files of the harness's folder by name; the group has means over the levels of each form, by their sizes."""
+    """Return the texts of the harness's files by name.
+
+    The group has the mean of each form over its levels, weighted by the number of questions. ``rows`` is the folder of
+    the rows, relative to the harness's folder.
+    """
     tasks, shots = harness_tasks(benchmark), benchmark.shots
     base = {
         "dataset_path": "json",
@@ -99,7 +103,7 @@ def harness_files(benchmark: Benchmark, rows: str) -> dict[str, str]:
         members = [task for task in tasks if task.form == form]
         parts.append(
             {
-                # Inside a group a name that the harness knows already would stand for what it knows.
+                # The harness would take a name that it already has for that task or group.
                 "group": f"{benchmark.name}_{form}_mean",
                 "task": [task.name for task in members],
                 "aggregate_metric_list": [{"metric": name, "weight_by_size": True} for name in members[0].metrics],
@@ -130,23 +134,23 @@ def _task(task: HarnessTask, rows: str) -> dict[str, Any]:
 
 
 class _Function(str):
-    """The name of a Python function, which the harness imports."""
+    """Name of a Python function for the harness to import."""
 
 
 def _yaml(data: Mapping[str, Any]) -> str:
     import yaml
 
     class Dumper(yaml.SafeDumper):
-        """Writes functions under the harness's tag."""
+        """Dumper that writes functions with the harness's tag."""
 
     Dumper.add_representer(_Function, lambda dumper, value: dumper.represent_scalar("!function", str(value)))
     return str(yaml.dump(dict(data), Dumper=Dumper, sort_keys=False, allow_unicode=True, width=120))
 
 
 def answer_scores(doc: Mapping[str, Any], results: Sequence[str]) -> dict[str, float]:
-    """What the YAML files name as ``process_results``: the scores of what a model wrote to a row's question."""
+    """Return the scores of a model's answer to a row's question, as ``process_results`` of the YAML files."""
     return score_answer(question_from_row(doc), results[0])
 
 
 letter_results = freeform_results = cloze_results = answer_scores
-"""The names that published tasks have for it."""
+"""Names of :func:`answer_scores` in published tasks."""

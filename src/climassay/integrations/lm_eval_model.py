@@ -33,28 +33,28 @@ if TYPE_CHECKING:
     from lm_eval.api.instance import Instance
 
 _CHAT = "\x1echat "
-"""Begins a context that is a chat for a server, as JSON; a local model's chats are text."""
-Place = tuple[str, int]
-"""A task of the harness, and one of its samples."""
+"""Prefix of a context that is a chat for a server, as JSON; a local model's chats are text."""
+SampleKey = tuple[str, int]
+"""Name of a harness task and number of a sample in it."""
 UNKNOWN = -1000.0
-"""Log-probability of a text that is in no answer."""
+"""Log-probability of a text whose request failed, and of a choice that the answer does not name."""
 _SAMPLING = {"until", "max_gen_toks", "do_sample", "temperature", "top_p", "seed"}
 
 
 @register_model("climassay")
 class ClimassayLM(TemplateLM):  # type: ignore[misc]
-    """A model of climassay as one of lm-evaluation-harness.
+    """Climassay model for lm-evaluation-harness.
 
     Args:
         model: Name of a local model or of one behind a server; a server's only generates.
-        workspace: Folder in which requests and answers are kept; by default that of the command line.
+        workspace: Folder in which requests and answers are recorded; by default that of the command line.
         base_url: Server of an ``openai:`` model.
         dtype: Number format of a local model.
-        device: Where a local model computes.
+        device: Device of a local model.
         concurrency: Sequences generated side by side, or requests to a server at a time.
-        max_gen_toks: Maximum number of tokens of an answer, where a task says nothing.
-        batch_size: Ignored: climassay finds out what is computed together.
-        max_batch_size: Ignored likewise.
+        max_gen_toks: Maximum number of tokens of an answer, unless the task sets another.
+        batch_size: Ignored: climassay chooses batches itself.
+        max_batch_size: Ignored.
 
     Raises:
         InputError: The model's name is not understood.
@@ -96,21 +96,21 @@ class ClimassayLM(TemplateLM):  # type: ignore[misc]
         self._closing = ExitStack()
         self._progress: ExperimentCallbacks | None = None
         self.keeps_failures = False
-        self.failures: dict[Place, str] = {}
-        self.unparsed: set[Place] = set()
+        self.failures: dict[SampleKey, str] = {}
+        self.unparsed: set[SampleKey] = set()
 
     @classmethod
     def of_model(cls, model: RecordedModel, *, max_gen_toks: int, progress: ExperimentCallbacks) -> "ClimassayLM":
-        """The harness's view of a model that :func:`load_text_model` loaded, which stays open.
+        """Wrap a recorded model from :func:`load_text_model`; the caller closes that model.
 
-        Requests that fail are gathered in :attr:`failures` by task and sample, and do not end the evaluation. A model
-        behind a server answers multiple choice by writing one of the choices; samples whose answer names none are in
-        :attr:`unparsed`.
+        Failed requests do not end the evaluation; :attr:`failures` has their errors by task and sample. A model behind
+        a server answers multiple choice by writing one of the choices; :attr:`unparsed` has the samples whose answer
+        names none.
 
         Args:
-            model: Behind records.
-            max_gen_toks: Maximum number of tokens of an answer, where a task says nothing.
-            progress: Told of every request that is asked and of every answer.
+            model: Recorded model.
+            max_gen_toks: Maximum number of tokens of an answer, unless the task sets another.
+            progress: Callbacks for requests and answers.
         """
         instance = cls.__new__(cls)
         instance._ask(model, max_gen_toks)
@@ -119,35 +119,38 @@ class ClimassayLM(TemplateLM):  # type: ignore[misc]
 
     @property
     def writes_choices(self) -> bool:
-        """Whether multiple choice is answered by writing one of the choices."""
+        """True if the model answers multiple choice by writing one of the choices."""
         return self._served and self.keeps_failures
 
     def close(self) -> None:
-        """End the run in the records and give back the model's memory."""
+        """End the recorded run and close the model."""
         atexit.unregister(self._closing.close)
         self._closing.close()
 
     @property
     def tally(self) -> RequestCounts:
-        """Hits, requests asked, failures and usage so far."""
+        """Counts of cached answers, sent requests, failures and usage so far."""
         return self._model.tally
 
     @property
     def eot_token_id(self) -> int:
-        """The token that ends a text."""
+        """Id of the token that ends a text."""
         return int(self.tokenizer.eos_token_id)
 
     @property
     def tokenizer_name(self) -> str:
-        """Names the chat template in the harness's own caches."""
+        """Name of the chat template in the harness's caches."""
         return f"climassay__{self._name}".replace("/", "__")
 
     def chat_template(self, chat_template: bool | str = False) -> str | None:
-        """The template's text; a server has its own."""
+        """Return the chat template's text; empty for a model behind a server, which applies its own."""
         return "" if self._served else super().chat_template(chat_template)
 
     def apply_chat_template(self, chat_history: list[dict[str, str]], add_generation_prompt: bool = True) -> str:
-        """A chat as the text that the model goes on from."""
+        """Render a chat as a prompt, or encode it as JSON for a server.
+
+        System turns are left out if the template refuses them.
+        """
         if self._served:
             return _CHAT + json.dumps(chat_history)
         from jinja2.exceptions import TemplateError
@@ -160,12 +163,12 @@ class ClimassayLM(TemplateLM):  # type: ignore[misc]
             return str(self.tokenizer.apply_chat_template(rest, tokenize=False, **options))
 
     def tok_encode(self, string: str, add_special_tokens: bool | None = None, **_ignored: Any) -> list[int]:
-        """Token ids of a text."""
+        """Return the token ids of a text."""
         options = {} if add_special_tokens is None else {"add_special_tokens": add_special_tokens}
         return list(self.tokenizer.encode(string, **options))
 
     def loglikelihood(self, requests: "Sequence[Instance]", disable_tqdm: bool = False) -> list[tuple[float, bool]]:
-        """Log-probability of each continuation, and whether the model would write it.
+        """Return each continuation's log-probability and whether it is the greedy one.
 
         Raises:
             ModelError: The model is behind a server, or one of the requests failed.
@@ -180,7 +183,7 @@ class ClimassayLM(TemplateLM):  # type: ignore[misc]
         return self._scored(model_requests, requests, disable_tqdm)
 
     def loglikelihood_rolling(self, requests: "Sequence[Instance]", disable_tqdm: bool = False) -> list[float]:
-        """Log-probability of each whole text.
+        """Return the log-probability of each text.
 
         Raises:
             ModelError: The model is behind a server, or one of the requests failed.
@@ -205,16 +208,16 @@ class ClimassayLM(TemplateLM):  # type: ignore[misc]
         return [(UNKNOWN, False) if score.error else (score.logprobs[0], score.method == "greedy") for score in scores]
 
     def _written_choices(self, requests: "Sequence[Instance]") -> list[tuple[float, bool]]:
-        """The choice that a model writes, as log-probabilities: 0 for it, and very little for the others."""
-        samples: dict[Place, list[int]] = {}
-        for number, one in enumerate(requests):
-            samples.setdefault(place_of(one), []).append(number)
-        asked, choices = [], []
-        for place, numbers in samples.items():
+        """Send one request per sample; return log-probability 0 for the written choice, else ``UNKNOWN``."""
+        samples: dict[SampleKey, list[int]] = {}
+        for number, request in enumerate(requests):
+            samples.setdefault(sample_key(request), []).append(number)
+        chat_requests, choices = [], []
+        for key, numbers in samples.items():
             contexts = {requests[number].args[0] for number in numbers}
             if len(contexts) > 1 or len(numbers) < 2:
                 raise ModelError(
-                    f"{place[0]} needs log-probabilities of texts, which {self._name} does not give: use "
+                    f"{key[0]} needs log-probabilities of texts, which {self._name} does not give: use "
                     "tasks that generate or have choices, or a local: model."
                 )
             choices.append([str(requests[number].args[1]).strip() for number in numbers])
@@ -224,22 +227,22 @@ class ClimassayLM(TemplateLM):  # type: ignore[misc]
             chat = self._chat(context)
             last = replace(chat[-1], content=f"{chat[-1].content}\n\n{text}")
             sampling = contract.Sampling(max_tokens=profile_of(self._model).room(self._max_gen_toks))
-            asked.append(contract.GenerationRequest((*chat[:-1], last), sampling))
-        with self._counted(len(asked), "Generating", True) as count:
-            answers = self._model.generate(asked, on_result=count)
+            chat_requests.append(contract.GenerationRequest((*chat[:-1], last), sampling))
+        with self._counted(len(chat_requests), "Generating", True) as count:
+            answers = self._model.generate(chat_requests, on_result=count)
         result = [(UNKNOWN, False)] * len(requests)
-        for (place, numbers), named, answer in zip(samples.items(), choices, answers, strict=True):
+        for (key, numbers), named, answer in zip(samples.items(), choices, answers, strict=True):
             if answer.error is not None:
-                self.failures[place] = answer.error
+                self.failures[key] = answer.error
             elif (chosen := chosen_text(answer.text, named)) is None:
-                self.unparsed.add(place)
+                self.unparsed.add(key)
             else:
                 result[numbers[chosen]] = (0.0, True)
         return result
 
     @contextmanager
     def _counted(self, total: int, what: str, quiet: bool) -> Iterator[Callable[..., None]]:
-        """Counts answers, for a callback or in a bar of the harness's kind."""
+        """Yield a callback that counts answers, for the progress callbacks or in a progress bar."""
         progress = self._progress
         if progress is not None:
             progress.on_more(total)
@@ -249,9 +252,12 @@ class ClimassayLM(TemplateLM):  # type: ignore[misc]
             yield lambda *_: bar.update()
 
     def _note_failures(self, requests: "Sequence[Instance]", errors: Sequence[str | None]) -> None:
-        """The harness has no place for a failure in a list: what was answered is kept, and a rerun asks the others."""
+        """Store the errors of failed requests if ``keeps_failures``, else raise ModelError at the first.
+
+        Answers are recorded, so that a rerun sends only the failed requests.
+        """
         failed = {
-            place_of(instance): error for instance, error in zip(requests, errors, strict=True) if error is not None
+            sample_key(instance): error for instance, error in zip(requests, errors, strict=True) if error is not None
         }
         if failed and not self.keeps_failures:
             first, count = next(iter(failed.values())), sum(error is not None for error in errors)
@@ -259,14 +265,14 @@ class ClimassayLM(TemplateLM):  # type: ignore[misc]
         self.failures |= failed
 
     def generate_until(self, requests: "Sequence[Instance]", disable_tqdm: bool = False) -> list[str]:
-        """What the model writes after each context.
+        """Generate the continuation of each context.
 
         Raises:
-            InputError: A task asks for a way of sampling that climassay does not have.
+            InputError: A task has a sampling option that climassay does not support.
             ModelError: One of the requests failed.
         """
         model_requests = []
-        samples: Counter[tuple[Place, str]] = Counter()
+        samples: Counter[tuple[SampleKey, str]] = Counter()
         for instance in requests:
             context, options = instance.args
             settings = normalize_gen_kwargs(options, self._max_gen_toks)
@@ -274,8 +280,8 @@ class ClimassayLM(TemplateLM):  # type: ignore[misc]
                 raise InputError(f"The task asks for {', '.join(unknown)}, which climassay's models do not know.")
             request = self._generation(context, settings)
             # The harness repeats a request for each sample (``repeats``); each is drawn with a seed of its own.
-            repeated = samples[place_of(instance), repr(request)]
-            samples[place_of(instance), repr(request)] += 1
+            repeated = samples[sample_key(instance), repr(request)]
+            samples[sample_key(instance), repr(request)] += 1
             if request.sampling.temperature > 0:
                 sampling = replace(request.sampling, seed=request.sampling.seed + repeated)
                 request = replace(request, sampling=sampling)
@@ -283,7 +289,7 @@ class ClimassayLM(TemplateLM):  # type: ignore[misc]
         with self._counted(len(model_requests), "Generating", disable_tqdm) as count:
             answers: list[contract.Completion] = self._model.generate(model_requests, on_result=count)
         self._note_failures(requests, [instance.error for instance in answers])
-        # A server stops at four texts at most, and leaves some out.
+        # Servers take at most four stop texts, so that the others are applied here.
         return [
             postprocess_generated_text(answer.text, list(instance.sampling.stop), None)
             for instance, answer in zip(model_requests, answers, strict=True)
@@ -304,13 +310,13 @@ class ClimassayLM(TemplateLM):  # type: ignore[misc]
 
     @staticmethod
     def _chat(context: str) -> tuple[contract.Message, ...]:
-        """The turns of a context for a server."""
+        """Return a context's turns as messages for a server."""
         turns = json.loads(context.removeprefix(_CHAT)) if context.startswith(_CHAT) else None
         chat = turns or [{"role": "user", "content": context}]
         return tuple(contract.Message(message["role"], message["content"]) for message in chat)
 
     def _cut(self, context: str, longest: int) -> str:
-        """The end of a context, so that the answer has room in the window."""
+        """Return the end of a context that fits the window together with ``longest`` tokens of answer."""
         model: Any = self._model.wrapped
         if (room := model.window - longest) < 1:
             raise InputError(f"Answers of {longest} tokens leave no room in a window of {model.window}.")
@@ -318,15 +324,16 @@ class ClimassayLM(TemplateLM):  # type: ignore[misc]
         return context if len(tokens) <= room else str(self.tokenizer.decode(tokens[-room:]))
 
 
-def place_of(request: "Instance") -> Place:
-    """Name of a request's task, and number of its sample."""
+def sample_key(request: "Instance") -> SampleKey:
+    """Return the name of a request's task and the number of its sample."""
     return str(request.task_name), int(request.doc_id or 0)
 
 
 def chosen_text(answer: str, choices: Sequence[str]) -> int | None:
-    """Which of the choices an answer writes: all of it, or the only one that appears in its first line as words.
+    """Return the index of the choice that an answer names, or None if it names none or several.
 
-    A choice that is a part of another one that appears there is not counted.
+    The answer either consists of the choice, or has it in its first line as words. A choice that is part of another
+    choice in that line is not counted.
     """
     reply = answer.strip().strip("\"'`*.-").casefold()
     names = [choice.casefold() for choice in choices]
@@ -339,10 +346,10 @@ def chosen_text(answer: str, choices: Sequence[str]) -> int | None:
 
 
 def load_text_model(name: str, *, concurrency: int | None = None, **options: Any) -> contract.Generator:
-    """A model as the harness asks one: a local one is given text as it stands; one behind a server is given chats.
+    """Load a model for the harness: a local one completes plain text, one behind a server answers chats.
 
     Args:
-        name: ``local:`` before a name, folder or hub id may be left out.
+        name: Name of the model; ``local:`` before a name, folder or hub id may be left out.
         concurrency: Sequences generated side by side, or requests to a server at a time.
         options: ``dtype`` and ``device`` of a local model; those of :func:`climassay.models.load_model` for a server.
 
@@ -357,7 +364,7 @@ def load_text_model(name: str, *, concurrency: int | None = None, **options: Any
     from climassay.models.local.model import TextModel
 
     if (options.get("device") or "").startswith("cuda") and not torch.cuda.is_available():
-        options["device"] = None  # the harness's command says cuda where nothing was said
+        options["device"] = None  # the harness's default, even on machines without a GPU
     return TextModel(name if name.startswith("local:") else f"local:{name}", concurrency=concurrency, **options)
 
 

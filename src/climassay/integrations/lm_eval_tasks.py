@@ -1,8 +1,8 @@
 """Tasks of lm-evaluation-harness inside an experiment: asked by climassay's recorded models, scored by the harness.
 
-The harness builds the prompts, filters the answers and scores each sample; what it says of every sample becomes an
-outcome, so that intervals, paired tests, tables and pages are those of all experiments. A score has the harness's name,
-``acc,none`` or ``exact_match,strict``: metric and filter.
+The harness builds the prompts, filters the answers and scores each sample. Every sample becomes an outcome, so that
+intervals, paired tests, tables and pages are those of all experiments. Scores have the harness's names of metric and
+filter, for example ``acc,none`` or ``exact_match,strict``.
 """
 
 import hashlib
@@ -21,7 +21,7 @@ from lm_eval.tasks import TaskManager
 
 from climassay import evaluation
 from climassay.errors import InputError
-from climassay.integrations.lm_eval_model import UNKNOWN, ClimassayLM, Place
+from climassay.integrations.lm_eval_model import UNKNOWN, ClimassayLM, SampleKey
 from climassay.integrations.task_outcomes import SampleScores, TaskOutcomes, is_mean
 from climassay.metrics.registry import LOWER
 from climassay.models.contract import Generator
@@ -43,22 +43,22 @@ def run_tasks(
     """Ask one model all tasks of a plan, in every number of examples.
 
     Args:
-        plan: Its :attr:`~ExperimentPlan.lm_eval` names the tasks, its limit takes the first samples of each.
-        model: Who is asked.
-        ask: Puts records around the loaded model.
+        plan: Experiment with the tasks in :attr:`~ExperimentPlan.lm_eval`; its limit is the number of samples per task.
+        model: Model to evaluate.
+        ask: Function that wraps a loaded model so that its answers are recorded.
         progress: Callbacks that follow the run.
-        load: Loads a model as the harness asks one; it is closed in the end.
+        load: Function that loads a model for the harness; the model is closed afterwards.
 
     Raises:
-        InputError: There is no such task, or it cannot be loaded.
-        ModelError: The model cannot be loaded, or does not give what a task needs.
+        InputError: A task does not exist or cannot be loaded.
+        ModelError: The model cannot be loaded, or lacks what a task needs, such as log-probabilities.
     """
     spec, cells, groups = plan.lm_eval, [], {}
     for label, shots in spec.settings:
         loaded = load_tasks(spec, plan.folder)
         tasks: dict[str, Any] = loaded["tasks"]
         task_names = [name for name, task in tasks.items() if not set_examples(task, shots, plan.seed)]
-        groups = loaded["wanted"]
+        groups = loaded["task_groups"]
         opened = load(model)
         try:
             recorded = ask(opened)
@@ -95,10 +95,10 @@ def run_tasks(
 
 
 def load_tasks(spec: evaluation.HarnessSpec, folder: Path) -> dict[str, Any]:
-    """The harness's tasks and groups of a plan, as its ``evaluate`` takes them, and under ``wanted`` what is pooled.
+    """Load a plan's tasks and groups for the harness's ``evaluate``, with the pooled tasks under ``task_groups``.
 
     Raises:
-        InputError: A folder or task is not there, or a task cannot be loaded, for example without a network.
+        InputError: A folder or task does not exist, or a task cannot be loaded, for example without a network.
     """
     paths = [str(resolve_file(folder, path)) for path in spec.include_path]
     for path in paths:
@@ -120,14 +120,14 @@ def load_tasks(spec: evaluation.HarnessSpec, folder: Path) -> dict[str, Any]:
             )
         )
     try:
-        # One by one, for a task may belong to several groups and tags; the first to bring it counts.
+        # Loaded one by one because a task may belong to several groups and tags; its first definition is used.
         parts = [manager.load(name) for name in dict.fromkeys(map(str, names))]
     except Exception as error:  # a task is anybody's YAML and code, and its data may lie on a hub
         raise InputError(
             f"The tasks {', '.join(spec.tasks)} cannot be loaded: {type(error).__name__}: {error}"
         ) from error
     loaded: dict[str, dict[str, Any]] = {
-        part: {name: one for result in reversed(parts) for name, one in result[part].items()}
+        part: {name: entry for result in reversed(parts) for name, entry in result[part].items()}
         for part in ("tasks", "groups")
     }
     groups: dict[str, tuple[evaluation.TaskGroup, ...]] = {}
@@ -135,19 +135,22 @@ def load_tasks(spec: evaluation.HarnessSpec, folder: Path) -> dict[str, Any]:
         members = tuple(task.task_name for task in group.get_all_tasks())
         groups[name] = tuple(
             evaluation.TaskGroup(
-                members, one.metric, None if one.filter_list is None else tuple(one.filter_list), one.weight_by_size
+                members,
+                metric.metric,
+                None if metric.filter_list is None else tuple(metric.filter_list),
+                metric.weight_by_size,
             )
-            for one in group.aggregate_metric_list or ()
+            for metric in group.aggregate_metric_list or ()
         )
     for tag in map(str, names):
         entry = manager.task_index.get(tag)
         if entry is not None and entry.kind.name == "TAG":
             groups[tag] = (evaluation.TaskGroup(tuple(task for task in loaded["tasks"] if task in entry.tags)),)
-    return {**loaded, "wanted": {name: result for name, result in groups.items() if result}}
+    return {**loaded, "task_groups": {name: result for name, result in groups.items() if result}}
 
 
 def _matching(manager: TaskManager, name: str, folder: Path) -> list[str | None]:
-    """Names of the harness that a name or pattern means; a file stands for itself."""
+    """Return the names that match a name or pattern, or the path of a YAML file; [None] if there is none."""
     if name.endswith((".yaml", ".yml")):
         path = Path(resolve_file(folder, name))
         return [str(path) if path.is_file() else None]
@@ -155,7 +158,10 @@ def _matching(manager: TaskManager, name: str, folder: Path) -> list[str | None]
 
 
 def set_examples(task: Any, shots: int | None, seed: int) -> bool:
-    """Give a task its number of examples, as the harness's own command does; whether it takes that number."""
+    """Set a task's number of examples and their seed, as the harness's command does.
+
+    A task that fixes 0 examples keeps 0. Return False if the task has another number than ``shots``.
+    """
     own = task.get_config("num_fewshot")
     if own is None or (shots is not None and own != 0):
         task.set_config(key="num_fewshot", value=shots or 0)
@@ -175,9 +181,9 @@ def _numbers(aggregate: Aggregate, values: list[Any]) -> dict[str, float]:
 
 
 class _HarnessOutcomes(TaskOutcomes[int]):
-    """What the harness says of each sample of a task: one entry for each sample and filter.
+    """Outcomes of a task's samples, from the harness's log with one entry per sample and filter.
 
-    The model that was asked knows which requests failed.
+    The errors and unparsed answers are those of the evaluated model.
     """
 
     def __init__(
@@ -187,10 +193,12 @@ class _HarnessOutcomes(TaskOutcomes[int]):
         self.by_doc: dict[int, list[Mapping[str, Any]]] = defaultdict(list)
         for sample in samples:
             self.by_doc[sample["doc_id"]].append(sample)
-        # Requests count the drawn samples; the harness's log has their numbers in the whole task.
-        places: dict[Place, int] = {(name, number): doc for number, doc in enumerate(drawn) if doc in self.by_doc}
-        errors = {doc: model.failures[location] for location, doc in places.items() if location in model.failures}
-        self.unparsed = {doc for location, doc in places.items() if location in model.unparsed}
+        # Requests number the drawn samples; the harness's log has the samples' indices in the full task.
+        docs_by_key: dict[SampleKey, int] = {
+            (name, number): doc for number, doc in enumerate(drawn) if doc in self.by_doc
+        }
+        errors = {doc: model.failures[key] for key, doc in docs_by_key.items() if key in model.failures}
+        self.unparsed = {doc for key, doc in docs_by_key.items() if key in model.unparsed}
         choices: dict[int, tuple[str, ...]] = dict.fromkeys(self.by_doc, ())
         if task.OUTPUT_TYPE == "multiple_choice" and not task.multiple_input:
             choices = {
@@ -215,7 +223,7 @@ class _HarnessOutcomes(TaskOutcomes[int]):
         super().__init__("lm-evaluation-harness", name, kind, questions, errors, digest)
 
     def answered(self, sample: int, question: Question) -> tuple[int | None, str, bool]:
-        """The likeliest choice, or what the model wrote."""
+        """Return the index and text of the likeliest choice, or the generated text; the flag marks unparsed answers."""
         responses = self.by_doc[sample][0]["filtered_resps"]
         if sample in self.unparsed:
             return None, "", True
@@ -225,7 +233,7 @@ class _HarnessOutcomes(TaskOutcomes[int]):
         return None, str(responses[0]).strip() if self.task.OUTPUT_TYPE == "generate_until" else "", False
 
     def scores(self) -> dict[int, dict[str, float]]:
-        """Scores of every sample, by the names of :data:`~climassay.metrics.registry.METRICS`."""
+        """Return scores by sample and ``metric,filter``; add notes on metrics that are no means."""
         values: dict[tuple[str, str], dict[int, Any]] = defaultdict(dict)
         for doc, samples in self.by_doc.items():
             if doc not in self.errors and doc not in self.unparsed:
@@ -235,9 +243,9 @@ class _HarnessOutcomes(TaskOutcomes[int]):
         scores = SampleScores(self.by_doc, [doc for doc in self.by_doc if doc in self.errors or doc in self.unparsed])
         for (metric, chosen), by_doc in values.items():
             column, aggregate = list(by_doc.values()), self._aggregate(metric)
-            whole = _numbers(aggregate, column)
-            named = {more: self._metric(metric, more, chosen) for more in whole}
-            if list(whole) == [""] and is_mean(whole[""], column):
+            totals = _numbers(aggregate, column)
+            named = {more: self._metric(metric, more, chosen) for more in totals}
+            if list(totals) == [""] and is_mean(totals[""], column):
                 scores.add(named[""], dict(zip(by_doc, map(float, column), strict=True)))
                 continue
             known: dict[str, dict[str, float]] = {}  # equal values have equal parts in the aggregate
@@ -247,7 +255,7 @@ class _HarnessOutcomes(TaskOutcomes[int]):
             without = {doc: known.get(repr(value), {}) for doc, value in by_doc.items()}
             for more, key in named.items():
                 parts = {doc: left.get(more, np.nan) for doc, left in without.items()}
-                scores.add_whole(key, whole[more], parts)
+                scores.add_aggregate(key, totals[more], parts)
         self.notes += scores.notes(self.name, "the harness")
         return scores.scores
 
@@ -260,19 +268,23 @@ class _HarnessOutcomes(TaskOutcomes[int]):
         return result
 
     def constants(self) -> tuple[evaluation.ConstantScore, ...]:
-        """What the most frequent target would get as the answer to every sample, as the harness scores it."""
+        """Return the harness's scores of answering every sample with the task's most frequent target.
+
+        If the samples have different choices, the answer is the most frequent letter. Return () if the task has another
+        output type or its code fails on this answer.
+        """
         if self.task.OUTPUT_TYPE not in ("multiple_choice", "generate_until"):
             return ()
-        by_place = bool(self.choices) and len(set(self.choices.values())) > 1
+        by_letter = bool(self.choices) and len(set(self.choices.values())) > 1
         targets = [
-            (LETTERS[question.correct] if by_place and question.correct is not None else question.answer)
+            (LETTERS[question.correct] if by_letter and question.correct is not None else question.answer)
             for question in self.questions.values()
         ]
         answer = Counter(targets).most_common(1)[0][0]
         values: dict[str, list[Any]] = defaultdict(list)
         with suppress(Exception), redirect_stdout(io.StringIO()):  # a task's own code may take no answer but a model's
             for question, samples in zip(self.questions.values(), self.by_doc.values(), strict=True):
-                for metric, value in self._scored_as(answer, question, samples[0], by_place=by_place).items():
+                for metric, value in self._scored_as(answer, question, samples[0], by_letter=by_letter).items():
                     values[metric].append(value)
             return tuple(
                 evaluation.ConstantScore(
@@ -285,11 +297,11 @@ class _HarnessOutcomes(TaskOutcomes[int]):
         return ()
 
     def _scored_as(
-        self, answer: str, question: Question, sample: Mapping[str, Any], *, by_place: bool
+        self, answer: str, question: Question, sample: Mapping[str, Any], *, by_letter: bool
     ) -> dict[str, Any]:
         responses: list[Any] = [answer]
         if self.choices:
-            named = LETTERS[: len(question.options)] if by_place else question.options
+            named = LETTERS[: len(question.options)] if by_letter else question.options
             responses = [(0.0, True) if name == answer else (UNKNOWN, False) for name in named]
             responses += [(0.0, False)] * (len(sample["arguments"]) - len(responses))
         scored: dict[str, Any] = self.task.process_results(sample["doc"], responses)

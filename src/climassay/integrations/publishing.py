@@ -1,4 +1,4 @@
-"""Writing a benchmark as a folder that people can put on a hub and run with other frameworks."""
+"""Publication of a benchmark as a folder for a hub and for other frameworks."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -33,22 +33,22 @@ HARNESS = "lm_eval"
 
 @dataclass(frozen=True, slots=True)
 class PublishedBenchmark:
-    """What was written."""
+    """Files and contents of a published folder."""
 
     folder: Path
     name: str
     content_sha256: str
-    """Over questions and prompts; see :attr:`Benchmark.content_sha256`."""
+    """SHA-256 of questions and prompts; see :attr:`Benchmark.content_sha256`."""
     counts: Mapping[Kind, int]
     parts: tuple[Part, ...]
-    """Frameworks that the folder can be used with."""
+    """Frameworks for which the folder has tasks."""
     written: tuple[str, ...]
-    """Files that are new or other than before, relative to the folder."""
+    """Paths of new and changed files, relative to the folder."""
     unchanged: tuple[str, ...]
     removed: tuple[str, ...]
-    """Files of the benchmark that was there before, with ``force``."""
+    """Paths of files of the previous benchmark that were removed."""
     skipped: tuple[str, ...] = ()
-    """One sentence for each row of the source that was left out."""
+    """Sentences on the rows of the source that were left out, one per row."""
 
 
 def publish_benchmark(
@@ -67,11 +67,11 @@ def publish_benchmark(
 ) -> PublishedBenchmark:
     """Write a benchmark as a folder: data, a data card, and tasks for Inspect and lm-evaluation-harness.
 
-    Writing the same benchmark again changes nothing; a framework left out the second time stays. Neither framework
-    needs to be installed.
+    Files of an unchanged benchmark are not rewritten, and its tasks of a framework that is now left out remain. Neither
+    framework needs to be installed.
 
-    ``inspect`` asks for ``eval.yaml`` and ``inspect_tasks.py``, ``lm_eval`` for the folder ``lm_eval`` that
-    ``lm_eval --include_path`` takes; ``force`` replaces another benchmark in the folder ``output``. The other arguments
+    ``inspect`` writes ``eval.yaml`` and ``inspect_tasks.py``, ``lm_eval`` the folder ``lm_eval`` for
+    ``lm_eval --include_path``; ``force`` replaces another benchmark in the folder ``output``. The other arguments
     are those of :func:`open_benchmark`.
 
     Raises:
@@ -104,7 +104,7 @@ def publish_benchmark(
 
 
 def _files(benchmark: Benchmark, parts: Sequence[Part]) -> dict[str, str]:
-    """Text of every file by its path; the manifest comes last, so that it tells of a folder that is whole."""
+    """Return the text of every file by path; the manifest is last, so that an interrupted write leaves none."""
     rows = {
         kind: [f"{PROMPTS}/{rows_file(kind, level)}" for level in benchmark.levels(kind)] for kind in benchmark.kinds
     }
@@ -139,7 +139,7 @@ def _counts(benchmark: Benchmark) -> dict[Kind, int]:
 
 
 def _manifest(folder: Path) -> dict[str, Any] | None:
-    """What the folder says it holds; None where it says nothing."""
+    """Load the folder's manifest; return None if it is missing or malformed."""
     with suppress(OSError, ValueError, TypeError):
         result = parse_json(read_text(folder / MANIFEST))
         if {"name", "content_sha256", "parts", "files"} <= set(result):
@@ -169,7 +169,7 @@ _KINDS: Mapping[Kind, str] = {
 
 
 def data_card(benchmark: Benchmark, parts: Sequence[str], rows: Mapping[Kind, Sequence[str]]) -> str:
-    """Text of the README."""
+    """Return the text of the README: a data card with the metadata that hubs read."""
     import yaml
 
     head = {
@@ -293,10 +293,10 @@ def letter_pattern(options: int) -> str:
 
 
 def hub_eval(benchmark: Benchmark) -> str:
-    """The ``eval.yaml`` of a data set on the hub: the same prompts, scored by what Inspect itself has.
+    """Return the ``eval.yaml`` of a data set on a hub, with the benchmark's prompts and Inspect's built-in scorers.
 
-    Only built-in scorers may appear there: letters are found by :func:`letter_pattern`, freeform answers have the F1 of
-    their words, cloze answers Inspect's ``exact``. The task file has climassay's own scores.
+    Only built-in scorers are allowed there: :func:`letter_pattern` finds letters, freeform answers are scored by the F1
+    of their words and cloze answers by ``exact``. The task file has climassay's own scores.
     """
     import yaml
 
@@ -319,7 +319,7 @@ def hub_eval(benchmark: Benchmark) -> str:
 
 
 def task_file(benchmark: Benchmark, rows: Mapping[Kind, Sequence[str]]) -> str:
-    """Text of the Python file with the benchmark's tasks."""
+    """Return the Python source of the benchmark's Inspect tasks; ``rows`` has the files of each kind."""
     text = _TASK_FILE
     for kind in benchmark.kinds:
         paths = "\n".join(f'            HERE / "{file}",' for file in rows[kind])

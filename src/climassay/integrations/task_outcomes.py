@@ -1,8 +1,8 @@
-"""What another framework says of a task's samples, as outcomes of an experiment.
+"""Another framework's results for a task's samples, as outcomes of an experiment.
 
-Where a framework's figure is the mean over samples, a sample's score is the framework's own. Other figures, such as a
-macro-averaged F1, are not means of anything that belongs to one sample. There a sample's score is its part in the
-figure by the jackknife: with T the figure of all n samples and T_i that of all but sample i,
+If a framework's figure is the mean over samples, a sample's score is the framework's own. Other figures, such as a
+macro-averaged F1, are not means of sample scores. For them, a sample's score is its jackknife pseudo-value: with T the
+figure of all n samples and T_i that of all but sample i,
 ``T + (n - 1) * (mean of all T_j - T_i)``. The mean of these is T exactly, and their spread gives its interval.
 
 References:
@@ -25,7 +25,7 @@ K = TypeVar("K")
 
 
 def is_mean(figure: float, values: Sequence[Any]) -> "TypeGuard[Sequence[float]]":
-    """Whether a figure is the mean of values, all of them numbers."""
+    """Return whether all values are numbers and the figure is their mean, within 1e-9."""
     if not all(isinstance(value, Real | np.bool_) for value in values):
         return False
     return abs(figure - sum(float(value) for value in values) / len(values)) < 1e-9
@@ -35,8 +35,8 @@ class SampleScores(Generic[K]):
     """Scores of every sample of a task, by metric.
 
     Args:
-        samples: Names of all samples.
-        lost: Those without an answer; they have 0, or the worst score of the others where a lower value is better.
+        samples: Ids of all samples.
+        lost: Ids of samples without an answer. Their score is 0, or the highest of the others' if lower is better.
     """
 
     def __init__(self, samples: Iterable[K], lost: Collection[K]) -> None:
@@ -46,27 +46,28 @@ class SampleScores(Generic[K]):
         self._unknown: list[str] = []
 
     def add(self, metric: str, scores: Mapping[K, float]) -> None:
-        """Take a metric whose figure is the mean of these scores.
+        """Add a metric whose figure is the mean of sample scores.
 
         Args:
-            metric: By the names of :data:`~climassay.metrics.registry.METRICS`.
-            scores: By sample, without the lost ones; a sample that is missing has no score.
+            metric: Name of the metric.
+            scores: Scores by sample, without the lost samples; other samples that are missing get no score.
         """
         for sample, value in scores.items():
             self.scores[sample][metric] = value
         for sample in self._lost:
             self.scores[sample][metric] = max(scores.values(), default=0.0) if LOWER in metric else 0.0
 
-    def add_whole(self, metric: str, whole: float, without: Mapping[K, float]) -> None:
-        """Take a metric whose figure is no mean of scores.
+    def add_aggregate(self, metric: str, total: float, without: Mapping[K, float]) -> None:
+        """Add the jackknife pseudo-values of a metric whose figure is not a mean of sample scores.
 
         Args:
-            metric: As in :meth:`add`.
-            whole: The figure of all samples that are not lost.
-            without: The figure of all but one of them, by the sample left out; NaN where it cannot be computed.
+            metric: Name of the metric.
+            total: Figure of all samples that are not lost.
+            without: Figure of all but one of these samples, by the sample left out; NaN if it cannot be computed. One
+                NaN leaves out the metric, with a note.
         """
         left = np.array(list(without.values()))
-        parts = np.full(1, whole) if len(left) == 1 else whole + (len(left) - 1) * (left.mean() - left)
+        parts = np.full(1, total) if len(left) == 1 else total + (len(left) - 1) * (left.mean() - left)
         if np.isfinite(parts).all():
             self.add(metric, dict(zip(without, map(float, parts), strict=True)))
             self._parts.append(metric)
@@ -74,7 +75,7 @@ class SampleScores(Generic[K]):
             self._unknown.append(metric)
 
     def notes(self, task: str, framework: str) -> tuple[str, ...]:
-        """What a reader of the figures must know, as sentences."""
+        """Return sentences on metrics that have no interval and on those whose scores are pseudo-values."""
         unknown = [
             f"{task}: {metric} has no interval, for it cannot be computed without any one sample."
             for metric in self._unknown
@@ -87,15 +88,15 @@ class SampleScores(Generic[K]):
 
 
 class TaskOutcomes(Generic[K]):
-    """A task of another framework, asked of one model.
+    """Results of one model on a task of another framework.
 
     Args:
-        framework: As notes name it.
+        framework: Name of the framework in notes.
         name: Name of the task.
-        kind: ``mcq`` where every sample has options.
-        questions: By sample.
-        errors: Why samples failed.
-        prompts_sha256: Over the prompts.
+        kind: Kind of the questions; ``mcq`` if every sample has options.
+        questions: Questions by sample.
+        errors: Messages of failed samples, by sample.
+        prompts_sha256: SHA-256 of the prompts.
     """
 
     def __init__(
@@ -112,11 +113,14 @@ class TaskOutcomes(Generic[K]):
         self.notes: tuple[str, ...] = ()
 
     def scores(self) -> Mapping[K, Mapping[str, float]]:
-        """Scores of every sample, by the names of :data:`~climassay.metrics.registry.METRICS`; may add notes."""
+        """Return scores by sample and metric; subclasses may add to :attr:`notes`."""
         raise NotImplementedError
 
     def answered(self, sample: K, question: Question) -> tuple[int | None, str, bool]:
-        """Option that was chosen, the answer, and whether it named none of the choices; of a sample without error."""
+        """Return the chosen option's index, the answer, and whether it names none of the choices.
+
+        The sample has no error.
+        """
         raise NotImplementedError
 
     def cell(
@@ -129,7 +133,7 @@ class TaskOutcomes(Generic[K]):
         notes: Iterable[str] = (),
         constants: tuple[ConstantScore, ...] = (),
     ) -> HarnessCell:
-        """The cell of an experiment: an outcome per sample, with what is recorded of how they were asked."""
+        """Return an experiment's cell: the outcome of each sample, and a record of the model and the settings."""
         cell, scores, outcomes = Cell(self.name, model.display_name, label, self.kind), self.scores(), []
         for sample, question in self.questions.items():
             error = self.errors.get(sample)

@@ -360,7 +360,7 @@ def compare_classifiers(
     specs: Sequence[ClassifierSpec],
     training: TrainingTexts,
     *,
-    apart: IntArray | None = None,
+    fold_groups: IntArray | None = None,
     folds: int = FOLDS,
     seed: int = 0,
     resamples: int = RESAMPLES,
@@ -371,13 +371,13 @@ def compare_classifiers(
     Args:
         specs: What is tried.
         training: Labelled texts; the intervals resample their groups.
-        apart: What folds do not share, shape [texts], where that is more than a group; None: their groups.
+        fold_groups: Group of each text, shape [texts]; no group is divided between folds. Default: ``training.groups``.
         folds: Wanted number.
         seed: Seed of folds and bootstrap.
         resamples: Bootstrap samples of the intervals.
         on_fit: Called after each.
     """
-    splits = training.splits(folds, seed=seed, groups=apart)
+    splits = training.splits(folds, seed=seed, groups=fold_groups)
     tried = []
     for spec in specs:
         result = held_out(

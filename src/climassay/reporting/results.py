@@ -278,10 +278,10 @@ class Shown(Result):
 
     data: Any
     """Data of :meth:`to_dict`, or a function that returns the data."""
-    shown: Sequence[Table] | Callable[[], Sequence[Table]] = ()
+    result_tables: Sequence[Table] | Callable[[], Sequence[Table]] = ()
     records: Sequence[Mapping[str, Any]] | None = None
     """Rows; by default those of the first table."""
-    said: "Sequence[str | Text]" = ()
+    printed_lines: "Sequence[str | Text]" = ()
     noted: Sequence[str] = ()
     reported: Callable[[], Report] | None = None
     failed: ClimassayError | None = None
@@ -289,7 +289,7 @@ class Shown(Result):
 
     def tables(self) -> Sequence[Table]:
         """Return the tables."""
-        return self.shown() if callable(self.shown) else self.shown
+        return self.result_tables() if callable(self.result_tables) else self.result_tables
 
     def to_dict(self) -> Any:
         """Return the data."""
@@ -301,7 +301,7 @@ class Shown(Result):
 
     def lines(self) -> "Iterable[str | Text]":
         """Return the sentences to print before the tables."""
-        return self.said
+        return self.printed_lines
 
     def notes(self) -> Iterable[str]:
         """Return remarks on the result."""

@@ -55,7 +55,7 @@ class ResultCache:
         return future.result()
 
     def __contains__(self, key: Hashable) -> bool:
-        """Whether the result of a key is cached."""
+        """Return whether the result of a key is cached."""
         future = self._futures.get(key)
         return future is not None and future.done()
 
@@ -112,15 +112,15 @@ class AppState(Session):
 
     def model(
         self,
-        given: Generator | str,
+        model: Generator | str,
         *,
         options: ModelOptions | None = None,
         base_url: str | None = None,
         dtype: str | None = None,
     ) -> Generator:
         """Return a model that is loaded once per server, with the server's options."""
-        if not isinstance(given, str):
-            return given
+        if not isinstance(model, str):
+            return model
         model_options = options or self.options
         limits = {
             "base_url": base_url,
@@ -129,8 +129,8 @@ class AppState(Session):
             "dtype": dtype,
         }
         load_options = {option: value for option, value in limits.items() if value is not None}
-        key = " ".join((f"model {given}", *(f"{option}={value}" for option, value in load_options.items())))
-        return self.shared(key, lambda: self.settings.load(given, self.workspace, **load_options))
+        key = " ".join((f"model {model}", *(f"{option}={value}" for option, value in load_options.items())))
+        return self.shared(key, lambda: self.settings.load(model, self.workspace, **load_options))
 
     def collections(self, names: str | Sequence[str]) -> "CollectionGroup":
         """Open collections by name, so that changes by other processes are seen; takes milliseconds.

@@ -58,10 +58,10 @@ class ConnectionPool:
         self._proxies = proxies
         self._peers: dict[LimitedProtocol, str] = {}
         self._counts: Counter[str] = Counter()
-        self._waiting: dict[LimitedProtocol, None] = {}
+        self._waiting_connections: dict[LimitedProtocol, None] = {}
 
     def __len__(self) -> int:
-        """Number of open connections."""
+        """Return the number of open connections."""
         return len(self._peers)
 
     def admit(self, connection: "LimitedProtocol") -> bool:
@@ -78,7 +78,7 @@ class ConnectionPool:
 
     def remove(self, connection: "LimitedProtocol") -> None:
         """Remove a connection; do nothing if it is not registered."""
-        self._waiting.pop(connection, None)
+        self._waiting_connections.pop(connection, None)
         peer = self._peers.pop(connection, None)
         if peer is not None:
             self._counts[peer] -= 1
@@ -88,16 +88,16 @@ class ConnectionPool:
     def mark_waiting(self, connection: "LimitedProtocol") -> None:
         """Record that a connection has no complete request, dropping the longest-waiting one if too many wait."""
         if connection in self._peers:
-            self._waiting[connection] = None
-            if len(self._waiting) > self.limits.max_waiting:
+            self._waiting_connections[connection] = None
+            if len(self._waiting_connections) > self.limits.max_waiting:
                 self._drop_longest_waiting()
 
     def mark_served(self, connection: "LimitedProtocol") -> None:
         """Record that a connection has a complete request."""
-        self._waiting.pop(connection, None)
+        self._waiting_connections.pop(connection, None)
 
     def _drop_longest_waiting(self) -> bool:
-        longest_waiting = next(iter(self._waiting), None)
+        longest_waiting = next(iter(self._waiting_connections), None)
         if longest_waiting is None:
             return False
         self.remove(longest_waiting)

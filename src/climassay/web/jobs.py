@@ -126,7 +126,7 @@ class Stopped(Exception):
 
 
 class Interrupted(KeyboardInterrupt):
-    """Ends the records' run of a job as interrupted, not as failed."""
+    """Exception that ends the run of a job as interrupted, not as failed."""
 
 
 @contextmanager
@@ -143,7 +143,7 @@ def interrupting() -> Iterator[None]:
 
 
 class JobReport:
-    """Reports the progress of a job, and tells its work whether to end."""
+    """Reporter of the progress of a job; also says whether the job must end."""
 
     def __init__(self, owner: "Jobs", job: str) -> None:
         self.job = job

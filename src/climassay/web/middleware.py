@@ -79,7 +79,7 @@ class Compression(GZipMiddleware):
 
 
 class _HeadSent(Exception):
-    """Ends a HEAD request once its headers are sent."""
+    """Signal that the headers of a HEAD request were sent."""
 
 
 class PathPrefix:

@@ -43,7 +43,7 @@ _PRIVATE_DOMAINS = (b".local", b".internal", b".lan", b".localdomain", b".home",
 
 
 class Redactor:
-    """Replaces private paths and addresses in texts of one server."""
+    """Redactor of private paths and addresses in the texts of one server."""
 
     def __init__(self, state: AppState) -> None:
         self._root = state.settings.root.encode()

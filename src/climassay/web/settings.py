@@ -36,7 +36,7 @@ class Networks:
             raise InputError(f"Proxies are addresses or networks like 10.0.0.0/8, or *: {error}.") from None
 
     def __contains__(self, host: str) -> bool:
-        """Whether an address is in one of the networks."""
+        """Return whether an address is in one of the networks."""
         if self.everything:
             return True
         try:
@@ -69,10 +69,10 @@ class ServerSettings:
         tuple[Path, ...],
         Field(description="Debate configuration; repeat to offer a choice."),
     ] = ()
-    """If empty, every collection is an advocate."""
+    """Configurations of debates; if empty, every collection is an advocate."""
     model: Annotated[str, Field(description="Model of debates without a configuration file.")] = DEFAULT_MODEL
     load: Callable[..., Generator] = _load
-    """Loads a model by name for a workspace, with a debate's own options."""
+    """Function that loads a model by name for a workspace, with the options of a debate."""
     upload_bytes: Annotated[int, Field(ge=1)] = 200 * 2**20
     """Maximum size of an upload."""
     originals: Annotated[bool, Field(description="Keep uploaded files, so that citations lead to pages of a PDF.")] = (

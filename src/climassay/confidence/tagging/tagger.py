@@ -236,7 +236,7 @@ def train_tagger(
     documents = np.unique([item.document for item in items], return_inverse=True)[1]
     if documents.max() > 0:
         by_document = compare_classifiers(
-            [selected.spec], training, apart=documents, folds=document_folds or folds, seed=seed, resamples=1
+            [selected.spec], training, fold_groups=documents, folds=document_folds or folds, seed=seed, resamples=1
         )[0]  # fmt: skip
         with suppress(InputError):  # too few documents are large enough
             settings["residuals"] = share_residuals(

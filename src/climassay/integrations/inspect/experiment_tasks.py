@@ -38,7 +38,7 @@ from climassay.settings import resolve_file
 
 SETTING = "default"
 _SPREADS = {"stderr", "bootstrap_stderr", "std", "var"}
-"""Inspect's metrics of how far scores spread; climassay's intervals stand in their place."""
+"""Inspect's metrics of spread, which are left out because climassay computes intervals."""
 _QUIET: Mapping[str, Any] = {
     "display": "none",
     "log_level": "error",
@@ -58,28 +58,28 @@ def run_tasks(
     progress: evaluation.ExperimentCallbacks,
     *,
     load: Callable[[evaluation.ModelSpec], contract.Generator],
-    kept: Sequence[contract.Generator] = (),
+    caller_models: Sequence[contract.Generator] = (),
 ) -> evaluation.HarnessCells:
     """Ask one model all tasks of Inspect that a plan names.
 
     Args:
-        plan: Its :attr:`~ExperimentPlan.inspect` names the tasks, its limit draws samples of each.
-        model: Who is asked.
-        ask: Puts records around the loaded model.
+        plan: Experiment with the tasks in :attr:`~ExperimentPlan.inspect`; its limit is the number of samples per task.
+        model: Model to evaluate.
+        ask: Function that wraps a loaded model so that its answers are recorded.
         progress: Callbacks that follow the run.
-        load: Loads a model; it is closed in the end.
-        kept: Models that stay open, because they belong to the caller.
+        load: Function that loads a model; the model is closed afterwards.
+        caller_models: Models that the caller closes.
 
     Raises:
-        InputError: There is no such task, it cannot be loaded or run, or it needs what no model of climassay has.
+        InputError: A task does not exist, cannot be loaded or run, or needs a capability that climassay's models lack.
         ModelError: The model cannot be loaded.
     """
     spec, cells = plan.inspect, []
     with ExitStack() as closing:
 
-        def opened_model(one: evaluation.ModelSpec) -> contract.Generator:
-            result = load(one)
-            if not any(result is other for other in kept):
+        def opened_model(model_spec: evaluation.ModelSpec) -> contract.Generator:
+            result = load(model_spec)
+            if not any(result is other for other in caller_models):
                 closing.callback(result.close)
             return result
 
@@ -94,23 +94,25 @@ def run_tasks(
         def on_answer(count: int) -> None:
             nonlocal due
             due -= count
-            if due < 0:  # a sample may take several requests, which nobody knows before
+            if due < 0:  # a sample may take several requests, a number that is unknown before
                 progress.on_more(count)
             progress.on_answer(count)
 
-        asked = inspect_model(recorded, on_answer=on_answer)
+        evaluated_model = inspect_model(recorded, on_answer=on_answer)
         grader = None if spec.grader is None else inspect_model(ask(opened_model(spec.grader)))
         for name in planned:
             progress.on_cell(evaluation.Cell(name, model.display_name, SETTING, "mcq"), "asked")
-        logs = runner.run(asked, grader)
+        logs = runner.run(evaluated_model, grader)
         left = recorded.tally
         for log in logs:
             result = _InspectOutcomes(log)
-            ours = {f"climassay/{one.model_name}" for one in (asked, grader) if one is not None}
+            ours = {
+                f"climassay/{provider.model_name}" for provider in (evaluated_model, grader) if provider is not None
+            }
             notes = [
-                f"{result.name} itself asked {one}, past the records."
-                for one in log.stats.model_usage
-                if one not in ours
+                f"{result.name} itself asked {model_name}, past the records."
+                for model_name in log.stats.model_usage
+                if model_name not in ours
             ]
             setting = {
                 "task_args": dict(spec.task_args),
@@ -126,28 +128,32 @@ def run_tasks(
 
 
 class _Runner:
-    """Runs a plan's tasks with Inspect; the folder takes the logs that nobody wants."""
+    """Runner of a plan's Inspect tasks, with a temporary folder for logs that are not saved."""
 
     def __init__(self, plan: evaluation.ExperimentPlan, folder: str) -> None:
         self._plan, self._spec, self._folder = plan, plan.inspect, folder
-        self._places: dict[str, str] = {}
+        self._task_references: dict[str, str] = {}
         self._drawn: dict[str, list[int | str]] = {}
-        """Ids of the samples of each task that are asked."""
+        """Ids of the drawn samples, by task."""
 
     def planned(self) -> dict[str, int]:
-        """Number of answers wanted from each task, by its name, epochs counted; refuses what cannot be loaded."""
+        """Draw the samples of each task and return the number of answers (samples times epochs) by task name.
+
+        Raises:
+            InputError: A task cannot be loaded, two tasks have the same name, or no task takes an argument.
+        """
         results: dict[str, int] = {}
         argument_names: set[str] = set()
         for name in self._spec.tasks:
-            file, at, one = name.partition("@")
-            place = f"{resolve_file(self._plan.folder, file)}{at}{one}"
-            for log in self._eval([place], constant_model(""), what=name, run_samples=False):
+            file, at, task_name = name.partition("@")
+            reference = f"{resolve_file(self._plan.folder, file)}{at}{task_name}"
+            for log in self._eval([reference], constant_model(""), what=name, run_samples=False):
                 task = log.eval.task
                 if task in results:
                     raise InputError(f"Two tasks of Inspect are called {task!r}: run them one after the other.")
                 argument_names |= set(log.eval.task_args)
                 own = log.eval.task_registry_name or task
-                self._places[task] = place if at or not Path(place).is_file() else f"{place}@{own}"
+                self._task_references[task] = reference if at or not Path(reference).is_file() else f"{reference}@{own}"
                 ids = log.eval.dataset.sample_ids or []
                 self._drawn[task] = [
                     ids[i] for i in evaluation.draw_indices(len(ids), self._plan.limit, self._plan.seed)
@@ -157,38 +163,43 @@ class _Runner:
             raise InputError(f"{', '.join(self._spec.tasks)} of Inspect takes no argument {', '.join(unknown)}.")
         return results
 
-    def run(self, asked: ClimassayModel, grader: ClimassayModel | None) -> list[EvalLog]:
-        """Logs of all tasks, asked of a model; refuses tasks that need what no model of climassay has."""
-        model = Model(asked, GenerateConfig(max_tokens=self._spec.max_tokens))
+    def run(self, evaluated_model: ClimassayModel, grader: ClimassayModel | None) -> list[EvalLog]:
+        """Evaluate a model on the drawn samples of all tasks and return Inspect's logs.
+
+        Raises:
+            InputError: A task needs a capability that climassay's models lack, or fails.
+        """
+        model = Model(evaluated_model, GenerateConfig(max_tokens=self._spec.max_tokens))
         roles = {} if grader is None else {"grader": Model(grader, GenerateConfig())}
-        both = [asked] if grader is None else [asked, grader]
+        providers = [evaluated_model] if grader is None else [evaluated_model, grader]
         folder = str(self._plan.folder / self._spec.log_dir) if self._spec.log_dir else self._folder
-        with _stopping(both):
+        with _stopping(providers):
             options: dict[str, Any] = {"log_dir": folder, "model_roles": roles}
             if self._plan.limit is None:
-                logs = self._eval(list(self._places.values()), model, **options)
+                logs = self._eval(list(self._task_references.values()), model, **options)
             else:
                 logs = [
                     log
-                    for task, place in self._places.items()
-                    for log in self._eval([place], model, sample_id=self._drawn[task], **options)
+                    for task, reference in self._task_references.items()
+                    for log in self._eval([reference], model, sample_id=self._drawn[task], **options)
                 ]
-        for one in both:
-            if one.refused is not None:
-                raise one.refused
+        for provider in providers:
+            if provider.refused is not None:
+                raise provider.refused
         return logs
 
-    def constants(self, found: "_InspectOutcomes") -> tuple[evaluation.ConstantScore, ...]:
-        """What the most frequent target would get as the answer to every sample, as Inspect scores it.
+    def constants(self, outcomes: "_InspectOutcomes") -> tuple[evaluation.ConstantScore, ...]:
+        """Return Inspect's scores of answering every sample with the task's most frequent target.
 
-        None where a sample takes more than one request: what grades the answer would be answered likewise.
+        Return () if the task has a sandbox or a sample takes several requests: the constant model would also answer
+        the grader's requests.
         """
-        if found.log.eval.sandbox is not None or not found.single_request:
+        if outcomes.log.eval.sandbox is not None or not outcomes.single_request:
             return ()
-        target = Counter(found.targets).most_common(1)[0][0]
-        model = constant_model(f"ANSWER: {target}" if found.choices else target)
-        drawn = None if self._plan.limit is None else self._drawn[found.name]
-        [log] = self._eval([self._places[found.name]], model, sample_id=drawn)
+        target = Counter(outcomes.targets).most_common(1)[0][0]
+        model = constant_model(f"ANSWER: {target}" if outcomes.choices else target)
+        drawn = None if self._plan.limit is None else self._drawn[outcomes.name]
+        [log] = self._eval([self._task_references[outcomes.name]], model, sample_id=drawn)
         excerpt = target if len(target) < 80 else f"{target[:79]}…"
         by_metric: dict[str, list[float]] = defaultdict(list)
         for scores in _InspectOutcomes(log).scores().values():
@@ -196,12 +207,12 @@ class _Runner:
                 by_metric[metric].append(value)
         return tuple(
             evaluation.ConstantScore(
-                found.name, metric, evaluation.OVERALL, excerpt, sum(values) / len(values), found.kind
+                outcomes.name, metric, evaluation.OVERALL, excerpt, sum(values) / len(values), outcomes.kind
             )
             for metric, values in by_metric.items()
         )
 
-    def _eval(self, places: list[str], model: Model, *, what: str = "", **more: Any) -> list[EvalLog]:
+    def _eval(self, references: list[str], model: Model, *, what: str = "", **more: Any) -> list[EvalLog]:
         options: dict[str, Any] = {
             "task_args": dict(self._spec.task_args),
             "epochs": self._spec.epochs,
@@ -211,7 +222,7 @@ class _Runner:
             **more,
         }
         try:
-            logs = inspect_eval(places, model=model, **options)
+            logs = inspect_eval(references, model=model, **options)
         except Exception as error:  # a task is anybody's code, and its data may lie on a hub
             raise InputError(f"Inspect cannot run {what or ', '.join(self._spec.tasks)}: {_sentence(error)}") from error
         for log in logs:
@@ -230,7 +241,7 @@ def _sentence(error: Exception) -> str:
 
 @contextmanager
 def _stopping(models: Sequence[ClimassayModel]) -> Iterator[None]:
-    """Ctrl-C ends what the models are asked in other threads; only the main thread receives signals."""
+    """Cancel the models' requests in other threads on Ctrl-C, which only the main thread receives."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -249,7 +260,7 @@ def _stopping(models: Sequence[ClimassayModel]) -> Iterator[None]:
 
 
 def constant_model(answer: str) -> Model:
-    """A model that gives one and the same answer to everything."""
+    """Return a model that gives the same answer to every request."""
     return Model(inspect_model(_ConstantGenerator(answer)), GenerateConfig())
 
 
@@ -277,13 +288,13 @@ class _ConstantGenerator:
 
 
 def _score_name(score: EvalScore) -> str:
-    """A scorer's name, with the key of a score that has several values and with the reducer of epochs."""
+    """Return the scorer's name, followed by the score's key and the epoch reducer if they differ from the default."""
     name = score.scorer if score.name == score.scorer else f"{score.scorer}.{score.name}"
     return name if score.reducer in (None, "mean") else f"{name}.{score.reducer}"
 
 
 def _figures(score: EvalScore) -> dict[str, float]:
-    """Inspect's figures of one scorer, by the names of scores."""
+    """Return a scorer's metrics by ``metric,scorer``, without the metrics of spread."""
     return {
         f"{name.replace(',', ';')},{_score_name(score)}".replace(" ", "_"): float(metric.value)
         for name, metric in score.metrics.items()
@@ -292,7 +303,7 @@ def _figures(score: EvalScore) -> dict[str, float]:
 
 
 def _number(value: Any, key: str | None) -> float | None:
-    """A sample's value as Inspect's metrics take it, or that of one key; None where it is no number."""
+    """Return a sample's value, or its entry ``key``, as the number that Inspect averages; None if it is no number."""
     if key is not None and isinstance(value, Mapping):
         value = value.get(key)
     if isinstance(value, str):
@@ -309,18 +320,20 @@ def _is_number(text: str) -> bool:
 
 
 def _letter(text: str | list[str], options: Sequence[str]) -> str | None:
-    """The letter of an option that a target or an answer is; None where it is none, or several."""
+    """Return the upper-case option letter that a target or answer consists of; None if it is not exactly one."""
     value = text[0] if isinstance(text, list) and len(text) == 1 else text
     known = isinstance(value, str) and len(value) == 1 and value.upper() in LETTERS.upper()[: len(options)]
     return value.upper() if known and isinstance(value, str) else None
 
 
-def _text(given: str | list[ChatMessage]) -> str:
-    return given if isinstance(given, str) else "\n\n".join(turn.text for turn in given)
+def _text(sample_input: str | list[ChatMessage]) -> str:
+    if isinstance(sample_input, str):
+        return sample_input
+    return "\n\n".join(turn.text for turn in sample_input)
 
 
 class _InspectOutcomes(TaskOutcomes[str]):
-    """What Inspect says of each sample of a task, by its log with all samples."""
+    """Outcomes of a task's samples, from Inspect's log."""
 
     def __init__(self, log: EvalLog) -> None:
         self.log, name = log, log.eval.task
@@ -338,7 +351,7 @@ class _InspectOutcomes(TaskOutcomes[str]):
         letters = [_letter(sample.target, sample.choices or ()) for sample in firsts]
         steps = {step.solver.rpartition("/")[2] for step in log.plan.steps}
         chosen = "multiple_choice" in steps or "choice" in {
-            one.name.rpartition("/")[2] for one in log.eval.scorers or ()
+            scorer.name.rpartition("/")[2] for scorer in log.eval.scorers or ()
         }
         few = all(1 < len(sample.choices or ()) <= len(LETTERS) for sample in firsts)
         self.choices = chosen and few and None not in letters
@@ -352,57 +365,61 @@ class _InspectOutcomes(TaskOutcomes[str]):
             answer = target if correct is None else options[correct]
             id_, text = f"{name}-{sample.id}", _text(sample.input).strip()
             questions[str(sample.id)] = Question(id_, kind, text, answer.strip(), None, options, correct)
-        asked = json.dumps([[str(sample.id), _text(sample.input), sample.choices, sample.target] for sample in firsts])
-        digest = hashlib.sha256((asked + log.plan.model_dump_json()).encode()).hexdigest()
+        inputs = json.dumps([[str(sample.id), _text(sample.input), sample.choices, sample.target] for sample in firsts])
+        digest = hashlib.sha256((inputs + log.plan.model_dump_json()).encode()).hexdigest()
         super().__init__("Inspect", name, kind, questions, errors, digest)
 
     @property
     def single_request(self) -> bool:
-        """Whether every sample was answered, and scored, with one request at most."""
+        """True if no sample took more than one model request, including those of scorers."""
         return all(
-            sum(event.event == "model" for event in one.events) <= 1 for ones in self.by_id.values() for one in ones
+            sum(event.event == "model" for event in sample.events) <= 1
+            for samples in self.by_id.values()
+            for sample in samples
         )
 
     def answered(self, sample: str, question: Question) -> tuple[int | None, str, bool]:
-        """By the letter that a scorer read, or by what the model wrote in the first epoch."""
+        """Return the option index, text and unparsed flag of the first epoch's answer, by the scorer's letter."""
         first = self.by_id[sample][0]
         if not self.choices:
             return None, first.output.completion.strip(), False
-        said = [_letter(one.answer or "", question.options) for one in (first.scores or {}).values()]
-        chosen = next((LETTERS.upper().index(letter) for letter in said if letter), None)
+        letters = [_letter(score.answer or "", question.options) for score in (first.scores or {}).values()]
+        chosen = next((LETTERS.upper().index(letter) for letter in letters if letter), None)
         return chosen, "" if chosen is None else question.options[chosen], chosen is None
 
     def scores(self) -> dict[str, dict[str, float]]:
-        """Scores of every sample, by the names of :data:`~climassay.metrics.registry.METRICS`."""
+        """Return scores by sample and ``metric,scorer``; add notes on metrics that are no means."""
         there = [name for name in self.by_id if name not in self.errors]
         scores = SampleScores(self.by_id, list(self.errors))
         if not there:
             return scores.scores
-        whole = self._without() if self.errors else self.log
+        complete_log = self._without() if self.errors else self.log
 
         @cache
         def figures_without(name: str) -> dict[str, float]:
             results = self._without(name).results
-            return {key: one for score in (results.scores if results else ()) for key, one in _figures(score).items()}
+            return {
+                key: value for score in (results.scores if results else ()) for key, value in _figures(score).items()
+            }
 
-        for score in whole.results.scores if whole.results else ():
-            values = self._values(score, whole)
+        for score in complete_log.results.scores if complete_log.results else ():
+            values = self._values(score, complete_log)
             numbers = {name: value for name, value in values.items() if value is not None}
             for metric, figure in _figures(score).items():
                 if values and len(numbers) == len(values) and is_mean(figure, list(numbers.values())):
                     scores.add(metric, numbers)
                 elif len(values) == 1:
-                    scores.add_whole(metric, figure, dict.fromkeys(values, figure))
+                    scores.add_aggregate(metric, figure, dict.fromkeys(values, figure))
                 elif not values:
                     self.notes += (f"{self.name}: {metric} scores no sample.",)
                 else:
                     parts = {name: figures_without(name).get(metric, np.nan) for name in values}
-                    scores.add_whole(metric, figure, parts)
+                    scores.add_aggregate(metric, figure, parts)
         self.notes += scores.notes(self.name, "Inspect")
         return scores.scores
 
     def _values(self, score: EvalScore, log: EvalLog) -> dict[str, float | None]:
-        """What a scorer says of each sample, epochs reduced; without samples that it does not score."""
+        """Return each scored sample's value, reduced over epochs; None if the value of an epoch is no number."""
         key = None if score.name == score.scorer else score.name
         chosen = (score.scorer, score.reducer)
         reduced = next(
@@ -430,7 +447,7 @@ class _InspectOutcomes(TaskOutcomes[str]):
         return results
 
     def _without(self, name: str = "") -> EvalLog:
-        """The log with the figures that Inspect computes without the samples that failed, and without one more."""
+        """Return the log with Inspect's metrics recomputed without failed samples and the sample ``name``."""
         samples = [
             sample for sample in self.log.samples or () if str(sample.id) not in self.errors and str(sample.id) != name
         ]

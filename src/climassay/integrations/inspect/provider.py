@@ -18,13 +18,13 @@ from climassay.models import contract, load_model
 from climassay.redaction import TrustedUrl
 
 CONNECTIONS = 64
-"""Requests that wait together by default: a local model computes them side by side."""
+"""Default maximum number of concurrent requests, which a local model computes in batches."""
 _EPOCH_SEEDS = 1000
-"""Distance of the seeds of two epochs: so often may a sample repeat a request within one."""
+"""Difference between the seeds of two epochs: maximum number of repeats of a request in one epoch."""
 
 
-class _Waiting:
-    """A request and, once it is there, its answer."""
+class _PendingRequest:
+    """Request with its answer; None until it arrives."""
 
     def __init__(self, request: contract.GenerationRequest) -> None:
         self.request = request
@@ -32,40 +32,43 @@ class _Waiting:
 
 
 class _RequestBatcher:
-    """Hands requests that come in one by one to a model in as large groups as there are.
+    """Batcher that sends all pending requests to a model in one call.
 
-    Whoever comes first asks for all that are waiting; the others find their answers when it is their turn.
+    The first caller to acquire the lock sends the requests of all callers; the others then find their answers.
     """
 
     def __init__(self, model: contract.Generator, on_answer: Callable[[int], None] = lambda _count: None) -> None:
         self._model = model
         self._on_answer = on_answer
-        self._waiting: list[_Waiting] = []
+        self._pending: list[_PendingRequest] = []
         self._turn = anyio.Lock()
         self._thread: int | None = None
         self._stopped = False
 
     def stop(self) -> None:
-        """End what is being asked, and ask nothing more."""
+        """Cancel the running call and refuse further requests."""
         self._stopped = True
         model, thread = contract.unwrapped(self._model), self._thread
         if isinstance(model, contract.ConcurrentModel) and thread is not None:
             model.cancel([thread])
 
     async def ask(self, request: contract.GenerationRequest) -> contract.Completion:
-        mine = _Waiting(request)
-        self._waiting.append(mine)
+        mine = _PendingRequest(request)
+        self._pending.append(mine)
         await checkpoint()  # all that are ready to ask get into the first group
         async with self._turn:
             if mine.answer is None:
-                group, self._waiting = self._waiting, []
+                group, self._pending = self._pending, []
                 await anyio.to_thread.run_sync(self._answer, group)
         if mine.answer is None:
             raise ModelError(f"{self._model.name} was interrupted before it answered.")
         return mine.answer
 
-    def _answer(self, group: list[_Waiting]) -> None:
-        """Runs in a thread, and keeps the answers itself: the task that started it may be cancelled meanwhile."""
+    def _answer(self, group: list[_PendingRequest]) -> None:
+        """Generate the answers of a group and store each in its request.
+
+        This runs in a thread. The task that started it may be cancelled, so that nothing is returned to it.
+        """
 
         def keep(index: int, answer: contract.Completion) -> None:
             group[index].answer = answer
@@ -76,9 +79,9 @@ class _RequestBatcher:
         self._thread = threading.get_ident()
         try:
             if not self._stopped:
-                answers = self._model.generate([waiting_request.request for waiting_request in group], on_result=keep)
-                for one, answer in zip(group, answers, strict=True):
-                    one.answer = answer
+                answers = self._model.generate([pending_request.request for pending_request in group], on_result=keep)
+                for pending_request, answer in zip(group, answers, strict=True):
+                    pending_request.answer = answer
         except KeyboardInterrupt as end:  # a thread's own would end the event loop in the middle of its work
             raise ModelError(f"{self._model.name} was interrupted.") from end
         finally:
@@ -86,14 +89,14 @@ class _RequestBatcher:
 
 
 _TEXTS = ("text", "reasoning")
-"""Types of content that a text model reads, or that another model has thought."""
+"""Types of message content that are accepted: texts and another model's reasoning."""
 
 
 class ClimassayModel(ModelAPI):
-    """A model of climassay as an Inspect provider; answers are recorded only where the model that it is made of is.
+    """Inspect provider of a climassay model; answers are recorded only if it wraps a recorded model.
 
-    A chat that ends with the assistant is the start of the answer, which the model goes on from. The seed of a request
-    is Inspect's and a number of its own for each epoch, and for each time that a sample repeats it.
+    If a chat ends with an assistant turn, the model continues that turn. The seed of a request is Inspect's seed plus
+    an offset for the epoch and for each repeat of the request in a sample.
     """
 
     def __init__(
@@ -106,19 +109,19 @@ class ClimassayModel(ModelAPI):
         on_answer: Callable[[int], None] = lambda _count: None,
         **model_args: Any,
     ) -> None:
-        """Load the model, or take one that is loaded.
+        """Load the model, unless ``opened`` is a loaded one.
 
         Args:
-            model_name: As climassay names it, for example ``local:smollm2``.
-            base_url: Server of an ``openai:`` model, as Inspect's command line or a program names it.
+            model_name: Climassay's name of the model, for example ``local:smollm2``.
+            base_url: URL of the server of an ``openai:`` model.
             api_key: Not used: climassay reads the key from the environment.
             config: Inspect's own settings.
-            opened: A loaded model, for example behind records.
-            on_answer: Told of every answer, in the thread that asks.
+            opened: Loaded model, for example a recorded one.
+            on_answer: Called with 1 for every answer, in the generating thread.
             model_args: ``device``, ``dtype`` and ``adapter`` of a local model (``-M dtype=float32``).
 
         Raises:
-            InputError: An argument that is not known.
+            InputError: An argument of ``model_args`` is unknown.
         """
         super().__init__(model_name, base_url, api_key, [], config or GenerateConfig())
         unknown = set(model_args) - {"device", "dtype", "adapter", "concurrency"}
@@ -128,10 +131,10 @@ class ClimassayModel(ModelAPI):
         self._batcher = _RequestBatcher(self.model, on_answer)
         self._repeated: Counter[tuple[object, contract.GenerationRequest]] = Counter()
         self.refused: InputError | None = None
-        """Why a task cannot be put to the model at all."""
+        """Error of a request that the model does not support; None if there was none."""
 
     def stop(self) -> None:
-        """End what is being asked, as soon as the next answer is there, and ask nothing more."""
+        """Stop after the next answer and refuse further requests."""
         self._batcher.stop()
 
     async def generate(
@@ -141,11 +144,11 @@ class ClimassayModel(ModelAPI):
         tool_choice: ToolChoice,  # noqa: ARG002 - without tools there is no choice
         config: GenerateConfig,
     ) -> tuple[ModelOutput, ModelCall]:
-        """Answer one chat.
+        """Generate the answer to a chat.
 
         Raises:
-            InputError: Tools are offered, several choices asked for, or a turn has something else than text.
-            ModelError: The model could not answer.
+            InputError: The request has tools, several choices or content other than text.
+            ModelError: The model failed or was interrupted.
         """
         try:
             if tools:
@@ -171,11 +174,15 @@ class ClimassayModel(ModelAPI):
         )
         # For Inspect's log: the prompt as the model received it.
         prompt = self.model.render(request.messages, request.assistant_prefix)
-        asked = {"prompt": prompt, "max_tokens": request.sampling.max_tokens, "fingerprint": self.model.fingerprint}
-        return output, ModelCall.create(asked, {"text": answer.text, "finish_reason": answer.finish_reason})
+        request_log = {
+            "prompt": prompt,
+            "max_tokens": request.sampling.max_tokens,
+            "fingerprint": self.model.fingerprint,
+        }
+        return output, ModelCall.create(request_log, {"text": answer.text, "finish_reason": answer.finish_reason})
 
     def _seeded(self, request: contract.GenerationRequest) -> contract.GenerationRequest:
-        """The same request with a seed for the epoch, and for each time that the sample asks it."""
+        """Return the request with a seed for the sample's epoch and for this repeat of the request."""
         state = sample_state()
         if state is None:
             return request
@@ -185,24 +192,23 @@ class ClimassayModel(ModelAPI):
         return replace(request, sampling=replace(request.sampling, seed=seed))
 
     def max_connections(self) -> int:
-        """Requests under way at the same time."""
+        """Return the maximum number of concurrent requests."""
         return CONNECTIONS
 
     def connection_key(self) -> str:
-        """Each model waits for itself only."""
+        """Return the model's fingerprint, so that each model has its own limit of concurrent requests."""
         return self.model.fingerprint
 
     def close(self) -> None:
-        """Give back the model's memory or connections."""
+        """Close the model."""
         self.model.close()
 
 
 def as_request(chat: list[ChatMessage], config: GenerateConfig) -> contract.GenerationRequest:
-    """The chat as a request; a last turn of the assistant becomes the start of the answer.
+    """Return a chat as a generation request; a final assistant turn becomes the start of the answer.
 
     Raises:
-        InputError: A turn is neither the system's, the user's nor the assistant's, or has images, audio, video,
-            documents or other data.
+        InputError: A turn is a tool's result, or has images, audio, video, documents or other data.
     """
     messages = []
     for turn in chat:
@@ -225,18 +231,18 @@ def as_request(chat: list[ChatMessage], config: GenerateConfig) -> contract.Gene
 
 @modelapi(name="climassay")
 def provider() -> type[ModelAPI]:
-    """What Inspect knows as ``climassay/NAME``."""
+    """Return the provider class of Inspect's models ``climassay/NAME``."""
     return ClimassayModel
 
 
 def inspect_model(
     opened: contract.Generator, *, on_answer: Callable[[int], None] = lambda _count: None
 ) -> ClimassayModel:
-    """A loaded model as Inspect's provider; whoever loaded it closes it.
+    """Wrap a loaded model as an Inspect provider; the caller closes the model.
 
     Args:
-        opened: For example a recorded model, whose every answer is stored before Inspect sees it.
-        on_answer: Told of every answer, in the thread that asks.
+        opened: Loaded model; the answers of a recorded model are stored before Inspect receives them.
+        on_answer: Called with 1 for every answer, in the generating thread.
     """
     make = cast(Callable[..., ClimassayModel], provider)  # the decorator takes it for a class
     return make(opened.name, opened=opened, on_answer=on_answer)

@@ -25,23 +25,23 @@ from climassay.questions import PRIMER, Kind, Question
 
 _TURNS = {"system": ChatMessageSystem, "user": ChatMessageUser, "assistant": ChatMessageAssistant}
 LEVEL = "level"
-"""Key of a sample's metadata by which scores are grouped; ``none`` where a question has no level."""
+"""Metadata key by which scores are grouped; its value is ``none`` for questions without a level."""
 
 
 def as_chat(messages: Sequence[Message]) -> list[ChatMessage]:
-    """Messages as Inspect has them."""
+    """Convert messages to Inspect's chat messages."""
     return [_TURNS[message.role](content=message.content) for message in messages]
 
 
 def _answered(state: TaskState) -> tuple[Question, str]:
-    """The question of a sample, which may have been through a log file, and what the model wrote."""
+    """Return a sample's question, rebuilt from its metadata, and the model's text."""
     fields = dict(state.metadata["question"])
     return Question(**{**fields, "options": tuple(fields["options"])}), state.output.completion
 
 
 @scorer(metrics=[grouped(accuracy(), LEVEL), stderr()])
 def answer_letter() -> Scorer:
-    """Right or wrong by the option letter that the model wrote; an answer that names none is wrong."""
+    """Score an answer as correct if it chooses the target's option letter; an answer without a letter is incorrect."""
 
     async def score(state: TaskState, target: Target) -> Score:  # noqa: ARG001 - the protocol's name
         question, text = _answered(state)
@@ -61,7 +61,7 @@ def _scores(encoder: str | None = None, judge: str | None = None) -> Scorer:
         question, text = _answered(state)
         scores = score_answer(question, text, encoder=encoder, entailment=judge)
         if judge is not None and "factual_accuracy" not in scores:
-            # Inspect wants the same keys of every sample: a judge that failed must not pass for a score.
+            # Inspect requires the same keys for every sample, and a failed judge must not count as a score.
             raise InputError(f"The judge {judge} gave no answer for {question.id}: run the sample again.")
         return Score(value=dict(scores), answer=answer_of(question, text), explanation=text)
 
@@ -70,7 +70,7 @@ def _scores(encoder: str | None = None, judge: str | None = None) -> Scorer:
 
 @scorer(metrics={"*": [grouped(mean(), LEVEL), stderr()]})
 def cloze_scores(encoder: str | None = None) -> Scorer:
-    """Exact match, raw and normalised, and phrase similarity of the word that the model wrote.
+    """Score a cloze answer by raw and normalised exact match and by phrase similarity.
 
     Args:
         encoder: Encoder for phrase similarity, as climassay names it (``local:minilm``, the bundled one, by default).
@@ -80,7 +80,7 @@ def cloze_scores(encoder: str | None = None) -> Scorer:
 
 @scorer(metrics={"*": [grouped(mean(), LEVEL), stderr()]})
 def freeform_scores(entailment: str | None = None) -> Scorer:
-    """BLEU over characters and words and BERTScore of an answer in one or two sentences, and its factual accuracy.
+    """Score a freeform answer by BLEU over characters and words, by BERTScore and by factual accuracy.
 
     Args:
         entailment: Judge of factual accuracy: ``prompted:MODEL``, ``supports:MODEL`` or ``nli:MODEL``. Without one,
@@ -99,7 +99,7 @@ def mcq(
     prompts: str | None = None,
     prefix: bool = True,
 ) -> Task:
-    """Multiple choice, scored by the option letter that the model writes.
+    """Build the task of multiple-choice questions, scored by the option letter that the model writes.
 
     Args:
         file: A question file, or ``primer``.
@@ -124,7 +124,7 @@ def freeform(
     prefix: bool = True,
     entailment: str | None = None,
 ) -> Task:
-    """Freeform questions, answered in at most two sentences.
+    """Build the task of freeform questions, answered in at most two sentences.
 
     See :func:`mcq` for the other parameters and :func:`freeform_scores` for ``entailment``.
     """
@@ -142,12 +142,12 @@ def cloze(
     prefix: bool = True,
     encoder: str | None = None,
 ) -> Task:
-    """Cloze statements, filled with one scientific word; see :func:`mcq` for the parameters."""
+    """Build the task of cloze statements, filled with one scientific word; see :func:`mcq` for the parameters."""
     return _task("cloze", file, level, examples, pool, seed, prompts, prefix, cloze_scores(encoder))
 
 
 def published_task(kind: Kind, files: Sequence[str | Path], *, entailment: str | None = None) -> Task:
-    """Build a task of a benchmark that ``climassay generate publish`` wrote, with the very prompts that it wrote.
+    """Build a task of a benchmark from the prompts that ``climassay generate publish`` wrote.
 
     Args:
         kind: Kind of the questions.
@@ -187,7 +187,7 @@ def _task(
 
 
 def _as_task(kind: Kind, rows: Sequence[PosedQuestion], prefix: bool, scorer: Scorer, metadata: dict[str, str]) -> Task:
-    """Samples have the whole chat as input, with ``prefix`` the start of the answer, and the question as metadata."""
+    """Build a task whose samples have the chat as input, with the start of the answer if ``prefix`` is set."""
     samples = [
         Sample(
             input=as_chat([*row.messages, *([Message("assistant", row.prefix)] if prefix and row.prefix else [])]),

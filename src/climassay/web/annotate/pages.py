@@ -149,7 +149,7 @@ class DatasetRequest:
 
     @property
     def name_of(self) -> Callable[[str], str]:
-        """Function that returns the display name of a user."""
+        """Return a function from a user's name to the display name."""
         return display_names(self.app, self.user)
 
     def item(self, draft: str) -> AnnotationItem:

@@ -303,13 +303,13 @@ def address(dataset: str, *parts: str) -> str:
 def item_view(
     item: AnnotationItem, *, confidence: bool, own: Label | None = None, form: LabelForm | None = None
 ) -> dict[str, Any]:
-    """All that the page of an item says about its draft.
+    """Return the template values of an item and its draft.
 
     Args:
-        item: What is labelled.
-        confidence: Whether the validator's P(valid) is to be seen.
-        own: What was said about it before; the question and the fields begin with it.
-        form: What the reader just sent and what could not be stored; it goes before all else.
+        item: The item to label.
+        confidence: Whether to include the validator's probability that the draft is valid.
+        own: Current label of the user, which fills the fields of the form.
+        form: Form that the user sent and that was refused; its values take precedence over those of ``own``.
     """
     draft, first = item.draft, item.draft.wording
     wording = edited = own.wording if own is not None and own.wording is not None else first
@@ -425,12 +425,12 @@ def shown_names(
 
 
 def label_view(label: Label, item: AnnotationItem, by: str = "") -> dict[str, Any]:
-    """A label beside the item that it is about; a term where it accepts a cloze statement.
+    """Return the template values of a label on an item; an accepted cloze statement also gets its term.
 
     Args:
-        label: What was said.
-        item: What it was said about.
-        by: What its author is called.
+        label: The label.
+        item: The labelled item.
+        by: Displayed name of the annotator.
     """
     before, after = item.draft.wording, label.wording
     rated = read_written(after.answer, before.options) if after is not None and is_rating(before) else {}

@@ -10,7 +10,7 @@ from climassay.reporting import Table
 from climassay.web.access import Reader
 from climassay.web.api.base import NO_NUL, After, Data, Limit, Moment, Page, api_router, page_of, path_name
 from climassay.web.app_state import App
-from climassay.web.results.stored_run import found_run, found_summary
+from climassay.web.results.stored_run import find_run_summary, find_stored_run
 
 router = api_router("/runs", "runs")
 RunId = Annotated[str, path_name("Id of the run.", "r00c0ffee")]
@@ -94,7 +94,7 @@ def list_runs(
 @router.get("/{run}", response_model=RunDetailsData)
 def get_run(app: App, user: Reader, run: RunId) -> Any:
     """Get one run with its configuration."""
-    found_summary(app, run)
+    find_run_summary(app, run)
     [entry] = run_lines(app.database, run=run, limit=1)
     config, seeds, error = run_settings(app.database, run)
     return RunDetailsData(run=RunData.of(entry), config=config, seeds=seeds, error=error)
@@ -110,7 +110,7 @@ def list_tables(
     ] = "",
 ) -> Any:
     """List the tables of a run's report, computed from its stored results."""
-    sections = found_run(app, run).report(published).sections
+    sections = find_stored_run(app, run).report(published).sections
     blocks = [(section.heading, block) for section in sections for block in section.blocks]
     tables = [
         TableData(

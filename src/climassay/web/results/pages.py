@@ -60,9 +60,9 @@ from climassay.web.results.stored_run import (
     StoredRun,
     count_rows,
     experiment_page,
+    find_run_summary,
+    find_stored_run,
     flat_values,
-    found_run,
-    found_summary,
     run_data,
 )
 
@@ -71,16 +71,16 @@ _KEEP = {"Cache-Control": "public, max-age=31536000, immutable"}
 PAGE = 50
 MOST_LINES = 120
 ROWS_AT_ONCE = 1000
-"""Stored rows in one piece of a run's JSON."""
-MOST_RUNS = 8
+"""Number of stored rows in one chunk of a run's JSON."""
+MAX_RUNS = 8
 DRAFTS = 60
-"""Drafts that a page lists; a report lists more, and all are in the dataset's own export."""
+"""Maximum number of drafts on a page; a report contains more, and the dataset's export contains all."""
 Published = Literal["", "gold", "silver"]
 PublishedWanted = Annotated[Published, Query(description="Results of the paper to show beside an experiment's.")]
 Show = Literal["", "tables", "figures"]
-"""Which part of a run's report a page shows; empty for the overview."""
+"""Part of a run's report that a page shows; empty for the overview."""
 FEW_BLOCKS = 6
-"""Tables, figures and texts that an overview shows all."""
+"""Maximum number of tables, figures and texts up to which an overview shows all of them."""
 Level = Literal["overall", "base", "reasoning", "hypothetical"]
 RunsWanted = Annotated[list[str], Query(max_length=64)]
 COLUMNS: tuple[tuple[str, str, bool], ...] = (
@@ -95,7 +95,7 @@ COLUMNS: tuple[tuple[str, str, bool], ...] = (
     ("tokens", "Tokens", True),
     ("cost", "Cost", True),
 )
-"""Name for sorting (empty: not sorted by), heading, and whether it is a number."""
+"""Columns of the list of runs: name for sorting (empty if not sortable), heading, and whether it is a number."""
 
 
 def table_json(table: Table) -> str:
@@ -127,7 +127,7 @@ class BlockView(NamedTuple):
     kind: Literal["table", "figure", ""] = ""
     title: str = ""
     files: Sequence[tuple[str, str]] = ()
-    """Form and address of each file that it can be had as."""
+    """Format and address of each file in which the block can be downloaded."""
     rows: int = 0
 
 
@@ -140,7 +140,7 @@ class SectionView(NamedTuple):
 
 
 def section_views(report: Report, address: str, query: Mapping[str, str] | None = None) -> list[SectionView]:
-    """Sections with rendered blocks; blocks are numbered over the whole report.
+    """Return sections with rendered blocks; blocks are numbered over the whole report.
 
     Args:
         report: What is shown.
@@ -167,7 +167,7 @@ def section_views(report: Report, address: str, query: Mapping[str, str] | None 
 
 
 NamedReport = tuple[Report, str]
-"""A report, and what the names of its files begin with."""
+"""Report and the prefix of its file names."""
 
 
 def block_files(
@@ -275,14 +275,14 @@ def comparison_blocks(
 def _names(runs: list[str]) -> list[str]:
     """Return the ids of runs from parameters that may hold several ids separated by commas."""
     names = list(dict.fromkeys(name.strip() for entry in runs for name in entry.split(",") if name.strip()))
-    if len(names) > MOST_RUNS:
-        raise InputError(f"At most {MOST_RUNS} runs are compared at a time, not {len(names)}.")
+    if len(names) > MAX_RUNS:
+        raise InputError(f"At most {MAX_RUNS} runs are compared at a time, not {len(names)}.")
     return names
 
 
 def _comparison(app: AppState, runs: list[str], metric: str, level: Level) -> Report:
     """Return the report of a comparison; cached in the records once all runs have ended."""
-    summaries = [found_summary(app, run) for run in runs]
+    summaries = [find_run_summary(app, run) for run in runs]
     parts = ("comparison", *((entry.id, count_rows(app.database, entry.id)) for entry in summaries), metric, level)
 
     def make() -> dict[str, Any]:
@@ -301,14 +301,14 @@ def _comparison(app: AppState, runs: list[str], metric: str, level: Level) -> Re
 
 
 def compared(app: AppState, names: Sequence[str], metric: str, level: str) -> RunComparison:
-    """One metric of several runs.
+    """Return a comparison of runs by a metric, on the questions of a level.
 
     Raises:
-        InputError: A run asked no questions, or there is no such metric.
+        InputError: A run has no experiment, or the metric does not exist.
     """
     for name in names:
         _experiment_data(app, name)
-    runs = [found_run(app, name) for name in names]
+    runs = [find_stored_run(app, name) for name in names]
     experiments = [run.experiment for run in runs if run.experiment is not None]
     key = ("compared", *((run.id, run.details.summary.ended_at) for run in runs), metric, level)
     return app.computed.get(key, lambda: compare_runs(experiments, metric, level=level))
@@ -320,7 +320,7 @@ def _experiment_data(app: AppState, name: str) -> dict[str, Any]:
     Raises:
         InputError: It asked no questions of a benchmark.
     """
-    data = run_data(app, found_summary(app, name))
+    data = run_data(app, find_run_summary(app, name))
     if data is None or data["metrics"] is None:
         raise InputError(f"The run {name} asked no benchmark questions, so it cannot be compared.")
     return data
@@ -335,7 +335,7 @@ def show_datasets(request: Request, app: App, _user: Reader) -> Response:
 @router.get("/results/datasets/{name}")
 def show_dataset(request: Request, app: App, _user: Reader, name: str) -> Response:
     """Show the statistics of a dataset."""
-    report = _dataset_report(app, name, most=DRAFTS)
+    report = _dataset_report(app, name, limit=DRAFTS)
     return page(
         request,
         "results/dataset.html.j2",
@@ -349,7 +349,7 @@ def show_dataset(request: Request, app: App, _user: Reader, name: str) -> Respon
 @block_files(router, "/results/datasets/{name}")
 def dataset_blocks(app: App, _user: Reader, name: str) -> tuple[Report, str]:
     """Return the report of a dataset and the prefix of its file names."""
-    return _dataset_report(app, name, most=DRAFTS), name
+    return _dataset_report(app, name, limit=DRAFTS), name
 
 
 @router.get("/results/datasets/{name}/report.html")
@@ -358,9 +358,9 @@ def send_dataset_report(app: App, _user: Reader, name: str) -> Response:
     return as_file(_dataset_report(app, name).to_html(), f"{name}.html")
 
 
-def _dataset_report(app: AppState, name: str, most: int = MAX_REPORTED_DRAFTS) -> Report:
+def _dataset_report(app: AppState, name: str, limit: int = MAX_REPORTED_DRAFTS) -> Report:
     drafts = placed_drafts(app, name)
-    return dataset_report(dataset_stats(name, drafts), drafts, limit=most)
+    return dataset_report(dataset_stats(name, drafts), drafts, limit=limit)
 
 
 def placed_drafts(app: AppState, dataset: str) -> list[StoredDraft]:
@@ -432,7 +432,7 @@ def show_run(
 
     Results that take long to compute are fetched by the script of the page, or by a link without scripts.
     """
-    summary = found_summary(app, run)
+    summary = find_run_summary(app, run)
     data = run_data(app, summary, published, wait=wait)
     config, seeds, error = run_settings(app.database, run)
 
@@ -465,7 +465,7 @@ def show_results(
     request: Request, app: App, _user: Reader, run: str, published: PublishedWanted = "", show: Show = ""
 ) -> Response:
     """Return the part of the page of a run that shows its results."""
-    summary = found_summary(app, run)
+    summary = find_run_summary(app, run)
     data = run_data(app, summary, published)
     assert data is not None
     return page(request, "results/run_results.html.j2", run=summary, **_result_values(run, data, published, show))
@@ -489,7 +489,7 @@ def _result_values(run: str, data: dict[str, Any], published: Published, show: S
 @block_files(router, "/results/{run}")
 def run_blocks(app: App, _user: Reader, run: str, published: PublishedWanted = "") -> tuple[Report, str]:
     """Return the report of a run and the prefix of its file names."""
-    data = run_data(app, found_summary(app, run), published)
+    data = run_data(app, find_run_summary(app, run), published)
     assert data is not None
     return report_from_data(data["report"]), run
 
@@ -497,7 +497,7 @@ def run_blocks(app: App, _user: Reader, run: str, published: PublishedWanted = "
 @router.get("/results/{run}/run.json")
 def send_run(app: App, _user: Reader, run: str) -> Response:
     """Download a run as JSON: summary, configuration, seeds, usage and every stored row."""
-    data = asdict(found_run(app, run).details)
+    data = asdict(find_stored_run(app, run).details)
     results = data.pop("results")
 
     def pieces() -> Iterator[str]:
@@ -517,7 +517,7 @@ def send_run(app: App, _user: Reader, run: str) -> Response:
 @router.get("/results/{run}/report.html")
 def send_report(app: App, _user: Reader, run: str, published: PublishedWanted = "") -> Response:
     """Download a run's report as one self-contained page; an experiment's holds every answer."""
-    stored = found_run(app, run)
+    stored = find_stored_run(app, run)
     command = stored.details.summary.command
     if command in COMMANDS and stored.experiment is not None:
         report = experiment_page(stored, published, answers=True)
@@ -535,7 +535,7 @@ def send_report(app: App, _user: Reader, run: str, published: PublishedWanted = 
 @router.get("/results/{run}/answers.jsonl")
 def send_answers(app: App, _user: Reader, run: str) -> Response:
     """Download every request of a run with its answer, one per line."""
-    found_summary(app, run)
+    find_run_summary(app, run)
     bundles = iterate_answers(app.database, run)
     lines = ("".join(json.dumps(asdict(answer), ensure_ascii=False) + "\n" for answer in bundle) for bundle in bundles)
     return as_file(lines, f"{run}-answers.jsonl")
@@ -587,7 +587,7 @@ def show_claim(request: Request, app: App, _user: Reader, run: str, number: int)
 
 
 def _checked(app: AppState, run: str) -> StoredRun:
-    stored = found_run(app, run)
+    stored = find_stored_run(app, run)
     if "transcript" not in stored.details.results:
         raise Missing(f"The run {run} has no stored fact-checks.")
     return stored

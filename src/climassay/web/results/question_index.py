@@ -24,7 +24,7 @@ from climassay.records.queries import RunDetails, RunSummary, run_details, run_r
 from climassay.records.store import cached
 from climassay.web.app_state import AppState
 from climassay.web.failures import Missing
-from climassay.web.results.stored_run import MANY_ROWS, StoredRun, answered_questions, count_rows, found_summary
+from climassay.web.results.stored_run import MANY_ROWS, StoredRun, answered_questions, count_rows, find_run_summary
 
 _BATCH_ROWS = 5000
 """Maximum number of rows in one INSERT statement."""
@@ -134,7 +134,7 @@ class QuestionIndex:
                 _write_index(database, run.id, experiment, self._n_rows)
 
     def __len__(self) -> int:
-        """Number of questions with an answer."""
+        """Return the number of questions with an answer."""
         return self._app.computed.get(("questions", self.run, self._n_rows), lambda: self.count(QuestionFilter()))
 
     def count(self, filters: QuestionFilter) -> int:
@@ -291,7 +291,7 @@ def index_of(app: AppState, run: str) -> QuestionIndex:
     Raises:
         Missing: There is no such run, or it stored no questions.
     """
-    index = QuestionIndex(app, found_summary(app, run))
+    index = QuestionIndex(app, find_run_summary(app, run))
     if not len(index):
         raise Missing(f"The run {run} has no stored questions.")
     return index

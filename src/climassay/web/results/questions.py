@@ -21,7 +21,7 @@ from climassay.web.failures import Missing
 from climassay.web.pages import PageNumber, clamp_page, page, part_of
 from climassay.web.results.pages import block_assets
 from climassay.web.results.question_index import Column, QuestionFilter, QuestionIndex, index_of
-from climassay.web.results.stored_run import StoredRun, found_summary
+from climassay.web.results.stored_run import StoredRun, find_run_summary
 
 router = APIRouter(include_in_schema=False)
 PAGE_SIZE = 50
@@ -246,7 +246,7 @@ def show_requests(
     number: PageNumber = 1,
 ) -> Response:
     """Show the prompts of a run that contain a question, each with its raw answer."""
-    summary = found_summary(app, run)
+    summary = find_run_summary(app, run)
     index, question_number = _find_question(app, run, question, benchmark)
     [(key, content)] = index.load([question_number]).questions.items()
     # Models see a line in place of the mask of a cloze statement, so only the parts around it occur in prompts.

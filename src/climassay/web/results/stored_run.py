@@ -1,4 +1,4 @@
-"""A run with everything that its pages show, the report of it, and the last runs that were read."""
+"""Finished runs with their experiments, scores and reports, and a cache of the most recently loaded ones."""
 
 import json
 from collections import defaultdict
@@ -26,12 +26,12 @@ from climassay.web.failures import Missing
 
 MANY_ROWS = 4000
 """Number of stored rows of a run above which the content of its pages is cached in the records."""
-KEPT_RUNS = 4
-"""Runs that stay read; an experiment of 24,000 answers takes some 80 MB."""
-MOST_ROWS = 500
-"""Rows of a table of a run that no command of ours explains; the rest is in the downloads."""
-LONGEST_VALUE = 600
-"""Characters of a stored value that are shown; the whole is in the run's JSON."""
+MAX_LOADED_RUNS = 4
+"""Maximum number of runs cached in memory; an experiment of 24,000 answers takes about 80 MB."""
+MAX_PLAIN_ROWS = 500
+"""Maximum number of rows shown of a stored table without a report of its own; downloads contain every row."""
+MAX_VALUE_LENGTH = 600
+"""Maximum number of characters shown of a stored value; the run's JSON contains the full value."""
 
 
 def count_rows(database: Database, run: str) -> int:
@@ -54,7 +54,7 @@ def answered_questions(experiment: Experiment | None) -> dict[tuple[str, str], Q
 
 
 class StoredRun:
-    """A finished run; what is computed from its results is computed once."""
+    """A run with its stored results; values derived from them are computed once and cached."""
 
     def __init__(self, details: RunDetails) -> None:
         self.details = details
@@ -66,91 +66,98 @@ class StoredRun:
         return self.details.summary.id
 
     def report(self, published: str = "") -> Report:
-        """What its page shows; see :func:`run_report`."""
+        """Return the cached report of the run; see :func:`run_report`."""
         return self._computed.get(f"report {published}", lambda: run_report(self, published))
 
     @property
     def experiment(self) -> Experiment | None:
-        """Its questions and answers, where it asked questions of a benchmark."""
+        """Experiment of the run; None if the run evaluated no benchmark or its results are not readable."""
 
         def read() -> Experiment | None:
-            kept = "outcomes" in self.details.results
+            if "outcomes" not in self.details.results or self.details.summary.command not in COMMANDS:
+                return None
             try:
-                return experiment_of(self.details) if kept and self.details.summary.command in COMMANDS else None
-            except (KeyError, TypeError, ValueError, IndexError):  # damaged, or of somebody's own code
+                return experiment_of(self.details)
+            except (KeyError, TypeError, ValueError, IndexError):  # damaged, or written by a user's own code
                 return None
 
         return self._computed.get("experiment", read)
 
     @property
     def scores(self) -> ExperimentScores:
-        """All numbers of its experiment; it must have one."""
+        """Scores of the experiment; the run must have one."""
         assert self.experiment is not None
         return self._computed.get("scores", partial(score_experiment, self.experiment))
 
     @property
     def outcomes(self) -> dict[tuple[str, str], list[Outcome]]:
-        """Answers by benchmark and question."""
+        """Outcomes by benchmark and question id."""
 
-        def sorted_in() -> dict[tuple[str, str], list[Outcome]]:
+        def group() -> dict[tuple[str, str], list[Outcome]]:
             result: dict[tuple[str, str], list[Outcome]] = defaultdict(list)
             for outcome in self.experiment.outcomes if self.experiment else ():
                 result[outcome.cell.benchmark, outcome.question].append(outcome)
             return dict(result)
 
-        return self._computed.get("outcomes", sorted_in)
+        return self._computed.get("outcomes", group)
 
     @property
     def questions(self) -> dict[tuple[str, str], Question]:
-        """Questions with an answer, by benchmark and id, in their order."""
+        """Questions with an answer, by benchmark and id, in the order of the experiment."""
         return self._computed.get("questions", lambda: answered_questions(self.experiment))
 
     @property
     def transcripts(self) -> tuple[Transcript, ...]:
-        """Its fact-checks, in their order.
+        """Fact-checks of the run, in stored order.
 
         Raises:
-            InputError: One is damaged.
+            InputError: A stored fact-check is damaged.
         """
         rows = self.details.results.get("transcript", ())
         return self._computed.get("transcripts", lambda: tuple(from_data(row) for row in rows))
 
 
-def found_summary(app: AppState, run: str) -> RunSummary:
-    """The run of an address; missing where there is none."""
+def find_run_summary(app: AppState, run: str) -> RunSummary:
+    """Return the summary of a run, or raise Missing if there is no run with the id."""
     try:
         return require_run(app.database, run)
     except RecordsError:
         raise Missing(f"There is no run {run[:40]}.") from None
 
 
-def found_run(app: AppState, run: str) -> StoredRun:
-    """The run of an address, with its results; missing where there is none. One that goes on is read anew each time."""
-    summary = found_summary(app, run)
+def find_stored_run(app: AppState, run: str) -> StoredRun:
+    """Return a run with its results, or raise Missing if there is no run with the id.
+
+    A run that has ended is cached in memory; an unfinished run is read from the database at every call.
+    """
+    summary = find_run_summary(app, run)
     if summary.status == "running":
         return StoredRun(run_details(app.database, run))
-    read: ResultCache = app.shared("results:runs", lambda: ResultCache(KEPT_RUNS))
-    return read.get((run, summary.ended_at), lambda: StoredRun(run_details(app.database, run)))
+    loaded_runs: ResultCache = app.shared("results:runs", lambda: ResultCache(MAX_LOADED_RUNS))
+    return loaded_runs.get((run, summary.ended_at), lambda: StoredRun(run_details(app.database, run)))
 
 
 def run_data(app: AppState, run: RunSummary, published: str = "", *, wait: bool = True) -> dict[str, Any] | None:
-    """What the page of a run shows, computed once: of a large one that has ended it is kept with the records.
+    """Return the content of a run's page as JSON-serialisable values.
+
+    The content of a run that has ended is cached: in memory, and in the records too if the run has more than
+    :data:`MANY_ROWS` rows.
 
     Args:
-        app: The server.
-        run: Which run.
-        published: As for :func:`run_report`.
-        wait: Whether to compute what takes long; without it the answer may be None.
+        app: State of the server.
+        run: Summary of the run.
+        published: Set of published results; see :func:`run_report`.
+        wait: If False, return None instead of computing the content of a run with more than :data:`MANY_ROWS` rows.
 
     Returns:
-        ``report`` (as :func:`climassay.reporting.html.report_data` gives it), ``name``, ``metrics`` (of an experiment,
-        else None), and how many ``questions`` and ``claims`` there are.
+        ``report`` (see :func:`climassay.reporting.html.report_data`), ``name`` of the experiment or an empty text,
+        ``metrics`` of the experiment or None, and the numbers of ``questions`` and ``claims``.
     """
     rows = count_rows(app.database, run.id)
     parts = ("run", run.id, rows, published)
 
-    def make() -> dict[str, Any]:
-        stored = found_run(app, run.id)
+    def compute() -> dict[str, Any]:
+        stored = find_stored_run(app, run.id)
         experiment = stored.experiment
         return {
             "report": report_data(stored.report(published)),
@@ -161,44 +168,47 @@ def run_data(app: AppState, run: RunSummary, published: str = "", *, wait: bool 
         }
 
     if run.status == "running":
-        return make() if wait or rows <= MANY_ROWS else None
+        return compute() if wait or rows <= MANY_ROWS else None
     if rows <= MANY_ROWS:
-        return app.computed.get(parts, make)
+        return app.computed.get(parts, compute)
     if parts not in app.computed and not wait and cached(app.database, parts) is None:
         return None
-    result: dict[str, Any] = app.computed.get(parts, lambda: cached(app.database, parts, make))
+    result: dict[str, Any] = app.computed.get(parts, lambda: cached(app.database, parts, compute))
     return result
 
 
-Maker = Callable[[StoredRun, str], Report]
-"""Makes a report from a finished run; the text names the published results to show beside it, or is empty."""
+ReportBuilder = Callable[[StoredRun, str], Report]
+"""Function that builds the report of a run; the second argument is that of :func:`run_report`."""
 
 
 def run_report(run: StoredRun, published: str = "") -> Report:
-    """The report of a run: that of its command, and every stored table that this one does not show, as it is.
+    """Return the report of a run, followed by a section for every stored table that the report does not use.
+
+    If the stored results do not have the expected format, every table is shown as it is stored.
 
     Args:
-        run: With everything kept about it.
-        published: ``gold`` or ``silver``: the paper's results appear beside those of an experiment; else empty.
+        run: The run with its results.
+        published: ``gold`` or ``silver`` to add the paper's results on that dataset to an experiment's report;
+            empty to add none.
     """
     stored = run.details.results
-    maker, used = next(
+    builder, used_tables = next(
         (
-            (maker, (needed, *others))
-            for command, needed, maker, others in _MAKERS
-            if needed in stored and command in ("", run.details.summary.command)
+            (builder, (main_table, *further_tables))
+            for command, main_table, builder, further_tables in _REPORT_BUILDERS
+            if main_table in stored and command in ("", run.details.summary.command)
         ),
         (None, ()),
     )
-    made = Report(_title(run.details), "", ())
+    report = Report(_title(run.details), "", ())
     try:
-        made = maker(run, published) if maker else made
+        report = builder(run, published) if builder else report
     except (ClimassayError, KeyError, TypeError, ValueError) as error:
-        # Results of another version, or of somebody's own code under a name of ours: shown as they are.
+        # Results of another version, or of a user's own code under the name of one of our tables.
         words = Prose(f"These results cannot be shown in their usual form ({type(error).__name__}), so here they are.")
-        made, used = Report(made.title, "", (Section("Stored results", (words,)),)), ()
-    more = tuple(_plain_section(name, rows) for name, rows in stored.items() if name not in used)
-    return Report(made.title, made.lead, (*made.sections, *more), made.facts)
+        report, used_tables = Report(report.title, "", (Section("Stored results", (words,)),)), ()
+    plain_sections = tuple(_plain_section(name, rows) for name, rows in stored.items() if name not in used_tables)
+    return Report(report.title, report.lead, (*report.sections, *plain_sections), report.facts)
 
 
 def _title(details: RunDetails) -> str:
@@ -206,23 +216,23 @@ def _title(details: RunDetails) -> str:
 
 
 def experiment_page(run: StoredRun, published: str, *, answers: bool = False) -> Report:
-    """The report of an experiment.
+    """Return the report of a run's experiment.
 
     Args:
-        run: One that kept an experiment.
-        published: As for :func:`run_report`.
-        answers: Whether it ends with every question and every answer.
+        run: A run with an experiment.
+        published: Set of published results; see :func:`run_report`.
+        answers: Whether to append every question and answer.
 
     Raises:
-        InputError: What the run kept is not an experiment.
+        InputError: The run has no readable experiment.
     """
     from climassay.evaluation import experiment_report, published_scores
 
     experiment = run.experiment
     if experiment is None:
         raise InputError("The run has no readable experiment.")
-    beside = published_scores("gold" if published == "gold" else "silver") if published else ()
-    return experiment_report(experiment, scores=run.scores, published=beside, answers=answers)
+    paper_scores = published_scores("gold" if published == "gold" else "silver") if published else ()
+    return experiment_report(experiment, scores=run.scores, published=paper_scores, answers=answers)
 
 
 def _factcheck(run: StoredRun, _published: str) -> Report:
@@ -271,14 +281,19 @@ def _labels(run: StoredRun, _published: str) -> Report:
 def _answer(run: StoredRun, _published: str) -> Report:
     cards = []
     for row in run.details.results["answer"]:
-        said = tuple((one["text"], tuple(one["citations"]), bool(one["in_house"])) for one in row["sentences"])
-        sources = tuple((one["number"], one["citation"], one["passage"]["text"]) for one in row["sources"])
-        # Runs of earlier versions tell neither of references nor of answers that were cut off.
-        unchecked = unchecked_note(name for one in row["sentences"] for name in one.get("unchecked_references", ()))
+        sentences = tuple(
+            (sentence["text"], tuple(sentence["citations"]), bool(sentence["in_house"]))
+            for sentence in row["sentences"]
+        )
+        sources = tuple((source["number"], source["citation"], source["passage"]["text"]) for source in row["sources"])
+        # Runs of earlier versions store neither references nor whether an answer was truncated.
+        unchecked = unchecked_note(
+            name for sentence in row["sentences"] for name in sentence.get("unchecked_references", ())
+        )
         notes = (truncated_note(row.get("truncated", False)), removed_note(row["removed_citations"]), unchecked)
         note = " ".join(filter(None, notes))
-        said = said or ((row["text"] or row["error"] or "", (), False),)
-        cards.append(AnswerCard(row["question"], said, sources, note))
+        sentences = sentences or ((row["text"] or row["error"] or "", (), False),)
+        cards.append(AnswerCard(row["question"], sentences, sources, note))
     model = run.details.config.get("model", "?")
     return Report("A cited answer", f"Written by {model}.", (Section("Answer", tuple(cards)),))
 
@@ -294,7 +309,7 @@ def _generation(run: StoredRun, _published: str) -> Report:
 
 
 _EXPERIMENT = ("experiment", "cells", "questions", "passages", "metric_sources", "predictions")
-_MAKERS: Sequence[tuple[str, str, Maker, tuple[str, ...]]] = (
+_REPORT_BUILDERS: Sequence[tuple[str, str, ReportBuilder, tuple[str, ...]]] = (
     (
         "",
         "report",
@@ -311,29 +326,36 @@ _MAKERS: Sequence[tuple[str, str, Maker, tuple[str, ...]]] = (
     ("ask", "answer", _answer, ()),
     ("generate run", "streams", _generation, ()),
 )
-"""Command (empty for any), the stored table that decides, what shows it, and the other tables that it shows."""
+"""Command (empty for any), the required table, the function that builds the report, and other tables it uses."""
 
 
 def _plain_section(name: str, rows: Sequence[Mapping[str, Any]]) -> Section:
-    """Stored rows as they are, at most so many: a column for every name that occurs."""
+    """Return a section with at most MAX_PLAIN_ROWS stored rows, with a column for every key of any row."""
     heading = name.replace("_", " ").capitalize()
     if len(rows) == 1:
         return Section(heading, (Facts(tuple(flat_values(rows[0]))),))
-    names = list(dict.fromkeys(one for row in rows for one in row))
-    shown = [tuple(_words(row.get(one, "")) for one in names) for row in rows[:MOST_ROWS]]
-    note = f"The first {MOST_ROWS} of {len(rows)} rows; all are in the downloads." if len(rows) > MOST_ROWS else ""
-    return Section(heading, (Table.of(name, names, shown, note=note, left=len(names)),))
+    columns = list(dict.fromkeys(column for row in rows for column in row))
+    cells = [tuple(_words(row.get(column, "")) for column in columns) for row in rows[:MAX_PLAIN_ROWS]]
+    note = (
+        f"The first {MAX_PLAIN_ROWS} of {len(rows)} rows; all are in the downloads."
+        if len(rows) > MAX_PLAIN_ROWS
+        else ""
+    )
+    return Section(heading, (Table.of(name, columns, cells, note=note, left=len(columns)),))
 
 
-def flat_values(values: Mapping[str, Any], at: str = "") -> Iterator[tuple[str, str]]:
-    """Names and values of nested data, names joined by dots; entries of a list of tables go by their numbers."""
+def flat_values(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
+    """Yield the names and values of nested data, with nested names joined by dots.
+
+    Entries of a list that contains mappings are named by their numbers, from 1.
+    """
     for name, value in values.items():
         if isinstance(value, list | tuple) and any(isinstance(entry, Mapping) for entry in value):
             value = {str(number): entry for number, entry in enumerate(value, start=1)}
         if isinstance(value, Mapping) and value:
-            yield from flat_values(value, f"{at}{name}.")
+            yield from flat_values(value, f"{prefix}{name}.")
         else:
-            yield f"{at}{name}", _words(value)
+            yield f"{prefix}{name}", _words(value)
 
 
 def _words(value: Any) -> str:
@@ -347,4 +369,4 @@ def _words(value: Any) -> str:
         text = ", ".join(map(_words, value))
     else:
         text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    return text if len(text) <= LONGEST_VALUE else text[:LONGEST_VALUE] + " …"
+    return text if len(text) <= MAX_VALUE_LENGTH else text[:MAX_VALUE_LENGTH] + " …"

@@ -1,9 +1,9 @@
-// Labelling with one key each, without loading pages anew, and without losing a label when the connection is lost.
+// Labelling with single keys, without page loads, and without losing a label if the connection is lost.
 // Everything works without this file, by plain forms.
 "use strict";
 
 (() => {
-  const KEPT = "climassay-kept-label";
+  const PENDING_LABEL = "climassay-kept-label";
   const KEYS = "climassay-keys";
   const WAITS = [1, 2, 4, 8, 15, 30];
   const typing = "textarea, select, input:not([type=radio], [type=checkbox])";
@@ -30,7 +30,7 @@
     if (!trouble) hiding = setTimeout(() => (news.textContent = ""), 4000);
   }
 
-  // Time counts while the page is seen.
+  // Time counts while the page is visible.
   function seconds() {
     return spent + (since ? performance.now() - since : 0);
   }
@@ -110,7 +110,7 @@
     if (label) keep({ url: form.action, body, draft: area().dataset.draft, user: area().dataset.user });
     try {
       if (!changes) await sendComment(form);
-      const answer = await (label ? sendUntilHeard(form.action, body) : post(form.action, body));
+      const answer = await (label ? sendUntilAnswered(form.action, body) : post(form.action, body));
       const text = await answer.text();
       if (answer.ok || answer.status === 400) {
         if (!show(text, answer.url, form.dataset.act)) throw new Error("This is no page of the area.");
@@ -149,7 +149,7 @@
 
   async function sendComment(form) {
     const comment = unsentComment(form);
-    if (comment) await sendUntilHeard(comment.action, new URLSearchParams(new FormData(comment)).toString());
+    if (comment) await sendUntilAnswered(comment.action, new URLSearchParams(new FormData(comment)).toString());
   }
 
   function post(url, body) {
@@ -161,7 +161,7 @@
     });
   }
 
-  async function sendUntilHeard(url, body) {
+  async function sendUntilAnswered(url, body) {
     for (let attempt = 0; ; attempt += 1) {
       try {
         return await post(url, body);
@@ -186,28 +186,28 @@
 
   function keep(label) {
     try {
-      sessionStorage.setItem(KEPT, JSON.stringify(label));
+      sessionStorage.setItem(PENDING_LABEL, JSON.stringify(label));
     } catch {
       // Without storage a label lives as long as its page.
     }
   }
 
   function forget() {
-    sessionStorage.removeItem(KEPT);
+    sessionStorage.removeItem(PENDING_LABEL);
   }
 
-  // A label that was on its way when the page was left or the session ended: sent again, by the same key.
-  async function sendKept() {
-    const kept = JSON.parse(sessionStorage.getItem(KEPT) || "null");
-    if (!kept || !area() || kept.user !== area().dataset.user) return;
+  // Sends a label again, with the same key, that was not acknowledged when the page was left or the session ended.
+  async function sendPendingLabel() {
+    const pendingLabel = JSON.parse(sessionStorage.getItem(PENDING_LABEL) || "null");
+    if (!pendingLabel || !area() || pendingLabel.user !== area().dataset.user) return;
     busy = true;
     try {
-      const body = new URLSearchParams(kept.body);
+      const body = new URLSearchParams(pendingLabel.body);
       body.set("csrf", document.querySelector("meta[name=csrf]").content);
-      const answer = await sendUntilHeard(kept.url, body.toString());
+      const answer = await sendUntilAnswered(pendingLabel.url, body.toString());
       const text = await answer.text();
       forget();
-      if (answer.ok && area().dataset.draft !== kept.draft) say("A label that had been kept was sent.");
+      if (answer.ok && area().dataset.draft !== pendingLabel.draft) say("A label that had been kept was sent.");
       else if (answer.ok || answer.status === 400) show(text, answer.url);
       else say("A label that had been kept was not taken: the question is settled or in other hands.", true);
     } finally {
@@ -215,7 +215,7 @@
     }
   }
 
-  // Puts the page that came as an answer in the place of this one; false where it is not one of this area.
+  // Replaces the page by the page in an answer; returns false if that page is not an annotation page.
   function show(text, url, act) {
     const page = new DOMParser().parseFromString(text, "text/html");
     const main = page.querySelector("main");
@@ -312,12 +312,12 @@
     part.querySelector("form").requestSubmit();
   }
 
-  // A group of radio buttons is one stop of the Tab key; here it stops at every word that makes a good gap.
+  // The Tab key stops once at a group of radio buttons; here it stops at every suggested word.
   function hop(event) {
     const word = event.target;
     if (!word.matches?.("[data-statement] input")) return;
     const stops = [...word.closest("[data-statement]").querySelectorAll("input")].filter(
-      (one) => one === word || "likely" in one.dataset || one.checked,
+      (input) => input === word || "likely" in input.dataset || input.checked,
     );
     const next = stops[stops.indexOf(word) + (event.shiftKey ? -1 : 1)];
     if (!next) return;
@@ -344,8 +344,8 @@
     // Links within the page end here, too.
     if (location.pathname !== here) location.reload();
   });
-  // What was done is said once, not again when the page is loaded again.
+  // The message about the last action is announced once, not again when the page is reloaded.
   if (new URLSearchParams(location.search).has("done")) history.replaceState(null, "", location.pathname);
   begin();
-  sendKept();
+  sendPendingLabel();
 })();

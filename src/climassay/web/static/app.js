@@ -1,44 +1,44 @@
-// What all pages share: jobs that tell how far they are. Pages work without it.
+// Progress of jobs, for all pages. Pages work without it.
 "use strict";
 
 // The path below which a proxy serves the pages; empty at the top of a host.
 const root = document.documentElement.dataset.root || "";
 
-// Brings in what a job has written since: the server makes the page anew, and what has not changed stays where it is,
-// with the focus in it.
+// Adds the output that a job has written since the last update. The server renders the page again; elements that have
+// not changed stay in the document and keep the focus.
 class Growth {
   constructor() {
-    this.wanted = this.busy = false;
+    this.requested = this.busy = false;
   }
 
   async want() {
-    this.wanted = true;
+    this.requested = true;
     if (this.busy) return;
     this.busy = true;
-    while (this.wanted) {
-      this.wanted = false;
+    while (this.requested) {
+      this.requested = false;
       try {
         const answer = await fetch(location.href);
         if (answer.ok) this.show(new DOMParser().parseFromString(await answer.text(), "text/html"));
       } catch {
-        // The next news asks again, and the end shows the whole page.
+        // The next event fetches the page again, and the page is reloaded when the job ends.
       }
     }
     this.busy = false;
   }
 
   show(page) {
-    for (const place of document.querySelectorAll("[data-growing]")) {
-      const grown = page.getElementById(place.id);
-      if (!grown?.matches("[data-growing]")) return; // The job has ended meanwhile, and the page is another.
+    for (const region of document.querySelectorAll("[data-growing]")) {
+      const grown = page.getElementById(region.id);
+      if (!grown?.matches("[data-growing]")) return; // The job has ended, and the page has another layout.
       const pieces = [...grown.children];
       pieces.forEach((piece, number) => {
-        const known = place.children[number];
-        if (!known) place.append(piece);
-        else if (!known.isEqualNode(piece)) known.replaceWith(piece);
+        const current = region.children[number];
+        if (!current) region.append(piece);
+        else if (!current.isEqualNode(piece)) current.replaceWith(piece);
       });
-      while (place.children.length > pieces.length) place.lastElementChild.remove();
-      place.closest("[data-part]")?.toggleAttribute("hidden", pieces.length === 0);
+      while (region.children.length > pieces.length) region.lastElementChild.remove();
+      region.closest("[data-part]")?.toggleAttribute("hidden", pieces.length === 0);
     }
   }
 }

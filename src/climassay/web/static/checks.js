@@ -1,36 +1,36 @@
-// A debate as it goes, and passages beside the text that cites them. Pages work without it.
+// Live debates, and passages shown beside the text that cites them. Pages work without it.
 "use strict";
 
 const KINDS = ["subclaims", "passages", "activity", "opinion", "question", "decision", "verdict"];
 
-// As the server writes it.
+// Formats a duration like the server does.
 function duration(seconds) {
   if (seconds < 60) return `${seconds} s`;
   const minutes = Math.floor(seconds / 60);
   return minutes < 60 ? `${minutes} min ${seconds % 60} s` : `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
 }
 
-// Fetches what has happened since the last event. The markup is made by the server, by the templates that make the whole
-// page, and everything in it that people, models or documents wrote was escaped there.
+// Fetches the events since the last one shown. The server renders them with the templates of the whole page and escapes
+// every text that people, models or documents wrote.
 class Debate {
   constructor(box) {
     this.box = box;
-    this.shown = Number(box.dataset.last);
-    this.wanted = this.shown;
+    this.lastShown = Number(box.dataset.last);
+    this.lastEvent = this.lastShown;
     this.busy = false;
   }
 
   follow() {
     this.tick();
     setInterval(() => this.showTime(), 1000);
-    const source = new EventSource(`${document.documentElement.dataset.root}/jobs/${encodeURIComponent(this.box.dataset.jobEvents)}/events?after=${this.shown}`);
+    const source = new EventSource(`${document.documentElement.dataset.root}/jobs/${encodeURIComponent(this.box.dataset.jobEvents)}/events?after=${this.lastShown}`);
     for (const kind of KINDS) {
       source.addEventListener(kind, (event) => this.want(Number(event.lastEventId)));
     }
     source.addEventListener("begin", (event) => {
-      // The work was cut and begins again: what stands here came from the attempt before.
+      // The job was interrupted and starts again: the page shows the events of the previous attempt.
       if (document.querySelector("[data-into] > *")) location.reload();
-      this.shown = Math.max(this.shown, Number(event.lastEventId));
+      this.lastShown = Math.max(this.lastShown, Number(event.lastEventId));
     });
     source.addEventListener("progress", (event) => {
       const news = JSON.parse(event.data);
@@ -41,26 +41,26 @@ class Debate {
       location.reload();
     });
     source.addEventListener("error", () => {
-      // Closed for good, not just interrupted: look again from time to time, as the page does without scripts.
+      // Closed by the server, not just interrupted: reload periodically, as the page does without scripts.
       if (source.readyState === EventSource.CLOSED) setTimeout(() => location.reload(), 4000);
     });
   }
 
   async want(number) {
-    this.wanted = Math.max(this.wanted, number);
+    this.lastEvent = Math.max(this.lastEvent, number);
     if (this.busy) return;
     this.busy = true;
     try {
-      while (this.shown < this.wanted) await this.fetchNews();
+      while (this.lastShown < this.lastEvent) await this.fetchNews();
     } catch {
-      this.wanted = this.shown; // the next event asks again
+      this.lastEvent = this.lastShown; // the next event fetches again
     } finally {
       this.busy = false;
     }
   }
 
   async fetchNews() {
-    const answer = await fetch(`${document.documentElement.dataset.root}/checks/${encodeURIComponent(this.box.dataset.live)}/debate?after=${this.shown}`);
+    const answer = await fetch(`${document.documentElement.dataset.root}/checks/${encodeURIComponent(this.box.dataset.live)}/debate?after=${this.lastShown}`);
     if (!answer.ok) throw new Error(`status ${answer.status}`);
     const holder = document.createElement("template");
     holder.innerHTML = await answer.text();
@@ -68,10 +68,10 @@ class Debate {
     this.box.querySelector("[data-progress]").replaceWith(news.querySelector("[data-progress]"));
     this.tick();
     for (const piece of [...news.children]) this.show(piece);
-    this.shown = Math.max(Number(news.dataset.last), this.shown + 1);
+    this.lastShown = Math.max(Number(news.dataset.last), this.lastShown + 1);
   }
 
-  // The time so far goes on between two pieces of news.
+  // Restarts the clock, which runs on between two events.
   tick() {
     const progress = this.box.querySelector("[data-progress]");
     this.started = progress.dataset.elapsed === undefined ? null : Date.now() - 1000 * Number(progress.dataset.elapsed);
@@ -83,13 +83,13 @@ class Debate {
   }
 
   show(piece) {
-    const place = document.querySelector(`[data-into="${piece.dataset.region}"]`);
+    const region = document.querySelector(`[data-into="${piece.dataset.region}"]`);
     for (const part of [...piece.children]) {
-      const known = part.id ? document.getElementById(part.id) : null;
-      if (known) known.replaceWith(part);
-      else place.append(part);
+      const existing = part.id ? document.getElementById(part.id) : null;
+      if (existing) existing.replaceWith(part);
+      else region.append(part);
     }
-    if (place.children.length) place.closest("[data-part]").hidden = false;
+    if (region.children.length) region.closest("[data-part]").hidden = false;
     this.box.querySelector("[data-said]").textContent = piece.dataset.said;
   }
 }

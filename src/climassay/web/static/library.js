@@ -1,15 +1,15 @@
-// The library: how far an upload is, copying a reference, asking before something is removed. Pages work without it.
+// The library: progress of uploads, copying of references, confirmation of removals. Pages work without it.
 "use strict";
 
 function inMegabytes(bytes) {
   return (bytes / 1048576).toFixed(1);
 }
 
-// Sends a form with the upload's own progress, then shows the page that tells how far the adding is.
+// Sends a form and shows the progress of the upload, then opens the page of the job that adds the files.
 function sendWithProgress(form) {
   const box = form.querySelector("[data-upload-progress]");
   const meter = box.querySelector("progress");
-  const said = box.querySelector("p");
+  const status = box.querySelector("p");
   const error = form.querySelector("[data-upload-error]");
   const button = form.querySelector("button.primary");
 
@@ -29,7 +29,7 @@ function sendWithProgress(form) {
     if (!event.lengthComputable) return;
     meter.max = event.total;
     meter.value = event.loaded;
-    said.textContent = event.loaded < event.total
+    status.textContent = event.loaded < event.total
       ? `${inMegabytes(event.loaded)} of ${inMegabytes(event.total)} MB sent`
       : "Sent; the files are looked at.";
   });
@@ -38,7 +38,7 @@ function sendWithProgress(form) {
     try {
       answer = JSON.parse(request.responseText);
     } catch {
-      // Another answer than ours, as from a proxy: its status says enough.
+      // Not an answer of this server, perhaps of a proxy: the status is reported instead.
     }
     if (request.status === 200 && typeof answer.page === "string" && answer.page.startsWith("/library/")) {
       location.assign(document.documentElement.dataset.root + answer.page);
@@ -55,7 +55,7 @@ function sendWithProgress(form) {
   box.hidden = false;
   button.disabled = true;
   meter.removeAttribute("value");
-  said.textContent = "Sending.";
+  status.textContent = "Sending.";
   request.send(new FormData(form));
 }
 
@@ -73,7 +73,7 @@ for (const form of document.querySelectorAll("form[data-confirm]")) {
 }
 
 if (navigator.clipboard) {
-  const said = document.querySelector("[data-copy-said]");
+  const status = document.querySelector("[data-copy-said]");
   for (const button of document.querySelectorAll("button[data-copy]")) {
     const words = button.textContent;
     button.hidden = false;
@@ -81,7 +81,7 @@ if (navigator.clipboard) {
       try {
         await navigator.clipboard.writeText(document.getElementById(button.dataset.copy).textContent);
         button.textContent = "Copied";
-        said.textContent = "Copied.";
+        status.textContent = "Copied.";
       } catch {
         button.textContent = "Could not copy";
       }

@@ -1,15 +1,15 @@
-// Tables that can be sorted and filtered, and results that follow their page. Pages work without it.
+// Sorting and filtering of tables, and results that are loaded after their page. Pages work without it.
 "use strict";
 
 const words = new Intl.Collator(undefined, { numeric: true, sensitivity: "base" });
-const LEAST_TO_FILTER = 6;
+const MIN_ROWS_TO_FILTER = 6;
 
-// The number that a cell begins with; null where there is none. "<0.001" comes before 0.001.
+// Returns the number that a cell begins with, or null if there is none. "<0.001" comes before 0.001.
 function numberOf(text) {
   const plain = text.trim().replaceAll(",", "").replaceAll("\u2212", "-");
-  const found = /^([<>])?[\u2265\u2264~$]?\s*([+-]?\d+(?:\.\d+)?(?:e[+-]?\d+)?)/i.exec(plain);
-  if (!found) return null;
-  return Number(found[2]) + (found[1] === "<" ? -1e-9 : found[1] === ">" ? 1e-9 : 0);
+  const match = /^([<>])?[\u2265\u2264~$]?\s*([+-]?\d+(?:\.\d+)?(?:e[+-]?\d+)?)/i.exec(plain);
+  if (!match) return null;
+  return Number(match[2]) + (match[1] === "<" ? -1e-9 : match[1] === ">" ? 1e-9 : 0);
 }
 
 function isMissing(text) {
@@ -25,11 +25,11 @@ function compare(first, second, numeric) {
   return words.compare(first, second);
 }
 
-// Rows in the order of a column; cells without a value stay at the end whatever the direction.
+// Returns the rows sorted by a column; cells without a value come last in both directions.
 function sorted(rows, column, numeric, direction) {
   const cell = row => row.cells[column]?.textContent ?? "";
-  return [...rows].sort((one, other) => {
-    const a = cell(one), b = cell(other);
+  return [...rows].sort((first, second) => {
+    const a = cell(first), b = cell(second);
     const gap = isMissing(a) - isMissing(b);
     return gap || direction * compare(a, b, numeric);
   });
@@ -60,7 +60,7 @@ function makeSortable(table, tell) {
   });
 }
 
-function makeFilter(place, table, number) {
+function makeFilter(container, table, number) {
   const rows = [...table.tBodies[0].rows];
   const bar = document.createElement("div"), label = document.createElement("label");
   const input = document.createElement("input"), count = document.createElement("output");
@@ -70,53 +70,53 @@ function makeFilter(place, table, number) {
   label.textContent = "Filter rows";
   count.setAttribute("aria-live", "polite");
   bar.append(label, input, count);
-  place.prepend(bar);
+  container.prepend(bar);
   input.addEventListener("input", () => {
-    const wanted = input.value.trim().toLowerCase();
-    let shown = 0;
+    const query = input.value.trim().toLowerCase();
+    let visibleRows = 0;
     for (const row of rows) {
-      row.hidden = wanted !== "" && !row.textContent.toLowerCase().includes(wanted);
-      shown += !row.hidden;
+      row.hidden = query !== "" && !row.textContent.toLowerCase().includes(query);
+      visibleRows += !row.hidden;
     }
-    count.textContent = wanted ? `${shown} of ${rows.length} rows` : "";
+    count.textContent = query ? `${visibleRows} of ${rows.length} rows` : "";
   });
 }
 
 let tables = 0;
 function prepare(root) {
-  for (const place of root.querySelectorAll(".result-table")) {
-    const table = place.querySelector("table");
+  for (const container of root.querySelectorAll(".result-table")) {
+    const table = container.querySelector("table");
     if (!table?.tHead || !table.tBodies[0] || table.tBodies[0].rows.length < 2) continue;
     const news = document.createElement("p");
     news.className = "unseen";
     news.setAttribute("aria-live", "polite");
-    place.append(news);
+    container.append(news);
     makeSortable(table, text => { news.textContent = text; });
-    if (table.tBodies[0].rows.length >= LEAST_TO_FILTER) makeFilter(place, table, ++tables);
+    if (table.tBodies[0].rows.length >= MIN_ROWS_TO_FILTER) makeFilter(container, table, ++tables);
   }
 }
 
-// Results that take long to compute: the page is there first, they follow. The piece is made by our own templates.
-async function load(place) {
-  const note = place.querySelector("p");
+// Loads results that take long to compute. The server renders them with its own templates.
+async function load(container) {
+  const note = container.querySelector("p");
   const link = note.querySelector("a");
   note.replaceChildren("The results are being computed ", link);
   link.textContent = "(open without waiting here)";
-  place.setAttribute("aria-busy", "true");
+  container.setAttribute("aria-busy", "true");
   try {
-    const answer = await fetch(place.dataset.load, { headers: { Accept: "text/html" } });
+    const answer = await fetch(container.dataset.load, { headers: { Accept: "text/html" } });
     if (!answer.ok) throw new Error(String(answer.status));
     const piece = new DOMParser().parseFromString(await answer.text(), "text/html");
-    place.replaceChildren(...piece.getElementById("results").childNodes);
-    place.dataset.loaded = "";
-    prepare(place);
+    container.replaceChildren(...piece.getElementById("results").childNodes);
+    container.dataset.loaded = "";
+    prepare(container);
     document.getElementById(location.hash.slice(1))?.scrollIntoView();
   } catch {
     note.replaceChildren("The results could not be fetched. ", link);
     link.textContent = "Show them";
   }
-  place.removeAttribute("aria-busy");
+  container.removeAttribute("aria-busy");
 }
 
 prepare(document);
-for (const place of document.querySelectorAll("[data-load]")) load(place);
+for (const container of document.querySelectorAll("[data-load]")) load(container);

@@ -1,4 +1,4 @@
-"""Texts of answers before they are read: characters, markup, LaTeX, JSON and special tokens."""
+"""Normalisation of answers: characters, markup, LaTeX, JSON and special tokens."""
 
 import ast
 import json
@@ -9,11 +9,11 @@ from contextlib import suppress
 from typing import Any
 
 MAX_OBJECTS = 20
-"""Maximum number of places in an answer at which a JSON object is looked for."""
+"""Maximum number of opening braces of an answer at which a JSON object is parsed."""
 MAX_DICTIONARY = 2000
-"""Maximum length, in characters, of a dictionary written as in Python."""
+"""Maximum length, in characters, of a Python dictionary in an answer."""
 MAX_BOX = 300
-"""Maximum length, in characters, of what a box holds if it is to name an option."""
+"""Maximum length, in characters, of the content of a box that names an option."""
 _SQUARED = {code: chr(65 + (code - base)) for base in (0x1F130, 0x1F150, 0x1F170) for code in range(base, base + 26)}
 _SPECIAL = re.compile(
     r"<\|[^<>|\n]{1,40}\|>|<0x[0-9A-Fa-f]{2}>|</?s>|<(?:bos|eos|pad|unk|(?:start|end)_of_turn)>|\[/?INST\]|\[(?:BOS|EOS)\]",
@@ -91,7 +91,7 @@ def _formula(maths: re.Match[str]) -> str:
 
 
 def replace_json(text: str) -> str:
-    """Replace each JSON object with an answer by the statement that it makes; other fields are passed over."""
+    """Replace each JSON object that has an answer field by a line ``answer: VALUE``; keep other objects."""
     parts = []
     position = start = 0
     for _ in range(MAX_OBJECTS):
@@ -108,14 +108,14 @@ def replace_json(text: str) -> str:
 
 
 def _stated(answer: Any) -> str:
-    """Return the text of an answer field, also of one that holds a list or table with one text."""
+    """Return the text of an answer field or of its only entry; ``none`` if it is not a text."""
     if isinstance(answer, list | dict) and len(answer) == 1:
         return _stated(next(iter(answer.values() if isinstance(answer, dict) else answer)))
     return answer if isinstance(answer, str) else "none"
 
 
 def _object_at(text: str, position: int) -> tuple[dict[Any, Any], int]:
-    """Return the JSON object (or Python dictionary) that begins there, and its end; an empty one if there is none."""
+    """Return the JSON object (or Python dictionary) at a position, and its end; an empty one if there is none."""
     with suppress(ValueError, RecursionError):
         data, end = json.JSONDecoder(strict=False).raw_decode(text, position)
         return (data, end) if isinstance(data, dict) else ({}, end)
@@ -128,11 +128,11 @@ def _object_at(text: str, position: int) -> tuple[dict[Any, Any], int]:
 
 
 def replace_boxes(text: str, read: Callable[[str], int | None]) -> str:
-    r"""Replace each ``\boxed{...}`` by the statement that it makes, or by a word if it holds something else.
+    r"""Replace each ``\boxed{...}`` by a line ``answer: LETTER``, or by ``formula`` if it names no option.
 
     Args:
         text: An answer.
-        read: From the content of a box to the option that it chooses, or None.
+        read: Function from the content of a box to the index of the option that it names, or None.
     """
     parts = []
     position = 0

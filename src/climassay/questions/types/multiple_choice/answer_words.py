@@ -1,4 +1,4 @@
-"""Words that say what an answer does with an option: their functions, and how a text is split into them."""
+"""Lexicon of words that choose or reject an option in an answer, and the split of a text into words."""
 
 import re
 import tomllib
@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 
 WORDS = Path(__file__).with_name("answer_words.toml")
-"""Words by the names of :class:`WordClass`."""
+"""File of words, by the names of :class:`WordClass`."""
 _UNSPACED = "\u0e00-\u0e7f\u1100-\u11ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af"
 WORD_CHARACTER = rf"(?:(?![{_UNSPACED}\u0964\u0965])[\w\u0900-\u0dff\u064b-\u065f\u0591-\u05c7])"
 
@@ -25,38 +25,38 @@ class WordClass(Flag):
     BAD = auto()
     """Wrong, excluded."""
     LINK = auto()
-    """A form of "to be" and what has its place, also the colon."""
+    """A form of "to be", or a colon or word in its role."""
     IT = auto()
-    """A pronoun that stands for the answer."""
+    """A pronoun for the answer."""
     CHOOSE = auto()
     """A verb of choosing in the first person."""
     MATCH = auto()
     """A verb that says that an option fits or remains."""
     SO = auto()
-    """Introduces a conclusion."""
+    """A word that introduces a conclusion."""
     FILL = auto()
-    """May stand within a statement without changing it."""
+    """A word that may occur in a statement without changing its meaning."""
     LEAD = auto()
-    """May open an answer before its letter."""
+    """A word that may open an answer before its letter."""
     NOT = auto()
     EXCLUDE = auto()
     """A verb of rejecting."""
     AND = auto()
-    """Joins several letters."""
+    """A word that joins several letters."""
     BUT = auto()
-    """Begins a clause that corrects the one before."""
+    """A word that begins a clause that corrects the previous clause."""
     IF = auto()
-    """Makes its clause hypothetical."""
+    """A word that makes its clause hypothetical."""
     DOUBT = auto()
-    """Makes its sentence somebody else's opinion, a possibility or the past."""
+    """A word that marks its sentence as another person's opinion, a possibility or the past."""
     BECAUSE = auto()
-    """May follow a stated letter."""
+    """A word that may follow a stated letter."""
     RETRACT = auto()
-    """Takes back what was stated before."""
+    """A word that retracts an earlier statement."""
     CLOSE = auto()
-    """Ends a sentence after its letter, for example Japanese "C です"."""
+    """A word that ends a sentence after its letter, for example Japanese "C です"."""
     LABELLED = auto()
-    """A thing that has letters itself, as "panel (c)"."""
+    """A noun whose items have letters, such as "panel (c)"."""
     OBJECT = auto()
     """A verb that says what is wrong with the option before it."""
 

@@ -1,4 +1,4 @@
-"""Reading which option a free answer chooses.
+"""Recognition of the option that a free answer chooses.
 
 An answer is normalised (``answer_text``), split into words of some classes (``answer_words.toml``, in about thirty
 languages), and each letter of an option gets a role from the words around it: stated as the answer, rejected, or only
@@ -307,7 +307,7 @@ class _Reader:
             for rejected in mention.letters:
                 self.rejected.append((rejected, mention.first))
             return None
-        if (clause | before) & (W.IF | W.DOUBT) or self._asked(mention):
+        if (clause | before) & (W.IF | W.DOUBT) or self._is_question(mention):
             return None
         explicit = closed and (
             bool(before & W.NOUN)
@@ -460,7 +460,7 @@ class _Reader:
             and self._text(position + 1) in ",:-–—"
         )
 
-    def _asked(self, mention: Mention) -> bool:
+    def _is_question(self, mention: Mention) -> bool:
         """Return whether a letter is asked about; the last word of an answer ("B?") states it all the same."""
         following = self._skip(mention.last + 1, _QUOTES)
         limit = min(following + 12, len(self.tokens))
