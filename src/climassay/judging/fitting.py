@@ -450,7 +450,7 @@ def fit_pointwise(
 ) -> ProbeFit:
     """Fit a Bradley-Terry probe on one activation per item: logistic on the difference of two items' states.
 
-    Every pair has the same weight, so that a group counts by its number of pairs. Arguments and errors are those of
+    Every pair has the same weight, so that a group counts by its number of pairs. Arguments and errors as in
     :func:`fit_contrast`, with these differences:
 
     * ``states`` has the shape [items, features];
@@ -490,7 +490,7 @@ def fit_principal(
     of their rows is used; otherwise effects common to both orders, such as that of the item that comes first, would
     often be the largest component.
 
-    Arguments and errors are those of :func:`fit_contrast`. ``held_out`` is empty, because the component is computed
+    Arguments and errors as in :func:`fit_contrast`. ``held_out`` is empty, because the component is computed
     from every pair.
 
     References:
