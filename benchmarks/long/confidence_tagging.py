@@ -23,7 +23,7 @@ from climassay.confidence.tagging import (
     LEVELS,
     SPECS,
     LabelledItem,
-    on_mixes,
+    evaluate_on_mixes,
     read_climatex,
     train_tagger,
 )
@@ -47,7 +47,7 @@ SECTIONS, CHAPTERS = 5, 8
 
 def row(name: str, truth: NDArray[np.int64], probabilities: NDArray[np.float64], groups: NDArray[np.int64]) -> dict:
     """Scores of a tagger on all mixes, with accuracy in tests of ClimateX's size."""
-    found = on_mixes(truth, probabilities, groups)
+    found = evaluate_on_mixes(truth, probabilities, groups)
     mixed = found["climatex"].accuracy
     said = f"mix {mixed.value:.3f} ({mixed.interval.low:.3f}, {mixed.interval.high:.3f})"
     loss = found["natural"].log_loss.value

@@ -73,7 +73,7 @@ def without_key(body: bytes, key: str | None) -> bytes:
     if key is None or not is_secret(key):
         return body
     plain = body.replace(key.encode(), BLANK.encode())
-    return _spellings(key).sub(BLANK.encode(), plain) if b"\\" in plain else plain
+    return _key_pattern(key).sub(BLANK.encode(), plain) if b"\\" in plain else plain
 
 
 def environment_without_secrets() -> Mapping[str, str]:
@@ -86,7 +86,7 @@ def environment_without_secrets() -> Mapping[str, str]:
 
 
 @cache
-def _spellings(key: str) -> re.Pattern[bytes]:
+def _key_pattern(key: str) -> re.Pattern[bytes]:
     r"""Return a pattern for all spellings of a key in JSON.
 
     Nested JSON doubles backslashes: three levels have seven. The limit avoids quadratic time for bodies of backslashes.

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 COSTS = {
-    "run", "tally", "tallies", "seconds", "usage", "sent", "stored", "computed", "served", "from_records", "cost",
+    "run", "tally", "tallies", "seconds", "usage", "sent", "n_requested", "stored", "computed", "served",
+    "from_records", "cost",
     "judged", "passes", "tokens_computed", "made_at", "created_at", "created", "started_at", "answered_at", "latency",
     "written", "unchanged", "past",
 }  # fmt: skip

@@ -257,8 +257,9 @@ def validator_head() -> bytes:
 
 def manifest() -> bytes:
     digest = hashlib.sha256(drafts()).hexdigest()
-    held = {"name": "x", "files": [], "sha256": {"drafts.jsonl": digest}, "questions": {}}
-    return json.dumps({"format": "climassay-dataset", **held}).encode()
+    values = {"name": "x", "files": [], "sha256": {"drafts.jsonl": digest}, "questions": {}, "content_sha256": "a" * 64}
+    settings = {"canary": None, "canary_sentence": None, "licence": None, "splits": {"parts": [0.8, 0.1, 0.1]}}
+    return json.dumps(values | settings).encode()
 
 
 def adapter() -> bytes:

@@ -9,7 +9,7 @@ from climassay.errors import InputError
 from climassay.generation import Decision, read_drafts, write_drafts
 from climassay.generation.dataset_results import dataset_report, dataset_stats, stats_figures, stats_tables
 from climassay.generation.dataset_store import DatasetStore, StoredDraft, decisions
-from climassay.generation.draft import draft_from_row, gapped, has_term
+from climassay.generation.draft import draft_from_row, has_term, mask_term
 from climassay.generation.recipe import Stream
 from climassay.generation.terms import candidates
 from climassay.records import Records
@@ -119,20 +119,20 @@ def test_a_failed_draft_is_not_usable_and_no_question():
 def test_a_cloze_statement_gets_its_gap_at_the_whole_word():
     draft = make_draft(kind="cloze", question="Clouds cloud the cloud question.", answer="cloud")
     assert draft.as_question().question == "Clouds <MASK> the cloud question."
-    assert gapped("The CO2-rich air warms.", "CO2-rich") == "The <MASK> air warms."
+    assert mask_term("The CO2-rich air warms.", "CO2-rich") == "The <MASK> air warms."
     for term in ("", "louds", "rain"):
         with pytest.raises(InputError, match="not a word"):
-            gapped("Clouds form.", term)
+            mask_term("Clouds form.", term)
 
 
 def test_a_gap_takes_no_part_of_a_hyphenated_word():
-    assert gapped("The sea-level budget includes the level of lakes.", "level").endswith("the <MASK> of lakes.")
-    assert gapped("Earth's albedo rose - albedo, not ice, matters.", "Earth").startswith("<MASK>'s")
+    assert mask_term("The sea-level budget includes the level of lakes.", "level").endswith("the <MASK> of lakes.")
+    assert mask_term("Earth's albedo rose - albedo, not ice, matters.", "Earth").startswith("<MASK>'s")
     statement = "In short- and long-term records sea-level rise follows the land–sea contrast."
     for term in ("level", "sea", "short", "term", "land"):
         assert not has_term(statement, term)
         with pytest.raises(InputError, match="not a word"):
-            gapped(statement, term)
+            mask_term(statement, term)
     assert [word.term for word in candidates(statement)] == ["long-term", "records", "sea-level", "rise", "follows",
                                                              "land–sea", "contrast"]  # fmt: skip
 

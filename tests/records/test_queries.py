@@ -91,7 +91,9 @@ def test_usage_adds_up_by_model_and_an_unknown_price_is_unknown(store):
 
 def test_an_unknown_price_of_a_local_model_is_none(store):
     a, b = usage_by_model(store.database)
-    shown = [one.shown_cost for one in (a, b, replace(b, model="local:smollm2", unpriced=0), replace(a, unpriced=0))]
+    shown = [
+        one.formatted_cost for one in (a, b, replace(b, model="local:smollm2", unpriced=0), replace(a, unpriced=0))
+    ]
     assert shown == ["$0.7500 + 1 unpriced", "unknown", "none (local model)", "$0.7500"]
 
 

@@ -186,7 +186,7 @@ def test_a_mean_of_shares_that_are_all_alike_is_not_known_exactly():
     for values in ([0.3], [1.0, 1.0, 1.0], [0.0] * 5):
         assert mean_estimate(values).interval == pytest.approx(wilson_interval(sum(values), len(values)))
         assert mean_estimate(values).value == pytest.approx(values[0])
-    assert ResampledEstimate.of(0.0, Interval(0.0, 0.0), 1).interval is None
+    assert ResampledEstimate.from_resamples(0.0, Interval(0.0, 0.0), 1).interval is None
 
 
 def test_what_does_not_vary_has_an_interval_without_width():

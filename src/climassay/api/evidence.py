@@ -65,7 +65,7 @@ def _verdicts(
         for prediction in predictions
     ]
     listed = (Table.of("Verdicts", ("claim", "verdict", "probability"), cells, left=2),)
-    return Shown(data, **{"shown": listed, "records": rows, "noted": notes, **result_fields})
+    return Shown(data, **{"result_tables": listed, "records": rows, "noted": notes, **result_fields})
 
 
 def check_with_evidence(
@@ -124,7 +124,7 @@ def check_with_evidence(
     verdicts, names = [prediction.verdict for prediction in result], [row.text for row in rows]
     scores = score_verdicts([row.label for row in rows], verdicts, verdict_scale, claims=names, seed=seed)
     scored = ScoredVerdicts(scores, f"verdicts on {file.name}")
-    parts: dict[str, Any] = {"shown": scored.tables, "records": None, "reported": scored.report}
+    parts: dict[str, Any] = {"result_tables": scored.tables, "records": None, "reported": scored.report}
     return _verdicts(run.id, table, result, labels, scores=verdict_data(scores), **parts)
 
 

@@ -279,7 +279,7 @@ def list_screening_checks() -> Shown:
     from climassay.generation.screening import CHECKS, MODEL_CHECKS
 
     results = [
-        (screening_check.name, list(screening_check.kinds), screening_check.words)
+        (screening_check.name, list(screening_check.kinds), screening_check.description)
         for screening_check in CHECKS.values()
     ]
     results += [(name, ["mcq", "freeform", "cloze"], words) for name, words in MODEL_CHECKS.items()]

@@ -38,7 +38,7 @@ class WithFailedCalls(Result):
 
     @property
     def alone(self) -> bool:
-        """Whether every call failed, so that only the failures are shown."""
+        """True if every call failed, so that only the failures are shown."""
         rests = self.result.rests_on_calls and self.result.failure() is None
         return rests and all(call.unanswered for call in self.calls)
 
@@ -162,7 +162,7 @@ def list_runs(*, workspace: Place = None) -> Shown:
         result, database_name = queries.list_runs(session.records.database), session.records.database.shown_url
     columns = ("run", "command", "status", "started (UTC)", "asked", "failed", "from records", "cost")
     rows = [
-        (run.id, run.command, run.status, run.started_at[:19], run.sent, run.failed, run.served, run.shown_cost)
+        (run.id, run.command, run.status, run.started_at[:19], run.sent, run.failed, run.served, run.formatted_cost)
         for run in result
     ]
     none = () if result else (f"No runs yet in {database_name}.",)
@@ -275,7 +275,7 @@ def _usage_table(usages: "Sequence[ModelUsage]") -> "Table":
                 evidence_check.failed,
                 evidence_check.attempts,
                 *tokens,
-                evidence_check.shown_cost,
+                evidence_check.formatted_cost,
             )
         )
     return _table(("model", "fingerprint", *counted, "cost"), rows)

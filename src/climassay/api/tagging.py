@@ -186,7 +186,10 @@ def train_tagger(
     classifier, chosen = trained.classifier, trained.chosen.spec.name
     classifier.save(output)
     scores = [
-        (candidate.spec.name, tagging.on_mixes(training.truth, candidate.probabilities, training.groups, seed=seed))
+        (
+            candidate.spec.name,
+            tagging.evaluate_on_mixes(training.truth, candidate.probabilities, training.groups, seed=seed),
+        )
         for candidate in trained.tried
     ]
     data = {"tagger": output, "chosen": chosen, "card": _card(classifier), "tried": _as_data(scores)}
@@ -234,7 +237,7 @@ def evaluate_tagger(
     """
     import numpy as np
 
-    from climassay.confidence.tagging import LEVELS, on_mixes, read_labelled
+    from climassay.confidence.tagging import LEVELS, evaluate_on_mixes, read_labelled
     from climassay.learning import sample
     from climassay.learning.text_classifier import class_places, compare_classifiers
 
@@ -256,7 +259,7 @@ def evaluate_tagger(
         items = sample(items, limit, seed)
         best = loaded.predict_proba([item.item for item in items])
         truth, sections = class_places([item.tag for item in items], LEVELS), [item.section for item in items]
-        scores = [(Path(tagger).name, on_mixes(truth, best, sections, shares=loaded.shares, seed=seed))]
+        scores = [(Path(tagger).name, evaluate_on_mixes(truth, best, sections, shares=loaded.shares, seed=seed))]
     else:
         items = sample(items, limit, seed)
         table, specs = replace(table, items=items), _specs(methods)
@@ -265,7 +268,10 @@ def evaluate_tagger(
             groups = documents if split_by == "document" else None
             tried = compare_classifiers(specs, training, fold_groups=groups, folds=folds, seed=seed, on_fit=on_fit)
         scores = [
-            (candidate.spec.name, on_mixes(training.truth, candidate.probabilities, training.groups, seed=seed))
+            (
+                candidate.spec.name,
+                evaluate_on_mixes(training.truth, candidate.probabilities, training.groups, seed=seed),
+            )
             for candidate in tried
         ]
         best = min(tried, key=lambda candidate: candidate.evaluation.log_loss.value).probabilities

@@ -29,7 +29,7 @@ class Change:
     old: tuple[Statement, ...]
     new: tuple[Statement, ...]
     similarity: float | None = None
-    """Dice coefficient of their words, 1 for the same words; None if one side is empty."""
+    """Dice coefficient of the two sentences' words, 1 if the words are the same; None if one side is empty."""
 
     @property
     def status(self) -> Status:

@@ -72,7 +72,7 @@ _ASSESSMENT = re.compile(
 
 
 def is_held_by_people(text: str, start: int, end: int) -> bool:
-    """Return whether ``text[start:end]``, words such as "high confidence", name trust that people have."""
+    """Return whether ``text[start:end]``, for example "high confidence", is about the trust that people have."""
     before = text[max(0, start - 140) : start]
     if _HELD_IN_SOCIETY.match(text, end):
         return True
@@ -84,7 +84,7 @@ def is_held_by_people(text: str, start: int, end: int) -> bool:
 
 
 def is_opinion(text: str, start: int) -> bool:
-    """Return whether a term of likelihood at ``start`` is what people answered or thought."""
+    """Return whether a term of likelihood at ``start`` reports what people answered or thought."""
     before = text[:start]
     if _ASKED_WHETHER.search(before[-200:]):
         return True
@@ -101,23 +101,23 @@ class TagMark:
     end: int
     """End of the words, ``text[start:end]``, without the brackets around them."""
     levels: tuple[Tag, ...] = ()
-    """Level; both ends, lower first, of a range such as "medium to high confidence"; empty without a level."""
+    """Level of confidence; two for a range such as "medium to high confidence", lower first; empty if there is none."""
     likelihood: tuple[Likelihood, ...] = ()
-    """Terms in the same brackets; :func:`find_likelihoods` returns those in running words."""
+    """Terms of likelihood in the same brackets; :func:`find_likelihoods` returns those in running text."""
     evidence: EvidenceRating | None = None
     agreement: Agreement | None = None
     bracket: tuple[int, int] | None = None
-    """Start and end of the brackets around it, shared by all marks in them; None in running words."""
+    """Start and end of the brackets around the words, shared by all marks in them; None in running text."""
     attributive: bool = False
     """True for a hyphenated mark before a noun, "low-confidence processes", which tags no statement."""
     scope: str = ""
-    """Other words in its brackets: "NES", "depending on region"."""
+    """Other words in the brackets, for example "NES", "depending on region"."""
     subject: tuple[int, int] | None = None
     """Span of the object of confidence of a predicate ("confidence in more hail is low")."""
 
     @property
     def tag(self) -> Tag | None:
-        """Level; of a range its upper end, as in a search for each tag (Maiya 2024, 4.3.1)."""
+        """Level of confidence; the upper end of a range, as in Maiya 2024, section 4.3.1; None without a level."""
         return self.levels[-1] if self.levels else None
 
     @property
@@ -145,23 +145,23 @@ _GAP = r"[\s\u00ad\u2010\u2011*_-]{0,5}"
 """Characters between two words of a mark: none ("lowconfidence"), spaces, hyphens, marks of italics."""
 
 
-def _broken(word: str) -> str:
+def _with_breaks(word: str) -> str:
     return _BREAK.join(word)
 
 
-_HIGH = f"(?:h{_BREAK})?{_broken('igh')}"  # one report of AR6 has lost an h: "( igh confidence)"
+_HIGH = f"(?:h{_BREAK})?{_with_breaks('igh')}"  # one report of AR6 has lost an h: "( igh confidence)"
 
 
 def _level_words(prefix: str) -> str:
     """Return the pattern of a level, in groups whose names begin with ``prefix``."""
-    very, low, medium = _broken("very"), _broken("low"), _broken("medium")
+    very, low, medium = _with_breaks("very"), _with_breaks("low"), _with_breaks("medium")
     return (
         rf"(?:(?P<{prefix}very>{very}){_GAP})?"
         rf"(?:(?P<{prefix}low>{low})|(?P<{prefix}medium>{medium})|(?P<{prefix}high>{_HIGH}))"
     )
 
 
-_CONFIDENCE = rf"{_broken('confidence')}(?!\s+(?:intervals?|bounds?|limits?|bands?|ranges?)\b)(?![^\W\d_])"
+_CONFIDENCE = rf"{_with_breaks('confidence')}(?!\s+(?:intervals?|bounds?|limits?|bands?|ranges?)\b)(?![^\W\d_])"
 _LINK = rf"{_GAP}(?:to|or|and|–|—|-|/|‐){_GAP}"
 _WORD_START = r"(?<![^\W_])(?<![^\W_][-\u2010])"
 _TAGGED = re.compile(
@@ -171,7 +171,7 @@ _TAGGED = re.compile(
 )
 
 
-def _translated(prefix: str, very: str, low: str, medium: str, high: str) -> str:
+def _in_language(prefix: str, very: str, low: str, medium: str, high: str) -> str:
     """Return the pattern of a level in French or Spanish, with the group names of :func:`_level_words`."""
     return (
         rf"(?:(?P<{prefix}very>{very})\s+)?"
@@ -188,20 +188,20 @@ _IN_TRANSLATION = tuple(
         (r"(?:nivel|grado)\s+de", "confianza", "a|o", _SPANISH),
     )
     for pattern in (
-        rf"(?:{before}\s+)?{noun}\s+(?:{_translated('a', *words)}\s+(?:{link})\s+)?{_translated('b', *words)}\b",
-        rf"(?:{_translated('a', *words)}\s+(?:{link})\s+)?{_translated('b', *words)}\s+{before}\s+{noun}\b",
+        rf"(?:{before}\s+)?{noun}\s+(?:{_in_language('a', *words)}\s+(?:{link})\s+)?{_in_language('b', *words)}\b",
+        rf"(?:{_in_language('a', *words)}\s+(?:{link})\s+)?{_in_language('b', *words)}\s+{before}\s+{noun}\b",
     )
 )
 """Levels in the IPCC's French and Spanish: "confiance élevée", "faible degré de confiance", "confianza alta"."""
 _EVIDENCE = re.compile(
     rf"{_WORD_START}(?:(?:low|limited|medium|robust|high)(?:\s*(?:to|or|–|-)\s*))?"
-    rf"(?P<word>{_broken('limited')}|{_broken('low')}|insufficient|{_broken('medium')}|{_broken('robust')}|{_HIGH})"
-    rf"{_GAP}{_broken('evidence')}\b",
+    rf"(?P<word>{_with_breaks('limited')}|{_with_breaks('low')}|insufficient|{_with_breaks('medium')}|{_with_breaks('robust')}|{_HIGH})"
+    rf"{_GAP}{_with_breaks('evidence')}\b",
     re.IGNORECASE,
 )
 _AGREEMENT = re.compile(
     rf"{_WORD_START}(?:(?:low|medium|high)(?:\s*(?:to|or|–|-)\s*))?"
-    rf"(?P<word>{_broken('low')}|{_broken('medium')}|{_HIGH}){_GAP}{_broken('agreement')}\b",
+    rf"(?P<word>{_with_breaks('low')}|{_with_breaks('medium')}|{_HIGH}){_GAP}{_with_breaks('agreement')}\b",
     re.IGNORECASE,
 )
 _BETWEEN_PAIR = re.compile(r"[\s,;*_]*(?:and|but|with|or)?[\s*_]*", re.IGNORECASE)
@@ -236,7 +236,7 @@ _TRANSLATED_LIKELIHOODS: dict[Likelihood, re.Pattern[str]] = {
         },
     ).items()
 }
-"""Terms in French and Spanish, without "probable" alone, which is also English."""
+"""Terms of likelihood in French and Spanish, without "probable" alone, which is also English."""
 _WORDS_OF_MARKS = ("confiden", "confiance", "confianza", "evidence", "agreement", "likely", "certain")
 _LEFT_OUT = dict.fromkeys(map(ord, "-\u00ad\u2010\ufffe"))
 _OPEN, _CLOSE = "([{", ")]}"
@@ -261,35 +261,35 @@ def find_tags(text: str) -> list[TagMark]:
         Marks whose words do not overlap. A bracket may hold several: ``(NES: high confidence; WAF: low confidence)``.
     """
     # Few sentences have a calibrated word; this test is faster than the patterns.
-    squeezed = "".join(text.split()).translate(_LEFT_OUT).lower()
-    if not any(word in squeezed for word in _WORDS_OF_MARKS):
+    without_spaces = "".join(text.split()).translate(_LEFT_OUT).lower()
+    if not any(word in without_spaces for word in _WORDS_OF_MARKS):
         return []
-    brackets = _brackets(text)
+    brackets = _bracket_spans(text)
     phrases = [
         phrase
         for pattern in (_TAGGED, *_IN_TRANSLATION)
         for phrase in pattern.finditer(text)
         if not _NEGATED.search(text[max(0, phrase.start() - _NEGATION_WINDOW) : phrase.start()])
-        and not _DENIED_BEHIND.match(text, phrase.end())
+        and not _NEGATED_AFTER.match(text, phrase.end())
     ]
     marks: list[TagMark] = []
     by_bracket: dict[tuple[int, int], list[re.Match[str]]] = {}
     for phrase in phrases:
-        bracket = _around(brackets, phrase.start(), phrase.end())
+        bracket = _enclosing_bracket(brackets, phrase.start(), phrase.end())
         if bracket is None or _is_sentence(text, bracket):
             if not is_held_by_people(text, phrase.start(), phrase.end()):
-                marks.append(_running(text, phrase))
+                marks.append(_mark_in_text(text, phrase))
         else:
             by_bracket.setdefault(bracket, []).append(phrase)
-    for bracket, inside in by_bracket.items():
-        marks += _in_brackets(text, bracket, inside)
+    for bracket, bracket_phrases in by_bracket.items():
+        marks += _marks_in_bracket(text, bracket, bracket_phrases)
     marks += [
         predicate
         for predicate in _predicates(text)
         if not any(phrase.start() < predicate.end and predicate.start < phrase.end() for phrase in phrases)
     ]
     occupied = {*by_bracket, *(mark.outer_span for mark in marks)}
-    marks += _without_level(text, brackets, sorted(occupied))
+    marks += _marks_without_level(text, brackets, sorted(occupied))
     return sorted(marks, key=lambda mark: (mark.start, mark.end))
 
 
@@ -359,7 +359,7 @@ _CONDITION = re.compile(
     r"|\bnot\b[^.;]{0,40}\bthat\s+(?:the\s+)?$",
     re.IGNORECASE,
 )
-"""Words before a predicate that make it state nothing: a condition, a negation, an explanation of levels."""
+"""Words before a predicate because of which it states no level: a condition, a negation, an explanation of levels."""
 _NEGATED = re.compile(
     r"\b(?:not|no|no\s+longer|never|without|neither|nor|cannot|lacks?|(?:is|are|was|were|do|does|did)n[’']t)\s+"
     r"(?:(?:yet|have|has|had|hold|of|any|an?|the|with|at|be)\s+)*[*_]*$"
@@ -367,12 +367,12 @@ _NEGATED = re.compile(
     re.IGNORECASE,
 )
 """Negation before a level: "not high confidence"."""
-_DENIED_BEHIND = re.compile(r"[*_]*\s+(?:(?:is|was)\s+(?:not|never|no\s+longer)|cannot|could\s+not)\b", re.IGNORECASE)
+_NEGATED_AFTER = re.compile(r"[*_]*\s+(?:(?:is|was)\s+(?:not|never|no\s+longer)|cannot|could\s+not)\b", re.IGNORECASE)
 """Negation after a level in running words: "high confidence is not warranted"."""
 
 
 def _predicates(text: str) -> Iterator[TagMark]:
-    """Yield the levels that predicates give: "confidence in more hail is low", "we are highly confident that".
+    """Yield the levels that predicates state: "confidence in more hail is low", "we are highly confident that".
 
     Conditions ("where confidence is low"), negations and trust that people have are left out.
     """
@@ -398,7 +398,7 @@ def _predicates(text: str) -> Iterator[TagMark]:
         yield TagMark(*match.span(), ("high",))
 
 
-def _brackets(text: str) -> list[tuple[int, int]]:
+def _bracket_spans(text: str) -> list[tuple[int, int]]:
     """Return pairs of brackets, inner ones before the outer ones around them."""
     pairs: list[tuple[int, int]] = []
     stack: list[int] = []
@@ -413,9 +413,9 @@ def _brackets(text: str) -> list[tuple[int, int]]:
     return pairs
 
 
-def _around(brackets: list[tuple[int, int]], start: int, end: int) -> tuple[int, int] | None:
-    around = [pair for pair in brackets if pair[0] < start and end < pair[1]]
-    return min(around, key=lambda pair: pair[1] - pair[0], default=None)
+def _enclosing_bracket(brackets: list[tuple[int, int]], start: int, end: int) -> tuple[int, int] | None:
+    enclosing = [bracket for bracket in brackets if bracket[0] < start and end < bracket[1]]
+    return min(enclosing, key=lambda bracket: bracket[1] - bracket[0], default=None)
 
 
 def _is_sentence(text: str, bracket: tuple[int, int]) -> bool:
@@ -426,7 +426,7 @@ def _is_sentence(text: str, bracket: tuple[int, int]) -> bool:
     return is_long and _SENTENCE_IN_BRACKETS.search(rest) is not None
 
 
-def _levels(match: re.Match[str]) -> tuple[Tag, ...]:
+def _levels_in(match: re.Match[str]) -> tuple[Tag, ...]:
     results = set()
     for prefix in ("a", "b"):
         for name in ("low", "medium", "high"):
@@ -436,21 +436,21 @@ def _levels(match: re.Match[str]) -> tuple[Tag, ...]:
     return tuple(tag for tag in TAGS if tag in results)
 
 
-def _running(text: str, phrase: re.Match[str]) -> TagMark:
+def _mark_in_text(text: str, phrase: re.Match[str]) -> TagMark:
     start, end = phrase.span()
     # Evidence and agreement in the next brackets: "very high confidence (robust evidence)".
-    behind = re.match(r"\s*\(([^()]{0,80})\)", text[end : end + 90])
+    next_bracket = re.match(r"\s*\(([^()]{0,80})\)", text[end : end + 90])
     return TagMark(
         start,
         end,
-        _levels(phrase),
+        _levels_in(phrase),
         attributive=bool(re.search("[-\u2010\u2011]", phrase["gap"]) and re.match(r"\s+[^\W\d_]", text[end:])),
-        evidence=_evidence(behind[1]) if behind else None,
-        agreement=_agreement(behind[1]) if behind else None,
+        evidence=_evidence_in(next_bracket[1]) if next_bracket else None,
+        agreement=_agreement_in(next_bracket[1]) if next_bracket else None,
     )
 
 
-def _in_brackets(text: str, bracket: tuple[int, int], phrases: list[re.Match[str]]) -> Iterator[TagMark]:
+def _marks_in_bracket(text: str, bracket: tuple[int, int], phrases: list[re.Match[str]]) -> Iterator[TagMark]:
     """Yield the marks of one pair of brackets, whose words are split between neighbouring levels."""
     cuts = [bracket[0] + 1]
     for left, right in pairwise(phrases):
@@ -466,16 +466,16 @@ def _in_brackets(text: str, bracket: tuple[int, int], phrases: list[re.Match[str
         yield TagMark(
             phrase.start(),
             phrase.end(),
-            _levels(phrase),
+            _levels_in(phrase),
             tuple(term.term for term in find_likelihoods(part)),
-            _evidence(part),
-            _agreement(part),
+            _evidence_in(part),
+            _agreement_in(part),
             bracket,
-            scope=_scope(part),
+            scope=_scope_in(part),
         )
 
 
-def _scope(part: str) -> str:
+def _scope_in(part: str) -> str:
     rest = part
     for pattern in (_TAGGED, *_IN_TRANSLATION, _EVIDENCE, _AGREEMENT):
         rest = pattern.sub(" ", rest)
@@ -485,7 +485,7 @@ def _scope(part: str) -> str:
     return rest if _LETTER.search(_LIKELIHOOD.sub("", rest)) else ""
 
 
-def _evidence(text: str) -> EvidenceRating | None:
+def _evidence_in(text: str) -> EvidenceRating | None:
     match = _EVIDENCE.search(text)
     if match is None:
         return None
@@ -493,7 +493,7 @@ def _evidence(text: str) -> EvidenceRating | None:
     return {"low": "limited", "insufficient": "limited", "limited": "limited", "medium": "medium"}.get(word, "robust")  # type: ignore[return-value]
 
 
-def _agreement(text: str) -> Agreement | None:
+def _agreement_in(text: str) -> Agreement | None:
     match = _AGREEMENT.search(text)
     if match is None:
         return None
@@ -501,33 +501,42 @@ def _agreement(text: str) -> Agreement | None:
     return cast("Agreement", word if word in ("low", "medium") else "high")
 
 
-def _without_level(text: str, brackets: list[tuple[int, int]], occupied: list[tuple[int, int]]) -> Iterator[TagMark]:
+def _marks_without_level(
+    text: str, brackets: list[tuple[int, int]], occupied: list[tuple[int, int]]
+) -> Iterator[TagMark]:
     """Yield marks without a level: evidence and agreement, and likelihood that fills its brackets."""
 
     def is_free(start: int, end: int) -> bool:
         return not any(first < end and start < last for first, last in occupied)
 
     groups: dict[tuple[int, int], list[tuple[int, int]]] = {}
-    loose: list[tuple[int, int]] = []
+    unbracketed: list[tuple[int, int]] = []
     for start, end in sorted(match.span() for match in (*_EVIDENCE.finditer(text), *_AGREEMENT.finditer(text))):
-        bracket = _around(brackets, start, end)
+        bracket = _enclosing_bracket(brackets, start, end)
         if not is_free(start, end):
             continue
         if bracket is None or _is_sentence(text, bracket):
-            loose.append((start, end))
+            unbracketed.append((start, end))
         else:
             groups.setdefault(bracket, []).append((start, end))
     for bracket, spans in groups.items():
         part = text[bracket[0] + 1 : bracket[1] - 1]
         terms = tuple(term.term for term in find_likelihoods(part))
         yield TagMark(
-            spans[0][0], spans[-1][1], (), terms, _evidence(part), _agreement(part), bracket, scope=_scope(part)
+            spans[0][0],
+            spans[-1][1],
+            (),
+            terms,
+            _evidence_in(part),
+            _agreement_in(part),
+            bracket,
+            scope=_scope_in(part),
         )
     # Evidence and agreement next to each other in running words.
     skip = False
-    for (start, end), (next_start, last) in pairwise(loose):
+    for (start, end), (next_start, last) in pairwise(unbracketed):
         words = text[start:last]
-        evidence, agreement = _evidence(words), _agreement(words)
+        evidence, agreement = _evidence_in(words), _agreement_in(words)
         skip = not skip and bool(evidence and agreement and _BETWEEN_PAIR.fullmatch(text[end:next_start]))
         if skip:
             yield TagMark(start, last, (), (), evidence, agreement)

@@ -55,7 +55,7 @@ class ModelMeans:
 
 
 def published_means(dataset: Dataset, setting: str = "default") -> ModelMeans:
-    """Return the paper's models in one setting.
+    """Return the published mean scores of the paper's models in one setting.
 
     Raises:
         InputError: The tables have no such setting.
@@ -71,7 +71,7 @@ def published_means(dataset: Dataset, setting: str = "default") -> ModelMeans:
 
 
 def experiment_means(experiment: Experiment, setting: str = "default", benchmark: str | None = None) -> ModelMeans:
-    """Return the models of an experiment in one setting.
+    """Return the mean scores of an experiment's models in one setting.
 
     Args:
         experiment: Experiment with its outcomes.
@@ -188,14 +188,14 @@ def _over_questions(
     if metric not in first.items or metric not in second.items:
         return None
     generator = np.random.default_rng(seed)
-    a, b = (_ranks(_resampled(side, metric, models, resamples, generator)) for side in (first, second))
+    a, b = (_ranks(_resampled_means(side, metric, models, resamples, generator)) for side in (first, second))
     a, b = a - a.mean(axis=1, keepdims=True), b - b.mean(axis=1, keepdims=True)
     spread = np.sqrt((a**2).sum(axis=1) * (b**2).sum(axis=1))
     has_order = spread > 0  # a resample in which all models tie has no order to compare
     return percentile_interval((a * b).sum(axis=1)[has_order] / spread[has_order]) if has_order.any() else None
 
 
-def _resampled(
+def _resampled_means(
     side: ModelMeans, metric: str, models: Sequence[str], resamples: int, generator: np.random.Generator
 ) -> NDArray[np.float64]:
     """Return means of the models over resampled questions, shape [resamples, models]; all models share a draw."""
@@ -207,14 +207,14 @@ def _resampled(
 
 @dataclass(frozen=True, slots=True)
 class SelfPreference:
-    """Excess of the generating model in a metric, relative to a metric that does not read its words."""
+    """Difference between the mean score of the model that wrote the questions and the score expected of it."""
 
     metric: str
     anchor: str
     generator: str
     models: int
     value: float
-    """Mean of the generator."""
+    """Mean score of the generator, the model that wrote the questions."""
     expected: float
     """Mean expected for the generator, from the other models' regression of the metric on the anchor."""
     studentised: float
@@ -286,14 +286,20 @@ def _self_preference_by(
 
     x, y = (np.array([means.means[name][model] for model in models]) for name in (anchor, metric))
     index = models.index(generator)
-    excesses, errors = np.array([_excess(x, y, model) for model in range(len(models))]).T
+    excesses, errors = np.array([_residual_from_line_through_others(x, y, model) for model in range(len(models))]).T
     # Points exactly on a line have no standard error: only the sign of the excess is known.
     studentised = excesses / np.maximum(errors, 1e-12)
     over_questions = None
     if anchor in means.items and metric in means.items:
         # The same seed for both metrics: metrics of the same answers have the same resampled questions.
-        a, b = (_resampled(means, name, models, resamples, np.random.default_rng(seed)) for name in (anchor, metric))
-        over_questions = percentile_interval(_excess(a, b, index)[0]) if resamples else None
+        resampled_x, resampled_y = (
+            _resampled_means(means, name, models, resamples, np.random.default_rng(seed)) for name in (anchor, metric)
+        )
+        over_questions = (
+            percentile_interval(_residual_from_line_through_others(resampled_x, resampled_y, index)[0])
+            if resamples
+            else None
+        )
     return SelfPreference(
         metric,
         anchor,
@@ -310,23 +316,23 @@ def _self_preference_by(
     )
 
 
-def _excess(
+def _residual_from_line_through_others(
     x: NDArray[np.float64], y: NDArray[np.float64], index: int
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the distance of one point from the line through the others, and its standard error, both [...]."""
-    a, b = np.delete(x, index, axis=-1), np.delete(y, index, axis=-1)
-    mean_a, mean_b = a.mean(axis=-1, keepdims=True), b.mean(axis=-1, keepdims=True)
-    spread = ((a - mean_a) ** 2).sum(axis=-1, keepdims=True)
+    """Return the distance of one point from the line through the others and its standard error, each [...]."""
+    other_x, other_y = np.delete(x, index, axis=-1), np.delete(y, index, axis=-1)
+    mean_x, mean_y = other_x.mean(axis=-1, keepdims=True), other_y.mean(axis=-1, keepdims=True)
+    spread = ((other_x - mean_x) ** 2).sum(axis=-1, keepdims=True)
     # The line is level if all models have the same anchor.
     scale = np.where(spread == 0, np.inf, spread)
-    slope = ((a - mean_a) * b).sum(axis=-1, keepdims=True) / scale
-    residuals = b - mean_b - slope * (a - mean_a)
-    offset = x[..., index, None] - mean_a
-    distance = y[..., index, None] - mean_b - slope * offset
-    n_points = a.shape[-1]
+    slope = ((other_x - mean_x) * other_y).sum(axis=-1, keepdims=True) / scale
+    residuals = other_y - mean_y - slope * (other_x - mean_x)
+    offset = x[..., index, None] - mean_x
+    distance = y[..., index, None] - mean_y - slope * offset
+    n_points = other_x.shape[-1]
     variance = (residuals**2).sum(axis=-1, keepdims=True) / (n_points - 2)
-    error = np.sqrt(variance * (1 + 1 / n_points + offset**2 / scale))
-    return distance[..., 0], error[..., 0]
+    standard_error = np.sqrt(variance * (1 + 1 / n_points + offset**2 / scale))
+    return distance[..., 0], standard_error[..., 0]
 
 
 def agreement_table(agreements: Sequence[RankAgreement], first: ModelMeans, second: ModelMeans) -> Table:
@@ -375,7 +381,7 @@ def means_table(agreements: Sequence[RankAgreement], first: ModelMeans, second: 
 
 
 def self_preference_table(preferences: Sequence[SelfPreference], means: ModelMeans) -> Table:
-    """Return a table of the excess of the generating model, a row per metric."""
+    """Return a table of self-preference, a row per metric: how far the generator scores above its expected mean."""
     generator, anchor = preferences[0].generator, METRICS[preferences[0].anchor].label
     return Table.of(
         f"Do metrics favour {generator}, which wrote the questions? {means.name}, setting {means.setting}",

@@ -59,7 +59,7 @@ class QuestionOverlap:
 
     question: Question
     words: int
-    """Number of words of the question's longest part, the upper bound of a run."""
+    """Number of words of the question's longest part, the maximum length of a shared run."""
     run: SharedRun | None
     """Longest shared run; None if no run of :data:`SHORTEST_RUN` words is shared."""
     covered: float
@@ -129,11 +129,11 @@ def contamination(
         raise InputError(f"N-grams of {n} words occur in almost any two texts: use {SHORTEST_RUN} or more.")
     if not questions:
         raise InputError("Contamination needs at least one question.")
-    index = _Index(questions, n)
+    index = _RunIndex(questions, n)
     n_texts = n_words = 0
     for n_texts, entry in enumerate(texts, start=1):
         label, text = entry if isinstance(entry, LabelledText) else (f"text {n_texts}", entry)
-        n_words += index.read(label, _split(text))
+        n_words += index.read(label, _split_words(text))
     if not n_texts:
         raise InputError(f"There is no text to compare the questions with in {against}.")
     return ContaminationReport(against, n, n_texts, n_words, tuple(index.overlaps()))
@@ -142,7 +142,7 @@ def contamination(
 def prompt_contamination(
     questions: Sequence[Question], prepared: Mapping[str, Prepared], learned: Sequence[str] | None = ()
 ) -> tuple[str, int | None]:
-    """Describe the texts a model had besides the questions, and count the questions that these contaminate.
+    """Describe the passages, examples and training texts a model saw, and count the questions they contaminate.
 
     In retrieval from the books of the questions some overlap is intended; elsewhere it is a leak.
 
@@ -179,7 +179,7 @@ def prompt_contamination(
     return ", ".join(parts), len(contaminated) if reports else None
 
 
-def _split(text: str) -> tuple[str, ...]:
+def _split_words(text: str) -> tuple[str, ...]:
     return tuple(_WORD.findall(unicodedata.normalize("NFKC", text).casefold()))
 
 
@@ -192,13 +192,13 @@ def question_parts(question: Question) -> dict[str, str]:
     return {"question": question.question, "answer": question.answer}
 
 
-class _Index:
+class _RunIndex:
     """Index of the first :data:`SHORTEST_RUN` words of runs in the questions' parts, with the longest runs found."""
 
     def __init__(self, questions: Sequence[Question], n: int) -> None:
         self._questions, self._n = questions, n
         self._parts = [
-            (number, part, _split(text))
+            (number, part, _split_words(text))
             for number, question in enumerate(questions)
             for part, text in question_parts(question).items()
         ]

@@ -265,21 +265,21 @@ def parse_plan(data: Mapping[str, Any], *, where: str, folder: Path) -> Experime
     for name, entries in tables.items():
         if not is_table_list(entries):
             raise InputError(f"{where}: {name} is written as tables that begin with [[{name}]].")
-    files = _texts(values.pop("benchmarks", []), where, "benchmarks")
-    names = _texts(values.pop("settings", []), where, "settings")
+    files = _parse_texts(values.pop("benchmarks", []), where, "benchmarks")
+    names = _parse_texts(values.pop("settings", []), where, "settings")
     seed = values.get("seed", 0) if isinstance(values.get("seed", 0), int) else 0
     benchmarks = [BenchmarkSpec(Path(file).stem, (file,)) for file in files]
     benchmarks += [parse_table(BenchmarkSpec, entry, where, "[[benchmark]]") for entry in tables["benchmark"]]
     settings = [parse_spec(name, seed=seed) for name in names]
-    settings += [_setting(entry, where, seed) for entry in tables["setting"]]
+    settings += [_parse_setting(entry, where, seed) for entry in tables["setting"]]
     models = tuple(parse_table(ModelSpec, entry, where, "[[model]]") for entry in tables["model"])
     values |= {
         "benchmarks": tuple(benchmarks),
         "settings": tuple(settings or [parse_spec("default")]),
         "models": models,
-        "metrics": _with_model(MetricSpec, values.get("metrics", {}), "judge", models, where, "[metrics]"),
+        "metrics": _parse_with_model(MetricSpec, values.get("metrics", {}), "judge", models, where, "[metrics]"),
         "lm_eval": parse_table(HarnessSpec, values.get("lm_eval", {}), where, "[lm_eval]"),
-        "inspect": _with_model(InspectSpec, values.get("inspect", {}), "grader", models, where, "[inspect]"),
+        "inspect": _parse_with_model(InspectSpec, values.get("inspect", {}), "grader", models, where, "[inspect]"),
         "folder": folder,
     }
     labels = {"models": "model", "folder": "metrics", "settings": "settings (or setting)"}
@@ -289,7 +289,7 @@ def parse_plan(data: Mapping[str, Any], *, where: str, folder: Path) -> Experime
 
 
 def check_plan(plan: ExperimentPlan, where: str) -> None:
-    """Validate a plan as a whole.
+    """Validate that the entries of a plan fit together.
 
     Raises:
         InputError: The plan cannot be run; the message says why.
@@ -331,7 +331,7 @@ def check_plan(plan: ExperimentPlan, where: str) -> None:
             raise InputError(f"{where}: two entries are called {entry} {min(twice)!r}: give one of them another label.")
 
 
-def _setting(entry: Mapping[str, Any], where: str, seed: int) -> SettingSpec:
+def _parse_setting(entry: Mapping[str, Any], where: str, seed: int) -> SettingSpec:
     """Parse a table of a setting; its ``use`` is a short name that sets the fields' defaults."""
     values = dict(entry)
     use = values.pop("use", None)
@@ -344,7 +344,9 @@ def _setting(entry: Mapping[str, Any], where: str, seed: int) -> SettingSpec:
     return parse_table(SettingSpec, {**defaults, **values}, where, f"[[setting]] {use}")
 
 
-def _with_model(kind: type[T], entries: object, name: str, models: Sequence[ModelSpec], where: str, part: str) -> T:
+def _parse_with_model(
+    kind: type[T], entries: object, name: str, models: Sequence[ModelSpec], where: str, part: str
+) -> T:
     """Parse a table with a model in one entry: a table like ``[[model]]``, a label or a name."""
     if not isinstance(entries, Mapping) or name not in entries:
         return parse_table(kind, entries, where, part)
@@ -358,7 +360,7 @@ def _with_model(kind: type[T], entries: object, name: str, models: Sequence[Mode
     return parse_table(kind, {**entries, name: model}, where, part)
 
 
-def _texts(value: object, where: str, name: str) -> tuple[str, ...]:
+def _parse_texts(value: object, where: str, name: str) -> tuple[str, ...]:
     if not isinstance(value, Sequence) or isinstance(value, str) or not all(isinstance(item, str) for item in value):
         raise InputError(f'{where}: {name} is a list of texts, for example {name} = ["primer"].')
     return tuple(cast("Sequence[str]", value))

@@ -464,7 +464,7 @@ def alpha_estimate(
         for _ in range(RESAMPLES)
     )
     interval = percentile_interval([sample for sample in samples if sample is not None])
-    return ResampledEstimate.of(value, interval, len(members))
+    return ResampledEstimate.from_resamples(value, interval, len(members))
 
 
 def _rank_correlation(
@@ -484,7 +484,7 @@ def _rank_correlation(
     if not results:
         return None
     interval = bootstrap_interval(results, lambda rows: float(rows.mean()), seed=seed)
-    return ResampledEstimate.of(float(np.mean(results)), interval, len(results))
+    return ResampledEstimate.from_resamples(float(np.mean(results)), interval, len(results))
 
 
 def _preferences_by_ratings(items: Sequence[RatedAnswer]) -> list[Preferred]:

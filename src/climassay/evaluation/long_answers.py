@@ -72,7 +72,7 @@ def prefer(
         JudgeRequest(
             template.render(question=question, audience=audience, first=first, second=second),
             _SCHEMA,
-            _read,
+            _parse_preference,
             _MAX_TOKENS,
         )
         for question, audience, first, second in items
@@ -80,7 +80,7 @@ def prefer(
     return ask_json(judge_requests, judge, seed=seed)
 
 
-def _read(data: Mapping[str, Any]) -> tuple[Better, str]:
+def _parse_preference(data: Mapping[str, Any]) -> tuple[Better, str]:
     if data["better"] not in get_args(Better):
         raise ValueError(data["better"])
     return data["better"], " ".join(str(data["reason"]).split())
@@ -196,8 +196,8 @@ def side_by_side(preferences: Sequence[Preference], *, seed: int = 0, resamples:
     design[np.arange(len(rows)), first], design[np.arange(len(rows)), second] = 1.0, -1.0
     n = len(questions)
     counts = np.random.default_rng(seed).multinomial(n, np.full(n, 1 / n), size=resamples)
-    strengths = _fit(design, winner, np.ones(len(rows)))
-    resampled = np.array([_fit(design, winner, sample[question_of_row].astype(float)) for sample in counts])
+    strengths = _fit_strengths(design, winner, np.ones(len(rows)))
+    resampled = np.array([_fit_strengths(design, winner, sample[question_of_row].astype(float)) for sample in counts])
     contestants = []
     for index, cell in enumerate(cells):
         is_compared = (first == index) | (second == index)
@@ -220,7 +220,9 @@ def side_by_side(preferences: Sequence[Preference], *, seed: int = 0, resamples:
     )
 
 
-def _fit(design: NDArray[np.float64], winner: NDArray[np.int64], weight: NDArray[np.float64]) -> NDArray[np.float64]:
+def _fit_strengths(
+    design: NDArray[np.float64], winner: NDArray[np.int64], weight: NDArray[np.float64]
+) -> NDArray[np.float64]:
     """Return the strengths of Davidson's model, shape [contestants], mean 0."""
     has_ties = bool((weight[winner == 0] > 0).any())
     loss = davidson_loss(winner, weight, has_ties)

@@ -152,11 +152,11 @@ def run_experiment(
     config: dict[str, Any] = {
         "experiment": _json_value(asdict(plan)),
         "questions_sha256": {name: question_set.sha256 for name, question_set in sets.items()},
-        "prompts": {task: templates.of(task).sha256 for task in plan.tasks},
+        "prompts": {task: templates.for_task(task).sha256 for task in plan.tasks},
         "use_cache": use_cache,
     }
     with store.run(command=command, config=config, seeds={"plan": plan.seed}) as run:
-        work = _ExperimentRun(
+        experiment_run = _ExperimentRun(
             plan, sets, resources, store, run, templates, use_cache, callbacks or ExperimentCallbacks()
         )
         # Settings are made before any model is loaded, so that a missing collection is reported at once.
@@ -174,31 +174,31 @@ def run_experiment(
                 generator = resources.open_model(model, None if adapter is None else adapter.folder)
                 try:
                     for setting in group:
-                        _run_setting(work, model, generator, setting, adapter)
+                        _run_setting(experiment_run, model, generator, setting, adapter)
                 finally:
                     if not any(generator is shared for shared in resources.shared_models):
                         generator.close()
-            _run_harnesses(work, model)
-        preferences = tuple(_compare_long_answers(work, trained_judges))
-        if work.scorer is not None and work.scorer.judge is not None:
-            work.scorer.judge.close()
+            _run_harnesses(experiment_run, model)
+        preferences = tuple(_compare_long_answers(experiment_run, trained_judges))
+        if experiment_run.scorer is not None and experiment_run.scorer.judge is not None:
+            experiment_run.scorer.judge.close()
         questions = {name: question_set.questions for name, question_set in sets.items()}
         experiment = Experiment(
             run=run.id,
             name=plan.name,
             config=config["experiment"],
-            cells=tuple(work.cells),
-            outcomes=tuple(work.outcomes),
-            questions=questions | work.harness_questions,
-            passages=work.passages,
-            metric_sources={} if work.scorer is None else dict(work.scorer.sources),
-            predictions=work.predictions,
+            cells=tuple(experiment_run.cells),
+            outcomes=tuple(experiment_run.outcomes),
+            questions=questions | experiment_run.harness_questions,
+            passages=experiment_run.passages,
+            metric_sources={} if experiment_run.scorer is None else dict(experiment_run.scorer.sources),
+            predictions=experiment_run.predictions,
             preferences=preferences,
-            constants=tuple(work.constants.values()),
-            groups=work.groups,
-            tally=sum(work.tallies, RequestCounts()),
+            constants=tuple(experiment_run.constants.values()),
+            groups=experiment_run.groups,
+            tally=sum(experiment_run.tallies, RequestCounts()),
         )
-        work.callbacks.on_end("Saving the answers")
+        experiment_run.callbacks.on_end("Saving the answers")
         save_experiment(run, experiment)
     return experiment
 
@@ -276,21 +276,21 @@ class _QuestionBatch:
 
 
 def _run_setting(
-    work: _ExperimentRun, model: ModelSpec, generator: Generator, setting: Setting, adapter: Adapter | None
+    experiment_run: _ExperimentRun, model: ModelSpec, generator: Generator, setting: Setting, adapter: Adapter | None
 ) -> None:
-    for benchmark, question_set in work.sets.items():
-        for task in work.plan.tasks:
+    for benchmark, question_set in experiment_run.sets.items():
+        for task in experiment_run.plan.tasks:
             questions = question_set.of_kind(task)
             if questions:
-                batch = _QuestionBatch(model, generator, setting, questions, adapter, work.passages)
+                batch = _QuestionBatch(model, generator, setting, questions, adapter, experiment_run.passages)
                 cell = Cell(benchmark, model.display_name, setting.name, task)
-                work.callbacks.on_cell(cell, "asked")
-                (_run_choices if TYPES[task].has_options else _run_written)(work, cell, batch)
+                experiment_run.callbacks.on_cell(cell, "asked")
+                (_run_choices if TYPES[task].has_options else _run_written_answers)(experiment_run, cell, batch)
 
 
-def _run_choices(work: _ExperimentRun, cell: Cell, batch: _QuestionBatch) -> None:
-    scorings = work.plan.scorings_of(batch.model)
-    model = work.recorded(batch.generator)
+def _run_choices(experiment_run: _ExperimentRun, cell: Cell, batch: _QuestionBatch) -> None:
+    scorings = experiment_run.plan.scorings_of(batch.model)
+    model = experiment_run.recorded(batch.generator)
     if any(scoring != "letter" for scoring in scorings) and not isinstance(batch.generator, OptionScorer):
         raise ModelError(
             f"{batch.model.name} gives no log-probabilities: use letter scoring (--scoring letter, or scoring = "
@@ -300,47 +300,51 @@ def _run_choices(work: _ExperimentRun, cell: Cell, batch: _QuestionBatch) -> Non
         batch.questions,
         model,
         [batch.recording_setting],
-        work.prompts,
+        experiment_run.prompts,
         scorings=scorings,
-        orders=work.plan.permutations,
-        seed=work.plan.seed,
-        on_progress=work.callbacks.on_answer,
+        orders=experiment_run.plan.permutations,
+        seed=experiment_run.plan.seed,
+        on_progress=experiment_run.callbacks.on_answer,
     )
     tally = model.tally
-    work.tallies.append(tally)
+    experiment_run.tallies.append(tally)
     for scoring in scorings:
         scored_cell = cell
-        if work.plan.scorings:
+        if experiment_run.plan.scorings:
             scored_cell = replace(cell, setting=f"{cell.setting}, {scoring}", scoring=scoring)
-        work.predictions[scored_cell] = tuple(
+        experiment_run.predictions[scored_cell] = tuple(
             replace(prediction, model=cell.model) for prediction in predictions if prediction.scoring == scoring
         )
-        outcomes = choice_outcomes(scored_cell, batch.questions, work.predictions[scored_cell])
-        prompt = work.prompts.of(cell.task, by_text=scoring.startswith("text"))
-        work.cells.append(batch.record(scored_cell, prompt, outcomes, tally))
-        work.outcomes += outcomes
+        outcomes = choice_outcomes(scored_cell, batch.questions, experiment_run.predictions[scored_cell])
+        prompt = experiment_run.prompts.for_task(cell.task, by_text=scoring.startswith("text"))
+        experiment_run.cells.append(batch.record(scored_cell, prompt, outcomes, tally))
+        experiment_run.outcomes += outcomes
         tally = RequestCounts()  # the first cell counts the requests of all scorings
 
 
-def _run_written(work: _ExperimentRun, cell: Cell, batch: _QuestionBatch) -> None:
-    model = work.recorded(batch.generator)
+def _run_written_answers(experiment_run: _ExperimentRun, cell: Cell, batch: _QuestionBatch) -> None:
+    model = experiment_run.recorded(batch.generator)
     answers = ask_written(
-        batch.questions, model, batch.recording_setting, work.prompts, on_progress=work.callbacks.on_answer
+        batch.questions,
+        model,
+        batch.recording_setting,
+        experiment_run.prompts,
+        on_progress=experiment_run.callbacks.on_answer,
     )
-    work.tallies.append(model.tally)
-    work.callbacks.on_cell(cell, "scored")
-    if work.scorer is None:
-        work.scorer = work.resources.scorer(work.recorded)
+    experiment_run.tallies.append(model.tally)
+    experiment_run.callbacks.on_cell(cell, "scored")
+    if experiment_run.scorer is None:
+        experiment_run.scorer = experiment_run.resources.scorer(experiment_run.recorded)
     pairs = list(zip(batch.questions, answers, strict=True))
     items = [Answered(question.question, question.answer, answer.text) for question, answer in pairs]
-    all_scores = work.scorer.score(cell.task, items)
+    all_scores = experiment_run.scorer.score(cell.task, items)
     judgements = judged_answers(
-        work.scorer,
+        experiment_run.scorer,
         cell.task,
         [item if answer.error is None else None for item, answer in zip(items, answers, strict=True)],
     )
     assessments = assessed_answers(
-        work.scorer,
+        experiment_run.scorer,
         cell.task,
         [
             None
@@ -351,7 +355,7 @@ def _run_written(work: _ExperimentRun, cell: Cell, batch: _QuestionBatch) -> Non
             for question, answer in pairs
         ],
     )
-    check = work.resources.checker(work.scorer) if TYPES[cell.task].is_judged else None
+    check = experiment_run.resources.checker(experiment_run.scorer) if TYPES[cell.task].is_judged else None
     outcomes = []
     for (question, answer), scores, judgement, assessment in zip(
         pairs, all_scores, judgements, assessments, strict=True
@@ -374,41 +378,48 @@ def _run_written(work: _ExperimentRun, cell: Cell, batch: _QuestionBatch) -> Non
                 points=points,
             )
         )
-    work.cells.append(batch.record(cell, work.prompts.of(cell.task), outcomes, model.tally))
-    work.outcomes += outcomes
+    experiment_run.cells.append(batch.record(cell, experiment_run.prompts.for_task(cell.task), outcomes, model.tally))
+    experiment_run.outcomes += outcomes
 
 
-def _run_harnesses(work: _ExperimentRun, model: ModelSpec) -> None:
+def _run_harnesses(experiment_run: _ExperimentRun, model: ModelSpec) -> None:
     for entry, framework in HARNESSES.items():
-        if not getattr(work.plan, entry).tasks:
+        if not getattr(experiment_run.plan, entry).tasks:
             continue
-        if entry not in work.resources.harnesses:
+        if entry not in experiment_run.resources.harnesses:
             raise InputError(f"The plan names tasks of {framework}, which cannot be run here.")
-        result = work.resources.harnesses[entry](work.plan, model, work.recorded, work.callbacks)
-        work.groups |= result.groups
+        result = experiment_run.resources.harnesses[entry](
+            experiment_run.plan, model, experiment_run.recorded, experiment_run.callbacks
+        )
+        experiment_run.groups |= result.groups
         for cell in result.cells:
             name = cell.record.cell.benchmark
-            if name in work.sets or work.framework_by_benchmark.setdefault(name, framework) != framework:
+            if (
+                name in experiment_run.sets
+                or experiment_run.framework_by_benchmark.setdefault(name, framework) != framework
+            ):
                 raise InputError(f"Both a task of {framework} and another benchmark are called {name!r}.")
-            work.cells.append(cell.record)
-            work.outcomes += cell.outcomes
-            work.harness_questions[name] = cell.questions
-            work.constants |= {(constant.benchmark, constant.metric): constant for constant in cell.constants}
-            work.tallies.append(cell.tally)
+            experiment_run.cells.append(cell.record)
+            experiment_run.outcomes += cell.outcomes
+            experiment_run.harness_questions[name] = cell.questions
+            experiment_run.constants |= {(constant.benchmark, constant.metric): constant for constant in cell.constants}
+            experiment_run.tallies.append(cell.tally)
 
 
-def _compare_long_answers(work: _ExperimentRun, trained_judges: Mapping[str, Comparer]) -> Iterator[Preference]:
+def _compare_long_answers(
+    experiment_run: _ExperimentRun, trained_judges: Mapping[str, Comparer]
+) -> Iterator[Preference]:
     """Compare long answers side by side, benchmark by benchmark, by each judge of the plan."""
-    judge = None if work.scorer is None else work.scorer.judge
+    judge = None if experiment_run.scorer is None else experiment_run.scorer.judge
     comparers: dict[str, Comparer] = {}
-    if work.plan.metrics.side_by_side and judge is not None:
+    if experiment_run.plan.metrics.side_by_side and judge is not None:
         comparers[""] = partial(prefer, judge=judge)
     comparers |= trained_judges
-    for benchmark, question_set in work.sets.items():
+    for benchmark, question_set in experiment_run.sets.items():
         questions = {question.id: question for question in question_set.questions}
-        for task in (task for task in work.plan.tasks if TYPES[task].is_judged):
+        for task in (task for task in experiment_run.plan.tasks if TYPES[task].is_judged):
             outcomes: dict[Cell, list[Outcome]] = {}
-            for outcome in work.outcomes:
+            for outcome in experiment_run.outcomes:
                 if (outcome.cell.benchmark, outcome.cell.task) == (benchmark, task):
                     outcomes.setdefault(outcome.cell, []).append(outcome)
             for name, compare in comparers.items():

@@ -74,7 +74,7 @@ class TaskPrompts:
         """Template of multiple choice."""
         return self.by_kind["mcq"]
 
-    def of(self, task: Kind, *, by_text: bool = False) -> Prompt:
+    def for_task(self, task: Kind, *, by_text: bool = False) -> Prompt:
         """Return the template of a task; ``by_text`` selects the template without letters."""
         return (
             self.mcq_text
@@ -91,7 +91,7 @@ class TaskPrompts:
             values["options"] = lettered(question.options)
         if question.type.has_gap:
             values["gap"] = GAP
-        return self.of(question.kind).render(**values, **question.type.prompt_values(question))
+        return self.for_task(question.kind).render(**values, **question.type.prompt_values(question))
 
 
 def lettered(options: Sequence[str]) -> list[dict[str, str]]:
@@ -363,7 +363,7 @@ def parse_setting(text: str, sources: Sources, *, k: int = 3, examples: int = 5,
     return make_setting(parse_spec(text, passages=k, examples=examples, seed=seed), sources)
 
 
-def _collections(text: str, example: str) -> tuple[str, ...]:
+def _parse_collections(text: str, example: str) -> tuple[str, ...]:
     names = tuple(name for name in text.split("+") if name)
     if not names:
         raise InputError(f"This setting needs the name of a collection, for example {example}.")
@@ -387,7 +387,7 @@ def _few_shot(spec: SettingSpec, sources: Sources) -> Prepare:
     return prepare
 
 
-@setting("rag", read=lambda argument: {"collections": _collections(argument, "rag:ipcc")}, takes=("passages",))
+@setting("rag", read=lambda argument: {"collections": _parse_collections(argument, "rag:ipcc")}, takes=("passages",))
 def _rag(spec: SettingSpec, sources: Sources) -> Prepare:
     retriever = sources.retriever(spec.collections)
 
@@ -405,7 +405,7 @@ def _rag(spec: SettingSpec, sources: Sources) -> Prepare:
 def _document_fields(argument: str) -> dict[str, Any]:
     document, separator, names = argument.rpartition("@")
     example = "long-context:auto@books"
-    return {"collections": _collections(names if separator else "", example), "document": document or AUTO}
+    return {"collections": _parse_collections(names if separator else "", example), "document": document or AUTO}
 
 
 @setting("long-context", read=_document_fields)

@@ -254,7 +254,7 @@ def ask_mcq(
                     option_orders(len(question.options), n_option_orders(question.type, scoring, orders), seed)
                 )
             ]
-            prompt = prompts.of(questions[0].kind, by_text=_by_text(scoring)) if questions else prompts.mcq
+            prompt = prompts.for_task(questions[0].kind, by_text=_by_text(scoring)) if questions else prompts.mcq
             rendered = [item.render(prompt, scoring) for item in presented]
             if scoring == "letter":
                 max_tokens = profile_of(model).room(

@@ -186,7 +186,7 @@ def dataset_report(
     Args:
         stats: Counts of the dataset.
         stored_drafts: All drafts of the dataset.
-        facts: Names and values on how the drafts were made.
+        facts: Names and values that describe how the drafts were made.
         limit: Maximum number of listed drafts.
     """
     n_drafts = sum(counts.drafts for counts in stats.streams.values())

@@ -114,7 +114,7 @@ class DatasetStore:
         text = canonical_json(recipe)
         row = {"name": name, "recipe": text, "made_at": time.time()}
         self._database.write(lambda connection: self._database.insert_new(connection, datasets, [row]))
-        changed = sorted(_differences(self.recipe(name), json.loads(text)))
+        changed = sorted(_differing_entries(self.recipe(name), json.loads(text)))
         if changed:
             raise InputError(
                 f"The dataset {name} was started with another recipe; these entries differ: {', '.join(changed)}. "
@@ -157,7 +157,7 @@ class DatasetStore:
         def write(connection: sa.Connection) -> None:
             in_dataset = drafts.c.dataset == name
             last = connection.execute(sa.select(sa.func.max(drafts.c.ordinal)).where(in_dataset)).scalar()
-            ordinals = self._ordinals(connection, name, [row["id"] for row in rows])
+            ordinals = self._ordinals_by_id(connection, name, [row["id"] for row in rows])
             new_ordinals = count(0 if last is None else last + 1)
             new_rows = []
             for row in rows:
@@ -172,7 +172,7 @@ class DatasetStore:
             self._database.write(write)
 
     @staticmethod
-    def _ordinals(connection: sa.Connection, name: str, ids: Sequence[str]) -> dict[str, int]:
+    def _ordinals_by_id(connection: sa.Connection, name: str, ids: Sequence[str]) -> dict[str, int]:
         results: dict[str, int] = {}
         for chunk in chunks(ids):
             query = sa.select(drafts.c.id, drafts.c.ordinal).where(drafts.c.dataset == name, drafts.c.id.in_(chunk))
@@ -196,11 +196,11 @@ class DatasetStore:
             )
             with self._database.read() as connection:
                 rows = connection.execute(query).all()
-                later = _decisions(connection, name, [row.id for row in rows])
+                later = _later_decisions(connection, name, [row.id for row in rows])
             if not rows:
                 return
             for row in rows:
-                yield StoredDraft(_draft(row.body, later.get(row.id, ())), row.book, row.number)
+                yield StoredDraft(_draft_with_decisions(row.body, later.get(row.id, ())), row.book, row.number)
             last = rows[-1].ordinal
 
     def drafts(self, name: str) -> Iterator[Draft]:
@@ -241,13 +241,13 @@ def drafts_before_experts(connection: sa.Connection, name: str, ids: Sequence[st
     results: dict[str, Draft] = {}
     for chunk in chunks(ids):
         query = sa.select(drafts.c.id, drafts.c.body).where(drafts.c.dataset == name, drafts.c.id.in_(chunk))
-        later = _decisions(connection, name, chunk, without=EXPERTS)
+        later = _later_decisions(connection, name, chunk, without=EXPERTS)
         for row in connection.execute(query):
-            results[row.id] = _draft(row.body, later.get(row.id, ()))
+            results[row.id] = _draft_with_decisions(row.body, later.get(row.id, ()))
     return results
 
 
-def _decisions(
+def _later_decisions(
     connection: sa.Connection, name: str, ids: Sequence[str], without: str = ""
 ) -> dict[str, list[dict[str, Any]]]:
     """Return bodies of later decisions by draft id, oldest first, except those whose key begins with ``without``."""
@@ -263,7 +263,7 @@ def _decisions(
     return results
 
 
-def _draft(body: str, later: Sequence[Mapping[str, Any]]) -> Draft:
+def _draft_with_decisions(body: str, later: Sequence[Mapping[str, Any]]) -> Draft:
     """Return a stored draft with its later decisions and wording."""
     row = json.loads(body)
     for entry in later:
@@ -272,10 +272,10 @@ def _draft(body: str, later: Sequence[Mapping[str, Any]]) -> Draft:
     return draft_from_row(row)
 
 
-def _differences(first: Any, second: Any, prefix: str = "") -> Iterator[str]:
+def _differing_entries(first: Any, second: Any, prefix: str = "") -> Iterator[str]:
     """Yield the dotted names of the entries in which two nested mappings differ."""
     if isinstance(first, Mapping) and isinstance(second, Mapping):
         for name in {*first, *second}:
-            yield from _differences(first.get(name), second.get(name), f"{prefix}.{name}" if prefix else name)
+            yield from _differing_entries(first.get(name), second.get(name), f"{prefix}.{name}" if prefix else name)
     elif first != second:
         yield prefix

@@ -108,7 +108,7 @@ class Decision:
     score: float | None = None
     """Score that was compared with a threshold, or P(valid)."""
     replaced: Wording | None = None
-    """Wording before this decision, if the decision changed it: an expert's edit, a masked term."""
+    """Wording before this decision; None if the decision did not change it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,12 +139,12 @@ class Draft:
 
     @property
     def content(self) -> Content:
-        """Wording in the form that question types take."""
+        """Wording as the argument of the question type's methods."""
         return Content(self.wording.question, self.wording.answer, self.wording.options, self.wording.correct)
 
     @property
     def main(self) -> SourcePassage:
-        """Passage that the question must rest on."""
+        """Main passage, which must support the question."""
         return self.passages[0]
 
     @property
@@ -194,7 +194,7 @@ class Draft:
             raise InputError(f"The draft {self.id} was never written: {self.error}")
         text = self.wording.question
         if self.type.has_gap:
-            text = gapped(text, self.wording.answer)
+            text = mask_term(text, self.wording.answer)
         return Question(
             id=self.id,
             kind=self.kind,
@@ -232,7 +232,7 @@ def is_blank(text: str) -> bool:
     return text.strip().strip(".").casefold() in ("", "-", "no", "none", "null", "n/a", "false", "nothing", "empty")
 
 
-def gapped(statement: str, term: str) -> str:
+def mask_term(statement: str, term: str) -> str:
     """Return a statement with ``<MASK>`` in place of the first occurrence of a term; a hyphenated word is one word.
 
     Raises:
@@ -259,7 +259,7 @@ def _word_pattern(term: str) -> str:
 
 
 def draft_id(*parts: object) -> str:
-    """Return ``q`` and twelve hexadecimal digits of the parts' hash."""
+    """Return a draft's id: ``q`` and twelve hexadecimal digits of the parts' hash."""
     return "q" + hashlib.sha256(json.dumps(parts, default=str).encode()).hexdigest()[:12]
 
 
@@ -267,7 +267,7 @@ _DRAFT = TypeAdapter(Draft)
 
 
 def draft_from_row(row: Mapping[str, Any]) -> Draft:
-    """Return the draft that ``asdict`` and JSON turned into a row.
+    """Restore a draft from a row that ``asdict`` produced.
 
     Raises:
         InputError: A field is missing, unknown or of the wrong type, or there is no passage.
@@ -302,7 +302,7 @@ def question_draft(question: Question, document: str = "") -> Draft:
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """Science of the questions, in the words that prompts use."""
+    """Field, sources and readers of the questions, as prompts describe them."""
 
     field: str = "climate science"
     source: str = "a graduate-level climate science textbook"

@@ -23,12 +23,12 @@ from climassay.prompts import ProfileSettings, load_prompt, profile_of
 
 STATISTICS = "statistics"
 NO_TERM = "no term to mask"
-"""Reason of the rejection of a statement without a word that can be masked."""
+"""Rejection reason for a statement that has no word to mask."""
 _NOTHING = "..."
 """Statement of the content-free prompt."""
 _VERBAL = re.compile(r"(?:ly|ing|ed|ise|ize|ises|izes|ify|ifies|able|ible)$")
 _STEM = 5
-"""Number of letters by which two words count as forms of one."""
+"""Number of equal first letters by which two words count as forms of the same word."""
 _JOINED = re.compile(r"[-‐‑–’']")
 
 
@@ -64,7 +64,7 @@ class Choice:
 
 
 class Masker(Protocol):
-    """Chooser of the scientific term of a statement."""
+    """Chooses the scientific term of a statement that is masked."""
 
     @property
     def name(self) -> str:
@@ -78,7 +78,7 @@ def mask(drafts: Sequence[Draft], masker: Masker) -> list[Draft]:
     """Choose the term of every cloze statement without one, and return all drafts in the same order.
 
     Drafts of other kinds, failed and rejected drafts, and statements that have a term are unchanged. The statement
-    itself is unchanged, too: :meth:`Draft.as_question` puts the gap.
+    itself is unchanged, too: :meth:`Draft.as_question` inserts the gap.
     """
 
     def decided(draft: Draft, choice: Choice | None) -> Draft:
@@ -106,7 +106,8 @@ class StatisticsMasker:
 
     The score of a word is minus its Zipf frequency (log10 of its uses in a billion words; Speer 2022, wordfreq 3.0),
     plus 2 if a glossary lists it, minus 1.5 if it looks like a verb or an adverb, minus 1.5 if it is a compound, minus
-    1 if another form of it occurs in the statement, minus 10 if reports of any science have it. The weights were set by
+    1 if another form of it occurs in the statement, minus 10 if it is frequent in reports of any science. The weights
+    were set by
     hand.
     """
 
@@ -195,7 +196,7 @@ def open_masker(
     load: Callable[[str], Generator] = load_model,
     profile: ProfileSettings | None = None,
 ) -> Masker:
-    """Return the masker of a name.
+    """Return the masker with a name.
 
     Args:
         name: ``statistics`` or ``prompted:MODEL``.
@@ -203,7 +204,7 @@ def open_masker(
         glossary: Terms, for ``statistics``.
         subject: Science of the statements, for ``prompted``.
         prompts: Folder of templates that replace built-in ones, for ``prompted``.
-        load: Loads a model by its name.
+        load: Function that loads a model by its name.
         profile: Settings that may override whether ``prompted`` is calibrated.
 
     Raises:

@@ -67,7 +67,7 @@ def open_writer(recipe: Recipe, workspace: Workspace, model: Generator, *, promp
     options: dict[str, Any] = {
         "subject": recipe.subject,
         "prompts": prompts,
-        "examples": _examples(recipe),
+        "examples": _writer_examples(recipe),
         "temperature": spec.temperature,
         "max_tokens": spec.max_tokens or (400 if brief else 1000),
         "brief": brief,
@@ -92,7 +92,7 @@ def open_writer(recipe: Recipe, workspace: Workspace, model: Generator, *, promp
     )
 
 
-def _examples(recipe: Recipe) -> Examples:
+def _writer_examples(recipe: Recipe) -> Examples:
     """Return the first examples of each kind and level that have a context, by kind.
 
     The writer shows those of level base, the evolver those of the level it evolves to.
@@ -158,7 +158,7 @@ def open_pipeline(
         unknown = sorted(set(spec.without) - set(check_names()))
         if unknown:
             raise InputError(f"There is no check {unknown[0]!r}: climassay generate checks lists them.")
-        entailment = _entailment(recipe, record, load_judge) if spec.entailment else None
+        entailment = _load_entailment(recipe, record, load_judge) if spec.entailment else None
         model = record(load_as_set(recipe.writer.model, recipe.writer, workspace.root, deadline=deadline, load=load))
         answering = None
         if spec.consistency:
@@ -185,8 +185,8 @@ def open_pipeline(
         duplicates = DuplicateFinder(encoder, jaccard=spec.jaccard, cosine=spec.cosine)
         steps = [
             *((answering.check,) if answering else ()),
-            *_validation(recipe, record, prompts, load_judge),
-            *_masking(recipe, record, prompts, load_judge),
+            *_validation_steps(recipe, record, prompts, load_judge),
+            *_masking_steps(recipe, record, prompts, load_judge),
             # Statements get their term only now; drafts that were verified before are not verified again.
             *((answering.check,) if answering and verifies and recipe.counts.cloze else ()),
         ]
@@ -204,7 +204,7 @@ def open_pipeline(
         )
 
 
-def _entailment(recipe: Recipe, record: Recorder, load: LoadModel) -> Entailment:
+def _load_entailment(recipe: Recipe, record: Recorder, load: LoadModel) -> Entailment:
     """Load the recipe's entailment scorer; a prompted model is recorded."""
     from climassay.metrics.entailment import load_entailment, model_name
 
@@ -218,7 +218,9 @@ def _entailment(recipe: Recipe, record: Recorder, load: LoadModel) -> Entailment
     return load_entailment(spec, model=model, profile=recipe.profile)
 
 
-def _validation(recipe: Recipe, record: Recorder, prompts: Path | None, load: LoadModel) -> Iterator[DecisionStep]:
+def _validation_steps(
+    recipe: Recipe, record: Recorder, prompts: Path | None, load: LoadModel
+) -> Iterator[DecisionStep]:
     """Yield the step that validates the kinds that have a validator, if any."""
     from climassay.generation.validation import ByKind, load_validator, validate
 
@@ -238,7 +240,7 @@ def _validation(recipe: Recipe, record: Recorder, prompts: Path | None, load: Lo
         yield partial(validate, validator=ByKind(validators), threshold=recipe.validator.threshold)
 
 
-def _masking(recipe: Recipe, record: Recorder, prompts: Path | None, load: LoadModel) -> Iterator[DecisionStep]:
+def _masking_steps(recipe: Recipe, record: Recorder, prompts: Path | None, load: LoadModel) -> Iterator[DecisionStep]:
     """Yield the step that chooses and checks the terms of cloze statements, if any are requested."""
     if not recipe.counts.cloze:
         return

@@ -27,7 +27,7 @@ SectionPassage = tuple[str, tuple[str, ...]]
 
 
 class SeedSampler:
-    """Sampler of seed passages from a group of collections, by book and stratified by section.
+    """Samples seed passages from a group of collections, by book and stratified by section.
 
     Incomplete documents are excluded, because their order would change once they are complete. A document in several
     collections counts once.
@@ -51,15 +51,17 @@ class SeedSampler:
         self._group = group
         self._fault = fault
         self._suitable_passages: dict[str, tuple[SectionPassage, ...]] = {}
-        self._load = lru_cache(maxsize=_MAX_CACHED_PASSAGES)(lambda book, id: self._collections[book].passage(id))
+        self._load = lru_cache(maxsize=_MAX_CACHED_PASSAGES)(
+            lambda book, id: self._collection_by_document[book].passage(id)
+        )
         self._order = lru_cache(maxsize=_MAX_CACHED_ORDERS)(
-            lambda *parts: stratified_order(self._book(parts[1]), "\x1f".join(map(str, (seed, *parts))))
+            lambda *parts: stratified_order(self._section_passages(parts[1]), "\x1f".join(map(str, (seed, *parts))))
         )
 
     @cached_property
     def books(self) -> tuple[str, ...]:
-        """Ids of the documents with a suitable passage, in the order of titles; every book is read once."""
-        return tuple(book for book in self._collections if self._book(book))
+        """Ids of the documents with a suitable passage, sorted by title; every book is read once."""
+        return tuple(book for book in self._collection_by_document if self._section_passages(book))
 
     def passage(self, stream: str, book: str, number: int) -> Passage | None:
         """Return a seed passage: the same one at every call, as long as the book is unchanged.
@@ -73,17 +75,17 @@ class SeedSampler:
         Returns:
             The passage, or None if the book does not exist or has no suitable passage.
         """
-        if book not in self._collections:
+        if book not in self._collection_by_document:
             return None
-        count = len(self._book(book))
+        count = len(self._section_passages(book))
         if count == 0:
             return None
         repetition, index = divmod(number, count)
         return self._load(book, self._order(stream, book, repetition)[index])
 
     @cached_property
-    def _collections(self) -> dict[str, Collection]:
-        """First collection that contains each complete document, by document id, in the order of titles."""
+    def _collection_by_document(self) -> dict[str, Collection]:
+        """First collection that contains each complete document, by document id, sorted by the documents' titles."""
         results = {}
         for collection in self._group.collections:
             for document in collection.documents():
@@ -91,10 +93,10 @@ class SeedSampler:
                     results[document.id] = (document.title, collection)
         return {book: results[book][1] for book in sorted(results, key=lambda book: (results[book][0], book))}
 
-    def _book(self, book: str) -> tuple[SectionPassage, ...]:
+    def _section_passages(self, book: str) -> tuple[SectionPassage, ...]:
         if book not in self._suitable_passages:
             passages = []
-            for passage in self._collections[book].document_passages(book):
+            for passage in self._collection_by_document[book].document_passages(book):
                 if self._fault is None or self._fault(passage) is None:
                     section = passage.headings or ((passage.chapter,) if passage.chapter else ())
                     passages.append((passage.id, section))
@@ -128,7 +130,7 @@ _EXTRA_HITS = 20
 
 @dataclass(frozen=True)
 class ContextFinder:
-    """Finder of further passages for a seed passage.
+    """Retrieves further passages for a seed passage.
 
     ClimaQA (section 4.2) takes passages above a cosine threshold, to use several sources. Here passages of documents
     that are not yet represented come first, and a passage that overlaps with a chosen one, such as its neighbour or
@@ -170,11 +172,14 @@ class ContextFinder:
             mode=self.mode,
         )
         return [
-            (SourcePassage.of(seed), *(SourcePassage.of(hit.passage, hit.cosine) for hit in self._chosen(seed, hits)))
+            (
+                SourcePassage.of(seed),
+                *(SourcePassage.of(hit.passage, hit.cosine) for hit in self._select_hits(seed, hits)),
+            )
             for seed, hits in zip(seeds, results, strict=True)
         ]
 
-    def _chosen(self, seed: Passage, hits: Sequence[Hit]) -> list[Hit]:
+    def _select_hits(self, seed: Passage, hits: Sequence[Hit]) -> list[Hit]:
         """Return up to ``max_passages`` hits: first the best of each new document, then the best of all."""
         usable = [
             hit
@@ -184,12 +189,12 @@ class ContextFinder:
             and (self.fault is None or self.fault(hit.passage) is None)
         ]
         chosen: list[Hit] = []
-        runs, documents = _runs(seed.text), {seed.document_id}
+        runs, documents = _word_runs(seed.text), {seed.document_id}
         for only_new in (True, False):
             for hit in usable:
                 if len(chosen) == self.max_passages:
                     break
-                hit_runs = _runs(hit.passage.text)
+                hit_runs = _word_runs(hit.passage.text)
                 if hit_runs & runs or (only_new and hit.passage.document_id in documents):
                     continue
                 chosen.append(hit)
@@ -198,7 +203,7 @@ class ContextFinder:
         return sorted(chosen, key=lambda hit: (-(hit.cosine or 0.0), hit.rank))
 
 
-def _runs(text: str) -> set[tuple[str, ...]]:
+def _word_runs(text: str) -> set[tuple[str, ...]]:
     """Return all runs of :data:`_MIN_SHARED_WORDS` consecutive words; a shorter text is one run."""
     words = re.findall(r"\w+", text.casefold())
     last = max(1, len(words) - _MIN_SHARED_WORDS + 1)

@@ -24,9 +24,9 @@ from climassay.reporting import counted
 MIN_DRAFTS_PER_BOOK = 10
 """Minimum number of drafts from a book before its yield counts."""
 POOR_YIELD = 0.25
-"""A book is poor if its yield is below this fraction of the stream's mean yield ..."""
+"""Fraction of the stream's mean yield below which a book's yield is poor."""
 POOR_BOOK_SHARE = 0.5
-"""... and gets at most this fraction of the drafts that books get on average."""
+"""Maximum drafts from a book of poor yield, as a fraction of the mean number of drafts per book."""
 
 
 @dataclass(slots=True)
@@ -89,15 +89,15 @@ class PipelineCounts(dict[Stream, StreamCounts]):
 
     def add(self, stored: StoredDraft) -> None:
         """Count a draft."""
-        self._change(stored, 1)
+        self._update_counts(stored, 1)
         book = self[stored.stream].book(stored.book)
         book.next_number = max(book.next_number, stored.number + 1)
 
     def remove(self, stored: StoredDraft) -> None:
         """Subtract a draft that will be written again; its seed passage stays used."""
-        self._change(stored, -1)
+        self._update_counts(stored, -1)
 
-    def _change(self, stored: StoredDraft, difference: int) -> None:
+    def _update_counts(self, stored: StoredDraft, difference: int) -> None:
         counts = self[stored.stream]
         counts.drafts += difference
         if stored.state == "accepted":
@@ -120,24 +120,24 @@ class Pipeline:
     """The parts of the pipeline."""
 
     books: Callable[[], Sequence[str]]
-    """Return the document ids to write from."""
+    """Function that returns the ids of the documents to write from."""
     seed: Callable[[str, str, int], Passage | None]
-    """Return the seed passage of (name of the stream, book, number); None if the book has no suitable passage."""
+    """Function that returns the seed passage of a stream's name, a book and a number; None if there is none."""
     contexts: Callable[[Sequence[Passage]], list[tuple[SourcePassage, ...]]]
-    """Return each seed passage with the passages retrieved for it."""
+    """Function that returns each seed passage followed by the passages retrieved for it."""
     write: Callable[[Sequence[Assignment]], list[Draft]]
-    """Write a base draft for each assignment."""
+    """Function that writes a base draft for each assignment."""
     evolve: Callable[[Sequence[Draft], Level, Sequence[int]], list[Draft]]
-    """Evolve base drafts to a level, each with its sampling seed."""
+    """Function that evolves base drafts to a level, each with its sampling seed."""
     screen: DecisionStep
     later_steps: tuple[DecisionStep, ...]
     """Steps after screening, in their order: self-consistency, validation, masking."""
     find_duplicate: Callable[[Draft], str | None]
-    """Return the id of the accepted draft that a draft repeats; remember a draft that repeats none."""
+    """Function that returns the id of the accepted draft that a draft repeats, or stores a draft that repeats none."""
     remember: Callable[[Sequence[Draft]], None]
-    """Remember the accepted drafts of earlier runs for :attr:`find_duplicate`."""
+    """Function that stores the accepted drafts of earlier runs for :attr:`find_duplicate`."""
     usage: Callable[[], Usage] = Usage
-    """Return the usage of this run."""
+    """Function that returns the usage of this run."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -178,7 +178,7 @@ class MaskerSpec:
 
 @dataclass(frozen=True, slots=True)
 class StopSpec:
-    """Limits at which a kind and level ends before its count is reached."""
+    """Limits at which writing of a kind and level stops before its requested number is reached."""
 
     cost: Annotated[float | None, Field(ge=0, description="Budget in US dollars.", examples=[5.0])] = None
     drafts: Annotated[
@@ -193,7 +193,7 @@ class StopSpec:
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """Everything that decides which questions a dataset gets."""
+    """Settings that determine the questions of a dataset."""
 
     name: str
     collections: Annotated[
@@ -213,7 +213,7 @@ class Recipe:
         32
     )
     folder: Path = Path()
-    """Folder of relative paths."""
+    """Folder that relative paths start from."""
 
     def requested(self) -> dict[Stream, int]:
         """Return the requested number of accepted questions by stream, without empty streams.
@@ -264,7 +264,7 @@ def parse_recipe(data: Mapping[str, Any], *, source: str, folder: Path) -> Recip
     Args:
         data: Parsed TOML, as in the module's example.
         source: Name of the file, for messages.
-        folder: Folder of relative paths.
+        folder: Folder that relative paths start from.
 
     Raises:
         InputError: An entry does not exist or has a bad value.

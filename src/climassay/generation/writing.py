@@ -49,7 +49,7 @@ BRIEF = Lengths(question=250, answer=300, option=120, statement=250)
 
 
 def answer_schema(kind: Kind, lengths: Lengths = FULL) -> dict[str, Any]:
-    """Return the JSON schema of the answer with one question of a kind, with bounded texts and lists."""
+    """Return the JSON schema of a model's answer with one question of a kind, including limits of lengths."""
     # An answer that declines leaves the other fields empty.
     min_length = {} if lengths.reason else {"minLength": 1}
     properties: dict[str, Any] = {"declined": {"type": "string", "maxLength": lengths.reason}} if lengths.reason else {}
@@ -66,7 +66,7 @@ def answer_schema(kind: Kind, lengths: Lengths = FULL) -> dict[str, Any]:
 
 
 def example_answer(question: Question, lengths: Lengths = FULL) -> str:
-    """Return the answer that gives a question, in the format of :func:`answer_schema`.
+    """Return the JSON answer from which a model would give a question, in the format of :func:`answer_schema`.
 
     Raises:
         InputError: The question cannot be an example, such as multiple choice without four options.
@@ -104,7 +104,7 @@ def read_wording(kind: Kind, text: str, lengths: Lengths, *, position: int = 0, 
     values: dict[str, Any] = {}
     for name, length in TYPES[kind].writer_texts(lengths).items():
         if name != TERM:
-            values[name] = _checked_text(fields.get(name), name, length)
+            values[name] = _clean_text(fields.get(name), name, length)
             continue
         term = fields.get(TERM)
         # A statement may lack its term: a masker then chooses it.
@@ -115,8 +115,7 @@ def read_wording(kind: Kind, text: str, lengths: Lengths, *, position: int = 0, 
             raise UnreadableAnswerError(f"The reply has {len(entries)} {name} instead of {count}.")
         singular = name.removesuffix("s")
         values[name] = [
-            _checked_text(entry, f"{singular} {number}", length)
-            for number, entry in enumerate(entries[:count], start=1)
+            _clean_text(entry, f"{singular} {number}", length) for number, entry in enumerate(entries[:count], start=1)
         ]
     return Wording(*TYPES[kind].assemble(values, position, random.Random(seed)))
 
@@ -135,7 +134,7 @@ def assign_positions(seeds: Sequence[int]) -> list[int]:
     return positions
 
 
-def _checked_text(value: object, name: str, max_length: int) -> str:
+def _clean_text(value: object, name: str, max_length: int) -> str:
     """Return a text without extra blanks and enclosing quotation marks.
 
     Raises:
@@ -157,7 +156,7 @@ _QUOTES = {('"', '"'), ("“", "”"), ("'", "'")}
 
 
 Examples = Mapping[Kind, Sequence[Question]]
-"""Examples for the prompts, by kind."""
+"""Example questions for the prompts, by kind of question."""
 
 
 def passage_values(passages: Sequence[SourcePassage]) -> dict[str, Any]:
@@ -173,7 +172,7 @@ def passage_values(passages: Sequence[SourcePassage]) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """A question to write."""
+    """Specification of a question to write: kind, level, passages and seed."""
 
     id: str
     """Id of the draft."""
@@ -187,7 +186,7 @@ class Assignment:
 
 
 class _Author:
-    """Base of writers and evolvers, which request questions from one model; no answer of the model raises an error."""
+    """Base class of writers and evolvers, which request questions from one model; unreadable answers never raise."""
 
     step: DraftStep
     prompt_prefix: str
@@ -320,7 +319,7 @@ class _Author:
 
 
 class Writer(_Author):
-    """Writer of base questions by one model.
+    """Writes base questions with one model.
 
     The prompts are ``generate_mcq``, ``generate_freeform`` and ``generate_cloze``, each with a brief version ending in
     ``_brief``. They get ``main``, ``retrieved`` (texts), ``main_source``, ``retrieved_sources`` (title and
@@ -380,7 +379,7 @@ EVOLVING_KINDS: tuple[Kind, ...] = tuple(kind for kind, question_type in TYPES.i
 
 
 class Evolver(_Author):
-    """Evolver of base questions into questions that need several steps, or about a hypothetical case.
+    """Evolves base questions into questions that need several steps of reasoning or pose a hypothetical case.
 
     As in ClimaQA, a second request with the base question and its passages adds the complexity.
 
@@ -430,7 +429,7 @@ class Evolver(_Author):
         results = list(drafts)
         for index, evolved in zip(base_drafts, self._request_wordings([*base_drafts.values()]), strict=True):
             question = evolved.wording.question
-            if question and _words(question) == _words(drafts[index].wording.question):
+            if question and _words_and_signs(question) == _words_and_signs(drafts[index].wording.question):
                 detail = "The model repeated the base question."
                 evolved = evolved.with_decisions(Decision("evolve", self._model.name, False, "not evolved", detail))
             results[index] = evolved
@@ -449,5 +448,5 @@ class Evolver(_Author):
         )
 
 
-def _words(text: str) -> list[str]:
+def _words_and_signs(text: str) -> list[str]:
     return "".join(sign if sign.isalnum() else " " for sign in text.casefold()).split()

@@ -126,7 +126,7 @@ def _files(benchmark: Benchmark, parts: Sequence[Part]) -> dict[str, str]:
         "content_sha256": benchmark.content_sha256,
         "questions": _counts(benchmark),
         "parts": list(parts),
-        "prompts": {kind: benchmark.prompts.of(kind).sha256 for kind in benchmark.kinds},
+        "prompts": {kind: benchmark.prompts.for_task(kind).sha256 for kind in benchmark.kinds},
         "climassay": __version__,
         "files": sorted([*files, MANIFEST]),
     }

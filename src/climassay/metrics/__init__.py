@@ -1,4 +1,4 @@
-"""What an answer is worth beside a reference: BLEU, BERTScore, exact match, phrases, entailment, facts.
+"""Metrics of an answer, most of them relative to a reference: BLEU, BERTScore, exact match, phrases, entailment, facts.
 
 ClimaQA, section 3.2, with additions of our own. See docs/metrics.md.
 """

@@ -51,7 +51,7 @@ def exact_match(references: References, candidates: Candidates) -> list[bool]:
         One truth value per item, in order; their mean is the published figure (in per cent).
 
     Raises:
-        InputError: The numbers differ, or a reference is empty.
+        InputError: The numbers of references and candidates differ, or a reference is empty.
 
     Notes:
         "Entrainment", "entrainment." and "entrainment " all differ from "entrainment": a model that answers in
@@ -75,7 +75,7 @@ def exact_match_normalised(references: References, candidates: Candidates) -> li
         One truth value per item, in order. True wherever :func:`exact_match` is.
 
     Raises:
-        InputError: The numbers differ, or a reference is empty.
+        InputError: The numbers of references and candidates differ, or a reference is empty.
 
     Notes:
         Not comparable with published exact match, which is never higher. Articles, British and American spelling

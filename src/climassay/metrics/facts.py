@@ -29,7 +29,7 @@ from climassay.metrics.registry import Answered, Batch, metric
 from climassay.models.contract import Encoder
 
 
-def _words(text: str) -> frozenset[str]:
+def _word_set(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
@@ -37,7 +37,7 @@ _AUXILIARY = (
     r"(?:is|are|was|were|has|have|had|can|could|will|would|may|might|must|should|does|do|did|cannot"
     r"|(?:is|are|was|were|has|have|had|does|do|did|could|would|should)n['’]t)"
 )
-_FINITE_STEMS = _words(
+_FINITE_STEMS = _word_set(
     """
     absorb accelerat affect allow alter amount appear balanc becom cause chang coincid come compris condens consist
     contain contribut control cool creat decreas depend deposit determin driv emit evaporat exceed expand explain fall
@@ -74,7 +74,7 @@ _LINK = re.compile(
     re.IGNORECASE,
 )
 _PARTICIPLE = re.compile(r"(?:(?:thereby|thus|further|in turn)\s+)?(?P<word>[a-z]{3,}ing)\b")
-_NOT_PARTICIPLES = _words(
+_NOT_PARTICIPLES = _word_set(
     """
     during including regarding concerning following according depending owing considering excluding being having
     warming cooling spring evening morning string something anything nothing everything
@@ -226,7 +226,7 @@ def _antecedent(clause: str) -> str:
     return " ".join(noun) if len(noun) < len(words) and len(noun) <= 8 else ""
 
 
-_STOP_WORDS = _words(
+_STOP_WORDS = _word_set(
     """
     in on at by from to into with within during through for and or as than that which between among over under after
     before increasing decreasing causing producing affecting impacting
@@ -237,20 +237,20 @@ _STOP_WORDS = _words(
 FactStatus = Literal["supported", "contradicted", "open", "irrelevant"]
 
 MIN_RELEVANCE = 0.3
-"""Minimum cosine of a relevant statement with question and reference, see docs/results/entailment.md."""
+"""Minimum cosine of a relevant statement with question and reference together, see docs/results/entailment.md."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """One statement and its relation to the other side."""
+    """Statement of an answer or reference, with its relation to the other of the two."""
 
     text: str
     confirms: float
-    """Probability that the other side confirms it."""
+    """Probability that the other text confirms the statement."""
     contradicts: float
-    """Probability that the other side contradicts it."""
+    """Probability that the other text contradicts the statement."""
     relevance: float
-    """Cosine with question and reference; 1 for statements of the reference."""
+    """Cosine similarity to the question and reference taken together; 1 for statements of the reference."""
     status: FactStatus
     """Most probable relation, or ``irrelevant`` if the relevance is below :data:`MIN_RELEVANCE`."""
 
@@ -327,9 +327,11 @@ class FactMetric:
         relevance = iter(self._relevance(items, answer_facts))
         results: list[FactScores | None] = []
         for item, stated, expected in zip(items, answer_facts, reference_facts, strict=True):
-            answer = [_fact(text, next(relations), next(relevance)) for text in stated]
+            answer = [_build_fact(text, next(relations), next(relevance)) for text in stated]
             no_relation = Relations(0.0, 0.0, 1.0)
-            reference = [_fact(text, next(relations) if item.answer.strip() else no_relation, 1.0) for text in expected]
+            reference = [
+                _build_fact(text, next(relations) if item.answer.strip() else no_relation, 1.0) for text in expected
+            ]
             results.append(_fact_scores(answer, reference))
         return results
 
@@ -348,7 +350,7 @@ class FactMetric:
         return results
 
     def _relevance(self, items: Sequence[Answered], answer_facts: Sequence[Sequence[str]]) -> list[float]:
-        """Return the cosine of each fact with its item's question and reference."""
+        """Return the cosine of each fact with its item's question and reference taken together."""
         texts = [f"{item.question} {item.reference}" for item in items]
         facts = [fact for item_facts in answer_facts for fact in item_facts]
         if not facts:
@@ -358,7 +360,7 @@ class FactMetric:
         return [float(cosine) for cosine in np.sum(vectors[item_indices] * vectors[len(items) :], axis=1)]
 
 
-def _fact(text: str, relations: Relations | None, relevance: float) -> Fact | None:
+def _build_fact(text: str, relations: Relations | None, relevance: float) -> Fact | None:
     if relations is None:
         return None
     statuses: tuple[FactStatus, ...] = ("supported", "contradicted", "open")

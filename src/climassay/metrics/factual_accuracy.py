@@ -236,7 +236,7 @@ def scorer_name(scorer: Scorer) -> str:
     return "" if scorer.entailment is None else scorer.entailment.name
 
 
-def _support(batch: Batch) -> list[float | None]:
+def _support_probabilities(batch: Batch) -> list[float | None]:
     def compute() -> list[float | None]:
         assert batch.scorer.entailment is not None
         return supports(batch.scorer.entailment, list(zip(batch.references, batch.answers, strict=True)))
@@ -256,9 +256,9 @@ def _support(batch: Batch) -> list[float | None]:
 )
 def _factual_accuracy_scores(batch: Batch) -> list[float | None]:
     temperature = batch.scorer.temperature
-    return [None if share is None else factual_accuracy(share, temperature) for share in _support(batch)]
+    return [None if share is None else factual_accuracy(share, temperature) for share in _support_probabilities(batch)]
 
 
 @metric("supported", "supported", kinds=["freeform"], binary=True, needs="entailment", source=scorer_name)
 def _supported_scores(batch: Batch) -> list[float | None]:
-    return [None if share is None else float(share > 0.5) for share in _support(batch)]
+    return [None if share is None else float(share > 0.5) for share in _support_probabilities(batch)]

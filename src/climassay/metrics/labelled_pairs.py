@@ -28,7 +28,7 @@ LABELS: Mapping[str, int] = {
 }  # fmt: skip
 """Index in :data:`RELATIONS` of each label, in lower case: Climate-FEVER's, those of inference data, and ours."""
 EVIDENCE_COLUMNS = ("evidences", "evidence")
-"""Columns of claims' passages."""
+"""Names of the columns that hold a claim's passages."""
 _BLOCK = 64
 
 

@@ -131,7 +131,7 @@ class LongAnswerAssessment:
 
 
 class Marker:
-    """Judge of long answers."""
+    """Assesses long answers against rubrics and dimensions with a language model."""
 
     def __init__(
         self,
@@ -206,7 +206,7 @@ class Marker:
                 rendered = self._rubric.render(**values, criteria=numbered)
             else:
                 rendered = self._adequacy.render(**values, dimensions=[dimension for _, dimension in numbered])
-            schema = object_schema({_field(number, part): _schema(part) for number, part in numbered})
+            schema = object_schema({_field_name(number, part): _schema(part) for number, part in numbered})
             read = partial(_read_judgements, answer=item.answer, parts=parts)
             requests.append(JudgeRequest(rendered, schema, read, _MAX_TOKENS * len(parts)))
         return ask_json(requests, self.model, seed=self._seed, temperature=self._temperature)
@@ -257,7 +257,7 @@ def _from_shares(part: _Part, shares: tuple[float, ...]) -> CriterionJudgement |
     return DimensionRating(part.name, float(np.dot(shares, range(LOWEST, HIGHEST + 1))))
 
 
-def _field(number: int, part: _Part) -> str:
+def _field_name(number: int, part: _Part) -> str:
     return f"criterion_{number}" if isinstance(part, Criterion) else part.name
 
 
@@ -279,7 +279,7 @@ def _read_judgements(
     """Parse a judge's JSON about one answer; raise ValueError, KeyError or TypeError if it breaks the schema."""
     judgements: list[CriterionJudgement | DimensionRating] = []
     for number, part in enumerate(parts, start=1):
-        entry = data[_field(number, part)]
+        entry = data[_field_name(number, part)]
         quotation, reason = (" ".join(str(entry[name]).split()) for name in ("quotation", "reason"))
         quoted = not quotation or locate_quotation(answer, quotation) is not None
         if isinstance(part, Criterion):

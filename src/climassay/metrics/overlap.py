@@ -35,7 +35,7 @@ def character_bleu(references: References, candidates: Candidates) -> float:
         0 to 1; 0 if no character matches.
 
     Raises:
-        InputError: The numbers differ, or a reference is empty.
+        InputError: The numbers of references and candidates differ, or a reference is empty.
 
     Notes:
         - Any two English texts share most of their letters: reference answers to different questions of the primer
@@ -69,7 +69,7 @@ def bleu(references: References, candidates: Candidates) -> float:
         0 to 1, sacreBLEU's figure divided by 100.
 
     Raises:
-        InputError: The numbers differ, or a reference is empty.
+        InputError: The numbers of references and candidates differ, or a reference is empty.
 
     Notes:
         A measure of shared wording: a right answer in other words scores near 0. It favours the model that wrote the
@@ -81,7 +81,7 @@ def bleu(references: References, candidates: Candidates) -> float:
     pairs = answer_pairs(references, candidates)
     # sacreBLEU takes one list of all first references, one of all second ones, and so on, padded with None.
     streams = [list(stream) for stream in zip_longest(*(item_references for item_references, _ in pairs))]
-    return _share(_word_bleu().corpus_score([candidate for _, candidate in pairs], streams))
+    return _as_share(_word_bleu().corpus_score([candidate for _, candidate in pairs], streams))
 
 
 def bleu_each(references: References, candidates: Candidates) -> list[float]:
@@ -91,11 +91,11 @@ def bleu_each(references: References, candidates: Candidates) -> list[float]:
     candidate of fewer than four words could score well.
 
     Raises:
-        InputError: The numbers differ, or a reference is empty.
+        InputError: The numbers of references and candidates differ, or a reference is empty.
     """
     scorer = _word_bleu(effective_order=True)
     return [
-        _share(scorer.sentence_score(candidate, list(item_references)))
+        _as_share(scorer.sentence_score(candidate, list(item_references)))
         for item_references, candidate in answer_pairs(references, candidates)
     ]
 
@@ -115,8 +115,8 @@ def _character_bleu(pairs: Sequence[Pair]) -> float:
     return float(corpus_bleu(references, candidates, smoothing_function=SmoothingFunction().method1))
 
 
-def _share(score: Any) -> float:
-    """Convert sacreBLEU's 0 to 100, which rounding may exceed, to 0 to 1."""
+def _as_share(score: Any) -> float:
+    """Convert sacreBLEU's score from 0..100 to 0..1; rounding above 100 gives 1."""
     return min(1.0, float(score.score) / 100)
 
 
@@ -260,16 +260,16 @@ class TokenEncoder:
 
     @cached_property
     def _tokenizer(self) -> Any:
-        return self._load("AutoTokenizer")
+        return self._load_pretrained("AutoTokenizer")
 
     @cached_property
     def _model(self) -> Any:
         import torch
 
-        model = self._load("AutoModel", dtype=torch.float32, use_safetensors=True)
+        model = self._load_pretrained("AutoModel", dtype=torch.float32, use_safetensors=True)
         return model.to("cuda" if torch.cuda.is_available() else "cpu").eval()
 
-    def _load(self, kind: str, **settings: Any) -> Any:
+    def _load_pretrained(self, kind: str, **settings: Any) -> Any:
         try:
             import transformers
             from transformers.utils import logging
@@ -340,7 +340,8 @@ def bert_score(
         Precision, recall and F1 per item: -1 to 1, in practice 0 to 1. An empty candidate has 0 in all three.
 
     Raises:
-        InputError: The numbers differ, a reference is empty, or the encoder's name or layer is wrong.
+        InputError: The numbers of references and candidates differ, a reference is empty, or the encoder's name or
+            layer is wrong.
         ModelError: The encoder cannot be loaded.
 
     Notes:
@@ -361,7 +362,10 @@ def bert_score(
     encoded = dict(zip(texts, model.encode(texts), strict=True))
     results = [
         max(
-            (_match(encoded[reference], encoded[candidate], match_special_tokens) for reference in item_references),
+            (
+                _match_tokens(encoded[reference], encoded[candidate], match_special_tokens)
+                for reference in item_references
+            ),
             key=lambda values: values[2],
         )
         for item_references, candidate in pairs
@@ -370,7 +374,7 @@ def bert_score(
     return BertScores(precision, recall, f1, model.name, model.layer)
 
 
-def _match(reference: TokenVectors, candidate: TokenVectors, match_special: bool) -> tuple[float, float, float]:
+def _match_tokens(reference: TokenVectors, candidate: TokenVectors, match_special: bool) -> tuple[float, float, float]:
     if reference.empty or candidate.empty:
         return 0.0, 0.0, 0.0
     similarities = candidate.vectors.astype(np.float64) @ reference.vectors.T.astype(np.float64)

@@ -107,7 +107,7 @@ def read_questions(path: str | Path) -> QuestionSet:
         return join_questions(file.resolve().name, [read_questions(table) for table in tables])
     data = read_bytes(file)
     if file.suffix.lower() == ".txt" and not data.lstrip().startswith((b"{", b"[")):
-        data = json.dumps([{"question": line} for line in _lines(file, data)]).encode()
+        data = json.dumps([{"question": line} for line in _nonblank_lines(file, data)]).encode()
     rows = list(parse_rows(file, data))
     if not rows:
         raise InputError(f"{file} has no rows: a question file needs at least one.")
@@ -124,7 +124,7 @@ def read_questions(path: str | Path) -> QuestionSet:
     return QuestionSet(file.name, _with_unique_ids(questions), tuple(skipped), hashlib.sha256(data).hexdigest())
 
 
-def _lines(file: Path, data: bytes) -> list[str]:
+def _nonblank_lines(file: Path, data: bytes) -> list[str]:
     """Return the lines of a text file that are not blank."""
     try:
         text = decode_text(data)
@@ -212,12 +212,12 @@ def row_converter(file: Path, row: Row) -> Callable[[Row, int], Question]:
     )
 
 
-def _text(row: Row, name: str) -> str:
+def _text_field(row: Row, name: str) -> str:
     """Return a field as text on one line; empty if the field is missing, null or NaN."""
-    return _as_text(name, row.get(name))
+    return _format_value(name, row.get(name))
 
 
-def _as_text(name: str, value: Any) -> str:
+def _format_value(name: str, value: Any) -> str:
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return ""
     if isinstance(value, bool) or not isinstance(value, str | int | float):
@@ -225,14 +225,14 @@ def _as_text(name: str, value: Any) -> str:
     return " ".join(str(value).split())
 
 
-def _required_text(row: Row, name: str) -> str:
-    value = _text(row, name)
+def _require_text_field(row: Row, name: str) -> str:
+    value = _text_field(row, name)
     if not value:
         raise InputError(f"the field {name!r} is empty")
     return value
 
 
-def _level(value: str) -> Level | None:
+def _parse_level(value: str) -> Level | None:
     lowered = value.lower()
     if lowered in LEVELS:
         return lowered
@@ -242,7 +242,7 @@ def _level(value: str) -> Level | None:
 
 
 def _from_climassay(row: Row, number: int) -> Question:
-    kind = _text(row, "kind") or _text(row, "task") or _kind_by_content(row)
+    kind = _text_field(row, "kind") or _text_field(row, "task") or _kind_by_content(row)
     if kind not in KINDS:
         raise InputError(f"the kind {kind!r} is not one of {', '.join(KINDS)}")
     name = next((name for name in _OPTION_FIELDS if row.get(name) not in (None, "", [], {})), "options")
@@ -255,17 +255,19 @@ def _from_climassay(row: Row, number: int) -> Question:
         answer = str(row[key])
     else:
         answer = (
-            _required_text(row, key) if TYPES[kind].has_reference else _text(row, key) or _text(row, "reference_answer")
+            _require_text_field(row, key)
+            if TYPES[kind].has_reference
+            else _text_field(row, key) or _text_field(row, "reference_answer")
         )
-    content = TYPES[kind].parse(_required_text(row, "question"), answer, options.texts, correct)
+    content = TYPES[kind].parse(_require_text_field(row, "question"), answer, options.texts, correct)
     return Question(
-        id=_text(row, "id") or _text(row, "question_id") or f"q{number:05d}",
+        id=_text_field(row, "id") or _text_field(row, "question_id") or f"q{number:05d}",
         kind=kind,
         **content._asdict(),
-        level=_level(_text(row, "level")),
-        context=_text(row, "passage") or _text(row, "context") or None,
-        document=_text(row, "document") or None,
-        section=_text(row, "section") or None,
+        level=_parse_level(_text_field(row, "level")),
+        context=_text_field(row, "passage") or _text_field(row, "context") or None,
+        document=_text_field(row, "document") or None,
+        section=_text_field(row, "section") or None,
         **TYPES[kind].row_fields(row),
     )
 
@@ -275,7 +277,7 @@ def _kind_by_content(row: Row) -> Kind:
         return "mcq"
     if {"rubric", "criteria"} & set(row) or not {*_ANSWER_FIELDS, "Answer", "options"} & set(row):
         return "longform"
-    return "cloze" if GAPS.search(_text(row, "question")) else "freeform"
+    return "cloze" if GAPS.search(_text_field(row, "question")) else "freeform"
 
 
 def _read_options(name: str, value: Any) -> LabelledOptions:
@@ -293,17 +295,17 @@ def _read_options(name: str, value: Any) -> LabelledOptions:
             entries = ", ".join(map(str, list(value)[:5]))
             raise InputError(f"the field {name!r} has the entries {entries} instead of lettered options")
         labels = sorted(by_label, key=lambda label: (len(label), label))
-        return LabelledOptions(tuple(_as_text(name, by_label[label]) for label in labels), tuple(labels))
+        return LabelledOptions(tuple(_format_value(name, by_label[label]) for label in labels), tuple(labels))
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return LabelledOptions((), ())
     if not isinstance(value, Sequence):
         raise InputError(f"the options are {str(value)[:40]!r} instead of a list")
     if value and all(isinstance(option, Mapping) and {"text", "label"} <= option.keys() for option in value):
-        labels = [_as_text(name, option["label"]).lower() for option in value]
+        labels = [_format_value(name, option["label"]).lower() for option in value]
         if len(set(labels)) < len(labels):
             raise InputError(f"two options of the field {name!r} have the same label")
-        return LabelledOptions(tuple(_as_text(name, option["text"]) for option in value), tuple(labels))
-    return without_labels([_as_text(name, option) for option in value])
+        return LabelledOptions(tuple(_format_value(name, option["text"]) for option in value), tuple(labels))
+    return without_labels([_format_value(name, option) for option in value])
 
 
 def _text_label_pairs(name: str, value: Mapping[str, Any]) -> list[tuple[Any, Any]]:
@@ -335,8 +337,8 @@ def _read_correct(row: Row, options: LabelledOptions, key: str, name: str) -> in
     for index in indices:
         if not 0 <= index < len(options.texts):
             raise InputError(f"the index {index} of the correct option is not one of 0 to {len(options.texts) - 1}")
-    answer_text = "" if type(answer) is int else _as_text(key, answer)
-    if not indices and (label := _text(row, "correct")):
+    answer_text = "" if type(answer) is int else _format_value(key, answer)
+    if not indices and (label := _text_field(row, "correct")):
         if label.lower() not in options.labels:
             raise InputError(f"the field 'correct' is {label!r} instead of one of {', '.join(options.labels)}")
         indices = [options.labels.index(label.lower())]
@@ -361,10 +363,10 @@ def _split_options(text: str) -> list[str]:
 
 
 def _from_climaqa(row: Row, number: int) -> Question:
-    validation = _text(row, "Validation").lower()
+    validation = _text_field(row, "Validation").lower()
     if validation in ("invalid", "false", "0", "no"):
         raise InputError("experts marked it invalid")
-    question, answer = _required_text(row, "Question"), _required_text(row, "Answer")
+    question, answer = _require_text_field(row, "Question"), _require_text_field(row, "Answer")
     options = _read_options("Options", row.get("Options"))
     kind = _kind_by_content({"question": question, "answer": answer, "options": options.texts})
     correct = find_option(answer, options) if options.texts else None
@@ -373,20 +375,23 @@ def _from_climaqa(row: Row, number: int) -> Question:
         id=f"{kind}-{number:05d}",
         kind=kind,
         **content._asdict(),
-        level=_level(_text(row, "Complexity")),
-        context=_text(row, "Context") or None,
+        level=_parse_level(_text_field(row, "Complexity")),
+        context=_text_field(row, "Context") or None,
     )
 
 
 def _from_pira(row: Row, number: int) -> Question:
-    letters = [letter for letter in "ABCDEFGH" if _text(row, letter)]
-    options = [_text(row, letter) for letter in letters]
-    correct = _required_text(row, "alternative").upper()
+    letters = [letter for letter in "ABCDEFGH" if _text_field(row, letter)]
+    options = [_text_field(row, letter) for letter in letters]
+    correct = _require_text_field(row, "alternative").upper()
     if correct not in letters:
         raise InputError(f"the alternative {correct!r} is not one of {', '.join(letters)}")
-    content = TYPES["mcq"].parse(_required_text(row, "question"), "", options, letters.index(correct))
+    content = TYPES["mcq"].parse(_require_text_field(row, "question"), "", options, letters.index(correct))
     return Question(
-        id=_text(row, "id") or f"pira-{number:05d}", kind="mcq", **content._asdict(), context=_text(row, "text") or None
+        id=_text_field(row, "id") or f"pira-{number:05d}",
+        kind="mcq",
+        **content._asdict(),
+        context=_text_field(row, "text") or None,
     )
 
 
@@ -401,7 +406,7 @@ def _from_pira_freeform(row: Row, number: int) -> Question:
         ("question_meaningful", 3.0, "the question makes little sense"),
         ("answer_equivalent", 3.0, "a second person answered differently"),
     ):
-        rating = _text(row, name)
+        rating = _text_field(row, name)
         try:
             is_low = bool(rating) and float(rating) < min_rating
         except ValueError:
@@ -409,11 +414,11 @@ def _from_pira_freeform(row: Row, number: int) -> Question:
         if is_low:
             raise InputError(f"its raters found that {sentence}")
     return Question(
-        id=_text(row, "id_qa") or f"pira-{number:05d}",
+        id=_text_field(row, "id_qa") or f"pira-{number:05d}",
         kind="freeform",
-        question=_required_text(row, "question_en_origin"),
-        answer=_required_text(row, "answer_en_origin"),
-        context=_text(row, "abstract") or None,
+        question=_require_text_field(row, "question_en_origin"),
+        answer=_require_text_field(row, "answer_en_origin"),
+        context=_text_field(row, "abstract") or None,
     )
 
 

@@ -153,7 +153,7 @@ class AnswerWriter:
         self._n_waiting = 0
         self._urgency_lock = threading.Lock()
         self._failure: RecordsError | None = None
-        self._thread = threading.Thread(target=self._work, name="climassay-records", daemon=True)
+        self._thread = threading.Thread(target=self._write_batches, name="climassay-records", daemon=True)
         self._thread.start()
 
     def submit(self, submission: Submission) -> None:
@@ -171,7 +171,7 @@ class AnswerWriter:
             raise self._failure
 
     def set_urgent(self, on: bool) -> None:
-        """Commit without delay from now on (True), or end one caller's request to do so (False)."""
+        """Register a caller that needs commits without delay (True), or unregister it (False)."""
         with self._urgency_lock:
             self._n_waiting += 1 if on else -1
             if self._n_waiting:
@@ -185,15 +185,15 @@ class AnswerWriter:
         self._queue.put(None)
         self._thread.join()
 
-    def _work(self) -> None:
+    def _write_batches(self) -> None:
         last_heartbeat = time.monotonic()
         while True:
-            batch, is_closed = self._gather()
+            batch, is_closed = self._collect_batch()
             is_heartbeat_due = time.monotonic() - last_heartbeat >= HEARTBEAT_SECONDS
             if batch or is_heartbeat_due:
                 try:
                     answered = [submission.answered for submission in batch] if self._failure is None else []
-                    self._database.write(partial(self._insert, answered), durable=bool(answered))
+                    self._database.write(partial(self._insert_answers, answered), durable=bool(answered))
                     last_heartbeat = time.monotonic()
                 except RecordsError as error:
                     self._failure = error
@@ -205,7 +205,7 @@ class AnswerWriter:
             if is_closed:
                 return
 
-    def _gather(self) -> tuple[list[Submission], bool]:
+    def _collect_batch(self) -> tuple[list[Submission], bool]:
         """Return queued answers, none if the heartbeat is due, and whether the writer was closed."""
         batch: list[Submission] = []
         try:
@@ -222,7 +222,7 @@ class AnswerWriter:
                 return batch, False
         return batch, True
 
-    def _insert(self, batch: list[AnsweredRequest], connection: sa.Connection) -> None:
+    def _insert_answers(self, batch: list[AnsweredRequest], connection: sa.Connection) -> None:
         insert_requests(self._database, connection, [answered.identity for answered in batch])
         answers = [
             {

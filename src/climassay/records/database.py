@@ -93,10 +93,10 @@ class Database:
             with self._engine.connect() as connection:
                 yield connection
         except DBAPIError as error:
-            raise self._describe(error) from None
+            raise self._describe_error(error) from None
         except UnicodeDecodeError as error:
             # SQLite's message on damage quotes the damaged bytes, which Python cannot decode.
-            raise self._corrupt(f"text that is not UTF-8, byte 0x{error.object[error.start]:02x}") from None
+            raise self._corruption_error(f"text that is not UTF-8, byte 0x{error.object[error.start]:02x}") from None
 
     def rows(self, query: sa.Select[Any]) -> Sequence[Any]:
         """Return all rows of a query."""
@@ -139,7 +139,7 @@ class Database:
                     return work(connection)
             except DBAPIError as error:
                 if attempt == MAX_ATTEMPTS - 1 or not is_write_conflict(error):
-                    raise self._describe(error) from None
+                    raise self._describe_error(error) from None
         raise AssertionError("unreachable")
 
     def insert_new(
@@ -180,15 +180,15 @@ class Database:
         """Close all connections; SQLite then merges its write-ahead log into the file."""
         self._engine.dispose()
 
-    def _describe(self, error: DBAPIError) -> RecordsError:
+    def _describe_error(self, error: DBAPIError) -> RecordsError:
         is_full = False
         if self.is_sqlite:
             # SQLite reports a full disk as an input or output error if its log cannot grow.
             with suppress(OSError):
                 is_full = shutil.disk_usage(Path(self.url.database or "").parent).free < _MIN_FREE_BYTES
-        return RecordsError(f"The records database {self.shown_url} {_explain(error, is_full)}")
+        return RecordsError(f"The records database {self.shown_url} {_error_with_advice(error, is_full)}")
 
-    def _corrupt(self, reason: str) -> RecordsError:
+    def _corruption_error(self, reason: str) -> RecordsError:
         return RecordsError(f"The records database {self.shown_url} is corrupt ({reason}): {RESTORE}")
 
     def _check_integrity(self) -> None:
@@ -198,7 +198,7 @@ class Database:
         with self.read() as connection:
             result = connection.exec_driver_sql("PRAGMA quick_check(1)").scalar_one_or_none()
         if result != "ok":
-            raise self._corrupt(str(result).strip().splitlines()[-1] if result else "it cannot be checked")
+            raise self._corruption_error(str(result).strip().splitlines()[-1] if result else "it cannot be checked")
 
     def _check_or_create(self, make: bool) -> None:
         version = self.stored_version()
@@ -237,7 +237,7 @@ class Database:
                     return int(value)
         self._check_integrity()
         if len(names & tables.metadata.tables.keys()) > 1:
-            raise self._corrupt("only some of its tables can be found")
+            raise self._corruption_error("only some of its tables can be found")
         raise RecordsError(
             f"{self.shown_url} is a database, but not one of climassay's records: choose another workspace or URL."
         )
@@ -344,7 +344,7 @@ def is_write_conflict(error: DBAPIError) -> bool:
     return any(word in text for word in ("database is locked", "deadlock detected", "could not serialize"))
 
 
-def _explain(error: DBAPIError, is_full: bool) -> str:
+def _error_with_advice(error: DBAPIError, is_full: bool) -> str:
     """Return cause and advice, to follow the name of the database."""
     reason = str(error.orig).strip().splitlines()[0] if str(error.orig).strip() else type(error.orig).__name__
     text = reason.lower()

@@ -54,7 +54,7 @@ class Identity:
     settings: str
     """Canonical JSON of schema and sampling (generation) or of the options (option scoring)."""
 
-    def key_under(self, fingerprint: str) -> bytes:
+    def key_for(self, fingerprint: str) -> bytes:
         """Return the key of this request for a model with this fingerprint."""
         return text_digest(canonical_json([self.kind, fingerprint, self.prompt, self.settings]))
 

@@ -58,7 +58,7 @@ class _Usage:
     """Number of answers of servers' models without a known price."""
 
     @property
-    def shown_cost(self) -> str:
+    def formatted_cost(self) -> str:
         """Cost as text, with the number of answers without a price."""
         return _format_cost(self.cost, self.unpriced, has_answers=self.prompt_tokens > 0)
 
@@ -96,7 +96,7 @@ class RunSummary:
     """Number of answers of servers' models without a known price."""
 
     @property
-    def shown_cost(self) -> str:
+    def formatted_cost(self) -> str:
         """Cost as text, with the number of answers without a price."""
         return _format_cost(self.cost, self.unpriced, has_answers=self.sent > self.failed)
 
@@ -148,9 +148,9 @@ class RecordedAnswer:
 def list_runs(database: Database, run: str | None = None) -> list[RunSummary]:
     """Return all runs, the oldest first, or only the run with this id."""
     runs = tables.runs
-    sent, served = _sent().subquery(), _served().subquery()
+    sent, served = _sent_query().subquery(), _reuse_query().subquery()
     query = (
-        sa.select(runs, _owner(), sent.c.sent, sent.c.failed, sent.c.cost, sent.c.unpriced, served.c.served)
+        sa.select(runs, _owner_column(), sent.c.sent, sent.c.failed, sent.c.cost, sent.c.unpriced, served.c.served)
         .outerjoin(sent, sent.c.run == runs.c.id)
         .outerjoin(served, served.c.run == runs.c.id)
         .order_by(runs.c.started_at, runs.c.id)
@@ -168,7 +168,7 @@ def usage_by_model(database: Database, run: str | None = None) -> list[ModelUsag
     """
     answers, requests = tables.answers, tables.requests
     query = (
-        sa.select(requests.c.model, requests.c.fingerprint, *_sums())
+        sa.select(requests.c.model, requests.c.fingerprint, *_usage_sums())
         .join(requests, requests.c.key == answers.c.request)
         .group_by(requests.c.model, requests.c.fingerprint)
         .order_by(requests.c.model, requests.c.fingerprint)
@@ -177,7 +177,7 @@ def usage_by_model(database: Database, run: str | None = None) -> list[ModelUsag
         require_run(database, run)
         query = query.where(answers.c.run == run)
     return [
-        ModelUsage(model=row.model, fingerprint=row.fingerprint, cost=row.cost, **_counts(row._mapping))
+        ModelUsage(model=row.model, fingerprint=row.fingerprint, cost=row.cost, **_integer_counts(row._mapping))
         for row in database.rows(query)
     ]
 
@@ -228,37 +228,42 @@ def calls_by_model(database: Database, runs: Sequence[str] | None = None) -> lis
     are removed.
     """
     answers, requests, uses = tables.answers, tables.requests, tables.uses
-    served, sent, empty = Counter[str](), Counter[str](), Counter[str]()
+    cache_hits, sent, empty = Counter[str](), Counter[str](), Counter[str]()
     reasons = defaultdict[str, Counter[str]](Counter)
     count = sa.func.count()
-    reused = sa.select(requests.c.model, count).select_from(uses).join(answers, answers.c.id == uses.c.answer)
-    reused = reused.join(requests, requests.c.key == answers.c.request)
+    cache_hit_query = sa.select(requests.c.model, count).select_from(uses).join(answers, answers.c.id == uses.c.answer)
+    cache_hit_query = cache_hit_query.join(requests, requests.c.key == answers.c.request)
     n_empty = sa.func.sum(sa.case((sa.func.trim(answers.c.text) == "", 1), else_=0))
-    outcomes = sa.select(requests.c.model, answers.c.error, count, n_empty, sa.func.min(answers.c.id).label("first"))
-    outcomes = outcomes.join(requests, requests.c.key == answers.c.request)
+    outcome_query = sa.select(
+        requests.c.model, answers.c.error, count, n_empty, sa.func.min(answers.c.id).label("first")
+    )
+    outcome_query = outcome_query.join(requests, requests.c.key == answers.c.request)
     if runs is not None:
-        reused, outcomes = reused.where(uses.c.run.in_(runs)), outcomes.where(answers.c.run.in_(runs))
-    for model, number in database.rows(reused.group_by(requests.c.model)):
-        served[model] = number
+        cache_hit_query, outcome_query = (
+            cache_hit_query.where(uses.c.run.in_(runs)),
+            outcome_query.where(answers.c.run.in_(runs)),
+        )
+    for model, n_calls in database.rows(cache_hit_query.group_by(requests.c.model)):
+        cache_hits[model] = n_calls
     representatives: dict[tuple[str, str], str] = {}
-    by_reason = outcomes.group_by(requests.c.model, answers.c.error).order_by("first")
-    for model, error, number, number_empty, _ in database.rows(by_reason):
-        sent[model] += number
-        empty[model] += number_empty
+    by_reason = outcome_query.group_by(requests.c.model, answers.c.error).order_by("first")
+    for model, error, n_calls, n_empty_answers, _ in database.rows(by_reason):
+        sent[model] += n_calls
+        empty[model] += n_empty_answers
         if error is not None:
             reason = error.rpartition("; the last one: ")[2]
             representative = representatives.setdefault((model, _VARIABLE_PART.sub("#", reason)), reason)
-            reasons[model][representative] += number
+            reasons[model][representative] += n_calls
     return [
         ModelCalls(
-            name, sent[name], reasons[name].total(), served[name], dict(reasons[name].most_common()), empty[name]
+            name, sent[name], reasons[name].total(), cache_hits[name], dict(reasons[name].most_common()), empty[name]
         )
-        for name in sorted({*sent, *served})
+        for name in sorted({*sent, *cache_hits})
     ]
 
 
 def seconds_per_answer(database: Database, model: str, n_runs: int = 20) -> float | None:
-    """Return the mean time per answer in a model's latest runs, as time until the last answer by number of answers.
+    """Return the mean seconds per answer in a model's latest runs: time until the last answer over number of answers.
 
     The time includes concurrent requests and pauses between answers. None if there are no answers.
     """
@@ -345,12 +350,12 @@ def answers_to(database: Database, key_prefix: str) -> list[RecordedAnswer]:
         if not 1 <= count <= MAX_MATCHES:
             advice = "give more digits" if count else "look it up with climassay records export"
             raise RecordsError(f"{count} requests have a key that begins with {prefix}: {advice}.")
-        return [_recorded_answer(row) for row in connection.execute(_all_answers().where(has_prefix))]
+        return [_recorded_answer(row) for row in connection.execute(_answers_query().where(has_prefix))]
 
 
 def count_answers(database: Database, run: str | None = None) -> int:
     """Return the number of answers that :func:`iterate_answers` yields."""
-    return int(database.scalar(sa.select(sa.func.count()).select_from(_all_answers(run).order_by(None).subquery())))
+    return int(database.scalar(sa.select(sa.func.count()).select_from(_answers_query(run).order_by(None).subquery())))
 
 
 def iterate_answers(database: Database, run: str | None = None) -> Iterator[Sequence[RecordedAnswer]]:
@@ -362,7 +367,7 @@ def iterate_answers(database: Database, run: str | None = None) -> Iterator[Sequ
     if run is not None:
         require_run(database, run)
     with database.read() as connection:
-        result = connection.execution_options(yield_per=ROWS_PER_BATCH).execute(_all_answers(run))
+        result = connection.execution_options(yield_per=ROWS_PER_BATCH).execute(_answers_query(run))
         for rows in result.partitions():
             yield [_recorded_answer(row) for row in rows]
 
@@ -373,11 +378,11 @@ def answers_about(database: Database, run: str, text: str, limit: int, offset: i
     Prompts that are JSON are also searched for the escaped text. An empty text is in every prompt.
     """
     forms = (text, *(json.dumps(text, ensure_ascii=escaped)[1:-1] for escaped in (True, False)))
-    query = _all_answers(run, tuple(dict.fromkeys(forms)) if text else ())
+    query = _answers_query(run, tuple(dict.fromkeys(forms)) if text else ())
     return [_recorded_answer(row) for row in database.rows(query.limit(limit).offset(offset))]
 
 
-def _all_answers(run: str | None = None, texts: Sequence[str] = ()) -> sa.Select[Any]:
+def _answers_query(run: str | None = None, texts: Sequence[str] = ()) -> sa.Select[Any]:
     answers, requests = tables.answers, tables.requests
     prompt, settings = tables.texts.alias("prompt_text"), tables.texts.alias("settings_text")
     query = (
@@ -432,7 +437,7 @@ def summary_of(row: sa.Row[Any], counts: Mapping[str, Any], served: int | None) 
         **{name: int(counts.get(name) or 0) for name in ("sent", "failed", "unpriced")},
         served=served or 0,
         cost=counts.get("cost"),
-        name=_subject(json.loads(row.config)),
+        name=_run_subject(json.loads(row.config)),
     )
 
 
@@ -450,7 +455,7 @@ _SUBJECTS = (
 """Entries of configurations that name the subject of a run, the most informative first."""
 
 
-def _subject(config: Any) -> str:
+def _run_subject(config: Any) -> str:
     for entry in _SUBJECTS:
         value = config.get(entry) if isinstance(config, dict) else None
         if isinstance(value, dict):
@@ -525,12 +530,12 @@ def list_run_page(
     if order not in get_args(RunOrder):
         raise InputError(f"Runs are sorted by {', '.join(get_args(RunOrder))}, not by {order!r}.")
     runs = tables.runs
-    conditions = _conditions(command, text)
+    conditions = _filter_conditions(command, text)
     column: sa.ColumnElement[Any] = runs.c[order] if order in ("command", "status") else runs.c.started_at
-    query = sa.select(runs, _owner()).where(*conditions)
+    query = sa.select(runs, _owner_column()).where(*conditions)
     if order not in ("started", "command", "status"):
-        counts = _sent().subquery()
-        served = _served().subquery()
+        counts = _sent_query().subquery()
+        served = _reuse_query().subquery()
         query = query.outerjoin(counts, counts.c.run == runs.c.id).outerjoin(served, served.c.run == runs.c.id)
         column = sa.func.coalesce({**counts.c, **served.c}[order], 0)
     direction = sa.desc if descending else sa.asc
@@ -542,7 +547,7 @@ def list_run_page(
     return RunList(lines, total, tuple(commands))
 
 
-def run_lines(
+def list_run_entries(
     database: Database,
     *,
     command: str = "",
@@ -551,15 +556,15 @@ def run_lines(
     after: str | None = None,
     limit: int = 50,
 ) -> tuple[RunEntry, ...]:
-    """Return runs that match the filters of :func:`list_run_page`, the newest first, from behind the run ``after``.
+    """Return runs that match the filters of :func:`list_run_page`, the newest first, starting after the run ``after``.
 
-    Unlike offsets, ``after`` is not affected by new runs.
+    Unlike with an offset, new runs do not shift the page.
 
     Raises:
         InputError: There is no run ``after``.
     """
     runs = tables.runs
-    query = sa.select(runs, _owner()).where(*_conditions(command, text))
+    query = sa.select(runs, _owner_column()).where(*_filter_conditions(command, text))
     if run is not None:
         query = query.where(runs.c.id == run)
     with database.read() as connection:
@@ -584,10 +589,13 @@ def usage_by(database: Database, group: UsageGroup) -> list[UsageRow]:
     sent_name: sa.ColumnElement[Any] = tables.requests.c.model if group == "model" else tables.runs.c.command
     served_name = sent_name
     if group == "day":
-        sent_name, served_name = _day(database, answers.c.answered_at), _day(database, tables.runs.c.started_at)
-    sent = sa.select(sent_name.label("name"), *_sums()).select_from(_joined(answers, answers.c.run))
+        sent_name, served_name = (
+            _day_number(database, answers.c.answered_at),
+            _day_number(database, tables.runs.c.started_at),
+        )
+    sent = sa.select(sent_name.label("name"), *_usage_sums()).select_from(_join_requests(answers, answers.c.run))
     reused = sa.select(served_name.label("name"), sa.func.count().label("served")).select_from(
-        _joined(uses.join(answers, answers.c.id == uses.c.answer), uses.c.run)
+        _join_requests(uses.join(answers, answers.c.id == uses.c.answer), uses.c.run)
     )
     with database.read() as connection:
         rows = {row["name"]: row for row in connection.execute(sent.group_by(sent_name)).mappings()}
@@ -599,14 +607,14 @@ def usage_by(database: Database, group: UsageGroup) -> list[UsageRow]:
         if group == "day":
             title = datetime.fromtimestamp(int(name) * SECONDS_PER_DAY, UTC).date().isoformat()
         lines.append(
-            UsageRow(name=title, served=served_counts.get(name, 0), cost=counts.get("cost"), **_counts(counts))
+            UsageRow(name=title, served=served_counts.get(name, 0), cost=counts.get("cost"), **_integer_counts(counts))
         )
     if group == "day":
         return sorted(lines, key=lambda line: line.name, reverse=True)
     return sorted(lines, key=lambda line: (-line.prompt_tokens - line.completion_tokens, line.name))
 
 
-def _conditions(command: str, text: str) -> list[sa.ColumnElement[bool]]:
+def _filter_conditions(command: str, text: str) -> list[sa.ColumnElement[bool]]:
     runs = tables.runs
     conditions: list[sa.ColumnElement[bool]] = [runs.c.command == command] if command else []
     if text:
@@ -617,7 +625,7 @@ def _conditions(command: str, text: str) -> list[sa.ColumnElement[bool]]:
     return conditions
 
 
-def _sent() -> sa.Select[Any]:
+def _sent_query() -> sa.Select[Any]:
     answers = tables.answers
     query = sa.select(
         answers.c.run,
@@ -625,25 +633,25 @@ def _sent() -> sa.Select[Any]:
         sa.func.count(answers.c.error).label("failed"),
         sa.func.sum(answers.c.prompt_tokens + answers.c.completion_tokens).label("tokens"),
         sa.func.sum(answers.c.cost).label("cost"),
-        _unpriced(),
+        _unpriced_count(),
     )
     return query.join(tables.requests, tables.requests.c.key == answers.c.request).group_by(answers.c.run)
 
 
-def _unpriced() -> sa.ColumnElement[Any]:
+def _unpriced_count() -> sa.ColumnElement[Any]:
     """Return the number of answers of servers' models that have tokens but no price."""
     answers, tokens = tables.answers, tables.answers.c.prompt_tokens + tables.answers.c.completion_tokens
     is_unpriced = sa.and_(answers.c.cost.is_(None), tokens > 0, tables.requests.c.model.not_like("local:%"))
     return sa.func.sum(sa.case((is_unpriced, 1), else_=0)).label("unpriced")
 
 
-def _owner() -> sa.Label[str]:
+def _owner_column() -> sa.Label[str]:
     """Return the identity of the process of a running run."""
     columns = tables.meta.c
     return sa.select(columns.value).where(columns.name == OWNER + tables.runs.c.id).scalar_subquery().label("owner")
 
 
-def _served() -> sa.Select[Any]:
+def _reuse_query() -> sa.Select[Any]:
     uses = tables.uses
     return sa.select(uses.c.run, sa.func.count().label("served")).group_by(uses.c.run)
 
@@ -651,8 +659,8 @@ def _served() -> sa.Select[Any]:
 def _run_entries(connection: sa.Connection, rows: Sequence[sa.Row[Any]]) -> tuple[RunEntry, ...]:
     ids = [row.id for row in rows]
     answers, uses, requests = tables.answers, tables.uses, tables.requests
-    sent = {row.run: dict(row._mapping) for row in connection.execute(_sent().where(answers.c.run.in_(ids)))}
-    served = {row.run: row.served for row in connection.execute(_served().where(uses.c.run.in_(ids)))}
+    sent = {row.run: dict(row._mapping) for row in connection.execute(_sent_query().where(answers.c.run.in_(ids)))}
+    served = {row.run: row.served for row in connection.execute(_reuse_query().where(uses.c.run.in_(ids)))}
     received = (
         sa.select(answers.c.run, requests.c.model)
         .join(requests, requests.c.key == answers.c.request)
@@ -675,7 +683,7 @@ def _run_entries(connection: sa.Connection, rows: Sequence[sa.Row[Any]]) -> tupl
     return tuple(lines)
 
 
-def _sums() -> tuple[sa.ColumnElement[Any], ...]:
+def _usage_sums() -> tuple[sa.ColumnElement[Any], ...]:
     answers = tables.answers
     return (
         sa.func.count().label("answers"),
@@ -685,21 +693,21 @@ def _sums() -> tuple[sa.ColumnElement[Any], ...]:
         sa.func.sum(answers.c.completion_tokens).label("completion_tokens"),
         sa.func.sum(answers.c.reasoning_tokens).label("reasoning_tokens"),
         sa.func.sum(answers.c.cost).label("cost"),
-        _unpriced(),
+        _unpriced_count(),
     )
 
 
-def _counts(row: Mapping[str, Any]) -> dict[str, int]:
+def _integer_counts(row: Mapping[str, Any]) -> dict[str, int]:
     """Return sums as int, since PostgreSQL returns decimals; 0 if there are no answers."""
     return {field.name: int(row.get(field.name, 0)) for field in fields(_Usage) if field.name != "cost"}
 
 
-def _joined(start: sa.FromClause, run: sa.ColumnElement[str]) -> sa.FromClause:
+def _join_requests(start: sa.FromClause, run: sa.ColumnElement[str]) -> sa.FromClause:
     requests, runs, answers = tables.requests, tables.runs, tables.answers
     return start.join(requests, requests.c.key == answers.c.request).join(runs, runs.c.id == run)
 
 
-def _day(database: Database, moment: sa.ColumnElement[float]) -> sa.ColumnElement[int]:
+def _day_number(database: Database, moment: sa.ColumnElement[float]) -> sa.ColumnElement[int]:
     """Return days since 1970; a cast truncates in SQLite but rounds in PostgreSQL."""
     seconds = moment if database.is_sqlite else sa.func.floor(moment)
     return sa.cast(seconds, sa.BigInteger) // sa.literal_column(str(SECONDS_PER_DAY), sa.BigInteger)

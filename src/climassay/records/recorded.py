@@ -151,27 +151,27 @@ class RecordedModel:
         self,
         requests: Sequence[GenerationRequest],
         on_result: CompletionCallback | None,
-        ask: Callable[..., list[Completion]],
+        request_answers: Callable[..., list[Completion]],
         on_text: TextCallback | None = None,
     ) -> list[Completion]:
         identities = [generation_identity(self.wrapped, request) for request in requests]
         call: _Call[Completion] = _Call(self._store, self._run, identities, on_result, self._count, on_text)
-        return self._answer(call, requests, ask)
+        return self._answer(call, requests, request_answers)
 
-    def _answer(self, call: "_Call[A]", requests: Sequence[R], ask: Callable[..., list[A]]) -> list[A]:
+    def _answer(self, call: "_Call[A]", requests: Sequence[R], request_answers: Callable[..., list[A]]) -> list[A]:
         if self._use_cache:
-            call.serve_stored()
+            call.deliver_stored()
         sent: set[int] = set()
         while missing := [index for index in call.missing() if index not in sent]:
             marked = call.mark(missing) if self._use_cache else missing
             sent.update(marked)
             if marked:
-                self._send(call, marked, requests, ask)
+                self._send(call, marked, requests, request_answers)
             call.await_others(sent)
         return call.answers()
 
     def _send(
-        self, call: "_Call[A]", indices: Sequence[int], requests: Sequence[R], ask: Callable[..., list[A]]
+        self, call: "_Call[A]", indices: Sequence[int], requests: Sequence[R], request_answers: Callable[..., list[A]]
     ) -> None:
         def store(position: int, answer: A) -> None:
             self._count(sent=1, failed=int(answer.error is not None), usage=answer.usage)
@@ -179,7 +179,9 @@ class RecordedModel:
 
         try:
             with call.storing():
-                ask([requests[index] for index in indices], on_result=store, **call.preview_options(indices))
+                request_answers(
+                    [requests[index] for index in indices], on_result=store, **call.preview_options(indices)
+                )
         except BaseException:
             call.unmark(indices)
             raise
@@ -216,9 +218,9 @@ class _Call(Generic[A]):
         for index, identity in enumerate(self._identities):
             self._indices_by_key.setdefault(identity.key, []).append(index)
 
-    def serve_stored(self) -> None:
+    def deliver_stored(self) -> None:
         """Return stored answers to the caller."""
-        self._serve(self._store.look_up(list(self._indices_by_key)))
+        self._deliver_stored_answers(self._store.look_up(list(self._indices_by_key)))
 
     def mark(self, missing: Sequence[int]) -> list[int]:
         """Mark missing requests that no other run has in flight or has just answered; return their indices."""
@@ -226,7 +228,7 @@ class _Call(Generic[A]):
         marked, is_alone = self._run.in_flight.mark(list(keys), ignore_others=self._ignores_others)
         if not is_alone:
             stored = self._store.look_up(marked)
-            self._serve(stored)
+            self._deliver_stored_answers(stored)
             self._run.in_flight.unmark(list(stored))
         return [keys[key] for key in marked if keys[key] not in self._answers]
 
@@ -247,7 +249,7 @@ class _Call(Generic[A]):
             unmarked = [key for key in pending if key not in marked]
             if unmarked:
                 stored = self._store.look_up(unmarked)
-                self._serve(stored)
+                self._deliver_stored_answers(stored)
                 if len(stored) < len(unmarked):
                     return
                 last_answer, interval = time.monotonic(), MIN_POLL_SECONDS
@@ -262,7 +264,7 @@ class _Call(Generic[A]):
         """Return the indices of unanswered requests, one for each distinct request."""
         return [indices[0] for indices in self._indices_by_key.values() if indices[0] not in self._answers]
 
-    def _serve(self, stored: Mapping[bytes, StoredAnswer]) -> None:
+    def _deliver_stored_answers(self, stored: Mapping[bytes, StoredAnswer]) -> None:
         self._count_hits(len(stored))
         self._run.note_uses(answer.id for answer in stored.values())
         for key, answer in stored.items():

@@ -45,7 +45,7 @@ class Run:
         self._writer: AnswerWriter | None = None
 
     def __enter__(self) -> "Run":
-        self._database.write(self._start)
+        self._database.write(self._register)
         self._writer = AnswerWriter(self._database, self.id, self.in_flight)
         return self
 
@@ -110,7 +110,7 @@ class Run:
         if rows:
             self._database.write(lambda connection: self._database.insert_new(connection, tables.uses, rows))
 
-    def _start(self, connection: sa.Connection) -> None:
+    def _register(self, connection: sa.Connection) -> None:
         now = time.time()
         is_silent = sa.and_(tables.runs.c.status == "running", tables.runs.c.seen_at < now - SILENCE_SECONDS)
         interrupted = {"status": "interrupted", "ended_at": tables.runs.c.seen_at}

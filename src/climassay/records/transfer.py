@@ -43,7 +43,7 @@ def export_answers(
         Number of answers written.
 
     Raises:
-        InputError: The suffix is another one, or the file cannot be written.
+        InputError: The suffix is not supported, or the file cannot be written.
         RecordsError: There is no such run.
     """
     writers = {".jsonl": _write_jsonl, ".csv": _write_csv, ".parquet": _write_parquet}
@@ -78,10 +78,10 @@ def _write_csv(path: Path, batches: Batches) -> None:
         writer = csv.DictWriter(file, COLUMNS)
         writer.writeheader()
         for batch in batches:
-            writer.writerows({name: safe_cell(cell) for name, cell in _flat(answer).items()} for answer in batch)
+            writer.writerows({name: safe_cell(cell) for name, cell in _flat_row(answer).items()} for answer in batch)
 
 
-def _flat(answer: RecordedAnswer) -> dict[str, Any]:
+def _flat_row(answer: RecordedAnswer) -> dict[str, Any]:
     row = asdict(answer)
     row["settings"] = json.dumps(answer.settings, ensure_ascii=False)
     row["logprobs"] = None if answer.logprobs is None else json.dumps(answer.logprobs)
@@ -103,7 +103,7 @@ def _write_parquet(path: Path, batches: Batches) -> None:
     schema = pa.schema([(name, kinds.get(name, pa.string())) for name in COLUMNS])
     with parquet.ParquetWriter(path, schema, compression="zstd") as writer:
         for batch in batches:
-            rows = [_flat(answer) | {"logprobs": answer.logprobs} for answer in batch]
+            rows = [_flat_row(answer) | {"logprobs": answer.logprobs} for answer in batch]
             writer.write_table(pa.Table.from_pylist(rows, schema))
 
 
@@ -135,7 +135,7 @@ def import_answers(database: Database, path: Path, on_progress: Callable[[int], 
         on_progress: Called with the number of answers processed since the last call.
 
     Raises:
-        InputError: The file cannot be read or is no export.
+        InputError: The file cannot be read or is not an export.
     """
     suffix = path.suffix.lower()
     if suffix not in (".jsonl", ".parquet"):
@@ -215,7 +215,7 @@ def _timestamp(answer: RecordedAnswer) -> float:
     return datetime.fromisoformat(answer.answered_at).timestamp()
 
 
-def _identity(answer: RecordedAnswer) -> Identity:
+def _request_identity(answer: RecordedAnswer) -> Identity:
     key, kind = bytes.fromhex(answer.key), cast(Kind, answer.kind)
     return Identity(key, kind, answer.model, answer.fingerprint, answer.prompt, canonical_json(answer.settings))
 
@@ -224,12 +224,12 @@ def _add_answers(
     database: Database, connection: sa.Connection, batch: Sequence[RecordedAnswer], first_id: int
 ) -> MergedAnswers:
     """Add the answers of a batch that are new and undamaged, with ids from ``first_id``."""
-    identities = {answer.key: _identity(answer) for answer in batch}
+    identities = {answer.key: _request_identity(answer) for answer in batch}
     valid_keys = {
         key
         for key, identity in identities.items()
         # The key of a prompt with characters that databases cannot store does not match the stored prompt.
-        if identity.key_under(identity.fingerprint) == identity.key or REPLACEMENT in identity.prompt
+        if identity.key_for(identity.fingerprint) == identity.key or REPLACEMENT in identity.prompt
     }
     stored = _stored_answers(connection, [identities[key].key for key in valid_keys])
     new: dict[tuple[str, str, str], RecordedAnswer] = {}
@@ -249,7 +249,7 @@ def _add_answers(
         and reused[answer.key] != (answer.text, json.dumps(answer.logprobs))
     }
     insert_requests(database, connection, [identities[answer.key] for answer in new.values()])
-    rows = [_row(answer, first_id + index) for index, answer in enumerate(new.values())]
+    rows = [_database_row(answer, first_id + index) for index, answer in enumerate(new.values())]
     if rows:
         connection.execute(tables.answers.insert(), rows)
     n_damaged = sum(answer.key not in valid_keys for answer in batch)
@@ -270,7 +270,7 @@ def _stored_answers(
     return contents
 
 
-def _row(answer: RecordedAnswer, number: int) -> dict[str, Any]:
+def _database_row(answer: RecordedAnswer, number: int) -> dict[str, Any]:
     names = ("run", "text", "reasoning", "outcome", "error", "prompt_tokens", "completion_tokens", "reasoning_tokens")
     return {name: getattr(answer, name) for name in (*names, "attempts", "cost")} | {
         "id": number,

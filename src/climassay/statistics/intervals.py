@@ -37,13 +37,13 @@ class ResampledEstimate:
 
     value: float
     interval: Interval | None
-    """None for a single item, whose resamples are all equal."""
+    """Bootstrap interval; None for a single item, whose resamples are all equal."""
     n: int
     """Number of independent items."""
     level: float = 0.95
 
     @classmethod
-    def of(cls, value: float, interval: Interval, n: int) -> "ResampledEstimate":
+    def from_resamples(cls, value: float, interval: Interval, n: int) -> "ResampledEstimate":
         """Return the estimate, without the interval if there is only one item."""
         return cls(value, interval if n > 1 else None, n)
 
@@ -310,9 +310,9 @@ def mean_estimates(
     if invalid is not None:
         raise InputError(f"A mean needs a list of at least one number, got shape {invalid.shape}.")
     estimates: dict[int, Estimate] = {}
-    for indices in _by_length(arrays):
+    for indices in _indices_by_length(arrays):
         table = np.stack([arrays[index] for index in indices], axis=1)
-        for index, interval in zip(indices, _intervals(table, level, resamples, seed), strict=True):
+        for index, interval in zip(indices, _column_intervals(table, level, resamples, seed), strict=True):
             estimates[index] = Estimate(float(arrays[index].mean()), interval, len(arrays[index]), level)
     return [estimates[index] for index in range(len(arrays))]
 
@@ -357,7 +357,7 @@ def paired_differences(
             raise InputError(f"Paired scores must be two lists of equal length, got {a.shape} and {b.shape}.")
         differences.append(b - a)
     results: dict[int, PairedDifference] = {}
-    for same_length in _by_length(differences):
+    for same_length in _indices_by_length(differences):
         for start in range(0, len(same_length), _MAX_BATCH_PAIRS):
             indices = same_length[start : start + _MAX_BATCH_PAIRS]
             table = np.stack([differences[index] for index in indices], axis=1)
@@ -409,13 +409,13 @@ def _sign_flip_test(
     return PairedDifference(Estimate(mean, Interval(low, high), len(differences), level), p_value)
 
 
-def _by_length(arrays: Sequence[NDArray[np.float64]]) -> Iterator[list[int]]:
+def _indices_by_length(arrays: Sequence[NDArray[np.float64]]) -> Iterator[list[int]]:
     lengths = dict.fromkeys(len(array) for array in arrays)
     for length in lengths:
         yield [index for index, array in enumerate(arrays) if len(array) == length]
 
 
-def _intervals(table: NDArray[np.float64], level: float, resamples: int, seed: int) -> list[Interval]:
+def _column_intervals(table: NDArray[np.float64], level: float, resamples: int, seed: int) -> list[Interval]:
     """Return percentile bootstrap intervals of the column means of a table of shape [items, columns]."""
     _check_level(level)
     size = len(table)

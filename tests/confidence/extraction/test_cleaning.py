@@ -107,7 +107,7 @@ def test_the_most_frequent_definition_counts():
 
 def test_the_report_goes_before_the_list_of_the_field():
     assert KNOWN_ACRONYMS["GPP"] == "gross primary production"
-    learned = AcronymList.of(["Green Public Procurement (GPP) helps."])
+    learned = AcronymList.from_texts(["Green Public Procurement (GPP) helps."])
     assert learned.expand("GPP pays.", "every") == "Green Public Procurement pays."
 
 

@@ -11,8 +11,8 @@ from climassay.confidence.tagging import (
     BUNDLED_TAGGER,
     LEVELS,
     TaggingItem,
+    evaluate_on_mixes,
     load_tagger,
-    on_mixes,
     train_tagger,
 )
 from climassay.confidence.tagging.tagger import tagging_texts
@@ -97,13 +97,13 @@ def test_tags_in_the_text_or_context_are_not_read(tagger) -> None:
 
 
 def test_a_context_is_parted_at_the_statement() -> None:
-    item = TaggingItem.of(("Ice melts.", "It is warm (high confidence). Ice melts. Seas rise {3.2}."))
+    item = TaggingItem.convert(("Ice melts.", "It is warm (high confidence). Ice melts. Seas rise {3.2}."))
     assert item.before == ("It is warm.",)
     assert item.after == ("Seas rise.",)
     assert item.window(1) == "It is warm. Ice melts. Seas rise."
-    assert TaggingItem.of(("Ice melts.", "It is warm.")).before == ("It is warm.",)
+    assert TaggingItem.convert(("Ice melts.", "It is warm.")).before == ("It is warm.",)
     statement = Statement("1", "Ice melts.", "high", "AR6 WG1", "d", "d", before=("It is warm.",), after=("A.", "B."))
-    assert TaggingItem.of(statement).read(1) == ("Ice melts.", "It is warm. A.")
+    assert TaggingItem.convert(statement).read(1) == ("Ice melts.", "It is warm. A.")
 
 
 def test_figures_are_of_the_mix_that_they_name() -> None:
@@ -111,12 +111,12 @@ def test_figures_are_of_the_mix_that_they_name() -> None:
     truth = np.repeat([0, 1, 2, 3], [10, 20, 60, 10])
     given = np.full((100, 4), 0.1 / 3)
     given[np.arange(100), np.where(np.arange(100) < 5, 1, truth)] = 0.9
-    found = on_mixes(truth, given, range(100), shares=(0.25, 0.25, 0.25, 0.25), resamples=50)
+    found = evaluate_on_mixes(truth, given, range(100), shares=(0.25, 0.25, 0.25, 0.25), resamples=50)
     assert found["natural"].accuracy.value == pytest.approx(0.95)
     assert found["equal"].accuracy.value == pytest.approx((0.5 + 3) / 4)
     assert found["climatex"].accuracy.value == pytest.approx((0.5 * 50 + 250) / 300)
     assert found["climatex"].constant.value == pytest.approx(1 / 3)
-    assert set(on_mixes(truth[10:], given[10:], range(90), resamples=5)) == {"natural"}
+    assert set(evaluate_on_mixes(truth[10:], given[10:], range(90), resamples=5)) == {"natural"}
 
 
 def test_damaged_files_are_told(tagger, tmp_path) -> None:

@@ -111,6 +111,6 @@ def test_residuals_of_other_documents_take_the_place_of_the_table():
     vague = replace(predictions, residuals=np.array([[0.2, 0, -0.2, 0], [-0.2, 0, 0.2, 0]] * 3))
     found = [untagged_scores(cases, one, 2, samples=200) for one in (exact, vague)]
     sure, unsure = (next(one.shares for one in scores if one.topic is None and one.shares.n == 200) for scores in found)
-    mean = predictions.of(list(cases.untagged)).mean(axis=0)
+    mean = predictions.for_cases(list(cases.untagged)).mean(axis=0)
     assert sure.values == pytest.approx(mean)
     assert unsure.score_high - unsure.score_low > 2 * (sure.score_high - sure.score_low)

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from climassay.errors import InputError
 from climassay.generation import Wording
 from climassay.generation.annotation.labels import Label, check_label, check_name
-from climassay.generation.draft import gapped
+from climassay.generation.draft import mask_term
 from generated_drafts import draft
 
 MCQ, FREEFORM, CLOZE = (draft(1, kind) for kind in ("mcq", "freeform", "cloze"))
@@ -89,6 +89,6 @@ def test_whatever_is_accepted_makes_a_question(one, wording):
     assert words.question
     assert words.answer
     if one.kind == "cloze":
-        gapped(words.question, words.answer)
+        mask_term(words.question, words.answer)
     if one.kind == "mcq":
         assert words.options[words.correct] == words.answer

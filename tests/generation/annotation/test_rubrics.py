@@ -14,7 +14,7 @@ from climassay.generation.annotation.long_answers import (
 )
 from climassay.generation.draft import Wording
 from climassay.questions import Criterion, Question
-from climassay.questions.types.longform import read_rubric, written_rubric
+from climassay.questions.types.longform import format_rubric, read_rubric
 from topic_encoder import TopicEncoder
 
 WORDS = st.text(st.characters(codec="utf-8", exclude_categories=("C", "Z")), min_size=1, max_size=20)
@@ -30,7 +30,7 @@ CRITERIA = st.builds(
 def item(name, *rubrics, state="conflict"):
     """A question with the rubrics of people, each a list of criteria."""
     [stored] = rubric_drafts([Question(name, "longform", f"Why {name}?", "")])
-    wordings = [Wording(f"Why {name}?", written_rubric(rubric), ("Rubric",)) for rubric in rubrics]
+    wordings = [Wording(f"Why {name}?", format_rubric(rubric), ("Rubric",)) for rubric in rubrics]
     labels = [
         Label(stored.draft.id, f"person {n}", True, wording=one, made_at=float(n), key=f"{name}{n}")
         for n, one in enumerate(wordings)
@@ -44,9 +44,9 @@ def checked(draft, **said):
 
 @given(st.lists(CRITERIA, min_size=1, max_size=8))
 def test_a_rubric_is_read_as_it_was_written(criteria):
-    assert read_rubric(written_rubric(criteria)) == tuple(criteria)
+    assert read_rubric(format_rubric(criteria)) == tuple(criteria)
     [stored] = rubric_drafts([Question("q", "longform", "Why?", "")])
-    said = checked(stored.draft, accepted=True, wording=Wording("Why?", written_rubric(criteria), ("Rubric",)))
+    said = checked(stored.draft, accepted=True, wording=Wording("Why?", format_rubric(criteria), ("Rubric",)))
     assert read_rubric(said.wording.answer) == tuple(criteria)
 
 

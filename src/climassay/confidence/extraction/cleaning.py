@@ -79,7 +79,7 @@ def clutter_spans(text: str) -> tuple[Span, ...]:
 
     If brackets hold more than references, only the references are included: ``(NAO; Hurrell, 1995)`` leaves ``(NAO)``.
     """
-    spans: list[tuple[int, int]] = [*_whole_brackets(text)]
+    spans: list[tuple[int, int]] = [*_reference_spans(text)]
     for pattern in (_NUMBER_OF_PARAGRAPH, _RETURN_ARROW, _LINKS, _NARRATIVE_YEAR):
         spans += [match.span() for match in pattern.finditer(text)]
     for pattern, behind in _NOTES:
@@ -91,9 +91,9 @@ def clutter_spans(text: str) -> tuple[Span, ...]:
 
 
 def bracketed_spans(text: str) -> tuple[Span, ...]:
-    """Return spans of the brackets that hold only references and section marks; no sentence ends in them."""
+    """Return spans of the brackets that hold only references and section marks; no sentence ends inside them."""
     links = [match.span() for match in _LINKS.finditer(text)]
-    return joined_spans([*links, *(span for span in _whole_brackets(text) if text[span[0]] in "([{")])
+    return joined_spans([*links, *(span for span in _reference_spans(text) if text[span[0]] in "([{")])
 
 
 def references_in(text: str) -> tuple[str, ...]:
@@ -111,13 +111,13 @@ def paragraph_label(text: str) -> str | None:
 
 
 def is_reference(words: str) -> bool:
-    """Return whether words, as from a bracket, are only references or places in reports."""
+    """Return whether words, for example from a bracket, only cite literature or parts of reports."""
     parts = [part.strip(" ,.;:") for part in re.split(r"[;]", words)]
     return all(not part or _is_reference(part) for part in parts)
 
 
-def _whole_brackets(text: str) -> Iterator[tuple[int, int]]:
-    """Yield spans of brackets, or of those parts of them, that are references."""
+def _reference_spans(text: str) -> Iterator[tuple[int, int]]:
+    """Yield the spans of brackets that hold only references; of other brackets, only the parts that are references."""
     for match in _BRACES.finditer(text):
         yield match.span()
     for match in _BRACKETS.finditer(text):
@@ -163,7 +163,7 @@ def joined_spans(spans: Iterable[tuple[int, int]]) -> tuple[Span, ...]:
 
 
 _MARK = "\ue000"
-"""Placeholder of a mark in running words while the words around it are corrected."""
+"""Placeholder for a calibrated term in running text while the words around it are corrected."""
 _ADVERBS = (
     r"(?:\s*\b(?:still|also|now|only|generally|currently|overall|relatively|thus|therefore|at\s+least|an?|the|both)\b)*"
 )
@@ -231,7 +231,7 @@ def clean_sentence(text: str) -> str:
 
 
 def remove_marks(text: str) -> str:
-    """Return a text without marks of confidence, evidence and agreement, the sentence around each corrected."""
+    """Remove the terms of confidence, evidence and agreement from a text and correct the sentence around each."""
     marks = find_tags(text)
     if not marks:
         return text
@@ -339,10 +339,10 @@ def _definition_words(acronym: str, before: str) -> str | None:
     parts = words.split()
     n_content_words = sum(1 for part in parts if part.lower() not in _SMALL_WORDS)
     too_long = n_content_words > min(_MAX_DEFINITION_WORDS, len(letters) + 2)
-    return None if too_long or acronym in parts or n_content_words < min(2, len(letters) - 1) else _lowered(words)
+    return None if too_long or acronym in parts or n_content_words < min(2, len(letters) - 1) else _uncapitalise(words)
 
 
-def _lowered(words: str) -> str:
+def _uncapitalise(words: str) -> str:
     """Return the words with a lower-case first word if it is capitalised only as the start of a sentence."""
     first, *rest = words.split(" ", 1)
     is_sentence_start = first[:1].isupper() and first[1:].islower() and rest and rest[0].islower()
@@ -373,7 +373,7 @@ class AcronymList:
     words: Mapping[str, str] = field(default_factory=lambda: dict(KNOWN_ACRONYMS))
 
     @classmethod
-    def of(cls, texts: Iterable[str]) -> "AcronymList":
+    def from_texts(cls, texts: Iterable[str]) -> "AcronymList":
         """Return the list of the field, overridden by the definitions in a report's texts."""
         return cls({**KNOWN_ACRONYMS, **definitions_in(texts)})
 

@@ -1,4 +1,4 @@
-"""Division of sentences with several levels among them by a language model, one request per sentence.
+"""Division of sentences with several confidence levels into the part that each level qualifies, by a language model.
 
 A model's part is used only if it consists of words of the sentence in their order, so that no word and no figure can
 come from the model. Otherwise the complete sentence remains the text of all its levels, and is counted.
@@ -22,7 +22,7 @@ _AROUND_WORD = "()[]{},;:.!?*_\"'“”‘’"
 
 
 class SentenceDivider:
-    """Divider of sentences that asks a language model which words each level is about.
+    """Splits a sentence with several confidence levels into the part that each level qualifies, using a language model.
 
     Args:
         model: Model that answers under a JSON schema; use a recorded one to store its answers.
@@ -37,9 +37,9 @@ class SentenceDivider:
         self.sentences = 0
         """Number of requests."""
         self.misquoted = 0
-        """Number of undivided sentences because a part is not words of the sentence in order."""
+        """Number of sentences left undivided because a part is not made of the sentence's words in their order."""
         self.unreadable = 0
-        """Number of undivided sentences because the answer is missing or has another number of parts."""
+        """Number of sentences left undivided because the answer is missing or has the wrong number of parts."""
         self.error = ""
         """Reason of the latest unreadable answer."""
         self._model = model
@@ -48,7 +48,7 @@ class SentenceDivider:
 
     @property
     def summary(self) -> str:
-        """Number of sentences that were divided, and of those that were not with the reasons."""
+        """Sentence with the number of divided sentences, and of undivided ones by reason."""
         divided = self.sentences - self.misquoted - self.unreadable
         text = f"{self.name} divided {divided:,} of {counted(self.sentences, 'sentence')} with several levels."
         if self.misquoted:
@@ -63,7 +63,7 @@ class SentenceDivider:
         return {"model": self.name, **counts}
 
     def divide(self, sentences: Sequence[tuple[str, Sequence[str]]]) -> list[tuple[str, ...] | None]:
-        """Ask the model for the words of each level.
+        """Ask the model which words of each sentence each level qualifies.
 
         Args:
             sentences: Sentences, each with the words of its levels ("high confidence"), in order.
@@ -84,16 +84,16 @@ class SentenceDivider:
         answers = self._model.generate(requests, on_result=on_result) if requests else []
         self.sentences += len(requests)
         return [
-            self._checked(answer, sentence, len(levels))
+            self._valid_parts(answer, sentence, len(levels))
             for answer, (sentence, levels) in zip(answers, sentences, strict=True)
         ]
 
-    def _checked(self, answer: Completion, sentence: str, n_levels: int) -> tuple[str, ...] | None:
-        parts = _parts(answer)
+    def _valid_parts(self, answer: Completion, sentence: str, n_levels: int) -> tuple[str, ...] | None:
+        parts = _parse_parts(answer)
         if parts is None or len(parts) != n_levels:
             self.unreadable += 1
-            count = "" if parts is None else f"{counted(len(parts), 'part')} for {n_levels} levels"
-            self.error = answer.error or count or "the reply is not a list of parts"
+            mismatch = "" if parts is None else f"{counted(len(parts), 'part')} for {n_levels} levels"
+            self.error = answer.error or mismatch or "the reply is not a list of parts"
             return None
         if not all(are_words_of(part, sentence) for part in parts):
             self.misquoted += 1
@@ -128,7 +128,7 @@ def are_words_of(part: str, sentence: str) -> bool:
     return bool(words)
 
 
-def _parts(answer: Completion) -> tuple[str, ...] | None:
+def _parse_parts(answer: Completion) -> tuple[str, ...] | None:
     if answer.error is not None:
         return None
     try:

@@ -51,7 +51,7 @@ _MAX_CHARACTERS = 200_000
 _MIN_WORDS = 20
 _LATIN = re.compile(r"[A-Za-zÀ-ɏ]")
 _LANGUAGE_OF_LEVEL = {"confiance": "French", "confianza": "Spanish"}
-"""Language by the word for confidence, for texts that are too short for their common words."""
+"""Language by its word for confidence, for texts too short to be identified by common words."""
 
 
 def language_of(texts: Iterable[str]) -> str | None:
@@ -68,7 +68,7 @@ def language_of(texts: Iterable[str]) -> str | None:
 
 
 def check_language(title: str, texts: Iterable[str]) -> None:
-    """Validate that the calibrated words of a document's language can be read.
+    """Validate that the language of a document is one whose calibrated terms are supported.
 
     Raises:
         InputError: The language is not one of :data:`READ_LANGUAGES`.
@@ -123,25 +123,26 @@ _FIRST_BLOCKS = 8
 def identify(document: Document, report: str | None = None, cycle: str | None = None) -> ReportIdentity:
     """Return cycle and working group of a document, from ``report``, its own report, its title, then its file name.
 
-    If these tell nothing, the document's own citation in its first paragraphs is used ("In: Climate Change 2021: The
+    If none of these names a report, the document's own citation in its first paragraphs is used ("In: Climate Change
+    2021: The
     Physical Science Basis ...").
     """
     sources = [report, document.report, document.title, document.source]
     names = [name for name in sources if name]
     cited = [match[1] for block in document.blocks[:_FIRST_BLOCKS] if (match := _OWN_CITATION.search(block.text))]
-    group = next((result for name in [*names, *cited] if (result := _group(name))), None)
+    group = next((result for name in [*names, *cited] if (result := _working_group_in(name))), None)
     if group in _CYCLE_BY_SPECIAL:
         return ReportIdentity(cycle or _CYCLE_BY_SPECIAL[group], group)
-    found_cycle = cycle or next((result for name in [*names, *cited] if (result := _cycle(name))), None)
+    found_cycle = cycle or next((result for name in [*names, *cited] if (result := _cycle_in(name))), None)
     return ReportIdentity(found_cycle, group)
 
 
-def _group(name: str) -> str | None:
+def _working_group_in(name: str) -> str | None:
     plain = name.replace("_", " ")
     return next((group for group, words in (*_SPECIAL, *_GROUPS) if re.search(words, plain, re.IGNORECASE)), None)
 
 
-def _cycle(name: str) -> str | None:
+def _cycle_in(name: str) -> str | None:
     plain = name.replace("_", " ")
     if match := _CYCLE.search(plain):
         return f"AR{match[1]}" if match[1] else "AR3"
@@ -155,8 +156,8 @@ def _cycle(name: str) -> str | None:
 def documents_of_collection(collection: "Collection") -> Iterator[Document]:
     """Yield the documents of a collection, by title, rebuilt from their passages.
 
-    Text shared by neighbouring passages occurs once. A passage has only its first page and the headings that its
-    paragraphs share: pages and sections are coarser than those of the file.
+    Text shared by neighbouring passages occurs once. Pages and sections are less precise than in the original
+    file, because a passage stores only its first page and the headings that all its paragraphs share.
     """
     for stored in collection.documents():
         passages = collection.document_passages(stored.id)
@@ -175,7 +176,7 @@ def documents_of_collection(collection: "Collection") -> Iterator[Document]:
 
 
 def _blocks(passages: list[Passage]) -> Iterator[Block]:
-    """Yield paragraphs of passages; one that is split between two passages of a section is joined."""
+    """Yield the paragraphs of passages; a paragraph split between two passages of a section is joined."""
     for _, run in groupby(passages, key=lambda passage: (passage.chapter, passage.headings)):
         before = ""
         open_block: Block | None = None
@@ -209,16 +210,16 @@ class ExtractOptions:
     """
 
     acronyms: Acronyms = "every"
-    """Expansion of acronyms: at every occurrence (Maiya 2024, C.1), at the first one in each sentence, or none."""
+    """Expansion of acronyms: at every occurrence (Maiya 2024, C.1), at the first one in each sentence, or never."""
     context: int = 5
     """Maximum number of sentences stored before and after a statement, within its section."""
     untagged: bool = False
     """True includes sentences without a level of confidence."""
     ranges: RangeEnd = "upper"
-    """End of "medium to high confidence" that is the tag."""
+    """End of a range such as "medium to high confidence" that becomes the tag."""
     paragraph_tags: ParagraphTags = "found"
-    """Whether a tag after a paragraph's last full stop holds for all its sentences: always, never, or (``found``) if
-    the document hardly has such tags within paragraphs."""
+    """Rule by which a tag after a paragraph's last full stop applies to all its sentences: ``always``, ``never``, or
+    (``found``) only if the document has hardly any such tags within paragraphs."""
     report: str | None = None
     """Name of the report, which overrides the documents' own."""
     cycle: str | None = None
@@ -246,7 +247,7 @@ _EXPLAINS = re.compile(
 )
 _BEHIND_STOP = re.compile(r"[.!?][”’\"]?\d{0,2}\s*[(\[]")
 _MIN_END_RATIO = 4
-"""Minimum ratio of tags at the ends of paragraphs to such tags within, if they hold for the paragraphs."""
+"""Minimum ratio of tags at ends of paragraphs to such tags within them, if end tags apply to complete paragraphs."""
 _WORD = re.compile(r"[^\W\d_]+")
 _NORMAL = re.compile(r"[^a-z0-9]+")
 
@@ -255,7 +256,7 @@ class _Sentence(NamedTuple):
     words: str
     block: int
     number: int
-    """Index in its block."""
+    """Index of the sentence in its block."""
 
 
 def extract(
@@ -290,9 +291,10 @@ def extract(
 
 
 def mark_duplicates(statements: Sequence[Statement]) -> list[Statement]:
-    """Set ``duplicate_of`` of statements with the words (without case and punctuation) and level of an earlier one.
+    """Set ``duplicate_of`` of statements that repeat the words and level of an earlier statement.
 
-    It is the first such statement of the same report, else the first of all.
+    Case and punctuation are ignored. ``duplicate_of`` is the first such statement of the same report, else of any
+    report.
     """
     first: dict[tuple[str, Tag | None], str] = {}
     first_of_report: dict[tuple[str, Tag | None, str], str] = {}
@@ -339,7 +341,7 @@ class _DocumentStatements:
         check_language(document.title, texts)
         self.document, self.options = document, options
         self.identity = identify(document, options.report, options.cycle)
-        self.acronyms = AcronymList.of(texts) if options.acronyms != "none" else AcronymList()
+        self.acronyms = AcronymList.from_texts(texts) if options.acronyms != "none" else AcronymList()
         self.labels: list[str | None] = []
         """Number of each block, or of the last numbered one above it in its chapter."""
         for _, blocks in groupby(document.blocks, key=lambda block: block.chapter):
@@ -355,8 +357,8 @@ class _DocumentStatements:
                 if block.footnote:
                     continue
                 *inner, last = split_report_sentences(block.text) or [""]
-                n_inner += sum(_tag_behind(words) is not None for words in inner)
-                n_ends += bool(inner) and _tag_behind(last) is not None
+                n_inner += sum(_tag_after_full_stop(words) is not None for words in inner)
+                n_ends += bool(inner) and _tag_after_full_stop(last) is not None
             self.paragraph_tags = n_ends > 0 and n_inner * _MIN_END_RATIO <= n_ends
 
     def __iter__(self) -> Iterator[Statement]:
@@ -364,17 +366,17 @@ class _DocumentStatements:
             (block_index, block) for block_index, block in enumerate(self.document.blocks) if not block.footnote
         )
         for _, section in groupby(body_blocks, key=lambda entry: (entry[1].chapter, entry[1].headings)):
-            yield from self._of_section([
+            yield from self._section_statements([
                 _Sentence(words, block_index, number)
                 for block_index, block in section
                 for number, words in enumerate(split_report_sentences(block.text))
             ])  # fmt: skip
 
-    def _of_section(self, sentences: Sequence[_Sentence]) -> Iterator[Statement]:
-        paragraph_tags = _tags_of_paragraphs(sentences) if self.paragraph_tags else {}
+    def _section_statements(self, sentences: Sequence[_Sentence]) -> Iterator[Statement]:
+        paragraph_tags = _paragraph_tags_by_sentence(sentences) if self.paragraph_tags else {}
         clean = cache(lambda index: self._clean(sentences[index].words))
         for index, sentence in enumerate(sentences):
-            statements = list(self._of_sentence(sentence, paragraph_tags.get(index)))
+            statements = list(self._sentence_statements(sentence, paragraph_tags.get(index)))
             if not statements:
                 continue
             n_context = self.options.context
@@ -385,7 +387,7 @@ class _DocumentStatements:
                 yield replace(statement, id=id_, part=part, parts=len(statements), before=before, after=after)
 
     def divided(self, divider: "SentenceDivider") -> Iterator[Statement]:
-        """Yield the statements, with the divider's words of each level as their texts if it found them."""
+        """Yield the statements, each with the part that the divider found for its level as text, if it found one."""
         statements = list(self)
         groups = [list(group) for _, group in groupby(statements, key=lambda statement: statement.sentence_id)]
         undivided = [group for group in groups if len(group) > 1 and len({s.text for s in group}) == 1]
@@ -398,7 +400,7 @@ class _DocumentStatements:
             text = texts.get(statement.id)
             yield replace(statement, text=text, divided=True) if text else statement
 
-    def _of_sentence(self, sentence: _Sentence, paragraph_tag: TagMark | None) -> Iterator[Statement]:
+    def _sentence_statements(self, sentence: _Sentence, paragraph_tag: TagMark | None) -> Iterator[Statement]:
         """Yield the statements of a sentence without context: one for each level, or the untagged one if included."""
         words = sentence.words
         marks = [] if explains_terms(words) else find_tags(words)
@@ -455,7 +457,7 @@ class _DocumentStatements:
         )
 
 
-def _tag_behind(words: str) -> TagMark | None:
+def _tag_after_full_stop(words: str) -> TagMark | None:
     """Return the only tag of a sentence if it is alone after the full stop, else None."""
     if _BEHIND_STOP.search(words) is None:
         return None
@@ -467,12 +469,12 @@ def _tag_behind(words: str) -> TagMark | None:
     return marks[0] if is_alone else None
 
 
-def _tags_of_paragraphs(sentences: Sequence[_Sentence]) -> dict[int, TagMark]:
-    """Return the paragraph's tag by index, for its last sentence and those before it without a tag between."""
+def _paragraph_tags_by_sentence(sentences: Sequence[_Sentence]) -> dict[int, TagMark]:
+    """Return the paragraph's tag for its last sentence and the untagged ones directly before it, by sentence index."""
     tags: dict[int, TagMark] = {}
     for index, sentence in enumerate(sentences):
         is_last = index + 1 == len(sentences) or sentences[index + 1].block != sentence.block
-        mark = _tag_behind(sentence.words) if is_last and sentence.number else None
+        mark = _tag_after_full_stop(sentence.words) if is_last and sentence.number else None
         if mark is None:
             continue
         first = index

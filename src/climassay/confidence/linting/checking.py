@@ -25,7 +25,8 @@ def chosen_rules(names: str = "") -> tuple[Rule, ...]:
     """Return the rules of a list such as ``repeated-tag,likelihood-range`` or ``-ambiguous-level``.
 
     Args:
-        names: Names separated by commas: these alone, or with a minus before each, all but these. Empty: all.
+        names: Names separated by commas: only these rules; with a minus before each, all rules except these. Empty for
+        all.
 
     Raises:
         InputError: A rule does not exist, or no rule is left.
@@ -47,7 +48,7 @@ class Checked:
 
     draft: Draft
     rules: tuple[Rule, ...]
-    """Rules against which it was checked."""
+    """Rules against which the draft was checked."""
     findings: tuple[LintFinding, ...]
     """Findings in the order of the text."""
 

@@ -133,8 +133,8 @@ _MIN_RATIO, _MIN_RATIO_SHORT, _SHORT = 0.75, 0.66, 4
 _WORD = re.compile(r"[^\W\d_]+")
 
 
-def _is_slip(word: str, term: str) -> bool:
-    """Return whether a word is a misspelling of a term's word: no English word, with most letters in order."""
+def _is_misspelling(word: str, term: str) -> bool:
+    """Return whether a word misspells a term's word: it is not English and has most of its letters in order."""
     min_ratio = _MIN_RATIO_SHORT if len(term) <= _SHORT else _MIN_RATIO
     is_similar = (
         word[0] == term[0]
@@ -152,7 +152,7 @@ def _misspellings(sentence: Sentence) -> Iterator[tuple[int, int, str]]:
             continue
         for starts, heads in _TERMS:
             for start, head in ((start, head) for start in starts for head in heads):
-                slips = _is_slip(first, start), _is_slip(second, head)
+                slips = _is_misspelling(first, start), _is_misspelling(second, head)
                 if not any(slips) or not (slips[0] or first == start) or not (slips[1] or second == head):
                     continue
                 # PDF files may split a word: "high confidenc e".
@@ -192,7 +192,7 @@ _BEFORE = re.compile(rf"\b{_PROBABILITY}\s*[(\[][*_\s]*\Z", re.IGNORECASE)
 
 
 def _interval(match: re.Match[str]) -> tuple[float, float] | None:
-    """Return the lower and upper probability that a text gives, from 0 to 1; None if they are no probabilities."""
+    """Return the lower and upper probability in a text, from 0 to 1; None if its numbers are not probabilities."""
     if match["low"]:
         low, high = float(match["low"]) / 100, float(match["high"]) / 100
     elif match["of"]:

@@ -1,6 +1,6 @@
 """Tagging: the level of confidence that a statement would carry in an assessment report.
 
-What was reached, beside published figures, is in docs/results/confidence.md; how to use it in docs/confidence.md.
+docs/results/confidence.md compares the results with published figures; docs/confidence.md explains the use.
 """
 
 from climassay.confidence.tagging.labelled import (
@@ -23,6 +23,6 @@ from climassay.confidence.tagging.tagger import (
     STATES as STATES,
     Tagger as Tagger,
     load_tagger as load_tagger,
-    on_mixes as on_mixes,
+    evaluate_on_mixes as evaluate_on_mixes,
     train_tagger as train_tagger,
 )

@@ -69,7 +69,7 @@ class InsertionTagger:
         if not items:
             return []
         probe = self.trained.probe
-        new = [_item(f"new {index}", TaggingItem.of(item), self.context) for index, item in enumerate(items)]
+        new = [_probe_item(f"new {index}", TaggingItem.convert(item), self.context) for index, item in enumerate(items)]
         result = insert_items(
             new, self.anchors, self.levels, probe_judge(probe, self.harvester), samples=N_ANCHORS, mode="three-way",
             tie_band=probe.tie_band, seed=self.seed, on_progress=on_progress,
@@ -108,7 +108,7 @@ def train_insertion(
     if len(levels) < 2:
         raise InputError("Statements can be compared by confidence only if at least two levels occur.")
     anchors = tuple(
-        _item(f"anchor {index}", item.item, context, float(levels.index(item.tag)))
+        _probe_item(f"anchor {index}", item.item, context, float(levels.index(item.tag)))
         for index, item in enumerate(labelled)
     )
     harvester = Harvester(model, Questions(quality("confidence")), layers, store)
@@ -131,5 +131,5 @@ def balanced_sample(items: Sequence[LabelledItem], count: int = N_LABELLED, *, s
     return results
 
 
-def _item(name: str, item: TaggingItem, context: int, label: float | None = None) -> Item:
+def _probe_item(name: str, item: TaggingItem, context: int, label: float | None = None) -> Item:
     return Item(name, item.text, item.window(context) if context else "", label=label)

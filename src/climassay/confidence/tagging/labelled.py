@@ -39,7 +39,7 @@ _MIN_WORDS = 4
 _SHINGLE = 4
 """Number of consecutive words of a shingle."""
 _MIN_SHARED_SHINGLES = 0.6
-"""Minimum share of a statement's shingles in the sentence that it is.
+"""Minimum share of a statement's shingles that a report's sentence contains if the two are the same sentence.
 
 The same sentence with other footnote numbers, blanks inside formulas and hyphens at line ends has more; another
 sentence on the same subject has less.
@@ -69,7 +69,7 @@ class TaggingItem:
     after: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, item: Taggable) -> "TaggingItem":
+    def convert(cls, item: Taggable) -> "TaggingItem":
         """Convert a statement, a text, or a text and its context.
 
         Args:
@@ -97,7 +97,7 @@ class TaggingItem:
         return " ".join((*self.before[-sentences:], self.text, *self.after[:sentences]))
 
     def read(self, sentences: int = 5) -> Text:
-        """Return the statement, and this many sentences on each side of it without the statement itself."""
+        """Return the statement with up to this many sentences on each side as its context."""
         return self.text, " ".join((*self.before[-sentences:], *self.after[:sentences]))
 
 
@@ -113,7 +113,7 @@ class LabelledItem:
     section: str
     """Section; its statements are on the same side of every split."""
     recovered: bool = False
-    """True if its place in the report, and thus its context, was found."""
+    """True if the statement, and thus its context, was found in the report."""
     id: str = ""
     """Id of the extracted statement; empty if the data has none."""
 
@@ -161,7 +161,7 @@ def read_labelled(path: Path, paragraphs: Path | None = None) -> LabelledTable:
         clear = [statement for statement in unique if len(levels[bare_words(statement.text)]) == 1]
         licence, items = OWN_LICENCE, tuple(
             LabelledItem(
-                TaggingItem.of(statement), statement.tag, statement.report,
+                TaggingItem.convert(statement), statement.tag, statement.report,
                 document := f"{statement.document_id} {statement.chapter or ''}".strip(),
                 f"{document}: {statement.section or statement.page}", bool(statement.headings), statement.id,
             )
@@ -179,7 +179,7 @@ def read_labelled(path: Path, paragraphs: Path | None = None) -> LabelledTable:
 
 @dataclass(frozen=True, slots=True)
 class ClimateX:
-    """Prepared data set with counts of removed rows."""
+    """ClimateX's prepared statements with counts of removed rows."""
 
     items: tuple[LabelledItem, ...]
     rows: int
@@ -205,7 +205,7 @@ class _Row(NamedTuple):
 
 
 def read_climatex(path: Path, paragraphs: Path | None = None) -> ClimateX:
-    """Read and prepare the data set.
+    """Read ClimateX, remove unusable rows and recover the statements' contexts.
 
     Args:
         path: Published table, tab-separated.

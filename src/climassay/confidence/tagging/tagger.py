@@ -98,7 +98,7 @@ class Tagger(TextClassifier):
         The shape is [levels, levels]. With ``for_mix((1, 1, 1, 1))`` they serve
         :func:`~climassay.confidence.tagging.quantification.estimate_shares`.
         """
-        return _table(self.provenance.settings.get("confusion"))
+        return _float_array(self.provenance.settings.get("confusion"))
 
     @property
     def residuals(self) -> FloatArray | None:
@@ -106,7 +106,7 @@ class Tagger(TextClassifier):
 
         For :func:`~climassay.confidence.tagging.quantification.estimate_shares`, with probabilities of the natural mix.
         """
-        return _table(self.provenance.settings.get("residuals"))
+        return _float_array(self.provenance.settings.get("residuals"))
 
     def predict_proba(self, texts: Sequence[Taggable], *, on_progress: Progress | None = None) -> FloatArray:
         """Return probabilities of the levels, shape [statements, levels]; tags in statements are removed.
@@ -118,7 +118,7 @@ class Tagger(TextClassifier):
         Raises:
             InputError: A statement has no words.
         """
-        return super().predict_proba([TaggingItem.of(item).read() for item in texts], on_progress=on_progress)
+        return super().predict_proba([TaggingItem.convert(item).read() for item in texts], on_progress=on_progress)
 
     @classmethod
     def load(cls, path: Path | str = BUNDLED_TAGGER) -> Self:
@@ -134,7 +134,7 @@ class Tagger(TextClassifier):
         return tagger
 
 
-def _table(rows: Any) -> FloatArray | None:
+def _float_array(rows: Any) -> FloatArray | None:
     return np.array(rows, dtype=np.float64) if rows else None
 
 
@@ -151,7 +151,7 @@ def tagging_texts(
     )  # fmt: skip
 
 
-def on_mixes(
+def evaluate_on_mixes(
     truth: IntArray,
     probabilities: FloatArray,
     groups: Sequence[Any] | IntArray,
@@ -219,7 +219,9 @@ def train_tagger(
         kind=Tagger, on_fit=on_fit,
     )  # fmt: skip
     selected, source = trained.chosen, trained.classifier.provenance
-    evaluations = on_mixes(training.truth, selected.probabilities, training.groups, resamples=resamples, seed=seed)
+    evaluations = evaluate_on_mixes(
+        training.truth, selected.probabilities, training.groups, resamples=resamples, seed=seed
+    )
     measured, settings = source.measured, dict[str, Any]()
     if "equal" in evaluations:
         settings["confusion"] = evaluations["equal"].confusion

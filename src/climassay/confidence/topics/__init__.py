@@ -1,4 +1,4 @@
-"""What statements are about: topics found by clustering, named by words, by a model or by hand."""
+"""Topics of statements, found by clustering and named by words, by a model or by hand."""
 
 from climassay.confidence.topics.modelling import (
     Grouping as Grouping,

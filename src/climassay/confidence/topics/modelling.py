@@ -46,13 +46,13 @@ if TYPE_CHECKING:
 FloatArray = NDArray[np.float32]
 IntArray = NDArray[np.int64]
 MIN_STATEMENTS = 20
-"""Fewer have no neighbourhoods to speak of."""
+"""Minimum number of statements to cluster; fewer have no meaningful neighbourhoods."""
 _MAX_CLUSTER_SHARE = 0.5
-"""Share of all statements that a cluster has at most; a larger one is cut into what it consists of."""
+"""Maximum share of all statements in one cluster; a larger cluster is split into smaller ones."""
 _N_CANDIDATE_WORDS = 30
-"""Words that maximal marginal relevance chooses among."""
+"""Number of words among which maximal marginal relevance chooses."""
 _MIN_STATEMENTS_FOR_RARE_WORDS = 1000
-"""Statements from which a word must occur three times to describe a topic."""
+"""Number of statements from which on a word must occur three times to describe a topic."""
 _BLOCK = 1024
 
 
@@ -66,7 +66,7 @@ class Grouping:
     """True for statements outside every cluster, shape [n]."""
     words: tuple[tuple[str, ...], ...]
     joined: tuple[int, ...]
-    """Number of clusters in each group."""
+    """Number of clusters that were joined to each group."""
     centres: FloatArray
     """Normalised mean vectors of each group's statements inside clusters, shape [groups, width]."""
 
@@ -292,7 +292,10 @@ N_EXAMPLES = 8
 _STATEMENT_WEIGHT = 2
 """Weight of the statement relative to the sentences around it."""
 ONE_REPORT_SHARE = 0.9
-"""Minimum share of a topic's statements in one report, of several, that marks the topic as that report's."""
+"""Minimum share of a topic's statements from one report at which the topic is attributed to that report.
+
+Applies only if there are several reports.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -308,7 +311,7 @@ class FittedTopics:
 
 @dataclass(frozen=True, slots=True)
 class NamedTopics:
-    """Named topics with the data that keeps their names in the next run."""
+    """Named topics with the data that transfers their names to the next run."""
 
     model: TopicModel
     named: tuple[NamedTopic, ...]
@@ -332,7 +335,7 @@ def fit_topics(
         statements: Statements in any order; duplicates are left out.
         encoder: Encoder of sentences, whose vectors are cached.
         settings: Settings; the same statements, encoder and settings give the same topics.
-        place_untagged: True also assigns untagged statements to the nearest topic.
+        place_untagged: True also assigns untagged statements to the nearest topic; False leaves them out.
         on_progress: Receives the number of newly encoded sentences, of those of :func:`context_sentences`.
 
     Raises:
@@ -341,7 +344,7 @@ def fit_topics(
     """
     settings = settings or TopicSettings()
     # Sorted by id, so that the order of a file has no effect.
-    ordered = sorted(_included(statements, place_untagged), key=lambda statement: statement.id)
+    ordered = sorted(_select_statements(statements, place_untagged), key=lambda statement: statement.id)
     duplicate = next((a.id for a, b in pairwise(ordered) if a.id == b.id), None)
     if duplicate is not None:
         raise InputError(f"Two statements have the id {duplicate!r}: extract the reports together, or rename one.")
@@ -370,13 +373,13 @@ def fit_topics(
     return FittedTopics(model, grouping.centres, members)
 
 
-def _included(statements: Iterable[Statement], place_untagged: bool) -> list[Statement]:
+def _select_statements(statements: Iterable[Statement], place_untagged: bool) -> list[Statement]:
     return [s for s in statements if s.duplicate_of is None and (place_untagged or s.tag is not None)]
 
 
 def context_sentences(statements: Iterable[Statement], *, place_untagged: bool = False) -> list[str]:
     """Return the distinct sentences of statements and their contexts."""
-    included = _included(statements, place_untagged)
+    included = _select_statements(statements, place_untagged)
     return list(dict.fromkeys(sentence for s in included for sentence in (*s.before, s.text, *s.after)))
 
 

@@ -75,9 +75,9 @@ _GENERAL = (
 )
 """Words that fit every topic, so that a name needs others."""
 _ADJECTIVE = re.compile(r"(?:(?<!i)(?<!veget)able|ible|ous|ful|less)$")
-"""Endings of words that end no noun phrase; "variable" and "vegetable" may."""
+"""Endings of adjectives, which cannot end a noun phrase; "variable" and "vegetable" are excepted."""
 _MIN_NEIGHBOUR_SHARE = 0.5
-"""Minimum share of a phrase's occurrences with the same neighbour that extends the phrase."""
+"""Minimum share of a phrase's occurrences next to the same word, if that word extends the phrase."""
 _MIN_END_SHARE = 0.2
 """Minimum share of a noun phrase's occurrences at the end of a phrase."""
 _MIN_FORM_SHARE = 0.2
@@ -107,7 +107,7 @@ def normalise_formulas(text: str) -> str:
 def terms(text: str) -> Iterator[str]:
     """Yield words and pairs of neighbouring words in lower case, for the vectoriser of topics."""
     previous = ""
-    for word in _words(text):
+    for word in _split_words(text):
         if not _is_term(word):
             previous = ""
             continue
@@ -119,7 +119,7 @@ def terms(text: str) -> Iterator[str]:
 
 def stem(word: str) -> str:
     """Return the first letters of a word without its plural: coast and coastal, cyclone and cyclones are equal."""
-    return _base(word.casefold())[:_STEM_LETTERS]
+    return _without_plural(word.casefold())[:_STEM_LETTERS]
 
 
 def noun_phrases(words: Sequence[str], texts: Iterable[str]) -> tuple[str, ...]:
@@ -132,14 +132,14 @@ def noun_phrases(words: Sequence[str], texts: Iterable[str]) -> tuple[str, ...]:
     Returns:
         Distinct phrases of the terms that are, or begin, a noun phrase of the texts, in the order of the terms.
     """
-    read = [_words(text) for text in texts]
+    read = [_split_words(text) for text in texts]
     results = (_phrase(tuple(word.split()), read) for word in words)
     return tuple(dict.fromkeys(phrase for phrase in results if phrase))
 
 
 def spell_terms(words: Sequence[str], texts: Iterable[str]) -> tuple[str, ...]:
     """Return terms in the case in which the texts write them, acronyms and formulas in their own."""
-    return _spell_terms(words, [_words(text) for text in texts])
+    return _spell_terms(words, [_split_words(text) for text in texts])
 
 
 def _spell_terms(words: Sequence[str], texts: Sequence[Sequence[_Word]]) -> tuple[str, ...]:
@@ -170,7 +170,7 @@ def joined_name(pieces: Sequence[str]) -> str:
         parts = re.findall(r"[^\W_]+", piece)
         stems = {stem(part) for part in parts}
         words = {part.casefold() for part in parts}
-        if used_stems & stems or len(stems) < len(words) or (words <= _set(_GENERAL) and len(pieces) > 1):
+        if used_stems & stems or len(stems) < len(words) or (words <= _word_set(_GENERAL) and len(pieces) > 1):
             continue
         if selected and len(", ".join([*selected, piece])) > MAX_PHRASE_NAME_CHARACTERS:
             continue
@@ -189,7 +189,7 @@ def _phrase(term: tuple[str, ...], texts: Sequence[Sequence[_Word]]) -> str:
     if not spans:
         return ""
     for _ in range(_MAX_PHRASE_WORDS - len(term)):
-        extended = _grow(spans)
+        extended = _extend_spans(spans)
         if len(extended) < 2 or len(extended) < _MIN_NEIGHBOUR_SHARE * len(spans):
             break
         spans = extended
@@ -218,13 +218,13 @@ def _phrase(term: tuple[str, ...], texts: Sequence[Sequence[_Word]]) -> str:
     return _plainest_form(forms)
 
 
-def _grow(spans: Sequence[tuple[Sequence[_Word], int, int]]) -> list[tuple[Sequence[_Word], int, int]]:
+def _extend_spans(spans: Sequence[tuple[Sequence[_Word], int, int]]) -> list[tuple[Sequence[_Word], int, int]]:
     """Extend spans by the neighbour that most of them share, on the right if there is one, else on the left."""
     right: dict[str, list[tuple[Sequence[_Word], int, int]]] = {}
     left: dict[str, list[tuple[Sequence[_Word], int, int]]] = {}
     for text, start, end in spans:
         if end < len(text) and text[end].joined and _is_term(text[end]):
-            right.setdefault(_base(text[end].lower), []).append((text, start, end + 1))
+            right.setdefault(_without_plural(text[end].lower), []).append((text, start, end + 1))
         if start and text[start].joined and _is_term(text[start - 1]) and not _is_verb_form(text[start - 1].lower):
             left.setdefault(text[start - 1].lower, []).append((text, start - 1, end))
     for neighbours in (right, left):
@@ -235,14 +235,14 @@ def _grow(spans: Sequence[tuple[Sequence[_Word], int, int]]) -> list[tuple[Seque
 
 
 def _is_verb_form(word: str) -> bool:
-    """Return whether a general word in -s is rather a verb before a noun: ``increases crop yield``."""
-    return word.endswith("s") and word in _set(_GENERAL)
+    """Return whether a general word in -s is probably a verb before a noun: ``increases crop yield``."""
+    return word.endswith("s") and word in _word_set(_GENERAL)
 
 
 def _is_phrase_end(text: Sequence[_Word], start: int, end: int) -> bool:
     """Return whether a phrase ends here and is not part of a predicate."""
-    is_at_boundary = end == len(text) or not text[end].joined or text[end].lower in _set(_AFTER_PHRASE)
-    is_predicate = start > 0 and text[start].joined and text[start - 1].lower in _set(_BEFORE_PREDICATE)
+    is_at_boundary = end == len(text) or not text[end].joined or text[end].lower in _word_set(_AFTER_PHRASE)
+    is_predicate = start > 0 and text[start].joined and text[start - 1].lower in _word_set(_BEFORE_PREDICATE)
     return is_at_boundary and not is_predicate
 
 
@@ -254,7 +254,7 @@ def _has_number(text: Sequence[_Word], end: int) -> bool:
 def _is_participle(word: str, texts: Sequence[Sequence[_Word]]) -> bool:
     """Return whether a word in -ed is a form of another word of the texts or general words: ``emissions increased``.
 
-    So is a word that ``with`` or ``by`` mostly follows: ``risks associated``.
+    Also return True for a word that is mostly followed by ``with`` or ``by``: ``risks associated``.
     """
     if not word.endswith("ed") or len(word) < 6:
         return False
@@ -262,17 +262,17 @@ def _is_participle(word: str, texts: Sequence[Sequence[_Word]]) -> bool:
     if sum(following_word in ("with", "by") for following_word in following) > len(following) / 2:
         return True
     forms = {word[:-1], word[:-2], f"{word[:-1]}s", f"{word[:-2]}s", f"{word[:-2]}ing"}
-    return bool(forms & _set(_GENERAL)) or any(token.lower in forms for text in texts for token in text)
+    return bool(forms & _word_set(_GENERAL)) or any(token.lower in forms for text in texts for token in text)
 
 
 def _occurrences(term: tuple[str, ...], text: Sequence[_Word]) -> Iterator[int]:
     """Yield the starts of a term in a text, its last word in singular or plural."""
     *head, last = term
-    last = _base(last)
+    last = _without_plural(last)
     for start in range(len(text) - len(term) + 1):
         span = text[start : start + len(term)]
         if (
-            _base(span[-1].lower) == last
+            _without_plural(span[-1].lower) == last
             and all(word.lower == part for word, part in zip(span, head, strict=False))
             and all(word.joined for word in span[1:])
             and not any(word.unit for word in span)
@@ -281,7 +281,7 @@ def _occurrences(term: tuple[str, ...], text: Sequence[_Word]) -> Iterator[int]:
 
 
 @cache
-def _base(word: str) -> str:
+def _without_plural(word: str) -> str:
     """Return a word without its plural ending, to compare forms of a word."""
     for end, singular in (("ies", "y"), ("sses", "ss"), ("ches", "ch"), ("shes", "sh"), ("xes", "x"), ("gases", "gas")):
         if word.endswith(end) and (len(word) > len(end) + 1 or word == end):
@@ -304,7 +304,7 @@ def _is_term(word: _Word) -> bool:
 
 
 @lru_cache(maxsize=4096)
-def _words(text: str) -> tuple[_Word, ...]:
+def _split_words(text: str) -> tuple[_Word, ...]:
     text = normalise_formulas(text)
     units = {position for match in _UNIT.finditer(text) for position in range(match.start(), match.end())}
     words, last, first = [], 0, True
@@ -318,7 +318,7 @@ def _words(text: str) -> tuple[_Word, ...]:
 
 
 @cache
-def _set(words: str) -> frozenset[str]:
+def _word_set(words: str) -> frozenset[str]:
     return frozenset(words.split())
 
 
@@ -326,7 +326,7 @@ def _set(words: str) -> frozenset[str]:
 def _stop_words() -> frozenset[str]:
     from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
 
-    return _set(" ".join((*ENGLISH_STOP_WORDS, _CALIBRATED, _PAPER, _TIME)))
+    return _word_set(" ".join((*ENGLISH_STOP_WORDS, _CALIBRATED, _PAPER, _TIME)))
 
 
 NEAREST = 2
@@ -334,7 +334,7 @@ NEAREST = 2
 MIN_SUPPORT = 0.5
 """Minimum share of a topic's statements that support its name."""
 _SUPPORT_QUANTILE = 0.9
-"""Share of other topics' statements that are less similar to a name than a statement that supports it."""
+"""Quantile of other topics' similarities to a name that a statement must exceed to support the name."""
 MAX_NAME_CHARACTERS = 48
 """Maximum number of characters of a proposed name."""
 _MAX_NAME_WORDS = 6
@@ -361,7 +361,7 @@ class NameProposal:
     name: str
     """Proposed name, without surrounding punctuation; empty without an answer."""
     fault: str = ""
-    """Reason for not using it; empty if it is used."""
+    """Reason why the name is not used; empty if it is used."""
     support: float | None = None
 
 
@@ -401,7 +401,7 @@ def propose_names(
                 assistant_prefix=rendered.assistant_prefix,
             )
         )
-    return [_read(answer.text) if answer.error is None else "" for answer in model.generate(requests)]
+    return [_parse_name(answer.text) if answer.error is None else "" for answer in model.generate(requests)]
 
 
 def judge_names(
@@ -427,7 +427,7 @@ def judge_names(
     used = {name.casefold() for name in used_names}
     for number, name in enumerate(names):
         n_better = int((similarities[number] > similarities[number, number]).sum())
-        fault = _fault(name) or ("another topic has this name" if name.casefold() in used else "")
+        fault = _name_fault(name) or ("another topic has this name" if name.casefold() in used else "")
         if not fault and n_better >= NEAREST:
             fault = f"it fits {n_better} other topics better"
         support = None
@@ -445,24 +445,24 @@ def judge_names(
     return results
 
 
-def _fault(name: str) -> str:
+def _name_fault(name: str) -> str:
     words = re.findall(r"[^\W\d_]+", name.casefold())
     if not words:
         return "no answer"
     if len(words) > _MAX_NAME_WORDS or name.endswith(("-", "...")):
         return "too long"
-    if words[-1] in _set(_AFTER_PHRASE) | {"a", "an", "the"}:
+    if words[-1] in _word_set(_AFTER_PHRASE) | {"a", "an", "the"}:
         return "it is incomplete"
-    if set(words) & (_set(_BEFORE_PREDICATE) - {"to"}):
+    if set(words) & (_word_set(_BEFORE_PREDICATE) - {"to"}):
         return "it is a sentence"
-    if set(words) <= _set(_EVERYWHERE):
+    if set(words) <= _word_set(_EVERYWHERE):
         return "every topic could be called so"
     if len(set(words)) < len(words) or any(len(word) > 24 for word in words):
         return "it repeats itself"
     return ""
 
 
-def _read(text: str) -> str:
+def _parse_name(text: str) -> str:
     try:
         name = json.loads(text)["name"]
     except (ValueError, KeyError, TypeError):
@@ -487,7 +487,7 @@ class NamedTopic:
 
     name: str
     proposed: str
-    """Name that the program proposed."""
+    """Name that the program proposed before a person edited it."""
     size: int
     sketch: tuple[str, ...]
     """Smallest hashes of its statements, ascending, at most :data:`SKETCH_SIZE`."""
@@ -556,7 +556,7 @@ def read_names(path: Path) -> tuple[NamedTopic, ...]:
     if not path.exists():
         return ()
     data = load_toml(path)
-    return (*_entries(path, data, ""), *_entries(path, data.get("unused", {}), "unused."))
+    return (*_parse_named_topics(path, data, ""), *_parse_named_topics(path, data.get("unused", {}), "unused."))
 
 
 def write_names(path: Path, named: Sequence[NamedTopic], unused: Sequence[NamedTopic] = ()) -> None:
@@ -565,18 +565,18 @@ def write_names(path: Path, named: Sequence[NamedTopic], unused: Sequence[NamedT
     Raises:
         InputError: The file cannot be written.
     """
-    parts = [_HEAD, _tables("", named)]
+    parts = [_HEAD, _toml_tables("", named)]
     if unused:
-        parts += ["# Named by hand, and found in an earlier run only.\n", _tables("unused.", unused)]
+        parts += ["# Named by hand, and found in an earlier run only.\n", _toml_tables("unused.", unused)]
     write_file(path, "".join(parts).encode())
 
 
-def _tables(prefix: str, named: Sequence[NamedTopic]) -> str:
+def _toml_tables(prefix: str, named: Sequence[NamedTopic]) -> str:
     columns = {
-        "names": [_quoted(topic.name) for topic in named],
-        "proposed": [_quoted(topic.proposed) for topic in named],
+        "names": [_toml_string(topic.name) for topic in named],
+        "proposed": [_toml_string(topic.proposed) for topic in named],
         "sizes": [str(topic.size) for topic in named],
-        "statements": [_quoted(" ".join(topic.sketch)) for topic in named],
+        "statements": [_toml_string(" ".join(topic.sketch)) for topic in named],
     }
     return "".join(
         f"[{prefix}{heading}]\n" + "".join(f"{number} = {value}\n" for number, value in enumerate(values)) + "\n"
@@ -584,12 +584,12 @@ def _tables(prefix: str, named: Sequence[NamedTopic]) -> str:
     )
 
 
-def _quoted(text: str) -> str:
+def _toml_string(text: str) -> str:
     escaped = text.replace("\\", "\\\\").replace('"', '\\"')
     return '"' + "".join(char if char >= " " and char != "\x7f" else f"\\u{ord(char):04x}" for char in escaped) + '"'
 
 
-def _entries(path: Path, data: Mapping[str, Any], prefix: str) -> list[NamedTopic]:
+def _parse_named_topics(path: Path, data: Mapping[str, Any], prefix: str) -> list[NamedTopic]:
     try:
         names, proposed = data.get("names", {}), data.get("proposed", {})
         sizes, statements = data.get("sizes", {}), data.get("statements", {})

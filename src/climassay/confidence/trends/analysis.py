@@ -59,7 +59,7 @@ class Predictions:
     """True shares minus mean probabilities in documents not trained on, shape [documents, levels]; preferred to
     ``errors``, and then probabilities are for the natural mix."""
 
-    def of(self, cases: Sequence[Case]) -> FloatArray:
+    def for_cases(self, cases: Sequence[Case]) -> FloatArray:
         """Return the predictions of statements, shape [cases, levels]."""
         return np.stack([self.probabilities[case.id] for case in cases])
 
@@ -91,7 +91,7 @@ class UntaggedScore:
     tagged: int
     """Number of tagged statements."""
     together: float
-    """Score of tagged and untagged statements."""
+    """Score of tagged and untagged statements together."""
     low: float
     high: float
     """Upper end of the 95% interval of ``together``: both parts' errors, added in quadrature."""
@@ -136,7 +136,7 @@ def held_out(cases: Cases, predictions: Predictions) -> list[Case]:
 def confusion(cases: Sequence[Case], predictions: Predictions) -> FloatArray:
     """Return counts of held-out statements by true (rows) and most probable level, shape [levels, levels]."""
     table = np.zeros((len(predictions.levels),) * 2)
-    for case, predicted in zip(cases, predictions.of(cases).argmax(axis=1), strict=True):
+    for case, predicted in zip(cases, predictions.for_cases(cases).argmax(axis=1), strict=True):
         assert case.tag is not None
         table[predictions.levels.index(case.tag), predicted] += 1
     return table
@@ -151,7 +151,7 @@ def topic_accuracies(cases: Sequence[Case], predictions: Predictions, topics: in
     for topic in (None, *range(topics)):
         topic_cases = [case for case in cases if topic in (None, case.topic)]
         if topic_cases:
-            predicted = predictions.of(topic_cases).argmax(axis=1)
+            predicted = predictions.for_cases(topic_cases).argmax(axis=1)
             truth = np.array([predictions.levels.index(case.tag) for case in topic_cases if case.tag is not None])
             accuracy = proportion(int((predicted == truth).sum()), len(topic_cases))
             constant = sum(case.tag == most_frequent for case in topic_cases) / len(topic_cases)
@@ -185,7 +185,7 @@ def untagged_scores(
             if len(predicted) < MIN_UNTAGGED:
                 continue
             shares = estimate_shares(
-                predictions.of(predicted), errors, residuals=predictions.residuals, scores=scores,
+                predictions.for_cases(predicted), errors, residuals=predictions.residuals, scores=scores,
                 groups=[case.section for case in predicted], samples=samples, seed=seed,
             )  # fmt: skip
             mean, error = _mean_by_section(tagged)
@@ -229,7 +229,7 @@ UNTAGGED_REPORTS: Mapping[tuple[str, str], str] = {
     ("AR4", "WG1"): "stated likelihood first, and confidence in few places",
     ("AR4", "WG3"): "stated agreement and evidence instead of confidence",
 }
-"""Working groups that are known not to have tagged their statements, with what they did instead."""
+"""Practice used instead of tags, by cycle and working group, for reports known not to tag their statements."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,7 +255,7 @@ class UntaggedReport:
     cycle: str
     working_group: str
     reason: str
-    """What it did instead, or the number of its tagged sentences."""
+    """Practice that the report used instead of tags, or the number of its tagged sentences."""
     known: bool
     """True if known from the literature, False if found in the data."""
 

@@ -48,7 +48,7 @@ def score_plot(analysis: TrendAnalysis) -> DotPlot:
         for score in sorted(scores, key=lambda score: -score.value)
     ]
     note = "Bars: 95% interval over sections. Dashes: mean of all statements."
-    return _plot("Score by topic", dots, note)
+    return _dot_plot("Score by topic", dots, note)
 
 
 def column_plot(analysis: TrendAnalysis) -> DotPlot:
@@ -67,7 +67,7 @@ def column_plot(analysis: TrendAnalysis) -> DotPlot:
     if len(columns) < len(analysis.cases.columns):
         note += f" The {_MAX_COLUMNS} {analysis.cases.kind}s with most statements; the table has all."
     title = f"Score by topic and {analysis.cases.kind}"
-    return _plot(title, dots, note, together=True, order=columns)
+    return _dot_plot(title, dots, note, together=True, order=columns)
 
 
 def tag_bars(analysis: TrendAnalysis) -> StackedBars:
@@ -91,14 +91,14 @@ def deviation_plot(analysis: TrendAnalysis) -> DotPlot:
         for deviation in analysis.scores.deviations
     ]
     note = "Bars: 95% interval after shrinkage."
-    return _plot("Difference to the mean", dots, note, axis="difference in score", order=_SIGNIFICANCE)
+    return _dot_plot("Difference to the mean", dots, note, axis="difference in score", order=_SIGNIFICANCE)
 
 
 def change_plots(analysis: TrendAnalysis) -> list[DotPlot]:
     """Return the changes of topics, a plot for each two successive cycles."""
     pairs = dict.fromkeys((change.before, change.after) for change in analysis.changes)
     return [
-        _plot(
+        _dot_plot(
             f"Change from {before} to {after}",
             [
                 _difference(analysis, change.topic, change.p_holm, change.value, change.interval)
@@ -157,8 +157,8 @@ def statement_map(analysis: TrendAnalysis, column: str | None = None) -> Scatter
     return ScatterPlot(
         f"Statements by tag{f', {column}' if column else ''}",
         tuple(cloud for cloud in clouds if cloud.points),
-        _bare("first direction", x),
-        _bare("second direction", y),
+        _axis_without_ticks("first direction", x),
+        _axis_without_ticks("second direction", y),
         note,
         small=True,
         wide=column is None,
@@ -192,7 +192,7 @@ def _dot(label: str, group: str, score: TopicScore, reference: float | None = No
     return Dot(label, group, score.value, score.interval.low, score.interval.high, reference)
 
 
-def _plot(
+def _dot_plot(
     title: str,
     dots: list[Dot],
     note: str,
@@ -206,7 +206,7 @@ def _plot(
     return DotPlot(title, tuple(dots), axis, note, Axis.over(axis, ends, max_ticks=8), together, order)
 
 
-def _bare(label: str, values: list[float]) -> Axis:
+def _axis_without_ticks(label: str, values: list[float]) -> Axis:
     """Return an axis without ticks, a little longer than its values."""
     low, high = (min(values), max(values)) if values else (0.0, 1.0)
     margin = 0.03 * (high - low) or 1.0

@@ -39,7 +39,7 @@ class Case:
     topic: int
     """Number of its topic; -1 for none."""
     column: str
-    """Cycle, working group or report."""
+    """Cycle, working group or report of the statement."""
     section: tuple[str, str]
     """Document and section: statements of one section are not independent."""
     tag: Tag | None
@@ -61,7 +61,7 @@ class Cases:
     tagged: tuple[Case, ...]
     untagged: tuple[Case, ...]
     unknown: int
-    """Number of tagged statements that the topics lack and that are left out."""
+    """Number of tagged statements left out because the topic model does not contain them."""
 
 
 def cases_of(statements: Sequence[Statement], model: TopicModel, by: ColumnKind | None = None) -> Cases:

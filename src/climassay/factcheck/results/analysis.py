@@ -300,7 +300,7 @@ def _alpha(ratings: Sequence[Sequence[Hashable | None]], order: Sequence[str] | 
 
     indices = list(range(len(ratings)))
     interval = bootstrap_interval(indices, alpha, resamples=ALPHA_RESAMPLES, seed=seed)
-    return ResampledEstimate.of(alpha(indices), interval, len(ratings))
+    return ResampledEstimate.from_resamples(alpha(indices), interval, len(ratings))
 
 
 def contradictions(debated: Sequence[Transcript], parties: Sequence[str]) -> tuple[Contradictions, ...]:

@@ -30,7 +30,7 @@ class PairAgreement:
 
 @dataclass(frozen=True, slots=True)
 class AnnotatorAgreement:
-    """Agreement on valid or invalid, before any adjudication.
+    """Agreement of annotators on whether drafts are valid, before any adjudication.
 
     The 95% intervals of the coefficients are percentile bootstraps over items; a single item has none.
     """
@@ -70,7 +70,7 @@ class AnnotatorStatistics:
 
 
 def agreement_of(labels: Sequence[Label]) -> AnnotatorAgreement:
-    """Return the agreement of current labels without adjudications, whose authors have seen the other labels."""
+    """Return the agreement of current labels; adjudications are excluded, because adjudicators see the other labels."""
     verdicts_by_draft: dict[str, dict[str, bool]] = {}
     for label in labels:
         if not label.adjudicates:
@@ -90,39 +90,41 @@ def agreement_of(labels: Sequence[Label]) -> AnnotatorAgreement:
 
     def estimate(rows: FloatArray, statistic: Callable[[FloatArray], float]) -> ResampledEstimate:
         interval = bootstrap_interval(rows, statistic, resamples=RESAMPLES, seed=0)
-        return ResampledEstimate.of(statistic(rows), interval, len(rows))
+        return ResampledEstimate.from_resamples(statistic(rows), interval, len(rows))
 
     pairs = []
     for (first, second), verdicts_of_both in sorted(verdict_pairs.items(), key=lambda e: (-len(e[1]), e[0])):
         rows = np.array(verdicts_of_both, dtype=np.float64)
         same = proportion(int((rows[:, 0] == rows[:, 1]).sum()), len(rows))
-        pairs.append(PairAgreement(first, second, estimate(rows, _cohen), same))
-    raw: Estimate | ResampledEstimate = estimate(counts, _raw)
+        pairs.append(PairAgreement(first, second, estimate(rows, _cohen_kappa), same))
+    raw: Estimate | ResampledEstimate = estimate(counts, _mean_pair_agreement)
     if has_pairs_only:
         raw = proportion(int((counts.max(1) == 2).sum()), len(counts))
-    return AnnotatorAgreement(len(items), raw, tuple(pairs), estimate(equal_counts, _fleiss), estimate(counts, _alpha))
+    return AnnotatorAgreement(
+        len(items), raw, tuple(pairs), estimate(equal_counts, _fleiss_kappa), estimate(counts, _krippendorff_alpha)
+    )
 
 
-def _raw(counts: FloatArray) -> float:
+def _mean_pair_agreement(counts: FloatArray) -> float:
     """Return the mean share of agreeing pairs of labels per item; counts has shape [items, 2]."""
     totals = counts.sum(1)
     return float(((counts * (counts - 1)).sum(1) / (totals * (totals - 1))).mean())
 
 
-def _fleiss(counts: FloatArray) -> float:
+def _fleiss_kappa(counts: FloatArray) -> float:
     """Return Fleiss' kappa of two labels; a vectorised :func:`climassay.statistics.fleiss_kappa` for resampling."""
     shares = counts.sum(0) / counts.sum()
-    return _chance_corrected(_raw(counts), float((shares**2).sum()))
+    return _chance_corrected(_mean_pair_agreement(counts), float((shares**2).sum()))
 
 
-def _cohen(rows: FloatArray) -> float:
+def _cohen_kappa(rows: FloatArray) -> float:
     """Return Cohen's kappa of labels 0 and 1, shape [items, 2]; see :func:`climassay.statistics.cohen_kappa`."""
     first, second = rows.mean(0)
     observed = float((rows[:, 0] == rows[:, 1]).mean())
     return _chance_corrected(observed, float(first * second + (1 - first) * (1 - second)))
 
 
-def _alpha(counts: FloatArray) -> float:
+def _krippendorff_alpha(counts: FloatArray) -> float:
     """Return Krippendorff's nominal alpha of two labels; see :func:`climassay.statistics.krippendorff_alpha`."""
     totals = counts.sum(1)
     disagreement = float((2 * counts[:, 0] * counts[:, 1] / (totals - 1)).sum())

@@ -52,7 +52,7 @@ class AnnotationFile:
 
 @dataclass(frozen=True, slots=True)
 class _Line:
-    """A line after the first one, which holds one record."""
+    """Line of the file after the header, with one label, skip or comment."""
 
     __pydantic_config__ = ConfigDict(strict=True, extra="forbid")
 
@@ -100,7 +100,7 @@ def read_annotations(path: Path) -> AnnotationFile:
     """Read a file that :func:`write_annotations` wrote.
 
     Raises:
-        InputError: The file cannot be read, is no such file, or has another version.
+        InputError: The file cannot be read, is not an annotation file, or has another version.
     """
     data = read_bytes(path)
     lines: list[_Line] = []
@@ -170,12 +170,12 @@ def write_table(path: Path, items: Iterable[AnnotationItem]) -> int:
     writer = csv.DictWriter(file, COLUMNS)
     writer.writeheader()
     for row in rows:
-        writer.writerow({name: _escaped(str(value)) for name, value in row.items()})
+        writer.writerow({name: _escape_formula(str(value)) for name, value in row.items()})
     write_file(path, file.getvalue().encode())
     return n_labels
 
 
-def _escaped(text: str) -> str:
+def _escape_formula(text: str) -> str:
     """Return a cell that no spreadsheet evaluates; unlike ``safe_cell`` it can be read back exactly."""
     return "'" + text if text.startswith(_FORMULA_STARTS) else text
 

@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 from pydantic import ConfigDict, Field
 
 from climassay.errors import InputError
-from climassay.generation.draft import EXPERT_REASONS, Decision, Draft, Reason, Wording, gapped
+from climassay.generation.draft import EXPERT_REASONS, Decision, Draft, Reason, Wording, mask_term
 from climassay.questions import option_letter
 from climassay.questions.types import Content
 from climassay.questions.types.longform import RUBRIC, ratings_agree
@@ -18,7 +18,7 @@ from climassay.settings import validate_settings
 ItemState = Literal["open", "settled", "conflict"]
 """``open``: more labels are needed; ``settled``: the item has an outcome; ``conflict``: the labels disagree."""
 Order = Literal["margin", "paper", "random"]
-"""The strategies of :data:`climassay.generation.validation.Acquisition` that need no vectors."""
+"""Order of a queue: a strategy of :data:`climassay.generation.validation.Acquisition` that needs no vectors."""
 
 ANNOTATION_REASONS: tuple[Reason, ...] = (
     *EXPERT_REASONS,
@@ -64,7 +64,7 @@ class AnnotationSettings:
         Order,
         Field(description="Order of the queue: margin (the validator's least certain first), paper or random."),
     ] = "margin"
-    """See :func:`climassay.generation.validation.choose_next`."""
+    """Order of the queue; see :func:`climassay.generation.validation.choose_next`."""
     seed: Annotated[int, Field(ge=0, le=2**31 - 1, description="Seed of the random part of the order.")] = 0
 
     def __post_init__(self) -> None:
@@ -147,9 +147,9 @@ class AnnotationItem:
     p_valid: float | None
     """The validator's P(valid); hidden from annotators by default."""
     suggested_term: str | None
-    """Cloze: the masker's choice."""
+    """Term that the masker chose (cloze only)."""
     term_candidates: tuple[str, ...]
-    """Cloze: words that can be masked, in the order of the statement."""
+    """Words that can be masked, in the order of the statement (cloze only)."""
     labels: tuple[Label, ...]
     """Current labels of all annotators, oldest first."""
     state: ItemState = "open"
@@ -158,8 +158,8 @@ class AnnotationItem:
 
 
 ItemFilterState = Literal["", "todo", "done", "skipped", "conflict", "decided"]
-"""For one annotator: ``todo`` needs their label, ``done`` has it, ``skipped`` was skipped by them; for everybody:
-``conflict`` has labels that disagree, ``decided`` has an outcome. Empty: all."""
+"""Filter of items by state. For one annotator: ``todo`` needs their label, ``done`` has it, ``skipped`` was skipped by
+them. For everybody: ``conflict`` has labels that disagree, ``decided`` has an outcome. Empty: all items."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,11 +201,11 @@ class AnnotationProgress:
     adjudicated: int
     """Number of items that the annotator adjudicated."""
     skipped: int
-    """Number of items that the annotator skipped; they come again after :meth:`AnnotationStore.unskip`."""
+    """Number of items that the annotator skipped; they return after :meth:`AnnotationStore.unskip`."""
     left_for_me: int
     """Number of open items that the annotator neither labelled nor skipped."""
     seconds: float
-    """Seconds that the annotator spent on labels; of all annotators if none is named."""
+    """Seconds that the annotator spent on labels, or the sum over all annotators if no annotator is named."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,14 +221,14 @@ class QueueSummary:
 
 
 MAX_NAME_LENGTH = 120
-"""Maximum characters of a key or of an annotator's name."""
+"""Maximum number of characters of a key or of an annotator's name."""
 MAX_TEXT_LENGTH = 10_000
-"""Maximum characters of a remark, a question, an answer or an option."""
+"""Maximum number of characters of a remark, a question, an answer or an option."""
 _REASON_NAMES = tuple(reason.name for reason in ANNOTATION_REASONS)
 
 
 def check_name(text: str, subject: str) -> str:
-    """Return a key or a name if databases can hold it; ``subject`` names it in the error.
+    """Validate a key or a name and return it; ``subject`` is its description in the error message.
 
     Raises:
         InputError: The text is empty or too long, or has characters that cannot be stored.
@@ -241,7 +241,7 @@ def check_name(text: str, subject: str) -> str:
 
 
 def check_comment(text: str) -> str:
-    """Return a comment in the form in which it is stored.
+    """Validate and clean a comment, and return the text to store.
 
     Raises:
         InputError: The comment is empty or too long.
@@ -259,7 +259,7 @@ def check_label(draft: Draft, label: Label) -> Label:
     becomes None.
 
     Raises:
-        InputError: The label does not fit the draft; the sentence says what to change.
+        InputError: The label does not fit the draft; the message says what to change.
     """
     reasons, seconds = tuple(dict.fromkeys(label.reasons)), label.seconds
     remark = _cleaned_text(label.remark, "The remark")
@@ -283,7 +283,7 @@ def _edited_wording(draft: Draft, wording: Wording | None) -> Wording | None:
     """Return a valid wording that differs from the draft's, or None if nothing changed.
 
     Raises:
-        InputError: The wording makes no question.
+        InputError: The wording is not a complete question.
     """
     before = _cleaned_wording(draft.wording)
     after = before if wording is None else _cleaned_wording(wording)
@@ -298,7 +298,7 @@ def _edited_wording(draft: Draft, wording: Wording | None) -> Wording | None:
         return None
     checked = Wording(*draft.type.validate_edit(Content(after.question, after.answer, after.options, after.correct)))
     if draft.type.has_gap:
-        gapped(checked.question, checked.answer)
+        mask_term(checked.question, checked.answer)
     return None if before in (after, checked) else checked
 
 
@@ -359,7 +359,7 @@ def label_from_fields(
     fields: Mapping[str, Sequence[str]],
     annotator: str = "",
 ) -> Label:
-    """Return the label, without a key, that a table or another tool describes; reasons of an acceptance are dropped.
+    """Create a label without a key from fields of a table or another tool; an accepting label gets no reasons.
 
     Args:
         drafts: Drafts of the dataset by id.
@@ -424,7 +424,7 @@ class ItemOutcome:
 
 
 def outcome_of(labels: Sequence[Label], overlap: int, base: Wording) -> ItemOutcome:
-    """Return the outcome that an item's current labels give.
+    """Return an item's state and the experts' decision from its current labels.
 
     The latest adjudication decides. Without one the item is open until ``overlap`` annotators have labelled it. Then
     all labels must agree: all reject, for any reasons, or all accept with the same words. Ratings may be a step apart
@@ -437,13 +437,13 @@ def outcome_of(labels: Sequence[Label], overlap: int, base: Wording) -> ItemOutc
     """
     adjudications = [label for label in labels if label.adjudicates]
     if adjudications:
-        return _settled(adjudications[-1:], base)
+        return _outcome_of_agreeing_labels(adjudications[-1:], base)
     if len(labels) < overlap:
         return ItemOutcome("open")
     verdicts = {(label.accepted, label.wording if label.accepted else None) for label in labels}
     ratings = [label.wording.answer for label in labels if label.accepted and label.wording and is_rating(base)]
     agree = len(verdicts) == 1 or (len(ratings) == len(labels) and ratings_agree(ratings, base.options))
-    return _settled(labels, base) if agree else ItemOutcome("conflict")
+    return _outcome_of_agreeing_labels(labels, base) if agree else ItemOutcome("conflict")
 
 
 def is_rating(base: Wording) -> bool:
@@ -456,7 +456,7 @@ def is_rubric(base: Wording) -> bool:
     return base.options == (RUBRIC,)
 
 
-def _settled(labels: Sequence[Label], base: Wording) -> ItemOutcome:
+def _outcome_of_agreeing_labels(labels: Sequence[Label], base: Wording) -> ItemOutcome:
     first = labels[0]
     annotators = ", ".join(dict.fromkeys(label.annotator for label in labels))
     reasons = tuple(dict.fromkeys(reason for label in labels for reason in label.reasons))

@@ -23,7 +23,7 @@ from climassay.generation.annotation.tables import (
     OUT,
     annotations,
     comments,
-    current,
+    current_label_conditions,
     draft_status,
     item_row,
     item_rows,
@@ -43,7 +43,7 @@ from climassay.records.database import Database, chunks
 
 
 def enqueue_new_drafts(database: Database, dataset: str) -> None:
-    """Add the drafts that the pipeline has stored since the last call, including failed drafts that were repeated.
+    """Queue the drafts that the pipeline has stored since the last call, including repetitions of failed drafts.
 
     Raises:
         InputError: There is no such dataset.
@@ -174,7 +174,7 @@ class LockedQueue:
                 .scalar_subquery()
             )
             is_labelled = sa.exists().where(
-                *current(dataset, annotator=annotator), annotations.c.draft == items.c.draft
+                *current_label_conditions(dataset, annotator=annotator), annotations.c.draft == items.c.draft
             )
             is_skipped = sa.exists().where(*skipped(dataset, annotator), skips.c.draft == items.c.draft)
             available = (
@@ -188,7 +188,7 @@ class LockedQueue:
         return draft
 
     def _reserve(self, draft: str, annotator: str) -> None:
-        """Replace the annotator's lease of an item by one of :attr:`AnnotationSettings.lease_seconds`."""
+        """Reserve an item for an annotator for :attr:`AnnotationSettings.lease_seconds`, replacing an earlier lease."""
         self._release(draft, annotator)
         expires_at = time.time() + self.settings.lease_seconds
         row = {"dataset": self.dataset, "draft": draft, "annotator": annotator, "expires_at": expires_at}
@@ -230,11 +230,11 @@ class LockedQueue:
         return bool(item.state == "open" and item.labels + n_reserved < self.settings.overlap)
 
     def _has_label(self, draft: str, annotator: str) -> bool:
-        query = sa.select(annotations.c.key).where(*current(self.dataset, draft, annotator))
+        query = sa.select(annotations.c.key).where(*current_label_conditions(self.dataset, draft, annotator))
         return self.connection.execute(query.limit(1)).first() is not None
 
     def _check_turn(self, item: Any, annotator: str) -> None:
-        """Refuse a label on an item that is reserved for others only; the annotator's own expired lease suffices.
+        """Check that an annotator may label an item; the annotator's own lease suffices, even if it has expired.
 
         Raises:
             InputError: The item needs no label of this annotator.
@@ -250,11 +250,11 @@ class LockedQueue:
     # Labels, skips and comments
 
     def label(self, label: Label, draft: Draft) -> bool:
-        """Store a label once for each key, replace the annotator's earlier one, and settle its item.
+        """Store a label, replacing the annotator's earlier one, and update the item's outcome. A known key is ignored.
 
         Args:
             label: Label to store.
-            draft: The labelled draft before any label.
+            draft: The draft as it was before annotation.
 
         Returns:
             True if it was stored now; False if its key was stored before.
@@ -284,7 +284,10 @@ class LockedQueue:
         return True
 
     def _withdraw(self, draft: str, annotator: str, adjudicates: bool, at: float) -> None:
-        earlier = (*current(self.dataset, draft, annotator), annotations.c.adjudicates.is_(adjudicates))
+        earlier = (
+            *current_label_conditions(self.dataset, draft, annotator),
+            annotations.c.adjudicates.is_(adjudicates),
+        )
         self.connection.execute(annotations.update().where(*earlier).values(withdrawn_at=at))
 
     def skip(self, draft: str, annotator: str) -> None:
@@ -314,7 +317,7 @@ class LockedQueue:
         Returns:
             Id of the draft; None if there is nothing to undo.
         """
-        labels = sa.select(annotations).where(*current(self.dataset, annotator=annotator))
+        labels = sa.select(annotations).where(*current_label_conditions(self.dataset, annotator=annotator))
         label = self.connection.execute(labels.order_by(annotations.c.number.desc()).limit(1)).first()
         own_skips = sa.select(skips).where(*skipped(self.dataset, annotator))
         skip = self.connection.execute(own_skips.order_by(skips.c.number.desc()).limit(1)).first()
@@ -374,7 +377,7 @@ class LockedQueue:
         Args:
             rows: Rows of the items by draft id.
             number: Number of the label or withdrawal that caused the change.
-            drafts_by_id: The drafts before any label; read if None.
+            drafts_by_id: Drafts as they were before annotation, by id; read from the database if None.
         """
         connection, dataset = self.connection, self.dataset
         labels = labels_by_draft(connection, dataset, list(rows))

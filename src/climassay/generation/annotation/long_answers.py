@@ -28,16 +28,16 @@ from climassay.questions.types.longform import (
     CRITERION,
     RUBRIC,
     CriterionVerdict,
-    choices,
+    format_rubric,
+    parse_ratings,
+    possible_ratings,
     read_rubric,
-    read_written,
-    written_rubric,
 )
 from climassay.statistics import Estimate, Interval, ResampledEstimate, mean_estimate
 
 
 def rating_drafts(answers: Sequence[BlindAnswer], *, pairs: int = 0, seed: int = 0) -> list[StoredDraft]:
-    """Return items to rate: each answer by its question's criteria and the eight dimensions, or pairs of answers.
+    """Return drafts to rate: each answer with its question's criteria and the eight dimensions, or pairs of answers.
 
     Args:
         answers: Answers; an item has only question, audience, criteria and text.
@@ -89,7 +89,7 @@ def ratings_of(items: Iterable[AnnotationItem]) -> tuple[list[RatedAnswer], list
             continue
         adjudications = [label for label in item.labels if label.adjudicates][-1:]
         label_ratings = [
-            read_written(label.wording.answer, options)
+            parse_ratings(label.wording.answer, options)
             for label in adjudications or item.labels
             if label.accepted and label.wording is not None
         ]
@@ -131,9 +131,9 @@ def rating_agreement(items: Iterable[AnnotationItem]) -> dict[str, ResampledEsti
             ratings = {}
             for label in item.labels:
                 if label.accepted and label.wording is not None and not label.adjudicates:
-                    written = read_written(label.wording.answer, options)
+                    written = parse_ratings(label.wording.answer, options)
                     if option in written:
-                        ratings[label.annotator] = float(choices(option).index(written[option]))
+                        ratings[label.annotator] = float(possible_ratings(option).index(written[option]))
             name = "criteria" if option.startswith(CRITERION) else option.lower()
             ratings_by_name.setdefault(name, []).append((item.draft.id, ratings))
     results = {}
@@ -166,14 +166,14 @@ def rubric_drafts(questions: Iterable[Question]) -> list[StoredDraft]:
         passages = [SourcePassage(f"{id_}-answer", question.answer, question.id, *source, citation=question.audience)]
         if question.context:
             passages.append(SourcePassage(f"{id_}-text", question.context, question.id, *source))
-        wording = Wording(question.question, written_rubric(question.rubric), options=(RUBRIC,))
+        wording = Wording(question.question, format_rubric(question.rubric), options=(RUBRIC,))
         draft = Draft(id_, "longform", "base", wording, tuple(passages), Origin("", "", (), 0))
         results.append(StoredDraft(draft, question.id, 0))
     return results
 
 
 def rubric_of(label: Label, item: AnnotationItem) -> tuple[Criterion, ...]:
-    """Return the rubric of an accepting label: its own, or the item's initial rubric; empty if the label rejects."""
+    """Return the rubric that a label accepts: the edited or else the initial rubric; empty if the label rejects."""
     return read_rubric((label.wording or item.draft.wording).answer) if label.accepted else ()
 
 
@@ -222,9 +222,9 @@ class RubricAgreement:
     matched: int
     """Number of matched pairs of criteria."""
     levels: ResampledEstimate | None
-    """Krippendorff's nominal alpha of must and should over matched pairs; None if all are equal or there are none."""
+    """Krippendorff's nominal alpha of the matched criteria's levels; None if they are all equal or nothing matches."""
     weights: ResampledEstimate | None
-    """Krippendorff's interval alpha of weights, each divided by its rubric's mean; None like ``levels``."""
+    """Krippendorff's interval alpha of the matched criteria's weights, each divided by its rubric's mean weight."""
 
 
 def rubric_agreement(items: Iterable[AnnotationItem], encoder: Encoder) -> RubricAgreement | None:

@@ -11,7 +11,7 @@ from climassay.generation.annotation.labels import Comment, ImportReport, Label,
 from climassay.generation.annotation.locked_queue import LockedQueue
 from climassay.generation.annotation.tables import (
     annotations,
-    current,
+    current_label_conditions,
     item_rows,
     label_row,
     labels_by_draft,
@@ -26,8 +26,8 @@ def import_labels(
 ) -> ImportReport:
     """Import labels, skips and comments in one transaction; annotators need no lease.
 
-    Of two labels of one annotator about a draft the later one counts, in whatever order they come. A label without a
-    time that equals the annotator's current label is known.
+    If an annotator has labelled a draft twice, the later label counts, whatever the order of import. A label without a
+    time counts as known if it equals the annotator's current label.
 
     Args:
         queue: Locked queue of the dataset.
@@ -94,13 +94,13 @@ class _LabelMerge:
                 self.n_known += 1
             return
         try:
-            checked = self._checked(label)
+            checked = self._validate_label(label)
         except InputError as error:
             self.refused.append(f"The label of {label.annotator} on {label.draft}: {error}")
             return
         slot = (checked.draft, checked.annotator, checked.adjudicates)
         earlier = self._current.get(slot)
-        if not label.made_at and earlier is not None and _content(earlier) == _content(checked):
+        if not label.made_at and earlier is not None and _label_content(earlier) == _label_content(checked):
             self.n_known += 1
         elif checked.withdrawn_at is not None:
             self.new[checked.key] = checked
@@ -113,7 +113,7 @@ class _LabelMerge:
                 self._withdrawn[earlier.key] = checked.made_at
             self.new[checked.key] = self._current[slot] = checked
 
-    def _checked(self, label: Label) -> Label:
+    def _validate_label(self, label: Label) -> Label:
         check_name(label.annotator, "The name of an annotator")
         check_name(label.key, "The key of a label")
         draft = self._drafts.get(label.draft)
@@ -125,7 +125,9 @@ class _LabelMerge:
         """Store the new labels and the withdrawals."""
         connection, dataset = self._queue.connection, self._queue.dataset
         if self._withdrawn:
-            update = annotations.update().where(*current(dataset), annotations.c.key == sa.bindparam("withdrawn"))
+            update = annotations.update().where(
+                *current_label_conditions(dataset), annotations.c.key == sa.bindparam("withdrawn")
+            )
             rows = [{"withdrawn": key, "at": at} for key, at in self._withdrawn.items()]
             connection.execute(update.values(withdrawn_at=sa.bindparam("at")), rows)
         if self.new:
@@ -133,7 +135,7 @@ class _LabelMerge:
             connection.execute(annotations.insert(), rows)
 
 
-def _content(label: Label) -> tuple[object, ...]:
+def _label_content(label: Label) -> tuple[object, ...]:
     # Some tools lose the order of reasons.
     return label.accepted, set(label.reasons), label.remark, label.wording
 

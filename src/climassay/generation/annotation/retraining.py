@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from climassay.generation.validation import FeatureReader, LabelSet, TrainedValidator
 
 OnProgress = Callable[[int, int, str], None]
-"""Callback that gets the finished steps, the total, and the current phase in words."""
+"""Callback that gets the number of finished steps, the total number, and a description of the current phase."""
 FOLDER = "validators"
 """Folder of the workspace with one file per training."""
 BATCH_SIZE = 100
@@ -35,14 +35,14 @@ class Retraining:
     """Result of a training."""
 
     validator: Path
-    """File that ``climassay generate validate show`` and ``apply`` take."""
+    """Path of the trained validator, for ``climassay generate validate show`` and ``apply``."""
     method: str
     """``features`` or ``probe``."""
     labels: int
     """Number of drafts that experts have decided on."""
     invalid: int
     cross_validated: dict[str, float]
-    """AUROC with its interval, Brier scores, the constant's; see :attr:`climassay.learning.Evaluation.figures`."""
+    """Cross-validated scores by name, such as AUROC and Brier; see :attr:`climassay.learning.Evaluation.figures`."""
     judged: int
     """Number of items that this call judged."""
     trained: bool
@@ -69,8 +69,8 @@ def retrain(
         records: Open records.
         workspace: Workspace whose folder ``validators`` gets the validator's file.
         dataset: Name of the dataset.
-        reader: FeatureReader of the validator's features; by default the features of the bundled encoder.
-        precision: Wanted share of valid questions among those accepted; None chooses no threshold.
+        reader: Reader that computes the validator's features; by default it uses the bundled encoder.
+        precision: Requested share of valid questions among those accepted; None chooses no threshold.
         folds: Number of cross-validation folds.
         seed: Seed of the folds.
         progress: Callback for progress.

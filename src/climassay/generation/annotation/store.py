@@ -38,7 +38,7 @@ from climassay.generation.annotation.tables import (
     annotations,
     comments,
     count_items,
-    current,
+    current_label_conditions,
     item_row,
     item_rows,
     items,
@@ -70,9 +70,9 @@ _QUEUED = (
 def _in_transaction(
     method: Callable[Concatenate[LockedQueue, P], T], *, enqueue: bool = False
 ) -> Callable[Concatenate["AnnotationStore", str, P], T]:
-    """Return a method of the store that takes a dataset's name and runs a queue's method in one transaction.
+    """Convert a queue's method to a method of the store that takes a dataset's name and runs in one transaction.
 
-    With ``enqueue`` new drafts of the pipeline are queued first; otherwise only if an item is missing.
+    If ``enqueue`` is True, new drafts of the pipeline are queued first; otherwise only if an item is missing.
     """
 
     @wraps(method)
@@ -245,7 +245,7 @@ class AnnotationStore:
             after: Key of a label: only earlier labels are returned.
             decided: Only labels of settled items.
         """
-        query = sa.select(annotations).where(*current(dataset, annotator=annotator))
+        query = sa.select(annotations).where(*current_label_conditions(dataset, annotator=annotator))
         if after is not None:
             key = sa.select(annotations.c.number).where(annotations.c.dataset == dataset, annotations.c.key == after)
             query = query.where(annotations.c.number < key.scalar_subquery())
@@ -277,7 +277,7 @@ class AnnotationStore:
         with self._database.read() as connection:
             counts = count_items(connection, dataset)
             totals = sa.select(annotations.c.annotator, sa.func.count(), sa.func.sum(annotations.c.seconds))
-            totals = totals.where(*current(dataset)).group_by(annotations.c.annotator)
+            totals = totals.where(*current_label_conditions(dataset)).group_by(annotations.c.annotator)
             labelled = {
                 name: (int(count), float(seconds or 0))
                 for name, count, seconds in connection.execute(totals.where(~annotations.c.adjudicates))
@@ -291,7 +291,9 @@ class AnnotationStore:
                 n_labelled, seconds = labelled.get(annotator, (0, 0.0))
                 own_skips = sa.select(skips.c.draft).where(*skipped(dataset, annotator))
                 n_skipped = len(connection.execute(own_skips).all())
-                own_labels = sa.select(annotations.c.draft).where(*current(dataset, annotator=annotator))
+                own_labels = sa.select(annotations.c.draft).where(
+                    *current_label_conditions(dataset, annotator=annotator)
+                )
                 done = own_labels.union(own_skips).subquery()
                 done_and_open = (
                     sa.select(sa.func.count())
@@ -403,10 +405,10 @@ class AnnotationStore:
             return read_items(connection, dataset, [draft])[0]
 
     def label(self, dataset: str, label: Label) -> bool:
-        """Store a label once for each key, in one transaction, and settle its item if it has enough labels.
+        """Store a label in one transaction and update the item's state and outcome. A known key is ignored.
 
-        A later label replaces the annotator's earlier one. An adjudication decides the item over its labels: a
-        conflict, or an item that is settled wrongly; an item that still needs labels is refused.
+        A later label replaces the annotator's earlier one. An adjudication overrides the labels of a conflict or of a
+        settled item. It is refused for an item that still needs labels.
 
         Args:
             dataset: Name of the dataset.
@@ -445,7 +447,9 @@ class AnnotationStore:
 def _matching_ids(connection: sa.Connection, dataset: str, annotator: str, item_filter: ItemFilter) -> list[str]:
     """Return the draft ids of the items that pass a filter, in the order of generation."""
     is_labelled = sa.exists().where(
-        *current(dataset, annotator=annotator), annotations.c.draft == items.c.draft, ~annotations.c.adjudicates
+        *current_label_conditions(dataset, annotator=annotator),
+        annotations.c.draft == items.c.draft,
+        ~annotations.c.adjudicates,
     )
     is_skipped = sa.exists().where(*skipped(dataset, annotator), skips.c.draft == items.c.draft)
     conditions: dict[str, list[sa.ColumnElement[bool]]] = {

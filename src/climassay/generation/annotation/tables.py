@@ -122,8 +122,10 @@ def labels_of(connection: sa.Connection, query: sa.Select[Any]) -> list[Label]:
     return [_LABEL.validate_python(dict(row), strict=False) for row in rows]
 
 
-def current(dataset: str, draft: str | None = None, annotator: str | None = None) -> list[sa.ColumnElement[bool]]:
-    """Return the conditions of current labels, of one draft or annotator if given."""
+def current_label_conditions(
+    dataset: str, draft: str | None = None, annotator: str | None = None
+) -> list[sa.ColumnElement[bool]]:
+    """Return SQL conditions that select the current labels of a dataset, optionally of one draft or annotator."""
     conditions = [annotations.c.dataset == dataset, annotations.c.withdrawn_at.is_(None)]
     if draft is not None:
         conditions.append(annotations.c.draft == draft)
@@ -133,7 +135,7 @@ def current(dataset: str, draft: str | None = None, annotator: str | None = None
 
 
 def skipped(dataset: str, annotator: str) -> list[sa.ColumnElement[bool]]:
-    """Return the conditions of the items that an annotator skipped."""
+    """Return SQL conditions that select the items that an annotator skipped."""
     return [skips.c.dataset == dataset, skips.c.annotator == annotator]
 
 
@@ -141,7 +143,7 @@ def labels_by_draft(connection: sa.Connection, dataset: str, draft_ids: Sequence
     """Return the current labels of drafts by draft id, oldest first; a draft without labels has no entry."""
     results: dict[str, list[Label]] = {}
     for chunk in chunks(draft_ids):
-        for label in read_labels(connection, *current(dataset), annotations.c.draft.in_(chunk)):
+        for label in read_labels(connection, *current_label_conditions(dataset), annotations.c.draft.in_(chunk)):
             results.setdefault(label.draft, []).append(label)
     return results
 
@@ -174,9 +176,9 @@ def item_row(connection: sa.Connection, dataset: str, draft: str) -> Any:
 OUT = "out"
 """State of an item outside the queue."""
 DraftStatus = Literal["usable", "doubted", "failed", "excluded"]
-"""``usable``: not rejected; ``doubted``: rejected only by checks, self-consistency or the validator; ``failed``: the
-call failed and may be repeated; ``excluded``: never written, a duplicate, without a word to mask, or decided by an
-expert elsewhere."""
+"""Status of a draft before annotation. ``usable``: not rejected; ``doubted``: rejected only by checks, self-consistency
+or the validator; ``failed``: the call failed and may be repeated; ``excluded``: never written, a duplicate, without a
+word to mask, or decided by an expert elsewhere."""
 
 _REASON_BY_CHECK = {
     "context reference": "context reference",
@@ -186,7 +188,7 @@ _REASON_BY_CHECK = {
     "not entailed": "not enough information",
     "off topic": "bad context",
 }
-"""Expert's reason for the fault that a screening check finds."""
+"""Experts' reason for rejection that corresponds to a screening check, by name of the check."""
 
 
 def draft_status(draft: Draft) -> DraftStatus:

@@ -111,15 +111,20 @@ def dataset_card(data: PreparedDataset, extra: str = "", configs: Sequence[Mappi
         version=__version__,
         without_term=counted(data.without_term, "accepted cloze statement"),
         canary=data.canary and canary_sentence(data.canary),
-        counts=_table(["kind", "level", "book", *SPLITS], rows),
-        sections=(_provenance(data), _sources(data), _removed(data.drafts), _agreement(data.drafts)),
+        counts=_markdown_table(["kind", "level", "book", *SPLITS], rows),
+        sections=(
+            _provenance_section(data),
+            _sources_section(data),
+            _rejections_section(data.drafts),
+            _agreement_section(data.drafts),
+        ),
         parts=", ".join(f"{part:g}" for part in data.plan.parts),
         judged=any(decision.step == "expert" for draft in data.drafts for decision in draft.decisions),
         extra=extra.rstrip("\n"),
     )
 
 
-def _provenance(data: PreparedDataset) -> str:
+def _provenance_section(data: PreparedDataset) -> str:
     """Return a section with the models and prompts of the questions, the most frequent first."""
     seeds: dict[tuple[str, str, str, tuple[tuple[str, str], ...]], list[int]] = defaultdict(list)
     n_edited = 0
@@ -136,7 +141,7 @@ def _provenance(data: PreparedDataset) -> str:
         model, fingerprint, dtype, prompts = key
         names = ", ".join(f"{name} `{digest[:12]}`" for name, digest in prompts)
         rows.append([model, fingerprint[:12], dtype or "-", names, str(len(key_seeds)), str(len(set(key_seeds)))])
-    table = _table(
+    table = _markdown_table(
         ["model", "fingerprint", "number format", "prompts (SHA-256)", "questions", "seeds"], rows, n_words=4
     )
     note = (
@@ -147,7 +152,7 @@ def _provenance(data: PreparedDataset) -> str:
     return f"## How they were written\n\n{table}{note}"
 
 
-def _sources(data: PreparedDataset) -> str:
+def _sources_section(data: PreparedDataset) -> str:
     """Return a section with the source documents and their licences, the most frequent first."""
     main: Counter[str] = Counter()
     retrieved: Counter[str] = Counter()
@@ -173,11 +178,11 @@ def _sources(data: PreparedDataset) -> str:
         else ""
     )
     licence_text = data.licence or f"{_UNKNOWN}; name one before you pass the dataset on"
-    table = _table(["source", "licence", "main", "retrieved"], rows, n_words=2)
+    table = _markdown_table(["source", "licence", "main", "retrieved"], rows, n_words=2)
     return f"## Sources and licences\n\n{table}{note}\nLicence of the questions: {licence_text}.\n"
 
 
-def _removed(drafts: Sequence[Draft]) -> str:
+def _rejections_section(drafts: Sequence[Draft]) -> str:
     """Return a section with the reasons for rejection, the most frequent first within each step.
 
     Failed calls count as the step ``write``.
@@ -201,10 +206,12 @@ def _removed(drafts: Sequence[Draft]) -> str:
     share = f"{n_removed / len(drafts):.0%}"
     text = f"## What was removed\n\nOf {len(drafts)} drafts {n_removed} were rejected or failed ({share}).\n"
     rows = [[*key, str(first[key]), str(total[key])] for key in ranked]
-    return text + ("\n" + _table(["step", "reason", "first reason", "any reason"], rows, n_words=2) if rows else "")
+    return text + (
+        "\n" + _markdown_table(["step", "reason", "first reason", "any reason"], rows, n_words=2) if rows else ""
+    )
 
 
-def _agreement(drafts: Sequence[Draft]) -> str:
+def _agreement_section(drafts: Sequence[Draft]) -> str:
     """Return a section with the agreement of annotators, and of each validator with the experts' last verdict."""
     experts: list[dict[str, bool]] = []
     """Each annotator's last verdict on each draft, the latest last."""
@@ -242,10 +249,10 @@ def _agreement(drafts: Sequence[Draft]) -> str:
             compare(f"{name} and the experts", *zip(*judged, strict=True))
     if not rows:
         return ""
-    return "## Agreement\n\n" + _table(["between", "questions", "same verdict", "coefficient", "value"], rows)
+    return "## Agreement\n\n" + _markdown_table(["between", "questions", "same verdict", "coefficient", "value"], rows)
 
 
-def _table(headings: Sequence[str], rows: Sequence[Sequence[str]], n_words: int | None = None) -> str:
+def _markdown_table(headings: Sequence[str], rows: Sequence[Sequence[str]], n_words: int | None = None) -> str:
     """Return a Markdown table; columns after the first ``n_words`` are numbers (by default if all their cells are)."""
     is_number = [
         column >= n_words if n_words is not None else all(row[column].rstrip("%").isdigit() for row in rows)

@@ -37,7 +37,7 @@ from climassay.reporting import counted
 
 MANIFEST = "dataset.json"
 UNFINISHED = ".climassay-unfinished"
-"""File with the name of the dataset while it is written, so that a later call may replace what a killed one left."""
+"""File that holds the dataset's name during writing, so that a later call may replace the files of a killed one."""
 DRAFTS = "drafts.jsonl"
 _BENCHMARK = "benchmark.json"
 """Manifest of a benchmark for other frameworks, which may share the folder."""
@@ -292,7 +292,7 @@ def read_dataset(folder: Path) -> list[Draft]:
     Raises:
         InputError: The folder has no dataset of drafts, or its drafts were changed.
     """
-    manifest = _manifest(folder)
+    manifest = _require_manifest(folder)
     digest = manifest.sha256.get(DRAFTS)
     if digest is None:
         raise InputError(f"The dataset {folder} was published from questions and has no drafts: read its tables.")
@@ -312,7 +312,7 @@ def read_dataset_questions(folder: Path, split: Split | None = None) -> Question
     Raises:
         InputError: The folder has no dataset, or the dataset has no question of the split.
     """
-    manifest = _manifest(folder)
+    manifest = _require_manifest(folder)
     files = [
         folder / f"data/{kind}/{kind_split}.parquet"
         for kind, counts in manifest.questions.items()
@@ -324,7 +324,7 @@ def read_dataset_questions(folder: Path, split: Split | None = None) -> Question
     return join_questions(manifest.name, [read_questions(file) for file in files])
 
 
-def _manifest(folder: Path) -> Manifest:
+def _require_manifest(folder: Path) -> Manifest:
     manifest = read_manifest(folder)
     if manifest is None:
         raise InputError(f"{folder} is not a dataset that climassay published: it has no {MANIFEST}.")
@@ -362,7 +362,7 @@ def push_dataset(folder: Path, repository: str, *, private: bool = False) -> str
         MissingExtraError: The package for the hub is not installed.
     """
     check_repository(repository)
-    manifest = _manifest(folder)
+    manifest = _require_manifest(folder)
     try:
         from huggingface_hub import HfApi
         from huggingface_hub.errors import HfHubHTTPError, LocalTokenNotFoundError

@@ -45,7 +45,7 @@ class SplitPlan:
     """Sizes and seed of the splits."""
 
     parts: tuple[float, float, float] = SHARES
-    """Train, dev and test: shares that sum to 1, or numbers of questions with at most one -1 for the remaining ones."""
+    """Sizes of train, dev and test: shares that sum to 1, or numbers of questions, one of which may be -1."""
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -88,19 +88,19 @@ def split_placements(items: Sequence[Placement], plan: SplitPlan) -> list[Split]
     Raises:
         InputError: The plan needs more questions than there are.
     """
-    return _by_numbers(items, plan) if plan.counts else _by_shares(items, plan)
+    return _split_by_numbers(items, plan) if plan.counts else _split_by_shares(items, plan)
 
 
 def groups_of(items: Sequence[Placement]) -> list[int]:
     """Return the group of each question: the smallest index in its group."""
-    groups = _Groups()
+    groups = _QuestionGroups()
     for item in items:
         groups.add(item)
     return [groups.root(index) for index in range(len(items))]
 
 
 @dataclass(slots=True)
-class _Groups:
+class _QuestionGroups:
     """Groups of questions that get the same split, built one question at a time (union-find)."""
 
     parents: list[int] = field(default_factory=list)
@@ -144,8 +144,8 @@ def _group_features(item: Placement) -> Iterable[Hashable]:
         yield item.document_id, hashlib.blake2b(run.encode(), digest_size=8).digest()
 
 
-def _by_shares(items: Sequence[Placement], plan: SplitPlan) -> list[Split]:
-    groups = _Groups()
+def _split_by_shares(items: Sequence[Placement], plan: SplitPlan) -> list[Split]:
+    groups = _QuestionGroups()
     sizes: dict[tuple[str, ...], list[int]] = defaultdict(lambda: [0] * len(SPLITS))
     """Current number of questions by split: in total, of each kind and level, and of each stratum."""
 
@@ -191,7 +191,7 @@ def _random_number(seed: int, *parts: str) -> float:
     return int.from_bytes(digest[:8], "big") / 2**64
 
 
-def _by_numbers(items: Sequence[Placement], plan: SplitPlan) -> list[Split]:
+def _split_by_numbers(items: Sequence[Placement], plan: SplitPlan) -> list[Split]:
     total = len(items)
     planned = sum(part for part in plan.parts if part != -1)
     if planned > total or (planned < total and -1 not in plan.parts):

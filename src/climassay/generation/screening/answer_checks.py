@@ -15,7 +15,7 @@ import numpy as np
 
 from climassay.errors import InputError
 from climassay.evaluation import Prediction, Prepared, Setting, TaskPrompts, ask_mcq
-from climassay.generation.draft import Decision, Draft, Subject, apply_where, gapped, has_term, is_blank
+from climassay.generation.draft import Decision, Draft, Subject, apply_where, has_term, is_blank, mask_term
 from climassay.generation.screening.check import right_answer
 from climassay.generation.screening.option_checks import N_OPTIONS
 from climassay.models.contract import Completion, GenerationRequest, Generator, OptionScorer, Sampling
@@ -118,14 +118,14 @@ class SelfConsistency:
         if n_correct < self.min_agreement * total - 1e-9:
             detail = f"{len(failures)} of {total} requests failed, the first one because: {failures[0]}"
             return Decision("consistency", by, None, "failed call", detail)
-        lead = _lead(predictions)
+        lead = _lead_of_marked_option(predictions)
         if self.margin and lead is not None and lead < self.margin:
             detail = f"The marked option leads the next one only by a probability of {lead:.2f}."
             return Decision("consistency", by, False, SECOND_ANSWER, detail, lead)
         return Decision("consistency", by, True, score=n_correct / total)
 
 
-def _lead(predictions: Sequence[Prediction]) -> float | None:
+def _lead_of_marked_option(predictions: Sequence[Prediction]) -> float | None:
     """Return the mean P(marked option) minus the highest mean of the other options; None without probabilities."""
     scored = [prediction for prediction in predictions if prediction.logprobs and prediction.error is None]
     if not scored:
@@ -151,7 +151,7 @@ FLAWS = {
 VERDICTS = ("right", "wrong", "not in the passages", "beside the question")
 LETTERS = "abcd"
 _REASONS = {"wrong": "wrong answer", "not in the passages": "not in the passages"}
-_MOST_TEXT = 2000
+_MAX_TEXT_LENGTH = 2000
 
 
 class Verification:
@@ -194,17 +194,17 @@ class Verification:
             pairs = zip(complete, answers, strict=True)
             return [draft.with_decisions(*self._decisions(draft, answer)) for draft, answer in pairs]
 
-        return apply_where(_complete, verified, drafts)
+        return apply_where(_is_complete, verified, drafts)
 
     def request(self, draft: Draft) -> GenerationRequest:
         """Return the request about a complete draft."""
         wording, question = draft.wording, draft.wording.question
         if draft.type.has_gap:
-            question = gapped(question, wording.answer).replace(GAP, "____")
+            question = mask_term(question, wording.answer).replace(GAP, "____")
         elif draft.type.fixed_options:
             question = f"{draft.type.title}? {question}"
         rendered = self._prompt.render(
-            kind=_form(draft),
+            kind=_type_name(draft),
             level=draft.level,
             question=question,
             options=[{"letter": letter, "text": text} for letter, text in zip(LETTERS, wording.options, strict=False)],
@@ -212,7 +212,7 @@ class Verification:
             passages=[{"source": passage.source, "text": passage.text} for passage in draft.passages],
             subject=self._subject,
         )
-        return GenerationRequest(rendered.messages, self._sampling, _schema(draft), rendered.assistant_prefix)
+        return GenerationRequest(rendered.messages, self._sampling, _answer_schema(draft), rendered.assistant_prefix)
 
     def _decisions(self, draft: Draft, answer: Completion) -> list[Decision]:
         fields: Mapping[str, Any] = {}
@@ -220,7 +220,7 @@ class Verification:
         if error is None:
             try:
                 fields = json.loads(answer.text)
-                faults = _faults(draft, fields)
+                faults = _find_faults(draft, fields)
             except (AttributeError, KeyError, TypeError, ValueError, RecursionError):
                 error = "The reply does not have the requested format."
         if error is not None:
@@ -269,7 +269,7 @@ def answer_check(
     )
 
 
-def _complete(draft: Draft) -> bool:
+def _is_complete(draft: Draft) -> bool:
     if not draft.usable or not draft.wording.answer or any(d.step == "consistency" for d in draft.decisions):
         return False
     marked = draft.wording.correct
@@ -280,13 +280,13 @@ def _complete(draft: Draft) -> bool:
     )
 
 
-def _form(draft: Draft) -> str:
+def _type_name(draft: Draft) -> str:
     """Return the name of a draft's type in the template and the schema."""
     return "mcq" if draft.type.has_options else "cloze" if draft.type.has_gap else "freeform"
 
 
-def _schema(draft: Draft) -> dict[str, Any]:
-    text = {"type": "string", "maxLength": _MOST_TEXT}
+def _answer_schema(draft: Draft) -> dict[str, Any]:
+    text = {"type": "string", "maxLength": _MAX_TEXT_LENGTH}
     letters = list(LETTERS[: len(draft.wording.options)])
     kind_properties: dict[Kind, dict[str, Any]] = {
         "mcq": {
@@ -301,11 +301,11 @@ def _schema(draft: Draft) -> dict[str, Any]:
         },
     }
     flaw = {"type": "string", "enum": list(FLAWS)}
-    properties = {"missing": text, "reasoning": text, **kind_properties[_form(draft)], "flaw": flaw}
+    properties = {"missing": text, "reasoning": text, **kind_properties[_type_name(draft)], "flaw": flaw}
     return {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
 
 
-def _faults(draft: Draft, fields: Mapping[str, Any]) -> dict[str, str]:
+def _find_faults(draft: Draft, fields: Mapping[str, Any]) -> dict[str, str]:
     """Return a sentence on each fault that a model's answer names, by reason, the gravest first."""
     results = {}
     answer, marked = fields["answer"], draft.wording.correct

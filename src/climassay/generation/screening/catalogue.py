@@ -21,7 +21,7 @@ __all__ = ["CHECKS", "CheckCount", "check", "check_counts", "check_names", "scre
 for _kind, _type in TYPES.items():
     for _check in _type.checks:
         _examine = partial(lambda examine, draft: examine(draft.content), _check.examine)
-        CHECKS.add(_check.name, Check(_check.name, (_kind,), _check.words, _examine), __name__)
+        CHECKS.add(_check.name, Check(_check.name, (_kind,), _check.description, _examine), __name__)
 
 
 def check_names() -> tuple[str, ...]:

@@ -13,7 +13,7 @@ QUESTION_KINDS: tuple[Kind, ...] = ("mcq", "freeform")
 CHOICE_KINDS: tuple[Kind, ...] = ("mcq",)
 STATEMENT_KINDS: tuple[Kind, ...] = ("cloze",)
 
-Examine = Callable[[Draft], str | None]
+CheckFunction = Callable[[Draft], str | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,9 +24,9 @@ class Check:
     """Name of the fault; ``by`` and ``reason`` of the check's decisions."""
     kinds: tuple[Kind, ...]
     """Kinds of questions that can have the fault."""
-    words: str
+    description: str
     """Description of the fault in one sentence."""
-    examine: Examine
+    examine: CheckFunction
     """Function that returns one sentence on the fault in a written draft of these kinds, or None."""
 
     def fault(self, draft: Draft) -> str | None:
@@ -44,7 +44,7 @@ CHECKS: Registry[Check] = Registry(
 """Registry of all checks that need no model, in the order of the catalogue."""
 
 
-def check(name: str, kinds: Sequence[Kind], words: str) -> Callable[[Examine], Examine]:
+def check(name: str, kinds: Sequence[Kind], description: str) -> Callable[[CheckFunction], CheckFunction]:
     """Register a function as a check; see :class:`Check` for its argument and result.
 
     Example:
@@ -53,8 +53,8 @@ def check(name: str, kinds: Sequence[Kind], words: str) -> Callable[[Examine], E
         ...     return "All letters are capitals." if draft.wording.question.isupper() else None
     """
 
-    def add(function: Examine) -> Examine:
-        CHECKS.add(name, Check(name, tuple(kinds), words, function), function.__module__)
+    def add(function: CheckFunction) -> CheckFunction:
+        CHECKS.add(name, Check(name, tuple(kinds), description, function), function.__module__)
         return function
 
     return add

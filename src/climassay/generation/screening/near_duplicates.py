@@ -28,7 +28,7 @@ _INITIAL_CAPACITY = 256
 
 
 class DuplicateFinder:
-    """Finder of the first earlier draft that a draft repeats.
+    """Finds the first earlier draft that a draft repeats.
 
     The first of two duplicates is kept, and the same drafts in the same order give the same results in every process.
     Options are not compared, so their order and the distractors do not matter. Drafts with different numbers or of
@@ -53,7 +53,7 @@ class DuplicateFinder:
         self._cosine = cosine
         self._ids: list[str] = []
         self._shingles: list[Shingles] = []
-        self._numbers: list[tuple[str, ...]] = []
+        self._kind_and_numbers: list[tuple[str, ...]] = []
         self._index: dict[int, list[int]] = {}
         self._vectors = np.zeros((0, 0), dtype=np.float32)
 
@@ -67,12 +67,12 @@ class DuplicateFinder:
         Returns:
             Id of the earlier draft; None if there is none and the draft was stored.
         """
-        vector = None if self._encoder is None else self._encoder.encode([_text(draft)])[0]
-        ordered, numbers = _ordered_shingles(draft), _numbers(draft)
+        vector = None if self._encoder is None else self._encoder.encode([_question_and_answer(draft)])[0]
+        ordered, numbers = _ordered_shingles(draft), _kind_and_numbers(draft)
         duplicate = self._find_by_words(ordered, numbers)
         if duplicate is None and vector is not None and self._ids:
             similar = map(int, np.flatnonzero(self._vectors[: len(self._ids)] @ vector >= self._cosine))
-            duplicate = next((index for index in similar if self._numbers[index] == numbers), None)
+            duplicate = next((index for index in similar if self._kind_and_numbers[index] == numbers), None)
         if duplicate is not None:
             return self._ids[duplicate]
         self._store(draft, ordered, vector)
@@ -83,22 +83,22 @@ class DuplicateFinder:
         drafts = list(drafts)
         vectors = None
         if self._encoder is not None and drafts:
-            vectors = self._encoder.encode([_text(draft) for draft in drafts])
+            vectors = self._encoder.encode([_question_and_answer(draft) for draft in drafts])
         for index, draft in enumerate(drafts):
             self._store(draft, _ordered_shingles(draft), None if vectors is None else vectors[index])
 
-    def _prefix(self, ordered: Sequence[int]) -> Sequence[int]:
+    def _indexed_prefix(self, ordered: Sequence[int]) -> Sequence[int]:
         # 1e-9 compensates the rounding of products such as 0.8 * 5.
         return ordered[: len(ordered) - math.ceil(self._jaccard * len(ordered) - 1e-9) + 1]
 
     def _find_by_words(self, ordered: Sequence[int], numbers: tuple[str, ...]) -> int | None:
         """Return the index of the first stored draft with similar words, or None."""
-        candidates = {index for shingle in self._prefix(ordered) for index in self._index.get(shingle, ())}
+        candidates = {index for shingle in self._indexed_prefix(ordered) for index in self._index.get(shingle, ())}
         shingles = np.sort(np.array(ordered, dtype=np.uint64))
         for index in sorted(candidates):
             other = self._shingles[index]
             shorter, longer = sorted((len(shingles), len(other)))
-            if shorter < self._jaccard * longer - 1e-9 or self._numbers[index] != numbers:
+            if shorter < self._jaccard * longer - 1e-9 or self._kind_and_numbers[index] != numbers:
                 continue
             n_shared = len(np.intersect1d(shingles, other, assume_unique=True))
             if n_shared >= self._jaccard * (len(shingles) + len(other) - n_shared) - 1e-9:
@@ -109,8 +109,8 @@ class DuplicateFinder:
         index = len(self._ids)
         self._ids.append(draft.id)
         self._shingles.append(np.sort(np.array(ordered, dtype=np.uint64)))
-        self._numbers.append(_numbers(draft))
-        for shingle in self._prefix(ordered):
+        self._kind_and_numbers.append(_kind_and_numbers(draft))
+        for shingle in self._indexed_prefix(ordered):
             self._index.setdefault(shingle, []).append(index)
         if vector is not None:
             if index >= len(self._vectors):
@@ -120,19 +120,19 @@ class DuplicateFinder:
             self._vectors[index] = vector
 
 
-def _text(draft: Draft) -> str:
+def _question_and_answer(draft: Draft) -> str:
     # A cloze statement contains its answer, and may be masked later.
     return draft.wording.question if draft.type.is_statement else f"{draft.wording.question} {right_answer(draft)}"
 
 
 def _ordered_shingles(draft: Draft) -> list[int]:
     """Return pairs of neighbouring stems as 64-bit hashes, the longest pair first."""
-    stems = [draft.kind, *map(stem, words(_text(draft))), "."]
+    stems = [draft.kind, *map(stem, words(_question_and_answer(draft))), "."]
     pairs = {f"{first} {second}" for first, second in pairwise(stems)}
     ordered = sorted(pairs, key=lambda pair: (-len(pair), pair))
     return [int.from_bytes(blake2b(pair.encode(), digest_size=8).digest(), "little") for pair in ordered]
 
 
-def _numbers(draft: Draft) -> tuple[str, ...]:
+def _kind_and_numbers(draft: Draft) -> tuple[str, ...]:
     """Return the kind and all numbers of question and answer, which are equal for duplicates."""
-    return (draft.kind, *sorted(word for word in words(_text(draft)) if word[0].isdigit()))
+    return (draft.kind, *sorted(word for word in words(_question_and_answer(draft)) if word[0].isdigit()))

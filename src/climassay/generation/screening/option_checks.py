@@ -38,7 +38,7 @@ _NUMBER = re.compile(r"[-−–+]?\d+(?:[.,]\d+)*")
 
 
 @check("option count", CHOICE_KINDS, "Does not have exactly four options with one marked as correct.")
-def _count(draft: Draft) -> str | None:
+def _describe_option_count_fault(draft: Draft) -> str | None:
     wording = draft.wording
     n_empty = sum(not option.strip() for option in wording.options)
     if len(wording.options) != N_OPTIONS or n_empty:
@@ -56,7 +56,7 @@ def _option_words(option: str) -> tuple[str, ...]:
 
 
 @check("duplicate options", CHOICE_KINDS, "Two options differ only in case, articles or punctuation.")
-def _duplicates(draft: Draft) -> str | None:
+def _describe_duplicate_options(draft: Draft) -> str | None:
     for first, second in combinations(draft.wording.options, 2):
         if _option_words(first) == _option_words(second):
             return f"“{first}” appears twice."
@@ -68,14 +68,14 @@ def _duplicates(draft: Draft) -> str | None:
     CHOICE_KINDS,
     "Two options say the same in other word forms, or one is the other with something added.",
 )
-def _overlap(draft: Draft) -> str | None:
+def _describe_overlapping_options(draft: Draft) -> str | None:
     for first, second in combinations(draft.wording.options, 2):
         if _option_words(first) == _option_words(second):
             continue
         if _same_quantities(first, second):
             return f"“{first}” and “{second}” are the same quantity."
         # The same stems in the same order, ignoring function words.
-        if _stems(first) == _stems(second) != () or _is_extension(first, second):
+        if _option_stems(first) == _option_stems(second) != () or _is_extension(first, second):
             return f"“{first}” and “{second}” say nearly the same."
     return None
 
@@ -90,7 +90,7 @@ _DISTINGUISHING = word_set(
 )
 
 
-def _stems(option: str) -> tuple[str, ...]:
+def _option_stems(option: str) -> tuple[str, ...]:
     """Return the stems of an option's content words, including numbers, negations and comparisons."""
     return tuple(stem(word) for word in _option_words(option) if word in _DISTINGUISHING or word not in FUNCTION_WORDS)
 
@@ -137,13 +137,13 @@ def _same_quantities(first: str, second: str) -> bool:
 
 
 @check("gathering option", CHOICE_KINDS, "An option is *all of the above*, *none of the above* or the like.")
-def _gathering(draft: Draft) -> str | None:
+def _describe_gathering_option(draft: Draft) -> str | None:
     gathering = next((option for option in draft.wording.options if _GATHERING.search(option)), None)
     return None if gathering is None else f"The option “{gathering}” combines other options or avoids an answer."
 
 
 @check("negative option", CHOICE_KINDS, "An option is phrased negatively, and others are not.")
-def _negative(draft: Draft) -> str | None:
+def _describe_negative_option(draft: Draft) -> str | None:
     negative = [option for option in draft.wording.options if _NEGATIVE.search(option)]
     if not negative or len(negative) == len(draft.wording.options):
         return None
@@ -151,9 +151,9 @@ def _negative(draft: Draft) -> str | None:
 
 
 LENGTH_RATIO = 1.6
-"""Minimum ratio of lengths by which the correct option gives itself away ..."""
+"""Minimum ratio of the correct option's length to the longest distractor's at which the length is a clue."""
 LENGTH_DIFFERENCE = 20
-"""... and minimum difference in characters."""
+"""Minimum difference of these lengths in characters at which the length is a clue."""
 MIN_SHARED_WORDS = 2
 """Minimum number of content words of the stem that give the correct option away, if they are half of its words."""
 _ARTICLE = re.compile(r"\b(an?)\s*(?:_{2,}|\.{3}|…|:)?\s*[?:]?\s*$", re.IGNORECASE)
@@ -173,7 +173,7 @@ def _distractors(draft: Draft) -> list[str]:
 
 
 @check("clue by length", CHOICE_KINDS, "The correct option is far longer or shorter than all others.")
-def _length(draft: Draft) -> str | None:
+def _describe_length_clue(draft: Draft) -> str | None:
     answer, distractors = right_answer(draft).strip(), [option.strip() for option in _distractors(draft)]
     if draft.wording.correct is None or not distractors:
         return None
@@ -186,7 +186,7 @@ def _length(draft: Draft) -> str | None:
 
 
 @check("clue by words", CHOICE_KINDS, "Only the correct option repeats words of the stem.")
-def _copied_words(draft: Draft) -> str | None:
+def _describe_word_clue(draft: Draft) -> str | None:
     if draft.wording.correct is None:
         return None
     question_words = set(content_words(draft.wording.question))
@@ -202,7 +202,7 @@ def _copied_words(draft: Draft) -> str | None:
 
 
 @check("clue by grammar", CHOICE_KINDS, "Article or number of the stem fits the correct option alone.")
-def _grammar(draft: Draft) -> str | None:
+def _describe_grammar_clue(draft: Draft) -> str | None:
     if draft.wording.correct is None or len(draft.wording.options) < 2:
         return None
     question, answer, distractors = draft.wording.question, right_answer(draft), _distractors(draft)

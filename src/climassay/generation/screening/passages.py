@@ -14,9 +14,9 @@ REFERENCE_SHARE = 0.05
 FUNCTION_SHARE = 0.14
 """Minimum share of function words in sentences; English prose has 0.3 to 0.5."""
 NUMBER_SHARE = 0.3
-"""Minimum share of numbers among words and numbers in a table ..."""
+"""Minimum share of numbers among words and numbers in a table of numbers."""
 PROSE_SHARE = 0.2
-"""... unless function words have at least this share of them."""
+"""Minimum share of function words in prose, which is never taken for a table of numbers."""
 CAPITAL_SHARE = 0.5
 """Minimum share of capitals among the letters of a passage in capitals."""
 FORMULA_SHARE = 0.6

@@ -15,7 +15,7 @@ MAX_ANSWER_SENTENCES = 2
 MIN_COPIED_WORDS = 8
 """Minimum number of consecutive words of a passage in a copied question."""
 MIN_COPIED_SHARE = 0.9
-"""Minimum share of these words among all words of the question."""
+"""Minimum share of the copied words among all words of a copied question."""
 _GAP = re.compile(r"(?:_{2,}|\.{3}|…|:|<MASK>)")
 _TASK = re.compile(
     r"(?:^|[.;:]\s+|,\s+(?:and\s+)?)(?:briefly\s+|then\s+)?(?:account\s+for|analy[sz]e|argue|assess|calculate|characteri[sz]e"
@@ -29,7 +29,7 @@ _ASKING = re.compile(r"\?[\"'”’)\]]*\s*(?:\([^()]*\)\s*\.?\s*)?$")
 
 
 @check("no answer", KINDS, "Question or answer is empty, or the answer asks back.")
-def _no_answer(draft: Draft) -> str | None:
+def _describe_missing_answer(draft: Draft) -> str | None:
     wording = draft.wording
     if not wording.question.strip():
         return "There is no question."
@@ -41,7 +41,7 @@ def _no_answer(draft: Draft) -> str | None:
 
 
 @check("no question mark", QUESTION_KINDS, "Asks nothing: no question mark, no task, no gap, no sentence to complete.")
-def _no_question_mark(draft: Draft) -> str | None:
+def _describe_missing_question(draft: Draft) -> str | None:
     question = draft.wording.question.strip()
     if _ASKING.search(question):
         return None
@@ -53,7 +53,7 @@ def _no_question_mark(draft: Draft) -> str | None:
 
 
 @check("copied question", QUESTION_KINDS, "The question is a run of words of the passage.")
-def _copied(draft: Draft) -> str | None:
+def _describe_copied_question(draft: Draft) -> str | None:
     question_words = words(draft.wording.question)
     for passage in draft.passages:
         passage_words = words(passage.text)
@@ -64,7 +64,7 @@ def _copied(draft: Draft) -> str | None:
 
 
 @check("long answer", ("freeform",), "The answer has more than two sentences.")
-def _long_answer(draft: Draft) -> str | None:
+def _describe_long_answer(draft: Draft) -> str | None:
     count = len(split_sentences(draft.wording.answer))
     return f"The answer has {count} sentences." if count > MAX_ANSWER_SENTENCES else None
 
@@ -95,9 +95,9 @@ _LISTS = {
 LANGUAGES: Mapping[str, frozenset[str]] = {code: frozenset(text.split()) for code, text in _LISTS.items()}
 """Function words by ISO 639-1 code."""
 LANGUAGE_LEAD = 2
-"""Minimum number of function words by which another language exceeds the required one ..."""
+"""Minimum number of function words by which another language must exceed the required one."""
 LANGUAGE_SHARE = 0.15
-"""... and minimum share of its function words among all words."""
+"""Minimum share of another language's function words among all words of a text in that language."""
 FOREIGN_SCRIPT_SHARE = 0.3
 """Minimum share of non-Latin letters in a text of another script; Greek symbols in formulae are fewer."""
 _WORD = re.compile(r"[^\W\d_]+")
@@ -244,13 +244,13 @@ def _first_match(pattern: re.Pattern[str], draft: Draft) -> str | None:
 
 
 @check("context reference", KINDS, "Refers to the context, text, passage or its author.")
-def _context_reference(draft: Draft) -> str | None:
+def _describe_context_reference(draft: Draft) -> str | None:
     reference = _first_match(_CONTEXT, draft)
     return None if reference is None else f"It mentions its source: “{reference}”."
 
 
 @check("figure reference", KINDS, "Refers to a figure, table, equation, box or section.")
-def _figure_reference(draft: Draft) -> str | None:
+def _describe_figure_reference(draft: Draft) -> str | None:
     reference = _first_match(_FIGURE, draft)
     return None if reference is None else f"It refers to something outside the question: “{reference}”."
 
@@ -260,7 +260,7 @@ def _figure_reference(draft: Draft) -> str | None:
     KINDS,
     "Refers to something that is not in the question: a dangling *this*, *the authors*, *the experiment described*.",
 )
-def _not_self_contained(draft: Draft) -> str | None:
+def _describe_unclear_reference(draft: Draft) -> str | None:
     question = draft.wording.question
     leaning = _LEANING.search(question)
     if leaning:

@@ -19,7 +19,7 @@ _TRIVIAL = FUNCTION_WORDS | MASKER_FUNCTION_WORDS | GENERIC
 
 
 @check("several sentences", STATEMENT_KINDS, "The statement is not one sentence of usual length.")
-def _sentences(draft: Draft) -> str | None:
+def _describe_sentence_fault(draft: Draft) -> str | None:
     statement = draft.wording.question.strip()
     count = len(split_sentences(statement))
     if count != 1:
@@ -33,19 +33,19 @@ def _sentences(draft: Draft) -> str | None:
 
 
 @check("term not one word", STATEMENT_KINDS, "The masked term has several words or none.")
-def _not_one_word(draft: Draft) -> str | None:
+def _describe_invalid_term(draft: Draft) -> str | None:
     term = draft.wording.answer.strip()
     return f"“{term}” is not one word." if term and not _SINGLE_WORD.fullmatch(term) else None
 
 
 @check("term absent", STATEMENT_KINDS, "The masked term is not a word of the statement.")
-def _absent(draft: Draft) -> str | None:
+def _describe_absent_term(draft: Draft) -> str | None:
     term = draft.wording.answer.strip()
     return None if not term or has_term(draft.wording.question, term) else f"“{term}” is not a word of the statement."
 
 
 @check("term repeated", STATEMENT_KINDS, "The statement has the masked term, or a form of it, more than once.")
-def _repeated(draft: Draft) -> str | None:
+def _describe_repeated_term(draft: Draft) -> str | None:
     term = draft.wording.answer.strip().lower()
     if not term:
         return None
@@ -56,7 +56,7 @@ def _repeated(draft: Draft) -> str | None:
 
 
 @check("term trivial", STATEMENT_KINDS, "The masked term is a function word, a number, or a word of any science.")
-def _trivial(draft: Draft) -> str | None:
+def _describe_trivial_term(draft: Draft) -> str | None:
     term = draft.wording.answer.strip().lower()
     if not term:
         return None

@@ -14,10 +14,10 @@ from climassay.models.contract import Encoder
 from climassay.questions import KINDS
 
 MIN_SUPPORT, MIN_SUPPORT_OF_CHOICES = 0.4, 0.25
-"""Minimum share of the content words of question and correct answer, or of a statement, that the passages have.
+"""Minimum share of the content words of question and correct answer, or of a statement, that occur in the passages.
 Supported questions use other words but share the terms of their passages; see docs/results/screening.md."""
 MIN_CONTENT_WORDS = 3
-"""Minimum number of content words of a text that is judged by this share."""
+"""Minimum number of content words of a text to which :data:`MIN_SUPPORT` is applied."""
 _KIND_OF_RATE = {"yr": "time", "d": "days", "K": "temperature"}
 
 
@@ -26,7 +26,7 @@ _KIND_OF_RATE = {"yr": "time", "d": "days", "K": "temperature"}
     KINDS,
     "Has a number or unit that the passages do not have (evolved levels: a unit of neither passages nor question).",
 )
-def _foreign_quantity(draft: Draft) -> str | None:
+def _describe_foreign_quantity(draft: Draft) -> str | None:
     """Return numbers and units that the passages do not have.
 
     A reasoning or hypothetical question makes its own assumptions; there only a unit of the answer that neither the
@@ -53,7 +53,7 @@ def _foreign_quantity(draft: Draft) -> str | None:
 
 
 @check("unsupported answer", KINDS, "Shares too few words with the passages to be supported by them.")
-def _unsupported(draft: Draft) -> str | None:
+def _describe_missing_support(draft: Draft) -> str | None:
     if draft.kind == "freeform" and not any(letter.isdigit() for letter in draft.wording.answer):
         answer_words = set(content_words(draft.wording.answer))
         if answer_words and not answer_words & set(content_words(draft.context)):
@@ -82,7 +82,7 @@ MODEL_CHECKS: dict[str, str] = {
 
 
 def off_topic(drafts: Sequence[Draft], encoder: Encoder) -> list[Decision | None]:
-    """Return rejections by the cosine to the nearest two neighbouring sentences of the passages, else None."""
+    """Return a rejection for each draft that is unlike every two neighbouring sentences of its passages, else None."""
     if not drafts:
         return []
     parts = []
@@ -104,9 +104,10 @@ def off_topic(drafts: Sequence[Draft], encoder: Encoder) -> list[Decision | None
 
 
 def not_entailed(drafts: Sequence[Draft], scorer: Entailment) -> list[Decision | None]:
-    """Return rejections by P(contradicts) if the scorer gives it, else by P(entails); None for drafts that pass.
+    """Return a rejection for each draft whose claim the passages contradict or do not entail, else None.
 
-    A draft without a probability is undecided.
+    Scorers of three classes reject by P(contradicts), those of two classes by P(entails). A draft without a probability
+    is undecided.
     """
     claims = {index: claim for index, draft in enumerate(drafts) if (claim := draft.type.claim(draft.content))}
     results: list[Decision | None] = [None] * len(drafts)

@@ -10,7 +10,8 @@ from climassay.errors import InputError
 
 FloatArray = NDArray[np.float64]
 Acquisition = Literal["random", "paper", "margin", "diverse"]
-"""``random``; ``paper``: random, but drafts judged with a confidence above 0.85 are dropped with probability 0.5;
+"""Strategy for choosing drafts to label. ``random``; ``paper``: random, but drafts judged with a confidence above 0.85
+are dropped with probability 0.5;
 ``margin``: the least confident first; ``diverse``: the least confident of each cluster of similar drafts."""
 STRATEGIES: tuple[Acquisition, ...] = get_args(Acquisition)
 MAX_CONFIDENCE = 0.85

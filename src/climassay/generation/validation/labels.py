@@ -27,8 +27,8 @@ PIRA_FAULTS = (
     ("question_meaningful", 2.0, "makes no sense"),
     ("answer_equivalent", 2.0, "wrong answer"),
 )
-"""Column of Pirá 2's ratings, highest value of an invalid question, and the expert's reason; the first that applies is
-the reason of the label."""
+"""For each of Pirá 2's ratings: column, highest value of an invalid question, and the experts' reason. The first rating
+that applies gives the reason of the label."""
 _VALIDITY = ("Validation", "validation", "valid", "Valid")
 _REASON = ("reason", "Reason")
 _VALID = frozenset({"valid", "true", "1", "1.0", "yes"})
@@ -303,7 +303,7 @@ def precision_at(share: float, valid: IntArray, probabilities: FloatArray) -> Pr
 def chosen_threshold(
     precision: float | None, valid: IntArray, probabilities: FloatArray
 ) -> tuple[Threshold | None, str | None]:
-    """Return a threshold for a precision, or the reason why there is none; neither if no precision is requested.
+    """Return a threshold for a precision, or the reason why there is none; both None if no precision is requested.
 
     Args:
         precision: Requested share of valid items among the accepted ones, in (0, 1]; None chooses no threshold.

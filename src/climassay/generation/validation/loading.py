@@ -119,7 +119,7 @@ def _load_scorer(name: str, load: LoadModel) -> OptionScorer:
 
 
 def training_method(path: Path) -> Literal["adapter", "api", "file"]:
-    """Return how the validator at a path was trained; ``file`` stands for features and probes, or a missing file."""
+    """Return how a validator was trained: ``adapter``, ``api`` or ``file`` (features, a probe, or a missing path)."""
     if (path / RECORD_FILE).is_file():
         return "adapter"
     if not path.is_file():
@@ -131,7 +131,7 @@ def training_method(path: Path) -> Literal["adapter", "api", "file"]:
 
 
 def prompted_facts(record: TrainingRecord) -> dict[str, object]:
-    """Return the training record of a fine-tuned model with its format, for JSON."""
+    """Return the training record of a fine-tuned model as JSON-serialisable values, with the name of the format."""
     return {"format": PROMPTED_FORMAT, **asdict(record)}
 
 

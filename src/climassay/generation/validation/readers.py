@@ -60,13 +60,13 @@ def check_prompt(trained: Provenance, prompt: Prompt) -> None:
 
 
 def validation_request(draft: Draft, prompt: Prompt, subject: Subject) -> OptionRequest:
-    """Return the request whether a draft is valid (ClimaQA, appendix A.5.2: question, answer, context)."""
+    """Return the request that asks whether a draft is valid (ClimaQA, appendix A.5.2: question, answer, context)."""
     wording, context = draft.wording, draft.context[:MAX_CONTEXT_LENGTH]
     return _request(prompt, subject, draft.kind, wording.question, wording.options, wording.answer, context)
 
 
 def content_free_request(kind: str, options: int, text: str, prompt: Prompt, subject: Subject) -> OptionRequest:
-    """Return the request of a draft whose question, options, answer and context are all a placeholder.
+    """Return a validation request in which a placeholder replaces question, options, answer and context.
 
     Args:
         kind: Kind of the question.
@@ -114,7 +114,7 @@ class FeatureReader(Protocol):
 
     @property
     def provenance(self) -> Provenance:
-        """Encoder or model, and the kind of features as ``kind`` among the settings."""
+        """Provenance of the features: the encoder or model, and the setting ``kind``."""
 
     def check(self, trained: Provenance) -> None:
         """Check that a validator was trained on features of this reader.
@@ -129,7 +129,7 @@ class FeatureReader(Protocol):
 
 @dataclass(frozen=True)
 class TextReader:
-    """FeatureReader of vectors of question, answer and context, their differences, and lexical features."""
+    """Computes vectors of question, answer and context, their differences, and lexical features."""
 
     encoder: Encoder
 
@@ -156,7 +156,7 @@ class TextReader:
             pair_features(list(zip(*texts, strict=True)), self.encoder)
             for texts in ((contexts, answers), (contexts, questions), (answers, questions))
         ]
-        lexical = np.array([self._draft_features(draft) for draft in drafts], dtype=np.float64)
+        lexical = np.array([self._lexical_features(draft) for draft in drafts], dtype=np.float64)
         width = self.encoder.width
         # The pair of context and answer has c, a, |c - a|; the pair of answer and question a, q, |a - q|.
         answer, answer_context = pairs[0].vectors[:, width : 2 * width], pairs[0].vectors[:, 2 * width : 3 * width]
@@ -167,7 +167,7 @@ class TextReader:
         vectors = np.concatenate([question, answer, answer_question, answer_context], axis=1)
         return DraftFeatures((named, vectors), {})
 
-    def _draft_features(self, draft: Draft) -> tuple[float, ...]:
+    def _lexical_features(self, draft: Draft) -> tuple[float, ...]:
         """Return the :data:`DRAFT_FEATURES`."""
         wording, context = draft.wording, draft.context
         n_answer_words = len(wording.answer.split())
@@ -195,9 +195,9 @@ class TextReader:
 
 @dataclass(frozen=True)
 class StateReader:
-    """FeatureReader of a model's hidden states at the ends of both verdicts on a draft, VALID and INVALID.
+    """Computes features from a model's hidden states at the ends of both verdicts on a draft, VALID and INVALID.
 
-    The mean of the two states represents the draft, and their difference how each verdict follows from it (Burns et
+    The mean of the two states represents the draft, and their difference represents the model's verdict (Burns et
     al. 2023, arXiv 2212.03827); they are two blocks.
     """
 

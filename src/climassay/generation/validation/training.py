@@ -64,7 +64,7 @@ IntArray = NDArray[np.int64]
 V = TypeVar("V", bound=Validator)
 
 REGULARISATIONS = (0.01, 0.1, 1.0, 10.0)
-"""Values of C to choose from: the prior variance of an item's log-odds, shared by all blocks of features."""
+"""Candidate values of C, the prior variance of an item's log-odds, which all blocks of features share."""
 VALIDATION_SHARE = 0.15
 """Share of the training labels that is held out for early stopping of an adapter."""
 
@@ -112,12 +112,12 @@ def train_validator(
 
     Args:
         labels: Labelled drafts.
-        reader: FeatureReader of the features.
+        reader: Reader that computes the features.
         precision: Requested share of valid drafts among the accepted ones; None chooses no threshold.
         folds: Number of cross-validation folds.
         seed: Seed of the folds.
-        on_read: Gets the number of drafts read since its last call.
-        on_fold: Gets 1 after each fold.
+        on_read: Called with the number of drafts read since its last call.
+        on_fold: Called with 1 after each fold.
 
     Raises:
         InputError: There are too few labels.
@@ -135,15 +135,15 @@ def train_validator(
     model, calibrator, choices = fit_calibrated(blocks, valid, groups, folds=folds, seed=seed)
     threshold, refusal = chosen_threshold(precision, valid, probabilities)
     source = replace(reader.provenance, regularisation=choices[0][0])
-    record = TrainingRecord(_provenance(source, labels, examples, scores, seed), calibrator, threshold)
+    record = TrainingRecord(_training_provenance(source, labels, examples, scores, seed), calibrator, threshold)
     validator = TrainedValidator(model, record, reader)
     return Training(validator, record, scores, probabilities, refusal, choices, int((~succeeded).sum()))
 
 
-def _provenance(
+def _training_provenance(
     source: Provenance, labels: LabelSet, examples: Sequence[LabelledDraft], scores: ValidatorScores, seed: int
 ) -> Provenance:
-    """Return the provenance of a reader or model completed by the training data and scores."""
+    """Return the provenance of a reader or model with the training data and scores added."""
     kinds = list(dict.fromkeys(example.draft.kind for example in examples))
     return replace(
         source,
@@ -229,7 +229,7 @@ def cross_validated(
 
 
 def chat_examples(labelled: Sequence[LabelledDraft], prompt: Prompt, subject: Subject) -> tuple[ChatExample, ...]:
-    """Return one chat per label, with the validator's own request."""
+    """Return one chat per labelled draft: the validator's request, answered with the label."""
     chats = []
     for example in labelled:
         request = validation_request(example.draft, prompt, subject)
@@ -327,7 +327,7 @@ def train_api(
         hold_out: Share (below 1) or number of labels for scores and calibration.
         precision: Requested share of valid drafts among the accepted ones; None chooses no threshold.
         seed: Seed of the splits.
-        on_status: Gets every new state of the job.
+        on_status: Called with every new state of the job.
         options: Options of :func:`climassay.models.openai.finetuning.fine_tune`.
 
     Raises:
@@ -347,7 +347,9 @@ def train_api(
 def split_labels(
     labels: LabelSet, hold_out: float, *, seed: int = 0
 ) -> tuple[tuple[LabelledDraft, ...], tuple[LabelledDraft, ...]]:
-    """Split labelled drafts into training and test set, without a common passage and with similar shares of valid ones.
+    """Split labelled drafts into a training and a test set, without common passages.
+
+    Both sets have similar shares of valid drafts.
 
     Args:
         labels: Labelled drafts.
@@ -418,7 +420,7 @@ def calibrate_prompted(
     settings = {"kind": "prompted", "subject": asdict(validator.subject)}
     model, prompt = validator.model, validator.prompt
     source = Provenance(model=model.name, template=prompt.name, template_sha256=prompt.sha256, settings=settings)
-    provenance = _provenance(source, labels, training, result, seed)
+    provenance = _training_provenance(source, labels, training, result, seed)
     record = TrainingRecord(provenance, fit_calibrator(scores, valid), threshold)
     calibrated = PromptedValidator.fine_tuned(model, prompt, record, validator.name)
     return Training(calibrated, record, result, probabilities, refusal)

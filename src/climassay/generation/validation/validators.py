@@ -98,7 +98,7 @@ def validate(
         drafts: Drafts of any kind.
         validator: The validator.
         threshold: Minimum P(valid) of an accepted draft; by default the validator's own, else 0.5.
-        on_judged: Gets the number of drafts judged since its last call.
+        on_judged: Called with the number of drafts judged since its last call.
 
     Returns:
         All drafts in the same order.
@@ -157,7 +157,7 @@ class TrainingRecord:
 
     @classmethod
     def parse(cls, facts: Mapping[str, Any]) -> "TrainingRecord":
-        """Return the record that ``asdict`` and JSON turned into a mapping.
+        """Restore a record from a mapping that ``asdict`` produced.
 
         Raises:
             KeyError, TypeError, ValueError: A value is missing or of the wrong type.
@@ -182,7 +182,7 @@ class TrainedValidator(SavedModel, Validator):
     """Linear model of the classes invalid and valid."""
     record: TrainingRecord
     reader: FeatureReader | None = None
-    """FeatureReader of the features; not saved."""
+    """Reader that computes the features; it is not saved."""
     name: str = "validator"
 
     @property
@@ -200,7 +200,7 @@ class TrainedValidator(SavedModel, Validator):
         return replace(self, reader=reader)
 
     def judge(self, drafts: Sequence[Draft], *, on_judged: CountCallback | None = None) -> list[float | None]:
-        """See :class:`Validator`."""
+        """Return P(valid) of each draft; see :meth:`Validator.judge`."""
         if self.reader is None:
             raise InputError("This validator was loaded without its encoder or model: load it together with that.")
         indices = [index for index, draft in enumerate(drafts) if draft.kind in self.record.kinds]
@@ -214,12 +214,12 @@ class TrainedValidator(SavedModel, Validator):
         return results
 
     def contents(self) -> tuple[dict[str, FloatArray], dict[str, Any]]:
-        """See :class:`SavedModel`."""
+        """Return the arrays and metadata to save; see :meth:`SavedModel.contents`."""
         return {"weights": self.model.weights, "bias": self.model.bias}, asdict(self.record)
 
     @classmethod
     def build(cls, facts: dict[str, Any], arrays: dict[str, FloatArray]) -> Self:
-        """See :class:`SavedModel`; the reader is not restored."""
+        """Restore a validator without its reader from saved metadata and arrays; see :class:`SavedModel`."""
         shapes = {"weights": (None, 2), "bias": (2,)}
         checked = (checked_array(name, arrays[name], shape) for name, shape in shapes.items())
         return cls(LinearModel("nominal", *checked), TrainingRecord.parse(facts))
@@ -264,7 +264,7 @@ class PromptedValidator(Validator):
         return None if self.record is None else self.record.threshold
 
     def judge(self, drafts: Sequence[Draft], *, on_judged: CountCallback | None = None) -> list[float | None]:
-        """See :class:`Validator`."""
+        """Return P(valid) of each draft; see :meth:`Validator.judge`."""
         log_odds = self.log_odds(drafts, on_judged=on_judged)
         calibrator = None if self.record is None else self.record.calibrator
         probabilities = iter(_probabilities(calibrator, [value for value in log_odds if value is not None]))
@@ -283,7 +283,7 @@ class PromptedValidator(Validator):
         shapes = [(drafts[index].kind, len(drafts[index].wording.options)) for index in indices]
         try:
             scores = self.model.option_logprobs(requests, on_result=on_result) if requests else []
-            corrections = {shape: self._correction(*shape) for shape in dict.fromkeys(shapes)}
+            corrections = {shape: self._content_free_scores(*shape) for shape in dict.fromkeys(shapes)}
         except ModelError as error:
             # The pipeline continues without the validator; these drafts stay undecided.
             scores, corrections = [OptionScores.failed(str(error)) for _ in indices], {}
@@ -294,8 +294,8 @@ class PromptedValidator(Validator):
                 results[index] = float(np.log(max(valid, 1e-300)) - np.log(max(invalid, 1e-300)))
         return results
 
-    def _correction(self, kind: str, options: int) -> tuple[float, ...] | None:
-        """Return the model's answer without content to a prompt of this kind and number of options, if subtracted."""
+    def _content_free_scores(self, kind: str, options: int) -> tuple[float, ...] | None:
+        """Return the model's scores for a content-free prompt, which are subtracted; None if no correction applies."""
         if not (profile_of(self.model).calibrated if self.content_free is None else self.content_free):
             return None
         return content_free_correction(
@@ -312,7 +312,7 @@ def _probabilities(calibrator: Calibrator | None, log_odds: FloatArray | Sequenc
 
 @dataclass(frozen=True)
 class ByKind(Validator):
-    """One validator per kind of question, as in ClimaQA; other kinds are not judged."""
+    """Validators by kind of question, as in ClimaQA; kinds without a validator are not judged."""
 
     validators: Mapping[str, Validator]
 
@@ -323,11 +323,11 @@ class ByKind(Validator):
 
     @property
     def threshold(self) -> Threshold | None:
-        """None, since each validator has its own threshold, which :func:`validate` uses."""
+        """Always None, because each validator has its own threshold, which :func:`validate` uses."""
         return None
 
     def judge(self, drafts: Sequence[Draft], *, on_judged: CountCallback | None = None) -> list[float | None]:
-        """See :class:`Validator`."""
+        """Return P(valid) of each draft; see :meth:`Validator.judge`."""
         results: list[float | None] = [None] * len(drafts)
         for kind, validator in self.validators.items():
             if indices := [index for index, draft in enumerate(drafts) if draft.kind == kind]:

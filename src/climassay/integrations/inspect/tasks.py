@@ -182,7 +182,7 @@ def _task(
     rows = [row for row in benchmark.posed(kind) if level is None or row.question.level == level]
     if not rows:
         raise InputError(f"{file} has no {kind} question of the level {level!r}.")
-    metadata = {"benchmark": benchmark.name, "prompt_sha256": benchmark.prompts.of(kind).sha256}
+    metadata = {"benchmark": benchmark.name, "prompt_sha256": benchmark.prompts.for_task(kind).sha256}
     return _as_task(kind, rows, prefix, scorer, metadata)
 
 

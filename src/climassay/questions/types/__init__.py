@@ -37,7 +37,7 @@ class TypeCheck(NamedTuple):
     """Check for a fault that only questions of one type can have."""
 
     name: str
-    words: str
+    description: str
     """Description of the fault in one sentence."""
     examine: Callable[[Content], str | None]
     """Function that returns one sentence on the fault of a question, or None."""
@@ -222,7 +222,7 @@ class Criterion:
     """Criterion that a good answer meets."""
 
     text: str
-    """Wording for a grader, for example ``Says that the stratosphere cools``."""
+    """Requirement as a grader reads it, for example ``Says that the stratosphere cools``."""
     weight: float = 1.0
     """Weight in the rubric's score, above 0."""
     level: CriterionLevel = "must"

@@ -36,10 +36,10 @@ from climassay.questions.types.longform import (
     BETTER,
     CRITERION,
     MAX_CRITERIA,
-    choices,
+    format_ratings,
+    parse_ratings,
+    possible_ratings,
     read_rubric,
-    read_written,
-    written_ratings,
 )
 from climassay.reporting.marking import Piece, marked
 from climassay.web.accounts import User
@@ -192,8 +192,8 @@ def _wording(form: LabelForm, draft: Draft) -> Wording:
     """Return the wording of an accepted form."""
     if is_rating(draft.wording):
         options = draft.wording.options
-        ratings = read_written(written_ratings(form.ratings(options)), options)
-        return Wording(draft.wording.question, written_ratings(ratings), options)
+        ratings = parse_ratings(format_ratings(form.ratings(options)), options)
+        return Wording(draft.wording.question, format_ratings(ratings), options)
     if is_rubric(draft.wording):
         rubric = json.dumps([row._asdict() for row in form.rows()], ensure_ascii=False)
         return Wording(draft.wording.question, rubric, draft.wording.options)
@@ -356,7 +356,7 @@ def _rating(item: AnnotationItem, own: Label | None, form: LabelForm | None) -> 
     """Return the template values of answers to be rated: groups of options with their choices."""
     draft, options = item.draft, item.draft.wording.options
     before = own.wording.answer if own is not None and own.wording is not None else ""
-    chosen = form.ratings(options) if form else read_written(before, options) if before else {}
+    chosen = form.ratings(options) if form else parse_ratings(before, options) if before else {}
     meanings = {dimension.name: dimension.meaning for dimension in DIMENSIONS}
     titles = {"presentation": "How it reads", "epistemics": "What it is worth"}
     groups: dict[str, list[dict[str, Any]]] = {}
@@ -369,7 +369,7 @@ def _rating(item: AnnotationItem, own: Label | None, form: LabelForm | None) -> 
             group, name, meaning = titles[GROUP_OF[option]], option.capitalize(), meanings[option]
         part = {"field": f"rating-{index}", "name": name, "meaning": meaning, "scale": option in meanings}
         part["choices"] = [
-            (choice, _NAMES.get(choice, choice), chosen.get(option) == choice) for choice in choices(option)
+            (choice, _NAMES.get(choice, choice), chosen.get(option) == choice) for choice in possible_ratings(option)
         ]
         groups.setdefault(group, []).append(part)
     several = len(draft.passages) > 1
@@ -433,7 +433,7 @@ def label_view(label: Label, item: AnnotationItem, by: str = "") -> dict[str, An
         by: Displayed name of the annotator.
     """
     before, after = item.draft.wording, label.wording
-    rated = read_written(after.answer, before.options) if after is not None and is_rating(before) else {}
+    rated = parse_ratings(after.answer, before.options) if after is not None and is_rating(before) else {}
     ratings = [(part.removeprefix(CRITERION), _NAMES.get(choice, choice)) for part, choice in rated.items()]
     rubric = rubric_of(label, item) if is_rubric(before) else ()
     return {

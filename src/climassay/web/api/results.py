@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 from fastapi import Query
 from pydantic import Field, JsonValue
 
-from climassay.records.queries import run_lines, run_settings
+from climassay.records.queries import list_run_entries, run_settings
 from climassay.reporting import Table
 from climassay.web.access import Reader
 from climassay.web.api.base import NO_NUL, After, Data, Limit, Moment, Page, api_router, page_of, path_name
@@ -87,7 +87,7 @@ def list_runs(
     after: After = None,
 ) -> Any:
     """List the runs that match the filters, newest first."""
-    entries = run_lines(app.database, command=command, text=text, limit=limit + 1, after=after)
+    entries = list_run_entries(app.database, command=command, text=text, limit=limit + 1, after=after)
     return page_of(entries, limit, RunData.of)
 
 
@@ -95,7 +95,7 @@ def list_runs(
 def get_run(app: App, user: Reader, run: RunId) -> Any:
     """Get one run with its configuration."""
     find_run_summary(app, run)
-    [entry] = run_lines(app.database, run=run, limit=1)
+    [entry] = list_run_entries(app.database, run=run, limit=1)
     config, seeds, error = run_settings(app.database, run)
     return RunDetailsData(run=RunData.of(entry), config=config, seeds=seeds, error=error)
 

@@ -663,7 +663,7 @@ def _usage_report(app: AppState) -> Report:
         rows = []
         for line in usage_by(app.database, group):
             cells = [f"{getattr(line, name):,}" for name in counts]
-            rows.append((line.name, *cells[:3], f"{100 * line.cached:.1f}%", *cells[3:], line.shown_cost))
+            rows.append((line.name, *cells[:3], f"{100 * line.cached:.1f}%", *cells[3:], line.formatted_cost))
         title, last = f"Tokens, cost and failures by {group}", note if group == groups[-1] else ""
         sections.append(Section(f"By {group}", (Table.of(title, [group, *headings, "cost"], rows, note=last),)))
     return Report("Usage", "", tuple(sections))

@@ -13,7 +13,7 @@ from climassay.evaluation.report import answer_row, is_wrong
 from climassay.evaluation.results import COMMANDS, Outcome
 from climassay.evaluation.scores import metrics_of
 from climassay.questions import Kind, Level, Question, option_letter
-from climassay.records.queries import answers_about, run_lines
+from climassay.records.queries import answers_about, list_run_entries
 from climassay.reporting.html import render_answer
 from climassay.web.access import Reader
 from climassay.web.app_state import App, AppState
@@ -143,7 +143,7 @@ def show_questions(
     recent = [
         entry.summary
         for command in COMMANDS
-        for entry in run_lines(app.database, command=command, limit=MAX_OTHER_RUNS)
+        for entry in list_run_entries(app.database, command=command, limit=MAX_OTHER_RUNS)
     ]
     summaries = [*([other.summary] if other else []), *recent]
     parameters, address = query.parameters(), f"/results/{run}/questions"

@@ -38,7 +38,7 @@ class Cloze(QuestionType):
     is_prose = False
     has_levels = False
     max_tokens = 12
-    """Enough for one scientific word and to detect a longer answer."""
+    """Maximum number of tokens in an answer, enough for one scientific word and to detect a longer answer."""
 
     def parse(self, question: str, answer: str, options: Sequence[str], correct: int | None = None) -> Content:
         """Return the statement with its gap written as ``<MASK>``.

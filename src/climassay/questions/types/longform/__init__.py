@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 CriterionVerdict = Literal["met", "partly met", "not met", "contradicted"]
 RUBRIC = "Rubric"
-"""Only option of an item whose answer is a rubric, serialised by :func:`written_rubric`."""
+"""Only option of an item whose answer is a rubric, serialised by :func:`format_rubric`."""
 MAX_CRITERIA = 50
 _BULLET = re.compile(r"^\s*(?:[-*\u2022]|\d+[.)])\s+")
 _LEVEL = re.compile(r"^(?:\[(must|should)\]|\((must|should)\)|(must|should):)\s*", re.IGNORECASE)
@@ -59,7 +59,7 @@ def read_rubric(value: object) -> tuple[Criterion, ...]:
     return tuple(_parse_criterion(entry, number) for number, entry in enumerate(entries, start=1))
 
 
-def written_rubric(criteria: Iterable[Criterion]) -> str:
+def format_rubric(criteria: Iterable[Criterion]) -> str:
     """Serialise criteria to JSON for :func:`read_rubric`; an empty string for no criteria."""
     rows = [asdict(criterion) for criterion in criteria]
     return json.dumps(rows, ensure_ascii=False) if rows else ""
@@ -103,20 +103,20 @@ _MAX_DIFFERENCE = 1
 """Maximum difference of two ratings from 1 to 5 that count as agreement."""
 
 
-def choices(option: str) -> tuple[str, ...]:
+def possible_ratings(option: str) -> tuple[str, ...]:
     """Return the possible ratings of an option: 1 to 5, verdicts on a criterion, or preferences."""
     if option == BETTER:
         return PREFERENCES
     return get_args(CriterionVerdict) if option.startswith(CRITERION) else RATINGS
 
 
-def written_ratings(ratings: Mapping[str, str]) -> str:
+def format_ratings(ratings: Mapping[str, str]) -> str:
     """Serialise ratings by option to text."""
     return "\n".join(f"{choice} | {option}" for option, choice in ratings.items())
 
 
-def read_written(text: str, options: Sequence[str]) -> dict[str, str]:
-    """Parse ratings by option, in the order of the options, from text of :func:`written_ratings`.
+def parse_ratings(text: str, options: Sequence[str]) -> dict[str, str]:
+    """Parse ratings by option, in the order of the options, from text of :func:`format_ratings`.
 
     Raises:
         InputError: A line is no rating of an option, or there is no rating.
@@ -124,10 +124,9 @@ def read_written(text: str, options: Sequence[str]) -> dict[str, str]:
     ratings: dict[str, str] = {}
     for line in filter(str.strip, text.splitlines()):
         choice, _, option = (part.strip() for part in line.partition("|"))
-        if option not in options or choice not in choices(option):
-            raise InputError(
-                f"{line.strip()!r} is not a rating: write, for example, {choices(options[0])[0]} | {options[0]}."
-            )
+        if option not in options or choice not in possible_ratings(option):
+            example = f"{possible_ratings(options[0])[0]} | {options[0]}"
+            raise InputError(f"{line.strip()!r} is not a rating: write, for example, {example}.")
         ratings[option] = choice
     if not ratings:
         raise InputError("Rate the answer in at least one respect, or skip it.")
@@ -139,10 +138,10 @@ def ratings_agree(texts: Sequence[str], options: Sequence[str]) -> bool:
 
     Missing ratings are ignored.
     """
-    ratings_by_rater = [read_written(text, options) for text in texts]
+    ratings_by_rater = [parse_ratings(text, options) for text in texts]
     for option in options:
-        ranks = [choices(option).index(ratings[option]) for ratings in ratings_by_rater if option in ratings]
-        max_difference = _MAX_DIFFERENCE if choices(option) == RATINGS else 0
+        ranks = [possible_ratings(option).index(ratings[option]) for ratings in ratings_by_rater if option in ratings]
+        max_difference = _MAX_DIFFERENCE if possible_ratings(option) == RATINGS else 0
         if ranks and max(ranks) - min(ranks) > max_difference:
             return False
     return True
@@ -190,9 +189,9 @@ class LongForm(QuestionType):
                 raise InputError(f"The rubric cannot be accepted: {error}.") from None
             if not rubric:
                 raise InputError("Write at least one criterion, or skip the question.")
-            return Content(content.question, written_rubric(rubric), content.options)
-        ratings = read_written(content.answer, content.options)
-        return Content(content.question, written_ratings(ratings), content.options)
+            return Content(content.question, format_rubric(rubric), content.options)
+        ratings = parse_ratings(content.answer, content.options)
+        return Content(content.question, format_ratings(ratings), content.options)
 
     def writer_texts(self, bounds: Lengths) -> dict[str, int]:
         """Return the limits of question and reference answer, which may be a paragraph."""

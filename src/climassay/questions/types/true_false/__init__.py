@@ -35,7 +35,7 @@ class TrueFalse(QuestionType):
     is_statement = True
     has_levels = False
     max_tokens = 8
-    """Enough for ``The statement is false``."""
+    """Maximum number of tokens in an answer, enough for ``The statement is false``."""
     metrics = ("accuracy",)
     checks = (
         TypeCheck(
