@@ -13,7 +13,7 @@ from climassay.statistics import Estimate, proportion
 
 @dataclass(frozen=True, slots=True)
 class PositionRow:
-    """Distribution of choices over positions, for options in several orders."""
+    """Distribution of a model's choices over option positions, measured with the options in several orders."""
 
     model: str
     setting: str

@@ -228,7 +228,7 @@ CHIEF_METRICS = ("accuracy", "judged_accuracy", "factual_accuracy", "exact_match
 
 
 def _summary(experiment: Experiment, scores: ExperimentScores) -> list[Block]:
-    """Return sentences on the best cells, on significant differences and on failures."""
+    """Return a summary: the best cells, significant differences and failures."""
     blocks: list[Block] = []
     for benchmark in (*experiment.questions, *experiment.groups):
         metrics = METRICS.ordered(score.metric for score in scores.scores if score.cell.benchmark == benchmark)

@@ -44,7 +44,7 @@ class ExperimentCallbacks:
     on_answer: Callable[[int], None] = lambda _count: None
     """Receives the number of new answers, stored ones included."""
     on_more: Callable[[int], None] = lambda _count: None
-    """Receives the number of answers that are needed besides those of the benchmarks."""
+    """Receives the number of answers needed in addition to those of the benchmarks."""
     on_end: Callable[[str], None] = lambda _step: None
     """Receives the name of a step that follows the last answer."""
 
@@ -72,7 +72,7 @@ Harness = Callable[[ExperimentPlan, ModelSpec, RecordModel, ExperimentCallbacks]
 
 @dataclass(frozen=True, slots=True)
 class EvaluationResources:
-    """Functions that open the parts of an experiment."""
+    """Functions that open the models, adapters, metrics and checkers of an experiment."""
 
     open_model: Callable[[ModelSpec, Path | None], Generator]
     """Loads a model, with the adapter in a folder if the folder is not None."""

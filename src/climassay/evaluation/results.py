@@ -169,7 +169,7 @@ class Experiment:
     passages: Mapping[str, str] = field(default_factory=dict)
     """Text of every passage that was in a prompt, by id."""
     predictions: Mapping[Cell, tuple[Prediction, ...]] = field(default_factory=dict)
-    """Choices in every option order, by cell."""
+    """Model's choices in every option order, by cell."""
     tally: RequestCounts = field(default_factory=RequestCounts, compare=False)
     """Requests to the answering models in this run; not saved."""
     metric_sources: Mapping[str, str] = field(default_factory=dict)

@@ -28,7 +28,7 @@ MAX_TESTS = 60
 
 @dataclass(frozen=True, slots=True)
 class RunScore:
-    """Score of a cell of a run."""
+    """Mean score of one cell of a run."""
 
     run: str
     name: str
@@ -40,7 +40,7 @@ class RunScore:
 
 @dataclass(frozen=True, slots=True)
 class RunTest:
-    """Test of cells of two runs on their common questions."""
+    """Paired test of a cell of one run against a cell of another on their common questions."""
 
     first: RunScore
     second: RunScore

@@ -46,7 +46,7 @@ class Score:
     estimate: Estimate
     """Mean over the questions with a score; interval by Wilson for binary metrics, else by bootstrap."""
     unscored: int
-    """Number of questions without a score, which the mean leaves out."""
+    """Number of questions without a score, which are excluded from the mean."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ class CellCounts:
     violations: int
     """Number of answers that break a constraint, for example more than two sentences; scored unchanged."""
     kinds: tuple[tuple[str, int], ...]
-    """Broken constraints with the number of answers, most frequent first."""
+    """Answer constraints that were broken, each with its number of answers, most frequent first."""
     unscored: tuple[tuple[str, int], ...]
     """Metrics with the number of answers for which they could not be computed."""
     readings: tuple[tuple[ReadingMethod, int], ...] = ()
@@ -441,10 +441,10 @@ def _paired_cell_tests(
                     values.append(common)
     binary = [is_right_or_wrong(METRICS[pair["metric"]], *common) for pair, common in zip(pairs, values, strict=True)]
     for pair, result in zip(pairs, paired_tests(values, binary, seed), strict=True):
-        yield _paired(PairedTest, result, benchmark=benchmark, family=family, **pair)
+        yield _build_comparison(PairedTest, result, benchmark=benchmark, family=family, **pair)
 
 
-def _paired(kind: type[P], result: PairedComparison, **names: Any) -> P:
+def _build_comparison(kind: type[P], result: PairedComparison, **names: Any) -> P:
     test = "sign flip" if result.exact is None else "McNemar, exact"
     return kind(
         difference=result.difference,
@@ -559,6 +559,6 @@ def _paired_rows(family: Family, groups: Mapping[_Variant, Sequence[Prediction]]
         # Gained and lost questions are counted in the file's option order.
         exact = mcnemar(*([row.correct for row in groups[key] if row.permutation == 0] for key in (first, second)))
         names = {"first": first[differs], "second": second[differs], "scoring": first[2]}
-        row = _paired(PairedRow, result, family=family, fixed=first[shared], **names)
+        row = _build_comparison(PairedRow, result, family=family, fixed=first[shared], **names)
         test = row.test if has_one_order else "sign flip over questions"
         yield replace(row, first_only=exact.first_only, second_only=exact.second_only, test=test)

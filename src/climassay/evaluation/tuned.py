@@ -33,7 +33,7 @@ class Adapter:
     notes: tuple[str, ...] = ()
     """Notes for the cells, for example a leakage warning."""
     learned: Sequence[str] | None = field(default=None, repr=False)
-    """Texts that the adapter was trained on; None if they are unknown."""
+    """Texts on which the adapter was trained; None if they are unknown."""
 
 
 def find_adapter(

@@ -75,7 +75,7 @@ class Entailment(Protocol):
 
 @runtime_checkable
 class RelationScorer(Entailment, Protocol):
-    """Scorer that also distinguishes contradictions from open questions."""
+    """Entailment scorer that also distinguishes contradicted from undecided statements."""
 
     def relations(self, pairs: Sequence[tuple[str, str]]) -> list[Relations | None]:
         """Return probabilities of the relations for each pair of (premise, statement); None if it failed.
@@ -379,8 +379,8 @@ def load_entailment(
             - ``supports:MODEL``: the paper's judge, SUPPORTS or REFUTES;
             - ``nli:MODEL``: a cross-encoder trained on inference data, a folder or hub id.
         model: Used instead of loading ``MODEL``, for example one that is recorded.
-        load: From the name of a model to the model.
-        profile: Whether ``prompted:`` is calibrated, if the user has set it.
+        load: Function that loads a model by its name.
+        profile: User's settings, which decide whether ``prompted:`` is calibrated.
 
     Raises:
         InputError: The name is not one of these, or the model gives no probabilities.

@@ -242,13 +242,13 @@ MIN_RELEVANCE = 0.3
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """One statement and its relation to the other side."""
+    """Statement of an answer or reference, with its relation to the other of the two."""
 
     text: str
     confirms: float
-    """Probability that the other side confirms it."""
+    """Probability that the other text confirms the statement."""
     contradicts: float
-    """Probability that the other side contradicts it."""
+    """Probability that the other text contradicts the statement."""
     relevance: float
     """Cosine similarity to the question and reference taken together; 1 for statements of the reference."""
     status: FactStatus

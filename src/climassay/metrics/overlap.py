@@ -81,7 +81,7 @@ def bleu(references: References, candidates: Candidates) -> float:
     pairs = answer_pairs(references, candidates)
     # sacreBLEU takes one list of all first references, one of all second ones, and so on, padded with None.
     streams = [list(stream) for stream in zip_longest(*(item_references for item_references, _ in pairs))]
-    return _share(_word_bleu().corpus_score([candidate for _, candidate in pairs], streams))
+    return _as_share(_word_bleu().corpus_score([candidate for _, candidate in pairs], streams))
 
 
 def bleu_each(references: References, candidates: Candidates) -> list[float]:
@@ -95,7 +95,7 @@ def bleu_each(references: References, candidates: Candidates) -> list[float]:
     """
     scorer = _word_bleu(effective_order=True)
     return [
-        _share(scorer.sentence_score(candidate, list(item_references)))
+        _as_share(scorer.sentence_score(candidate, list(item_references)))
         for item_references, candidate in answer_pairs(references, candidates)
     ]
 
@@ -115,8 +115,8 @@ def _character_bleu(pairs: Sequence[Pair]) -> float:
     return float(corpus_bleu(references, candidates, smoothing_function=SmoothingFunction().method1))
 
 
-def _share(score: Any) -> float:
-    """Convert sacreBLEU's 0 to 100, which rounding may exceed, to 0 to 1."""
+def _as_share(score: Any) -> float:
+    """Convert sacreBLEU's score from 0..100 to 0..1; rounding above 100 gives 1."""
     return min(1.0, float(score.score) / 100)
 
 

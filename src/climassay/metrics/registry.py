@@ -172,7 +172,7 @@ def metrics_for(kind: str) -> list[Metric]:
 
 
 class FactComparer(Protocol):
-    """Comparer of the statements of answers and references; see :mod:`climassay.metrics.facts`."""
+    """Compares the statements of answers with those of references; see :mod:`climassay.metrics.facts`."""
 
     def score(self, items: Sequence[Answered]) -> Sequence[Any]:
         """Return the scores of each item, in order; None if a statement could not be judged."""
@@ -180,7 +180,7 @@ class FactComparer(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Scorer:
-    """Tools that score generated answers; a metric whose tool is None is left out."""
+    """Tools with which metrics score generated answers; a metric whose tool is None is left out."""
 
     encoder: Encoder | str = BUNDLED_ENCODER
     """Encoder of phrase similarity and relevance."""
@@ -250,7 +250,7 @@ class Batch:
         return [item.answer for item in self.items]
 
     def once(self, name: str, compute: Callable[[], Any]) -> Any:
-        """Return a cached result that several metrics share; compute it on the first call."""
+        """Return a result that several metrics share: compute it on the first call and cache it."""
         if name not in self._cache:
             self._cache[name] = compute()
         return self._cache[name]

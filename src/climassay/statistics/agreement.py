@@ -205,7 +205,7 @@ def spearman_of_resamples(first: FloatArray, second: FloatArray, indices: NDArra
 
     # The mean rank of n items is (n + 1) / 2, also with ties.
     a, b = (ranks(values) - (len(first) + 1) / 2 for values in (first, second))
-    return _ratio(*((counts * product).sum(axis=1) for product in (a * b, a * a, b * b)))
+    return _divide_by_norms(*((counts * product).sum(axis=1) for product in (a * b, a * a, b * b)))
 
 
 def kendall_of_resamples(first: FloatArray, second: FloatArray, indices: NDArray[np.int64]) -> FloatArray:
@@ -218,7 +218,7 @@ def kendall_of_resamples(first: FloatArray, second: FloatArray, indices: NDArray
         batch = slice(start, start + _BATCH_SIZE)
         a, b = (np.sign(list_ranks[:, None] - list_ranks[batch]) for list_ranks in ranks)
         sums += [((counts @ signs) * counts[:, batch]).sum(axis=1) for signs in (a * b, a * a, b * b)]
-    return _ratio(*(sums / 2))
+    return _divide_by_norms(*(sums / 2))
 
 
 def _draw_counts(indices: NDArray[np.int64]) -> FloatArray:
@@ -226,7 +226,7 @@ def _draw_counts(indices: NDArray[np.int64]) -> FloatArray:
     return np.array([np.bincount(row, minlength=indices.shape[1]) for row in indices], dtype=np.float64)
 
 
-def _ratio(product: FloatArray, first: FloatArray, second: FloatArray) -> FloatArray:
+def _divide_by_norms(product: FloatArray, first: FloatArray, second: FloatArray) -> FloatArray:
     with np.errstate(invalid="ignore"):
         return product / np.sqrt(first) / np.sqrt(second)
 

@@ -56,7 +56,7 @@ class CoveragePoint:
     """Answers above a threshold of confidence."""
 
     coverage: float
-    """Share of all items, including unanswered ones, that have such an answer."""
+    """Share of all items, including unanswered ones, that have an answer above the threshold."""
     n_correct: int
     """Number of correct answers above the threshold."""
     n_answers: int

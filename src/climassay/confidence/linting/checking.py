@@ -48,7 +48,7 @@ class Checked:
 
     draft: Draft
     rules: tuple[Rule, ...]
-    """Rules against which it was checked."""
+    """Rules against which the draft was checked."""
     findings: tuple[LintFinding, ...]
     """Findings in the order of the text."""
 

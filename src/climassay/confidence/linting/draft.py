@@ -64,7 +64,7 @@ class Draft:
         return tuple(zip(offsets, (block.text for block in self.blocks), strict=False))
 
     def location(self, offset: int) -> Location:
-        """Return page, paragraph and column of a character of the text."""
+        """Return the page, paragraph and column of the character at an offset of the text."""
         index = bisect_right(self.paragraphs, offset, key=lambda paragraph: paragraph[0]) - 1
         page = self.blocks[index].page
         first = next(i for i, block in enumerate(self.blocks) if block.page == page)
@@ -110,7 +110,7 @@ class Rule:
     name: str
     severity: Severity
     summary: str
-    """Fault in a few words."""
+    """Name of the fault in a few words."""
     reason: str
     examples: tuple[tuple[str, str], ...]
     """Pairs of a text that the rule objects to and one that it accepts."""

@@ -113,7 +113,7 @@ class LabelledItem:
     section: str
     """Section; its statements are on the same side of every split."""
     recovered: bool = False
-    """True if its place in the report, and thus its context, was found."""
+    """True if the statement, and thus its context, was found in the report."""
     id: str = ""
     """Id of the extracted statement; empty if the data has none."""
 
@@ -179,7 +179,7 @@ def read_labelled(path: Path, paragraphs: Path | None = None) -> LabelledTable:
 
 @dataclass(frozen=True, slots=True)
 class ClimateX:
-    """Prepared data set with counts of removed rows."""
+    """ClimateX's prepared statements with counts of removed rows."""
 
     items: tuple[LabelledItem, ...]
     rows: int
@@ -205,7 +205,7 @@ class _Row(NamedTuple):
 
 
 def read_climatex(path: Path, paragraphs: Path | None = None) -> ClimateX:
-    """Read and prepare the data set.
+    """Read ClimateX, remove unusable rows and recover the statements' contexts.
 
     Args:
         path: Published table, tab-separated.

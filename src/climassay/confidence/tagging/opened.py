@@ -23,7 +23,7 @@ class MeasuredAccuracy:
     """Upper end of the 95% interval."""
     items: int
     on: str
-    """Description of the evaluated statements."""
+    """Description of the statements on which the accuracy was measured."""
 
     def __str__(self) -> str:
         return f"{self.value:.0%} [{self.low:.0%} to {self.high:.0%}] of {self.items:,} statements ({self.on})"
@@ -37,7 +37,7 @@ class OpenedTagger:
     accuracy: MeasuredAccuracy | None
     """Accuracy stored with the tagger; None if its file has none."""
     equal_accuracy: MeasuredAccuracy | None = None
-    """Accuracy of its answers for equally frequent levels."""
+    """Accuracy of the tagger's answers if all levels are equally frequent; None if unknown."""
     shares: Sequence[float] | None = None
     """Shares of the levels in the training data, for which the probabilities are calibrated."""
 

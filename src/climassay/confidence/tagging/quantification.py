@@ -36,7 +36,7 @@ class Shares:
     """Estimated shares of the levels, lowest level first, with intervals of 95%."""
 
     values: tuple[float, ...]
-    """One share per level, summing to 1."""
+    """Shares of the levels, lowest level first, summing to 1."""
     low: tuple[float, ...]
     high: tuple[float, ...]
     score: float

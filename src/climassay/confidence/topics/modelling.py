@@ -66,7 +66,7 @@ class Grouping:
     """True for statements outside every cluster, shape [n]."""
     words: tuple[tuple[str, ...], ...]
     joined: tuple[int, ...]
-    """Number of clusters in each group."""
+    """Number of clusters that were joined to each group."""
     centres: FloatArray
     """Normalised mean vectors of each group's statements inside clusters, shape [groups, width]."""
 
@@ -335,7 +335,7 @@ def fit_topics(
         statements: Statements in any order; duplicates are left out.
         encoder: Encoder of sentences, whose vectors are cached.
         settings: Settings; the same statements, encoder and settings give the same topics.
-        place_untagged: True also assigns untagged statements to the nearest topic.
+        place_untagged: True also assigns untagged statements to the nearest topic; False leaves them out.
         on_progress: Receives the number of newly encoded sentences, of those of :func:`context_sentences`.
 
     Raises:
@@ -344,7 +344,7 @@ def fit_topics(
     """
     settings = settings or TopicSettings()
     # Sorted by id, so that the order of a file has no effect.
-    ordered = sorted(_included(statements, place_untagged), key=lambda statement: statement.id)
+    ordered = sorted(_select_statements(statements, place_untagged), key=lambda statement: statement.id)
     duplicate = next((a.id for a, b in pairwise(ordered) if a.id == b.id), None)
     if duplicate is not None:
         raise InputError(f"Two statements have the id {duplicate!r}: extract the reports together, or rename one.")
@@ -373,13 +373,13 @@ def fit_topics(
     return FittedTopics(model, grouping.centres, members)
 
 
-def _included(statements: Iterable[Statement], place_untagged: bool) -> list[Statement]:
+def _select_statements(statements: Iterable[Statement], place_untagged: bool) -> list[Statement]:
     return [s for s in statements if s.duplicate_of is None and (place_untagged or s.tag is not None)]
 
 
 def context_sentences(statements: Iterable[Statement], *, place_untagged: bool = False) -> list[str]:
     """Return the distinct sentences of statements and their contexts."""
-    included = _included(statements, place_untagged)
+    included = _select_statements(statements, place_untagged)
     return list(dict.fromkeys(sentence for s in included for sentence in (*s.before, s.text, *s.after)))
 
 

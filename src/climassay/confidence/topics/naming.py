@@ -361,7 +361,7 @@ class NameProposal:
     name: str
     """Proposed name, without surrounding punctuation; empty without an answer."""
     fault: str = ""
-    """Reason for not using it; empty if it is used."""
+    """Reason why the name is not used; empty if it is used."""
     support: float | None = None
 
 
@@ -487,7 +487,7 @@ class NamedTopic:
 
     name: str
     proposed: str
-    """Name that the program proposed."""
+    """Name that the program proposed before a person edited it."""
     size: int
     sketch: tuple[str, ...]
     """Smallest hashes of its statements, ascending, at most :data:`SKETCH_SIZE`."""

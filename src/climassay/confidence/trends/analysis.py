@@ -91,7 +91,7 @@ class UntaggedScore:
     tagged: int
     """Number of tagged statements."""
     together: float
-    """Score of tagged and untagged statements."""
+    """Score of tagged and untagged statements together."""
     low: float
     high: float
     """Upper end of the 95% interval of ``together``: both parts' errors, added in quadrature."""
