@@ -131,7 +131,7 @@ def relevant(texts: Sequence[str], questions: Sequence[LabelledQuestion]) -> lis
     words = [words_of(text) for text in texts]
     found = []
     for question in questions:
-        gold = GoldText.of(question.passage)
+        gold = GoldText.from_text(question.passage)
         shares = np.array([len(gold.covered(row)) / len(gold.words) for row in words])
         found.append(np.flatnonzero(shares >= min(MIN_GOLD_SHARE, shares.max())).tolist())
     return found

@@ -52,7 +52,9 @@ def read_set(workspace: Workspace, told: str) -> list[Candidates]:
     pairs, _ = read_judged(Path(file), QuestionColumns(question, passage or None, relevance or None, group or None))
     collection = Collection.open(workspace, name)
     passages = {one.id: one for one in collection.each_passage()}
-    judged = judge([GoldText.of(pair.passage) for pair in pairs], [pair.relevance for pair in pairs], passages.values())
+    judged = judge(
+        [GoldText.from_text(pair.passage) for pair in pairs], [pair.relevance for pair in pairs], passages.values()
+    )
     relevant: dict[tuple[str, str], dict[str, float]] = {}
     for pair, grades in zip(pairs, judged, strict=True):
         known = relevant.setdefault((pair.question, pair.group), {})

@@ -106,7 +106,7 @@ def statements(collection: Collection, data: Path, count: int) -> list[LabelledQ
         rows = list(csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE))
     texts = sorted({row["statement"] for row in rows if len(words_of(row["statement"])) >= 8})
     chosen = random.Random(SEED).sample(texts, min(2 * count, len(texts)))
-    there = locate([GoldText.of(text) for text in chosen], collection.texts())
+    there = locate([GoldText.from_text(text) for text in chosen], collection.texts())
     kept = [text for text, located in zip(chosen, there, strict=True) if located][:count]
     return [LabelledQuestion(text, text, f"climatex-{number}") for number, text in enumerate(kept)]
 

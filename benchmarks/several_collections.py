@@ -78,7 +78,7 @@ def measured(
     columns["passages shown"] = []
     columns["passages of other books"] = []
     for question in questions:
-        hits, gold = search(question.question), GoldText.of(question.passage)
+        hits, gold = search(question.question), GoldText.from_text(question.passage)
         rank = gold.rank_in(hits, MIN_GOLD_SHARE)
         for k in DEPTHS:
             columns[f"recall@{k}"].append(float(rank is not None and rank <= k))

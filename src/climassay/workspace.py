@@ -57,7 +57,7 @@ class Workspace:
 
     @property
     def has_records(self) -> bool:
-        """Whether there may be a records database; it is not created."""
+        """True if a records database may exist; the check does not create it."""
         return bool(os.environ.get(DATABASE_VARIABLE)) or self._records_file.is_file()
 
     @property
@@ -74,7 +74,7 @@ class Workspace:
         """Object store in ``$CLIMASSAY_COLLECTIONS``, else the folder :attr:`collections`.
 
         Raises:
-            InputError: The variable is no address.
+            InputError: The variable is not an address.
         """
         address = os.environ.get(COLLECTIONS_VARIABLE)
         if not address:

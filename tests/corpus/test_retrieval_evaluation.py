@@ -52,26 +52,33 @@ def test_words_know_no_case_punctuation_or_typography():
     ],
 )
 def test_most_words_in_order_are_needed(text, found):
-    assert (GoldText.of(TEN).rank_in([hit(1, text)]) == 1) is found
+    assert (GoldText.from_text(TEN).rank_in([hit(1, text)]) == 1) is found
 
 
 def test_a_gold_text_that_was_cut_needs_both_halves():
     first, second = hit(1, "x x one two three four five", position=3), hit(2, "six seven eight nine ten y", position=4)
-    assert GoldText.of(TEN).rank_in([first]) is None
-    assert GoldText.of(TEN).rank_in([first, second]) == 2
+    assert GoldText.from_text(TEN).rank_in([first]) is None
+    assert GoldText.from_text(TEN).rank_in([first, second]) == 2
     assert (
-        GoldText.of(TEN).rank_in([hit(1, second.passage.text, position=4), hit(2, first.passage.text, position=3)]) == 2
+        GoldText.from_text(TEN).rank_in(
+            [hit(1, second.passage.text, position=4), hit(2, first.passage.text, position=3)]
+        )
+        == 2
     )
     apart = hit(2, second.passage.text, position=5)
-    assert GoldText.of(TEN).rank_in([first, apart]) is None
+    assert GoldText.from_text(TEN).rank_in([first, apart]) is None
     elsewhere = hit(2, second.passage.text, document="other", position=4)
-    assert GoldText.of(TEN).rank_in([first, elsewhere]) is None
+    assert GoldText.from_text(TEN).rank_in([first, elsewhere]) is None
 
 
 def test_locating():
-    golds = [GoldText.of(f"{TEN} eleven twelve"), GoldText.of("one two"), GoldText.of("alpha beta gamma")]
+    golds = [
+        GoldText.from_text(f"{TEN} eleven twelve"),
+        GoldText.from_text("one two"),
+        GoldText.from_text("alpha beta gamma"),
+    ]
     assert locate(golds, [["nothing"], [f"so {TEN} on", "alpha beta"]]) == [True, True, False]
-    assert locate([GoldText.of("ice melts")], [["nice melts", "ice"]]) == [False]
+    assert locate([GoldText.from_text("ice melts")], [["nice melts", "ice"]]) == [False]
 
 
 class Ranked:
@@ -149,7 +156,7 @@ def test_ndcg_by_hand():
 
 
 def test_passages_are_judged_by_what_they_hold_and_by_what_holds_them():
-    golds = [GoldText.of(TEN), GoldText.of("ice melts in the sun")]
+    golds = [GoldText.from_text(TEN), GoldText.from_text("ice melts in the sun")]
     texts = [
         *(f"so {TEN} on", "one two three four five six", "six seven eight nine ten too"),
         *("and ice melts in the shade", f"{TEN} ice melts in the sun", "four five six seven of many other words here"),

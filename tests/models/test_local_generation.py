@@ -8,7 +8,7 @@ import torch
 from climassay.errors import ModelError
 from climassay.models import load_model
 from climassay.models.contract import Completion, GenerationRequest, Message, Sampling, StreamingGenerator
-from climassay.models.local.generation import Admitted, SharedRows, TokenSampler, draw_tokens
+from climassay.models.local.generation import AdmittedPrompt, SharedRows, TokenSampler, draw_tokens
 from climassay.models.local.model import LocalModel
 from climassay.models.local.network import Network
 from debate_workspaces import make_model
@@ -79,7 +79,7 @@ def test_a_small_token_budget_changes_no_answer_and_is_kept(tmp_path: Path, monk
         held.append((len(tokens), rows.tokens()))
         return advance(rows, tokens)
 
-    def counted(rows: SharedRows, prompts: list[list[int]]) -> Iterator[Admitted]:
+    def counted(rows: SharedRows, prompts: list[list[int]]) -> Iterator[AdmittedPrompt]:
         admitted.append(len(prompts))
         return admit(rows, prompts)
 

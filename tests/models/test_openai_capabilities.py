@@ -107,7 +107,7 @@ def test_a_reasoning_model_answers_and_its_thoughts_are_counted(told):
     assert second.usage.completion_tokens == 305
     assert (scores.method, scores.best) == ("generated", 0)
     assert (client.capabilities.logprobs, client.capabilities.logprobs_status) == ("refused", 403)
-    assert client.capabilities.thinks
+    assert client.capabilities.is_reasoning_model
 
 
 def test_more_thoughts_than_room_are_given_more_and_that_is_remembered(tmp_path):

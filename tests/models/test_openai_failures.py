@@ -242,7 +242,7 @@ def test_thoughts_that_have_used_up_the_limit_get_more_room_also_without_a_messa
         client.close()
     assert answer.text == "fine"
     assert answer.usage.reasoning_tokens == 20
-    assert client.capabilities.thinks
+    assert client.capabilities.is_reasoning_model
 
 
 ENGLISH = "The ocean takes up about a quarter of the carbon dioxide that people emit every year. " * 1000

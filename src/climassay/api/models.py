@@ -132,7 +132,7 @@ def _capability_lines(known: "Capabilities") -> Iterator[tuple[str, str | None]]
     status = "" if known.logprobs_status is None else f" with {known.logprobs_status}"
     logprobs = {
         "given": "given, but of thoughts: options are named in an answer instead"
-        if known.thinks
+        if known.is_reasoning_model
         else f"given, {known.top_logprobs} a place",
         "refused": f"refused{status}; options are named in an answer instead",
         "ignored": "ignored; options are named in an answer instead",
@@ -143,7 +143,7 @@ def _capability_lines(known: "Capabilities") -> Iterator[tuple[str, str | None]]
         "refused": "refused; the schema stands in the prompt instead",
         "ignored": "ignored; the schema stands in the prompt instead",
     }
-    thinks = {True: f"yes; {known.allowance:,} tokens on top of each limit", False: "none seen", None: None}
+    thinks = {True: f"yes; {known.reasoning_budget:,} tokens on top of each limit", False: "none seen", None: None}
     accepted_options = [name for name in known.accepted if name not in ("max_tokens", "max_completion_tokens")]
     continues = {
         True: "yes: options are weighed where the model goes on with the beginning of its answer",
@@ -158,7 +158,7 @@ def _capability_lines(known: "Capabilities") -> Iterator[tuple[str, str | None]]
     yield "limit", known.token_limit
     yield "takes", ", ".join(accepted_options) or None
     yield "refuses", ", ".join(known.dropped) or None
-    yield "thinks", thinks[known.thinks]
+    yield "thinks", thinks[known.is_reasoning_model]
     yield "window", None if known.window is None else f"{known.window:,} tokens"
     yield "learnt on", known.learned_on or None
 

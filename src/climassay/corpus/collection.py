@@ -108,7 +108,7 @@ def _missing_passages(intake: _Addition, documents: Iterable[Document]) -> Itera
         if not passages:
             intake.skipped.append(Skipped(document.source, f"{document.title!r} has no text."))
             continue
-        intake.new_documents[document.id] = StoredDocument.of(document, len(passages))
+        intake.new_documents[document.id] = StoredDocument.from_document(document, len(passages))
         stored_ids: set[str] = set()
         if known is not None:
             query = intake.table.search().where(f"document_id = {quoted(document.id)}").select(["id"]).limit(None)
@@ -339,7 +339,7 @@ class Collection:
         new_title = " ".join(title.split())
         if not 0 < len(new_title) <= MAX_TITLE_LENGTH:
             raise InputError(f"A title has 1 to {MAX_TITLE_LENGTH} characters, this one has {len(new_title)}.")
-        stored = self._document(document)
+        stored = self._find_document(document)
         if not stored.complete:
             raise InputError(f"Adding {stored.title} was interrupted: add it again first, then rename it.")
         if new_title != stored.title:
@@ -373,9 +373,9 @@ class Collection:
         Raises:
             InputError: No document, or more than one, has that id, title or source.
         """
-        return self._passages_where(f"document_id = {quoted(self._document(document).id)}")
+        return self._passages_where(f"document_id = {quoted(self._find_document(document).id)}")
 
-    def _document(self, name: str) -> StoredDocument:
+    def _find_document(self, name: str) -> StoredDocument:
         results = [document for document in self.documents() if name in (document.id, document.title, document.source)]
         if len(results) != 1:
             listed = "no document" if not results else f"{len(results)} documents"

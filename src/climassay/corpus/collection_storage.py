@@ -162,7 +162,7 @@ class StoredDocument:
         return self.passages >= self.expected
 
     @classmethod
-    def of(cls, document: Document, passages: int) -> "StoredDocument":
+    def from_document(cls, document: Document, passages: int) -> "StoredDocument":
         """Build the record of a document whose passages are all stored."""
         pages = (page for block in document.blocks for page in (block.page, block.last_page))
         return cls(

@@ -95,7 +95,7 @@ def _page_ranges(pages: Sequence[int]) -> str:
 
 
 def merge_left_out(groups: Iterable[Iterable[LeftOut]]) -> tuple[LeftOut, ...]:
-    """Return one entry for each kind, with the sum of the counts and all pages."""
+    """Combine counts of left-out parts into one entry per kind, with the total count and all pages."""
     counts: dict[str, int] = {}
     pages: dict[str, set[int]] = {}
     for entry in (entry for group in groups for entry in group):
@@ -106,7 +106,7 @@ def merge_left_out(groups: Iterable[Iterable[LeftOut]]) -> tuple[LeftOut, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """Work as read from a file: a PDF, a web page, a book, or the rows of a table that belong to one work."""
+    """Document as read from a file: a PDF, a web page, a book, or the rows of a table that belong to one work."""
 
     id: str
     """Hash of the content, 16 hexadecimal digits; independent of machine and folder."""
@@ -357,14 +357,14 @@ def split_passages(document: Document, *, size: int = 2000, overlap: int = 200) 
     if not 0 <= overlap <= size // 2:
         raise InputError(f"An overlap of {overlap} characters does not fit passages of {size}: use 0 to {size // 2}.")
     passages: list[Passage] = []
-    for run in _runs(document, size):
-        for pieces in _fill(run, size, overlap):
-            passages.append(_passage(document, pieces, len(passages)))
+    for run in _group_by_section(document, size):
+        for pieces in _distribute(run, size, overlap):
+            passages.append(_build_passage(document, pieces, len(passages)))
     return passages
 
 
-def _runs(document: Document, size: int) -> Iterator[list[_SentencePart]]:
-    """Group pieces by chapter, and by section if the group has at least half a passage."""
+def _group_by_section(document: Document, size: int) -> Iterator[list[_SentencePart]]:
+    """Group sentence parts by chapter; a group also ends at a new section if it fills at least half a passage."""
     run: list[_SentencePart] = []
     length = 0
     last: Block | None = None
@@ -397,8 +397,8 @@ def _sentences(text: str, size: int) -> Iterator[str]:
             yield sentence
 
 
-def _fill(run: list[_SentencePart], size: int, overlap: int) -> list[list[_SentencePart]]:
-    """Distribute the pieces of a run over passages; consecutive passages overlap."""
+def _distribute(run: list[_SentencePart], size: int, overlap: int) -> list[list[_SentencePart]]:
+    """Distribute the sentence parts of a group over passages; consecutive passages overlap."""
     filled: list[list[_SentencePart]] = []
     current: list[_SentencePart] = []
     length = 0
@@ -406,8 +406,8 @@ def _fill(run: list[_SentencePart], size: int, overlap: int) -> list[list[_Sente
     for piece in run:
         if current and length + 1 + len(piece.text) > size:
             filled.append(current)
-            current = _tail(current, min(overlap, size - len(piece.text) - 1))
-            length = _length(current)
+            current = _overlap_pieces(current, min(overlap, size - len(piece.text) - 1))
+            length = _n_characters(current)
             n_new = 0
         current = [*current, piece]
         length += len(piece.text) + (len(current) > 1)
@@ -415,8 +415,8 @@ def _fill(run: list[_SentencePart], size: int, overlap: int) -> list[list[_Sente
     tail = current[-n_new:]
     if (
         filled
-        and _length(tail) < MAX_TAIL_SHARE * size
-        and _length(filled[-1]) + 1 + _length(tail) <= MAX_STRETCH * size
+        and _n_characters(tail) < MAX_TAIL_SHARE * size
+        and _n_characters(filled[-1]) + 1 + _n_characters(tail) <= MAX_STRETCH * size
     ):
         filled[-1] = filled[-1] + tail
     else:
@@ -424,11 +424,11 @@ def _fill(run: list[_SentencePart], size: int, overlap: int) -> list[list[_Sente
     return filled
 
 
-def _length(pieces: list[_SentencePart]) -> int:
+def _n_characters(pieces: list[_SentencePart]) -> int:
     return sum(len(piece.text) for piece in pieces) + max(0, len(pieces) - 1)
 
 
-def _tail(pieces: list[_SentencePart], room: int) -> list[_SentencePart]:
+def _overlap_pieces(pieces: list[_SentencePart], room: int) -> list[_SentencePart]:
     """Return the last pieces that fit into ``room`` characters, excluding the first piece."""
     n_pieces = n_characters = 0
     for piece in reversed(pieces[1:]):
@@ -439,7 +439,7 @@ def _tail(pieces: list[_SentencePart], room: int) -> list[_SentencePart]:
     return pieces[len(pieces) - n_pieces :]
 
 
-def _passage(document: Document, pieces: list[_SentencePart], position: int) -> Passage:
+def _build_passage(document: Document, pieces: list[_SentencePart], position: int) -> Passage:
     numbers = dict.fromkeys(piece.block for piece in pieces)
     blocks = [document.blocks[number] for number in numbers]
     parts = [pieces[0].text]

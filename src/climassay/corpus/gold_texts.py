@@ -38,7 +38,7 @@ class GoldText:
     words: tuple[str, ...]
 
     @classmethod
-    def of(cls, text: str) -> "GoldText":
+    def from_text(cls, text: str) -> "GoldText":
         """Build a gold text from verbatim text."""
         return cls(words_of(text))
 

@@ -91,7 +91,7 @@ class GuardedTable:
     def __getattr__(self, attribute: str) -> Any:
         value = self._guard(lambda: getattr(self._inner, attribute))
         if attribute == "to_batches":
-            return lambda *arguments, **keywords: self._batches(lambda: value(*arguments, **keywords))
+            return lambda *arguments, **keywords: self._iterate_batches(lambda: value(*arguments, **keywords))
         return self._wrap(value) if callable(value) else value
 
     def search_words(self, words: str, where: str | None, limit: int, *, headings: bool = False) -> Any:
@@ -143,7 +143,7 @@ class GuardedTable:
 
         return call
 
-    def _batches(self, begin: Callable[[], Any]) -> Iterator[Any]:
+    def _iterate_batches(self, begin: Callable[[], Any]) -> Iterator[Any]:
         with reader_lock(self._reading_file):
             reader = self._guard(begin)
             while True:

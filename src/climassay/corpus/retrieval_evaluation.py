@@ -198,15 +198,15 @@ def evaluate_retrieval(
             collection contains none of the gold passages.
     """
     ks = _check(questions, ks, modes, share)
-    golds = [GoldText.of(question.passage) for question in questions]
+    golds = [GoldText.from_text(question.passage) for question in questions]
     located = locate(golds, collection.texts())
     if not any(located):
         raise InputError(
             f"The collection {collection.name!r} has none of the {len(questions)} gold passages: "
             "add the documents they were taken from, or use another collection."
         )
-    questions_by_text = _Questions.of(collection, questions, golds, within_group)
-    rankings = [_Ranking.of(collection, questions_by_text, max(ks), mode, share) for mode in modes]
+    questions_by_text = _Questions.collect(collection, questions, golds, within_group)
+    rankings = [_Ranking.search(collection, questions_by_text, max(ks), mode, share) for mode in modes]
     best = max(rankings, key=lambda ranking: float(ranking.ndcg.mean()))
     return RetrievalReport(
         collection=collection.name,
@@ -244,7 +244,7 @@ class _Questions:
     within_group: bool
 
     @classmethod
-    def of(
+    def collect(
         cls, collection: Collection, pairs: Sequence[LabelledQuestion], golds: Sequence[GoldText], within_group: bool
     ) -> "_Questions":
         pair_indices: dict[tuple[str, str], list[int]] = {}
@@ -312,7 +312,7 @@ class _Ranking:
     """nDCG of each question."""
 
     @classmethod
-    def of(
+    def search(
         cls, collection: Collection, questions: _Questions, depth: int, mode: SearchMode, share: float
     ) -> "_Ranking":
         ranks: list[int | None] = [None] * len(questions.golds)

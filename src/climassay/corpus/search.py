@@ -40,9 +40,9 @@ MAX_CACHED_PASSAGES = 4096
 """Maximum number of passages that a searcher caches between searches."""
 MAX_K = 1000
 _MIN_BATCH = 16
-"""Minimum number of passages whose words are compared with the query together."""
+"""Minimum number of passages per batch in which words are compared with the query."""
 MAX_COUNTED = 10_000
-"""Maximum count of passages with a word; the weight of more frequent words is next to zero."""
+"""Upper limit of the number of passages counted for a word; more frequent words have almost no weight."""
 _DIGITS = 6
 """Decimal places to which scores are rounded, so that rounding errors do not change the order."""
 _ROUNDING = 1e-4
@@ -66,7 +66,7 @@ def fuse(*rankings: Iterable[str], constant: int = RRF_CONSTANT) -> Scores:
     for ranking in rankings:
         for rank, item in enumerate(ranking, start=1):
             scores[item] = scores.get(item, 0.0) + 1.0 / (constant + rank)
-    return _ordered(scores)
+    return _sort_scores(scores)
 
 
 def weighted_sum(cosines: Mapping[str, float], words: Mapping[str, float], weight: float) -> Scores:
@@ -82,7 +82,7 @@ def weighted_sum(cosines: Mapping[str, float], words: Mapping[str, float], weigh
     """
     max_cosine = max((cosine for cosine in cosines.values() if cosine > 0), default=1.0)
     max_score = max((score for score in words.values() if score > 0), default=1.0)
-    return _ordered(
+    return _sort_scores(
         {
             item: round(
                 weight * (max(cosines.get(item, 0.0), 0.0) / max_cosine)
@@ -107,7 +107,7 @@ def add_headings(scores: Mapping[str, float], shares: Mapping[str, float]) -> Sc
     Returns:
         Scores from 0 to 2; best first, ties by id.
     """
-    return _ordered({item: round(score + shares.get(item, 0.0), _DIGITS) for item, score in scores.items()})
+    return _sort_scores({item: round(score + shares.get(item, 0.0), _DIGITS) for item, score in scores.items()})
 
 
 def check_mode(mode: str) -> SearchMode:
@@ -179,7 +179,7 @@ class Searcher:
         ``encoder`` is called only if vectors are needed, so that a search by words loads no model; ``where`` is an SQL
         condition on the table's columns.
         """
-        _check(queries, k, mode, min_cosine)
+        _check_arguments(queries, k, mode, min_cosine)
         if not queries:
             return []
         depth = max(CANDIDATES, 2 * k)
@@ -215,8 +215,8 @@ class Searcher:
                 scores = self._select_relevant(query, scores, cosines, heading_shares, sharing, k, version)
             elif min_cosine is not None:
                 scores = {item: score for item, score in scores.items() if cosines.get(item, -1.0) >= min_cosine}
-            results.append((_first(scores, k), cosines))
-        return self._hits(results, version)
+            results.append((_top_scores(scores, k), cosines))
+        return self._build_hits(results, version)
 
     def _select_relevant(
         self,
@@ -241,7 +241,9 @@ class Searcher:
         """
         assert self.relevance is not None
         words = QueryWords(query)
-        words_suffice = words.decide and words.weigh(lambda word: self._count(word, version), self.table.count_rows())
+        words_suffice = words.decide and words.weigh(
+            lambda word: self._count_passages_with(word, version), self.table.count_rows()
+        )
         # A word that no passage has tells more than a middling cosine.
         is_word_missing = words.decide and not words_suffice
         min_cosine = self.relevance.min_cosine_short if is_word_missing else self.relevance.min_cosine_of(query)
@@ -252,7 +254,7 @@ class Searcher:
         items, size = list(scores), max(k, _MIN_BATCH)
         for start in range(0, len(items), size):
             batch = items[start : start + size]
-            passages = self._passages(candidates_with_words.intersection(batch) - relevant_ids, version)
+            passages = self._load_passages(candidates_with_words.intersection(batch) - relevant_ids, version)
             results |= {
                 item: scores[item]
                 for item in batch
@@ -262,7 +264,7 @@ class Searcher:
                 break
         return results
 
-    def _count(self, word: str, version: int) -> int:
+    def _count_passages_with(self, word: str, version: int) -> int:
         """Return the number of passages with a word, at most :data:`MAX_COUNTED`."""
         self._evict_outdated(version)
         if word not in self._counts:
@@ -279,22 +281,24 @@ class Searcher:
     ) -> tuple[Scores, Scores]:
         """Return the ``depth`` passages with the highest cosine; and the cosines of these and of ``other_ids``."""
         if loaded is None:
-            dense = self._dense_on_disk(query, depth, where)
+            dense = self._search_dense_on_disk(query, depth, where)
             return dense, dense | self._cosines_on_disk(query, [item for item in other_ids if item not in dense])
-        rows = None if where is None else self._rows_of(where, loaded)
-        dense = _first(_ordered(loaded.cosines(query, _rows_near_top(loaded.matrix, query, depth, rows))), depth)
+        rows = None if where is None else self._select_rows(where, loaded)
+        dense = _top_scores(
+            _sort_scores(loaded.cosines(query, _rows_near_top(loaded.matrix, query, depth, rows))), depth
+        )
         other_cosines = loaded.cosines(query, [loaded.rows[item] for item in other_ids if item in loaded.rows])
         # What another process has stored since the vectors were read.
         new = self._cosines_on_disk(query, [item for item in other_ids if item not in loaded.rows])
         return dense, dense | other_cosines | new
 
-    def _rows_of(self, where: str, loaded: _Vectors) -> NDArray[np.intp]:
+    def _select_rows(self, where: str, loaded: _Vectors) -> NDArray[np.intp]:
         """Return the rows of the loaded vectors that meet an SQL condition."""
         table = self.table.search().where(where).select(["id"]).limit(None).to_arrow()
         rows = (loaded.rows.get(item) for item in table["id"].to_pylist())
         return np.array(sorted(row for row in rows if row is not None), dtype=np.intp)
 
-    def _dense_on_disk(self, query: NDArray[np.float32], depth: int, where: str | None) -> Scores:
+    def _search_dense_on_disk(self, query: NDArray[np.float32], depth: int, where: str | None) -> Scores:
         # Twice the depth, since LanceDB orders ties at the end of the list differently.
         result = (
             self.table.search(query, vector_column_name="vector")
@@ -304,12 +308,12 @@ class Searcher:
         if where is not None:
             result = result.where(where, prefilter=True)
         rows = result.limit(2 * depth).to_arrow()
-        return _first(_ordered(self._cosines_of(rows, query)), depth)
+        return _top_scores(_sort_scores(self._cosines_by_id(rows, query)), depth)
 
     def _search_words(self, query: str, depth: int, where: str | None) -> Scores:
         """Return the ``depth`` passages with the highest BM25 score; passages outside the index are scanned."""
         rows = self.table.search_words(query, where, 2 * depth).to_pylist()
-        return _first(_ordered({row["id"]: round(row["_score"], _DIGITS) for row in rows}), depth)
+        return _top_scores(_sort_scores({row["id"]: round(row["_score"], _DIGITS) for row in rows}), depth)
 
     def _search_headings(self, query: str, depth: int, where: str | None, version: int) -> Scores:
         """Return :func:`heading_share` of the passages under a heading with all words of a query."""
@@ -317,22 +321,22 @@ class Searcher:
         if not words:
             return {}
         rows = self.table.search_words(words, where, 2 * depth, headings=True).to_pylist()
-        passages = self._passages({row["id"] for row in rows}, version)
+        passages = self._load_passages({row["id"] for row in rows}, version)
         shares = {item: heading_share(query, passage.headings) for item, passage in passages.items()}
         return {item: share for item, share in shares.items() if share > 0}
 
     def _cosines_on_disk(self, query: NDArray[np.float32], ids: Sequence[str]) -> Scores:
         if not ids:
             return {}
-        return self._cosines_of(self._rows(ids, ["id", "vector"]), query)
+        return self._cosines_by_id(self._fetch_rows(ids, ["id", "vector"]), query)
 
-    def _cosines_of(self, rows: Any, query: NDArray[np.float32]) -> Scores:
+    def _cosines_by_id(self, rows: Any, query: NDArray[np.float32]) -> Scores:
         products = _cosines(to_matrix(rows["vector"], self.width), query)
         return dict(zip(rows["id"].to_pylist(), products, strict=True))
 
-    def _hits(self, results: Sequence[tuple[Scores, Scores]], version: int) -> list[list[Hit]]:
+    def _build_hits(self, results: Sequence[tuple[Scores, Scores]], version: int) -> list[list[Hit]]:
         """Build hits, reading the passages of all queries from the table at once."""
-        passages = self._passages({item for scores, _ in results for item in scores}, version)
+        passages = self._load_passages({item for scores, _ in results for item in scores}, version)
         hits_by_query = []
         for scores, cosines in results:
             ids = [item for item in scores if item in passages]
@@ -346,17 +350,19 @@ class Searcher:
         if version != self._cached_version:
             self._cached_version, self._cached_passages, self._counts = version, {}, {}
 
-    def _passages(self, ids: set[str], version: int) -> dict[str, Passage]:
+    def _load_passages(self, ids: set[str], version: int) -> dict[str, Passage]:
         self._evict_outdated(version)
         if len(self._cached_passages) + len(ids) > MAX_CACHED_PASSAGES:
             self._cached_passages = {}
         cached = self._cached_passages
         missing = [item for item in sorted(ids) if item not in cached]
         if missing:
-            cached |= {row["id"]: to_passage(row) for row in self._rows(missing, list(PASSAGE_COLUMNS)).to_pylist()}
+            cached |= {
+                row["id"]: to_passage(row) for row in self._fetch_rows(missing, list(PASSAGE_COLUMNS)).to_pylist()
+            }
         return {item: cached[item] for item in ids if item in cached}
 
-    def _rows(self, ids: Sequence[str], columns: list[str]) -> Any:
+    def _fetch_rows(self, ids: Sequence[str], columns: list[str]) -> Any:
         listed = ", ".join(quoted(item) for item in ids) or "''"
         return self.table.search().where(f"id IN ({listed})").select(columns).limit(None).to_arrow()
 
@@ -374,7 +380,7 @@ class Searcher:
 
 
 @cache
-def _blas() -> Any:
+def _blas_controller() -> Any:
     from threadpoolctl import ThreadpoolController
 
     return ThreadpoolController()
@@ -386,11 +392,11 @@ def one_thread() -> AbstractContextManager[Any]:
     A second thread gains little for products this small, and its spinning takes time from LanceDB and the encoder: half
     of the 95th percentile of a search, as measured.
     """
-    limit: AbstractContextManager[Any] = _blas().limit(limits=1, user_api="blas")
+    limit: AbstractContextManager[Any] = _blas_controller().limit(limits=1, user_api="blas")
     return limit
 
 
-def _check(queries: Sequence[str], k: int, mode: str, min_cosine: Threshold) -> None:
+def _check_arguments(queries: Sequence[str], k: int, mode: str, min_cosine: Threshold) -> None:
     if isinstance(queries, str):
         raise InputError("search_many takes several queries; use search for one.")
     if any(not query.strip() for query in queries):
@@ -430,9 +436,9 @@ def _rows_near_top(
     return near_top
 
 
-def _ordered(scores: Mapping[str, float]) -> Scores:
+def _sort_scores(scores: Mapping[str, float]) -> Scores:
     return dict(sorted(scores.items(), key=lambda pair: (-pair[1], pair[0])))
 
 
-def _first(scores: Scores, count: int) -> Scores:
+def _top_scores(scores: Scores, count: int) -> Scores:
     return dict(list(scores.items())[:count])

@@ -112,7 +112,7 @@ def set_up_debate(settings: DebateSettings, resources: DebateResources, prompts:
             {item.name: item for item in advocate_profiles},
         ),
         load_templates(prompts),
-        CachedEncoder.of(encoder) if encoder else None,
+        CachedEncoder.wrap(encoder) if encoder else None,
         ElicitationConfig(
             elicitation,
             settings.verdict_first,

@@ -190,7 +190,7 @@ def open_collections(workspace: Workspace, names: Sequence[str], *, encoder: Enc
         raise InputError("Name at least one collection (--collection NAME).")
     if len(set(names)) < len(names):
         raise InputError(f"Name every collection only once, got {', '.join(names)}.")
-    encoders = {encoder.name: CachedEncoder.of(encoder)} if encoder else {}
+    encoders = {encoder.name: CachedEncoder.wrap(encoder)} if encoder else {}
     opened = []
     for name in names:
         collection = Collection.open(workspace, name)

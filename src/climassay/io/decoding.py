@@ -14,21 +14,21 @@ _BOMS = (
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
 _STRAY = "climassay.stray-windows-1252"
-"""Name of the handler of decoding errors."""
+"""Name under which the handler of decoding errors is registered with Python."""
 _PYTHON_NAMES = {"shift_jis": "cp932", "euc-kr": "cp949", "big5": "big5hkscs", "gbk": "gb18030"}
-"""Python's names of the encodings that the standard calls by the name of a smaller one."""
-FEWEST_UTF8_CHARACTERS = 8
-"""Characters beyond ASCII from which on text that is valid UTF-8 is not in the other encoding that it declares."""
+"""Python codec for each encoding that the WHATWG standard extends but calls by its original name."""
+MIN_UTF8_CHARACTERS = 8
+"""Minimum number of non-ASCII characters for valid UTF-8 to be read as UTF-8 despite another declared encoding."""
 SAMPLE = 1 << 16
 MAX_CONTROL_SHARE = 0.02
-"""Share of control characters above which bytes are no text."""
+"""Share of control characters above which bytes are not text."""
 _CONTROL = re.compile("[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f]")
 
 
 def decode_text(data: bytes, label: str | None = None) -> str:
     """Decode text: by its byte order mark, by the declared encoding, as UTF-8 or UTF-16, else as windows-1252.
 
-    Single bytes that are wrong in UTF-8 are read as windows-1252 if most other characters are right.
+    Single bytes that are invalid in UTF-8 are read as windows-1252 if most other characters are right.
 
     Args:
         data: The text.
@@ -36,12 +36,12 @@ def decode_text(data: bytes, label: str | None = None) -> str:
             (``iso-8859-1`` and ``latin1`` mean windows-1252).
 
     Raises:
-        ValueError: The bytes are not text; the message goes on after the file's name.
+        ValueError: The bytes are not text; the message is a clause to follow the file's name.
     """
     for mark, encoding in _BOMS:
         if data.startswith(mark):
             is_utf8 = encoding == "utf-8-sig"
-            return _utf8_with_strays(data[len(mark) :]) if is_utf8 else _decode_strictly(data, encoding)
+            return _decode_utf8_with_strays(data[len(mark) :]) if is_utf8 else _decode_strictly(data, encoding)
     sample = data[:SAMPLE]
     if b"\0" in sample:
         n_even, n_odd = sample[::2].count(0), sample[1::2].count(0)
@@ -51,7 +51,7 @@ def decode_text(data: bytes, label: str | None = None) -> str:
         if n_even > 0.3 * half and n_odd < 0.05 * half:
             return _decode_strictly(data, "utf-16-be")
         raise ValueError("is not a text file (it holds binary data)")
-    text = _decode_labelled(data, label) if label else _utf8_with_strays(data)
+    text = _decode_labelled(data, label) if label else _decode_utf8_with_strays(data)
     if len(_CONTROL.findall(text[:SAMPLE])) > MAX_CONTROL_SHARE * len(text[:SAMPLE]):
         raise ValueError("is not a text file (it holds binary data)")
     return text
@@ -68,18 +68,18 @@ def _decode_labelled(data: bytes, label: str) -> str:
     known = webencodings.lookup(label)
     name = _PYTHON_NAMES.get(known.name, known.codec_info.name) if known is not None else "utf-8"
     if name.startswith("utf"):
-        return _utf8_with_strays(data)  # a label that ASCII bytes can spell is not UTF-16
+        return _decode_utf8_with_strays(data)  # a label that ASCII bytes can spell is not UTF-16
     with suppress(UnicodeDecodeError):
         text = data.decode("utf-8")  # a file may have been saved anew since it was labelled
-        if name == "cp1252" or sum(not char.isascii() for char in text) >= FEWEST_UTF8_CHARACTERS:
+        if name == "cp1252" or sum(not char.isascii() for char in text) >= MIN_UTF8_CHARACTERS:
             return text
     with suppress(UnicodeDecodeError):
         return data.decode(name)
     return data.decode(name, "replace" if name != "cp1252" else _STRAY)
 
 
-def _utf8_with_strays(data: bytes) -> str:
-    """Decode UTF-8 with single bytes of windows-1252 in it, or windows-1252 if those are the greater part."""
+def _decode_utf8_with_strays(data: bytes) -> str:
+    """Decode UTF-8 that contains single windows-1252 bytes, or all as windows-1252 if such bytes predominate."""
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError:
@@ -90,8 +90,8 @@ def _utf8_with_strays(data: bytes) -> str:
     return text if n_high_bytes > 1.5 * n_characters else data.decode("cp1252", _STRAY)
 
 
-def _read_stray(error: UnicodeError) -> tuple[str, int]:
-    """Read bytes that are wrong in an encoding as windows-1252; those that it does not define as control characters."""
+def _decode_stray_bytes(error: UnicodeError) -> tuple[str, int]:
+    """Decode invalid bytes as windows-1252, or as control characters if windows-1252 does not define them."""
     if not isinstance(error, UnicodeDecodeError):
         raise error
     byte = error.object[error.start : error.start + 1]
@@ -101,4 +101,4 @@ def _read_stray(error: UnicodeError) -> tuple[str, int]:
         return byte.decode("latin-1"), error.start + 1
 
 
-codecs.register_error(_STRAY, _read_stray)
+codecs.register_error(_STRAY, _decode_stray_bytes)

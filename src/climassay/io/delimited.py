@@ -113,7 +113,7 @@ def _usual_width(rows: list[list[str]]) -> tuple[int, int]:
 
 
 def _find_header(rows: list[list[str]], width: int) -> int:
-    """Return the index of the first row that names the columns of a table with so many cells in most rows."""
+    """Return the index of the first row that names the columns, given the usual number of cells per row."""
     filled = [sum(bool(cell.strip()) for cell in row) for row in rows]
     for index, row in enumerate(rows):
         is_wide = len(row) >= width or (width > 2 and len(row) == width - 1 == filled[index])

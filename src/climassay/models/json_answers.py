@@ -31,7 +31,7 @@ _TYPES: tuple[tuple[type, str], ...] = (
 _MAX_PROBLEMS = 5
 """Maximum number of faults reported per answer."""
 _MAX_BRACKETS = 256
-"""Maximum number of brackets at which JSON is searched; of more, the first quarter and the last ones."""
+"""Maximum number of opening brackets tried as the start of JSON: a quarter of them the first, the others the last."""
 _DECODER = json.JSONDecoder(strict=False)
 _ESCAPE = re.compile(r"\\(?:\\|u[0-9a-fA-F]{4}|.|\Z)", re.DOTALL)
 _TAB_COMMANDS = (
@@ -78,9 +78,9 @@ def satisfying_json(text: str, schema: Mapping[str, Any]) -> str:
         if kind != "object" and isinstance(value, dict) and value.keys() == {ROOT}:
             value = value[ROOT]
             candidate = json.dumps(value, ensure_ascii=False)
-        normalised = _with_enumerated(value, schema)
+        normalised = _match_enumerations(value, schema)
         faults = list(dict.fromkeys(_describe_fault(error) for error in validator.iter_errors(normalised)))
-        faults += _control_characters(normalised)
+        faults += _describe_control_character(normalised)
         if not faults:
             is_strict = normalised == value and _is_json(candidate)
             return candidate if is_strict else json.dumps(normalised, ensure_ascii=False)
@@ -216,7 +216,7 @@ def _is_json(text: str) -> bool:
     return True
 
 
-def _with_enumerated(value: Any, schema: Any) -> Any:
+def _match_enumerations(value: Any, schema: Any) -> Any:
     """Return a value with enumeration values spelled as in the schema, if the match is unique."""
     if not isinstance(schema, Mapping):
         return value
@@ -228,9 +228,9 @@ def _with_enumerated(value: Any, schema: Any) -> Any:
         return matches[0] if len(matches) == 1 else value
     if isinstance(value, dict):
         properties = schema.get("properties", {})
-        return {name: _with_enumerated(part, properties.get(name)) for name, part in value.items()}
+        return {name: _match_enumerations(part, properties.get(name)) for name, part in value.items()}
     if isinstance(value, list):
-        return [_with_enumerated(part, schema.get("items")) for part in value]
+        return [_match_enumerations(part, schema.get("items")) for part in value]
     return value
 
 
@@ -238,12 +238,12 @@ def _normalise(text: str) -> str:
     return re.sub(r"[\W_]+", " ", text).strip().casefold()
 
 
-def _control_characters(value: Any) -> list[str]:
+def _describe_control_character(value: Any) -> list[str]:
     """Return a sentence if a text has an invalid control character."""
     if isinstance(value, dict):
-        return [fault for part in value.values() for fault in _control_characters(part)][:1]
+        return [fault for part in value.values() for fault in _describe_control_character(part)][:1]
     if isinstance(value, list):
-        return [fault for part in value for fault in _control_characters(part)][:1]
+        return [fault for part in value for fault in _describe_control_character(part)][:1]
     if isinstance(value, str) and (match := _CONTROL.search(value)):
         excerpt = value[max(0, match.start() - 20) : match.end() + 20]
         return [f"The text {_shorten_json(excerpt)} has a control character: a backslash is written as two."]

@@ -127,9 +127,11 @@ def find_server(provider: str = OPENAI, base_url: str | None = None, api_key: st
             None,
         )
     elif provider not in tables:
-        raise InputError(f"There is no provider {provider!r}: describe it in {_table(provider)}.")
+        raise InputError(f"There is no provider {provider!r}: describe it in {_describe_table(provider)}.")
     elif base_url is not None:
-        raise InputError(f"A base URL does not go with {provider}: models: their server stands in {_table(provider)}.")
+        raise InputError(
+            f"A base URL does not go with {provider}: models: their server stands in {_describe_table(provider)}."
+        )
     else:
         is_bound, table = False, tables[provider]
         url = normalised_base_url(table.base_url)
@@ -159,15 +161,15 @@ def find_server(provider: str = OPENAI, base_url: str | None = None, api_key: st
             )
         withheld = (
             f"No API key was sent to {url}, since neither the command line nor your own settings name it: if it may "
-            f"have your key, set {BASE_URL_VARIABLE} to it, or describe it in {_table('NAME')}."
+            f"have your key, set {BASE_URL_VARIABLE} to it, or describe it in {_describe_table('NAME')}."
         )
         return Server(url, withheld=withheld, openai=False)
     if not key.isascii() or not key.isprintable():
         raise ModelError(f"The API key contains characters that no key has: set {(*variables, 'it')[-1]} again.")
-    if url.startswith("http:") and is_secret(key) and not _this_machine(url) and not (table and table.allow_http):
+    if url.startswith("http:") and is_secret(key) and not _is_this_machine(url) and not (table and table.allow_http):
         raise InputError(
             f"The API key would travel to {url} unencrypted: use https, or allow it with allow_http = true for this "
-            f"base_url in {_table('NAME')}."
+            f"base_url in {_describe_table('NAME')}."
         )
     key_source = f"of {source}" if source else "given in the call"
     return Server(url, key, openai=uses_general_key, key_note=f"Check the API key: the one {key_source} was sent.")
@@ -252,7 +254,7 @@ def _origin(url: str) -> tuple[str, str, int] | None:
     return parts.scheme, host, _PORTS[parts.scheme] if port is None else port
 
 
-def _this_machine(url: str) -> bool:
+def _is_this_machine(url: str) -> bool:
     host = urlsplit(url).hostname or ""
     try:
         address = ipaddress.ip_address(host)
@@ -261,7 +263,7 @@ def _this_machine(url: str) -> bool:
     return address.is_loopback or address.is_unspecified
 
 
-def _table(provider: str) -> str:
+def _describe_table(provider: str) -> str:
     """Describe a provider's table of the configuration, for messages."""
     return f"a table [providers.{provider}] of {configuration_file()}"
 
@@ -323,11 +325,11 @@ def find_price(model: str, folder: Path) -> Price | None:
     path, table = price_table(folder)
     entry = table.get(model, table.get(model.removeprefix(f"{OPENAI}:")))
     if entry is not None:
-        return _price(entry, model, path)
+        return _parse_price(entry, model, path)
     provider, separator, name = model.partition(":")
     table_of_provider = providers().get(provider if separator else OPENAI)
     entry = None if table_of_provider is None else table_of_provider.prices.get(name if separator else model)
-    return None if entry is None else _price(entry, model, configuration_file())
+    return None if entry is None else _parse_price(entry, model, configuration_file())
 
 
 def price_table(folder: Path) -> tuple[Path, dict[str, Any]]:
@@ -350,7 +352,7 @@ def price_table(folder: Path) -> tuple[Path, dict[str, Any]]:
     return path, table
 
 
-def _price(entry: Any, model: str, path: Path) -> Price:
+def _parse_price(entry: Any, model: str, path: Path) -> Price:
     try:
         return Price(float(entry["prompt"]), float(entry["completion"]))
     except (KeyError, TypeError, ValueError, OverflowError):

@@ -51,9 +51,9 @@ _BARE_HARMONY = re.compile(r"\A\s*analysis(?! )(.*?)assistantfinal(.*)\Z", re.DO
 """Harmony format from a server that drops special tokens."""
 _FINAL = re.compile(r"<\|start\|>assistant<\|channel\|>\s*final\s*<\|message\|>")
 _SUBJECT = re.compile(r" (?:is|are|was|were|tags?|tokens?|marks?|means|begins?|opens?|starts?)\b")
-"""Words after a mark that is the subject of a sentence."""
+"""Words after a mark that show that it is the subject of a sentence."""
 _WORD_BEFORE, _WORD_AFTER = re.compile(r"\w \Z"), re.compile(r" [^\W\d_A-Z]{2}")
-"""Both stand around a mark within a sentence."""
+"""Words before and after a mark; if both match, the mark is part of a sentence."""
 _QUOTES = "`\"'“”‘’«»„"
 _FENCE = re.compile(r"^[ \t]*(?:```|~~~)", re.MULTILINE)
 

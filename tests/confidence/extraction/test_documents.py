@@ -126,7 +126,7 @@ def test_footnotes_of_a_pdf_are_in_no_statement_and_no_context(tmp_path):
 def collection_of(document, **sizes):
     """What a collection says of its documents, without its vectors."""
     passages = split_passages(document, **sizes)
-    stored = [StoredDocument.of(document, len(passages))]
+    stored = [StoredDocument.from_document(document, len(passages))]
     return SimpleNamespace(documents=lambda: stored, document_passages=lambda _id: passages)
 
 

@@ -45,7 +45,7 @@ def read_epub(data: bytes, source: str, options: ReadOptions) -> ReadResult:
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as book:
             check_unpacked(sum(entry.file_size for entry in book.infolist()), len(data), source, options)
-            pages, fields = _package(book, source)
+            pages, fields = _read_package(book, source)
             if _ENCRYPTION in book.namelist():  # fonts are often obfuscated, which does no harm
                 references = read_xml(book, _ENCRYPTION, source).findall(".//{*}CipherReference")
                 if {unquote(reference.get("URI", "")) for reference in references} & set(pages):
@@ -105,7 +105,7 @@ def read_xml(book: zipfile.ZipFile, name: str, source: str, kind: str = "an EPUB
         raise DocumentError(f"{source} is not {kind} file (no readable {name} in it).") from None
 
 
-def _package(book: zipfile.ZipFile, source: str) -> tuple[list[str], dict[str, str]]:
+def _read_package(book: zipfile.ZipFile, source: str) -> tuple[list[str], dict[str, str]]:
     """Return the page names in reading order, and the Dublin Core metadata by name."""
     rootfile = read_xml(book, _CONTAINER, source).find(".//{*}rootfile")
     if rootfile is None or not (path := rootfile.get("full-path")):

@@ -16,12 +16,12 @@ _TEX_LIGATURE = re.compile(r"(?<=[A-Za-z])[\x0b-\x0f](?=[A-Za-z])")
 _INVISIBLE = "\u00ad\u200b\u200c\u200d\u2060\ufeff\u200e\u200f\u202a\u202b\u202c\u202d\u202e"
 _CONTROL = "\ufffd\ufff9-\ufffb\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f"
 _PRIVATE = "\ue000-\uf8ff"
-_HALVES = "\ud800-\udfff"
-"""Surrogates: JSON may contain single ones, which cannot be stored."""
+_LONE_SURROGATES = "\ud800-\udfff"
+"""Range of surrogates, which cannot be stored; JSON may contain one without its partner."""
 _WINDOWS = {chr(byte): bytes([byte]).decode("cp1252", "ignore") for byte in range(0x80, 0xA0) if byte != 0x85}
 """Windows-1252 characters by the control character that replaces them in text decoded as Latin-1."""
 _SOFT_HYPHEN = "\u00ad"
-_ODD = re.compile(f"[{''.join(_LIGATURES)}{_INVISIBLE}{_CONTROL}{_PRIVATE}{_HALVES}]+")
+_ODD = re.compile(f"[{''.join(_LIGATURES)}{_INVISIBLE}{_CONTROL}{_PRIVATE}{_LONE_SURROGATES}]+")
 _REPLACEMENTS = _LIGATURES | _WINDOWS | dict.fromkeys("\uf0b7\uf0a7\uf0d8\uf076\uf0fc", "•")
 _WORD = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)*")
 _LETTERS_AT_END = re.compile(r"[^\W\d_]*\Z")
@@ -59,7 +59,7 @@ def count_words(texts: Iterable[str]) -> Counter[str]:
     """Count the words of texts in lower case; compounds count as a whole and in parts."""
     joined = "\n".join(texts).lower().replace("‐", "-")
     if LINE_END_HYPHEN in joined:
-        joined = _map_broken(joined, lambda _left, _right: " ")  # halves of words are not words
+        joined = _replace_broken_words(joined, lambda _left, _right: " ")  # halves of words are not words
     counts = Counter(_WORD.findall(joined))
     for word, count in list(counts.items()):
         if "-" in word:
@@ -75,10 +75,10 @@ def join_hyphens(text: str, vocabulary: Counter[str]) -> str:
     """
     if LINE_END_HYPHEN not in text:
         return text
-    return _map_broken(text, lambda left, right: _join(left, right, vocabulary))
+    return _replace_broken_words(text, lambda left, right: _join_word_parts(left, right, vocabulary))
 
 
-def _map_broken(text: str, resolve: Callable[[str, str], str]) -> str:
+def _replace_broken_words(text: str, resolve: Callable[[str, str], str]) -> str:
     """Replace each pair of word parts around a placeholder by ``resolve(left, right)``."""
     first, *rest = text.split(LINE_END_HYPHEN)
     done = first
@@ -91,9 +91,9 @@ def _map_broken(text: str, resolve: Callable[[str, str], str]) -> str:
     return done
 
 
-def _join(left: str, right: str, vocabulary: Counter[str]) -> str:
-    shouted = left.isupper() and right.isupper() and len(left) > 1
-    if not left or not right or not (right[0].islower() or shouted):
+def _join_word_parts(left: str, right: str, vocabulary: Counter[str]) -> str:
+    is_upper_case = left.isupper() and right.isupper() and len(left) > 1
+    if not left or not right or not (right[0].islower() or is_upper_case):
         return f"{left}-{right}"
     low_left, low_right = left.lower(), right.lower()
     joined, compound = vocabulary[low_left + low_right], vocabulary[f"{low_left}-{low_right}"]

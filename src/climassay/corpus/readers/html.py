@@ -56,7 +56,7 @@ def read_html(data: bytes, source: str, options: ReadOptions) -> Document:
     if "<" not in text:
         raise DocumentError(f"{source} is not an HTML file (it has no tags).")
     page = parse_markup(text, source)
-    meta = _metadata(page)
+    meta = _read_metadata(page)
     first_heading = page.css_first("h1")
     heading = heading_text(first_heading) if first_heading else ""
     blocks, left_out = _blocks_of(page, text, source, references=options.references)
@@ -172,7 +172,7 @@ def xml_to_html(markup: str) -> str | None:
 
 
 class _EntityDefinedError(Exception):
-    """An XML text defines an entity."""
+    """Raised if an XML text defines an entity."""
 
 
 def _refuse_entity(*_: object) -> None:
@@ -189,17 +189,17 @@ class _HtmlWriter:
 
     def start(self, name: str, attributes: dict[str, str]) -> None:
         """Write a start tag."""
-        tag = _local(name)
+        tag = _local_name(name)
         self._raw = tag if tag in ("script", "style") else ""
         written = "".join(
-            f' {"epub:type" if name.endswith("/ops type") else _local(name)}="{escape(value)}"'
+            f' {"epub:type" if name.endswith("/ops type") else _local_name(name)}="{escape(value)}"'
             for name, value in attributes.items()
         )
         self.pieces.append(f"<{tag}{written}>")
 
     def end(self, name: str) -> None:
         """Write an end tag if HTML has one."""
-        tag = _local(name)
+        tag = _local_name(name)
         self._raw = ""
         if tag not in _VOID:
             self.pieces.append(f"</{tag}>")
@@ -215,7 +215,7 @@ class _HtmlWriter:
 
 
 @lru_cache(1024)
-def _local(name: str) -> str:
+def _local_name(name: str) -> str:
     """Return the name of an element or attribute without its namespace, in lower case."""
     local = name.rpartition(" ")[2].lower()
     return "div" if local in _RAW_IN_HTML else local
@@ -228,27 +228,29 @@ class _Metadata(NamedTuple):
     licence: str | None
 
 
-def _metadata(page: LexborHTMLParser) -> _Metadata:
+def _read_metadata(page: LexborHTMLParser) -> _Metadata:
     """Read the page's metadata: Open Graph, Dublin Core, Highwire and JSON-LD."""
     named: dict[str, str] = {}
     for node in page.css("meta[content]"):
         name = node.attributes.get("property") or node.attributes.get("name") or node.attributes.get("itemprop")
         if name and (content := clean(node.attributes.get("content") or "")):
             named.setdefault(name.lower(), content)
-    linked = _linked_data(page)
+    linked = _read_json_ld(page)
     title_node = page.css_first("title")
-    title = _first(named, "citation_title", "og:title", "dc.title", "dcterms.title") or (
+    title = _first_value(named, "citation_title", "og:title", "dc.title", "dcterms.title") or (
         clean(title_node.text()) if title_node else None
     )
     canonical = page.css_first("link[rel=canonical]")
-    url = (canonical.attributes.get("href") if canonical else None) or _first(named, "og:url", "citation_public_url")
-    date = _first(
+    url = (canonical.attributes.get("href") if canonical else None) or _first_value(
+        named, "og:url", "citation_public_url"
+    )
+    date = _first_value(
         named, "article:published_time", "citation_publication_date", "citation_date", "dcterms.issued", "dc.date",
         "dcterms.date", "datepublished", "date", "dcterms.created",
     ) or linked.get("datePublished")  # fmt: skip
     licence_link = page.css_first("link[rel=license], a[rel~=license]")
     rights = ("dcterms.license", "dcterms.rights", "dc.rights", "license", "licence")
-    licence = _first(named, *rights) or linked.get("license")
+    licence = _first_value(named, *rights) or linked.get("license")
     if licence_link is not None and not licence:
         licence = clean(licence_link.text()) or licence_link.attributes.get("href")
     day = _DATE.match((date or "").replace("/", "-"))
@@ -256,11 +258,11 @@ def _metadata(page: LexborHTMLParser) -> _Metadata:
     return _Metadata(title or None, address, day.group() if day else None, licence or None)
 
 
-def _first(named: dict[str, str], *names: str) -> str | None:
+def _first_value(named: dict[str, str], *names: str) -> str | None:
     return next((named[name] for name in names if name in named), None)
 
 
-def _linked_data(page: LexborHTMLParser) -> dict[str, str]:
+def _read_json_ld(page: LexborHTMLParser) -> dict[str, str]:
     """Return publication date and licence from JSON-LD."""
     results: dict[str, str] = {}
     for node in page.css("script[type='application/ld+json']"):

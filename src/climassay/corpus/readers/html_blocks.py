@@ -91,7 +91,7 @@ _SENTENCE_OR_FIGURE = re.compile(r"[.!?…。]['\"”’»)\]]*$|\d")
 _SENTENCE_END = re.compile(r"[^.][.!?。]['\"”’»)\]]*$")
 _SPACE = re.compile(r"\s+")
 MAX_LINK_SHARE = 0.8
-"""Link share above which a short block that is no sentence is navigation."""
+"""Link share above which a short block that is not a sentence is navigation."""
 SHORT_BLOCK = 120
 MAX_FURNITURE = 600
 """Maximum number of characters of a navigation element; a longer one is left out only if it is mostly links."""
@@ -211,7 +211,7 @@ class _Walker:
             self._parts.append(TextPart(text))
             self._linked += len(text.strip()) if siblings.in_link else 0
             return []
-        if not self._is_read(node, tag):
+        if not self._is_content(node, tag):
             return []
         if tag in _HEADINGS:
             self.flush()
@@ -232,7 +232,7 @@ class _Walker:
             if tag == "figure" and node.css_first("img, svg, picture, object, iframe, video, canvas") is not None:
                 self.left_out[FIGURES] += 1
             return [_Siblings(node.iter(include_text=True), siblings.in_link, is_block=True)]
-        parts = self._inline(node, tag, siblings)
+        parts = self._inline_parts(node, tag, siblings)
         if parts is None:
             return [_inside(node, tag, siblings)]
         self._parts += parts
@@ -260,25 +260,25 @@ class _Walker:
                     parts.append(TextPart(" "))
                 continue
             tag = self._tag(child)
-            if not (tag == "button" or self._is_read(child, tag)):
+            if not (tag == "button" or self._is_content(child, tag)):
                 continue
             if tag == "table":
                 tables.append(child)
             elif tag in _BLOCK_TAGS:
                 parts.append(TextPart(" "))
                 stack.append(_Siblings(child.iter(include_text=True), siblings.in_link, is_block=True))
-            elif (inline := self._inline(child, tag, siblings)) is not None:
+            elif (inline := self._inline_parts(child, tag, siblings)) is not None:
                 parts += inline
             else:
                 stack.append(_inside(child, tag, siblings))
-        return self._joined(parts), tables
+        return self._join_parts(parts), tables
 
-    def _joined(self, parts: list[TextPart]) -> str:
+    def _join_parts(self, parts: list[TextPart]) -> str:
         joined = join_parts(parts)
         self.left_out[NOTE_MARKS] += joined.note_marks
         return clean(joined.text)
 
-    def _inline(self, node: LexborNode, tag: str, siblings: _Siblings) -> list[TextPart] | None:
+    def _inline_parts(self, node: LexborNode, tag: str, siblings: _Siblings) -> list[TextPart] | None:
         """Return the parts of a node within a line; None if its children must be visited."""
         if tag == "-text":
             return [TextPart(node.text(deep=False) or "")]
@@ -297,7 +297,7 @@ class _Walker:
                 return [TextPart(" ")]
         return None
 
-    def _is_read(self, node: LexborNode, tag: str) -> bool:
+    def _is_content(self, node: LexborNode, tag: str) -> bool:
         """Return whether a node is part of the text; count it as left out if it has text and is not."""
         if tag == "-text":
             return True
@@ -366,11 +366,11 @@ class _Walker:
         if (caption := next((child for child in table.iter() if _tag(child) == "caption"), None)) is not None:
             text, tables = self.line(caption)
             nested += tables
-            self._append(text)
+            self._append_block(text)
         lines: list[list[TableCell]] = []
         for row in rows:
             line = []
-            for cell in (cell for cell in _cells(row) if self._is_read(cell, _tag(cell))):
+            for cell in (cell for cell in _cells(row) if self._is_content(cell, _tag(cell))):
                 text, tables = self.line(cell)
                 nested += tables
                 line.append(TableCell(text, _span(cell, "rowspan"), _span(cell, "colspan")))
@@ -378,24 +378,24 @@ class _Walker:
         grid = span_rows(lines)
         n_titles = _count_title_rows(grid)
         for text in (*row_texts(grid[:n_titles], 0), *row_texts(grid[n_titles:], _count_header_rows(rows[n_titles:]))):
-            self._append(text)
+            self._append_block(text)
         return [_Siblings(iter(nested))]
 
     def flush(self) -> None:
         """Finish the current block."""
         if not self._parts:
             return
-        text = self._joined(self._parts)
+        text = self._join_parts(self._parts)
         is_short = len(text) < SHORT_BLOCK and not _SENTENCE_END.search(text)
         is_navigation = is_short and self._linked > MAX_LINK_SHARE * len(text)
         self._parts.clear()
         self._linked = 0
         if not is_navigation:
-            self._append(text)
+            self._append_block(text)
         elif any(char.isalnum() for char in text):
             self.left_out[NAVIGATION] += 1
 
-    def _append(self, text: str) -> None:
+    def _append_block(self, text: str) -> None:
         if any(char.isalnum() for char in text):
             self.blocks.append(Block(text=text, headings=tuple(title for _, title in self._headings)))
 
@@ -489,7 +489,7 @@ def _count_title_rows(grid: list[list[str | None]]) -> int:
 
 
 def _count_header_rows(rows: list[LexborNode]) -> int | None:
-    """Return the number of header rows at the top; None if the markup does not tell."""
+    """Return the number of header rows at the top; None if the markup does not mark them."""
     cells = [_cells(row) for row in rows]
     count = 0
     for row, line in zip(rows, cells, strict=True):

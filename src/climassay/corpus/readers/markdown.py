@@ -112,7 +112,7 @@ def _check_front_matter(text: str, source: str) -> None:
 
 
 _SPACES = {"text": "", "code_inline": "", "softbreak": " ", "hardbreak": " "}
-"""Tokens of a line that are text, with the text of tokens without content; other tokens are ignored."""
+"""Types of inline tokens read as text, with the text of those without content; other types are ignored."""
 _SCRIPT_TAGS = {"sup": Script.RAISED, "sub": Script.LOWERED}
 _INLINE_TAG = re.compile(r"<(/?)([a-zA-Z][\w-]*)")
 _JOINED_TAGS = frozenset(
@@ -176,7 +176,7 @@ class _MarkdownReader:
     def read(self, text: str) -> None:
         """Add the blocks of a text."""
         # The characters 1 and 2 mark the places of what is not Markdown, and belong into no text.
-        without_tables = self._replace_tables(_without_comments(text).replace("\x01", "").replace("\x02", ""))
+        without_tables = self._replace_tables(_remove_comments(text).replace("\x01", "").replace("\x02", ""))
         marked = _QUOTED.sub(
             "", _MATH.sub(lambda match: self._add_placeholder(match.group().replace("\n", " ")), without_tables)
         )
@@ -201,7 +201,7 @@ class _MarkdownReader:
                     rows.append([])
                 case "table_close" if rows is not None:
                     for row in row_texts(rows, n_header_rows if any(rows[0]) else 0):
-                        self._add(row)
+                        self._add_block(row)
                     rows = None
                 case "inline":
                     words = self._line(token.children or ())
@@ -217,7 +217,7 @@ class _MarkdownReader:
                     elif rows is not None:
                         rows[-1].append(words)
                     else:
-                        self._add(_TASK.sub("", words))
+                        self._add_block(_TASK.sub("", words))
 
     def _add_placeholder(self, part: str) -> str:
         self._verbatim.append(part)
@@ -244,7 +244,7 @@ class _MarkdownReader:
         blocks, left_out = read_html_text(markup, self._source, references=True)
         self.left_out_of_tables.append(left_out)
         for block in blocks:
-            self._add(block.text)
+            self._add_block(block.text)
 
     def _line(self, tokens: "Sequence[Token]") -> str:
         """Return the text of a line, resolving raised and lowered text from HTML tags and ``^`` or ``~``."""
@@ -254,7 +254,7 @@ class _MarkdownReader:
             if token.type in _SPACES:
                 text = token.content or _SPACES[token.type]
                 is_plain = script is Script.NORMAL and token.type == "text"
-                parts += _scripts(text) if is_plain else [TextPart(text, script)]
+                parts += _split_scripts(text) if is_plain else [TextPart(text, script)]
             elif token.type in ("s_open", "s_close"):
                 parts.append(TextPart(" "))  # figures before and after are not one
             elif token.type == "image":
@@ -269,12 +269,12 @@ class _MarkdownReader:
         self.left_out[NOTE_MARKS] += joined.note_marks
         return joined.text.strip()
 
-    def _add(self, words: str) -> None:
+    def _add_block(self, words: str) -> None:
         if any(char.isalnum() for char in words):
             self.blocks.append(Block(text=words, headings=tuple(title for _, title in self._headings)))
 
 
-def _without_comments(text: str) -> str:
+def _remove_comments(text: str) -> str:
     parts: list[str] = []
     position = 0
     while (begin := text.find("<!--", position)) >= 0 and (end := text.find("-->", begin)) >= 0:
@@ -283,7 +283,7 @@ def _without_comments(text: str) -> str:
     return "".join((*parts, text[position:]))
 
 
-def _scripts(text: str) -> list[TextPart]:
+def _split_scripts(text: str) -> list[TextPart]:
     """Split text at superscripts (``^``) and subscripts (``~``), as pandoc reads them."""
     parts: list[TextPart] = []
     position = 0

@@ -74,7 +74,7 @@ def read_pdf(data: bytes, source: str, options: ReadOptions, on_page: PageCallba
     Raises:
         DocumentError: The file is not a PDF, encrypted, damaged, without pages, or made of images only.
     """
-    pdf = _open(data, source)
+    pdf = _open_pdf(data, source)
     omitted: Omitted = Counter()
     try:
         pages, skipped = _read_pages(pdf, source, on_page, omitted)
@@ -89,7 +89,7 @@ def read_pdf(data: bytes, source: str, options: ReadOptions, on_page: PageCallba
     drop_running_lines(pages, omitted)
     stem = PurePath(source).stem
     opening = " ".join(line.text for page in pages[:_OPENING_PAGES] for line in page.lines)
-    own_title = options.title or _title(metadata_title, pages) or stem
+    own_title = options.title or _find_title(metadata_title, pages) or stem
     blocks: tuple[Block, ...] = ()
     if ordered := [(page, order_lines(page)) for page in pages if page.lines or page.tables]:
         # A document may be nothing but tables.
@@ -105,11 +105,11 @@ def read_pdf(data: bytes, source: str, options: ReadOptions, on_page: PageCallba
     if not blocks:
         raise DocumentError(f"{source} has no running text on its pages (only fragments as in figures and tables).")
     title = options.title or full_title(own_title, (*facts, stem, opening))
-    document = Document(document_id(data), title, source, blocks, media="pdf", left_out=tuple(_left_out(omitted)))
+    document = Document(document_id(data), title, source, blocks, media="pdf", left_out=tuple(_count_left_out(omitted)))
     return ReadResult(source, (document,), tuple(skipped))
 
 
-def _left_out(omitted: Omitted) -> Iterator[LeftOut]:
+def _count_left_out(omitted: Omitted) -> Iterator[LeftOut]:
     """Yield one entry per kind of block left out, the most frequent kind first."""
     totals: Counter[str] = Counter()
     for (kind, _), count in omitted.items():
@@ -119,7 +119,7 @@ def _left_out(omitted: Omitted) -> Iterator[LeftOut]:
             yield LeftOut(kind, total, tuple(sorted(page for (name, page), n in omitted.items() if n and name == kind)))
 
 
-def _open(data: bytes, source: str) -> pypdfium2.PdfDocument:
+def _open_pdf(data: bytes, source: str) -> pypdfium2.PdfDocument:
     start = data[:HEADER_BYTES]
     if b"%PDF-" not in start:
         kind = "a web page" if re.search(rb"<(?:!doctype|html)", start, re.IGNORECASE) else "another kind of file"
@@ -178,7 +178,7 @@ def _read_pages(
         pdfium.FPDF_ClosePage(page)
     for kind, numbers in (("pages of images", images), ("damaged pages", broken), ("overfull pages", crowded)):
         omitted.update((kind, number) for number in numbers)
-    return pages, list(_skipped(source, images, broken, crowded, len(pdf)))
+    return pages, list(_skipped_pages(source, images, broken, crowded, len(pdf)))
 
 
 def _object_types(page: object, min_count: int = 0) -> list[int]:
@@ -189,7 +189,9 @@ def _object_types(page: object, min_count: int = 0) -> list[int]:
     return [pdfium.FPDFPageObj_GetType(pdfium.FPDFPage_GetObject(page, number)) for number in range(count)]
 
 
-def _skipped(source: str, images: list[int], broken: list[int], crowded: list[int], count: int) -> Iterator[Skipped]:
+def _skipped_pages(
+    source: str, images: list[int], broken: list[int], crowded: list[int], count: int
+) -> Iterator[Skipped]:
     if len(images) == count:
         yield Skipped(source, f"{source} holds images of pages without text (a scan); put it through text recognition.")
     elif images:
@@ -205,7 +207,7 @@ def _pages(numbers: list[int]) -> str:
     return f"{'page' if len(numbers) == 1 else 'pages'} {listed}"
 
 
-def _title(metadata: str, pages: Sequence[PdfPage]) -> str:
+def _find_title(metadata: str, pages: Sequence[PdfPage]) -> str:
     """Return the title in the metadata, or the largest type on the first page with words."""
     if len(metadata) > 3 and not _NO_TITLE.fullmatch(metadata) and any(char.isalpha() for char in metadata):
         return metadata
@@ -268,8 +270,8 @@ class DrawnPage:
     def find(self, words: str, before: str = "", after: str = "") -> tuple[tuple[int, int], ...]:
         """Locate a quotation in the page's text, ignoring hyphens, ligatures and line breaks.
 
-        A quotation that is interrupted, for example by a note number, is located in parts; of one that continues on
-        another page, the part on this page is located.
+        A quotation that is interrupted, for example by a note number, is located in parts; if it continues on another
+        page, the part on this page is located.
 
         Args:
             words: The quotation.
@@ -286,7 +288,7 @@ class DrawnPage:
 
         def spans(parts: list[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
             ends = [(page_indices[start], page_indices[end - 1] + 1) for start, end in parts]
-            return tuple((start, end + _n_common(closing, self.text[end:])) for start, end in ends)
+            return tuple((start, end + _common_length(closing, self.text[end:])) for start, end in ends)
 
         letters_before, letters_after = letters(before)[0][-CONTEXT:], letters(after)[0][:CONTEXT]
         for first, last in ((letters_before, letters_after), (letters_before, ""), ("", letters_after), ("", "")):
@@ -339,14 +341,14 @@ def _find_at_edge(
     )
     if (index := page_letters.rfind(first)) >= 0:
         start = index + len(letters_before)
-        return [(start, start + _n_common(page_letters[start:], quote_letters))]
+        return [(start, start + _common_length(page_letters[start:], quote_letters))]
     if (index := page_letters.find(last)) >= 0:
         end = index + len(last) - len(letters_after)
-        return [(end - _n_common(page_letters[:end][::-1], quote_letters[::-1]), end)]
+        return [(end - _common_length(page_letters[:end][::-1], quote_letters[::-1]), end)]
     return []
 
 
-def _n_common(first: str, second: str) -> int:
+def _common_length(first: str, second: str) -> int:
     """Return the number of equal characters at the beginning of two texts."""
     return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(first, second, strict=False)))
 
@@ -379,13 +381,13 @@ def draw_page(data: bytes, number: int) -> DrawnPage:
         bitmap = page.render(scale=scale, rev_byteorder=True)
         pixels = bitmap.to_numpy()[:, :, :3] if bitmap.n_channels > 3 else bitmap.to_numpy()
         height, width = pixels.shape[:2]
-        text, boxes = _characters(page.raw, width, height)
+        text, boxes = _read_characters(page.raw, width, height)
         return DrawnPage(number, len(pdf), width, height, png_of(pixels), text, boxes)
     finally:
         pdf.close()
 
 
-def _characters(page: object, width: int, height: int) -> tuple[str, tuple[Box, ...]]:
+def _read_characters(page: object, width: int, height: int) -> tuple[str, tuple[Box, ...]]:
     text_page = pdfium.FPDFText_LoadPage(page)
     if not text_page:
         return "", ()

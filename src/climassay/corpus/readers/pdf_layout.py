@@ -11,7 +11,7 @@ from climassay.corpus.readers.pdf_lines import Line, Omitted, PdfPage, has_leade
 MARGIN_ZONE = 0.13
 """Share of the page height at top and bottom that may contain running heads and feet."""
 REPEATS = 3
-"""Number of pages on which a line at the same position is a running head, foot or tab."""
+"""Minimum number of pages on which a line recurs at one position to be a running head, foot or tab."""
 MAX_REPEATED = 0.6
 """Maximum share of a page's lines that may be running heads, feet and tabs."""
 MAX_HEAD_LENGTH = 150
@@ -34,24 +34,32 @@ _ROMAN = {"i": 1, "v": 5, "x": 10, "l": 50}
 def drop_running_lines(pages: Sequence[PdfPage], omitted: Omitted) -> None:
     """Remove running heads and feet, page numbers, margin tabs and contents lines, in place, and count them."""
     positions = [[_position(line, page) for line in page.lines] for page in pages]
-    edges = [_edge_lines(page) for page in pages]
+    edge_lines_by_page = [_edge_lines(page) for page in pages]
     min_pages = max(2, min(REPEATS, len(positions) - 1))
     counts = Counter(position for page_positions in positions for position in set(page_positions))
     repeated = {position for position, count in counts.items() if count >= min_pages and position[0]}
     # Offsets that come again on many pages: those numbers are page numbers.
     differences = Counter(
-        offset for edge in edges for offset in {number_offset for line in edge for number_offset in _offsets(line)}
+        offset
+        for edge_lines in edge_lines_by_page
+        for offset in {number_offset for line in edge_lines for number_offset in _number_offsets(line)}
     )
-    offsets = {offset for offset, count in differences.items() if count >= max(2, min(REPEATS, len(edges)))}
-    slots = _head_slots(pages, edges)
-    for page, edge, page_positions in zip(pages, edges, positions, strict=True):
-        heads = {id(line) for line in edge if _slot(line, page) in slots or _offsets(line) & offsets}
+    offsets = {
+        offset for offset, count in differences.items() if count >= max(2, min(REPEATS, len(edge_lines_by_page)))
+    }
+    header_positions = _header_positions(pages, edge_lines_by_page)
+    for page, edge_lines, page_positions in zip(pages, edge_lines_by_page, positions, strict=True):
+        header_ids = {
+            id(line)
+            for line in edge_lines
+            if _header_position(line, page) in header_positions or _number_offsets(line) & offsets
+        }
         # A page that is nearly all repeated is a copy of others.
         is_copy = sum(position in repeated for position in page_positions) > MAX_REPEATED * len(page_positions)
         remaining = [
             line
             for line, position in zip(page.lines, page_positions, strict=True)
-            if (is_copy or position not in repeated) and id(line) not in heads
+            if (is_copy or position not in repeated) and id(line) not in header_ids
         ]
         # Dots lead from a title to a page number, as in a table of contents.
         page.lines = [line for line in remaining if not has_leaders(line)]
@@ -88,36 +96,36 @@ def _edge_lines(page: PdfPage) -> list[Line]:
     ]
 
 
-def _offsets(line: Line) -> set[tuple[bool, int]]:
+def _number_offsets(line: Line) -> set[tuple[bool, int]]:
     """Return the differences between the numbers at a line's ends and its page index, with a flag for roman."""
     results = set()
     for match in _NUMBER_ENDS.finditer(line.text):
         token = match.group(1) or match.group(2)
         roman = not token.isdigit()
-        results.add((roman, (_roman(token) if roman else int(token)) - line.page))
+        results.add((roman, (_parse_roman(token) if roman else int(token)) - line.page))
     return results
 
 
-def _roman(text: str) -> int:
+def _parse_roman(text: str) -> int:
     values = [_ROMAN[char] for char in text]
     return sum(-value if value < after else value for value, after in zip(values, [*values[1:], 0], strict=True))
 
 
-def _slot(line: Line, page: PdfPage) -> tuple[bool, int, int]:
+def _header_position(line: Line, page: PdfPage) -> tuple[bool, int, int]:
     return line.y > page.height / 2, round(line.y / 3), round(line.size * 2)
 
 
-def _head_slots(pages: Sequence[PdfPage], edges: Sequence[list[Line]]) -> set[tuple[bool, int, int]]:
-    """Return the slots (half, baseline, size) in which most pages have a short isolated line."""
+def _header_positions(pages: Sequence[PdfPage], edge_lines_by_page: Sequence[list[Line]]) -> set[tuple[bool, int, int]]:
+    """Return the positions (page half, baseline, type size) at which most pages have a short isolated line."""
     counts: Counter[tuple[bool, int, int]] = Counter()
     text_size = median(line.size for page in pages for line in page.lines)
-    for page, edge in zip(pages, edges, strict=True):
-        for line in edge:
+    for page, edge_lines in zip(pages, edge_lines_by_page, strict=True):
+        for line in edge_lines:
             nearest = min((abs(line.y - other.y) for other in page.lines if abs(line.y - other.y) > 3), default=0.0)
             is_large = line.size > MAX_HEAD_SIZE * text_size
             if len(line.text) < MAX_HEAD_LENGTH / 2 and nearest > 2 * line.size and not is_large:
-                counts[_slot(line, page)] += 1
-    return {slot for slot, count in counts.items() if count >= max(4, 0.5 * len(pages))}
+                counts[_header_position(line, page)] += 1
+    return {header_position for header_position, count in counts.items() if count >= max(4, 0.5 * len(pages))}
 
 
 def order_lines(page: PdfPage) -> list[Line]:
@@ -127,7 +135,7 @@ def order_lines(page: PdfPage) -> list[Line]:
     above and below each chunk that spans columns (a title, a wide caption).
     """
     ordered: list[Line] = []
-    for group in _groups(_chunks(page.lines)):
+    for group in _group_chunks(_chunks(page.lines)):
         lines = [line for chunk in group for line in chunk]
         edges: dict[float, float] = defaultdict(float)
         for line in lines:
@@ -159,7 +167,7 @@ def _chunks(lines: Iterable[Line]) -> list[Chunk]:
     return chunks
 
 
-def _groups(chunks: list[Chunk]) -> list[list[Chunk]]:
+def _group_chunks(chunks: list[Chunk]) -> list[list[Chunk]]:
     """Group chunks by column in reading order; wide chunks divide the page into bands.
 
     Columns are detected per band, so that a table with many columns does not hide those of the text above.
@@ -175,7 +183,7 @@ def _groups(chunks: list[Chunk]) -> list[list[Chunk]]:
         if chunk is not None and not is_wide[id(chunk)]:
             band.append(chunk)
             continue
-        columns = _columns(band, MAX_NESTED_COLUMNS)
+        columns = _group_by_column(band, MAX_NESTED_COLUMNS)
         if len(columns) > 1:
             groups += [*columns, []]
         else:
@@ -186,7 +194,7 @@ def _groups(chunks: list[Chunk]) -> list[list[Chunk]]:
     return groups
 
 
-def _columns(chunks: list[Chunk], depth: int) -> list[list[Chunk]]:
+def _group_by_column(chunks: list[Chunk], depth: int) -> list[list[Chunk]]:
     """Group chunks by column in reading order, splitting at most ``depth`` times."""
     gutter = _gutter([line for chunk in chunks for line in chunk]) if depth else None
     if gutter is None:
@@ -202,9 +210,9 @@ def _columns(chunks: list[Chunk], depth: int) -> list[list[Chunk]]:
         elif max(line.x1 for line in chunk) <= gutter + 3:
             left.append(chunk)
         else:
-            groups += [*_columns(left, depth - 1), *_columns(right, depth - 1), [chunk]]
+            groups += [*_group_by_column(left, depth - 1), *_group_by_column(right, depth - 1), [chunk]]
             left, right = [], []
-    return [*groups, *_columns(left, depth - 1), *_columns(right, depth - 1)]
+    return [*groups, *_group_by_column(left, depth - 1), *_group_by_column(right, depth - 1)]
 
 
 def _split_crossing(chunk: Chunk, gutter: float) -> list[Chunk]:

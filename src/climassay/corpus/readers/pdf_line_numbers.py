@@ -73,7 +73,7 @@ def drop_line_numbers(pages: Sequence[PdfPage], omitted: Omitted) -> None:
     evidence = [
         (page, chain)
         for page, chain in evidence
-        if _is_long(chain) and not _is_crossed(chain, page) and not _is_crossed(chain, page, page.height)
+        if _has_enough_numbers(chain) and not _is_crossed(chain, page) and not _is_crossed(chain, page, page.height)
     ]
     if not evidence or not _are_beside_prose(evidence):
         return
@@ -163,7 +163,7 @@ def _longest_chain(numbers: Sequence[_Number], step: int) -> list[_Number]:
     return chain[::-1]
 
 
-def _is_long(chain: _Chain) -> bool:
+def _has_enough_numbers(chain: _Chain) -> bool:
     return len(chain.numbers) >= MIN_NUMBERS.get(chain.step, MIN_SPARSE_NUMBERS)
 
 

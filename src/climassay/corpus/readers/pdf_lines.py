@@ -18,7 +18,7 @@ import pypdfium2.raw as pdfium
 from climassay.corpus.readers.cleaning import LINE_END_HYPHEN
 
 RAISED = 0.18
-"""Height of a superscript's baseline above the line's, as a share of the type size."""
+"""Minimum height of a superscript's baseline above the line's, as a share of the type size."""
 SUPERSCRIPT_SIZE = 0.9
 MAX_RAISE = 0.7
 """Maximum height of a superscript's baseline above the line's, as a share of the type size."""
@@ -214,11 +214,13 @@ class LineReader:
         self._turn = turn
         width = self._height if turn % 180 else self._width
         spans = [match.span() for match in _SEGMENT.finditer(text)]
-        lines = [self._line(text[start:end], self._index(start, identical), page) for start, end in spans]
+        lines = [self._build_line(text[start:end], self._index(start, identical), page) for start, end in spans]
         split_spans = self._cut_at_gutter(spans, lines, identical, width)
         if split_spans:
             spans = split_spans
-            lines = [self._line(text[start:end].rstrip(), self._index(start, identical), page) for start, end in spans]
+            lines = [
+                self._build_line(text[start:end].rstrip(), self._index(start, identical), page) for start, end in spans
+            ]
         joined: list[Line] = []
         for line, (start, end) in zip(lines, spans, strict=True):
             line.hyphen = text.startswith(LINE_END_HYPHEN, end)
@@ -337,7 +339,7 @@ class LineReader:
             font = self._families[name] = (family, heavy or bool(_BOLD_NAME.search(spelled)))
         return font
 
-    def _line(self, text: str, start: int, page: int) -> Line:
+    def _build_line(self, text: str, start: int, page: int) -> Line:
         length = len(text)
         last = start + length - 1
         size = self._size(start)
@@ -373,7 +375,7 @@ class LineReader:
             return line
         if left < x0 and not text.isascii() and _is_right_to_left(text):
             line.x0, line.x1 = left, self._edges(start)[1]
-            line.text = _with_brackets_turned(text)
+            line.text = _swap_brackets(text)
             return line
         if text[0].isdigit() or text[-1].isdigit():
             line.lead = self._leading_number(line, start) if text[0].isdigit() else None
@@ -381,7 +383,7 @@ class LineReader:
             if line.tail and line.tail.x0 < x0:
                 line.x1 = line.tail.text_edge
         if _FIGURES.search(text) and _count_rects(self._handle, start, length) > 1:
-            self._superscripts(line, start)
+            self._resolve_superscripts(line, start)
         return line
 
     def split(self, line: Line) -> list[Line]:
@@ -406,7 +408,7 @@ class LineReader:
             return [line]
         cells: list[Line] = []
         for start, text in parts:
-            cell = self._line(text, start, line.page)
+            cell = self._build_line(text, start, line.page)
             if not cells or cell.x0 - cells[-1].x1 > limit or not _append_if_continued(cells[-1], cell, False):
                 cells.append(cell)
         return cells if len(cells) > 1 else [line]
@@ -437,7 +439,7 @@ class LineReader:
         bold = line.starts_bold and self._font(start + rest)[1]
         return EdgeNumber(match.group(), left, right, edge, bold, line.starts_bold)
 
-    def _superscripts(self, line: Line, start: int) -> None:
+    def _resolve_superscripts(self, line: Line, start: int) -> None:
         """Write raised figures as superscripts if they are exponents, and remove note marks, in place."""
         text = line.text
         limit = line.y + RAISED * line.size
@@ -456,7 +458,7 @@ class LineReader:
                 line.mark = text[begin : match.end()]
                 continue
             after = text[match.end() : match.end() + 1]
-            raised = _raised(text[:begin], text[begin : match.end()], after)
+            raised = _replace_raised(text[:begin], text[begin : match.end()], after)
             # A note's mark is no other figure's beginning: "2" and a half are not 21/2.
             joint = " " if after in _FRACTION_BARS and text[begin - 1].isdigit() else ""
             line.n_marks += not raised
@@ -488,7 +490,7 @@ def _letter_index(text: str, index: int) -> int:
     return next((following for following in range(index, len(text)) if text[following].isalpha()), index)
 
 
-def _raised(before: str, raised: str, after: str) -> str:
+def _replace_raised(before: str, raised: str, after: str) -> str:
     """Return the replacement of a raised figure: superscript, numerator, isotope mass, or nothing for a note mark.
 
     A raised 2 or 3 after a single letter is an exponent (``R²``).
@@ -540,7 +542,7 @@ def _append_if_continued(line: Line, piece: Line, spaced: bool) -> bool:
         and RAISED * line.size < piece.y - line.y <= MAX_RAISE * line.size
         and -0.5 * size <= gap <= 0.15 * size
     ):
-        raised = _raised(line.text, figures[1], "")
+        raised = _replace_raised(line.text, figures[1], "")
         line.text += raised + figures[2]
         line.n_marks += not raised
         line.pieces += piece.pieces
@@ -558,7 +560,7 @@ def _append_if_continued(line: Line, piece: Line, spaced: bool) -> bool:
     if piece.text.isdigit() and len(piece.text) <= MAX_EDGE_DIGITS:
         line.tail = EdgeNumber(piece.text, piece.x0, piece.x1, line.x1, line.bold, line.starts_bold)
     before, rest = line.text + joint, piece.text.removeprefix(piece.mark)
-    raised = _raised(before, piece.mark, rest[:1]) if piece.mark else ""
+    raised = _replace_raised(before, piece.mark, rest[:1]) if piece.mark else ""
     line.n_marks += piece.n_marks + (bool(piece.mark) and not raised)
     line.text = f"{before}{raised}{rest.lstrip() if joint and not raised else rest}".rstrip()
     line.x1, line.hyphen, line.bold = piece.x1, piece.hyphen, line.bold and piece.bold
@@ -571,7 +573,7 @@ def _is_right_to_left(text: str) -> bool:
     return unicodedata.bidirectional(first) in {"R", "AL"}
 
 
-def _with_brackets_turned(text: str) -> str:
+def _swap_brackets(text: str) -> str:
     """Swap opening and closing brackets if fewer are then unmatched, since PDFium may mirror them."""
     swapped = text.translate(_SWAPPED_BRACKETS)
     return swapped if _unmatched(swapped) < _unmatched(text) else text

@@ -20,7 +20,7 @@ INDENT = 0.8
 SHORT_LINE = 0.8
 """Share of the column width below which a line that ends a sentence ends the paragraph."""
 SIZE_STEP = 0.07
-"""Minimum relative difference of different type sizes."""
+"""Relative difference above which two type sizes count as different."""
 _BULLETS = "•◦▪■●○‣·\uf0b7\uf0a7\uf0d8\uf076\uf0fc"
 _BULLET = re.compile(rf"[{_BULLETS}–—*→✓✔]\s")
 _ITEM = re.compile(rf"(?:[{_BULLETS}*]|[–—-](?=\s[A-Z])|" + r"\(?(?:\d{1,2}|[a-z]|[ivx]{1,4})[.)])\s")
@@ -114,7 +114,7 @@ class Style:
 
     size: float
     families: frozenset[str]
-    """Typefaces of a large part of the text."""
+    """Typefaces in which a large part of the text is set."""
     pitches: dict[int, float]
     """Usual baseline distance by type size (in half points)."""
     is_slides: bool = False
@@ -227,7 +227,7 @@ MIN_FOREIGN_WORDS = 30
 MIN_LOWER_WORDS = 3
 MIN_LOWER_WORD_LENGTH = 3
 UNSPACED_WORD = 2
-"""Number of characters of a Chinese or Japanese word."""
+"""Number of Chinese or Japanese characters that count as one word."""
 MIN_ITEM_SIZE = 0.7
 """Minimum type size of list and slide items, relative to the text; labels in figures are smaller."""
 MIN_NOTE_WORDS = 2
@@ -291,14 +291,14 @@ def with_tables(paragraphs: Sequence[Paragraph], tables: Sequence[PdfTable]) -> 
         for caption in (above, below):
             gap = 0.0 if caption is None else max(caption.last.y - top, bottom - caption.first.y)
             if caption and _TABLE_CAPTION.match(caption.text) and gap < MAX_CAPTION_GAP * 1.2 * caption.size:
-                paragraph.caption = _shortened(clean(caption.text))
+                paragraph.caption = _shorten_caption(clean(caption.text))
                 if paragraph.caption == clean(caption.text):
                     placed.remove(caption)
                 break
     return placed
 
 
-def _shortened(caption: str) -> str:
+def _shorten_caption(caption: str) -> str:
     """Return the first sentences of a caption, at most :data:`MAX_HEADING` characters."""
     sentences = split_sentences(caption)
     text = sentences[0]
@@ -423,18 +423,18 @@ class BlockBuilder:
         self._title = title.casefold().split()
         self._options = options
         self._omitted = omitted
-        self._stack: list[_Heading] = []
-        self._open: Paragraph | None = None
+        self._heading_stack: list[_Heading] = []
+        self._current_paragraph: Paragraph | None = None
         self._notes: list[Paragraph] = []
-        self._left_out: _Heading | None = None
-        self._fresh_heading = False
-        self._drafts: list[tuple[Paragraph, tuple[_Heading, ...]]] = []
+        self._skipped_heading: _Heading | None = None
+        self._is_after_heading = False
+        self._paragraphs: list[tuple[Paragraph, tuple[_Heading, ...]]] = []
 
     def add(self, paragraph: Paragraph) -> None:
         """Add the next paragraph."""
         match paragraph.kind:
             case Kind.HEADING:
-                self._close()
+                self._finish_paragraph()
                 self._add_heading(paragraph)
             case Kind.CAPTION if not self._options.captions:
                 self._omit("captions", paragraph)
@@ -446,72 +446,74 @@ class BlockBuilder:
                 self._add_prose(paragraph)
 
     def _add_prose(self, paragraph: Paragraph) -> None:
-        if self._left_out is not None:
+        if self._skipped_heading is not None:
             self._omit_section_line(paragraph)
             return
         if not is_prose(paragraph, paragraph.text, self._style):
             self._omit("labels and other short lines", paragraph)
             return
-        self._fresh_heading = False
-        before = self._continued_by(paragraph)
+        self._is_after_heading = False
+        before = self._find_continued(paragraph)
         if before is not None:
             before.lines += paragraph.lines
             if paragraph.last.page != before.first.page:
                 before.last_page = paragraph.last.page
             return
-        self._close()
+        self._finish_paragraph()
         if paragraph.size < (1 - SIZE_STEP) * self._style.size and _starts_lower(paragraph.first.text):
             # The rest of a caption that a page break cut.
             if self._options.captions:
-                self._draft(paragraph)
+                self._append_paragraph(paragraph)
             else:
                 self._omit("captions", paragraph)
             return
-        self._open = paragraph
+        self._current_paragraph = paragraph
         if NUMBERED.match(paragraph.first.text):
             # A numbered statement is no longer part of the box before it.
-            while self._stack and self._stack[-1].boxed:
-                self._pop()
-        self._draft(paragraph)
+            while self._heading_stack and self._heading_stack[-1].boxed:
+                self._end_section()
+        self._append_paragraph(paragraph)
 
     def _omit(self, kind: str, paragraph: Paragraph) -> None:
         self._omitted[kind, paragraph.first.page] += 1
 
     def _omit_section_line(self, paragraph: Paragraph) -> None:
         """Count a paragraph of a list of references or contents as left out."""
-        is_contents = self._left_out is not None and CONTENTS.fullmatch(self._left_out.text)
+        is_contents = self._skipped_heading is not None and CONTENTS.fullmatch(self._skipped_heading.text)
         self._omit("lines of contents" if is_contents else "references", paragraph)
 
-    def _pop(self) -> None:
+    def _end_section(self) -> None:
         """End a section; a heading without text is added as text on slides, and otherwise counted as left out."""
-        heading = self._stack.pop()
+        heading = self._heading_stack.pop()
         if heading.has_text or REFERENCES.fullmatch(heading.text) or CONTENTS.fullmatch(heading.text):
             return
         if self._style.is_slides:
             heading.paragraph.kind = Kind.PROSE
-            self._draft(heading.paragraph)
+            self._append_paragraph(heading.paragraph)
         else:
             self._omit("headings without text", heading.paragraph)
 
-    def _continued_by(self, paragraph: Paragraph) -> Paragraph | None:
+    def _find_continued(self, paragraph: Paragraph) -> Paragraph | None:
         """Return the earlier paragraph that this one continues, or None."""
-        if self._open is not None and _continues(self._open, paragraph):
-            return self._open
+        if self._current_paragraph is not None and _continues(self._current_paragraph, paragraph):
+            return self._current_paragraph
         if not _starts_lower(paragraph.first.text):
             return None
-        recent_drafts = (draft for draft, _ in reversed(self._drafts[-MAX_DRAFTS_BETWEEN:]) if draft.kind is Kind.PROSE)
+        recent_drafts = (
+            draft for draft, _ in reversed(self._paragraphs[-MAX_DRAFTS_BETWEEN:]) if draft.kind is Kind.PROSE
+        )
         return next((draft for draft in recent_drafts if _continues(draft, paragraph)), None)
 
-    def _draft(self, paragraph: Paragraph) -> None:
-        for heading in self._stack:
+    def _append_paragraph(self, paragraph: Paragraph) -> None:
+        for heading in self._heading_stack:
             heading.has_text = True
-        self._drafts.append((paragraph, tuple(self._stack)))
+        self._paragraphs.append((paragraph, tuple(self._heading_stack)))
 
-    def _close(self) -> None:
-        """Finish the open paragraph and add the notes of its page after it."""
-        self._open = None
+    def _finish_paragraph(self) -> None:
+        """Finish the current paragraph and add the notes of its page after it."""
+        self._current_paragraph = None
         for note in self._notes:
-            self._draft(note)
+            self._append_paragraph(note)
         self._notes = []
 
     def _add_heading(self, paragraph: Paragraph) -> None:
@@ -519,41 +521,41 @@ class BlockBuilder:
         # The title, perhaps with the number or mark of the chapter beside it.
         words = text.casefold().split()
         if len(self._title) <= len(words) <= len(self._title) + 1 and set(self._title) <= set(words):
-            while self._stack:
-                self._pop()
+            while self._heading_stack:
+                self._end_section()
             return
         numbering = _NUMBERING.match(text)
         depth = numbering.group(1).count(".") + 1 if numbering else None
         heading = _Heading(text, paragraph.size, paragraph.bold, _BOXED.match(text) is not None, depth, paragraph)
-        last = self._stack[-1] if self._stack else None
-        if self._fresh_heading and last and abs(last.size - heading.size) < 0.5 and PART.match(last.text):
+        last = self._heading_stack[-1] if self._heading_stack else None
+        if self._is_after_heading and last and abs(last.size - heading.size) < 0.5 and PART.match(last.text):
             last.text = f"{last.text.rstrip('.:')}: {text}"
             return
-        if self._left_out and heading.size < self._left_out.size - 0.3:
+        if self._skipped_heading and heading.size < self._skipped_heading.size - 0.3:
             self._omit_section_line(paragraph)
             return
-        self._left_out = None
+        self._skipped_heading = None
         if (REFERENCES.fullmatch(text) and not self._options.references) or CONTENTS.fullmatch(text):
-            self._left_out = heading
-        while self._stack and _closes(heading, self._stack[-1]):
-            self._pop()
-        self._stack.append(heading)
-        self._fresh_heading = True
+            self._skipped_heading = heading
+        while self._heading_stack and _ends_section(heading, self._heading_stack[-1]):
+            self._end_section()
+        self._heading_stack.append(heading)
+        self._is_after_heading = True
 
     def blocks(self) -> list[Block]:
         """Return the document's blocks, with words rejoined over line ends by the document's vocabulary."""
-        self._close()
-        while self._stack:
-            self._pop()
-        texts = [paragraph.text for paragraph, _ in self._drafts]
+        self._finish_paragraph()
+        while self._heading_stack:
+            self._end_section()
+        texts = [paragraph.text for paragraph, _ in self._paragraphs]
         vocabulary = count_words(texts) if any("\ufffe" in text for text in texts) else Counter()
-        return list(self._finished(texts, vocabulary))
+        return list(self._build_blocks(texts, vocabulary))
 
-    def _finished(self, texts: Sequence[str], vocabulary: Counter[str]) -> Iterator[Block]:
-        for text, (paragraph, headings) in zip(texts, self._drafts, strict=True):
+    def _build_blocks(self, texts: Sequence[str], vocabulary: Counter[str]) -> Iterator[Block]:
+        for text, (paragraph, headings) in zip(texts, self._paragraphs, strict=True):
             text = clean(join_hyphens(text, vocabulary))
             if paragraph.table is not None:
-                yield from self._rows(paragraph, headings)
+                yield from self._table_blocks(paragraph, headings)
                 continue
             footnote = paragraph.kind is Kind.FOOTNOTE
             if footnote:
@@ -563,7 +565,7 @@ class BlockBuilder:
                 pages = paragraph.first.page, paragraph.last_page
                 yield Block(text, *pages, headings=path, footnote=footnote)
 
-    def _rows(self, paragraph: Paragraph, headings: Sequence[_Heading]) -> Iterator[Block]:
+    def _table_blocks(self, paragraph: Paragraph, headings: Sequence[_Heading]) -> Iterator[Block]:
         """Yield a block for each row of a table, under its caption."""
         table = paragraph.table
         assert table is not None
@@ -589,7 +591,7 @@ def _continues(before: Paragraph, paragraph: Paragraph) -> bool:
     return is_after_break and is_full and not last.bold and not first.bold and not first.text.startswith("•")
 
 
-def _closes(heading: _Heading, above: _Heading) -> bool:
+def _ends_section(heading: _Heading, above: _Heading) -> bool:
     """Return whether a new heading ends the section of the heading above it."""
     if heading.depth is not None and above.depth is not None:
         return above.depth >= heading.depth

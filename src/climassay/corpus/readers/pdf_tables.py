@@ -45,7 +45,7 @@ MIN_FULL = 0.5
 JUSTIFIED = 2.0
 """Maximum distance from the right edge, in points."""
 MIN_PROSE_LENGTH = 25
-"""Minimum mean number of characters of a text's lines."""
+"""Minimum mean number of characters of a lines of prose."""
 MIN_FILLED = 0.5
 """Minimum share of a table's cells that have text."""
 MIN_COVERED = 0.5
@@ -90,15 +90,15 @@ def find_tables(lines: Sequence[Line], split: Callable[[Line], list[Line]]) -> t
     n_cut = sum(len(cells) > 1 for cells in cells_of.values())
     if n_cut < MIN_ROWS and _count_figures_beside(candidates, lines) < MIN_FIGURES_BESIDE:
         return [], list(lines)
-    rows = _rows(lines)
+    rows = _group_into_rows(lines)
     grid = [[cell for line in row for cell in cells_of.get(id(line), [line])] for row in rows]
     tables: list[PdfTable] = []
     table_line_ids: set[int] = set()
-    for first, last in _runs(grid)[:MAX_TABLES]:
+    for first, last in _find_row_runs(grid)[:MAX_TABLES]:
         # Cells of the rows above, whose words may name the columns, are not cut yet.
         above = range(max(0, first - MAX_HEADER_ROWS), first)
         headers = [[cell for line in rows[index] for cell in cells_of.get(id(line)) or split(line)] for index in above]
-        arranged = _table(headers, grid[first : last + 1])
+        arranged = _arrange_table(headers, grid[first : last + 1])
         if arranged is None:
             continue
         table, n_above = arranged
@@ -143,7 +143,7 @@ def _is_value(text: str) -> bool:
     return _is_figure(text) and _EQUATION.fullmatch(text) is None
 
 
-def _rows(lines: Sequence[Line]) -> list[Row]:
+def _group_into_rows(lines: Sequence[Line]) -> list[Row]:
     rows: list[Row] = []
     for line in sorted(lines, key=lambda line: -line.y):
         if rows and rows[-1][0].y - line.y <= SAME_ROW * min(line.size, rows[-1][0].size):
@@ -162,13 +162,13 @@ def _is_tabular(row: Row) -> bool:
     return len(cells) > 1 and any(_is_figure(cell.text) for cell in cells)
 
 
-def _is_running(row: Row) -> bool:
+def _is_running_head(row: Row) -> bool:
     """Return whether a row may be a running head or foot: its only figure is a page number."""
     figures = [cell.text for cell in row if _is_figure(cell.text)]
     return len(figures) == 1 and figures[0].isdecimal()
 
 
-def _runs(grid: Sequence[Row]) -> list[tuple[int, int]]:
+def _find_row_runs(grid: Sequence[Row]) -> list[tuple[int, int]]:
     """Return first and last row of each sequence of rows with figures, with only label rows between them."""
     runs: list[tuple[int, int]] = []
     first = last = -1
@@ -180,9 +180,9 @@ def _runs(grid: Sequence[Row]) -> list[tuple[int, int]]:
             return
         tabular = [index for index in range(first, last + 1) if _is_tabular(grid[index])]
         # A running head or foot with its page number is no row.
-        while len(tabular) > 1 and tabular[1] - tabular[0] > MAX_ISOLATED and _is_running(grid[tabular[0]]):
+        while len(tabular) > 1 and tabular[1] - tabular[0] > MAX_ISOLATED and _is_running_head(grid[tabular[0]]):
             tabular.pop(0)
-        while len(tabular) > 1 and tabular[-1] - tabular[-2] > MAX_ISOLATED and _is_running(grid[tabular[-1]]):
+        while len(tabular) > 1 and tabular[-1] - tabular[-2] > MAX_ISOLATED and _is_running_head(grid[tabular[-1]]):
             tabular.pop()
         if len(tabular) >= MIN_ROWS:
             runs.append((tabular[0], tabular[-1]))
@@ -211,26 +211,28 @@ def _runs(grid: Sequence[Row]) -> list[tuple[int, int]]:
     return runs
 
 
-def _table(headers: Sequence[Row], rows: Sequence[Row]) -> tuple[PdfTable, int] | None:
+def _arrange_table(headers: Sequence[Row], rows: Sequence[Row]) -> tuple[PdfTable, int] | None:
     """Arrange rows in columns.
 
     Returns:
-        The table and the number of its header rows above; None if the rows are no table.
+        The table and the number of its header rows above; None if the rows are not a table.
     """
     tabular = [_short(row) for row in rows if _is_tabular(row)]
     n_bridges = int(MAX_BRIDGE_SHARE * len(tabular))
-    figures = _merge([(cell.x0, cell.x1) for row in tabular for cell in row if _is_figure(cell.text)], n_bridges)
+    figures = _merge_intervals(
+        [(cell.x0, cell.x1) for row in tabular for cell in row if _is_figure(cell.text)], n_bridges
+    )
     words = [cell for row in tabular for cell in row if not _is_figure(cell.text)]
-    word_columns = [(cell.x0, cell.x1) for cell in words if not _overlapped(cell, figures)]
-    columns = sorted([*figures, *_merge(word_columns)])
+    word_columns = [(cell.x0, cell.x1) for cell in words if not _overlapped_columns(cell, figures)]
+    columns = sorted([*figures, *_merge_intervals(word_columns)])
     if not 2 <= len(columns) <= MAX_COLUMNS:
         return None
     if prose := [column for column in (columns[0], columns[-1]) if _is_prose_column(words, headers, column, figures)]:
-        other_cells = [[cell for cell in row if not _overlapped(cell, prose)] for row in rows]
-        return _table(headers, [row for row in other_cells if row])
+        other_cells = [[cell for cell in row if not _overlapped_columns(cell, prose)] for row in rows]
+        return _arrange_table(headers, [row for row in other_cells if row])
     labels_end = min((left for left, _ in figures), default=0.0)
     cells_by_row = [[cell for cell in row if len(cell.text) <= MAX_CELL or cell.x1 < labels_end] for row in rows]
-    body = [_arrange(row, columns) for row in cells_by_row]
+    body = [_assign_to_columns(row, columns) for row in cells_by_row]
     body = [row for row in body if any(row)]
     conflicts = sum(any(len(cell) > 1 for cell in row) for row in body)
     n_filled = sum(len(row) for row in tabular)
@@ -239,14 +241,16 @@ def _table(headers: Sequence[Row], rows: Sequence[Row]) -> tuple[PdfTable, int] 
     n_figures = sum(_is_value(cell.text) for row in tabular for cell in row)
     if n_figures < MIN_FIGURES * n_filled:
         return None
-    header = _header(headers, columns, figures)
-    if len(tabular) < MIN_SURE_ROWS and not (header and len(columns) > 2 and _is_worded(header, columns, figures)):
+    header = _find_header_rows(headers, columns, figures)
+    if len(tabular) < MIN_SURE_ROWS and not (
+        header and len(columns) > 2 and _has_worded_names(header, columns, figures)
+    ):
         return None
     is_captioned = any(_CAPTION.match(cell.text) for row in headers for cell in row[:1])
     has_own_header = not header and _names_columns(body)
     n_words_first = sum(any(_WORD.search(cell.text) for cell in (*row[0], *row[1])) for row in body)
     is_labelled = min(len(columns), len(tabular)) >= MIN_SURE_ROWS and n_words_first >= MIN_LABELLED * len(tabular)
-    is_dense = sum(not _is_regular(values) for values in _values(body)) >= MIN_DENSE
+    is_dense = sum(not _is_regular(values) for values in _column_values(body)) >= MIN_DENSE
     if not (header or has_own_header or is_captioned or is_labelled or is_dense) or _is_axis_or_contents(
         body, bool(header)
     ):
@@ -258,17 +262,22 @@ def _is_prose_column(
     words: Sequence[Line], headers: Sequence[Row], column: Interval, figures: Sequence[Interval]
 ) -> bool:
     """Return whether words in a column are lines of adjacent text: justified, or continued from above."""
-    lines = [cell for cell in words if _overlapped(cell, [column])]
+    lines = [cell for cell in words if _overlapped_columns(cell, [column])]
     if sum(len(cell.text) for cell in lines) < MIN_PROSE_LENGTH * len(lines):
         return False
     n_full = sum(cell.x1 > column[1] - JUSTIFIED for cell in lines)
     n_lower = sum(cell.text[0].islower() for cell in lines)
-    above = [cell for row in headers for cell in row if _overlapped(cell, [column]) and not _overlapped(cell, figures)]
+    above = [
+        cell
+        for row in headers
+        for cell in row
+        if _overlapped_columns(cell, [column]) and not _overlapped_columns(cell, figures)
+    ]
     continues = sum(len(cell.text) >= MIN_PROSE_LENGTH for cell in above) > 1
     return n_full > max(1, MIN_FULL * len(lines)) or (continues and n_lower > MIN_LOWER * len(lines))
 
 
-def _merge(intervals: Sequence[Interval], n_bridges: int = 0) -> list[Interval]:
+def _merge_intervals(intervals: Sequence[Interval], n_bridges: int = 0) -> list[Interval]:
     """Merge overlapping intervals, ignoring ``n_bridges`` intervals that span a gap between others."""
     ends = sorted([(left, 1) for left, _ in intervals] + [(right, -1) for _, right in intervals])
     merged: list[Interval] = []
@@ -282,7 +291,7 @@ def _merge(intervals: Sequence[Interval], n_bridges: int = 0) -> list[Interval]:
     return merged
 
 
-def _overlapped(cell: Line, columns: Sequence[Interval]) -> list[int]:
+def _overlapped_columns(cell: Line, columns: Sequence[Interval]) -> list[int]:
     """Return the indices of columns that a cell overlaps most or mostly covers."""
     shared = [min(cell.x1, right) - max(cell.x0, left) for left, right in columns]
     widest = max(shared)
@@ -290,11 +299,11 @@ def _overlapped(cell: Line, columns: Sequence[Interval]) -> list[int]:
     return [index for index, part in enumerate(shared) if part > 0 and (covered[index] or part == widest)]
 
 
-def _arrange(row: Row, columns: Sequence[Interval], spanning: bool = False) -> list[list[Line]]:
+def _assign_to_columns(row: Row, columns: Sequence[Interval], spanning: bool = False) -> list[list[Line]]:
     """Assign the cells of a row to columns: to all that they span if ``spanning``, otherwise to the first."""
     arranged: list[list[Line]] = [[] for _ in columns]
     for cell in row:
-        overlapped = _overlapped(cell, columns)
+        overlapped = _overlapped_columns(cell, columns)
         if not overlapped:
             middle = (cell.x0 + cell.x1) / 2
             nearest = min(range(len(columns)), key=lambda index: abs(sum(columns[index]) / 2 - middle))
@@ -304,7 +313,9 @@ def _arrange(row: Row, columns: Sequence[Interval], spanning: bool = False) -> l
     return arranged
 
 
-def _header(headers: Sequence[Row], columns: Sequence[Interval], figures: Sequence[Interval]) -> list[list[list[Line]]]:
+def _find_header_rows(
+    headers: Sequence[Row], columns: Sequence[Interval], figures: Sequence[Interval]
+) -> list[list[list[Line]]]:
     """Return the rows above a table that give each figure column a distinct name; empty if there are none."""
     header: list[list[list[Line]]] = []
     below: float | None = None
@@ -329,7 +340,7 @@ def _header(headers: Sequence[Row], columns: Sequence[Interval], figures: Sequen
         )
         if is_alone or is_text or has_values or _CAPTION.match(cells_in_width[0].text):
             break
-        arranged = _arrange(cells_in_width, columns, spanning=True)
+        arranged = _assign_to_columns(cells_in_width, columns, spanning=True)
         if any(len(cell) > MAX_HEADER_CELLS for cell in arranged):
             break
         header.insert(0, arranged)
@@ -339,7 +350,7 @@ def _header(headers: Sequence[Row], columns: Sequence[Interval], figures: Sequen
     return header if len(names) == len(named) and "" not in names else []
 
 
-def _is_worded(
+def _has_worded_names(
     header: Sequence[Sequence[Sequence[Line]]], columns: Sequence[Interval], figures: Sequence[Interval]
 ) -> bool:
     """Return whether a header names each figure column with a word."""
@@ -364,7 +375,7 @@ def _is_axis_or_contents(body: Sequence[Sequence[Sequence[Line]]], has_header: b
 
     Axes change by equal steps, or are equal side by side. In contents, the only column of figures rises.
     """
-    values = _values(body)
+    values = _column_values(body)
     if values and all(_is_regular(column) for column in values):
         return True
     are_equal = [len(set(texts)) == 1 for texts in map(_plain_figures, body) if len(texts) > 1]
@@ -374,10 +385,10 @@ def _is_axis_or_contents(body: Sequence[Sequence[Sequence[Line]]], has_header: b
     return rises and not has_header and all(value.is_integer() for value in values[0])
 
 
-def _values(body: Sequence[Sequence[Sequence[Line]]]) -> list[list[float]]:
+def _column_values(body: Sequence[Sequence[Sequence[Line]]]) -> list[list[float]]:
     """Return the figures of each column that has at least :data:`MIN_SURE_ROWS`."""
     columns = [[cell[0].text for cell in column if cell] for column in zip(*body, strict=True)]
-    figures = [[_number(text) for text in column if _is_figure(text)] for column in columns]
+    figures = [[_parse_number(text) for text in column if _is_figure(text)] for column in columns]
     return [column for column in figures if len(column) >= MIN_SURE_ROWS]
 
 
@@ -385,7 +396,7 @@ def _plain_figures(row: Sequence[Sequence[Line]]) -> list[str]:
     return [cell[0].text for cell in row if cell and _VALUE.fullmatch(cell[0].text)]
 
 
-def _number(text: str) -> float:
+def _parse_number(text: str) -> float:
     match = _VALUE.search(text)
     return float(match.group().replace(",", "").replace("−", "-").replace("–", "-")) if match else 0.0
 

@@ -79,7 +79,7 @@ _UNITS = frozenset(
     ]
 )
 _WORDS = frozenset({"a", "in", "A", "min", "sec"})
-"""Units that are words, too."""
+"""Unit symbols that are also English words."""
 _FUNCTIONS = frozenset(
     [
         *("sin", "cos", "tan", "cot", "sinh", "cosh", "tanh", "log", "ln", "exp", "det", "dx", "dy", "dz"),
@@ -88,7 +88,7 @@ _FUNCTIONS = frozenset(
 )
 MAX_UNIT_EXPONENT = 9
 MAX_FORMULA = 9
-"""Maximum number of characters of a raised formula, written as ``^(...)``; longer text is no exponent."""
+"""Maximum number of characters of a raised formula, written as ``^(...)``; longer text is not an exponent."""
 _SHORT_WORD = 2
 """Maximum number of letters of an unknown unit that an exponent may follow."""
 
@@ -243,7 +243,7 @@ class _LineJoiner:
         return is_note_like if is_note is None else is_note
 
     def _figure_is_note(self, text: str, before: str, following: str) -> bool | None:
-        """Return whether a raised unsigned figure is a note mark; None if neighbours do not tell."""
+        """Return whether a raised unsigned figure is a note mark; None if the neighbouring text does not decide."""
         if _ISOTOPE.match(text + following):
             return False
         if not before or before[-1].isspace():

@@ -22,7 +22,7 @@ _SURE_NAMES = (
 _OTHER_NAMES = (
     "literature|literatur|literatuur|litteratur|литература|citations|endnotes|further reading|sources|quellen"
 )
-"""Headings that other sections may have."""
+"""Headings of reference lists that other kinds of section may have as well."""
 _SURE_HEADING = re.compile(rf"{_NUMBERING}(?:{_SURE_NAMES})\s*[:.]?(?:\s*\[\w+\])?", re.IGNORECASE)
 _HEADING = re.compile(rf"{_NUMBERING}(?:{_SURE_NAMES}|{_OTHER_NAMES})\s*[:.]?(?:\s*\[\w+\])?", re.IGNORECASE)
 _YEAR = r"(?:1[5-9]|20)\d\d[a-z]?"
@@ -113,7 +113,7 @@ def leave_out_references(blocks: Sequence[Block]) -> tuple[list[Block], tuple[Le
         blocks: Blocks of one document in reading order.
     """
     entries = [any(map(is_references_heading, block.headings)) for block in blocks]
-    looks = [looks_like_entry(block.text) for block in blocks]
+    looks_like_entries = [looks_like_entry(block.text) for block in blocks]
     titles = {index for index, block in enumerate(blocks) if not entries[index] and is_references_heading(block.text)}
     start = 0
     while start < len(blocks):
@@ -121,12 +121,12 @@ def leave_out_references(blocks: Sequence[Block]) -> tuple[list[Block], tuple[Le
         while end < len(blocks) and entries[end] == entries[start]:
             end += 1
         if entries[start]:
-            _keep_prose(blocks, looks, entries, start, end)
+            _keep_prose(blocks, looks_like_entries, entries, start, end)
         else:
-            _mark_runs(looks, entries, start, end)
+            _mark_runs(looks_like_entries, entries, start, end)
         start = end
     for title in titles:
-        _mark_after_title(blocks, looks, entries, title)
+        _mark_after_title(blocks, looks_like_entries, entries, title)
     left_out = {title for title in titles if title + 1 < len(blocks) and entries[title + 1]}
     remaining = [block for index, block in enumerate(blocks) if not entries[index] and index not in left_out]
     pages = {block.page for block, is_entry in zip(blocks, entries, strict=True) if is_entry and block.page is not None}
@@ -134,10 +134,12 @@ def leave_out_references(blocks: Sequence[Block]) -> tuple[list[Block], tuple[Le
     return remaining, (LeftOut(KIND, n_entries, tuple(sorted(pages))),) if n_entries else ()
 
 
-def _keep_prose(blocks: Sequence[Block], looks: Sequence[bool], entries: list[bool], start: int, end: int) -> None:
-    """Unmark the prose after the last entry under a heading, and all blocks of a section that may be another one."""
+def _keep_prose(
+    blocks: Sequence[Block], looks_like_entries: Sequence[bool], entries: list[bool], start: int, end: int
+) -> None:
+    """Unmark the prose after the last entry of a section, and a whole section that is probably not a reference list."""
     is_sure = any(_SURE_HEADING.fullmatch(heading.strip(" *_#")) for heading in blocks[start].headings)
-    positions = [index for index in range(start, end) if looks[index]]
+    positions = [index for index in range(start, end) if looks_like_entries[index]]
     for index in range(positions[-1] + 1 if positions else start, end):
         entries[index] = (is_sure or bool(positions)) and not _reads_like_prose(blocks[index].text)
 
@@ -153,27 +155,32 @@ def _reads_like_prose(text: str) -> bool:
     )
 
 
-def _mark_after_title(blocks: Sequence[Block], looks: Sequence[bool], entries: list[bool], title: int) -> None:
+def _mark_after_title(
+    blocks: Sequence[Block], looks_like_entries: Sequence[bool], entries: list[bool], title: int
+) -> None:
     """Mark the entries after a paragraph such as "References", with at most two other blocks between two of them."""
     last = title
     for index in range(title + 1, len(blocks)):
         is_other_section = blocks[index].headings != blocks[title].headings or _TITLE.fullmatch(blocks[index].text)
         if is_other_section or index - last > MAX_GAP + 1:
             break
-        last = index if looks[index] else last
+        last = index if looks_like_entries[index] else last
     entries[title + 1 : last + 1] = [True] * (last - title)
 
 
-def _mark_runs(looks: Sequence[bool], entries: list[bool], start: int, end: int) -> None:
+def _mark_runs(looks_like_entries: Sequence[bool], entries: list[bool], start: int, end: int) -> None:
     """Mark entries that follow one another without a heading; a single block between two entries joins them."""
     index = start
     while index < end:
-        if not looks[index]:
+        if not looks_like_entries[index]:
             index += 1
             continue
         stop = index + 1
-        while stop < end and (looks[stop] or (stop + 1 < end and looks[stop + 1] and looks[stop - 1])):
+        while stop < end and (
+            looks_like_entries[stop]
+            or (stop + 1 < end and looks_like_entries[stop + 1] and looks_like_entries[stop - 1])
+        ):
             stop += 1
-        if sum(looks[index:stop]) >= MIN_ENTRIES:
+        if sum(looks_like_entries[index:stop]) >= MIN_ENTRIES:
             entries[index:stop] = [True] * (stop - index)
         index = stop

@@ -55,7 +55,7 @@ def read_sandboxed(
     memory gives no documents and one reason.
     """
     request = {"path": str(path), "source": source, "options": asdict(options), "memory": memory}
-    with _reader(request, timeout) as lines:
+    with _start_reader(request, timeout) as lines:
         for line in lines:
             message = json.loads(line)
             if "result" in message:
@@ -81,7 +81,7 @@ def draw_sandboxed(path: Path, page: int, *, memory: int = MAX_MEMORY, timeout: 
     """
     from climassay.corpus.readers.pdf import DrawnPage
 
-    with _reader({"path": str(path), "page": page, "memory": memory}, timeout) as lines:
+    with _start_reader({"path": str(path), "page": page, "memory": memory}, timeout) as lines:
         for line in lines:
             message = json.loads(line)
             if "refused" in message:
@@ -92,7 +92,7 @@ def draw_sandboxed(path: Path, page: int, *, memory: int = MAX_MEMORY, timeout: 
 
 
 @contextmanager
-def _reader(request: dict[str, Any], timeout: float) -> Iterator[Iterator[bytes]]:
+def _start_reader(request: dict[str, Any], timeout: float) -> Iterator[Iterator[bytes]]:
     """Start a reading process and yield its output lines; the process is killed when the block ends."""
     # Should a file take the reader over, it finds no key and no password there.
     environment = {**environment_without_secrets(), "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
@@ -139,10 +139,10 @@ def _serve_request(requests: IO[bytes], answers: IO[bytes]) -> None:
         answers.write(json.dumps(message).encode() + b"\n")
         answers.flush()
 
-    (_draw if "page" in request else _read)(request, send)
+    (_serve_drawing if "page" in request else _serve_reading)(request, send)
 
 
-def _draw(request: dict[str, Any], send: Callable[[dict[str, Any]], None]) -> None:
+def _serve_drawing(request: dict[str, Any], send: Callable[[dict[str, Any]], None]) -> None:
     from climassay.corpus.readers.pdf import draw_page
 
     try:
@@ -153,7 +153,7 @@ def _draw(request: dict[str, Any], send: Callable[[dict[str, Any]], None]) -> No
         send(asdict(drawn) | {"png": base64.b64encode(drawn.png).decode()})
 
 
-def _read(request: dict[str, Any], send: Callable[[dict[str, Any]], None]) -> None:
+def _serve_reading(request: dict[str, Any], send: Callable[[dict[str, Any]], None]) -> None:
     from climassay.corpus.readers.file_types import read
 
     columns = request["options"].pop("columns")

@@ -75,16 +75,16 @@ def row_texts(rows: Sequence[Sequence[str | None]], n_header_rows: int | None = 
         n_header_rows = int(_first_row_names_columns(grid))
     header, body = grid[:n_header_rows], grid[n_header_rows:]
     if not header or not any(any(row) for row in body):
-        return [_with_bars(row) for row in grid if any(row)]
+        return [_join_with_bars(row) for row in grid if any(row)]
     names = [
         " ".join(dict.fromkeys(cell for cell in column if cell))
-        for column in zip(*(_spread(row) for row in header), strict=True)
+        for column in zip(*(_repeat_spanned_text(row) for row in header), strict=True)
     ]
-    write = partial(_named_cells, names) if any(names) else _with_bars
+    write = partial(_named_cells, names) if any(names) else _join_with_bars
     return [write(row) for row in body if any(row)]
 
 
-def _with_bars(row: Sequence[str | None]) -> str:
+def _join_with_bars(row: Sequence[str | None]) -> str:
     return " ".join(" | ".join(cell for cell in row if cell is not None).rstrip(" |").split())
 
 
@@ -103,7 +103,7 @@ def _first_row_names_columns(grid: Sequence[Sequence[str | None]]) -> bool:
     return n_columns_of_figures > (len(grid) == 2)
 
 
-def _spread(row: Sequence[str | None]) -> list[str]:
+def _repeat_spanned_text(row: Sequence[str | None]) -> list[str]:
     """Return a header row with the text of each cell repeated in the columns that it spans."""
     spread: list[str] = []
     for cell in row:

@@ -110,7 +110,7 @@ def read_table(data: bytes, source: str, options: ReadOptions, *, kind: str) -> 
     problems = list(table.problems)
     if empty:
         problems.append(f"{empty} rows of {source} have no text in column {layout.text!r} and were left out.")
-    documents = tuple(_document(key, rows, layout, source, options) for key, rows in groups.items())
+    documents = tuple(_build_document(key, rows, layout, source, options) for key, rows in groups.items())
     return ReadResult(source, documents, tuple(Skipped(source, problem) for problem in problems))
 
 
@@ -127,10 +127,10 @@ def cell(row: Row, name: str | None) -> str:
     return str(value).encode("utf-8", "ignore").decode().strip()
 
 
-def _document(
+def _build_document(
     key: tuple[str, ...], rows: Sequence[Row], layout: TableColumns, source: str, options: ReadOptions
 ) -> Document:
-    blocks = tuple(block for row in rows for block in _blocks(row, layout))
+    blocks = tuple(block for row in rows for block in _row_blocks(row, layout))
     first = rows[0]
     title = clean(cell(first, layout.title))
     if not title:
@@ -146,20 +146,20 @@ def _document(
         blocks=blocks,
         url=urls.pop() if len(urls) == 1 and "" not in urls else None,
         report=cell(first, layout.report) or None,
-        date=_same(rows, layout.date),
-        edition=_same(rows, layout.edition),
-        licence=_same(rows, layout.licence),
+        date=_common_value(rows, layout.date),
+        edition=_common_value(rows, layout.edition),
+        licence=_common_value(rows, layout.licence),
         media="table",
     )
 
 
-def _same(rows: Sequence[Row], name: str | None) -> str | None:
+def _common_value(rows: Sequence[Row], name: str | None) -> str | None:
     """Return the value if all rows share it, otherwise None."""
     values = {cell(row, name) for row in rows}
     return (values.pop() or None) if len(values) == 1 else None
 
 
-def _blocks(row: Row, layout: TableColumns) -> Iterator[Block]:
+def _row_blocks(row: Row, layout: TableColumns) -> Iterator[Block]:
     """Yield the paragraphs of a row's text as blocks."""
     text = cell(row, layout.text)
     value = row.get(layout.headings) if layout.headings else None

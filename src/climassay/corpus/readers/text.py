@@ -23,9 +23,9 @@ MARKUP_START = 4096
 _META_CHARSET = re.compile(rb"""<meta[^>]+charset\s*=\s*["']?\s*([\w.:-]+)""", re.IGNORECASE)
 _XML_ENCODING = re.compile(rb"""\s*<\?xml[^>]*?\sencoding\s*=\s*["']([\w.:-]+)""")
 MIN_BROKEN_LENGTH = 25
-"""Maximum length of a heading; a longer line without a full stop is a sentence split by a page break."""
+"""Length above which a line without a full stop is a sentence split by a page break; shorter lines are headings."""
 MIN_PAGES = 3
-"""Minimum number of pages from which form feeds count as page breaks."""
+"""Minimum number of pages for form feeds to count as page breaks."""
 MAX_WRAPPED_LINE = 130
 """Maximum length of a wrapped line; longer lines are separate paragraphs."""
 # A number or a list mark alone is what is left of a table or a page; leaders are those of a table of contents.
@@ -74,7 +74,7 @@ def read_text(data: bytes, source: str, options: ReadOptions) -> Document:
     pages = text.split("\f")
     left_out: list[LeftOut] = []
     if len(pages) >= MIN_PAGES:
-        pages, running = _without_running_lines(pages)
+        pages, running = _remove_running_lines(pages)
         left_out += running
         numbered: list[tuple[int | None, str]] = list(enumerate(pages, start=1))
     else:
@@ -82,7 +82,7 @@ def read_text(data: bytes, source: str, options: ReadOptions) -> Document:
     blocks: list[Block] = []
     for page, content in numbered:
         for part in paragraphs(content):
-            kind = _kind_left_out(part)
+            kind = _reason_left_out(part)
             if kind is None:
                 blocks.append(Block(text=part, page=page))
             else:
@@ -103,8 +103,8 @@ def read_text(data: bytes, source: str, options: ReadOptions) -> Document:
     )
 
 
-def _kind_left_out(part: str) -> str | None:
-    """Return the kind of a paragraph that is not text: a line of contents, or stray marks; None for text."""
+def _reason_left_out(part: str) -> str | None:
+    """Return why a paragraph is left out (a table-of-contents line or stray marks), or None if it is kept."""
     if not (_WORD.search(part) or _FIGURES.search(part)):
         return "stray marks"
     return "contents lines" if _LEADERS.search(part) and _PAGE_AT_END.search(part) else None
@@ -122,12 +122,12 @@ def paragraphs(text: str) -> list[str]:
     for chunk in _BLANK_LINES.split(marked):
         lines = [line for line in chunk.split("\n") if line.strip()]
         in_references = in_references or any(map(is_references_heading, lines))
-        groups = _groups(lines, in_references=in_references)
+        groups = _group_wrapped_lines(lines, in_references=in_references)
         results += (part for group in groups if (part := clean(join_hyphens(" ".join(group), vocabulary))))
     return results
 
 
-def _groups(lines: list[str], *, in_references: bool) -> list[list[str]]:
+def _group_wrapped_lines(lines: list[str], *, in_references: bool) -> list[list[str]]:
     """Group consecutive lines into wrapped paragraphs."""
     groups: list[list[str]] = []
     width = max((len(line.rstrip()) for line in lines), default=0)
@@ -172,7 +172,7 @@ def _join_split_sentences(blocks: list[Block]) -> list[Block]:
     return joined
 
 
-def _without_running_lines(pages: list[str]) -> tuple[list[str], list[LeftOut]]:
+def _remove_running_lines(pages: list[str]) -> tuple[list[str], list[LeftOut]]:
     """Remove page numbers, and first and last lines that recur on other pages."""
     split = [page.split("\n") for page in pages]
     edges = Counter(key for lines in split for key in {mask_digits(lines[i].strip()) for i in _edge_lines(lines)})

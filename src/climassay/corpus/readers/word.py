@@ -68,7 +68,7 @@ _CODE_POINT = re.compile(r"[0-9A-Fa-f]{1,4}")
 _IS_JOINED = "is-joined"
 _CELL_STYLE = "ClimassayCell"
 _STYLE_MAP = f"p.{_CELL_STYLE} =>"
-"""The only paragraph of a cell gets no element, since ``<p>`` in cells indicates a layout table."""
+"""Style map of mammoth. The only paragraph of a cell gets no tag, since ``<p>`` in cells indicates a layout table."""
 MAX_NESTING = 150
 """Maximum nesting of elements; real files stay below 80."""
 MAX_COLUMNS = 1000
@@ -132,7 +132,7 @@ def _read_body(body: ET.Element, source: str, *, references: bool) -> tuple[list
 
 def _convert(parts: list[ET.Element]) -> str:
     """Convert paragraphs and tables to HTML."""
-    document = _new("document", [_new("body", parts)])
+    document = _new_element("document", [_new_element("body", parts)])
     reduced = io.BytesIO()
     with zipfile.ZipFile(reduced, "w") as file:
         file.writestr("word/document.xml", ET.tostring(document, "utf-8"))
@@ -199,8 +199,8 @@ class _Package:
         _check_nesting(root, self.source)
         if _STRICT.search(root.tag):
             for element in root.iter():
-                element.tag = _transitional(element.tag)
-                element.attrib = {_transitional(key): value for key, value in element.attrib.items()}
+                element.tag = _to_transitional(element.tag)
+                element.attrib = {_to_transitional(key): value for key, value in element.attrib.items()}
         return root
 
     def _targets(self, name: str, folder: str) -> dict[str, list[str]]:
@@ -214,7 +214,7 @@ class _Package:
         return targets
 
 
-def _transitional(name: str) -> str:
+def _to_transitional(name: str) -> str:
     return _STRICT.sub(r"http://schemas.openxmlformats.org/\1/2006/", name)
 
 
@@ -239,8 +239,8 @@ def _read_style(element: ET.Element) -> _Style:
         name=_value(element, "name") or "",
         based_on=_value(element, "basedOn"),
         outline_level=int(level) if level and level.isdecimal() else None,
-        vertical=_vertical(element.find(f"{_WORD}rPr")),
-        hidden=_switch(element.find(f"{_WORD}rPr")),
+        vertical=_vertical_alignment(element.find(f"{_WORD}rPr")),
+        hidden=_is_hidden(element.find(f"{_WORD}rPr")),
     )
 
 
@@ -249,7 +249,7 @@ def _value(element: ET.Element, path: str) -> str | None:
     return None if element_value is None else element_value.get(f"{_WORD}val")
 
 
-def _vertical(properties: ET.Element | None) -> str | None:
+def _vertical_alignment(properties: ET.Element | None) -> str | None:
     """Return the vertical alignment of a run; a raised or lowered position counts as super- or subscript."""
     if properties is None:
         return None
@@ -263,8 +263,8 @@ def _vertical(properties: ET.Element | None) -> str | None:
     return "superscript" if half_points >= 4 else "subscript" if half_points <= -4 else None
 
 
-def _switch(properties: ET.Element | None) -> bool | None:
-    """Return whether run properties hide the text, or None if they do not say."""
+def _is_hidden(properties: ET.Element | None) -> bool | None:
+    """Return whether run properties hide the text, or None if they do not specify it."""
     hidden = None if properties is None else properties.find(f"{_WORD}vanish")
     return None if hidden is None else hidden.get(f"{_WORD}val") not in ("0", "false", "off")
 
@@ -274,20 +274,20 @@ def _has_text(element: ET.Element) -> bool:
     return any((part.text or "").strip() for tag in texts for part in element.iter(tag))
 
 
-def _new(tag: str, children: Iterable[ET.Element] = (), **attributes: str) -> ET.Element:
+def _new_element(tag: str, children: Iterable[ET.Element] = (), **attributes: str) -> ET.Element:
     element = ET.Element(_WORD + tag, {_WORD + name: value for name, value in attributes.items()})
     element.extend(children)
     return element
 
 
 def _text_run(text: str, vertical: str | None = None) -> ET.Element:
-    run = _new("r", [_new("rPr", [_new("vertAlign", val=vertical)])] if vertical else [])
+    run = _new_element("r", [_new_element("rPr", [_new_element("vertAlign", val=vertical)])] if vertical else [])
     ET.SubElement(run, f"{_WORD}t").text = text
     return run
 
 
 def _set_before(paragraph: ET.Element, style: str) -> None:
-    paragraph.insert(0, _new("pPr", [_new("pStyle", val=style)]))
+    paragraph.insert(0, _new_element("pPr", [_new_element("pStyle", val=style)]))
 
 
 class _Simplifier:
@@ -312,12 +312,12 @@ class _Simplifier:
 
     def simplify(self) -> ET.Element:
         """Return the body; paragraphs keep only a style, runs only a vertical alignment."""
-        body = _new("body", self._rewrite_all(self._package.body))
+        body = _new_element("body", self._rewrite_all(self._package.body))
         self._drop_field_codes(body)
         for container in (body, *body.iter(f"{_WORD}tc")):
             _join_paragraphs(container)
         for paragraph in body.findall(f"{_WORD}p"):
-            if paragraph.find(f"{_WORD}pPr") is not None and len(_plain(paragraph)) > MAX_HEADING_LENGTH:
+            if paragraph.find(f"{_WORD}pPr") is not None and len(_plain_text(paragraph)) > MAX_HEADING_LENGTH:
                 del paragraph[0]
         self.left_out["headers and footers"] += self._package.n_running_texts
         return body
@@ -328,23 +328,23 @@ class _Simplifier:
     def _rewrite(self, element: ET.Element) -> list[ET.Element]:
         tag = element.tag
         if tag == f"{_WORD}r":
-            return self._run(element)
+            return self._rewrite_run(element)
         if tag in _UNCHANGED:
             return [element]
         if tag == f"{_WORD}p":
-            return self._paragraph(element)
+            return self._rewrite_paragraph(element)
         if tag in _UNWRAPPED:
             return self._rewrite_all(element)
         if tag in _SPACES:
-            return [_new(_SPACES[tag])]
+            return [_new_element(_SPACES[tag])]
         if tag in (f"{MATH}oMath", f"{MATH}oMathPara"):
             return [_text_run(f" {equation_text(element)} ")]
         if tag == f"{_COMPATIBILITY}AlternateContent":
             return self._rewrite_all(_choose_branch(element))
         if tag == f"{_WORD}tbl":
-            return self._table(element)
+            return self._rewrite_table(element)
         if tag in (f"{_WORD}drawing", f"{_WORD}pict", f"{_WORD}object", f"{_WORD}txbxContent"):
-            self._draw(element)
+            self._rewrite_drawing(element)
         elif tag in _COUNTED_KINDS and (tag != f"{_WORD}del" or element.find(f".//{_WORD}delText") is not None):
             self.left_out[_COUNTED_KINDS[tag]] += 1
         return []
@@ -357,7 +357,7 @@ class _Simplifier:
             yield style
             style_id = style.based_on
 
-    def _paragraph(self, element: ET.Element) -> list[ET.Element]:
+    def _rewrite_paragraph(self, element: ET.Element) -> list[ET.Element]:
         chain = list(self._style_chain(_value(element, "pPr/pStyle")))
         if any(_CONTENTS.fullmatch(style.name) for style in chain):
             self.left_out["entries of the table of contents"] += 1
@@ -368,9 +368,9 @@ class _Simplifier:
         parts = self._rewrite_all(element)
         # Runs are counted while they are read, paragraphs are what users see.
         self.left_out["hidden paragraphs"] = min(self.left_out["hidden paragraphs"], n_hidden + 1)
-        paragraph = _new("p", parts)
+        paragraph = _new_element("p", parts)
         if not self.title and chain and chain[0].name.lower() == "title":
-            self.title = clean(_plain(paragraph))
+            self.title = clean(_plain_text(paragraph))
         level = _heading_level(element, chain)
         if level and not self._table_depth:
             _set_before(paragraph, f"Heading{level}")
@@ -387,36 +387,36 @@ class _Simplifier:
         notes, self._pending_notes = self._pending_notes, []
         return notes
 
-    def _run(self, element: ET.Element) -> list[ET.Element]:
+    def _rewrite_run(self, element: ET.Element) -> list[ET.Element]:
         properties = element.find(f"{_WORD}rPr")
         style_id = None if properties is None else _value(properties, "rStyle")
         chain = [*self._style_chain(style_id), *self._paragraph_styles]
-        hidden = _switch(properties)
+        hidden = _is_hidden(properties)
         if hidden is None:
             hidden = next((style.hidden for style in chain if style.hidden is not None), False)
         if hidden:
             self.left_out["hidden paragraphs"] += _has_text(element)
             return []
-        vertical = _vertical(properties) or next((style.vertical for style in chain if style.vertical), None)
+        vertical = _vertical_alignment(properties) or next((style.vertical for style in chain if style.vertical), None)
         fonts = None if properties is None else properties.find(f"{_WORD}rFonts")
         font = None if fonts is None else fonts.get(f"{_WORD}ascii") or fonts.get(f"{_WORD}hAnsi")
-        run = _new("r", [_new("rPr", [_new("vertAlign", val=vertical)])] if vertical else [])
+        run = _new_element("r", [_new_element("rPr", [_new_element("vertAlign", val=vertical)])] if vertical else [])
         for child in element:
             if child.tag == f"{_WORD}sym":
                 code = child.get(f"{_WORD}char", "")
                 character = chr(int(code, 16)) if _CODE_POINT.fullmatch(code) else ""
-                run.append(self._symbols(character, child.get(f"{_WORD}font")))
+                run.append(self._decode_symbols(character, child.get(f"{_WORD}font")))
             elif child.tag == f"{_WORD}t" and font in _SYMBOL_FONTS:
-                run.append(self._symbols(child.text or "", font))
+                run.append(self._decode_symbols(child.text or "", font))
             elif child.tag in (f"{_WORD}footnoteReference", f"{_WORD}endnoteReference"):
-                self._note(child)
+                self._add_note(child)
                 if child.get(f"{_WORD}customMarkFollows") in ("1", "true", "on"):
                     break
             else:
                 run.extend(self._rewrite(child))
         return [run]
 
-    def _symbols(self, text: str, font: str | None) -> ET.Element:
+    def _decode_symbols(self, text: str, font: str | None) -> ET.Element:
         """Return text in a symbol font as Unicode characters."""
         written = ""
         for character in text:
@@ -428,11 +428,11 @@ class _Simplifier:
                 self.left_out["symbols without a Unicode character"] += 1
             else:
                 written += character
-        result = _new("t")
+        result = _new_element("t")
         result.text = written
         return result
 
-    def _note(self, reference: ET.Element) -> None:
+    def _add_note(self, reference: ET.Element) -> None:
         kind = reference.tag.removeprefix(_WORD).removesuffix("Reference")
         note = self._notes.pop((kind, reference.get(f"{_WORD}id")), None)
         if note is None:
@@ -446,7 +446,7 @@ class _Simplifier:
         self._table_depth = depth
         self._pending_notes = [*outer, *parts]
 
-    def _draw(self, element: ET.Element) -> None:
+    def _rewrite_drawing(self, element: ET.Element) -> None:
         """Queue the text boxes of a drawing after its paragraph, and count its other parts."""
         if element.tag == f"{_WORD}txbxContent":
             pending, self._pending_boxes = self._pending_boxes, []
@@ -462,32 +462,32 @@ class _Simplifier:
                 self.left_out[_DRAWING_KINDS[child.tag]] += 1
             elif child.tag == f"{_COMPATIBILITY}AlternateContent":
                 for part in _choose_branch(child):
-                    self._draw(part)
+                    self._rewrite_drawing(part)
             else:
-                self._draw(child)
+                self._rewrite_drawing(child)
 
-    def _table(self, element: ET.Element) -> list[ET.Element]:
-        rows = list(_descend(element, f"{_WORD}tr"))
-        cells = [cell for row in rows for cell in _descend(row, f"{_WORD}tc")]
+    def _rewrite_table(self, element: ET.Element) -> list[ET.Element]:
+        rows = list(_rows_or_cells(element, f"{_WORD}tr"))
+        cells = [cell for row in rows for cell in _rows_or_cells(row, f"{_WORD}tc")]
         if len(cells) == 1:  # a box around text
             return self._rewrite_all(cells[0])
         present = [row for row in rows if row.find(f"{_WORD}trPr/{_WORD}del") is None]
         self.left_out["tracked deletions"] += len(rows) - len(present)
         self._table_depth += 1
-        table = _new("tbl", map(self._row, present))
+        table = _new_element("tbl", map(self._rewrite_row, present))
         self._table_depth -= 1
         return [table, *self._flush_notes()]
 
-    def _row(self, element: ET.Element) -> ET.Element:
-        row = _new("tr")
+    def _rewrite_row(self, element: ET.Element) -> ET.Element:
+        row = _new_element("tr")
         if (header := element.find(f"{_WORD}trPr/{_WORD}tblHeader")) is not None:
-            row.append(_new("trPr", [header]))
-        if n_before := _count(_value(element, "trPr/gridBefore")):
-            row.append(_cell(n_before))
-        for source in _descend(element, f"{_WORD}tc"):
-            n_columns = _count(_value(source, "tcPr/gridSpan")) or 1
+            row.append(_new_element("trPr", [header]))
+        if n_before := _parse_count(_value(element, "trPr/gridBefore")):
+            row.append(_new_cell(n_before))
+        for source in _rows_or_cells(element, f"{_WORD}tc"):
+            n_columns = _parse_count(_value(source, "tcPr/gridSpan")) or 1
             merge = source.find(f"{_WORD}tcPr/{_WORD}vMerge")
-            cell = _cell(n_columns, [] if merge is None else [merge])
+            cell = _new_cell(n_columns, [] if merge is None else [merge])
             parts = self._rewrite_all(source)
             filled = [part for part in parts if part.tag != f"{_WORD}p" or len(part)]
             if len(filled) == 1 and filled[0].tag == f"{_WORD}p":
@@ -532,27 +532,29 @@ def _choose_branch(alternatives: ET.Element) -> ET.Element:
     return next(filter(_has_text, branches), branches[-1] if branches else empty)
 
 
-def _descend(element: ET.Element, tag: str) -> Iterator[ET.Element]:
+def _rows_or_cells(element: ET.Element, tag: str) -> Iterator[ET.Element]:
     """Yield the rows of a table or the cells of a row, including those in content controls and insertions."""
     for child in element:
         if child.tag == tag:
             yield child
         elif child.tag in _UNWRAPPED:
-            yield from _descend(child, tag)
+            yield from _rows_or_cells(child, tag)
 
 
-def _cell(n_columns: int, properties: Iterable[ET.Element] = ()) -> ET.Element:
-    return _new("tc", [_new("tcPr", [_new("gridSpan", val=str(min(n_columns, MAX_COLUMNS))), *properties])])
+def _new_cell(n_columns: int, properties: Iterable[ET.Element] = ()) -> ET.Element:
+    return _new_element(
+        "tc", [_new_element("tcPr", [_new_element("gridSpan", val=str(min(n_columns, MAX_COLUMNS))), *properties])]
+    )
 
 
-def _count(value: str | None) -> int:
+def _parse_count(value: str | None) -> int:
     return int(value) if value and value.isdecimal() else 0
 
 
 def _heading_level(paragraph: ET.Element, chain: list[_Style]) -> int | None:
     """Return the level of a heading, 1 to 6, by outline level or style chain; None for other paragraphs."""
     level_value = _value(paragraph, "pPr/outlineLvl")
-    outline = _count(level_value) if level_value else None
+    outline = _parse_count(level_value) if level_value else None
     for style in chain:
         if match := _HEADING.fullmatch(style.name):
             return min(max(int(match[1]), 1), 6)
@@ -560,7 +562,7 @@ def _heading_level(paragraph: ET.Element, chain: list[_Style]) -> int | None:
     return min(outline + 1, 6) if outline is not None and outline < 9 else None
 
 
-def _plain(paragraph: ET.Element) -> str:
+def _plain_text(paragraph: ET.Element) -> str:
     return "".join(text.text or "" for text in paragraph.iter(f"{_WORD}t"))
 
 

@@ -89,8 +89,8 @@ def draw_tokens(logits: Tensor, samplers: Sequence[TokenSampler]) -> list[int]:
     return tokens
 
 
-class Admitted(NamedTuple):
-    """Prompt that became the last row."""
+class AdmittedPrompt(NamedTuple):
+    """Admitted prompt, which became the last row."""
 
     prompt: int
     """Index among the admitted prompts."""
@@ -112,17 +112,17 @@ class SharedRows:
         """Last shared run of each row."""
 
     def tokens(self, prompts: Sequence[Sequence[int]] = (), room: int = 1) -> int:
-        """Return the number of tokens stored if these prompts were added and each row had room for more."""
-        runs = self._plan(prompts)
+        """Return the number of tokens stored if these prompts were added and each row had ``room`` more tokens."""
+        runs = self._plan_shared_runs(prompts)
         new_runs = {run for last in runs for run in _chain(last) if not run.layers}
         own_lengths = [*self._own_lengths(), *map(_own_length, map(len, prompts), runs)]
         return len(own_lengths) * self._cache.columns(max(own_lengths, default=0) + room) + sum(
             len(run.tokens) for run in (*self._cache.runs, *new_runs)
         )
 
-    def admit(self, prompts: Sequence[Sequence[int]]) -> Iterator[Admitted]:
+    def admit(self, prompts: Sequence[Sequence[int]]) -> Iterator[AdmittedPrompt]:
         """Compute prompts with shared prefixes, and copy their keys and values into new rows."""
-        runs = self._plan(prompts)
+        runs = self._plan_shared_runs(prompts)
         max_length = max(*map(_own_length, map(len, prompts), runs), 0, *self._own_lengths())
         rows = len(self._lengths) + len(prompts)
         for reading in self._reader.read(prompts, [[len(prompt) - 1] for prompt in prompts]):
@@ -147,7 +147,7 @@ class SharedRows:
                 self._cache.fill(row, cache, columns[0 if last_run is None else last_run.end :])
                 self._lengths.append(len(prompts[token_position.sequence]))
                 self._runs.append(last_run)
-                yield Admitted(token_position.sequence, reading.logits[token_position.row])
+                yield AdmittedPrompt(token_position.sequence, reading.logits[token_position.row])
 
     def advance(self, tokens: Sequence[int]) -> Tensor:
         """Append one token to every row; return the logits of the next, float32 [rows, vocabulary]."""
@@ -175,7 +175,7 @@ class SharedRows:
         """Return the number of tokens that each row stores alone."""
         return list(map(_own_length, self._lengths, self._runs))
 
-    def _plan(self, prompts: Sequence[Sequence[int]]) -> list[SharedPrefix | None]:
+    def _plan_shared_runs(self, prompts: Sequence[Sequence[int]]) -> list[SharedPrefix | None]:
         """Return the last shared run of each prompt: an existing run, or a new one that several prompts share."""
         results = [self._find_stored_run(tuple(prompt)) for prompt in prompts]
         if self._min_saving is None:
@@ -215,17 +215,17 @@ class PlainRows:
         """Tokens and cache of each row."""
 
     def tokens(self, prompts: Sequence[Sequence[int]] = (), room: int = 1) -> int:
-        """Return the number of tokens stored if these prompts were added and each row had room for more."""
+        """Return the number of tokens stored if these prompts were added and each row had ``room`` more tokens."""
         return sum(len(tokens) + room for tokens in (*(tokens for tokens, _ in self._rows), *prompts))
 
-    def admit(self, prompts: Sequence[Sequence[int]]) -> Iterator[Admitted]:
+    def admit(self, prompts: Sequence[Sequence[int]]) -> Iterator[AdmittedPrompt]:
         """Compute prompts one by one."""
         from transformers import DynamicCache
 
         for index, prompt in enumerate(prompts):
             cache = DynamicCache(config=self._network.model.config) if self._network.can_continue else None
             self._rows.append(([], cache))
-            yield Admitted(index, self._add(*self._rows[-1], prompt)[0])
+            yield AdmittedPrompt(index, self._add(*self._rows[-1], prompt)[0])
 
     def advance(self, tokens: Sequence[int]) -> Tensor:
         """Append one token to every row; return the logits of the next, float32 [rows, vocabulary]."""
@@ -270,7 +270,7 @@ def _shared_rows_equal_plain(network: Network) -> bool:
 
 
 def _chain(run: SharedPrefix | None) -> list[SharedPrefix]:
-    """Return a run and its ancestors, first one first."""
+    """Return a run and its ancestors, the outermost ancestor first."""
     chain = []
     while run is not None:
         chain.append(run)
@@ -350,11 +350,11 @@ class Generation:
         answers = []
         for index, request in enumerate(requests):
             try:
-                answers.append(self._prepare(index, request))
+                answers.append(self._prepare_answer(index, request))
             except ModelError as error:
                 store(index, Completion.failed(str(error)))
-        for answer, reason in self._answers(deque(_schedule_order(answers)), on_text):
-            text = self._text(answer)
+        for answer, reason in self._generate_answers(deque(_schedule_order(answers)), on_text):
+            text = self._decode_answer(answer)
             usage = Usage(len(answer.prompt), answer.n_drawn, requests=1)
             text = text[: _find_stop(text, answer.stops)]
             if requests[answer.index].schema is not None:
@@ -362,7 +362,7 @@ class Generation:
             store(answer.index, Completion(text, reason, usage))
         return [results[index] for index in range(len(requests))]
 
-    def _prepare(self, index: int, request: GenerationRequest) -> _Answer:
+    def _prepare_answer(self, index: int, request: GenerationRequest) -> _Answer:
         """Tokenise a request and determine the maximum length of its answer."""
         text = self._prompts.render(request.messages, request.assistant_prefix)
         # A tokenizer joins a space to the word after it: a prompt that ends with one would be continued badly.
@@ -392,7 +392,9 @@ class Generation:
             text[len(prompt_text) :],
         )
 
-    def _answers(self, queue: "deque[_Answer]", on_text: TextCallback | None) -> Iterator[tuple[_Answer, FinishReason]]:
+    def _generate_answers(
+        self, queue: "deque[_Answer]", on_text: TextCallback | None
+    ) -> Iterator[tuple[_Answer, FinishReason]]:
         """Process the queue, and yield each answer when it is finished."""
         rows = rows_for(self._network, self._reader)
         budget = self._network.free_tokens()
@@ -414,7 +416,7 @@ class Generation:
             if on_text is not None:
                 for answer in active[n_before:]:
                     # A token may end within a character, which the next one completes.
-                    on_text(answer.index, self._text(answer).rstrip("\ufffd"))
+                    on_text(answer.index, self._decode_answer(answer).rstrip("\ufffd"))
 
     def _take_from_queue(
         self, queue: "deque[_Answer]", active: int, rows: SharedRows | PlainRows, budget: int
@@ -459,11 +461,11 @@ class Generation:
         if token in self._end_tokens:
             return "stop"
         answer.tokens.append(token)
-        if complete or (answer.stops and _find_stop(self._text(answer), answer.stops) is not None):
+        if complete or (answer.stops and _find_stop(self._decode_answer(answer), answer.stops) is not None):
             return "stop"
         return "length" if answer.n_drawn >= answer.limit else None
 
-    def _text(self, answer: _Answer) -> str:
+    def _decode_answer(self, answer: _Answer) -> str:
         return self._prompts.decode(answer.tokens).removeprefix(answer.removed_spaces)
 
 

@@ -258,7 +258,7 @@ class LocalModel(DescribedModel):
         self, requests: Sequence[OptionRequest], *, on_result: ScoresCallback | None = None
     ) -> list[OptionScores]:
         """Score the options of all requests, in order; shared prefixes are computed once."""
-        return self._read(requests, _scores, OptionScores.failed, on_result)
+        return self._read_requests(requests, _scores, OptionScores.failed, on_result)
 
     @property
     def work(self) -> Work:
@@ -288,7 +288,7 @@ class LocalModel(DescribedModel):
                 raise ModelError(f"{self.name} has no layer {layer}: its hidden states are 0 to {self.layers}.")
         if token_budget is not None and token_budget < 1:
             raise InputError(f"The token budget is {token_budget}: give a positive number of tokens, for example 384.")
-        return self._read(requests, _activations, Activations.failed, on_result, layers, token_budget)
+        return self._read_requests(requests, _activations, Activations.failed, on_result, layers, token_budget)
 
     def close(self) -> None:
         """Free memory."""
@@ -324,7 +324,7 @@ class LocalModel(DescribedModel):
             finally:
                 self._worker = None
 
-    def _read(
+    def _read_requests(
         self,
         requests: Sequence[OptionRequest],
         result_of: Callable[[OptionReadings, TokenisedOptions], RequestResult],
@@ -460,7 +460,7 @@ class TextModel(LocalModel):
                 windows: dict[int, list[TokenisedOptions]] = {}
                 parts: dict[int, list[OptionReadings]] = {}
                 for index in order[start : start + BLOCK_REQUESTS]:
-                    request_windows = self._windows(requests[index])
+                    request_windows = self._tokenise_windows(requests[index])
                     if request_windows and all(
                         1 <= window.first_scored < len(window.sequences[0]) for window in request_windows
                     ):
@@ -480,14 +480,14 @@ class TextModel(LocalModel):
                         store(index, OptionScores((logprob,), method, usage))
         return [results[index] for index in range(len(requests))]
 
-    def _windows(self, request: OptionRequest) -> list[TokenisedOptions]:
+    def _tokenise_windows(self, request: OptionRequest) -> list[TokenisedOptions]:
         """Return the tokens to compute with the first scored position; several windows only without context."""
         if len(request.options) != 1:
             raise ModelError("A text is scored with one continuation at a time.")
         [continuation] = request.options
         context, prefix = self.render(request.messages, request.assistant_prefix), [self.prompts.prefix_token]
         if not request.messages:
-            return self._in_windows(prefix + self.prompts.encode(continuation))
+            return self._divide_into_windows(prefix + self.prompts.encode(continuation))
         if not context:
             continuation_tokens = self.prompts.encode_continuation(continuation)
             tokens, start = (
@@ -503,7 +503,7 @@ class TextModel(LocalModel):
         n_truncated = max(0, len(tokens) - self.window - 1)
         return [TokenisedOptions((tuple(tokens[n_truncated:]),), start - n_truncated)]
 
-    def _in_windows(self, tokens: list[int]) -> list[TokenisedOptions]:
+    def _divide_into_windows(self, tokens: list[int]) -> list[TokenisedOptions]:
         """Divide tokens into windows in which every token but the first is scored once.
 
         Windows have maximum length; the last one is filled with tokens before those that it scores.

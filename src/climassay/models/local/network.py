@@ -62,7 +62,7 @@ class Network:
         self.vocabulary = int(model.get_output_embeddings().weight.shape[0])
         self.parameters = sum(weight.numel() for weight in model.parameters())
         pack_linear_layers(model)
-        self.attention = Attention.of(model.config)
+        self.attention = Attention.from_config(model.config)
         self._fused = model.config._attn_implementation == "sdpa"
         self._states = HiddenStates(model)
         self._forward_parameters = frozenset(inspect.signature(model.forward).parameters)
@@ -233,7 +233,7 @@ class Attention:
     """Number of tokens that sliding layers attend to, including the token itself; None without sliding layers."""
 
     @classmethod
-    def of(cls, config: Any) -> "Attention | None":
+    def from_config(cls, config: Any) -> "Attention | None":
         """Read a transformers configuration; return None if a layer is not an attention that masks describe.
 
         As in transformers' ``generate``, a configuration with ``layer_types`` needs a mask per layer type.

@@ -293,7 +293,7 @@ class SharedStates(NamedTuple):
     shared: tuple[tuple[Tensor | slice, Tensor], ...]
     """Row indices and tensor [heads, length, width] of each shared run."""
     own_states: Tensor
-    """States of each row alone, [rows, heads, columns, width]."""
+    """States that each row does not share, [rows, heads, columns, width]."""
 
 
 class RowLayer(_Layer):

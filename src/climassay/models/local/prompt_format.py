@@ -87,15 +87,15 @@ class PromptFormat:
 
     def _break_up_control_tokens(self, text: str) -> str:
         """Break up all control tokens in a text, including those that breaking up creates."""
-        if self._control is None:
+        if self._control_pattern is None:
             return text
-        result, count = self._control.subn(_break_up, text)
+        result, count = self._control_pattern.subn(_insert_space, text)
         while count:  # what is left of one may, with the space, be another
-            result, count = self._control.subn(_break_up, result)
+            result, count = self._control_pattern.subn(_insert_space, result)
         return result
 
     @cached_property
-    def _control(self) -> re.Pattern[str] | None:
+    def _control_pattern(self) -> re.Pattern[str] | None:
         """Pattern of texts that messages must not contain: control tokens and marks between turns.
 
         Added tokens that are neither special nor look like marks, such as runs of spaces, are allowed. Marks of
@@ -139,7 +139,7 @@ class PromptFormat:
             raise ModelError(f"The model's chat template does not accept these messages: {error}.") from error
 
 
-def _break_up(match: re.Match[str]) -> str:
+def _insert_space(match: re.Match[str]) -> str:
     """Insert a space into a mark; a single character is replaced by a space."""
     mark = match[0]
     if len(mark) == 1:

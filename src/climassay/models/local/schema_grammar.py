@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 MAX_INTEGER_DIGITS = 15
 """Maximum number of integer digits of a number without bounds; such numbers are exact in double precision."""
 MIN_DECIMALS = 4
-"""Maximum number of decimals; more if the bounds have more."""
+"""Number of decimals that a number may have, if its bounds do not have more."""
 
 _CHARACTER = r"[ !#-\[\]-\uD7FF\uE000-\uFFFD\U00010000-\U0010FFFF]"
 _ESCAPE = r'"\\" ["\\n]'
@@ -82,7 +82,13 @@ def schema_grammar(schema: Mapping[str, Any], *, longest_string: int | None = No
     builder = _Builder(schema, longest_string)
     root = builder.value(schema, "$")
     character = f"char ::= {_CHARACTER} | {_ESCAPE}"
-    lines = [f"root ::= {root.expression}", *builder.rules, *_up_to(builder.longest), *_blocks(builder.long), character]
+    lines = [
+        f"root ::= {root.expression}",
+        *builder.rules,
+        *_up_to_rules(builder.longest),
+        *_block_rules(builder.long),
+        character,
+    ]
     closed = root.expression.startswith(('("{"', '("["'))
     return SchemaGrammar("\n".join(lines) + "\n", root.size, closed)
 
@@ -108,14 +114,14 @@ class _Builder:
             return self._literals(schema, path)
         if "anyOf" in schema:
             self._check_known(schema, frozenset({"anyOf"}), path)
-            return _either([self.value(option, f"{path}.anyOf[{i}]") for i, option in enumerate(schema["anyOf"])])
+            return _alternatives([self.value(option, f"{path}.anyOf[{i}]") for i, option in enumerate(schema["anyOf"])])
         type_name = schema.get("type")
         if isinstance(type_name, Sequence) and not isinstance(type_name, str) and type_name:
             # Each of several types, with the keywords that belong to it.
             words = frozenset[str]().union(*_KEYWORDS.values())
             other_keywords = [words - _KEYWORDS.get(name, frozenset()) for name in type_name]
             parts = [{key: schema[key] for key in schema if key not in excluded} for excluded in other_keywords]
-            return _either(
+            return _alternatives(
                 [self.value(part | {"type": name}, path) for part, name in zip(parts, type_name, strict=True)]
             )
         if type_name not in _KEYWORDS:
@@ -158,7 +164,7 @@ class _Builder:
         if not values:
             raise ModelError(f"The schema at {path} has an empty enum.")
         texts = dict.fromkeys(json.dumps(value, ensure_ascii=False) for value in values)
-        return _either([GrammarPiece(_quoted(text), len(text.encode())) for text in texts])
+        return _alternatives([GrammarPiece(_quoted(text), len(text.encode())) for text in texts])
 
     def _string(self, schema: Mapping[str, Any], path: str) -> GrammarPiece:
         low = int(schema.get("minLength", 0))
@@ -225,7 +231,7 @@ class _Builder:
         return name
 
 
-def _up_to(longest: int) -> list[str]:
+def _up_to_rules(longest: int) -> list[str]:
     """Return rules for up to n characters, shared by all strings of a schema.
 
     Equivalent to ``char{0,n}``, for which xgrammar 0.2 computes each mask again: 10 ms per token for n = 60 and 480 ms
@@ -235,7 +241,7 @@ def _up_to(longest: int) -> list[str]:
     return ['upto0 ::= ""', *(f'upto{number} ::= "" | char upto{number - 1}' for number in range(1, longest + 1))]
 
 
-def _blocks(numbers: Collection[int]) -> list[str]:
+def _block_rules(numbers: Collection[int]) -> list[str]:
     """Return rules for many characters in blocks: compiled in a second for any number, 3 ms per token."""
     if not numbers:
         return []
@@ -251,7 +257,7 @@ def _blocks(numbers: Collection[int]) -> list[str]:
     return rules
 
 
-def _either(pieces: Sequence[GrammarPiece]) -> GrammarPiece:
+def _alternatives(pieces: Sequence[GrammarPiece]) -> GrammarPiece:
     unique = dict.fromkeys(piece.expression for piece in pieces)
     return GrammarPiece(f"({' | '.join(unique)})", max(piece.size for piece in pieces))
 

@@ -77,7 +77,7 @@ _WINDOW = re.compile(
 _PROMPT_TOKENS = re.compile(r"(\d+) (?:tokens )?(?:in|from|of) the (?:messages|prompt|input)|(\d+) input tokens")
 _OUTPUT_LIMIT = re.compile(r"(?:at most|less than or equal to|[<>]=?|maximum(?: value)?(?: of| is)?:?)\D{0,20}(\d+)")
 _TOO_LITTLE = re.compile(r"higher max_|output limit was reached", re.IGNORECASE)
-"""Words of an error about thoughts that have used up the token limit."""
+"""Words of an error about reasoning that has used up the token limit."""
 _TEMPLATE_TOKENS = 64
 """Upper estimate of the tokens that the chat template adds to a prompt."""
 _MIN_LIMIT = 256
@@ -85,9 +85,9 @@ _MIN_LIMIT = 256
 MAX_TOP_LOGPROBS = 20
 _MAX_REFUSED_SCHEMAS = 3
 """Number of rejected schemas after which no schema is sent, if none was accepted."""
-FIRST_ALLOWANCE = 8192
-"""Tokens for thinking, added to the limit of the answer once a model was seen to think."""
-MAX_ALLOWANCE = 131_072
+FIRST_REASONING_BUDGET = 8192
+"""Tokens for reasoning, added to the limit of the answer after the first answer with reasoning."""
+MAX_REASONING_BUDGET = 131_072
 CONTRADICTIONS = 3
 """Number of consecutive contradicting requests after which a known capability is changed."""
 _LOCK_SECONDS = 10
@@ -115,9 +115,9 @@ class Capabilities:
     """Parameters of requests that were answered."""
     dropped: tuple[str, ...] = ()
     """Parameters that are rejected and therefore omitted."""
-    thinks: bool | None = None
+    is_reasoning_model: bool | None = None
     """True if the model was seen to produce reasoning tokens before the answer."""
-    allowance: int = 0
+    reasoning_budget: int = 0
     """Tokens added to the limit of an answer for reasoning."""
     window: int | None = None
     """Maximum number of tokens of prompt and answer, if the server states it."""
@@ -150,7 +150,7 @@ class LearnedCapabilities:
         self._model = model
         self._file = None if folder is None else folder / FILE_NAME
         self.capabilities = Capabilities()
-        entry: Any = None if self._file is None else self._entry(_read(self._file))
+        entry: Any = None if self._file is None else self._entry(_load_stored(self._file))
         names = {one.name for one in fields(Capabilities)}
         # What does not fit, as a newer version may have written, is learnt again.
         with suppress(InputError, TypeError):
@@ -165,7 +165,7 @@ class LearnedCapabilities:
         payload: Mapping[str, Any],
         without: Collection[str] = (),
         *,
-        thoughts: bool = True,
+        reasoning: bool = True,
         token_limit: float = math.inf,
     ) -> dict[str, Any]:
         """Return a payload in the form that the server accepts.
@@ -173,12 +173,12 @@ class LearnedCapabilities:
         Args:
             payload: Request body; its ``max_tokens`` is the limit of the answer without reasoning.
             without: Parameters to omit as a trial.
-            thoughts: Add an allowance for reasoning to the limit.
+            reasoning: Add the reasoning budget to the limit.
             token_limit: Maximum limit of this payload.
         """
         capabilities = self.capabilities
         omitted = {*capabilities.dropped, *without, "max_tokens"}
-        if capabilities.thinks:
+        if capabilities.is_reasoning_model:
             omitted.add("stop")  # Servers stop thoughts, too; answers are cut here.
         if "stream" in omitted:
             omitted.add("stream_options")
@@ -187,9 +187,11 @@ class LearnedCapabilities:
         name = "max_completion_tokens" if is_renamed else "max_tokens"
         if name not in without:
             # Only models that think refuse the old name, so there is room for thoughts from the first answer on.
-            allowance = (capabilities.allowance or (FIRST_ALLOWANCE if is_renamed else 0)) if thoughts else 0
+            reasoning_budget = (
+                (capabilities.reasoning_budget or (FIRST_REASONING_BUDGET if is_renamed else 0)) if reasoning else 0
+            )
             limits = [
-                payload["max_tokens"] + allowance,
+                payload["max_tokens"] + reasoning_budget,
                 token_limit,
                 math.inf if capabilities.max_output is None else capabilities.max_output,
             ]
@@ -218,19 +220,21 @@ class LearnedCapabilities:
         if "top_logprobs" in names:
             numbers = [int(number) for number in re.findall(r"\d+", refusal.message)]
             if candidates := [number for number in numbers if 0 < number < sent["top_logprobs"]]:
-                self._learn(top_logprobs=max(candidates))
+                self._update(top_logprobs=max(candidates))
                 return True
         if limit_name is not None and names & _LIMITS:
             numbers = [int(number) for number in _OUTPUT_LIMIT.findall(refusal.message)]
             if candidates := [number for number in numbers if 0 < number < sent[limit_name]]:
-                self._learn(max_output=max(candidates))
+                self._update(max_output=max(candidates))
                 return True
             if limit_name == "max_completion_tokens" and "max_tokens" not in tried:
-                self._learn(token_limit="max_tokens")
+                self._update(token_limit="max_tokens")
         if limit_name is not None and _TOO_LITTLE.search(refusal.message):
-            allowance = min(MAX_ALLOWANCE, max(FIRST_ALLOWANCE, 4 * self.capabilities.allowance))
-            if sent[limit_name] < allowance:
-                self._learn(allowance=allowance)
+            reasoning_budget = min(
+                MAX_REASONING_BUDGET, max(FIRST_REASONING_BUDGET, 4 * self.capabilities.reasoning_budget)
+            )
+            if sent[limit_name] < reasoning_budget:
+                self._update(reasoning_budget=reasoning_budget)
                 return True
         new = (names & {*_DROPPABLE, limit_name} & sent.keys()) - tried
         if not new.isdisjoint(_TURN_FLAGS):
@@ -239,7 +243,7 @@ class LearnedCapabilities:
         return bool(new)
 
     def parse_room(self, sent: Mapping[str, Any], refusal: ErrorReply) -> int | None:
-        """Return the tokens left for an answer, from an error about the context window; None for other errors."""
+        """Return the token count left for an answer, from an error about the context window; None for other errors."""
         window, prompt = _WINDOW.search(refusal.message), _PROMPT_TOKENS.search(refusal.message)
         if window is None:
             return None
@@ -268,27 +272,27 @@ class LearnedCapabilities:
         limit_name = next((name for name in _LIMITS if name in sent), capabilities.token_limit)
         if limit_name != capabilities.token_limit:
             changes["token_limit"] = limit_name
-        if reply.reasoning_tokens and not capabilities.thinks:
-            changes["thinks"] = True
-        elif capabilities.thinks is None and reply.text:
-            changes["thinks"] = False
+        if reply.reasoning_tokens and not capabilities.is_reasoning_model:
+            changes["is_reasoning_model"] = True
+        elif capabilities.is_reasoning_model is None and reply.text:
+            changes["is_reasoning_model"] = False
         if reply.reasoning_tokens or changes.get("token_limit") == "max_completion_tokens":
             # Four times the longest thoughts seen, as a power of two so that it is seldom written anew.
-            allowance = max(FIRST_ALLOWANCE, 1 << max(0, 4 * reply.reasoning_tokens - 1).bit_length())
-            if min(allowance, MAX_ALLOWANCE) > capabilities.allowance:
-                changes["allowance"] = min(allowance, MAX_ALLOWANCE)
+            reasoning_budget = max(FIRST_REASONING_BUDGET, 1 << max(0, 4 * reply.reasoning_tokens - 1).bit_length())
+            if min(reasoning_budget, MAX_REASONING_BUDGET) > capabilities.reasoning_budget:
+                changes["reasoning_budget"] = min(reasoning_budget, MAX_REASONING_BUDGET)
         if changes:
-            self._learn(**changes)
+            self._update(**changes)
 
     def note_uncounted_stream(self) -> None:
         """Disable streaming for a server that does not count the tokens of a stream."""
         if "stream" not in self.capabilities.dropped:
             self.fallbacks["stream"] += 1
             log.warning("The server does not count the tokens of a streamed answer; answers come whole from now on.")
-            self._learn(dropped=tuple(sorted({*self.capabilities.dropped, "stream"})))
+            self._update(dropped=tuple(sorted({*self.capabilities.dropped, "stream"})))
 
-    def give_more_room(self, sent: Mapping[str, Any], answer_limit: int | None, reply: Reply) -> bool:
-        """Raise the allowance after reasoning has truncated an answer; return whether to send it again.
+    def raise_reasoning_budget(self, sent: Mapping[str, Any], answer_limit: int | None, reply: Reply) -> bool:
+        """Raise the reasoning budget after reasoning has truncated an answer; return whether to send the request again.
 
         ``answer_limit`` is the limit of the answer without reasoning, or None.
         """
@@ -299,84 +303,86 @@ class LearnedCapabilities:
             return False  # The answer has had all the room that was asked for.
         if (reply.text and not reply.reasoning_tokens) or limit == self.capabilities.max_output:
             return False
-        before = limit - answer_limit
-        allowance = min(MAX_ALLOWANCE, max(FIRST_ALLOWANCE, 4 * before))
-        if allowance <= before:
+        previous_budget = limit - answer_limit
+        reasoning_budget = min(MAX_REASONING_BUDGET, max(FIRST_REASONING_BUDGET, 4 * previous_budget))
+        if reasoning_budget <= previous_budget:
             return False
-        if allowance > self.capabilities.allowance:
-            self._learn(allowance=allowance, **({"thinks": True} if reply.reasoning_tokens else {}))
+        if reasoning_budget > self.capabilities.reasoning_budget:
+            self._update(
+                reasoning_budget=reasoning_budget, **({"is_reasoning_model": True} if reply.reasoning_tokens else {})
+            )
         return True
 
     def note_logprobs(self, status: Logprobs, http_status: int | None = None) -> None:
-        """Store how log-probabilities were handled; a change from given needs :data:`CONTRADICTIONS`."""
+        """Store how log-probabilities were handled; revoking ``given`` takes :data:`CONTRADICTIONS` requests."""
         if status == "given":
             self._contradictions.pop("logprobs", None)
         elif not self._confirm("logprobs", self.capabilities.logprobs == "given"):
             return
         if (self.capabilities.logprobs, self.capabilities.logprobs_status) != (status, http_status):
-            self._learn(logprobs=status, logprobs_status=http_status)
+            self._update(logprobs=status, logprobs_status=http_status)
 
     def note_continuation(self, continues: bool) -> None:
-        """Store whether the model continues an assistant's message; a change needs :data:`CONTRADICTIONS`."""
+        """Store whether the model continues an assistant's message; a change needs :data:`CONTRADICTIONS` requests."""
         if continues == self.capabilities.continues:
             self._contradictions.pop("continues", None)
         elif self._confirm("continues", self.capabilities.continues is not None):
-            self._learn(continues=continues)
+            self._update(continues=continues)
 
     def note_cached_count(self, counts_cached: bool) -> None:
         """Store whether cached prompt tokens are counted."""
-        self._learn(counts_cached=counts_cached)
+        self._update(counts_cached=counts_cached)
 
     def note_schema(self, status: SchemaSupport, schema: Mapping[str, Any]) -> None:
         """Store how a schema was handled.
 
-        A looser status than the known one needs :data:`CONTRADICTIONS`; a stricter one is ignored.
+        A looser status than the known one needs :data:`CONTRADICTIONS` requests in a row; a stricter one is ignored.
         """
         known_status, order = self.capabilities.schema_support, get_args(SchemaSupport)
         if known_status is not None and order.index(status) <= order.index(known_status):
             self._contradictions.pop("response_format", None)
             self._contradictions.pop(schema_digest(schema), None)
         elif self._confirm("response_format", known_status is not None):
-            self._learn(schema_support=status)
+            self._update(schema_support=status)
 
     def note_refused_schema(self, schema: Mapping[str, Any], refusal: ErrorReply) -> None:
         """Store the rejection of a schema: of this one if its content is at fault, otherwise of all."""
         digest = schema_digest(schema)
         digests = tuple(sorted({*self.capabilities.refused_schemas, digest}))
         is_content_fault = _SCHEMA_FAULT.search(refusal.message) is not None
-        is_general = not is_content_fault and _names("response_format", refusal)
+        is_general = not is_content_fault and _mentions("response_format", refusal)
         if is_general or (self.capabilities.schema_support is None and len(digests) >= _MAX_REFUSED_SCHEMAS):
             self.note_schema("refused", schema)
         elif digests != self.capabilities.refused_schemas and self._confirm(
             digest, self.capabilities.schema_support and not is_content_fault
         ):
-            self._learn(refused_schemas=digests)
+            self._update(refused_schemas=digests)
 
     def note_window(self, window: int | None) -> None:
         """Store the context window that the server states."""
         if window is not None and window != self.capabilities.window:
-            self._learn(window=window)
+            self._update(window=window)
 
     def forget(self) -> None:
         """Delete the known capabilities, also from the workspace."""
         self.capabilities = Capabilities()
-        self._keep(None)
+        self._store(None)
 
     def _entry(self, stored: Mapping[str, dict[str, Any]]) -> Any:
         """Return the stored entry of the model, or None."""
         return stored.get(self._server, {}).get(self._model)
 
     def _confirm(self, name: str, contrary: object) -> bool:
-        """Count a contradiction; return True at once if nothing contrary was known, otherwise after several."""
+        """Count a contradiction; return True if nothing contrary was known, or if it was the last one needed."""
         self._contradictions[name] += 1
         return not contrary or self._contradictions[name] >= CONTRADICTIONS
 
-    def _learn(self, **changes: Any) -> None:
+    def _update(self, **changes: Any) -> None:
         changes["learned_on"] = datetime.now(UTC).date().isoformat()
         self.capabilities = replace(self.capabilities, **changes)
-        self._keep(changes)
+        self._store(changes)
 
-    def _keep(self, changes: Mapping[str, Any] | None) -> None:
+    def _store(self, changes: Mapping[str, Any] | None) -> None:
         """Write changes to the workspace, or delete the entry if None, keeping other processes' changes."""
         if self._file is None:
             return
@@ -384,7 +390,7 @@ class LearnedCapabilities:
 
         # What cannot be kept, for example in a workspace that may only be read, is learnt again.
         with suppress(OSError, Timeout), FileLock(f"{self._file}.lock", timeout=_LOCK_SECONDS):
-            stored = _read(self._file)
+            stored = _load_stored(self._file)
             entry = self._entry(stored)
             models = stored.setdefault(self._server, {})
             models[self._model] = {} if changes is None else {**(entry if isinstance(entry, dict) else {}), **changes}
@@ -414,7 +420,7 @@ def rejected_parameters(sent: Mapping[str, Any], refusal: ErrorReply) -> frozens
     text = f"{refusal.message} {refusal.code.replace('invalid', '')}"  # which is the kind of nearly every error
     if not _REFUSAL.search(text) and not _OUTPUT_LIMIT.search(refusal.message):
         return frozenset()
-    return frozenset(name for name in candidates if _names(name, refusal))
+    return frozenset(name for name in candidates if _mentions(name, refusal))
 
 
 def schema_digest(schema: Mapping[str, Any]) -> str:
@@ -422,14 +428,14 @@ def schema_digest(schema: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(schema, sort_keys=True).encode()).hexdigest()[:16]
 
 
-def _names(parameter: str, refusal: ErrorReply) -> bool:
+def _mentions(parameter: str, refusal: ErrorReply) -> bool:
     text = f"{refusal.message} {refusal.parameter}"
     return any(
         re.search(rf"(?<!\w){re.escape(spelling)}(?!\w)", text, re.IGNORECASE) for spelling in SPELLINGS[parameter]
     )
 
 
-def _read(file: Path) -> dict[str, dict[str, Any]]:
+def _load_stored(file: Path) -> dict[str, dict[str, Any]]:
     """Return the stored capabilities by server and model; {} if the file is missing or malformed."""
     try:
         data = json.loads(file.read_text(encoding="utf-8"))

@@ -151,7 +151,7 @@ class OpenAIModel:
 
     def render(self, messages: Sequence[Message], assistant_prefix: str = "") -> str:
         """Return the messages as sent, in JSON; the server's chat template is unknown."""
-        return json.dumps(chat_messages(messages, continued=assistant_prefix), ensure_ascii=False)
+        return json.dumps(chat_messages(messages, prefix=assistant_prefix), ensure_ascii=False)
 
     def generate(
         self, requests: Sequence[GenerationRequest], *, on_result: CompletionCallback | None = None
@@ -261,7 +261,9 @@ class Conversation:
         async with self._first_alone("options", lambda: self._learned.capabilities.logprobs is None):
             capabilities = self._learned.capabilities
             # The first token of a model that thinks is the first of its thoughts.
-            if capabilities.logprobs is None or (capabilities.logprobs == "given" and not capabilities.thinks):
+            if capabilities.logprobs is None or (
+                capabilities.logprobs == "given" and not capabilities.is_reasoning_model
+            ):
                 return await self._score_by_logprobs(request)
         return await self._score_by_naming(request, Usage())
 
@@ -347,21 +349,21 @@ class Conversation:
         continues = False
         if is_known:
             continues, usage = await self._learn_continuation(request)
-        outcome, attempt_usage = await self._ask_logprobs(request, continued=continues)
+        outcome, attempt_usage = await self._ask_logprobs(request, use_prefix=continues)
         usage += attempt_usage
         reply = outcome.reply
         is_missing = outcome.refusal is not None if reply is None else not reply.positions and reply.withheld is None
         if is_known and is_missing:
             learned.fallbacks["logprobs asked again"] += 1
-            outcome, attempt_usage = await self._ask_logprobs(request, continued=False)
+            outcome, attempt_usage = await self._ask_logprobs(request, use_prefix=False)
             usage += attempt_usage
             if continues and outcome.reply is not None and outcome.reply.positions:
                 learned.note_continuation(False)
-        elif not is_known and reply is not None and reply.positions and not learned.capabilities.thinks:
+        elif not is_known and reply is not None and reply.positions and not learned.capabilities.is_reasoning_model:
             continues, attempt_usage = await self._learn_continuation(request)
             usage += attempt_usage
             if continues:
-                outcome, attempt_usage = await self._ask_logprobs(request, continued=True)
+                outcome, attempt_usage = await self._ask_logprobs(request, use_prefix=True)
                 usage += attempt_usage
         if outcome.reply is not None:
             if outcome.reply.positions or outcome.reply.withheld is None:
@@ -391,9 +393,9 @@ class Conversation:
             return False, usage
         async with self._first_alone("continuation", lambda: learned.capabilities.continues is None):
             if learned.capabilities.continues is None:
-                messages = chat_messages((Message("user", _SEQUENCE_PROMPT),), continued=_SEQUENCE_START)
+                messages = chat_messages((Message("user", _SEQUENCE_PROMPT),), prefix=_SEQUENCE_START)
                 payload = {"messages": messages, "max_tokens": 4, "temperature": 0.0, **_CONTINUE_PARAMETERS}
-                outcome, usage = await self._ask(payload, thoughts=False)
+                outcome, usage = await self._ask(payload, reasoning=False)
                 if outcome.reply is not None:
                     text = outcome.reply.text
                     learned.note_continuation(
@@ -403,11 +405,11 @@ class Conversation:
                     learned.note_continuation(False)
         return bool(learned.capabilities.continues), usage
 
-    async def _ask_logprobs(self, request: OptionRequest, *, continued: bool) -> tuple[RequestOutcome, Usage]:
-        """Request the likely tokens at the position of the answer, after the assistant prefix if ``continued``."""
-        prefix = request.assistant_prefix if continued else ""
+    async def _ask_logprobs(self, request: OptionRequest, *, use_prefix: bool) -> tuple[RequestOutcome, Usage]:
+        """Request the likely tokens at the position of the answer, after the assistant prefix if ``use_prefix``."""
+        prefix = request.assistant_prefix if use_prefix else ""
         payload = {
-            "messages": chat_messages(request.messages, continued=prefix)
+            "messages": chat_messages(request.messages, prefix=prefix)
             if prefix
             else self._messages_without_prefix(request),
             **(_CONTINUE_PARAMETERS if prefix else {}),
@@ -416,7 +418,7 @@ class Conversation:
             "logprobs": True,
             "top_logprobs": self._learned.capabilities.top_logprobs,
         }
-        return await self._ask(payload, thoughts=False)
+        return await self._ask(payload, reasoning=False)
 
     async def _score_by_naming(self, request: OptionRequest, usage: Usage) -> OptionScores:
         """Score options by the one that an answer names, decoded under an enumeration if possible."""
@@ -488,7 +490,7 @@ class Conversation:
                 first, *later_messages = messages
                 marked = {**first, "content": f"[{secrets.token_hex(8)}]\n{first['content']}"}
                 payload = {"model": self._model, "messages": [marked, *later_messages], "max_tokens": 1}
-                outcome = await self._connection.ask(learned.adapt(payload, thoughts=False))
+                outcome = await self._connection.ask(learned.adapt(payload, reasoning=False))
                 if outcome.reply is None:
                     return False
                 is_truncated = is_shortened(messages, outcome.reply.read_tokens)
@@ -501,13 +503,13 @@ class Conversation:
         return True
 
     async def _ask(
-        self, payload: dict[str, Any], *, thoughts: bool = True, show: ShowText | None = None
+        self, payload: dict[str, Any], *, reasoning: bool = True, show: ShowText | None = None
     ) -> tuple[RequestOutcome, Usage]:
         """Send a payload until it is answered, omitting parameters that the server rejects.
 
         Args:
             payload: Request body without the model name.
-            thoughts: Raise the token limit if thoughts have used it up.
+            reasoning: Raise the token limit if reasoning has used it up.
             show: Receives the partial text of a stream.
 
         Returns:
@@ -519,7 +521,7 @@ class Conversation:
         tried: set[str] = set()
         token_limit = math.inf
         while True:
-            sent = learned.adapt(payload, tried, thoughts=thoughts, token_limit=token_limit)
+            sent = learned.adapt(payload, tried, reasoning=reasoning, token_limit=token_limit)
             outcome = await self._connection.ask(sent, show)
             reply, refusal = outcome.reply, outcome.refusal
             attempt_usage = Usage(requests=outcome.attempts)
@@ -531,7 +533,9 @@ class Conversation:
             if reply is not None:
                 learned.note_answer(sent, reply, tried)
                 is_stopped = "stop" in sent and reply.reasoning_tokens > 0 and not reply.text
-                should_retry = thoughts and (is_stopped or learned.give_more_room(sent, payload["max_tokens"], reply))
+                should_retry = reasoning and (
+                    is_stopped or learned.raise_reasoning_budget(sent, payload["max_tokens"], reply)
+                )
                 if "stream" in sent and not (reply.prompt_tokens or reply.completion_tokens):
                     learned.note_uncounted_stream()
                 if should_retry and show is not None:
@@ -549,25 +553,25 @@ class Conversation:
                     tried.add("stream")
             if (
                 not (should_retry or refusal)
-                or learned.adapt(payload, tried, thoughts=thoughts, token_limit=token_limit) == sent
+                or learned.adapt(payload, tried, reasoning=reasoning, token_limit=token_limit) == sent
             ):
                 return outcome, usage
 
 
-def chat_messages(messages: Sequence[Message], addition: str = "", *, continued: str = "") -> list[dict[str, str]]:
+def chat_messages(messages: Sequence[Message], addition: str = "", *, prefix: str = "") -> list[dict[str, str]]:
     """Return messages as sent to a server.
 
     Args:
         messages: Chat messages.
         addition: Instruction, appended to the last message if it is the user's, otherwise sent as a message.
-        continued: Beginning of the assistant's answer, added as the last message.
+        prefix: Beginning of the assistant's answer, added as the last message.
     """
     sent = [{"role": message.role, "content": message.content} for message in messages]
     if addition and sent and sent[-1]["role"] == "user":
         sent[-1]["content"] = f"{sent[-1]['content']}\n\n{addition}"
     elif addition:
         sent.append({"role": "user", "content": addition})
-    return [*sent, {"role": "assistant", "content": continued}] if continued else sent
+    return [*sent, {"role": "assistant", "content": prefix}] if prefix else sent
 
 
 def _scores_of_answer(outcome: RequestOutcome, request: OptionRequest, usage: Usage) -> OptionScores:

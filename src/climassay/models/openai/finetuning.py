@@ -187,13 +187,13 @@ class _Job:
     def _send(self, name: str, data: bytes) -> str:
         file = (name, data, "application/jsonl")
         result, _ = self._request(lambda files: files.create(file=file, purpose="fine-tune"), "files")
-        return _needed(result, "id")
+        return _required_field(result, "id")
 
     def create(self, settings: Mapping[str, Any]) -> None:
         """Create the job, or adopt one that an earlier process created without storing it."""
         if self.state.job_id is not None:
             return
-        job = self._lost_job()
+        job = self._find_lost_job()
         if job is None:
             request: dict[str, Any] = {"model": self.state.base_model, "training_file": self.state.file_id}
             if self.state.validation_file_id is not None:
@@ -224,7 +224,7 @@ class _Job:
         if self._client is not None:
             self._client.close()
 
-    def _lost_job(self) -> Any | None:
+    def _find_lost_job(self) -> Any | None:
         """Return a job with our uploaded file, or None."""
         try:
             result, _ = self._request(lambda jobs: jobs.list(limit=100), "jobs")
@@ -241,7 +241,9 @@ class _Job:
         message = self._server.without_key(str(failure.get("message") or "")) if isinstance(failure, dict) else None
         model = job.get("fine_tuned_model") if isinstance(job, dict) and status == "succeeded" else None
         self._store(
-            replace(self.state, job_id=_needed(job, "id"), status=status, model=model or None, error=message or None)
+            replace(
+                self.state, job_id=_required_field(job, "id"), status=status, model=model or None, error=message or None
+            )
         )
 
     def _store(self, state: FineTuningState) -> None:
@@ -307,7 +309,7 @@ class _Job:
         return raw.files if resource == "files" else raw.fine_tuning.jobs
 
 
-def _needed(reply: Any, name: str) -> str:
+def _required_field(reply: Any, name: str) -> str:
     value = reply.get(name) if isinstance(reply, dict) else None
     if not isinstance(value, str) or not value:
         raise ModelError(f"The server's answer has no {name!r}: it does not serve fine-tuning as OpenAI does.")

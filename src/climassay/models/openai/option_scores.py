@@ -56,14 +56,14 @@ def score_options(options: Sequence[str], positions: Sequence[Position]) -> tupl
         differ in the generated text.
 
     Example:
-        Listed are "b" 0.5, " b" 0.2, "a" 0.2, "The" 0.05. Options a, b, c get log 0.2, log 0.7 and log 0.05: what the
-        list leaves over is 0.05, and so is its least likely token.
+        Listed are "b" 0.5, " b" 0.2, "a" 0.2, "The" 0.05. Options a, b, c get log 0.2, log 0.7 and log 0.05: the
+        remaining probability is 0.05, and so is that of the least likely listed token.
     """
     shares: dict[int, list[float]] = {index: [] for index in range(len(options))}
     upper_bounds: dict[int, float] = {}
     prefix = Prefix("", 0.0, tuple(range(len(options))))
     for position in positions:
-        shares_at_position = _shares_at(position, options, prefix)
+        shares_at_position = _option_logprobs_at(position, options, prefix)
         if shares_at_position is None:
             return None
         for index, logprob in shares_at_position:
@@ -72,7 +72,7 @@ def score_options(options: Sequence[str], positions: Sequence[Position]) -> tupl
         candidates = _options_begun_by(following, options, prefix.candidates)
         decided = set(prefix.candidates) - set(candidates) if len(candidates) > 1 else set(prefix.candidates)
         # An upper bound of the log-probability of every token that is not listed.
-        listed = [likely.logprob for likely in _listed(position)]
+        listed = [likely.logprob for likely in _listed_tokens(position)]
         upper_bound = min(min(listed), math.log(max(1.0 - math.fsum(map(math.exp, listed)), 1e-12)))
         upper_bounds |= dict.fromkeys(decided, prefix.logprob + upper_bound)
         if len(candidates) < 2:
@@ -133,10 +133,10 @@ def tokens_to_distinguish(options: Sequence[str]) -> int:
     return min(MAX_TOKENS, max_shared + 1)
 
 
-def _shares_at(position: Position, options: Sequence[str], prefix: Prefix) -> list[tuple[int, float]] | None:
+def _option_logprobs_at(position: Position, options: Sequence[str], prefix: Prefix) -> list[tuple[int, float]] | None:
     """Return (option index, log-probability) of the listed tokens; None if too much probability is ambiguous."""
     results = []
-    for token, logprob in _listed(position):
+    for token, logprob in _listed_tokens(position):
         if not _bare(prefix.text + token):
             continue  # a space or bracket before the answer speaks for no option
         begun = _options_begun_by(prefix.text + token, options, prefix.candidates)
@@ -147,7 +147,7 @@ def _shares_at(position: Position, options: Sequence[str], prefix: Prefix) -> li
     return results
 
 
-def _listed(position: Position) -> tuple[TopLogprob, ...]:
+def _listed_tokens(position: Position) -> tuple[TopLogprob, ...]:
     """Return the listed tokens, adding the generated one if it is not listed."""
     if any(likely.token == position.chosen.token for likely in position.listed):
         return position.listed

@@ -111,7 +111,7 @@ def parse_reply(body: bytes) -> Reply:
     try:
         data = json.loads(body)
     except (ValueError, RecursionError):
-        if page := _web_page(body.decode("utf-8", "replace")):
+        if page := _web_page_title(body.decode("utf-8", "replace")):
             why = f'The server\'s answer is a web page ("{page}"): check the base URL, which usually ends in /v1.'
             raise BadReplyError(why) from None
         raise BadReplyError("The server's answer is not JSON (cut off or malformed).") from None
@@ -246,7 +246,7 @@ def parse_error_reply(body: bytes) -> ErrorReply:
         data = json.loads(body)
     except (ValueError, RecursionError):
         text = body.decode("utf-8", "replace")
-        message = _one_line(_web_page(text) or text)
+        message = _one_line(_web_page_title(text) or text)
         return ErrorReply(message, wait=parse_wait(message))
     codes: list[str] = []
     parameter, status, wait = "", None, None
@@ -357,7 +357,7 @@ def parse_window(body: bytes, model: str) -> int | None:
     return None
 
 
-def _web_page(text: str) -> str:
+def _web_page_title(text: str) -> str:
     """Return the title or first words of an HTML page; empty for other text."""
     if not re.match(r"\s*<(!doctype html|html)", text, re.IGNORECASE):
         return ""
@@ -376,10 +376,10 @@ def _token_counts(usage: Any, text: str, thoughts: str) -> tuple[int, int, int]:
 
     Most providers count reasoning as part of the completion; some only in the total, some separately.
     """
-    prompt, completion = _count(usage, "prompt_tokens"), _count(usage, "completion_tokens")
-    total = _count(usage, "total_tokens")
+    prompt, completion = _token_count(usage, "prompt_tokens"), _token_count(usage, "completion_tokens")
+    total = _token_count(usage, "total_tokens")
     details = usage.get("completion_tokens_details") if isinstance(usage, dict) else None
-    reasoning = _count(details, "reasoning_tokens") or _count(usage, "reasoning_tokens")
+    reasoning = _token_count(details, "reasoning_tokens") or _token_count(usage, "reasoning_tokens")
     uncounted = total - prompt - completion
     if prompt and completion and uncounted > 0:
         return prompt, completion + uncounted, reasoning or uncounted
@@ -400,10 +400,10 @@ def _read_tokens(usage: Any) -> int:
 
     OpenAI and vLLM include cached tokens in those of the prompt; Anthropic and gateways to it do not.
     """
-    prompt = _count(usage, "prompt_tokens")
+    prompt = _token_count(usage, "prompt_tokens")
     details = usage.get("prompt_tokens_details") if isinstance(usage, dict) else None
-    cached = max(_count(details, "cached_tokens"), _count(usage, "cache_read_input_tokens"))
-    written = max(_count(details, "cache_write_tokens"), _count(usage, "cache_creation_input_tokens"))
+    cached = max(_token_count(details, "cached_tokens"), _token_count(usage, "cache_read_input_tokens"))
+    written = max(_token_count(details, "cache_write_tokens"), _token_count(usage, "cache_creation_input_tokens"))
     return prompt + cached + written if prompt else 0
 
 
@@ -455,7 +455,7 @@ def _texts_inside(value: Any, levels: int) -> Iterator[str]:
             yield from _texts_inside(value.get(name), levels - 1)
 
 
-def _count(usage: Any, name: str) -> int:
+def _token_count(usage: Any, name: str) -> int:
     value = usage.get(name) if isinstance(usage, dict) else None
     return value if isinstance(value, int) and 0 < value < MAX_TOKENS else 0
 
@@ -465,18 +465,21 @@ def _positions(logprobs: Any) -> tuple[Position, ...]:
     if not isinstance(content, list):
         return ()
     try:
-        return tuple(Position(_likely(entry), tuple(map(_likely, _listed(entry)))) for entry in content)
+        return tuple(
+            Position(_parse_likely_token(entry), tuple(map(_parse_likely_token, _likely_tokens(entry))))
+            for entry in content
+        )
     except (KeyError, TypeError, ValueError, AttributeError):
         raise BadReplyError("The server's answer has log-probabilities that cannot be read.") from None
 
 
-def _listed(entry: Any) -> list[Any]:
+def _likely_tokens(entry: Any) -> list[Any]:
     """Return the likely tokens of a position as a list; older servers map tokens to log-probabilities."""
     top = entry.get("top_logprobs") or []
     return [{"token": token, "logprob": logprob} for token, logprob in top.items()] if isinstance(top, dict) else top
 
 
-def _likely(entry: Any) -> TopLogprob:
+def _parse_likely_token(entry: Any) -> TopLogprob:
     # Servers write -9999 or null for "next to impossible"; exp(-100) is that too, and adds up without trouble.
     value = entry["logprob"]
     logprob = -100.0 if value is None else max(-100.0, float(value))
