@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from climassay.session import ModelOptions
 
 Write = Callable[[Any, Path], None]
-"""Writes a part of a result to a file."""
+"""Function that writes part of a result to a file."""
 
 _OPTIONS_BY_NAME = {
     "seed": Parameter(validator=Number(gte=0)),
@@ -45,7 +45,7 @@ _OPTIONS_BY_NAME = {
     "model": Parameter(alias="-m"),
     "output": Parameter(alias="-o"),
 }
-"""Options of parameters with these names, unless a command defines its own."""
+"""Options for API parameters by name, unless a command defines its own."""
 _SPHINX_ROLE = re.compile(r":\w+:`[~.]?(?:[\w.]+\.)?(\w+)`")
 
 
@@ -58,8 +58,8 @@ def add_init(app: App, default_file: str, content: str, module: str, command: st
     """Add the command ``init``, which writes a configuration file with every entry explained.
 
     Args:
-        app: The group of the command.
-        default_file: Name of the file if the user names none.
+        app: Group of commands that gets the command.
+        default_file: Name of the file that is written by default.
         content: Noun phrase for the configuration, used in the help.
         module: Module of this package whose constant ``COMMENTED`` holds the text of the file.
         command: Command that runs the file, between ``climassay`` and the file's name.
@@ -83,7 +83,7 @@ def write_html(result: "Result", file: Path) -> None:
 HTML_REPORT = {
     "html": (Parameter(help="Write figures and tables as a self-contained HTML report."), write_html),
 }
-"""Option of commands whose result is saved as a page."""
+"""Option ``--html`` of commands that save their result as a report."""
 
 
 def rows_writer(rows: Callable[[Any], Iterable[Mapping[str, Any]]]) -> Write:
@@ -117,13 +117,13 @@ def api_command(
 
     Args:
         function: The function.
-        model_options: Group of options of the models that the session loads.
-        ray: Add the options of a Ray cluster.
+        model_options: Group of options for the models that the session loads.
+        ray: Whether the options of a Ray cluster are added.
         setup: Group of options for the workspace and the output; by default with ``--output``, unless the function
             has a parameter ``output``.
-        writes: By name of a further option: the option, and a function that writes part of the result to its file.
+        writes: Further options by name, each with a function that writes part of the result to the option's file.
         hint: Sentence printed on stderr if the result was neither saved nor printed as JSON.
-        can_save: Add ``--output`` if the function has no workspace.
+        can_save: Whether ``--output`` is added if the function has no workspace.
         **parameters: Options by name of a parameter; arguments appear in this order if all are listed. An option is a
             ``Parameter``; a type with a ``Parameter`` (``Annotated``), which makes an argument, or an option whose
             default is None, required unless the type is optional; a dataclass of options, of which the function gets
@@ -144,18 +144,20 @@ def api_command(
     if {parameter.name for parameter in positional} <= set(parameters):  # all are listed, in the order of the command
         positional.sort(key=lambda parameter: list(parameters).index(parameter.name))
     for name, (option, _) in (writes or {}).items():
-        keywords.append(_keyword(name, Annotated[Path | None, option], None))
+        keywords.append(_keyword_parameter(name, Annotated[Path | None, option], None))
     for name, group in (("model_options", model_options), ("ray", RayOptions if ray else None), ("setup", setup)):
         if group is not None:
-            keywords.append(_group(name, group))
+            keywords.append(_option_group(name, group))
     if setup is None:
-        keywords += [_keyword("output", OutputOption, ())] if can_save and "output" not in function_parameters else []
-        keywords.append(_keyword("as_json", JsonOption, False))
+        keywords += (
+            [_keyword_parameter("output", OutputOption, ())] if can_save and "output" not in function_parameters else []
+        )
+        keywords.append(_keyword_parameter("as_json", JsonOption, False))
     signature = inspect.Signature([*positional, *keywords])
 
     def run(*arguments: Any, **options: Any) -> None:
         values = signature.bind(*arguments, **options).arguments
-        _call(function, values, {name: write for name, (_, write) in (writes or {}).items()}, hint)
+        _call_and_emit(function, values, {name: write for name, (_, write) in (writes or {}).items()}, hint)
 
     # cyclopts reads these.
     run.__name__ = function.__name__
@@ -165,22 +167,22 @@ def api_command(
     return run
 
 
-def _keyword(name: str, annotation: Any, default: Any) -> inspect.Parameter:
+def _keyword_parameter(name: str, annotation: Any, default: Any) -> inspect.Parameter:
     return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
 
 
-def _group(name: str, group: Any) -> inspect.Parameter:
+def _option_group(name: str, group: Any) -> inspect.Parameter:
     required = any(
         parameter.default is inspect.Parameter.empty for parameter in inspect.signature(group).parameters.values()
     )
     default = inspect.Parameter.empty if required else group()
-    return _keyword(name, Annotated[group, Parameter(name="*")], default)
+    return _keyword_parameter(name, Annotated[group, Parameter(name="*")], default)
 
 
 def _convert_parameter(parameter: inspect.Parameter, option: Any, module: str) -> inspect.Parameter | None:
-    """Return a parameter of a command for a parameter of a function, or None if no option can hold its type."""
+    """Return the command's parameter for a function's parameter, or None if a command line cannot express its type."""
     if isinstance(option, type) and is_dataclass(option):
-        return _group(parameter.name, option)
+        return _option_group(parameter.name, option)
     is_required = parameter.default is inspect.Parameter.empty
     kind: Any
     if get_origin(option) is Annotated:
@@ -214,7 +216,7 @@ def _is_positional(parameter: inspect.Parameter, option: Parameter | None) -> bo
 
 
 def _option_type(annotation: Any, module: Any) -> Any:
-    """Return the type of an option for an annotation, or None if a command line cannot hold such a value."""
+    """Return the type of an option for an annotation, or None if a command line cannot express such a value."""
     if isinstance(annotation, str):
         if "." in annotation:  # a class of another package, which would have to be imported
             return None
@@ -241,7 +243,9 @@ def _option_type(annotation: Any, module: Any) -> Any:
     return None
 
 
-def _call(function: "Callable[..., Result]", values: dict[str, Any], writes: Mapping[str, Write], hint: str) -> None:
+def _call_and_emit(
+    function: "Callable[..., Result]", values: dict[str, Any], writes: Mapping[str, Write], hint: str
+) -> None:
     """Call a function with the values of a command line, in a session if it takes one, and print its result."""
     parameters = inspect.signature(function).parameters
     setup: WorkspaceOptions = values.pop("setup", None) or WorkspaceOptions(as_json=values.pop("as_json", False))
@@ -249,14 +253,14 @@ def _call(function: "Callable[..., Result]", values: dict[str, Any], writes: Map
     if isinstance(setup, ModelSetup):
         values |= {name: getattr(setup, name) for name in ("model", "token_budget") if name in parameters}
     files = setup.files or (() if "output" in parameters or "output" in writes else values.pop("output", ()))
-    parts = {name: file for name in writes if (file := values.pop(name, None)) is not None}
+    part_files = {name: file for name in writes if (file := values.pop(name, None)) is not None}
     arguments = {
         name: value.build() if hasattr(value, "build") else value for name, value in values.items() if value is not None
     }
     with setup.session(model_options, ray=ray) if "workspace" in parameters else nullcontext() as session:
         result = function(**arguments) if session is None else function(**arguments, workspace=session)
-        for name, file in parts.items():
+        for name, file in part_files.items():
             writes[name](result, file)
-        emit(result, setup.as_json, files, written_files=tuple(parts.values()), session=session)
-    if hint and not (files or parts or setup.as_json):
+        emit(result, setup.as_json, files, written_files=tuple(part_files.values()), session=session)
+    if hint and not (files or part_files or setup.as_json):
         print_note(hint)

@@ -1,4 +1,4 @@
-"""``climassay confidence``: the certainty that assessment reports state."""
+"""``climassay confidence``: levels of confidence and likelihood in assessment reports."""
 
 import sys
 from pathlib import Path
@@ -66,18 +66,19 @@ def extract(
 
     Args:
         reports: PDF, HTML, Word, Markdown, text, EPUB, tables of paragraphs; or folders of them.
-        collection: Collection whose documents are read as well; repeat.
+        collection: Collection whose documents are read, too; repeat.
         report: Report to which the files belong, for example "AR5 WG2".
         cycle: Assessment cycle, AR3 to AR6; by default read from the files.
         column: Columns of tables as FIELD=COLUMN, see climassay corpus add; repeat.
         acronyms: Acronyms to spell out: all, the first of each in a sentence, or none.
         ranges: Level taken for "medium to high confidence": the upper or the lower end.
-        paragraph_tags: Tags behind a paragraph's last full stop: for the whole paragraph if the report uses them so.
+        paragraph_tags: Whether a level after a paragraph's last full stop is the whole paragraph's: always, never, or
+            if the report uses levels in this way (found).
         untagged: Also extract sentences without a level.
         context: Number of sentences before and after, from the same section.
         model: Divide sentences of several levels with this model, one request each: openai:MODEL (see --base-url),
             PROVIDER:MODEL or local:HUB_ID.
-        terms: Write terms of likelihood, evidence and agreement, one a row (.csv, .xlsx or .jsonl).
+        terms: Write the terms of likelihood, evidence and agreement, one a row (.csv, .xlsx or .jsonl).
     """
     from climassay.confidence.extraction import ExtractOptions
     from climassay.corpus.documents import ReadOptions, TableColumns
@@ -109,10 +110,10 @@ def lint(
     exit_zero: bool = False,
     list_rules: bool = False,
 ) -> None:
-    """Check a draft of an assessment report mechanically for how it states certainty.
+    """Check by rules how a draft of an assessment report states certainty.
 
-    It names unknown and misspelt levels, words of other scales, likelihood beside a probability outside its range, and
-    levels that are ambiguous. Locations are paragraphs.
+    Findings are unknown and misspelt levels, words of other scales, likelihood next to a probability outside its range,
+    and ambiguous levels, each with its paragraph.
 
     Exit code: 0 nothing found, 1 something found, 2 a file or an option cannot be used.
 

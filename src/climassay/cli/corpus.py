@@ -1,4 +1,4 @@
-"""``climassay corpus``, ``ask`` and ``check-text``: collections of documents, and what is found in them."""
+"""``climassay corpus``, ``ask`` and ``check-text``: collections of documents, search, and questions about them."""
 
 import sys
 from collections.abc import Iterable, Sequence
@@ -24,7 +24,7 @@ class ReadingOptions:
     """Columns of tables, and metadata of documents."""
 
     columns: Annotated[tuple[str, ...], Parameter(name=("--column", "-c"))] = ()
-    """Content of a column of a table as FIELD=COLUMN: text, document (repeatable), title, report, chapter, headings,
+    """Column of a table for a field, as FIELD=COLUMN: text, document (repeatable), title, report, chapter, headings,
     paragraph_id, page, url, date, edition or licence."""
     title: str | None = None
     """Title of all documents added."""
@@ -71,12 +71,12 @@ class ThresholdOptions:
     """Minimum relevance of a passage."""
 
     min_cosine: float | None = None
-    """Leave out passages of lower cosine [default: as measured for the encoder]."""
+    """Minimum cosine similarity of a passage to the query [default: as measured for the encoder]."""
     everything: Annotated[bool, Parameter(name="--all")] = False
     """Apply no threshold."""
 
     def build(self) -> float | str | None:
-        """Return the threshold of :func:`climassay.search`."""
+        """Return the argument ``threshold`` of :func:`climassay.search`."""
         return None if self.everything else "measured" if self.min_cosine is None else self.min_cosine
 
 
@@ -123,7 +123,7 @@ def remove(
 
 
 def _confirm(question: str) -> bool:
-    """Ask a yes-or-no question on stderr; no answer means no."""
+    """Ask a yes-or-no question on stderr and return whether the answer is yes; no answer counts as no."""
     print(f"{question} [y/N]: ", end="", file=sys.stderr, flush=True)
     return sys.stdin.readline().strip().lower() in ("y", "yes")
 

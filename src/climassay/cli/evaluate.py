@@ -1,4 +1,4 @@
-"""``climassay evaluate``: models measured on benchmarks, and what is done before and after; ``climassay metrics``."""
+"""``climassay evaluate``: benchmarks of models, their planning and their reports; ``climassay metrics``: scores."""
 
 import json
 import sys
@@ -109,7 +109,7 @@ def inspect(
 
 
 def _parse_task_arguments(options: tuple[str, ...]) -> dict[str, Any]:
-    """Parse NAME=VALUE options; a value that is not JSON is a text."""
+    """Parse NAME=VALUE options into a dictionary; values are parsed as JSON, or else kept as text."""
     arguments: dict[str, Any] = {}
     for option in options:
         name, equals, value = option.partition("=")
@@ -140,7 +140,7 @@ add_command(
 )
 
 FORMS: "dict[str, Form]" = {".csv": "csv", ".xlsx": "csv", ".tex": "latex", ".html": "html", ".md": "markdown"}
-"""Format of a file by its suffix; a workbook holds the table that a CSV file would."""
+"""Format of tables by the suffix of the output file; a workbook gets the same table as a CSV file."""
 PublishedOption = Annotated[
     list[str] | None,
     Parameter(

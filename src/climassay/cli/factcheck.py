@@ -1,4 +1,4 @@
-"""``climassay check`` and ``climassay factcheck``: claims by debate, one or a file of them, and scores of verdicts."""
+"""``climassay check`` and ``climassay factcheck``: debates on one claim or a file of claims; scores of verdicts."""
 
 import json
 from collections.abc import Sequence
@@ -83,7 +83,7 @@ app.command(saved_checks)
     check_claims=Parameter(name="--screen", negative="--no-screen"),
 )
 class DebateOptions(LoadingOptions, RayOptions):
-    """Participants and rules of a debate; they override the configuration file."""
+    """Options for the participants and rules of a debate, which override the configuration file."""
 
     config: Path | None = None
     """TOML file of the debate: climassay factcheck init writes one."""
@@ -322,10 +322,10 @@ add_command(
 @dataclass(frozen=True)
 @options_for(CheckFilter)
 class FilterOptions:
-    """Conditions that checks must meet."""
+    """Conditions by which saved fact-checks are filtered."""
 
     def build(self) -> CheckFilter:
-        """Return the filter of the store."""
+        """Return the filter for the store of fact-checks."""
         return CheckFilter(**overrides(self, CheckFilter))
 
 
@@ -340,7 +340,7 @@ add_command(saved_checks, "show", claims.show_check, setup=WorkspaceOptions)
 add_command(saved_checks, "export", claims.export_checks, setup=WorkspaceOptions, checks_filter=FilterOptions)
 
 
-_REASONS = {
+_REASON_TEXTS = {
     "close verdicts": "the informed verdicts are close",
     "no change": "nobody changed a verdict",
     "mediator": "the mediator is satisfied",
@@ -358,23 +358,23 @@ def _print_estimate(estimate: "DebateEstimate") -> None:
 
 
 class _DebatePrinter:
-    """Prints earlier checks, and then what happens in a debate as it happens."""
+    """Prints earlier checks of similar claims, then the steps of a debate while it runs."""
 
     def __init__(self, past: "Sequence[PastCheck]") -> None:
         self._past = past
         self._console = stdout_console()
-        self._who = ""
+        self._participants = ""
 
-    def start(self, table: "DebateSetup") -> None:
-        """Who debates; first, what was found out earlier about the same claim or similar ones."""
+    def start(self, debate_setup: "DebateSetup") -> None:
+        """Print earlier checks of the same claim or similar ones, and store the participants' names for later."""
         from rich.text import Text
 
-        names = ", ".join(profile.name for profile in table.profiles)
-        self._who = f"Advocates: {names}; mediator: {table.mediator.style}\n"
+        names = ", ".join(profile.name for profile in debate_setup.profiles)
+        self._participants = f"Advocates: {names}; mediator: {debate_setup.mediator.style}\n"
         for check in self._past:
             kind = "The same claim" if check.same else f"A similar claim ({check.similarity:.2f})"
             differences = {"numbers": check.differs_in_numbers, "a negation": check.differs_in_negation}
-            differs = [word for word, there in differences.items() if there]
+            differs = [word for word, is_different in differences.items() if is_different]
             note = f"; it differs in {' and '.join(differs)}" if differs else ""
             sentence = f"{kind} was checked on {check.when[:10]}: {check.verdict or check.outcome}"
             self._console.print(Text(f"{sentence} ({check.scale}, run {check.run}){note}"))
@@ -384,7 +384,7 @@ class _DebatePrinter:
             self._console.print()
 
     def event(self, claim: "Claim", event: Any) -> None:
-        """One step of the debate."""
+        """Print one step of the debate: its claims, an opinion, a follow-up or a decision of the mediator."""
         from rich.text import Text
 
         from climassay.factcheck.transcript import AdvocateOpinion, FollowUp, MediatorDecision
@@ -395,21 +395,21 @@ class _DebatePrinter:
             if len(event) > 1:
                 for part in event:
                     show(Text(f"  {part.number}. {part.text}", style="dim"))
-            show(Text(self._who, style="dim"))
+            show(Text(self._participants, style="dim"))
         elif isinstance(event, AdvocateOpinion):
-            show(_opinion(event))
+            show(_format_opinion(event))
         elif isinstance(event, FollowUp):
-            reply = _written(event.reply) or (event.error or "no reply")
+            reply = _format_sentences(event.reply) or (event.error or "no reply")
             show(Text.assemble((f"{event.asker} asks {event.to}: ", "bold"), event.question))
             show(Text(f"  {event.to}: {reply}\n"))
         elif isinstance(event, MediatorDecision) and event.error is not None:
             show(Text(f"mediator failed: {event.error}\n", style="italic"))
         elif isinstance(event, MediatorDecision):
             step = "closes the debate" if event.closes else "opens another round"
-            show(Text(f"mediator {step}: {_REASONS[event.reason]}\n", style="italic"))
+            show(Text(f"mediator {step}: {_REASON_TEXTS[event.reason]}\n", style="italic"))
 
 
-def _opinion(opinion: "AdvocateOpinion") -> Any:
+def _format_opinion(opinion: "AdvocateOpinion") -> Any:
     from rich.text import Text
 
     from climassay.factcheck.results.page import format_levels
@@ -420,11 +420,11 @@ def _opinion(opinion: "AdvocateOpinion") -> Any:
     if opinion.levels is not None:
         text.append(f"  {format_levels(opinion.levels)}", style="dim")
     if opinion.explanation:
-        text.append(f"\n  {_written(opinion.explanation)}")
+        text.append(f"\n  {_format_sentences(opinion.explanation)}")
     return text.append("\n")
 
 
-def _written(sentences: Sequence[Any]) -> str:
+def _format_sentences(sentences: Sequence[Any]) -> str:
     from climassay.grounding import format_sentence
 
     return " ".join(format_sentence(sentence) for sentence in sentences)

@@ -7,11 +7,11 @@ from cyclopts.help import HelpEntry, HelpPanel, PlainFormatter
 from rich.console import Console
 
 MAX_LABEL_WIDTH = 26
-"""Columns of a label beside which its description begins on the same line."""
+"""Maximum width of a label, in characters, for its description to begin on the same line."""
 
 
 class AlignedFormatter(PlainFormatter):
-    """Prints the commands, arguments and options of a help page in two columns."""
+    """Formatter that prints the commands, arguments and options of a help page in two columns."""
 
     def __call__(self, console: Any, options: Any, panel: HelpPanel) -> None:  # noqa: ARG002
         """Print one section of a help page."""
@@ -31,7 +31,7 @@ class AlignedFormatter(PlainFormatter):
 
 
 def _describe(entry: HelpEntry) -> str:
-    """Return the description of an option with its choices, environment variable and default."""
+    """Return the description of an option followed by its choices, environment variable, default and [required]."""
     parts = [_plain_text(entry.description)]
     if entry.choices:
         parts.append(f"[choices: {', '.join(entry.choices)}]")

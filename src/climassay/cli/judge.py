@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 app = App(name="judge")
 
 MAX_LEVELS = 20
-"""Maximum number of different numbers in a column of labels that are taken for a scale."""
+"""Maximum number of distinct numbers in a column of labels for the numbers to be used as a scale."""
 JudgeArgument = Annotated[
     str, Parameter(name="model", help="A probe's file, or zero-shot, pairs, direct, direct-expected.")
 ]
@@ -49,12 +49,12 @@ SortOption = Annotated[SortMethod, Parameter(help="Way of sorting.")]
 
 @dataclass(frozen=True)
 class TableOptions:
-    """Columns and rows of a table to use."""
+    """Options for the columns and rows of a table."""
 
     text: str = "text"
     """Column of the texts to be judged."""
     item: str | None = None
-    """Column of the items' names; by default they are numbered."""
+    """Column of the items' names; by default items are numbered."""
     group: str | None = None
     """Column that says which items are compared with each other, e.g. the article."""
     context: str | None = None
@@ -75,8 +75,8 @@ class TableOptions:
 
         Args:
             file: The table.
-            label: Column of the labels, if they are read.
-            label_optional: Return items without a label too, instead of skipping them.
+            label: Column of the labels; None reads no labels.
+            label_optional: Whether items without a label are returned, too, instead of being skipped.
 
         Raises:
             InputError: The file or a column cannot be used.
@@ -94,10 +94,10 @@ class TableOptions:
         return replace(table, items=items, file=name)
 
     def read_labelled(self, file: Path, quality: "QualityOptions", aspect: str) -> "ItemTable":
-        """Read items with the experts' labels from ``--label``, or else from the column named after the aspect.
+        """Read items with experts' labels from the column ``--label``, by default the column named like the aspect.
 
         Raises:
-            InputError: No column is named, or one for several aspects, or the file cannot be used.
+            InputError: The column is not named, one column is named for several aspects, or the file cannot be used.
         """
         if self.label is not None and len(quality.aspect) > 1:
             raise InputError("--label is one column, and several aspects are named: leave it out, or take one aspect.")
@@ -108,7 +108,7 @@ class TableOptions:
 
 @dataclass(frozen=True)
 class QualityOptions:
-    """Quality by which texts are compared."""
+    """Options for the quality by which texts are compared."""
 
     aspect: tuple[str, ...] = ()
     """coherence, consistency, fluency, relevance or informativeness of texts; see --kind."""
@@ -119,20 +119,20 @@ class QualityOptions:
     noun: str = "summary"
     """Name of the texts in prompts, for --kind text."""
     source: str = "article"
-    """Name of their source in prompts, for --kind text."""
+    """Name of the source of the texts in prompts, for --kind text."""
     wording: tuple[int, ...] = ()
     """Wording of the prompts, 1 to 3; repeat for several."""
 
     @property
     def is_set(self) -> bool:
-        """True if the user names a quality."""
+        """True if the options name a quality."""
         return self.kind is not None or bool(self.aspect) or self.quality is not None
 
     def qualities(self) -> "list[Quality]":
-        """Return the qualities named, in every wording named.
+        """Return each named quality in each named wording.
 
         Raises:
-            InputError: None is named, or one does not exist.
+            InputError: No quality is named, a quality does not exist, or the options contradict each other.
         """
         from climassay.judging.preferences import aspect_names, quality
 
@@ -154,10 +154,10 @@ class QualityOptions:
         ]
 
     def single_quality(self) -> "Quality":
-        """Return the one quality named.
+        """Return the only named quality.
 
         Raises:
-            InputError: None or several are named, or it does not exist.
+            InputError: No quality or several qualities are named, or the quality does not exist.
         """
         qualities = self.qualities()
         if len(qualities) > 1:
@@ -172,7 +172,7 @@ def _parse_layer_sets(_: object, tokens: tuple[Token, ...]) -> tuple[tuple[int, 
 @dataclass(frozen=True)
 @options_for(ProbeSettings, "regularisation", "ties")
 class ProbeOptions:
-    """Layers and penalty of probes."""
+    """Options for the layers and the regularisation of probes."""
 
     layers: Annotated[
         tuple[tuple[int, ...], ...],
@@ -193,25 +193,25 @@ class ProbeOptions:
 @dataclass(frozen=True)
 @options_for(BenchmarkSettings, "train_items", "folds", "pairs_per_item")
 class BenchmarkOptions(ProbeOptions):
-    """Cross-validation of judges, and their probes."""
+    """Options for the cross-validation of judges and for their probes."""
 
 
 @dataclass(frozen=True)
 class JudgeOptions:
-    """Judge that compares."""
+    """Options for the judge: a probe, or a method that needs no labels."""
 
     probe: Path | None = None
-    """A probe that climassay judge train made."""
+    """Probe saved by climassay judge train."""
     method: str | None = None
-    """Without a probe: zero-shot, pairs, direct or direct-expected."""
+    """Method to use instead of a probe: zero-shot, pairs, direct or direct-expected."""
 
     def arguments(self, quality: QualityOptions) -> dict[str, Any]:
-        """Return the arguments ``quality``, ``probe`` and ``method`` of functions that judge.
+        """Return ``quality``, ``probe`` and ``method`` as keyword arguments for the API's judging functions.
 
-        Without a quality of the user, the probe's own is used.
+        If the options name no quality, that of the probe is used.
 
         Raises:
-            InputError: The probe cannot be read, a method is named too, or no quality is known.
+            InputError: The probe cannot be read, both probe and method are named, or there is no quality.
         """
         if self.probe is not None and self.method is not None:
             raise InputError("Give either --probe or --method.")
@@ -222,7 +222,7 @@ class JudgeOptions:
 
 
 def _named_judge(name: str, quality: QualityOptions) -> dict[str, Any]:
-    """Return the arguments of a judge named by a method that needs no labels, or by a probe's file."""
+    """Return the keyword arguments for a judge that is named by its method or by the file of its probe."""
     from climassay.judging.judges import JUDGES
 
     judge = JudgeOptions(None, name) if name in JUDGES else JudgeOptions(Path(name))

@@ -1,4 +1,4 @@
-"""``climassay models``, ``prompts`` and ``records``: which models there are, how they are asked, what came back."""
+"""``climassay models``, ``prompts`` and ``records``: models, their prompt templates, and recorded calls."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
@@ -52,7 +52,7 @@ add_command(prompts, "export", api.export_prompts, can_save=False)
 
 @dataclass(frozen=True)
 class RecordsOptions(WorkspaceOptions):
-    """Records database of a command, and format of its result."""
+    """Options for the records database of a command, and the format of its result."""
 
     records: Annotated[str | None, Parameter(env_var="CLIMASSAY_RECORDS")] = None
     """URL of a records database, instead of the workspace's."""
@@ -64,7 +64,7 @@ class RecordsOptions(WorkspaceOptions):
         ray: RayOptions | None = None,
         records_url: str | None = None,
     ) -> "AbstractContextManager[Session]":
-        """Return the session of the command, over these records."""
+        """Return the session of the command, which uses the records of ``records_url`` or of the option."""
         return open_session(
             self.workspace, options, as_json=self.as_json, ray=ray, records_url=records_url or self.records
         )
@@ -72,7 +72,7 @@ class RecordsOptions(WorkspaceOptions):
 
 @dataclass(frozen=True)
 class RecordsResultOptions(RecordsOptions, ResultOptions):
-    """Records database of a command, format of its result, and files to save it in."""
+    """Options for the records database of a command, the format of its result, and files to save it in."""
 
 
 _RUN = Parameter(name="--run")

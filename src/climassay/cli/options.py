@@ -41,8 +41,8 @@ def options_for(
     Args:
         settings: Dataclass of settings; descriptions, bounds and defaults of its fields make the help.
         names: Fields that become options; all fields if neither ``names`` nor ``parameters`` are given.
-        show_defaults: Name the settings' defaults in the help.
-        **parameters: Fields that become options with these names, bounds or negative forms.
+        show_defaults: Whether the help shows the defaults of the settings.
+        **parameters: Fields that become options whose names, bounds or negative forms are overridden.
     """
 
     def decorate(group: type[T]) -> type[T]:
@@ -73,7 +73,7 @@ def options_for(
 
 
 def overrides(options: object, settings: type) -> dict[str, Any]:
-    """Return the settings that the user gave, by name, with options that :func:`options_for` added."""
+    """Return the values that the user gave to options that :func:`options_for` added for ``settings``, by name."""
     hints = get_type_hints(type(options), include_extras=True)
     names = [name for name, hint in hints.items() if settings in getattr(hint, "__metadata__", ())]
     values = {name: getattr(options, name) for name in names}
@@ -124,7 +124,7 @@ NoCacheOption = Annotated[bool, Parameter(help="Send every request again instead
 
 @dataclass(frozen=True)
 class RayOptions:
-    """Ray cluster in which local models and encoders compute."""
+    """Options for a Ray cluster in which local models and encoders run."""
 
     ray: str | None = None
     """Compute in workers of a Ray cluster: HOST:PORT of its head, auto, or local for workers on this machine."""
@@ -135,7 +135,7 @@ class RayOptions:
 
     @contextmanager
     def open_workers(self, *, as_json: bool) -> Iterator["WorkerPool | None"]:
-        """Join the cluster and yield its workers, or yield None without ``--ray``.
+        """Join the cluster and yield a pool of its workers, or yield None without ``--ray``.
 
         Raises:
             InputError: The cluster cannot be joined or is too small, or its options come without ``--ray``.
@@ -157,7 +157,7 @@ class RayOptions:
 
 @dataclass(frozen=True)
 class WorkspaceOptions:
-    """Workspace of a command, and format of its result."""
+    """Options for the workspace of a command, and the format of its result."""
 
     workspace: WorkspaceOption = None
     as_json: JsonOption = False
@@ -170,7 +170,7 @@ class WorkspaceOptions:
     def session(
         self, options: ModelOptions | None = None, *, ray: RayOptions | None = None, records_url: str | None = None
     ) -> "AbstractContextManager[Session]":
-        """Return the session of the command, see :func:`open_session`."""
+        """Return a context manager that opens the session of the command, see :func:`open_session`."""
         return open_session(self.workspace, options, as_json=self.as_json, ray=ray, records_url=records_url)
 
     def emit(self, result: "Result", session: Session | None = None, *, written_files: Sequence[Path] = ()) -> None:
@@ -180,7 +180,7 @@ class WorkspaceOptions:
 
 @dataclass(frozen=True)
 class ResultOptions(WorkspaceOptions):
-    """Workspace of a command, format of its result, and files to save it in."""
+    """Options for the workspace of a command, the format of its result, and files to save it in."""
 
     output: OutputOption = ()
 
@@ -254,42 +254,42 @@ def _model_group(*names: str, base_url: bool = True, no_cache: bool = False) -> 
 @dataclass(frozen=True, kw_only=True)
 @_model_group(*_REACH)
 class ReachOptions(ModelOptions):
-    """Options that say how a model is loaded or reached."""
+    """Options for loading a model or reaching its server."""
 
 
 @dataclass(frozen=True, kw_only=True)
 @_model_group("prompts", base_url=False)
 class PromptOptions(ModelOptions):
-    """Options that say which prompts a model gets."""
+    """Option for the prompt templates of a model."""
 
 
 @dataclass(frozen=True, kw_only=True)
 @_model_group("dtype", "deadline", "timeout", "reasoning_effort")
 class CheckOptions(ModelOptions):
-    """Options that say how a model that is checked is loaded or reached."""
+    """Options for loading or reaching a model that is checked."""
 
 
 @dataclass(frozen=True, kw_only=True)
 @_model_group(*_REACH, "prompts")
 class PromptedOptions(ModelOptions):
-    """Options that say how a model is loaded or reached, and which prompts it gets."""
+    """Options for loading a model or reaching its server, and for its prompt templates."""
 
 
 @dataclass(frozen=True, kw_only=True)
 @_model_group(*_REACH, "prompts", "price_in", "price_out", no_cache=True)
 class LoadingOptions(ModelOptions):
-    """All options of a model, with its prices and the cache of its answers."""
+    """All options of a model, including its prices and the cache of its answers."""
 
 
 @dataclass(frozen=True, kw_only=True)
 @_model_group("prompts", "deadline", "timeout", "max_output_tokens", "reasoning_effort", base_url=False, no_cache=True)
 class RequestOptions(ModelOptions):
-    """Options of requests to models that a file names."""
+    """Options for requests to models that are listed in a file."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ModelSetup(LoadingOptions, RayOptions, WorkspaceOptions):
-    """A model with its options, and the workspace that stores its answers."""
+    """Options for a model and for the workspace that stores its answers."""
 
     model: ModelOption = "local:smollm2"
     token_budget: Annotated[int | None, Parameter(validator=POSITIVE)] = None
@@ -298,13 +298,13 @@ class ModelSetup(LoadingOptions, RayOptions, WorkspaceOptions):
     def session(
         self, options: ModelOptions | None = None, *, ray: RayOptions | None = None, records_url: str | None = None
     ) -> "AbstractContextManager[Session]":
-        """Return the session of the command, with the model's options and workers."""
+        """Return a context manager that opens the session with the options of the model and the Ray cluster."""
         return super().session(options or self, ray=ray or self, records_url=records_url)
 
 
 @dataclass(frozen=True, kw_only=True)
 class ModelResultSetup(ModelSetup, ResultOptions):
-    """A model with its options, the workspace that stores its answers, and files to save the result in."""
+    """Options for a model, for the workspace that stores its answers, and for files to save the result in."""
 
 
 def parse_numbers(text: str, option: str) -> tuple[int, ...]:

@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     from climassay.session import Session
 
 REDIRECTED_WIDTH = 160
-"""Columns of a table that is written to a file or a pipe."""
+"""Width, in characters, of tables that are written to a file or a pipe."""
 
 
 def stdout_console() -> "Console":
-    """Return the console for results, with the full width if stdout is not a terminal."""
+    """Return the console for results; lines are not wrapped if stdout is not a terminal."""
     from rich.console import Console
 
     redirected = not sys.stdout.isatty()
@@ -56,7 +56,7 @@ def print_note(sentence: str) -> None:
 
 
 def check_output_files(files: Sequence[Path]) -> None:
-    """Refuse files in which a result cannot be saved.
+    """Validate that a result can be saved in files with these names.
 
     Raises:
         InputError: A file is a folder, or its suffix is not one of ``RESULT_SUFFIXES``.
@@ -82,8 +82,8 @@ def emit(
         result: The result of a command.
         as_json: Print JSON instead of text and tables.
         files: Files to save the result in; the suffix decides the format.
-        written_files: Files that the command has written already, which the notes name.
-        session: The session in which the result was made. Model calls that failed in its runs are added to the result.
+        written_files: Files that the command has written already, to be listed in the notes.
+        session: Session of the command; failed model calls of its runs are added to the result.
 
     Raises:
         InputError: A file cannot be written.
@@ -109,5 +109,5 @@ def emit(
 
 
 def report_done(data: Any, *sentences: str, notes: Sequence[str] = (), as_json: bool = False) -> None:
-    """Print what a command did: ``data`` as JSON, or sentences on stdout with notes on stderr."""
+    """Print the outcome of a command: ``data`` as JSON, or else sentences on stdout and notes on stderr."""
     emit(Shown(data, printed_lines=sentences, noted=notes), as_json)

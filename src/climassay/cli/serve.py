@@ -52,7 +52,7 @@ MAX_HEADER_BYTES = 32 * 1024
     proxies=Parameter(env_var="FORWARDED_ALLOW_IPS"),
 )
 class ServeOptions(ReachOptions):
-    """Addresses and audience of the pages, and options of their models."""
+    """Options for the server of the web pages, and for the models that it uses."""
 
     upload_mb: Annotated[int, Parameter(validator=POSITIVE)] = 200
     """Maximum size of an upload in megabytes."""
@@ -93,13 +93,17 @@ def serve_pages(
     on_ready: "Callable[[AppState, str | None], None]",
     on_waiting: Callable[[str], None],
 ) -> None:
-    """Serve the pages of a workspace until the process is told to end.
+    """Serve the pages of a workspace until the process is told to stop.
 
-    ``on_ready`` is told when the server begins, with a link that lets the first admin in where nobody has a password,
-    ``on_waiting`` that the workspace is served already, and waited for.
+    Args:
+        workspace: Workspace to serve.
+        settings: Settings of the server.
+        on_ready: Called when the server starts, with its state and a link by which the first admin signs in (None if a
+            user has a password).
+        on_waiting: Called with a sentence if another server still serves the workspace and is waited for.
 
     Raises:
-        InputError: The port is in use, or the workspace is served by another server that does not end.
+        InputError: The port is in use, or another server of the workspace does not stop.
         MissingExtraError: A package of the server is not installed.
     """
     try:
@@ -112,28 +116,31 @@ def serve_pages(
         ) from None
     from climassay.records.database import WAIT_SECONDS, ServerLock
 
-    def waits(address: str) -> None:
+    def report_waiting(address: str) -> None:
         on_waiting(
             f"This workspace is already served at {address}; waiting {WAIT_SECONDS:.0f} s for that server to stop."
         )
 
     with closing(ServerLock(workspace.records_url)) as lock:
         if workspace.has_records:
-            lock.acquire(waits)  # before the port, which a server that is being restarted still has
-        sockets, port = _listen(settings.host, settings.port)
-        lock.acquire(waits)
+            lock.acquire(report_waiting)  # before the port, which a server that is being restarted still has
+        sockets, port = _open_socket(settings.host, settings.port)
+        lock.acquire(report_waiting)
         settings = replace(settings, port=port)
         lock.announce(settings.root)
         with closing(AppState(workspace, settings)) as state:
             state.jobs.take_over()
             app = create_app(state)
-            threading.Thread(target=_warm, args=(app,), daemon=True).start()
-            on_ready(state, _first_link(state))
+            threading.Thread(target=_warm_up, args=(app,), daemon=True).start()
+            on_ready(state, _first_admin_link(state))
             uvicorn.Server(server_config(app, settings)).run(sockets=sockets)
 
 
-def _first_link(state: "AppState") -> str | None:
-    """In a workspace without anybody who has a password, a link that lets the first admin in."""
+def _first_admin_link(state: "AppState") -> str | None:
+    """Return a link by which the first admin signs in, or None if an active user has a password.
+
+    A workspace without users gets the admin ``admin``; no link is made for existing users of a public server.
+    """
     accounts, settings = state.accounts, state.settings
     users = accounts.users()
     if not users:
@@ -145,7 +152,7 @@ def _first_link(state: "AppState") -> str | None:
 
 
 def server_config(app: Any, settings: ServerSettings) -> Any:
-    """How uvicorn serves an application: within limits, and with a log that nobody outside can fill."""
+    """Return uvicorn's configuration, with limits on connections and headers, and a log without repeated messages."""
     import uvicorn
 
     from climassay.web.connections import (
@@ -175,23 +182,23 @@ def server_config(app: Any, settings: ServerSettings) -> Any:
     return config
 
 
-def _warm(app: Any) -> None:
-    """Do what first looks would wait for: lay out the routes, compile the templates, import what marks words."""
+def _warm_up(app: Any) -> None:
+    """Prepare routes, templates and the stemmer, so that the first requests need not wait for them."""
     from climassay.web.pages import environment
 
-    for route in app.routes:  # FastAPI lays them out when it first looks for one, half a second
+    for route in app.routes:  # FastAPI compiles them on the first match, which takes half a second
         route.matches({"type": "http", "method": "GET", "path": "/nowhere", "headers": []})
     for name in environment().list_templates():
         environment().get_template(name)
     stems("warming")
 
 
-def _listen(host: str, port: int) -> tuple[list[Any], int]:
-    """The socket, taken before anything is loaded, so that a port in use is said at once."""
+def _open_socket(host: str, port: int) -> tuple[list[Any], int]:
+    """Open the listening socket, and return it with its port; raise InputError if the port is in use."""
     import socket
 
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    # The protocol is named because asyncio switches Nagle's delay off (40 ms an answer) on such sockets only.
+    # The protocol is given because asyncio switches Nagle's delay off (40 ms an answer) on such sockets only.
     listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
@@ -240,7 +247,7 @@ def add(
         display_name: Name shown to others.
     """
     with _open_accounts(workspace) as accounts:
-        root = _root(accounts, address)
+        root = _root_address(accounts, address)
         user = accounts.add(name.strip().lower(), role, display_name)
         link = f"{root}/enter/{accounts.make_link(user.name, 'invitation')}"
     _print_link(user.name, link, "This link lets them in once, to set a password", as_json)
@@ -261,7 +268,7 @@ def reset(
         name: Name of the user who forgot the password.
     """
     with _open_accounts(workspace) as accounts:
-        link = f"{_root(accounts, address)}/enter/{accounts.make_link(name, 'password')}"
+        link = f"{_root_address(accounts, address)}/enter/{accounts.make_link(name, 'password')}"
     _print_link(name, link, "This link lets them set a new password", as_json)
 
 
@@ -296,8 +303,8 @@ def list_users(*, workspace: WorkspaceOption = None, output: OutputOption = (), 
     emit(Shown([asdict(user) for user in result], (table,)), as_json, output)
 
 
-def _root(accounts: "AccountStore", address: str) -> str:
-    """Return the address that links begin with: the one given, or the one last announced by a server."""
+def _root_address(accounts: "AccountStore", address: str) -> str:
+    """Return the address that links begin with: ``address``, or the address last announced by a server."""
     from climassay.records.database import announced_address
 
     return ServerSettings(address=address or announced_address(accounts.database) or "").root

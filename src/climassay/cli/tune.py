@@ -25,7 +25,7 @@ app = App(name="tune")
     gradient_checkpointing=Parameter(negative=()),
 )
 class TuningOptions:
-    """Model, training settings and name of an adapter."""
+    """Options for the model, the training settings and the name of an adapter."""
 
     output: Annotated[str, Parameter(alias="-o")]
     """Name of the adapter in the workspace."""
@@ -45,7 +45,7 @@ class TuningOptions:
     """Remove another adapter of this name."""
 
     def arguments(self) -> dict[str, Any]:
-        """Return the arguments of :func:`climassay.pretrain` and :func:`climassay.finetune`.
+        """Return keyword arguments for :func:`climassay.pretrain` and :func:`climassay.finetune`.
 
         Raises:
             InputError: ``--grid`` comes without ``--search``, or is not written as SETTING=VALUES.
@@ -69,7 +69,7 @@ class TuningOptions:
 
 _AXES = ("rank", "alpha", "epochs", "learning_rate", "lr", "dropout", "weight_decay", "warmup", "schedule",
          "batch_size", "accumulation", "max_length")  # fmt: skip
-"""Settings whose values can be searched."""
+"""Names of settings whose values can be searched."""
 _TYPE_NAMES: Mapping[type, str] = {int: "a whole number", float: "a number", str: "a word"}
 
 

@@ -126,7 +126,7 @@ def open_pipeline(
     use_cache: bool = True,
     load: LoadModel = load_model,
 ) -> Iterator[Pipeline]:
-    """Open everything that a recipe names, with every model recorded, and close it at the end.
+    """Yield the pipeline of a recipe, with every model recorded, and close its resources at the end.
 
     Args:
         recipe: The recipe.
@@ -139,7 +139,7 @@ def open_pipeline(
         load: Function that loads the models that write questions or answer them again.
 
     Raises:
-        InputError: Something that the recipe names does not exist or does not fit.
+        InputError: A collection, file, check or model of the recipe does not exist or does not fit.
         ModelError: A model cannot be loaded.
     """
     recorded_models: list[RecordedModel] = []
@@ -221,7 +221,7 @@ def _load_entailment(recipe: Recipe, record: Recorder, load: LoadModel) -> Entai
 def _validation_steps(
     recipe: Recipe, record: Recorder, prompts: Path | None, load: LoadModel
 ) -> Iterator[DecisionStep]:
-    """Yield the step that validates the kinds that have a validator, if any."""
+    """Yield the validation step for the kinds that have a validator; nothing if there are none."""
     from climassay.generation.validation import ByKind, load_validator, validate
 
     validators = {}

@@ -117,7 +117,7 @@ DecisionStep = Callable[[Sequence[Draft]], list[Draft]]
 
 @dataclass(frozen=True, slots=True)
 class Pipeline:
-    """The parts of the pipeline."""
+    """Functions that the pipeline calls, in the order of its steps."""
 
     books: Callable[[], Sequence[str]]
     """Function that returns the ids of the documents to write from."""

@@ -32,7 +32,7 @@ from climassay.settings import commented_table, load_toml, parse_table, validate
 
 @dataclass(frozen=True, slots=True)
 class Stream:
-    """All questions of one kind and level, which are requested, counted and balanced together."""
+    """Kind and level of questions that are requested, counted and balanced together."""
 
     kind: Kind
     level: Level

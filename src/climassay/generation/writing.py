@@ -66,7 +66,7 @@ def answer_schema(kind: Kind, lengths: Lengths = FULL) -> dict[str, Any]:
 
 
 def example_answer(question: Question, lengths: Lengths = FULL) -> str:
-    """Return the JSON answer from which a model would give a question, in the format of :func:`answer_schema`.
+    """Return a question as the JSON answer of a model that wrote it, in the format of :func:`answer_schema`.
 
     Raises:
         InputError: The question cannot be an example, such as multiple choice without four options.

@@ -1,9 +1,10 @@
 """Labels of new items from labelled anchors: a binary search on an ordered scale (PPAIRS_INSERT, amended).
 
-At a label the new item is compared with anchors of that label: judged higher, the search goes on above it, judged
-lower, below it; judged equal, that is the answer. As printed (Maiya 2024, algorithm 1) equality needs a mean preference
-of exactly 0.5, and the search returns the label it compared with last. Real means are never exactly 0.5, so a label
-that the search passes on its way to others cannot be returned: of five labels, never the middle one. Two changes:
+At each label, the new item is compared with anchors of that label. If it is judged higher, the search goes on above the
+label; if lower, below it; if equal, the label is the result. As printed (Maiya 2024, algorithm 1) equality needs a mean
+preference of exactly 0.5, and the search returns the label it compared with last. Real means are never exactly 0.5, so
+a label that the search passes on its way to others cannot be returned: of five labels, never the middle one. Two
+changes:
 
 * equality has a band around 0.5, or is the mode of three-way predictions (as the thesis suggests in a footnote);
 * when the search ends between two neighbouring labels, the one whose mean preference is nearer to 0.5 is returned, not
@@ -28,13 +29,15 @@ from climassay.reporting.results import Result, Shown
 from climassay.reporting.tables import Table
 
 TIE_BAND = 0.4
-"""Largest log-odds of an even comparison if no probe has fitted its own: probabilities of 0.40 to 0.60."""
+"""Absolute log-odds up to which a comparison counts as equal, unless a probe has fitted its own tie band.
+
+The default corresponds to probabilities of 0.40 to 0.60."""
 Verdict = Literal["higher", "lower", "equal"]
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """The comparison of a new item with the anchors of one label."""
+    """Comparison of a new item with the anchors of one label."""
 
     label: str
     """Label of the anchors."""
@@ -43,23 +46,23 @@ class Step:
     verdict: Verdict
     """Outcome of the comparison."""
     comparisons: int
-    """Number of anchors compared with."""
+    """Number of anchors that the item was compared with."""
 
 
 @dataclass(frozen=True, slots=True)
 class Insertion:
-    """The label of a new item and the comparisons that it rests on."""
+    """Label of a new item, with the comparisons that led to it."""
 
     label: str
     comparisons: int
     """Number of comparisons with anchors."""
     path: tuple[Step, ...]
-    """Comparisons with one label each, in the order of the search."""
+    """Steps of the search in order, each a comparison with the anchors of one label."""
 
 
 @dataclass(slots=True)
 class _Search:
-    """State of the search for the label of one item, whose label index lies between low and high or next to them."""
+    """Binary search for the label of one item; the labels still possible have the indices ``low`` to ``high``."""
 
     item: int
     low: int
@@ -71,8 +74,8 @@ class _Search:
     def middle(self) -> int:
         return (self.low + self.high) // 2
 
-    def take(self, step: Step) -> None:
-        """Narrow the search by the comparison with the middle label."""
+    def record_step(self, step: Step) -> None:
+        """Store the comparison with the middle label, and narrow the search or set its label."""
         middle = self.middle
         self.steps[middle] = step
         if step.verdict == "equal":
@@ -102,24 +105,25 @@ def insert_indices(
     tie_band: float = TIE_BAND,
     seed: int = 0,
 ) -> tuple[Insertion, ...]:
-    """Find the label of each item by binary search, with one call of ``ask`` for each step of all searches.
+    """Find the label of each item by binary search; one call of ``ask`` advances all searches by a step.
 
     Args:
-        ask: Log-odds of pairs (item, anchor).
-        items: New items, as indices that ``ask`` understands; none may be an anchor.
+        ask: Function from pairs (item, anchor) to log-odds that the item has more of the quality.
+        items: Indices of the new items, which ``ask`` accepts; none may be an anchor.
         labels: The scale, lowest first.
         anchors: Indices of the items of each label.
-        samples: Number of anchors drawn of a label, without replacement and afresh for each item and label; all of them
-            if a label has no more.
+        samples: Number of anchors drawn per label, without replacement and afresh for each item and label; a label with
+            fewer anchors uses all of them.
         mode: "band" counts an item as equal if the mean probability is within ``band`` of 0.5. "three-way" takes the
             most frequent of higher, lower and equal among the comparisons, each equal within ``tie_band``; a tie of
             frequencies counts as equal.
-        band: Probability, from 0 to below 0.5.
-        tie_band: Absolute log-odds in nats up to which one comparison is even (0.4: probabilities 0.40 to 0.60).
+        band: Maximum difference of the mean probability from 0.5 that counts as equal; from 0 to below 0.5.
+        tie_band: Absolute log-odds in nats up to which one comparison counts as equal (0.4: probabilities 0.40 to
+            0.60).
         seed: Seed of the draws; an item's draws depend on the seed, the item and the label, not on the other items.
 
     Returns:
-        One insertion per item. At most floor(log2(labels)) + 1 labels are compared with.
+        One insertion per item, each after comparisons with at most floor(log2(n_labels)) + 1 labels.
 
     Raises:
         InputError: The scale is empty or names a label twice, a label has no anchors, an unknown label has anchors, an
@@ -165,7 +169,7 @@ def insert_indices(
             draws.append(
                 label_anchors
                 if is_complete
-                else [label_anchors[at] for at in generator.choice(len(label_anchors), samples, replace=False)]
+                else [label_anchors[index] for index in generator.choice(len(label_anchors), samples, replace=False)]
             )
         pairs = [
             (search.item, anchor)
@@ -179,7 +183,7 @@ def insert_indices(
         for search, part in zip(pending, log_odds_parts, strict=True):
             # The logistic function by way of tanh, which does not overflow.
             preference = float(np.mean(0.5 + 0.5 * np.tanh(part / 2)))
-            search.take(Step(labels[search.middle], preference, verdict(part, preference), len(part)))
+            search.record_step(Step(labels[search.middle], preference, verdict(part, preference), len(part)))
     return tuple(
         Insertion(
             labels[search.label or 0],
@@ -212,12 +216,12 @@ class Inserted(Result):
     """Notes on skipped rows and on the probe."""
 
     def labels(self) -> list[dict[str, Any]]:
-        """Return a row per item, with its label and its search path."""
+        """Return a row per item, with its label and the steps of its search."""
         pairs = zip(self.items, self.insertions, strict=True)
         return [{"item": item.id, "text": item.text, **asdict(insertion)} for item, insertion in pairs]
 
     def rows(self) -> Sequence[Mapping[str, Any]]:
-        """Return a row per item with its full text, its label and its search path in words."""
+        """Return a row per item with its full text, its label and the steps of its search as one text."""
         from climassay.judging.report import insertion_table
 
         return Shown("", (insertion_table(self.labels(), words=None),)).rows()
@@ -258,9 +262,9 @@ def insert_items(
         anchors: Labelled items; a label is an index into ``levels``. Anchors are compared across groups.
         levels: Names of the labels, lowest first.
         method: Judge that compares two items.
-        samples: Number of anchors drawn of a label for each item.
+        samples: Number of anchors drawn per label for each item.
         mode: Rule for equality; see :func:`insert_indices`.
-        tie_band: For ``three-way``: log-odds up to which one comparison is even; a probe has its own.
+        tie_band: Absolute log-odds up to which one comparison counts as equal, for ``three-way``; pass a probe's own.
         seed: Seed of the draws.
         on_progress: Called with the number of requests answered since the last call.
 

@@ -1,4 +1,4 @@
-"""Benchmark of judges: cross-validated by group, beside the baselines that a judge has to beat, and stored as a run.
+"""Benchmark of judges: cross-validated by group, compared with the baselines that a judge has to beat, stored as a run.
 
 Errors of the published evaluation are not possible here: a pair and its mirror image, or two pairs of one article,
 never appear on both sides of a split; the constant and "the longer text is better" are always printed; accuracy on
@@ -68,7 +68,7 @@ from climassay.records import RecordedModel, Records, Run
 from climassay.records.queries import RunDetails
 
 NEARLY_EQUAL = 1.1
-"""Two texts whose numbers of words have a lower ratio are nearly equally long."""
+"""Ratio of the numbers of words of two texts below which the texts count as nearly equally long."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,58 +76,60 @@ class Agreement:
     """Agreement of a judge with the experts."""
 
     accuracy_differing: Figure
-    """Share of pairs with different labels in the right order; undecided pairs count one half."""
+    """Share of the pairs with different labels that the judge orders correctly; undecided pairs count one half."""
     accuracy_three_way: Figure
-    """Share of all pairs for which greater, equal or less is right."""
+    """Share of all pairs for which the prediction (greater, equal or less) is right."""
     spearman: Figure
-    """Rank correlation within groups, averaged over groups."""
+    """Spearman's rank correlation within groups, averaged over groups."""
     kendall: Figure
     """Kendall's tau-b within groups, averaged over groups."""
     accuracy_nearly_equal_length: Figure
-    """Accuracy on differing pairs whose lengths differ by under 10%."""
+    """Accuracy on differing pairs whose numbers of words differ by less than 10%."""
 
 
 @dataclass(frozen=True, slots=True)
 class LearningPoint:
-    """Accuracy of a probe by its number of labelled items."""
+    """Accuracy of a probe trained on a number of labelled items: a point of the learning curve."""
 
     items: int
-    """Number of labelled items."""
+    """Number of labelled training items."""
     accuracy_differing: Figure
 
 
 @dataclass(frozen=True, slots=True)
 class JudgeScores:
-    """Agreement of a method with the experts, beside the baselines."""
+    """Agreement of a method, and of the baselines, with the experts."""
 
     method: str
     quality: str
     agreement: Agreement
     baselines: dict[str, Agreement]
-    """``constant`` (always "not greater"; in three ways the commonest answer) and ``longer``, the longer text.
+    """Agreement of two baselines. ``constant`` always answers "not greater" (for three-way accuracy, the commonest
+    outcome); ``longer`` prefers the longer text.
 
-    The commonest answer and the band of nearly equal lengths are those of the training pairs, or of the test pairs
+    The commonest outcome and the tie band of ``longer`` are fitted on the training pairs, or on the test pairs
     themselves for a judge that is only evaluated."""
     versus_longer: PairedFigure
     """Accuracy on differing pairs minus that of "the longer text is better" on the same pairs."""
     versus_longer_nearly_equal: PairedFigure
-    """Difference ``versus_longer`` on pairs of nearly equal length."""
+    """Accuracy minus that of "the longer text is better", on differing pairs of nearly equal length."""
     calibration: Calibration | None
-    """Calibration of the probabilities on differing pairs; None for methods that give none."""
+    """Calibration of the probabilities on differing pairs; None for methods without probabilities."""
     n_items: int
     n_pairs: int
     """Number of unordered test pairs, each judged in both orders."""
     n_pairs_differing: int
     n_groups: int
     failed: int
-    """Number of test pairs without an answer: half right if the labels differ, wrong in three ways."""
+    """Number of test pairs without an answer. They count as half right in ``accuracy_differing`` and as wrong in
+    ``accuracy_three_way``."""
     layers: tuple[tuple[int, ...], ...]
     """Layers that the probe of each fold reads."""
     regularisation: tuple[float | None, ...]
-    """C of the probe of each fold; None for other methods."""
+    """Regularisation C of the probe of each fold; None for methods without a probe."""
     learning_curve: tuple[LearningPoint, ...] = ()
     order: tuple[tuple[str, float], ...] = field(default=())
-    """Ids of items with their rank, 1 for the best of the group."""
+    """Pairs of an item's id and its rank, 1 for the best of the group."""
 
 
 def score_judge(
@@ -147,13 +149,13 @@ def score_judge(
     Args:
         items: Labelled items.
         folds: Folds of the items.
-        candidate: Method under test.
+        candidate: Method to be scored.
         method: Name of the method, for tables.
         quality: Name of the quality, for tables.
         sort: Sort that ranks each test group from its preferences.
-        sizes: Numbers of labelled items for a learning curve.
+        sizes: Numbers of training items at which the learning curve is computed.
         seed: Seed of the bootstrap.
-        on_fold: Called with the number of each fold that is done.
+        on_fold: Called with the number of each finished fold.
 
     Raises:
         InputError: The method cannot learn from the training items of a fold, for example because all have one label.
@@ -187,7 +189,7 @@ def score_judge(
         # Accuracy of the commonest answer on each test pair, over both its orders.
         n_ties, n_per_side = int((outcomes == 0).sum()), int((outcomes != 0).sum()) / 2
         constant_correct.append(np.where(truth == 0, float(n_ties > n_per_side), 0.0 if n_ties > n_per_side else 0.5))
-        rankings += [_ranked(members, learned, sort) for members in by_group(groups, fold.test).values()]
+        rankings += [_rank_group(members, learned, sort) for members in by_group(groups, fold.test).values()]
         if on_fold is not None:
             on_fold(fold.number)
     judge_pairs, length_pairs = _concatenate(judged_pairs), _concatenate(length_by_fold)
@@ -202,16 +204,18 @@ def score_judge(
     return JudgeScores(
         method,
         quality,
-        _agreement(units, judge_pairs, is_nearly_equal, correlations(units, rankings, labels)),
+        _measure_agreement(units, judge_pairs, is_nearly_equal, correlations(units, rankings, labels)),
         {
             "constant": replace(
-                _agreement(units, constant_pairs, is_nearly_equal, correlations(units, constant_ranking, labels)),
+                _measure_agreement(
+                    units, constant_pairs, is_nearly_equal, correlations(units, constant_ranking, labels)
+                ),
                 accuracy_three_way=units.share(np.concatenate(constant_correct), judge_pairs.pairs),
             ),
-            "longer": _agreement(units, length_pairs, is_nearly_equal, correlations(units, by_length, labels)),
+            "longer": _measure_agreement(units, length_pairs, is_nearly_equal, correlations(units, by_length, labels)),
         },
-        _versus(units, length_pairs, judge_pairs, is_differing),
-        _versus(units, length_pairs, judge_pairs, is_differing & is_nearly_equal),
+        _paired_difference(units, length_pairs, judge_pairs, is_differing),
+        _paired_difference(units, length_pairs, judge_pairs, is_differing & is_nearly_equal),
         pair_scores,
         n_items=len(items),
         n_pairs=len(judge_pairs.pairs),
@@ -239,16 +243,16 @@ def evaluate_judge(
     seed: int = 0,
     on_progress: Progress | None = None,
 ) -> JudgeScores:
-    """Score a judge that needs no training on labelled items, which a probe must not have been trained on.
+    """Score a judge on labelled items, without training it; a probe must not have been trained on these items.
 
-    The most frequent outcome and the tie band of the length baseline are taken from the scored pairs themselves.
+    The commonest outcome and the tie band of the length baseline are taken from the scored pairs themselves.
 
     Args:
         items: Labelled items.
         method: Judge that compares two items.
         quality: Name of the quality, for tables.
         band: Log-odds up to which the judge calls two items equal.
-        pairs_per_item: Number of others each item is compared with, instead of all of its group.
+        pairs_per_item: Number of other items of its group that each item is compared with; None for all.
         seed: Seed of the draw of pairs and of the bootstrap.
         on_progress: Called with the number of requests answered since the last call.
 
@@ -267,7 +271,9 @@ def evaluate_judge(
     return score_judge(items, [fold], candidate, method=method.name, quality=quality, seed=seed)
 
 
-def _agreement(units: Units, test: JudgedPairs, is_nearly_equal: np.ndarray, ranks: dict[str, Figure]) -> Agreement:
+def _measure_agreement(
+    units: Units, test: JudgedPairs, is_nearly_equal: np.ndarray, ranks: dict[str, Figure]
+) -> Agreement:
     is_differing = test.truth != 0
     differing, nearly_equal = test.take(is_differing), test.take(is_differing & is_nearly_equal)
     return Agreement(
@@ -279,7 +285,7 @@ def _agreement(units: Units, test: JudgedPairs, is_nearly_equal: np.ndarray, ran
     )
 
 
-def _versus(units: Units, baseline: JudgedPairs, judge_pairs: JudgedPairs, mask: np.ndarray) -> PairedFigure:
+def _paired_difference(units: Units, baseline: JudgedPairs, judge_pairs: JudgedPairs, mask: np.ndarray) -> PairedFigure:
     baseline_pairs, own_pairs = baseline.take(mask), judge_pairs.take(mask)
     return units.difference(correctness(baseline_pairs), correctness(own_pairs), own_pairs.pairs)
 
@@ -289,11 +295,11 @@ def _concatenate(parts: Sequence[JudgedPairs]) -> JudgedPairs:
     return JudgedPairs(*map(np.concatenate, columns))
 
 
-def _ranked(group: Sequence[int], learned: Learned, sort: SortMethod) -> tuple[IntArray, FloatArray]:
-    """Rank a group by sorting.
+def _rank_group(group: Sequence[int], learned: Learned, sort: SortMethod) -> tuple[IntArray, FloatArray]:
+    """Sort a group and return its item indices and their scores, both [members].
 
-    Scores are the strengths if the sort fits strengths, so that items that the judge does not separate are equal in the
-    correlation. Otherwise the score of an item is the number of items behind it.
+    If the sort fits strengths, these are the scores, so that items that the judge does not separate have equal scores
+    in the correlation. Otherwise the score of an item counts the items ranked below it, plus one.
     """
     members = np.array(group, dtype=np.int64)
 
@@ -321,9 +327,9 @@ def _learning_curve(
     labels: FloatArray,
     sizes: Sequence[int],
 ) -> tuple[LearningPoint, ...]:
-    """Return the accuracy on the same test pairs after learning from nested parts of each fold's training items.
+    """Return the accuracy on the same test pairs after training on nested subsets of each fold's training items.
 
-    A size that is too small to learn from in one of the folds is left out.
+    A size is left out if the subset of any fold is too small to learn from.
     """
     points = []
     for size in sizes:
@@ -355,17 +361,17 @@ def _learning_curve(
 
 
 BENCHMARK = "judge benchmark"
-_POINT = frozenset({"pointwise", "pointwise-length"})
+_POINTWISE_METHODS = frozenset({"pointwise", "pointwise-length"})
 
 
 @dataclass(frozen=True, slots=True)
 class JudgeTask:
-    """Labelled items and the quality that the labels rate."""
+    """Labelled items, and the quality that their labels rate."""
 
     quality: Quality
     items: tuple[Item, ...]
     skipped: tuple[str, ...] = ()
-    """Reasons why rows of the table were left out."""
+    """Reasons for skipped rows of the table, one clause each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -375,8 +381,8 @@ class JudgeResult:
     quality: Quality
     scores: JudgeScores
     cost: Cost
-    """Cost of the comparisons that the method reads. Methods that read the same activations have the same cost.
-    Qualities that were harvested together divide the common cost by their numbers of requests."""
+    """Cost of the comparisons that the method uses. Methods that read the same activations have the same cost. If
+    several qualities were harvested together, each gets a share of the cost in proportion to its number of requests."""
     skipped: tuple[str, ...] = ()
 
 
@@ -390,9 +396,9 @@ class JudgeBenchmark:
     settings: BenchmarkSettings
     results: tuple[JudgeResult, ...]
     cost: Cost
-    """Cost of the run, everything counted once."""
+    """Cost of the run; comparisons that several methods use are counted once."""
     dtype: str = ""
-    """Number format of a local model; empty if it is not known."""
+    """Number format of a local model; empty if unknown."""
 
 
 def benchmark_judges(
@@ -411,8 +417,8 @@ def benchmark_judges(
 ) -> JudgeBenchmark:
     """Cross-validate methods on one or several qualities of labelled items.
 
-    All comparisons of all qualities are harvested in one call first, because prompts of the same sources differ only at
-    their end. An interrupted run resumes: activations and answers are stored.
+    The hidden states for all comparisons of all qualities are computed first, in one call, because prompts on the same
+    source differ only at their end. Activations and answers are stored, so that an interrupted run can be resumed.
 
     Args:
         tasks: Qualities with their items.
@@ -420,15 +426,16 @@ def benchmark_judges(
         model: A local model; ``direct`` and ``pairs`` also take a server that gives log-probabilities.
         records: Store of the run, its answers and its results.
         activations: Store of the hidden states.
-        settings: Folds, pairs, sort and probes.
+        settings: Settings of the folds, the pairs, the sort and the probes.
         prompts: Folder of the user's own templates.
         token_budget: Maximum number of tokens in one forward pass.
-        use_cache: False sends the requests of ``direct`` and ``pairs`` again; for hidden states, give an empty store.
+        use_cache: Whether stored answers of ``direct`` and ``pairs`` are reused; to recompute hidden states, pass an
+            empty store.
         config: Further values to record with the run.
-        progress: Shows a bar for each piece of work.
+        progress: Progress bars, one for each method and quality.
 
     Raises:
-        InputError: A method does not exist or needs another model, or the items cannot be split.
+        InputError: A method does not exist, the model does not support it, or the items cannot be split.
     """
     settings = settings or BenchmarkSettings()
     for name in methods:
@@ -448,7 +455,7 @@ def benchmark_judges(
             pairs_per_item=settings.pairs_per_item,
             seed=settings.seed,
         )
-        parts.append(_Part(task, Questions(task.quality, prompts), folds))
+        parts.append(_TaskFolds(task, Questions(task.quality, prompts), folds))
     run_config = {
         "model": model.name,
         "fingerprint": model.fingerprint,
@@ -459,18 +466,18 @@ def benchmark_judges(
         **(config or {}),
     }
     with records.run(command=BENCHMARK, config=run_config, seeds={"folds": settings.seed}) as run:
-        resources = _Resources(
+        benchmark_run = _BenchmarkRun(
             model, records, run, activations, settings, token_budget, use_cache, progress or Bars()
         )  # fmt: skip
-        results = resources.evaluate(parts, methods)
+        results = benchmark_run.evaluate(parts, methods)
         run.save_results("judges", [result_row(result) for result in results])
     return JudgeBenchmark(
-        run.id, model.name, model.fingerprint, settings, tuple(results), resources.cost, dtype=number_format(model)
+        run.id, model.name, model.fingerprint, settings, tuple(results), benchmark_run.cost, dtype=number_format(model)
     )
 
 
 def result_row(result: JudgeResult) -> dict[str, Any]:
-    """Return one result as a flat object for JSON and records; :func:`judge_results_of` reads it."""
+    """Return a result as a flat dictionary for JSON and records, which :func:`judge_results_of` reads back."""
     scores = asdict(result.scores)
     del scores["order"]
     for name in ("versus_longer", "versus_longer_nearly_equal"):
@@ -486,7 +493,7 @@ def result_row(result: JudgeResult) -> dict[str, Any]:
 
 
 def judge_results_of(details: RunDetails) -> tuple[JudgeResult, ...]:
-    """Load the results of a finished ``climassay judge benchmark``; records do not hold the rankings."""
+    """Return the results of a recorded run of ``climassay judge benchmark``; rankings are not recorded."""
     from pydantic import TypeAdapter
 
     qualities = TypeAdapter(list[Quality]).validate_python(details.config["qualities"])
@@ -505,7 +512,7 @@ def judge_results_of(details: RunDetails) -> tuple[JudgeResult, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Part:
+class _TaskFolds:
     task: JudgeTask
     questions: Questions
     folds: tuple[Fold, ...]
@@ -516,8 +523,8 @@ class _Part:
         return self.questions.contrast(self.task.items, both_ways(pairs_of_folds(self.folds)))
 
 
-class _Counting(RecordedModel):
-    """Counts the prompt tokens of all answers, computed or served from the records."""
+class _TokenCountingModel(RecordedModel):
+    """A recorded model that counts the prompt tokens of all answers, whether computed or cached."""
 
     prompt_tokens = 0
 
@@ -530,8 +537,8 @@ class _Counting(RecordedModel):
 
 
 @dataclass
-class _Resources:
-    """Model, stores and settings that the evaluations of one run share, and their cost so far."""
+class _BenchmarkRun:
+    """Model, stores and settings shared by the evaluations of one run, and the cost so far."""
 
     model: Generator
     records: Records
@@ -543,11 +550,11 @@ class _Resources:
     progress: Bars
     cost: Cost = field(default_factory=Cost)
 
-    def evaluate(self, parts: Sequence[_Part], methods: Sequence[MethodName]) -> list[JudgeResult]:
-        """Return the results by quality, then by method, in the given order."""
+    def evaluate(self, parts: Sequence[_TaskFolds], methods: Sequence[MethodName]) -> list[JudgeResult]:
+        """Score all methods on all qualities; return the results by quality, then by method, in the given order."""
         results: dict[tuple[int, str], JudgeResult] = {}
         for pointwise, unit in ((False, "Comparisons"), (True, "Items")):
-            names = [name for name in methods if name in NEEDS_WEIGHTS and (name in _POINT) == pointwise]
+            names = [name for name in methods if name in NEEDS_WEIGHTS and (name in _POINTWISE_METHODS) == pointwise]
             if not names:
                 continue
             requests = [part.requests(pointwise) for part in parts]
@@ -558,42 +565,42 @@ class _Resources:
             self.cost += harvester.cost
             for number, part in enumerate(parts):
                 share = len(requests[number]) / max(1, len(all_requests))
-                for result in self._read_harvest(part, names, harvester.cost, share):
+                for result in self._score_on_harvest(part, names, harvester.cost, share):
                     results[number, result.scores.method] = result
         for number, part in enumerate(parts):
             for name in methods:
                 if name not in NEEDS_WEIGHTS:
-                    results[number, name] = self._query(part, name)
+                    results[number, name] = self._score_on_answers(part, name)
         return [results[number, name] for number in range(len(parts)) for name in methods]
 
-    def _harvester(self, part: _Part) -> Harvester:
+    def _harvester(self, part: _TaskFolds) -> Harvester:
         weights = open_weights(self.model, "This method")
         layers = layers_of(self.settings.probe.layers)
         return Harvester(weights, part.questions, layers, self.activations, self.token_budget)
 
-    def _read_harvest(
-        self, part: _Part, names: Sequence[MethodName], together: Cost, share: float
+    def _score_on_harvest(
+        self, part: _TaskFolds, names: Sequence[MethodName], joint_cost: Cost, share: float
     ) -> list[JudgeResult]:
-        """Score methods on a harvest that is on disk; ``share`` of its cost is attributed to each of them."""
+        """Score methods on stored hidden states; each result gets a ``share`` of the cost of the joint harvest."""
         harvester = self._harvester(part)
         table = StateTable(harvester, part.task.items)
         scores = [self._score_by_folds(part, name, harvester.model, table) for name in names]
         extra = harvester.cost
         # Sorts may compare pairs that the folds did not foresee; only these are computed now.
         self.cost += replace(extra, tokens_two_pass=0, stored=0)
-        computed = extra.computed + round(share * together.computed)
+        computed = extra.computed + round(share * joint_cost.computed)
         cost = Cost(
-            extra.passes + round(share * together.passes),
-            extra.tokens_computed + round(share * together.tokens_computed),
+            extra.passes + round(share * joint_cost.passes),
+            extra.tokens_computed + round(share * joint_cost.tokens_computed),
             extra.tokens_two_pass,
             computed,
             extra.computed + extra.stored - computed,
         )
         return [JudgeResult(part.task.quality, score, cost, part.task.skipped) for score in scores]
 
-    def _query(self, part: _Part, name: MethodName) -> JudgeResult:
-        """Score a method that reads only the model's answers."""
-        model = _Counting(self.model, self.records, self.run, self.use_cache)
+    def _score_on_answers(self, part: _TaskFolds, name: MethodName) -> JudgeResult:
+        """Score a method that uses only the model's answers, not its hidden states."""
+        model = _TokenCountingModel(self.model, self.records, self.run, self.use_cache)
         before = self.model.work if isinstance(self.model, OpenWeights) else None
         # A sort may compare pairs that the folds did not foresee: the number of requests is not known.
         with self.progress.task(f"{name}, {part.task.quality.name}") as bar:
@@ -607,13 +614,13 @@ class _Resources:
         self.cost += cost
         return JudgeResult(part.task.quality, scores, cost, part.task.skipped)
 
-    def _score_by_folds(self, part: _Part, name: MethodName, model: Any, table: StateTable) -> JudgeScores:
+    def _score_by_folds(self, part: _TaskFolds, name: MethodName, model: Any, table: StateTable) -> JudgeScores:
         with self.progress.task(f"Folds of {name}, {part.task.quality.name}", len(part.folds)) as bar:
             return self._score(part, name, model, table, on_fold=lambda _number: bar.advance())
 
     def _score(
         self,
-        part: _Part,
+        part: _TaskFolds,
         name: MethodName,
         model: Any,
         table: StateTable | None,

@@ -1,12 +1,12 @@
-"""Fits of linear probes to comparisons of items, with penalty, scale and tie band chosen on held-out items.
+"""Fits of linear probes to comparisons of items; penalty, scale and tie band are chosen on held-out items.
 
 Comparisons of one item are not independent. Folds are therefore made of items: a comparison is trained on only if
 neither of its items is held out, and tested only if both are. A split by comparison would put (i, j) into training and
 (j, i), or i's other comparisons, into the test: random labels then look learnable.
 
-Features far outnumber what a few labelled items can tell (576 a layer and more), so everything rests on the L2
-penalty: features are scaled so that the mean squared norm of a pair's row is 1, and C is the prior variance of a pair's
-log-odds, whatever the model's width or scale.
+There are far more features (576 per layer and more) than labelled items, so the L2 penalty decides the fit. Features
+are scaled so that the mean squared norm of a pair's row is 1, and C is the prior variance of a pair's log-odds,
+whatever the model's width or scale.
 """
 
 import warnings
@@ -29,31 +29,39 @@ Ties = Literal["drop", "keep", "three-way"]
 
 REGULARISATIONS = tuple(float(10.0 ** (step / 2)) for step in range(-4, 8))
 
-_SMALLEST = 1e-12
-"""Directions with a smaller share of the largest direction's variance are rounding error."""
+_MIN_VARIANCE_SHARE = 1e-12
+"""Share of the largest direction's variance below which a direction is dropped as rounding error."""
 _ROUGH_TOLERANCE = 1e-3
-"""Gradient, as a share of that at zero, at which a cross-validation fit stops: losses change in the fourth digit."""
+"""Gradient norm, relative to that at zero weights, at which a cross-validation fit stops.
+
+Further steps would change the losses in the fourth digit only."""
 
 
 class Basis(NamedTuple):
-    """Rows of features in coordinates of an orthonormal basis of their span, principal direction first."""
+    """Feature rows in coordinates of an orthonormal basis of their span, principal direction first."""
 
     coordinates: FloatArray
     """Shape [rows, rank]."""
     curvature: FloatArray
-    """Shape [rank]: sum of squares of each coordinate over pairs (approximate for items); for preconditioning only."""
+    """Sum of squares of each coordinate over the pairs, shape [rank]; approximate if rows are items. Used as
+    preconditioner only."""
     expand: Callable[[FloatArray], FloatArray]
-    """Weights [rank] of coordinates to weights [features] of the raw features."""
+    """Function from weights of the coordinates [rank] to weights of the raw features [features]."""
 
 
 class RegularisationPath(NamedTuple):
-    """Cross-validated figures of each C, on differing pairs whose items were both held out, both orders averaged."""
+    """Cross-validated losses and accuracies for each regularisation C.
+
+    They are measured on differing pairs whose items were both held out, averaged over both orders.
+    """
 
     values: tuple[float, ...]
+    """Values of C."""
     losses: tuple[float, ...]
     """Mean log-loss in nats, before the scale is fitted."""
     accuracies: tuple[float, ...]
     chosen: float
+    """Value of C with the lowest loss."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -61,51 +69,52 @@ class HeldOut:
     """Log-odds of training pairs by models that were fitted without their items."""
 
     rows: IntArray
-    """Shape [n], rows of the training pairs."""
+    """Indices into the training pairs, shape [n]."""
     log_odds: FloatArray
-    """Shape [n], with the model's scale; both orders are averaged if both are present."""
+    """Log-odds on the probe's scale, shape [n]; averaged over both orders if both are present."""
     outcomes: IntArray
-    """Shape [n], 1, 0 (tie) or -1."""
+    """Outcomes 1, 0 (tie) or -1, shape [n]."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ProbeFit:
-    """A probe and the held-out evidence for its settings."""
+    """Fitted probe, and its predictions on held-out pairs."""
 
     probe: Probe
     path: RegularisationPath | None
-    """None for the principal component, and if C was fixed and the items are too few to hold any out."""
+    """Losses by C; None for the principal component, and if C was fixed and there are too few items to hold any out."""
     held_out: HeldOut
     pairs: IntArray
-    """Shape [pairs, 2]: the pairs that the probe was fitted on."""
+    """Pairs that the probe was fitted on, shape [pairs, 2]."""
     n_failed: int = 0
     """Number of pairs left out because the model gave no activations."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Comparisons:
-    """Pairs, outcomes and reduced features that a probe is fitted to."""
+    """Training data of a probe: pairs, outcomes and reduced features."""
 
     basis: Basis
     pairs: IntArray
-    """Shape [pairs, 2], item indices."""
+    """Item indices, shape [pairs, 2]."""
     outcomes: IntArray
-    """Shape [pairs], 1, 0 (tie) or -1."""
-    stretch: FloatArray | None = None
-    """Shape [pairs], log length ratios to regress out; None: none."""
+    """Outcomes 1, 0 (tie) or -1, shape [pairs]."""
+    length_ratios: FloatArray | None = None
+    """Log length ratios to regress out, shape [pairs]; None if length is not regressed out."""
     pointwise: bool = False
-    """Rows of the basis are items, so that a pair is the difference of two rows; otherwise rows are pairs."""
+    """True if rows of the basis are items, so that a pair is the difference of two rows; otherwise rows are pairs."""
     ties: Ties = "drop"
-    """Treatment of ties; ``keep`` counts a tie as "not greater"."""
+    """Treatment of ties, as in :func:`fit_contrast`; ``keep`` counts a tie as "not greater"."""
     balanced: bool = False
-    """Give both answers the same total weight."""
+    """Whether both answers get the same total weight."""
     max_iter: int = 1000
+    """Maximum number of iterations of a fit."""
 
     def weights(self, training: NDArray[np.bool_]) -> FloatArray:
         """Return the weight of the loss of each pair, shape [pairs]; 0 for pairs outside the training mask [pairs].
 
-        Balanced weights of pairs that differ have mean 1. All weights are 0 if one of two answers to balance is
-        missing.
+        Balanced weights of pairs that differ have mean 1. If weights are balanced and one of the two answers
+        does not occur, all weights are 0.
         """
         weight, outcomes = training.astype(np.float64), self.answers
         if self.ties == "drop":
@@ -132,10 +141,10 @@ def reduce_rows(rows: FloatArray, standardise: bool, pairs: IntArray | None = No
     Args:
         rows: Shape [rows, features], centred.
         standardise: Divide each feature by its standard deviation first; constant features get no weight.
-        pairs: Shape [pairs, 2]: pairs are differences of rows; None: the rows are the pairs.
+        pairs: Indices of rows, shape [pairs, 2], if a pair is the difference of two rows; None if each row is a pair.
 
     Raises:
-        InputError: All rows are the same.
+        InputError: All pairs have zero difference, for example because all rows are the same.
     """
     factor = np.ones(rows.shape[1])
     if standardise:
@@ -143,53 +152,57 @@ def reduce_rows(rows: FloatArray, standardise: bool, pairs: IntArray | None = No
         alive = deviation > 1e-9 * deviation.max(initial=0.0)
         factor = np.divide(1.0, deviation, out=np.zeros_like(deviation), where=alive)
     scaled = rows * factor
-    of_pairs = scaled if pairs is None else scaled[pairs[:, 0]] - scaled[pairs[:, 1]]
-    size = float(np.sqrt(np.einsum("ij,ij->", of_pairs, of_pairs) / max(1, len(of_pairs))))
+    pair_rows = scaled if pairs is None else scaled[pairs[:, 0]] - scaled[pairs[:, 1]]
+    size = float(np.sqrt(np.einsum("ij,ij->", pair_rows, pair_rows) / max(1, len(pair_rows))))
     if not size > 0:
         raise InputError("All activations are the same, so nothing can be learned from them.")
     factor /= size
     scaled /= size
-    few_rows = len(rows) < rows.shape[1]
-    squares, vectors = np.linalg.eigh(scaled @ scaled.T if few_rows else scaled.T @ scaled)
-    components = np.flatnonzero(squares > _SMALLEST * squares[-1])[::-1]
+    has_few_rows = len(rows) < rows.shape[1]
+    squares, vectors = np.linalg.eigh(scaled @ scaled.T if has_few_rows else scaled.T @ scaled)
+    components = np.flatnonzero(squares > _MIN_VARIANCE_SHARE * squares[-1])[::-1]
     squares, vectors = squares[components], vectors[:, components]
     density = 1.0 if pairs is None else 2 * len(pairs) / len(rows)
-    if few_rows:
+    if has_few_rows:
         singular = np.sqrt(squares)
         return Basis(vectors * singular, squares * density, lambda u: factor * (scaled.T @ (vectors @ (u / singular))))
     return Basis(scaled @ vectors, squares * density, lambda u: factor * (vectors @ u))
 
 
-def _design(comparisons: Comparisons, training: NDArray[np.bool_]) -> Any:
-    """Return the linear map from weights [rank] to log-odds [pairs], centred on the training pairs."""
+def _design_operator(comparisons: Comparisons, training: NDArray[np.bool_]) -> Any:
+    """Return the linear operator from weights [rank] to log-odds [pairs], centred on the training pairs."""
     from scipy.sparse.linalg import LinearOperator
 
-    rows, stretch = comparisons.basis.coordinates, comparisons.stretch
+    rows, length_ratios = comparisons.basis.coordinates, comparisons.length_ratios
     pairs = comparisons.pairs if comparisons.pointwise else None
 
     def gather(values: FloatArray) -> FloatArray:
-        """Return the sum of the rows of all pairs, weighted by the values."""
-        of_rows = values if pairs is None else pair_sums(values, pairs, len(rows))
-        return np.asarray(of_rows @ rows, dtype=np.float64)
+        """Return the sum of the rows of all pairs, weighted by ``values`` [pairs]; shape [rank]."""
+        row_weights = values if pairs is None else pair_sums(values, pairs, len(rows))
+        return np.asarray(row_weights @ rows, dtype=np.float64)
 
     part = training.astype(np.float64)
     mean = slope = np.zeros(rows.shape[1])
     if not comparisons.pointwise:
         mean = gather(part) / part.sum()
-    if stretch is not None and float(part @ stretch**2) > 0:
-        weighted = part * stretch
-        slope = (gather(weighted) - weighted.sum() * mean) / float(part @ stretch**2)
+    if length_ratios is not None and float(part @ length_ratios**2) > 0:
+        weighted = part * length_ratios
+        slope = (gather(weighted) - weighted.sum() * mean) / float(part @ length_ratios**2)
 
     def forward(weights: FloatArray) -> FloatArray:
         out = rows @ weights
         if pairs is not None:
             out = out[pairs[:, 0]] - out[pairs[:, 1]]
         out = out - float(mean @ weights)
-        return np.asarray(out if stretch is None else out - stretch * float(slope @ weights), dtype=np.float64)
+        return np.asarray(
+            out if length_ratios is None else out - length_ratios * float(slope @ weights), dtype=np.float64
+        )
 
     def adjoint(values: FloatArray) -> FloatArray:
         out = gather(values) - float(values.sum()) * mean
-        return np.asarray(out if stretch is None else out - float(values @ stretch) * slope, dtype=np.float64)
+        return np.asarray(
+            out if length_ratios is None else out - float(values @ length_ratios) * slope, dtype=np.float64
+        )
 
     shape = (len(comparisons.pairs), rows.shape[1])
     return LinearOperator(shape, matvec=forward, rmatvec=adjoint, dtype=np.float64)
@@ -204,8 +217,8 @@ def item_folds(pairs: IntArray, groups: ArrayLike, *, seed: int = 0) -> IntArray
         seed: Seed of the assignment.
 
     Returns:
-        Shape [items]: one of five folds, fewer if there are not enough groups or not two items per fold; -1 for items
-        in no pair. All zero or -1 if the items are too few for two folds.
+        Fold of each item, shape [items], or -1 for items in no pair. There are five folds, or fewer if there are not
+        enough groups or not two items per fold; with too few items for two folds, all are in fold 0.
     """
     _, group = np.unique(np.asarray(groups), return_inverse=True)
     present = np.unique(pairs)
@@ -218,10 +231,10 @@ def item_folds(pairs: IntArray, groups: ArrayLike, *, seed: int = 0) -> IntArray
 
 
 def pair_splits(pairs: IntArray, folds: IntArray) -> Iterator[Split]:
-    """Yield for each fold the rows of pairs to train on and to test.
+    """Yield, for each fold, the indices of the pairs to train on and to test on.
 
-    A pair is trained on if neither of its items is held out, and tested if both are. Pairs have the shape [pairs, 2],
-    folds of items the shape [items].
+    A pair is trained on if neither of its items is in the fold, and tested if both are. ``pairs`` has the shape
+    [pairs, 2], ``folds`` the shape [items].
     """
     sides = folds[pairs]
     for fold in range(int(folds.max(initial=-1)) + 1):
@@ -243,20 +256,24 @@ def solve(
     start: FloatArray | None = None,
     tolerance: float = 1e-6,
 ) -> tuple[FloatArray, FloatArray, bool]:
-    """Fit on the pairs of a mask, preconditioned by the curvature at zero.
+    """Minimise the penalised loss on the pairs of a mask, preconditioned by the curvature at zero weights.
 
     Args:
         comparisons: All pairs.
-        training: Shape [pairs]: the pairs to fit on.
-        c: Regularisation.
+        training: Mask of the pairs to fit on, shape [pairs].
+        c: Regularisation C, the inverse penalty.
         start: Initial weights, shape [rank]; 0 by default.
-        tolerance: Gradient at which to stop, as a share of the gradient at zero.
+        tolerance: Gradient norm at which to stop, relative to that at zero weights.
 
     Returns:
         Weights of the reduced coordinates, shape [rank]; log-odds of all pairs, shape [pairs]; whether the fit
         converged.
     """
-    design, outcomes, weight = _design(comparisons, training), comparisons.answers, comparisons.weights(training)
+    design, outcomes, weight = (
+        _design_operator(comparisons, training),
+        comparisons.answers,
+        comparisons.weights(training),
+    )
     with_ties = comparisons.ties == "three-way" and bool((weight[outcomes == 0] > 0).any())
     # At zero the second derivative of a logistic loss is 1/4.
     share = weight.sum() / len(weight)
@@ -269,7 +286,7 @@ def solve(
 
 
 def mirror_rows(pairs: IntArray) -> IntArray:
-    """Return the row of the mirror (j, i) of each pair, or -1 if the mirror is not among the pairs; shape [pairs]."""
+    """Return, for each pair (i, j), the index of the pair (j, i), or -1 if there is none; shape [pairs]."""
     count = int(pairs.max(initial=0)) + 1
     forward, back = pairs[:, 0] * count + pairs[:, 1], pairs[:, 1] * count + pairs[:, 0]
     order = np.argsort(forward, kind="stable")
@@ -280,13 +297,13 @@ def mirror_rows(pairs: IntArray) -> IntArray:
 def average_orders(log_odds: FloatArray, pairs: IntArray) -> FloatArray:
     """Return the mean of the log-odds of (i, j) and the negated log-odds of (j, i), shape [pairs].
 
-    The log-odds of a pair whose mirror is not among the pairs is returned unchanged.
+    If (j, i) is not among the pairs, the log-odds of (i, j) are returned unchanged.
     """
     mirror = mirror_rows(pairs)
     return np.where(mirror >= 0, (log_odds - log_odds[mirror]) / 2, log_odds)
 
 
-def _fit(
+def _fit_probe(
     method: str,
     comparisons: Comparisons,
     mean: FloatArray,
@@ -295,10 +312,10 @@ def _fit(
     regularisation: float | None,
     seed: int,
 ) -> ProbeFit:
-    """Choose C on held-out items, fit scale and tie band on the held-out pairs, then fit the weights on all pairs.
+    """Choose C by cross-validation, fit the weights on all pairs, and fit scale and tie band on the held-out log-odds.
 
     Raises:
-        InputError: C is not positive, only one answer occurs, or the items are too few to choose C.
+        InputError: C is not positive, only one answer occurs, or there are too few items to choose C.
     """
     pairs = comparisons.pairs
     candidates = REGULARISATIONS if regularisation is None else (regularisation,)
@@ -313,7 +330,7 @@ def _fit(
         return np.isin(np.arange(len(pairs)), rows)
 
     def fit_path(rows: IntArray) -> FloatArray:
-        """Return the log-odds of all pairs at each C, shape [pairs, C]; each fit starts from the previous weights."""
+        """Return the log-odds of all pairs for each C, [pairs, n_C]; each fit starts from the previous weights."""
         columns, start = [], None
         for c in candidates:
             start, log_odds, converged = solve(comparisons, mask(rows), c, start, _ROUGH_TOLERANCE)
@@ -386,35 +403,37 @@ def fit_contrast(
         states: Differences of the ordered pairs, shape [pairs, features], best with the mirror of every pair among
             them.
         pairs: Shape [pairs, 2], item indices (i, j).
-        labels: Shape [items], finite for items in pairs; higher has more of the quality.
-        groups: Shape [items], labels of articles or topics that are never split between training and test.
+        labels: Ratings, shape [items], finite for items in pairs; a higher rating means more of the quality.
+        groups: Names of articles or topics, shape [items]; no group is split between training and test.
         regularisation: C; None chooses it from 0.01 to 3162 in half decades by cross-validated log-loss.
         ties: ``drop`` leaves out pairs of equal labels, ``keep`` counts them as "not greater" in both orders (as in the
             thesis), ``three-way`` makes them a third outcome, see :func:`~climassay.learning.linear.davidson_loss`.
-        balanced: Give both answers the same total weight.
-        standardise: Scale each feature to unit variance over the pairs, otherwise all by one factor. It matters for
-            several layers: the larger activations of one would drown those of another.
-        lengths: Shape [items], text lengths: regress each feature's difference on the log length ratio over the
-            training pairs (least squares through the origin) and fit the residuals. None: no.
+        balanced: Whether both answers get the same total weight.
+        standardise: Whether each feature is scaled to unit variance over the pairs; otherwise one factor scales all.
+            With several layers, the layer with the larger activations would otherwise dominate.
+        lengths: Text lengths, shape [items], to be regressed out: each feature's difference is regressed on the log
+            length ratio over the training pairs (least squares through the origin), and the residuals are fitted. None
+            keeps the features as they are.
         seed: Seed of the folds.
-        max_iter: Maximum number of iterations of each fit; reaching it warns and is recorded as ``converged``.
+        max_iter: Maximum number of iterations of each fit; if one reaches it, a warning is issued and ``converged`` is
+            recorded as False.
 
     Returns:
-        The probe, calibrated: ``scale`` and ``tie_band`` are fitted on held-out log-odds, or 1 and 0 if the items are
-            too few to hold any out. Both orders are averaged for this if both are present.
+        The calibrated probe with its evidence. ``scale`` and ``tie_band`` are fitted on held-out log-odds, averaged
+            over both orders if both are present; they are 1 and 0 if there are too few items to hold any out.
 
     Raises:
-        InputError: Shapes or labels that do not fit, only one answer, or too few items to choose C.
+        InputError: Shapes or labels do not match, only one answer occurs, or there are too few items to choose C.
 
     References:
         Maiya (2024), section 3; Davidson (1970), J. Am. Stat. Assoc. 65, 317-328; Platt (1999) for the scale.
     """
-    outcomes = _outcomes(pairs, labels, groups)
-    rows, mean = _centred(states, pairs)
-    stretch, slope = _length_slope(rows, lengths, pairs)
+    outcomes = _validated_outcomes(pairs, labels, groups)
+    rows, mean = _centre(states, pairs)
+    length_ratios, slope = _length_slope(rows, lengths, pairs)
     basis = reduce_rows(rows, standardise)
-    comparisons = Comparisons(basis, pairs, outcomes, stretch, ties=ties, balanced=balanced, max_iter=max_iter)
-    return _fit("supervised", comparisons, mean, slope, groups, regularisation, seed)
+    comparisons = Comparisons(basis, pairs, outcomes, length_ratios, ties=ties, balanced=balanced, max_iter=max_iter)
+    return _fit_probe("supervised", comparisons, mean, slope, groups, regularisation, seed)
 
 
 def fit_pointwise(
@@ -432,12 +451,15 @@ def fit_pointwise(
     """Fit a Bradley-Terry probe on one activation per item: logistic on the difference of two items' states.
 
     Every pair has the same weight, so that a group counts by its number of pairs. Arguments and errors as in
-    :func:`fit_contrast`, except that ``states`` has the shape [items, features], ``pairs`` are unordered pairs within
-    groups, shape [pairs, 2], whose ties decide the tie band only, ``labels`` are NaN for items in no pair, and the
-    slope of ``lengths`` is fitted on differences within pairs.
+    :func:`fit_contrast`, with these differences:
+
+    * ``states`` has the shape [items, features];
+    * ``pairs`` are unordered pairs within groups, shape [pairs, 2]; ties affect the tie band only;
+    * ``labels`` are NaN for items in no pair;
+    * the slope of ``lengths`` is fitted on differences within pairs.
     """
     values = np.asarray(labels, dtype=np.float64)
-    outcomes = _outcomes(pairs, values, groups)
+    outcomes = _validated_outcomes(pairs, values, groups)
     if states.ndim != 2 or len(states) != len(values):
         raise InputError(f"{len(values)} labelled items need as many rows of states, got shape {states.shape}.")
     present = np.unique(pairs)
@@ -446,9 +468,11 @@ def fit_pointwise(
     # Items in no pair (no label, or held out for a test) stay at the mean and have no say in the scaling.
     rows = np.zeros(states.shape)
     rows[present] = states[present] - mean
-    stretch, slope = _length_slope(rows, lengths, pairs, pointwise=True)
-    comparisons = Comparisons(reduce_rows(rows, standardise, pairs), pairs, outcomes, stretch, True, max_iter=max_iter)
-    return _fit("pointwise", comparisons, mean, slope, groups, regularisation, seed)
+    length_ratios, slope = _length_slope(rows, lengths, pairs, pointwise=True)
+    comparisons = Comparisons(
+        reduce_rows(rows, standardise, pairs), pairs, outcomes, length_ratios, True, max_iter=max_iter
+    )
+    return _fit_probe("pointwise", comparisons, mean, slope, groups, regularisation, seed)
 
 
 def fit_principal(
@@ -460,23 +484,25 @@ def fit_principal(
     standardise: bool = True,
     lengths: ArrayLike | None = None,
 ) -> ProbeFit:
-    """Take the first principal component of the centred differences; labels decide only its sign, scale and tie band.
+    """Fit a probe along the first principal component of the centred differences.
 
-    For a pair whose mirror is present, half the difference of the two rows is used. What both orders share, such as the
-    effect of the item that comes first, would otherwise often be the largest component.
+    Labels decide only the sign, the scale and the tie band. If both orders of a pair are present, half the difference
+    of their rows is used; otherwise effects common to both orders, such as that of the item that comes first, would
+    often be the largest component.
 
-    Arguments and errors as in :func:`fit_contrast`. ``held_out`` is empty, because the component saw every pair.
+    Arguments and errors as in :func:`fit_contrast`. ``held_out`` is empty, because the component is computed
+    from every pair.
 
     References:
         Burns et al. (2023), arXiv 2212.03827 (CRC); Maiya (2024), section 3.
     """
-    outcomes = _outcomes(pairs, labels, groups)
-    rows, mean = _centred(states, pairs)
+    outcomes = _validated_outcomes(pairs, labels, groups)
+    rows, mean = _centre(states, pairs)
     mirror = mirror_rows(pairs)
     rows = np.where((mirror >= 0)[:, None], (rows - rows[mirror]) / 2, rows)
-    stretch, slope = _length_slope(rows, lengths, pairs)
-    if stretch is not None and slope is not None:
-        rows -= stretch[:, None] * slope
+    length_ratios, slope = _length_slope(rows, lengths, pairs)
+    if length_ratios is not None and slope is not None:
+        rows -= length_ratios[:, None] * slope
     basis = reduce_rows(rows, standardise)
     projected = basis.coordinates[:, 0]
     sign = 1.0 if float(projected @ outcomes) >= 0 else -1.0
@@ -491,8 +517,8 @@ def fit_principal(
     return ProbeFit(probe, None, HeldOut(none, np.zeros(0), none), pairs)
 
 
-def _outcomes(pairs: IntArray, labels: ArrayLike, groups: ArrayLike) -> IntArray:
-    """Return 1, 0 or -1 for each pair, after checking the shapes of pairs, labels and groups."""
+def _validated_outcomes(pairs: IntArray, labels: ArrayLike, groups: ArrayLike) -> IntArray:
+    """Validate pairs, labels and groups, and return the outcome of each pair: 1, 0 (tie) or -1, shape [pairs]."""
     values = np.asarray(labels, dtype=np.float64)
     if values.ndim != 1 or np.asarray(groups).shape != values.shape:
         raise InputError(f"{values.size} labels need as many groups, got {np.asarray(groups).size}.")
@@ -508,8 +534,8 @@ def _outcomes(pairs: IntArray, labels: ArrayLike, groups: ArrayLike) -> IntArray
     return result
 
 
-def _centred(states: States, pairs: IntArray) -> tuple[FloatArray, FloatArray]:
-    """Return the differences of pairs minus their mean over the pairs, shape [pairs, features], and the mean."""
+def _centre(states: States, pairs: IntArray) -> tuple[FloatArray, FloatArray]:
+    """Return the states minus their mean over the pairs, shape [pairs, features], and that mean, shape [features]."""
     if states.ndim != 2 or len(states) != len(pairs):
         raise InputError(f"{len(pairs)} pairs need as many rows of activations, got shape {states.shape}.")
     check_finite(states)
@@ -521,10 +547,10 @@ def _centred(states: States, pairs: IntArray) -> tuple[FloatArray, FloatArray]:
 def _length_slope(
     rows: FloatArray, lengths: ArrayLike | None, pairs: IntArray, *, pointwise: bool = False
 ) -> tuple[FloatArray | None, FloatArray | None]:
-    """Return log length ratios of pairs, and the least-squares slope of each feature's difference on them."""
+    """Return log length ratios [pairs] and each feature's slope on them [features]; None and None without lengths."""
     if lengths is None:
         return None, None
-    stretch = log_length_differences(lengths, pairs)
-    total = float(stretch @ stretch)
-    values = pair_sums(stretch, pairs, len(rows)) if pointwise else stretch
-    return stretch, np.asarray(values @ rows / total if total > 0 else np.zeros(rows.shape[1]), dtype=np.float64)
+    length_ratios = log_length_differences(lengths, pairs)
+    total = float(length_ratios @ length_ratios)
+    values = pair_sums(length_ratios, pairs, len(rows)) if pointwise else length_ratios
+    return length_ratios, np.asarray(values @ rows / total if total > 0 else np.zeros(rows.shape[1]), dtype=np.float64)

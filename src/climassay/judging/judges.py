@@ -1,13 +1,14 @@
 """Judges, and their agreement with experts.
 
-A model compares by its answers (direct scoring, PairS), or by its hidden states (zero-shot, probes).
+A judge compares texts by a model's answers (direct scoring, PairS) or by its hidden states (zero-shot, probes).
 
 Every judge is a :class:`~climassay.judging.preferences.Method`. Those that read hidden states take them from a
-:class:`Harvester`, which computes what is not on disk, or from a :class:`StateTable`, which keeps them in memory too.
+:class:`Harvester`, which computes those that are not on disk, or from a :class:`StateTable`, which also keeps them in
+memory.
 
-Agreement is accuracy on pairs and rank correlation, with intervals. What is resampled are the independent units: groups
-(articles) where there are several, else items. Pairs are never resampled by themselves, for pairs of one article, or of
-one item, go right and wrong together.
+Agreement is accuracy on pairs and rank correlation, with intervals. The resampled units are independent: groups
+(articles) if there are several, otherwise items. Pairs are never resampled by themselves, because the errors of pairs
+of one article, or of one item, are correlated.
 """
 
 import math
@@ -48,8 +49,8 @@ JUDGES: Registry[Make] = Registry("method without a probe", "climassay.judges", 
 def judge(name: str) -> Callable[[Make], Make]:
     """Register a factory of a method that needs no labels.
 
-    The factory is called with a recorded model, the templates of the quality, and a source of hidden states of that
-    model, which is None if its weights are not accessible.
+    The factory is called with a recorded model, the templates of the quality, and a source of the model's hidden states
+    (None if the weights are not accessible).
 
     Example:
         >>> @judge("longer")
@@ -66,17 +67,17 @@ def judge(name: str) -> Callable[[Make], Make]:
 
 @dataclass(frozen=True)
 class DirectScoring:
-    """Rates each item by itself and compares the ratings.
+    """Judge that rates each item by itself and compares the ratings.
 
-    The rating is the most probable answer of the scale, and a preference is 1, 0.5 or 0, as published (thesis, section
-    2.2). With ``rule="expected"`` the preference is the sign of the difference of the expected ratings, which ties far
-    less.
+    By default the rating is the most probable answer of the scale, and a preference is 1, 0.5 or 0, as published
+    (thesis, section 2.2). With ``rule="expected"``, expected ratings are compared, which rarely tie.
     """
 
     model: OptionScorer
     questions: Questions
     rule: Literal["most_likely", "expected"] = field(default="most_likely", kw_only=True)
-    """``most_likely`` answer, or ``expected`` rating under the probabilities of all answers of the scale."""
+    """Rule for the rating: the ``most_likely`` answer, or the ``expected`` rating under the probabilities of all
+    answers."""
 
     @property
     def name(self) -> str:
@@ -85,7 +86,7 @@ class DirectScoring:
 
     def scores(self, items: Sequence[Item], *, on_progress: Progress | None = None) -> FloatArray:
         """Return ratings, shape [items]: 0 for the lowest answer of the scale, NaN if the model gave no answer."""
-        answers = _weigh(self.model, self.questions.direct(items), on_progress)
+        answers = _option_scores(self.model, self.questions.direct(items), on_progress)
         if self.rule == "most_likely":
             return np.array([np.nan if answer.error is not None else float(answer.best or 0) for answer in answers])
         probabilities = [np.exp(np.array(answer.logprobs) - max(answer.logprobs, default=0.0)) for answer in answers]
@@ -103,7 +104,7 @@ class DirectScoring:
 
 @dataclass(frozen=True)
 class PairwisePrompt:
-    """PairS: the model reads both items with a definition of the quality and answers A or B.
+    """PairS: a judge whose model reads both items with a definition of the quality and answers A or B.
 
     References:
         Liu et al. 2024, arXiv 2403.16950; thesis, section 2.2 and appendix A.1.
@@ -112,13 +113,13 @@ class PairwisePrompt:
     model: OptionScorer
     questions: Questions
     orders: Literal[1, 2] = field(default=2, kw_only=True)
-    """Number of orders; 2 averages the log-odds of both, which removes the model's position bias."""
+    """Number of orders in which each pair is compared; 2 averages their log-odds, which removes the position bias."""
     name: ClassVar[str] = "pairs"
 
     def compare(self, items: Sequence[Item], pairs: IntArray, *, on_progress: Progress | None = None) -> Judgements:
         """See :class:`climassay.judging.Method`."""
         ordered_pairs = pairs if self.orders == 1 else both_ways(pairs)
-        answers = _weigh(self.model, self.questions.pairs(items, ordered_pairs), on_progress)
+        answers = _option_scores(self.model, self.questions.pairs(items, ordered_pairs), on_progress)
         return average_both_orders(*margins(answers), self.orders)
 
 
@@ -136,7 +137,11 @@ def margins(answers: Sequence[OptionScores]) -> tuple[FloatArray, NDArray[np.boo
 
 
 def average_both_orders(log_odds: FloatArray, failed: NDArray[np.bool_], orders: int) -> Judgements:
-    """Return judgements of pairs, from pairs alone or from pairs followed by their mirrors; [orders * pairs]."""
+    """Return judgements of pairs, averaging log-odds over both orders if ``orders`` is 2.
+
+    Inputs have the shape [orders * pairs]: the pairs (i, j), followed by the mirrored pairs (j, i) if ``orders`` is 2.
+    A pair fails if either order failed.
+    """
     if orders == 1:
         return Judgements(np.where(failed, 0.0, log_odds), failed)
     half = len(log_odds) // 2
@@ -144,7 +149,9 @@ def average_both_orders(log_odds: FloatArray, failed: NDArray[np.bool_], orders:
     return Judgements(np.where(either_failed, 0.0, (log_odds[:half] - log_odds[half:]) / 2), either_failed)
 
 
-def _weigh(model: OptionScorer, requests: Sequence[OptionRequest], on_progress: Progress | None) -> list[OptionScores]:
+def _option_scores(
+    model: OptionScorer, requests: Sequence[OptionRequest], on_progress: Progress | None
+) -> list[OptionScores]:
     return model.option_logprobs(requests, on_result=None if on_progress is None else lambda _i, _s: on_progress(1))
 
 
@@ -153,27 +160,27 @@ class Contrasts:
     """Hidden states and log-odds of ordered pairs."""
 
     states: States
-    """[pairs, layers * width]: the state at the answer i (``1``) minus the state at the answer j (``2``)."""
+    """State after the answer ``1`` (item i) minus the state after ``2`` (item j), shape [pairs, layers * width]."""
     margins: FloatArray
-    """[pairs]; log-odds of answer 1 against answer 2 in the model's own probabilities."""
+    """Log-odds of the answer ``1`` against ``2`` in the model's own probabilities, shape [pairs]."""
     failed: NDArray[np.bool_]
-    """[pairs]; True if the model gave no states, which are then zeros."""
+    """Whether the model gave no states, shape [pairs]; the states of such pairs are zeros."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """Cost of comparisons; costs add up with ``+``."""
+    """Cost of comparisons; two costs can be added with ``+``."""
 
     passes: int = 0
     """Number of forward passes."""
     tokens_computed: int = 0
     """Number of tokens computed."""
     tokens_two_pass: int = 0
-    """Number of tokens that one full pass per answer would compute for the same requests."""
+    """Number of tokens that the same requests would take with a full forward pass for each answer."""
     computed: int = 0
     """Number of requests computed."""
     stored: int = 0
-    """Number of requests served from disk."""
+    """Number of requests whose results were loaded from disk."""
 
     def __add__(self, other: "Cost") -> "Cost":
         return Cost(*(getattr(self, name) + getattr(other, name) for name in Cost.__dataclass_fields__))
@@ -181,7 +188,7 @@ class Cost:
 
 @dataclass
 class Harvester:
-    """Reads hidden states of items and pairs, from disk if they were computed before.
+    """Computes hidden states of items and pairs, or loads them from disk if they are stored.
 
     Attributes:
         cost: Cost so far.
@@ -204,7 +211,7 @@ class Harvester:
         layers: Sequence[int] | None = None,
         on_progress: Progress | None = None,
     ) -> Contrasts:
-        """Return activations of ordered pairs [pairs, 2] of items, of the given or all harvested layers."""
+        """Return states and log-odds of ordered pairs [pairs, 2] of items, by default of all harvested layers."""
         result, failed = self.harvest(self.questions.contrast(items, pairs), on_progress)
         states = result.states[:, :, _layer_positions(self.layers, layers)].astype(np.float32, copy=False)
         odds = np.asarray(result.logprobs[:, 0] - result.logprobs[:, 1], dtype=np.float64)
@@ -213,7 +220,7 @@ class Harvester:
     def points(
         self, items: Sequence[Item], *, layers: Sequence[int] | None = None, on_progress: Progress | None = None
     ) -> tuple[States, NDArray[np.bool_]]:
-        """Return one activation per item, [items, layers * width], and whether the item failed, [items]."""
+        """Return one state per item, shape [items, layers * width], and whether each item failed, shape [items]."""
         result, failed = self.harvest(self.questions.point(items), on_progress)
         states = result.states[:, 0, _layer_positions(self.layers, layers)].astype(np.float32, copy=False)
         return np.ascontiguousarray(states.reshape(len(items), -1)), failed
@@ -221,7 +228,7 @@ class Harvester:
     def harvest(
         self, requests: Sequence[OptionRequest], on_progress: Progress | None = None
     ) -> tuple[Harvest, NDArray[np.bool_]]:
-        """Harvest requests and add their cost; also return whether each request failed, shape [requests]."""
+        """Compute or load states and add the cost; also return whether each request failed, shape [requests]."""
         result = harvest(
             self.model,
             requests,
@@ -283,14 +290,14 @@ class StateTable:
         return self._select(states, rows, layers), failed[rows]
 
     def _select(self, states: States, rows: Sequence[int], layers: Sequence[int] | None) -> States:
-        """Return rows of states [rows, layers * width], restricted to some layers."""
+        """Return the given rows and layers of states, shape [rows, layers * width]."""
         width, columns = states.shape[1] // len(self.layers), _layer_positions(self.layers, layers)
         by_layer = states.reshape(len(states), len(self.layers), width)
         return by_layer[np.ix_(rows, columns)].reshape(len(rows), len(columns) * width)
 
 
 def _concatenate(first: Contrasts, second: Contrasts) -> Contrasts:
-    """Concatenate contrasts; states have no width if all requests failed."""
+    """Concatenate contrasts, replacing the states by zeros if all requests of one of them failed (width 0)."""
     width = max(first.states.shape[1], second.states.shape[1])
     states = [
         contrasts.states if contrasts.states.shape[1] == width else np.zeros((len(contrasts.states), width), np.float32)
@@ -305,14 +312,14 @@ StateSource: TypeAlias = Harvester | StateTable
 
 @dataclass(frozen=True)
 class ZeroShotContrast:
-    """Answers PPairS's prompt by the model's own log-odds of ``1`` against ``2``.
+    """Judge that takes the model's own log-odds of ``1`` against ``2`` as its answer to PPairS's prompt.
 
-    The log-odds come free with the harvest. This is not published PairS, whose prompt differs.
+    The log-odds are computed together with the hidden states. Published PairS uses another prompt.
     """
 
     states: StateSource
     orders: int = field(default=2, kw_only=True)
-    """2 averages both orders in log-odds."""
+    """Number of orders in which each pair is compared; 2 averages their log-odds."""
     name: ClassVar[str] = "zero-shot contrast"
 
     def compare(self, items: Sequence[Item], pairs: IntArray, *, on_progress: Progress | None = None) -> Judgements:
@@ -324,7 +331,7 @@ class ZeroShotContrast:
 
 @dataclass(frozen=True)
 class ContrastProbe:
-    """PPairS: a linear probe on the difference between the states after answer ``1`` and after answer ``2``.
+    """PPairS: a judge that applies a linear probe to the state after the answer ``1`` minus that after ``2``.
 
     References:
         Thesis, chapter 3.
@@ -336,7 +343,7 @@ class ContrastProbe:
     layers: Sequence[int] | None = None
     """Layers that the probe reads, out of the harvested ones."""
     orders: int = 2
-    """2 averages both orders in log-odds."""
+    """Number of orders in which each pair is compared; 2 averages their log-odds."""
     name: ClassVar[str] = "ppairs"
 
     def compare(self, items: Sequence[Item], pairs: IntArray, *, on_progress: Progress | None = None) -> Judgements:
@@ -344,16 +351,16 @@ class ContrastProbe:
         ordered_pairs = pairs if self.orders == 1 else both_ways(pairs)
         result = self.states.contrasts(items, ordered_pairs, layers=self.layers, on_progress=on_progress)
         lengths = log_length_differences(np.array(word_counts(items)), ordered_pairs)
-        return average_both_orders(_log_odds(self.probe, result.states, lengths), result.failed, self.orders)
+        return average_both_orders(_probe_log_odds(self.probe, result.states, lengths), result.failed, self.orders)
 
 
-def _log_odds(probe: Probe, states: States, lengths: FloatArray) -> FloatArray:
+def _probe_log_odds(probe: Probe, states: States, lengths: FloatArray) -> FloatArray:
     return probe.log_odds(states, lengths) if states.size else np.zeros(len(states))
 
 
 @dataclass(frozen=True)
 class PointwiseProbe:
-    """Compares two items by the difference of their scores, from one activation per item (Bradley-Terry)."""
+    """Judge that scores each item with a linear probe and compares the scores (Bradley-Terry)."""
 
     states: StateSource
     probe: Probe
@@ -364,9 +371,9 @@ class PointwiseProbe:
     def scores(
         self, items: Sequence[Item], *, on_progress: Progress | None = None
     ) -> tuple[FloatArray, NDArray[np.bool_]]:
-        """Return scores on the log-odds scale, up to a constant, and whether an item failed; both of shape [items]."""
+        """Return scores, whose differences are log-odds, and whether each item failed; both of shape [items]."""
         states, failed = self.states.points(items, layers=self.layers, on_progress=on_progress)
-        return _log_odds(self.probe, states, np.log(word_counts(items))), failed
+        return _probe_log_odds(self.probe, states, np.log(word_counts(items))), failed
 
     def compare(self, items: Sequence[Item], pairs: IntArray, *, on_progress: Progress | None = None) -> Judgements:
         """See :class:`climassay.judging.Method`."""
@@ -390,20 +397,20 @@ def _zero_shot(model: OptionScorer, _questions: Questions, states: StateSource |
 
 
 def probe_judge(probe: Probe, harvester: Harvester) -> Method:
-    """Return a trained probe as a method; the harvester reads the probe's layers of its model.
+    """Return a judge that uses a trained probe on the states of a harvester, which must read the probe's layers.
 
     Raises:
-        InputError: The probe belongs to another model, or to other layers.
+        InputError: The probe was trained on another model or other layers.
     """
     probe.check(harvester.model, harvester.layers)
     return ContrastProbe(harvester, probe) if probe.kind == "pair" else PointwiseProbe(harvester, probe)
 
 
 def open_weights(model: object, purpose: str) -> OpenWeights:
-    """Return the model if its hidden states can be read.
+    """Return the model unchanged if its hidden states can be read.
 
     Raises:
-        InputError: They cannot be read; the message starts with ``purpose``.
+        InputError: The hidden states cannot be read; the message starts with ``purpose``.
     """
     if isinstance(model, OpenWeights):
         return model
@@ -411,10 +418,9 @@ def open_weights(model: object, purpose: str) -> OpenWeights:
 
 
 def layer_choices(model: object, layers: Sequence[Sequence[int]]) -> tuple[tuple[int, ...], ...]:
-    """Return the given sets of layers, or four layers of the upper half of the model, the last one included.
+    """Return the given sets of layers; by default four single layers of the model's upper half, including the last.
 
-    Which layer separates better from worse differs between qualities (docs/results/judging.md), so that
-    cross-validation decides.
+    The best layer differs between qualities (docs/results/judging.md), so that cross-validation chooses among the sets.
     """
     if layers or not isinstance(model, OpenWeights):
         return tuple(map(tuple, layers)) or ((-1,),)
@@ -423,7 +429,7 @@ def layer_choices(model: object, layers: Sequence[Sequence[int]]) -> tuple[tuple
 
 
 def layers_of(sets: Sequence[Sequence[int]]) -> tuple[int, ...]:
-    """Return the layers of several sets, each once, those counted from the end last."""
+    """Return the distinct layers of several sets in ascending order, negative ones (counted from the end) last."""
     return tuple(sorted({layer for layers in sets for layer in layers}, key=lambda layer: (layer < 0, layer)))
 
 
@@ -431,7 +437,7 @@ _NONE = "-"
 RESAMPLES = 2000
 LIST_RESAMPLES = 500
 NO_ANSWER = 2
-"""Three-way prediction of a failed comparison, which is right for no pair."""
+"""Three-way prediction that stands for a failed comparison; it equals no outcome, so it is never right."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -439,11 +445,11 @@ class Figure:
     """A value with its 95% interval."""
 
     value: float | None
-    """None if nothing could be measured, for example without pairs of nearly equal length."""
+    """Measured value; None if there is no data, for example no pairs of nearly equal length."""
     low: float | None
     high: float | None
     n: int
-    """Number of pairs, or of groups, behind the value."""
+    """Number of pairs, or of groups, that the value averages."""
 
     @property
     def share(self) -> str:
@@ -466,16 +472,18 @@ class JudgedPairs:
     """Judged unordered pairs of test items."""
 
     pairs: IntArray
-    """[pairs, 2]; indices of items."""
+    """Indices of items, shape [pairs, 2]."""
     truth: FloatArray
-    """[pairs]; label of the first item minus label of the second."""
+    """Label of the first item minus label of the second, shape [pairs]."""
     log_odds: FloatArray
-    """[pairs]; 0 if the comparison failed, which counts as undecided and therefore as half right."""
+    """Log-odds that the first item has more of the quality, shape [pairs]. They are 0 if the comparison failed, which
+    counts as undecided and therefore as half right."""
     predicted: IntArray
-    """[pairs]; 1, 0 or -1, by the tie band of the fold; :data:`NO_ANSWER` if the comparison failed."""
+    """Predicted outcome, shape [pairs]: 1, 0 or -1 by the tie band of the fold; :data:`NO_ANSWER` if the comparison
+    failed."""
 
     def take(self, mask: NDArray[np.bool_]) -> "JudgedPairs":
-        """Return the pairs of a mask, shape [pairs]."""
+        """Return the pairs that a boolean mask [pairs] selects."""
         return JudgedPairs(self.pairs[mask], self.truth[mask], self.log_odds[mask], self.predicted[mask])
 
 
@@ -484,13 +492,13 @@ class Units:
     """Independent units of a data set, and their bootstrap resamples."""
 
     of_item: IntArray
-    """[items]; index of the unit of each item: its group, or itself if all items form one group."""
+    """Index of the unit of each item, shape [items]. A unit is a group, or an item if all items form one group."""
     counts: FloatArray
-    """[resamples, units]; number of times that each unit appears in each resample."""
+    """Number of times that each unit appears in each resample, shape [resamples, units]."""
 
     @classmethod
     def of(cls, groups: Sequence[str], *, resamples: int = RESAMPLES, seed: int = 0) -> "Units":
-        """Draw resamples of the units that items form by their groups."""
+        """Form units from the group of each item, and draw their bootstrap resamples."""
         names = sorted(set(groups))
         number_of = {name: number for number, name in enumerate(names)}
         of_item = np.array([number_of[name] for name in groups]) if len(names) > 1 else np.arange(len(groups))
@@ -505,13 +513,14 @@ class Units:
         return np.asarray(self.counts[:, first] * np.where(is_within_unit, 1.0, self.counts[:, second]))
 
     def mean(self, values: FloatArray, pairs: IntArray) -> Figure:
-        """Return the mean of one value per pair, shape [pairs], for pairs of shape [pairs, 2]."""
+        """Return the mean, with its interval, of one value per pair, shape [pairs], for pairs of shape [pairs, 2]."""
         return self._mean(values, self.pair_weights(pairs))[0]
 
     def share(self, values: FloatArray, pairs: IntArray) -> Figure:
-        """Return the mean of one value from 0 to 1 per pair, shape [pairs], for pairs of shape [pairs, 2].
+        """Return the mean, with its interval, of one value from 0 to 1 per pair [pairs], for pairs [pairs, 2].
 
-        If all values are 0, or all 1, no resample differs, and the interval is Wilson's over the units.
+        If all values are 0, or all are 1, the resamples are identical, and Wilson's interval over the units is
+        returned.
         """
         figure = self.mean(values, pairs)
         if figure.value not in (0.0, 1.0):
@@ -521,11 +530,11 @@ class Units:
         return replace(figure, low=interval.low, high=interval.high)
 
     def difference(self, first: FloatArray, second: FloatArray, pairs: IntArray) -> "PairedFigure":
-        """Return the mean of ``second - first``, both [pairs], on the same ``pairs`` [pairs, 2], with its test.
+        """Return the mean of ``second - first``, both [pairs], on ``pairs`` [pairs, 2], with its interval and p-value.
 
-        If no pair joins two units, interval and p-value come from sign flips of units. They hold for few units, too; a
-        bootstrap over five units calls differences significant three times too often. Otherwise they come from the
-        bootstrap.
+        If no pair joins two units, interval and p-value come from sign flips of units, which are valid for few units,
+        too; a bootstrap over five units finds differences significant three times too often. Otherwise they come from
+        the bootstrap.
         """
         gaps = second - first
         figure, samples = self._mean(gaps, self.pair_weights(pairs))
@@ -542,11 +551,11 @@ class Units:
         return PairedFigure(figure, min(1.0, 2 * float(tail) + 2 / (len(samples) + 1)))
 
     def group_mean(self, values: FloatArray, units: IntArray) -> Figure:
-        """Return the mean of one value per group; values and indices of the groups have the shape [groups]."""
+        """Return the mean of one value per group with its interval; values and unit indices are both [groups]."""
         return self._mean(values, self.counts[:, units])[0]
 
     def _mean(self, values: FloatArray, weights: FloatArray) -> tuple[Figure, FloatArray]:
-        """Return the mean of values [n], and the means of its resamples by their weights [resamples, n]."""
+        """Return the mean of values [n] with its interval, and the means of resamples with weights [resamples, n]."""
         if len(values) == 0:
             return Figure(None, None, None, 0), np.zeros(0)
         total = weights.sum(axis=1)
@@ -556,21 +565,21 @@ class Units:
 
     @staticmethod
     def figure(value: float, samples: FloatArray, n: int) -> Figure:
-        """Return a value with the 95% interval of its resamples, shape [resamples]."""
+        """Return a value with the 95% percentile interval of its resampled values, shape [resamples]."""
         return Figure(value, *percentile_interval(samples), n)
 
 
 @dataclass(frozen=True, slots=True)
 class PairedFigure:
-    """A difference between two methods on the same pairs, with its p-value."""
+    """Difference between two methods on the same pairs, with its p-value."""
 
     difference: Figure
     p_value: float | None
-    """Two-sided; never 0."""
+    """Two-sided p-value, above 0; None if there are no pairs."""
 
     @property
     def gain(self) -> tuple[str, str, str]:
-        """Difference in points, its interval and its p-value, as table cells."""
+        """Difference in percentage points, its interval and its p-value, as table cells."""
         figure = self.difference
         if figure.value is None or figure.low is None or figure.high is None or self.p_value is None:
             return _NONE, _NONE, _NONE
@@ -579,12 +588,15 @@ class PairedFigure:
 
 
 def correctness(test: JudgedPairs) -> FloatArray:
-    """Return 1 for pairs in the right order, 0 in the wrong order and 0.5 for undecided ones, shape [pairs]."""
+    """Return 1 for correctly ordered pairs, 0 for wrongly ordered and 0.5 for undecided ones, shape [pairs]."""
     return np.where(test.log_odds == 0, 0.5, np.sign(test.log_odds) == np.sign(test.truth)).astype(np.float64)
 
 
 def pair_calibration(test: JudgedPairs) -> Calibration | None:
-    """Return the calibration on pairs that differ, each in both orders, so that base rate and curve are symmetric."""
+    """Return the calibration on differing pairs, or None if there are none.
+
+    Each pair counts in both orders, so that the base rate is 0.5 and the curve symmetric.
+    """
     differing = test.take(test.truth != 0)
     if not len(differing.truth):
         return None
@@ -598,16 +610,17 @@ def correlations(
 ) -> dict[str, Figure]:
     """Return Spearman's rho and Kendall's tau-b between rankings and labels [items], averaged over the rankings.
 
-    Lists with equal labels throughout have no correlation and are left out.
+    Lists whose labels are all equal are left out, because they have no correlation.
 
     Args:
         units: Units to resample.
-        rankings: Item indices and their scores for each ranked list, both [members], higher is better. A list is a
-            group of the test folds, or all test items of a fold if all items form one group.
-        labels: Shape [items].
+        rankings: Ranked lists, each as item indices and scores, both [members]; higher is better. A list is a group of
+            a test fold, or all test items of a fold if all items form one group.
+        labels: Ratings by the experts, shape [items].
 
     Returns:
-        Figures by name; ``n`` is the number of lists, or of items if all form one group.
+        Figures by the names ``spearman`` and ``kendall``; ``n`` is the number of lists, or of items if all form one
+        group.
     """
     ranked = [(members, scores) for members, scores in rankings if np.ptp(labels[members]) > 0 and len(members) > 1]
     is_grouped = all(len(set(units.of_item[members].tolist())) == 1 for members, _ in ranked)

@@ -1,6 +1,6 @@
-"""Texts to judge, lazy preferences between them, and the prompts that ask for preferences.
+"""Texts to judge, preferences between them, and the prompts that ask a model for preferences.
 
-Every unordered pair is compared once.
+Preferences are computed on first use; every unordered pair is compared once.
 """
 
 import html
@@ -35,9 +35,10 @@ class Item:
     context: str = ""
     """Source of a summary, or the sentences around a statement."""
     group: str = ""
-    """Group within which items are compared, and which folds never split; empty: all items form one group."""
+    """Name of the group within which items are compared, and which is never split between folds. It is empty if all
+    items form one group."""
     label: float | None = None
-    """Rating by an expert, higher is better; None without a label."""
+    """Rating by an expert, higher is better; None if there is no rating."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,14 +47,14 @@ class ItemColumns:
 
     text: str = "text"
     id: str | None = None
-    """None: items are numbered from 1."""
+    """Column of the identifiers; None numbers the items from 1."""
     context: str | None = None
     group: str | None = None
     label: str | None = None
     levels: tuple[tuple[str, ...], ...] = ()
-    """Labels that are words, from low to high; several words may share a level. Rows with other words are left out."""
+    """Words used as labels, from low to high; several words may share a level. Rows with other words are skipped."""
     label_optional: bool = False
-    """Keep rows whose label is missing or none of the levels, as items without a label."""
+    """Whether rows without a valid label are kept as items without a label, instead of being skipped."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,22 +63,23 @@ class ItemTable:
 
     items: tuple[Item, ...]
     skipped: tuple[str, ...]
-    """Reasons why rows were left out, one clause each."""
+    """Reasons for skipped rows, one clause each."""
     levels: tuple[str, ...] = ()
-    """Names of the ordered labels, low to high, if labels are words; the label of an item is an index into them."""
+    """Names of the ordered labels, low to high, if labels are words; the label of an item is then an index into
+    ``levels``."""
     file: str = ""
-    """File, as the caller named it."""
+    """Path of the file, as the caller gave it."""
 
 
 def parse_levels(text: str) -> tuple[tuple[str, ...], ...]:
-    """Parse ordered labels of the command line.
+    """Parse the ordered labels of a command-line option.
 
     Args:
-        text: Levels from low to high between commas, words of one level between bars:
+        text: Levels from low to high, separated by commas; words of one level are separated by bars:
             ``inaccurate|incorrect,misleading,accurate|correct``.
 
     Raises:
-        InputError: Fewer than two levels, or a word in two of them.
+        InputError: There are fewer than two levels, or a word appears twice.
     """
     levels = tuple(tuple(word.strip() for word in level.split("|") if word.strip()) for level in text.split(","))
     words = [word for level in levels for word in level]
@@ -96,7 +98,7 @@ def read_items(file: str | Path, columns: ItemColumns, *, context_words: int | N
     Args:
         file: The table.
         columns: Columns to use.
-        context_words: Maximum number of words of each context.
+        context_words: Number of words after which each context is cut; None keeps all.
 
     Raises:
         InputError: The file cannot be read, a column does not exist, an identifier appears twice, or no item is left.
@@ -115,25 +117,25 @@ def read_items(file: str | Path, columns: ItemColumns, *, context_words: int | N
     contexts: dict[str, str] = {}
     scales: dict[str, str] = {}
     for number, row in enumerate(rows, start=1):
-        text = clean_text(_cell(row, columns.text))
+        text = clean_text(_cell_text(row, columns.text))
         if not text:
             skipped.append(f"row {number}: the column {columns.text!r} is empty")
             continue
         try:
-            label = _label(row, columns, scales)
+            label = _parse_label(row, columns, scales)
         except ValueError as error:
             if not columns.label_optional:
                 skipped.append(f"row {number}: {error}")
                 continue
             label = None
-        raw_context = _cell(row, columns.context)
+        raw_context = _cell_text(row, columns.context)
         if raw_context not in contexts:  # a source text is repeated for every one of its summaries
             contexts[raw_context] = " ".join(clean_text(raw_context).split(" ")[:context_words])
-        group = _cell(row, columns.group).strip()
+        group = _cell_text(row, columns.group).strip()
         if columns.group is not None and not group:  # else all such rows would be compared as one group
             skipped.append(f"row {number}: the column {columns.group!r} is empty")
             continue
-        item_id = _cell(row, columns.id)
+        item_id = _cell_text(row, columns.id)
         # Numbers that start anew in every group are usual; the group makes them unique.
         key = f"{group}/{item_id}" if item_id and group else item_id or str(number)
         items.append(Item(key, text, contexts[raw_context], group, label))
@@ -146,14 +148,14 @@ def read_items(file: str | Path, columns: ItemColumns, *, context_words: int | N
 
 
 def clean_text(text: str) -> str:
-    """Return the text without HTML tags and entities, with single spaces."""
+    """Remove HTML tags, replace HTML entities by their characters, and collapse white space to single spaces."""
     if "<" in text or "&" in text:
         text = html.unescape(_TAG.sub(" ", text))
     return _SPACES.sub(" ", text).strip()
 
 
 def by_group(groups: Sequence[str], members: Iterable[int]) -> dict[str, list[int]]:
-    """Return indices of items by their group, in the given order."""
+    """Group item indices by the name of their group, keeping the order; ``groups`` has a name per item."""
     results: dict[str, list[int]] = {}
     for index in members:
         results.setdefault(groups[index], []).append(int(index))
@@ -165,27 +167,28 @@ def word_counts(items: Sequence[Item]) -> list[int]:
     return [max(1, len(item.text.split())) for item in items]
 
 
-def _cell(row: Mapping[str, Any], column: str | None) -> str:
+def _cell_text(row: Mapping[str, Any], column: str | None) -> str:
     value = None if column is None else row.get(column)
     # Parquet files made with pandas have NaN where a text is missing.
     missing = value is None or (isinstance(value, float) and math.isnan(value))
     return "" if missing else str(value)
 
 
-def _label(row: Mapping[str, Any], columns: ItemColumns, scales: dict[str, str]) -> float | None:
+def _parse_label(row: Mapping[str, Any], columns: ItemColumns, scales: dict[str, str]) -> float | None:
     """Return the label of a row: a number, or the index of its level.
 
     Args:
         row: A row of the table.
-        columns: Which columns to use.
-        scales: Filled with the scale of the column's first number, which all others must have.
+        columns: Columns to use.
+        scales: Stores the scale of the column's first number under "scale"; later numbers must have the same scale.
 
     Raises:
-        ValueError: The label is missing, no number, on another scale, or none of the levels; the message is a clause.
+        ValueError: The label is missing, not a number, on another scale, or not one of the levels; the message is a
+            clause.
     """
     if columns.label is None:
         return None
-    cell = _cell(row, columns.label).strip()
+    cell = _cell_text(row, columns.label).strip()
     if not cell:
         raise ValueError(f"the column {columns.label!r} is empty")
     value, scale = parse_rating(cell)
@@ -216,10 +219,10 @@ _THOUSANDS = re.compile(r"[-+]?[1-9]\d{0,2},\d{3}")
 
 
 def parse_rating(text: str) -> tuple[float | None, str]:
-    """Return the number of a rating and its scale; None if it is no number.
+    """Parse a rating into a number (None if it is not one) and its scale, such as ``%`` or ``/5``.
 
-    Decimal commas, the sign U+2212, per cent signs and a maximum behind a slash are parsed. ``1,000`` is ambiguous and
-    therefore no number.
+    Decimal commas, the minus sign U+2212, per cent signs, and a maximum after a slash or "of" are accepted. ``1,000``
+    is ambiguous and therefore not parsed as a number.
 
     Example:
         ``"4/5"`` gives (4.0, "/5"), ``"80 %"`` gives (80.0, "%"), ``"4,5"`` gives (4.5, "").
@@ -239,13 +242,13 @@ FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 Progress = Callable[[int], None]
 Ask: TypeAlias = Callable[[IntArray], FloatArray]
-"""Item indices (i, j), shape [pairs, 2], to natural log-odds, shape [pairs], that i has more of the quality than j."""
+"""Function from item indices (i, j), shape [pairs, 2], to natural log-odds that i has more of the quality, [pairs]."""
 
 LARGEST_LOG_ODDS = 1e4
-"""Maximum log-odds in nats; infinite ones are clipped so that sums of log-likelihoods stay finite."""
+"""Maximum absolute log-odds in nats; larger values are clipped so that sums of log-likelihoods stay finite."""
 
 CERTAIN = 13.8
-"""Log-odds of a preference without a probability: one in a million, so that sums stay finite."""
+"""Log-odds assigned to a preference that comes without a probability: those of an error rate of one in a million."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,31 +256,31 @@ class Judgements:
     """Judgements of pairs by a method."""
 
     log_odds: FloatArray
-    """[pairs]; natural log-odds that the first item has more of the quality; 0 where the comparison failed."""
+    """Natural log-odds that the first item has more of the quality, shape [pairs]; 0 if the comparison failed."""
     failed: NDArray[np.bool_]
-    """[pairs]; True if the model gave no answer in one of the orders."""
+    """Whether the model gave no answer in one of the orders, shape [pairs]."""
 
     @property
     def probabilities(self) -> FloatArray:
-        """Probability that the first item has more of the quality, [pairs]."""
+        """Probability that the first item has more of the quality, shape [pairs]."""
         return np.asarray(0.5 + 0.5 * np.tanh(self.log_odds / 2))
 
 
 class Method(Protocol):
-    """A way of comparing items: direct scoring, PairS, zero-shot contrast, a contrast or a pointwise probe."""
+    """Interface of judges: direct scoring, PairS, zero-shot contrast, and contrast and pointwise probes."""
 
     @property
     def name(self) -> str:
         """Short name, for tables."""
 
     def compare(self, items: Sequence[Item], pairs: IntArray, *, on_progress: Progress | None = None) -> Judgements:
-        """Compare items by pairs of their indices, shape [pairs, 2]; progress counts the requests answered."""
+        """Compare pairs of item indices [pairs, 2]; ``on_progress`` gets the number of new answers."""
 
 
 class Comparisons:
-    """Log-odds between the items 0 to n - 1, requested on first use and then remembered.
+    """Log-odds between the items 0 to n - 1, requested on first use and then cached.
 
-    A preference is antisymmetric, log_odds(i, j) = -log_odds(j, i), so that one answer serves both directions.
+    A preference is antisymmetric, log_odds(i, j) = -log_odds(j, i), so that one request answers both directions.
 
     Attributes:
         n: Number of items.
@@ -285,7 +288,7 @@ class Comparisons:
     """
 
     def __init__(self, ask: Ask, n: int) -> None:
-        """Start without answers; ``ask`` is called with each unordered pair at most once."""
+        """Create an empty cache; ``ask`` is called with each unordered pair at most once."""
         if n < 0:
             raise InputError(f"The number of items cannot be negative, got {n}.")
         self.n = n
@@ -304,7 +307,7 @@ class Comparisons:
         return self._pairs(list(self._log_odds)), np.array(list(self._log_odds.values()), dtype=np.float64)
 
     def look_up(self, pairs: ArrayLike) -> FloatArray:
-        """Return the log-odds of pairs; pairs that were compared in neither direction are requested in one batch.
+        """Return the log-odds of pairs; pairs that are cached in neither direction are requested in one batch.
 
         Args:
             pairs: Integers, shape [pairs, 2]; a pair may occur several times and in both directions.
@@ -334,7 +337,7 @@ class Comparisons:
         return np.stack(np.divmod(np.array(keys, dtype=np.int64), max(self.n, 1)), axis=1)
 
     def _request(self, keys: list[int]) -> None:
-        """Request the keys without an answer in one batch, in the order of their first mention."""
+        """Request all keys that are not cached, in one batch and in order of first appearance, and cache them."""
         new = list(dict.fromkeys(key for key in keys if key not in self._log_odds))
         if not new:
             return
@@ -352,7 +355,7 @@ class Comparisons:
 
 
 class Preferences(Comparisons):
-    """A lazy preference function over items; no pair is requested twice.
+    """Preferences of a judge between items, computed on first use; no pair is compared twice.
 
     ``Preferences(method, items).ask`` is the function that :func:`climassay.judging.sort_items` takes.
     """
@@ -366,21 +369,21 @@ class Preferences(Comparisons):
 
     @property
     def failed(self) -> int:
-        """Number of compared unordered pairs without an answer."""
+        """Number of compared unordered pairs for which the judge gave no answer."""
         return len(self._failed_pairs)
 
     def ask(self, pairs: IntArray) -> FloatArray:
-        """Return the log-odds that the first item of each pair [pairs, 2] has more of the quality; 0 on failure."""
+        """Return log-odds that the first item of each pair [pairs, 2] has more of the quality; 0 for failures."""
         return self.look_up(pairs)
 
     def judge(self, pairs: IntArray) -> Judgements:
-        """Return judgements of pairs [pairs, 2], with failures marked."""
+        """Return judgements of pairs [pairs, 2], including whether each comparison failed."""
         log_odds = self.ask(pairs)
         failed = [(min(i, j), max(i, j)) in self._failed_pairs for i, j in pairs.tolist()]
         return Judgements(log_odds, np.array(failed, dtype=bool))
 
     def matrix(self) -> FloatArray:
-        """Return the probabilities [items, items] that item i has more of the quality than j; .5 on the diagonal."""
+        """Compare all pairs; return the probability [items, items] that item i has more of the quality than item j."""
         above = np.stack(np.triu_indices(self.n, k=1), axis=1)
         probabilities = self.judge(above).probabilities
         matrix = np.full((self.n, self.n), 0.5)
@@ -396,7 +399,7 @@ class Preferences(Comparisons):
 
 QualityKind = Literal["text", "claims", "confidence", "own"]
 WORDINGS = (1, 2, 3)
-"""Every template comes in three wordings, so that the spread over them can be reported."""
+"""Numbers of the wordings in which each template exists, so that the variation over wordings can be reported."""
 
 _ASPECTS = {
     "coherence": (
@@ -422,49 +425,49 @@ _ASPECTS = {
         "An informative {noun} lets the reader know what the {source} reports, with its key facts and details.",
     ),
 }
-_CLAIMS = (
+_ACCURACY_DEFINITION = (
     "A claim is accurate if the facts support it, misleading if it is imprecise or leaves out what one must know, and "
     "inaccurate if the facts contradict it, its reasoning is flawed or nothing supports it."
 )
-_CONFIDENCE = (
+_CONFIDENCE_DEFINITION = (
     "Confidence expresses how sure the authors are that a statement is right, from the evidence behind it and from how "
     "far that evidence agrees. It shows in the words of the statement and of the text around it."
 )
 _CLAIM_SCALE = (" inaccurate", " misleading", " accurate")
 _CONFIDENCE_SCALE = (" very low", " low", " medium", " high", " very high")
-_FIVE = (" 1", " 2", " 3", " 4", " 5")
+_FIVE_POINT_SCALE = (" 1", " 2", " 3", " 4", " 5")
 
 
 @dataclass(frozen=True, slots=True)
 class Quality:
-    """A quality of which one text may have more than another."""
+    """Quality by which texts are compared, such as coherence or accuracy."""
 
     kind: QualityKind
-    """Family of its templates."""
+    """Family of prompt templates."""
     name: str
-    """Noun, for example ``relevance``."""
+    """Name of the quality, a noun such as ``relevance``."""
     adjective: str
     definition: str
-    """One or two sentences; the contrast prompts of PPairS omit them."""
-    scale: tuple[str, ...] = _FIVE
-    """Answers of direct scoring, low to high."""
+    """Definition in one or two sentences, which the contrast prompts of PPairS omit."""
+    scale: tuple[str, ...] = _FIVE_POINT_SCALE
+    """Possible answers of direct scoring, low to high."""
     noun: str = "summary"
     noun_plural: str = "summaries"
     source: str = "article"
-    """Name of the context of ``text`` items."""
+    """Noun for the context of an item of kind ``text``, such as ``article``."""
     wording: int = 1
 
     @property
     def shares_context(self) -> bool:
-        """True if one context belongs to both items of a comparison."""
+        """True if both items of a comparison must have the same context."""
         return self.kind in ("text", "own")
 
     def template(self, method: Literal["direct", "pairs", "contrast", "point"]) -> str:
-        """Return the name of the template of a method."""
+        """Return the name of the prompt template that a method uses for this quality."""
         return f"judge_{self.kind}_{method}"
 
     def values(self) -> dict[str, Any]:
-        """Return the values that fill the templates, without the items."""
+        """Return the values for the placeholders of the templates, except those of the items."""
         return {
             "aspect": self.name,
             "adjective": self.adjective,
@@ -492,9 +495,9 @@ def quality(
             (expressed by statements in their contexts) or ``own``.
         aspect: For ``text``: coherence, consistency, fluency, relevance or informativeness.
         sentence: For ``own``: the quality in one sentence.
-        noun: Name of ``text`` items.
-        source: Name of their context.
-        wording: 1, 2 or 3.
+        noun: For ``text``: noun for the items.
+        source: For ``text``: noun for the context of the items.
+        wording: Number of the wording of the templates: 1, 2 or 3.
 
     Raises:
         InputError: The aspect is unknown, the sentence is missing, or the wording does not exist.
@@ -506,13 +509,15 @@ def quality(
             raise InputError('A quality of your own needs a sentence: --quality "names the physical mechanism".')
         return Quality("own", aspect or "quality", "", sentence.strip(), wording=wording)
     if kind == "claims":
-        return Quality("claims", "accuracy", "accurate", _CLAIMS, _CLAIM_SCALE, "claim", "claims", wording=wording)
+        return Quality(
+            "claims", "accuracy", "accurate", _ACCURACY_DEFINITION, _CLAIM_SCALE, "claim", "claims", wording=wording
+        )
     if kind == "confidence":
         return Quality(
             "confidence",
             "confidence",
             "confident",
-            _CONFIDENCE,
+            _CONFIDENCE_DEFINITION,
             _CONFIDENCE_SCALE,
             "statement",
             "statements",
@@ -539,13 +544,13 @@ def quality(
 
 
 def aspect_names() -> tuple[str, ...]:
-    """Return the aspects of ``text`` that have a definition."""
+    """Return the names of the aspects that a quality of kind ``text`` can have."""
     return tuple(_ASPECTS)
 
 
 @dataclass(frozen=True)
 class Questions:
-    """Templates of one quality; pairs of items have the shape [pairs, 2]."""
+    """Requests to a model for one quality, made from prompt templates; pairs of items have the shape [pairs, 2]."""
 
     quality: Quality
     overrides: Path | None = None
@@ -553,19 +558,19 @@ class Questions:
 
     def direct(self, items: Sequence[Item]) -> list[OptionRequest]:
         """Return requests to rate each item by itself; the options are the quality's scale, low to high."""
-        return self._alone("direct", items, self.quality.scale)
+        return self._single_item_requests("direct", items, self.quality.scale)
 
     def point(self, items: Sequence[Item]) -> list[OptionRequest]:
         """Return requests that ask whether each item has the quality; the only option is yes."""
-        return self._alone("point", items, (" Yes",))
+        return self._single_item_requests("point", items, (" Yes",))
 
     def pairs(self, items: Sequence[Item], pairs: IntArray) -> list[OptionRequest]:
-        """Return requests of PairS: which of A and B has more (Liu et al. 2024; thesis, A.1); ``pairs`` [pairs, 2]."""
-        return self._compared("pairs", items, pairs, (" A", " B"))
+        """Return PairS requests, answered by A or B, for pairs [pairs, 2] of items (Liu et al. 2024; thesis, A.1)."""
+        return self._pair_requests("pairs", items, pairs, (" A", " B"))
 
     def contrast(self, items: Sequence[Item], pairs: IntArray) -> list[OptionRequest]:
-        """Return requests of PPairS, with answers 1 and 2 (thesis, appendices A.1, B.2, C.3); ``pairs`` [pairs, 2]."""
-        return self._compared("contrast", items, pairs, (" 1", " 2"))
+        """Return PPairS requests, answered by 1 or 2, for pairs [pairs, 2] (thesis, appendices A.1, B.2, C.3)."""
+        return self._pair_requests("contrast", items, pairs, (" 1", " 2"))
 
     def prompt(self, method: str) -> Prompt:
         """Load the template of a method.
@@ -575,12 +580,14 @@ class Questions:
         """
         return load_prompt(self.quality.template(method), self.overrides)  # type: ignore[arg-type]
 
-    def _alone(self, method: str, items: Sequence[Item], options: tuple[str, ...]) -> list[OptionRequest]:
+    def _single_item_requests(
+        self, method: str, items: Sequence[Item], options: tuple[str, ...]
+    ) -> list[OptionRequest]:
         prompt, values = self.prompt(method), self.quality.values()
         rendered = [prompt.render(first=item, context=item.context, **values) for item in items]
         return [OptionRequest(chat.messages, options, chat.assistant_prefix) for chat in rendered]
 
-    def _compared(
+    def _pair_requests(
         self, method: str, items: Sequence[Item], pairs: IntArray, options: tuple[str, ...]
     ) -> list[OptionRequest]:
         prompt, values, requests = self.prompt(method), self.quality.values(), []

@@ -1,8 +1,8 @@
-"""Linear probes that turn a model's activations into preferences, and how they are fitted.
+"""Linear probes that turn a model's activations into preferences.
 
-A contrast probe reads how two activations of each ordered pair (i, j) differ: one where the model's answer says i, one
-where it says j. A pointwise probe reads one activation per item. Both answer with natural log-odds that i has more of
-the quality than j, so that ``P = 1 / (1 + exp(-log_odds))``.
+A contrast probe reads the difference between two activations of each ordered pair (i, j): after the answer that names
+i, and after the answer that names j. A pointwise probe reads one activation per item. Both return natural log-odds that
+i has more of the quality than j, so that ``P = 1 / (1 + exp(-log_odds))``.
 """
 
 from collections.abc import Sequence
@@ -23,7 +23,7 @@ ProbeKind = Literal["pair", "point"]
 
 
 def three_way(log_odds: ArrayLike, band: float) -> IntArray:
-    """Return 1 if i is greater, -1 if j is, 0 within the band (ends included); shape [pairs], as the log-odds."""
+    """Return the outcome of each log-odds [pairs]: 0 if its absolute value is at most ``band``, else its sign."""
     values = np.asarray(log_odds, dtype=np.float64)
     return np.where(np.abs(values) <= band, 0, np.sign(values)).astype(np.int64)
 
@@ -32,7 +32,7 @@ def log_length_differences(lengths: ArrayLike, pairs: IntArray) -> FloatArray:
     """Return ``log(length_i / length_j)`` of pairs [pairs, 2] of items, shape [pairs].
 
     Raises:
-        InputError: A length, shape [items], is not above 0.
+        InputError: A length (shape [items]) is not a finite number above 0.
     """
     values = np.asarray(lengths, dtype=np.float64)
     if values.ndim != 1 or not (values > 0).all() or not np.isfinite(values).all():
@@ -42,12 +42,12 @@ def log_length_differences(lengths: ArrayLike, pairs: IntArray) -> FloatArray:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Probe(SavedModel):
-    """A linear probe on contrast pairs (PPairS), or on one activation per item: n passes instead of n squared.
+    """Linear probe on contrast pairs (PPairS), or on one activation per item (n passes, not n squared).
 
-    ``scale * w . [state - mean - length_slope * log(length)]``. Of a pair, the state is the difference between its two
-    sides, whose mean over training pairs is what the answer token alone does to it; the length is the ratio of two
-    lengths, and the result are log-odds. Of a single item it is a score; the log-odds of a pair is the difference of
-    two scores (Bradley-Terry).
+    The result is ``scale * weights . (state - mean - length_slope * log(length))``. For a pair, the state is the
+    difference of the activations after the two answers, ``length`` is the ratio of the two text lengths, and the result
+    is log-odds; subtracting the mean over training pairs removes the effect of the answer token itself. For a single
+    item, the result is a score, and the log-odds of a pair are the difference of two scores (Bradley-Terry).
 
     References:
         Maiya (2024), section 3; Burns et al. (2023), arXiv 2212.03827, for the centring of each side; Bradley and Terry
@@ -58,27 +58,30 @@ class Probe(SavedModel):
 
     kind: ProbeKind
     weights: FloatArray
-    """Shape [features]; several layers lie side by side."""
+    """Weights, shape [features]; the features of several layers are concatenated."""
     mean: FloatArray
+    """Mean state of the training pairs or items, shape [features]."""
     scale: float
     """Log-odds multiplier that calibrates the probabilities (an inverse temperature)."""
     tie_band: float
     """Log-odds up to which two items count as equal."""
     provenance: Provenance
-    """Settings are ``method`` (``supervised``, ``principal`` for the first principal component, or ``pointwise``),
-    ``pairs`` (training pairs that decided the weights), ``ties``, ``converged`` and ``quality``."""
+    """Origin of the probe. Its settings are ``method`` (``supervised``, ``principal`` for the first principal
+    component, or ``pointwise``), ``pairs`` (number of training pairs used for the weights), ``ties``, ``converged`` and
+    ``quality``."""
     length_slope: FloatArray | None = None
-    """Shape [features]: change of the state per unit of log length, or None (length not regressed out)."""
+    """Change of the state per unit of log length, shape [features]; None if length is not regressed out."""
 
     def log_odds(self, states: States, log_lengths: ArrayLike | None = None) -> FloatArray:
         """Return log-odds that i has more of the quality than j, in this order only; for single items, scores.
 
         Args:
-            states: Shape [rows, features]: differences of pairs, or activations of items.
-            log_lengths: Shape [rows], log(length_i / length_j) or log(length); needed if length was regressed out.
+            states: Differences of pairs, or activations of items, shape [rows, features].
+            log_lengths: log(length_i / length_j) of pairs, or log(length) of items, shape [rows]; required if length
+                was regressed out.
 
         Returns:
-            Shape [rows].
+            Log-odds or scores, shape [rows].
 
         Raises:
             InputError: The number of features differs, states are not finite, or lengths are missing.
@@ -89,7 +92,9 @@ class Probe(SavedModel):
                 " harvest the layers the probe was trained on."
             )
         # In blocks, so that the states are never copied whole.
-        blocks = [states[at : at + 4096].astype(np.float64) @ self.weights for at in range(0, len(states), 4096)]
+        blocks = [
+            states[start : start + 4096].astype(np.float64) @ self.weights for start in range(0, len(states), 4096)
+        ]
         raw = (np.concatenate(blocks) if blocks else np.zeros(0)) - self.mean @ self.weights
         if self.length_slope is not None:
             if log_lengths is None:
@@ -99,15 +104,15 @@ class Probe(SavedModel):
         return np.asarray(self.scale * raw)
 
     def predict_proba(self, states: States, log_lengths: ArrayLike | None = None) -> FloatArray:
-        """Return P(i has more than j), shape [rows]; for single items P(more than the training items' mean)."""
+        """Return the probability that i has more than j (single items: more than the training mean), [rows]."""
         return np.asarray(0.5 + 0.5 * np.tanh(self.log_odds(states, log_lengths) / 2))
 
     def predict(self, states: States, log_lengths: ArrayLike | None = None) -> IntArray:
-        """Return 1 if i has more, -1 if j has, 0 if they count as equal; shape [rows]."""
+        """Return 1 if i has more of the quality, -1 if j has, 0 if both count as equal; shape [rows]."""
         return three_way(self.log_odds(states, log_lengths), self.tie_band)
 
     def score(self, states: States, outcomes: ArrayLike, log_lengths: ArrayLike | None = None) -> Evaluation:
-        """Evaluate the probe on rows it was not fitted on; ``outcomes`` [rows] are 1 or -1, ties (0) are left out."""
+        """Score the probabilities of the rows of ``states`` by ``outcomes`` [rows]: 1 or -1; ties (0) are left out."""
         truth, positive = np.asarray(outcomes), self.predict_proba(states, log_lengths)
         probabilities = np.stack([1 - positive, positive], axis=1)[truth != 0]
         return evaluate(truth[truth != 0] > 0, probabilities, ("less", "more"))
@@ -115,7 +120,7 @@ class Probe(SavedModel):
     def check(self, model: OpenWeights, layers: Sequence[int]) -> None:
         """Validate that the activations come from the model and layers that the probe was trained on.
 
-        A probe without a fingerprint fits any model.
+        A probe without a recorded fingerprint is accepted for any model.
 
         Raises:
             InputError: The model or the layers differ.
@@ -127,7 +132,7 @@ class Probe(SavedModel):
             raise InputError(f"This probe reads layers {listed[0]} and not {listed[1]}; harvest the probe's layers.")
 
     def contents(self) -> tuple[dict[str, FloatArray], dict[str, Any]]:
-        """Return arrays and facts to write; see :meth:`SavedModel.contents`."""
+        """Return the arrays and metadata to save; see :meth:`SavedModel.contents`."""
         arrays = {"weights": self.weights, "mean": self.mean}
         if self.length_slope is not None:
             arrays["length_slope"] = self.length_slope
@@ -136,7 +141,7 @@ class Probe(SavedModel):
 
     @classmethod
     def build(cls, facts: dict[str, Any], arrays: dict[str, FloatArray]) -> Self:
-        """Return the probe of a file's header and arrays; see :meth:`SavedModel.build`."""
+        """Create a probe from the metadata and arrays of a file; see :meth:`SavedModel.build`."""
         if facts["probe"] not in ("pair", "point"):
             raise ValueError(f"its kind of probe is {facts['probe']!r}")
         width = (len(arrays["weights"]),)
@@ -159,6 +164,8 @@ def check_finite(rows: NDArray[np.floating[Any]]) -> None:
     Raises:
         InputError: Some rows are not finite; the message says how many.
     """
-    bad = int(np.count_nonzero(~np.isfinite(rows.reshape(len(rows), -1)).all(axis=1)))
-    if bad:
-        raise InputError(f"{bad} of {len(rows)} activations are not finite; leave them out and count them as failures.")
+    n_not_finite = int(np.count_nonzero(~np.isfinite(rows.reshape(len(rows), -1)).all(axis=1)))
+    if n_not_finite:
+        raise InputError(
+            f"{n_not_finite} of {len(rows)} activations are not finite; leave them out and count them as failures."
+        )

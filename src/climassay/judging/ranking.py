@@ -1,12 +1,12 @@
-"""Put items in order by any method of comparing: a merge sort by pairwise preferences.
+"""Sort items by pairwise preferences of any judge, with a merge sort.
 
-Greedy, PairS's beam and our exact merges are all lazy and go level by level. A merge that has taken i items from the
-left list and j from the right one stands on cell (i, j) of a grid. It compares left[i] with right[j] and steps to
-(i + 1, j) or (i, j + 1), gaining the log-probability of that outcome; when one list is exhausted the rest of the other
-follows for free. The score of a merge is the sum of its gains (PPairS) or their mean over the comparisons made (PairS).
-The mean is not additive over paths of different length, but every path to (i, j) has made exactly i + j comparisons:
-the path with the best sum also has the best mean *of that cell*, and only the choice between the cells where a list is
-exhausted has to divide. So one programme serves both scores exactly.
+The greedy merge, PairS's beam search and our exact merge compare pairs on demand, one level of the sort at a time. A
+merge that has taken i items from the left list and j from the right one stands on cell (i, j) of a grid. It compares
+left[i] with right[j] and steps to (i + 1, j) or (i, j + 1), gaining the log-probability of that outcome; when one list
+is exhausted the rest of the other follows for free. The score of a merge is the sum of its gains (PPairS) or their mean
+over the comparisons made (PairS). The mean is not additive over paths of different length, but every path to (i, j) has
+made exactly i + j comparisons: the path with the best sum also has the best mean *of that cell*, and only the choice
+between the cells where a list is exhausted has to divide. So one dynamic programme serves both scores exactly.
 
 Everything is best first, as in the code of PPairS; PairS merges worst first. All merges of one level advance together,
 one anti-diagonal a step, so that one call of the look-up holds an anti-diagonal of every merge.
@@ -46,36 +46,36 @@ from climassay.reporting import Report, Section, Table
 from climassay.reporting.results import Result
 
 LookUp: TypeAlias = Callable[[NDArray[np.int64]], NDArray[np.float64]]
-"""Pairs, shape [pairs, 2], to log-odds in nats, shape [pairs]; asking twice about a pair is free."""
+"""Function from pairs, shape [pairs, 2], to log-odds in nats, shape [pairs]; results are cached."""
 
 Score: TypeAlias = Literal["mean", "sum"]
-"""What a path is worth, see the head of this module; :func:`merge_all_pairs` needs none."""
+"""Score of a path, mean or sum of its gains, see the head of this module; not used by :func:`merge_all_pairs`."""
 Run: TypeAlias = Sequence[int]
 """Items in order, best first."""
 
-_SLACK = 1e-9
-"""Nats; rounding must not prune a path as good as the best one."""
+_TOLERANCE = 1e-9
+"""Tolerance in nats, so that rounding does not prune a path that is as good as the best one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Merged:
-    """A merged list."""
+    """Merged list, with the likelihood of the path that produced it."""
 
     order: tuple[int, ...]
     log_likelihood: float
-    """Sum in nats over the comparisons of the path; 0 without comparisons."""
+    """Log-likelihood in nats, summed over the comparisons of the path; 0 without comparisons."""
     comparisons: int
     """Number of comparisons of the path; the search may have made more."""
 
 
 def gains(log_odds: NDArray[np.float64], threshold: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Log-probabilities of taking the left and the right item, -inf where that way is blocked.
+    """Return the log-probabilities of taking the left and the right item, -inf for an outcome that is not followed.
 
     Args:
         log_odds: Natural log-odds that the left item is better, shape [pairs].
-        threshold: Nats of binary entropy. Both ways are open where the entropy of the preference exceeds it, elsewhere
-            only the preferred one (an even preference goes left). At 0 every way is open; at log 2 = 0.693 and above
-            none but the preferred one, and the merge is greedy.
+        threshold: Binary entropy in nats. Both outcomes are followed if the entropy of the preference exceeds it,
+            otherwise only the preferred one (left if both are equally probable). At 0 both are always followed; at
+            log 2 = 0.693 and above only the preferred one, so that the merge is greedy.
 
     Returns:
         Two arrays of shape [pairs], in nats.
@@ -96,16 +96,16 @@ def gains(log_odds: NDArray[np.float64], threshold: float) -> tuple[NDArray[np.f
 
 @dataclass(frozen=True, slots=True)
 class _Level:
-    """The merges of one level, padded to one shape."""
+    """Merges of one level of the sort, as arrays padded to one shape."""
 
     left: NDArray[np.int64]
-    """Shape [merges, longest left list]."""
+    """Items of the left lists, shape [merges, longest left list]; ``right`` likewise."""
     right: NDArray[np.int64]
     lengths_left: NDArray[np.int64]
     lengths_right: NDArray[np.int64]
 
 
-def _level(merges: Sequence[tuple[Run, Run]]) -> _Level:
+def _pad_merges(merges: Sequence[tuple[Run, Run]]) -> _Level:
     def padded(runs: Sequence[Run]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         lengths = np.array([len(run) for run in runs], dtype=np.int64)
         table = np.zeros((len(runs), int(lengths.max(initial=0))), dtype=np.int64)
@@ -119,7 +119,7 @@ def _level(merges: Sequence[tuple[Run, Run]]) -> _Level:
 
 
 def interleave(left: Run, right: Run, from_left: Sequence[bool]) -> tuple[int, ...]:
-    """Interleave two lists: one item for each step, left if the step is True, then the remaining items."""
+    """Merge two lists by steps (True takes the next left item, False a right one), then append the rest."""
     i = sum(from_left)
     j = len(from_left) - i
     of_left, of_right = iter(left), iter(right)
@@ -128,11 +128,11 @@ def interleave(left: Run, right: Run, from_left: Sequence[bool]) -> tuple[int, .
 
 
 def merge_greedy(merges: Sequence[tuple[Run, Run]], look_up: LookUp) -> list[Merged]:
-    """Merge pairs of lists, each best first, by taking the preferred item; an even preference takes the left one.
+    """Merge pairs of lists, each best first, by taking the preferred item, or the left one if even.
 
-    Each merge makes one comparison per round.
+    All merges advance together; each call of ``look_up`` holds one comparison of every unfinished merge.
     """
-    level = _level(merges)
+    level = _pad_merges(merges)
     i, j = np.zeros(len(merges), dtype=np.int64), np.zeros(len(merges), dtype=np.int64)
     totals = np.zeros(len(merges))
     steps: list[list[bool]] = [[] for _ in merges]
@@ -160,28 +160,28 @@ def merge_exact(
 ) -> list[Merged]:
     """Merge pairs of lists into their most likely interleavings.
 
-    Only cells that a live path stands on are looked up. With a threshold those form a narrow band around the diagonal
-    of the uncertain pairs; at threshold 0 all L * R cells of a merge are reachable, and pruning is what saves
-    comparisons: the greedy merge (whose comparisons are needed anyway) gives a score to beat, no later gain is above 0,
-    and a path that could not reach that score with gains of 0 from here on is given up. The result stays exact; the
-    price is a second sweep, so up to twice as many calls of the look-up, each with fewer pairs.
+    Only cells that some path reaches are looked up. With a threshold, these form a narrow band around the diagonal of
+    the uncertain pairs. At threshold 0, all L * R cells of a merge are reachable, and pruning saves comparisons: the
+    greedy merge, whose comparisons are needed anyway, gives a score to beat, and a path is abandoned if it could not
+    reach that score even if all its further gains were 0, their maximum. The result is still exact. Pruning takes up to
+    twice as many calls of ``look_up``, each with fewer pairs.
 
     Args:
         merges: Pairs of lists, each best first; a list may be empty.
-        look_up: Log-odds of pairs.
-        threshold: Nats of entropy above which both outcomes of a comparison are followed, see :func:`gains`.
+        look_up: Function from pairs to log-odds.
+        threshold: Entropy in nats above which both outcomes of a comparison are followed, see :func:`gains`.
         score: "mean" divides the log-likelihood by the comparisons made (PairS), "sum" does not (PPairS).
-        prune: Give up paths that cannot beat the greedy merge or a whole path found since; else every reachable cell
-            is looked up.
+        prune: Whether paths are abandoned if they cannot beat the greedy merge or a complete path found since;
+            otherwise every reachable cell is looked up.
 
     Returns:
-        One merged list a pair. Between equally good ways into a cell the one that takes the left item wins, between
-        equally good ends the one with fewer comparisons and then the one that exhausts the left list.
+        One merged list per pair of lists. Among equally good paths into a cell, the one that takes the left item wins;
+        among equally good ends, the one with fewer comparisons, then the one that exhausts the left list.
 
     Notes:
-        At most L + R - 1 steps of numpy work over [merges, L + 1]; one bit of direction (a byte) is kept a cell.
+        The search takes at most L + R - 1 steps over arrays [merges, L + 1] and stores one byte per cell.
     """
-    level = _level(merges)
+    level = _pad_merges(merges)
     max_comparisons = np.maximum(level.lengths_left + level.lengths_right - 1, 1)
     to_beat = np.full(len(merges), -np.inf)
     if prune:
@@ -200,7 +200,7 @@ def merge_exact(
     totals = np.zeros(len(merges))
     sums = np.full((len(merges), width), -np.inf)  # best log-likelihood of cell (i, diagonal - i)
     sums[:, 0] = 0.0
-    floor = _floor(to_beat, max_comparisons, score)
+    floor = _min_log_likelihood(to_beat, max_comparisons, score)
     takes_left: list[NDArray[np.bool_]] = []  # for each diagonal from 1: whether the best way in takes a left item
     for diagonal in range(int(max_comparisons.max(initial=0))):
         rows, n_left = np.nonzero((sums >= floor) & inside & (diagonal < first_right))
@@ -226,7 +226,7 @@ def merge_exact(
             best[better], totals[better] = value[better], result[better]
             ends[better, 0], ends[better, 1] = column[better], n_made
         if prune:
-            floor = _floor(np.maximum(best, to_beat), max_comparisons, score)
+            floor = _min_log_likelihood(np.maximum(best, to_beat), max_comparisons, score)
     merged = []
     for row, (runs, (i, count)) in enumerate(zip(merges, ends.tolist(), strict=True)):
         # The best path, followed back from its end.
@@ -241,12 +241,12 @@ def merge_exact(
 def merge_all_pairs(merges: Sequence[tuple[Run, Run]], look_up: LookUp) -> list[Merged]:
     """Merge pairs of lists into the interleavings most likely given *all* comparisons between their items.
 
-    The likelihood of a path counts only the comparisons that the path happens to make, so paths are judged on different
-    evidence, and a wrong turn pays where it leads to more confident comparisons: even noise-free transitive preferences
-    do not always give back their order. Counting all L * R pairs mends that. Up to a constant, an interleaving is worth
-    the log-odds of all pairs in which it puts the left item first: a sum over left items of the log-odds against the
-    right items behind them. It is exact in O(L * R) by running maxima, and all pairs of all merges are one batch.
-    Between equally good interleavings the one with left items earliest is given.
+    The likelihood of a path counts only the comparisons that the path makes, so that paths are scored on different
+    evidence, and a wrong step can win by leading to more confident comparisons: even noise-free transitive preferences
+    are not always recovered. Counting all L * R pairs avoids this. Up to a constant, the log-likelihood of an
+    interleaving is the sum of the log-odds of all pairs in which it puts the left item first. Running maxima find the
+    best interleaving exactly in O(L * R), and all pairs of all merges are requested in one batch. Among equally good
+    interleavings, the one with the left items earliest is returned.
     """
     pairs = [np.stack(np.meshgrid(*runs, indexing="ij"), axis=-1).reshape(-1, 2).astype(np.int64) for runs in merges]
     log_odds = look_up(np.concatenate(pairs)) if pairs else np.empty(0)
@@ -272,14 +272,16 @@ def merge_all_pairs(merges: Sequence[tuple[Run, Run]], look_up: LookUp) -> list[
     return merged
 
 
-def _floor(to_beat: NDArray[np.float64], max_comparisons: NDArray[np.int64], score: Score) -> NDArray[np.float64]:
-    """Return the lowest log-likelihood with which a path can still beat a score, shape [merges, 1], always finite."""
+def _min_log_likelihood(
+    to_beat: NDArray[np.float64], max_comparisons: NDArray[np.int64], score: Score
+) -> NDArray[np.float64]:
+    """Return the lowest log-likelihood with which a path can still reach a score, finite, shape [merges, 1]."""
     total = to_beat * max_comparisons if score == "mean" else to_beat
-    return np.maximum(total - _SLACK * max_comparisons, -np.finfo(np.float64).max)[:, None]
+    return np.maximum(total - _TOLERANCE * max_comparisons, -np.finfo(np.float64).max)[:, None]
 
 
 class _Candidate(NamedTuple):
-    """A partial merge."""
+    """Partial merge: ``i`` left and ``j`` right items have been taken."""
 
     order: tuple[int, ...]
     i: int
@@ -294,18 +296,18 @@ class _Candidate(NamedTuple):
 _Gains = dict[tuple[int, int], tuple[float, float]]
 
 
-def _grow(candidate: _Candidate, left: Run, right: Run, cell_gains: _Gains) -> list[_Candidate]:
-    """Extend a partial merge by each possible item, or by all remaining items if one list is exhausted."""
+def _extend(candidate: _Candidate, left: Run, right: Run, cell_gains: _Gains) -> list[_Candidate]:
+    """Return extensions of a partial merge by each possible item, or by the rest if a list is exhausted."""
     order, i, j, total, n_made = candidate
     if i == len(left) or j == len(right):
         return [_Candidate((*order, *left[i:], *right[j:]), len(left), len(right), total, n_made)]
     gain_left, gain_right = cell_gains[i, j]
-    ways = []
+    extensions = []
     if gain_left > -np.inf:
-        ways.append(_Candidate((*order, left[i]), i + 1, j, total + gain_left, n_made + 1))
+        extensions.append(_Candidate((*order, left[i]), i + 1, j, total + gain_left, n_made + 1))
     if gain_right > -np.inf:
-        ways.append(_Candidate((*order, right[j]), i, j + 1, total + gain_right, n_made + 1))
-    return ways
+        extensions.append(_Candidate((*order, right[j]), i, j + 1, total + gain_right, n_made + 1))
+    return extensions
 
 
 def merge_beam(
@@ -319,12 +321,12 @@ def merge_beam(
 ) -> list[Merged]:
     """Merge pairs of lists, keeping the best partial merges of each at every step: PairS as published.
 
-    It is the reference that the exact merge is tested and timed against. Every candidate is a whole partial merge,
-    copied when it grows. The search asks only for the comparisons its candidates stand at. Unlike the published code of
-    PPairS, an uncertain comparison does not enter the preferred way twice, which would fill the beam with copies; and
-    merges go best first, where PairS goes worst first. ``beam_size`` None keeps all partial merges, whose number grows
-    exponentially; ``deep_copies`` copies candidates as deeply as the published code does, for timing it; the other
-    options are those of :func:`merge_exact`.
+    The exact merge is tested and timed against this reference. Only the next comparisons of the candidates are looked
+    up. Unlike the published code of PPairS, an uncertain comparison does not add the preferred extension twice, which
+    would fill the beam with copies. Merges go best first; in PairS they go worst first.
+
+    ``beam_size`` None keeps all partial merges, whose number grows exponentially. ``deep_copies`` copies candidates as
+    the published code does, for timing it. The other options are those of :func:`merge_exact`.
 
     References:
         Liu et al. 2024, arXiv 2403.16950, algorithm 1; Maiya 2024, appendix A: beam of 1000, threshold 0.6 nats.
@@ -345,20 +347,25 @@ def merge_beam(
         cell_gains = [{cell: next(answers) for cell in merge_cells} for merge_cells in cells]
         for index, (left, right) in enumerate(merges):
             candidates = deepcopy(beams[index]) if deep_copies else beams[index]
-            grown = [way for candidate in candidates for way in _grow(candidate, left, right, cell_gains[index])]
+            extended = [
+                extension
+                for candidate in candidates
+                for extension in _extend(candidate, left, right, cell_gains[index])
+            ]
             # Python's sort is stable: equally good candidates keep their order, left before right.
-            grown.sort(key=lambda candidate: candidate.value(score), reverse=True)
-            beams[index] = grown[:beam_size]
+            extended.sort(key=lambda candidate: candidate.value(score), reverse=True)
+            beams[index] = extended[:beam_size]
     return [Merged(beam[0].order, beam[0].log_likelihood, beam[0].comparisons) for beam in beams]
 
 
 RIDGE = 0.01
-"""Penalty in units of one comparison: decides nothing but the zero point where the comparisons connect all items."""
+"""Ridge penalty on strengths, in units of one comparison; if comparisons connect all items, it fixes only their
+mean."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
-    """Order of items by a quality."""
+    """Order of items by a quality, and the comparisons it took."""
 
     order: tuple[int, ...]
     """Item indices, best first."""
@@ -368,8 +375,8 @@ class Ranking:
     """Number of calls of ``ask``."""
     method: SortMethod
     strengths: tuple[float, ...] | None = None
-    """Strengths of the items by index, in nats with mean 0, if the method fits them. They are equal for items that the
-    method does not separate."""
+    """Strengths of the items by index, in nats with mean 0; None if the method fits none. Items that the method does
+    not separate have equal strengths."""
 
 
 def sort_items(
@@ -385,22 +392,22 @@ def sort_items(
     """Sort items 0 to n - 1 by a quality, best first.
 
     All merges of a level of the merge sort advance together, so that each call of ``ask`` holds comparisons of all of
-    them: one a merge in a greedy sort, an anti-diagonal or the candidates' comparisons of every merge otherwise.
+    them: one per merge in a greedy sort; an anti-diagonal, or the comparisons of the candidates, per merge otherwise.
 
     Args:
         n: Number of items, at least 0.
-        ask: Log-odds of pairs; it is never asked about a pair twice, in either direction.
+        ask: Function from pairs to log-odds; it is called at most once for each unordered pair.
         method: "greedy" asks about at most n * ceil(log2 n) pairs and trusts every answer; "exact" finds the
             best path in every merge as PairS scores it; "beam" is the published approximation of it; "all-pairs" asks
             about all n (n - 1) / 2 pairs in ceil(log2 n) batches and finds the most likely interleaving given them;
             "fitted" makes the greedy sort's comparisons and orders by strengths fitted to all of them; "strengths"
             does so with all pairs, in one batch. The last two use how sure each comparison is, not only its sign.
-        beam_size: For "beam": partial merges kept; None keeps all.
-        threshold: For "exact" and "beam": nats of entropy above which both outcomes of a comparison are followed. 0.6
+        beam_size: For "beam": maximum number of partial merges per merge; None keeps all.
+        threshold: For "exact" and "beam": entropy in nats above which both outcomes of a comparison are followed. 0.6
             as published means probabilities between 0.29 and 0.71; 0 follows all.
-        score: For "exact" and "beam": what a merge is worth, the mean log-likelihood of its comparisons (PairS) or
-            their sum (PPairS).
-        seed: Shuffles the items first, so that the order in which they came cannot help; None keeps it.
+        score: For "exact" and "beam": score of a merge, the mean log-likelihood of its comparisons (PairS) or their sum
+            (PPairS).
+        seed: Seed by which items are shuffled first, so that the input order has no influence; None does not shuffle.
 
     Raises:
         InputError: An option is out of range, or ``ask`` gave no number for a pair.
@@ -428,7 +435,7 @@ def sort_groups(
     """Sort several groups of items at once, each by itself; options as in :func:`sort_items`.
 
     The merges of all groups advance together, so that one call of ``ask`` holds comparisons of all of them: forty
-    articles of seven summaries take as many calls as one. Every group is shuffled in a way of its own.
+    articles of seven summaries take as many calls as one. Every group is shuffled by a seed of its own.
 
     Returns:
         A ranking for each group: ``order`` holds the given indices, ``comparisons`` is the group's own, ``strengths``
@@ -496,10 +503,10 @@ def sort_groups(
 
 
 def fitted_strengths(n: int, pairs: NDArray[np.int64], log_odds: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return strengths whose differences fit the log-odds best, by least squares.
+    """Fit one strength per item to log-odds of pairs by least squares, so that differences of strengths match them.
 
-    A merge uses every comparison once and then forgets it. Fitting one strength per item to all comparisons averages
-    their noise and uses the size of the log-odds. With all pairs, a strength is proportional to the mean log-odds of
+    A merge uses each comparison only once. Fitting strengths to all comparisons averages their noise and uses the size
+    of the log-odds. With all pairs, a strength is proportional to the mean log-odds of
     the item against the others (Borda's count on log-odds).
 
     Args:
@@ -527,7 +534,7 @@ def fitted_strengths(n: int, pairs: NDArray[np.int64], log_odds: NDArray[np.floa
 
 
 def halve(items: Run) -> list[Run]:
-    """Split items into a power of two of runs of length 0 or 1, so that runs of one level differ by at most 1."""
+    """Split items into 2^k runs of 0 or 1 items, so that run lengths at each level differ by at most 1."""
     n = len(items)
     count = 1
     while count < n:
@@ -541,17 +548,17 @@ class Ranked:
 
     group: str
     rank: int
-    """1 for the best of the group; items of equal fitted strength have the same rank."""
+    """Rank in the group, 1 for the best; items of equal fitted strength have the same rank."""
     item: Item
     strength: float
-    """Log-odds with mean 0 in the group. The difference of two strengths is the least-squares estimate of the log-odds
-    between the two items; ranks of a merge sort may differ from the order of strengths."""
+    """Strength on the log-odds scale, with mean 0 in the group. The difference of two strengths is the least-squares
+    estimate of the log-odds between the two items; ranks of a merge sort may differ from the order of strengths."""
 
 
 SHOWN_ITEMS = 6
 """Maximum number of items named in the note on an undetermined order."""
 MAX_CHECKED_ITEMS = 8
-"""Maximum size of a group in which items two places apart are compared too, to find preferences in a circle."""
+"""Maximum size of a group in which items two ranks apart are compared too, to find cyclic preferences."""
 CERTAIN_ONLY = "No comparison has a probability, so that strengths tell the order and not how sure it is."
 
 
@@ -565,7 +572,7 @@ class ItemRanking(Result):
     possible: int
     """Number of unordered pairs within the groups."""
     failed: int
-    """Number of comparisons without an answer, which count as even."""
+    """Number of comparisons without an answer; both items then count as equal."""
     run: str = ""
     """Id of the run that compared the items."""
     quality: str = ""
@@ -574,13 +581,13 @@ class ItemRanking(Result):
     messages: tuple[str, ...] = ()
     """Notes on skipped rows and on the probe."""
     certain: bool = False
-    """True if no comparison has a probability."""
+    """True if the judge gives no probabilities, only preferences."""
     undetermined: tuple[str, ...] = ()
     """Ids of the items in cycles of preferences, such as A over B, B over C and C over A."""
 
     @property
     def note(self) -> str:
-        """Number of comparisons, and the items whose order the comparisons do not determine."""
+        """Sentences on the number of comparisons, and on items whose order they do not determine."""
         sentences = [f"{self.comparisons} of {self.possible} pairs compared, {self.failed} without an answer."]
         if self.undetermined:
             names = ", ".join(self.undetermined[:SHOWN_ITEMS])
@@ -592,7 +599,7 @@ class ItemRanking(Result):
         return " ".join([*sentences, *([CERTAIN_ONLY] if self.certain else [])])
 
     def rows(self) -> list[dict[str, Any]]:
-        """Return a row per item, best first."""
+        """Return a row per item, best first, with group, rank, id, text, label and strength."""
         return [
             {
                 "group": item.group,
@@ -615,11 +622,11 @@ class ItemRanking(Result):
         return self.messages
 
     def tables(self) -> tuple[Table, ...]:
-        """Return the items in order."""
+        """Return a table of the items, best first."""
         return (ranking_table(self.rows(), quality=self.quality, note=self.note),)
 
     def report(self) -> Report:
-        """Return the items in order as a report."""
+        """Return a report with the items, best first."""
         table = ranking_table(self.rows(), quality=self.quality, words=80, note=self.note)
         lead = f"{len(self.ranked)} items, best first, as {self.method} judges them."
         return Report(f"{self.file} by {self.quality}", lead, (Section("Ranking", (table,)),))
@@ -633,8 +640,8 @@ def ranking_table(
     Args:
         rows: Rows of :meth:`climassay.judging.ItemRanking.rows`.
         quality: Name of the quality; may be empty.
-        words: Maximum number of words of a text; None: all.
-        note: Sentences after the explanation of the strength.
+        words: Number of words after which a text is cut; None keeps all.
+        note: Sentences to print below the table, after the explanation of the strength.
     """
     grouped = len({row["group"] for row in rows}) > 1
     labelled = any(row["label"] is not None for row in rows)
@@ -660,7 +667,7 @@ def ranking_table(
 
 
 def shortened(text: str, words: int | None) -> str:
-    """Return the first words of a text, or all if ``words`` is None."""
+    """Cut a text after a number of words and append an ellipsis; None keeps the whole text."""
     parts = text.split()
     return text if words is None or len(parts) <= words else " ".join(parts[:words]) + " ..."
 
@@ -673,13 +680,13 @@ def rank_items(
     seed: int | None = 0,
     on_progress: Progress | None = None,
 ) -> ItemRanking:
-    """Rank the items of each group, comparing only what the sort needs.
+    """Rank the items of each group, making only the comparisons that the sort needs.
 
     Args:
         items: Any items; those of one group are ranked together.
-        method: How two items are compared. A pointwise probe needs no comparisons: its scores are the order.
-        sort: See :func:`climassay.judging.sort_items`.
-        seed: Shuffles each group before it is sorted.
+        method: Judge that compares two items. A pointwise probe scores items instead, without comparisons.
+        sort: Sorting method, see :func:`climassay.judging.sort_items`.
+        seed: Seed by which each group is shuffled before it is sorted; None does not shuffle.
         on_progress: Called with the number of requests answered since the last call.
 
     Raises:
@@ -689,7 +696,9 @@ def rank_items(
         raise InputError("There is nothing to rank: the table has no items.")
     groups = by_group([item.group for item in items], range(len(items)))
     # The scores of all items in one go are all that a pointwise probe has to say.
-    judge = _Scores(*method.scores(items, on_progress=on_progress)) if isinstance(method, PointwiseProbe) else method
+    judge = (
+        _ScoreMethod(*method.scores(items, on_progress=on_progress)) if isinstance(method, PointwiseProbe) else method
+    )
     preferences = Preferences(judge, items, on_progress=on_progress)
     compared: list[IntArray] = []
 
@@ -727,12 +736,12 @@ def rank_items(
 
 
 def cyclic_items(n: int, pairs: NDArray[np.int64], log_odds: NDArray[np.float64]) -> list[int]:
-    """Return the items that are preferred to one another in a cycle, in ascending order.
+    """Return the items that are part of a cycle of preferences, such as A over B, B over C, C over A; ascending.
 
     Args:
         n: Number of items.
         pairs: Item indices, shape [pairs, 2].
-        log_odds: Natural log-odds that the first is better, shape [pairs]; an even comparison prefers none.
+        log_odds: Natural log-odds that the first is better, shape [pairs]; 0 is no preference.
     """
     from scipy.sparse import csr_matrix
     from scipy.sparse.csgraph import connected_components
@@ -744,8 +753,8 @@ def cyclic_items(n: int, pairs: NDArray[np.int64], log_odds: NDArray[np.float64]
     return np.flatnonzero(sizes[components] > 1).tolist()
 
 
-class _Scores:
-    """A method that compares items by given scores."""
+class _ScoreMethod:
+    """Method that compares items by given scores."""
 
     name = "pointwise"
 
@@ -754,5 +763,5 @@ class _Scores:
 
     def compare(self, items: Sequence[Item], pairs: IntArray, *, on_progress: Progress | None = None) -> Judgements:  # noqa: ARG002
         first, second = pairs.T
-        lost = self._failed[first] | self._failed[second]
-        return Judgements(np.where(lost, 0.0, self._scores[first] - self._scores[second]), lost)
+        either_failed = self._failed[first] | self._failed[second]
+        return Judgements(np.where(either_failed, 0.0, self._scores[first] - self._scores[second]), either_failed)

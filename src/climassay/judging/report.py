@@ -23,12 +23,12 @@ from climassay.reporting.html import Block
 
 _NONE = "-"
 SHOWN_GROUPS = 5
-"""Groups whose rankings a benchmark's report shows."""
+"""Maximum number of groups whose rankings a benchmark's report shows."""
 Rows = Sequence[Mapping[str, Any]]
 
 
 def judge_tables(results: Sequence[JudgeResult]) -> list[Table]:
-    """Return tables of accuracy beside the baselines, rank correlation, and cost."""
+    """Return tables of accuracy compared with the baselines, of rank correlation, and of cost."""
 
     def table(title: str, headings: Sequence[str], cells: Callable[[JudgeResult], Sequence[str]], note: str) -> Table:
         rows = [(quality_name(result), result.scores.method, *cells(result)) for result in results]
@@ -60,7 +60,7 @@ def judge_tables(results: Sequence[JudgeResult]) -> list[Table]:
         agreement, longer = result.scores.agreement, result.scores.baselines["longer"]
         cells: list[str] = [str(agreement.spearman.n)]
         for own, baseline in ((agreement.spearman, longer.spearman), (agreement.kendall, longer.kendall)):
-            cells += [_number(own.value), own.range, _number(baseline.value)]
+            cells += [_format_number(own.value), own.range, _format_number(baseline.value)]
         return tuple(cells)
 
     def cost(result: JudgeResult) -> tuple[str, ...]:
@@ -114,7 +114,7 @@ def insertion_table(rows: Rows, *, words: int | None = 30) -> Table:
 
     Args:
         rows: Rows of :meth:`climassay.judging.Inserted.labels`.
-        words: Maximum number of words of a text; None: all.
+        words: Number of words after which a text is cut; None keeps all.
     """
     cells = [
         (
@@ -134,16 +134,16 @@ def insertion_table(rows: Rows, *, words: int | None = 30) -> Table:
 
 
 def quality_name(result: JudgeResult) -> str:
-    """Return the name of the quality, with its wording unless that is the first."""
+    """Return the name of the quality, followed by the number of its wording unless that is 1."""
     return result.scores.quality + (f", wording {result.quality.wording}" if result.quality.wording != 1 else "")
 
 
-def _number(value: float | None) -> str:
+def _format_number(value: float | None) -> str:
     return _NONE if value is None else f"{value:.3f}"
 
 
 def judge_sections(results: Sequence[JudgeResult]) -> list[Section]:
-    """Return figures and tables of a benchmark: agreement, and learning and reliability curves if there are any."""
+    """Return sections with figures and tables of agreement, and of learning and reliability if measured."""
     qualities: dict[str, list[JudgeResult]] = {}
     for result in results:
         qualities.setdefault(quality_name(result), []).append(result)
@@ -205,13 +205,13 @@ def _learning_plot(quality: str, results: list[JudgeResult]) -> Block | None:
 def judge_report(
     benchmark: JudgeBenchmark, tasks: Sequence[JudgeTask], file: str, trained: TrainedProbe | None = None
 ) -> Report:
-    """Return a benchmark as a report.
+    """Return a report of a benchmark.
 
     Args:
         benchmark: Results.
-        tasks: Judged items, for the texts of the rankings.
+        tasks: Judged items, whose texts the rankings show.
         file: Name of the data, for the title.
-        trained: A probe trained on the first quality, for the scatter plot of its contrast differences.
+        trained: Probe trained on the first quality, whose contrast differences are shown as scatter plots.
     """
     settings = benchmark.settings
     first = tasks[0]
@@ -219,7 +219,7 @@ def judge_report(
     sections = judge_sections(benchmark.results)
     if trained is not None:
         sections.append(Section("What the probe sees", picture_blocks(trained.picture)))
-    sections.append(_orders(benchmark.results, tasks))
+    sections.append(_ranking_section(benchmark.results, tasks))
     return Report(
         title=f"{benchmark.model} as a judge of {file}",
         lead=f"{len(first.items)} items in {counted(groups, 'group')}; {settings.folds} folds that "
@@ -236,8 +236,8 @@ def judge_report(
     )
 
 
-def _orders(results: Sequence[JudgeResult], tasks: Sequence[JudgeTask]) -> Section:
-    """Return the first groups as the best-agreeing method of the first quality ranks them."""
+def _ranking_section(results: Sequence[JudgeResult], tasks: Sequence[JudgeTask]) -> Section:
+    """Return a section with the rankings of the first groups by the most accurate method for the first quality."""
     quality_results = [result for result in results if result.quality == tasks[0].quality]
     best = max(quality_results, key=lambda result: result.scores.agreement.accuracy_differing.value or 0.0)
     items = {item.id: item for item in tasks[0].items}

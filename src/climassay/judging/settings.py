@@ -1,4 +1,4 @@
-"""How judges learn, sort and are cross-validated; light to import, so that commands take their options from here."""
+"""Settings for training, sorting and cross-validating judges; quick to import, because commands need them for help."""
 
 from dataclasses import dataclass, field
 from typing import Annotated, Literal, TypeAlias
@@ -8,17 +8,17 @@ from pydantic import Field
 from climassay.settings import validate_settings
 
 SortMethod: TypeAlias = Literal["exact", "beam", "greedy", "all-pairs", "fitted", "strengths"]
-"""See :func:`climassay.judging.ranking.sort_items`."""
+"""Sorting method, see :func:`climassay.judging.ranking.sort_items`."""
 InsertMode: TypeAlias = Literal["band", "three-way"]
-"""See :func:`climassay.judging.anchor_labelling.insert_items`."""
+"""Rule that decides when items count as equal, see :func:`climassay.judging.anchor_labelling.insert_indices`."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProbeSettings:
-    """How probes are fitted."""
+    """Settings of the fit of a probe."""
 
     layers: tuple[tuple[int, ...], ...] = ((-1,),)
-    """Sets of layers; of several, the one with the lowest cross-validated loss on training items is taken."""
+    """Candidate sets of layers; the one with the lowest cross-validated loss on training items is used."""
     regularisation: Annotated[
         float | None,
         Field(
@@ -29,7 +29,7 @@ class ProbeSettings:
     ] = None
     ties: Annotated[
         Literal["drop", "keep", "three-way"],
-        Field(description="What to do with training pairs of equal labels."),
+        Field(description="Treatment of training pairs of equal labels."),
     ] = "drop"
     seed: int = 0
 
@@ -39,7 +39,7 @@ class ProbeSettings:
 
 @dataclass(frozen=True, slots=True)
 class BenchmarkSettings:
-    """How judges are cross-validated."""
+    """Settings of the cross-validation of judges."""
 
     train_items: Annotated[int, Field(ge=2, description="Number of labelled items to learn from in each fold.")] = 100
     folds: Annotated[int, Field(ge=2, description="Number of folds; they share no group.")] = 3
@@ -49,6 +49,6 @@ class BenchmarkSettings:
         Field(ge=1, description="Number of others each item is compared with, instead of all of its group."),
     ] = None
     sizes: tuple[int, ...] = ()
-    """Numbers of labelled items of the learning curve."""
+    """Numbers of training items at which the learning curve is computed."""
     sort: SortMethod = "strengths"
     probe: ProbeSettings = field(default_factory=ProbeSettings)

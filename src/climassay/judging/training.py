@@ -1,4 +1,7 @@
-"""Methods under test, and probes trained for use, with the evidence behind them. Folds share no group, and no item."""
+"""Cross-validation of judging methods, and training of probes with their held-out evidence.
+
+No group, and no item, belongs to two folds.
+"""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -74,16 +77,16 @@ from climassay.reporting.html import Block
 from climassay.reporting.results import Result
 
 ProbeMethod = Literal["ppairs", "ppairs-length", "principal", "pointwise", "pointwise-length"]
-"""``-length``: with length regressed out of the activations."""
+"""Name of a kind of probe; ``-length`` means that length is regressed out of the activations."""
 PROBE_METHODS: tuple[ProbeMethod, ...] = get_args(ProbeMethod)
 MethodName: TypeAlias = JudgeName | ProbeMethod
 METHODS: tuple[MethodName, ...] = (*get_args(JudgeName), *PROBE_METHODS)
 NEEDS_WEIGHTS: frozenset[str] = frozenset({"zero-shot", *PROBE_METHODS})
-"""Methods that read hidden states, or answers that come with them."""
+"""Methods that need access to the model's weights, because they read hidden states."""
 
 
 def check_method(name: str) -> None:
-    """Validate the name of a method: one of :data:`METHODS`, or a judge that another package registers.
+    """Validate that a method is one of :data:`METHODS` or a judge registered by another package.
 
     Raises:
         InputError: The method does not exist.
@@ -94,32 +97,32 @@ def check_method(name: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Fold:
-    """Split into labelled items to learn from and items to be judged."""
+    """Fold of a cross-validation: labelled items to learn from, and items to be judged."""
 
     number: int
     train: IntArray
     """Indices of training items, ascending."""
     train_pairs: IntArray
-    """Unordered pairs of training items, [pairs, 2]."""
+    """Unordered pairs of training items, shape [pairs, 2]."""
     test: IntArray
     """Indices of test items, ascending."""
     test_pairs: IntArray
-    """Unordered pairs of test items, [pairs, 2]."""
+    """Unordered pairs of test items, shape [pairs, 2]."""
 
 
 def make_folds(
     items: Sequence[Item], *, train_items: int = 100, folds: int = 3, pairs_per_item: int | None = None, seed: int = 0
 ) -> tuple[Fold, ...]:
-    """Split items by group, or by item if all form one group.
+    """Split items into cross-validation folds by group, or by item if all form one group.
 
-    Every group is tested once. Groups of the other folds are drawn for training until they hold ``train_items`` items;
-    the same seed draws the same order, so that a smaller training set is part of a larger one.
+    Every group is tested once. Groups of the other folds are drawn for training until they hold ``train_items`` items.
+    The order of the draws depends on the seed only, so that a smaller training set is a subset of a larger one.
 
     Args:
         items: Labelled items.
-        train_items: Maximum number of labels to use; of the group that would exceed it, the first items are taken.
+        train_items: Maximum number of training items; the group that would exceed it is cut.
         folds: Number of folds.
-        pairs_per_item: Number of others each item is compared with, instead of all of its group.
+        pairs_per_item: Number of other items of its group that each item is compared with; None for all.
         seed: Seed of the assignment and of the draws.
 
     Raises:
@@ -136,11 +139,13 @@ def make_folds(
     if folds < 2 or n_units < folds * n_per_fold:
         unit = "items" if is_single_group else "groups"
         raise InputError(f"{folds} folds need at least {max(2, folds) * n_per_fold} {unit}, there are {n_units}.")
-    of_unit = group_folds(np.arange(n_units), folds, seed=seed, in_turn=True)
+    fold_of_unit = group_folds(np.arange(n_units), folds, seed=seed, in_turn=True)
     results = []
     for number in range(folds):
-        test = np.flatnonzero(of_unit[unit_of_item] == number)
-        pool = [unit for unit in np.random.default_rng([seed, number]).permutation(n_units) if of_unit[unit] != number]
+        test = np.flatnonzero(fold_of_unit[unit_of_item] == number)
+        pool = [
+            unit for unit in np.random.default_rng([seed, number]).permutation(n_units) if fold_of_unit[unit] != number
+        ]
         indices = [index for unit in pool for index in np.flatnonzero(unit_of_item == unit)][:train_items]
         train = np.sort(np.array(indices, dtype=np.int64))
         generator = np.random.default_rng([seed, number, 1])
@@ -170,7 +175,7 @@ def make_folds(
 def pairs_within(
     groups: Sequence[str], members: IntArray, per_item: int | None, generator: np.random.Generator
 ) -> IntArray:
-    """Return unordered pairs of items of one group, all or about ``per_item`` for each item; [pairs, 2], sorted."""
+    """Return unordered pairs of items within groups, all or about ``per_item`` per item; shape [pairs, 2], sorted."""
     results: list[tuple[int, int]] = []
     for group in by_group(groups, members).values():
         n = len(group)
@@ -187,7 +192,7 @@ def pairs_within(
 
 @dataclass(frozen=True, slots=True)
 class Learned:
-    """A method after learning from the training items of a fold."""
+    """Judge after learning from the training items of a fold."""
 
     judge: Callable[[IntArray], Judgements]
     """Function that judges unordered pairs (i, j) with i < j, shape [pairs, 2]."""
@@ -197,17 +202,17 @@ class Learned:
 
 
 class Candidate(Protocol):
-    """A method under test."""
+    """Judging method to be cross-validated."""
 
     def prepare(self, folds: Sequence[Fold]) -> None:
-        """Compute in one call all comparisons of the folds."""
+        """Compute all comparisons of the folds in one call."""
 
     def learn(self, fold: Fold, train_pairs: IntArray | None = None) -> Learned:
-        """Learn from the training pairs of a fold, or from the given ones, shape [pairs, 2]."""
+        """Learn from ``train_pairs`` [pairs, 2], by default all training pairs of the fold."""
 
 
 class Untrained:
-    """Direct scoring, PairS or zero-shot contrast: training items decide only the tie band, unless a band is given."""
+    """Candidate without trained weights, such as PairS, that learns only the tie band, unless it is given."""
 
     def __init__(
         self, method: Method, items: Sequence[Item], *, band: float | None = None, on_progress: Progress | None = None
@@ -233,7 +238,7 @@ class Untrained:
 
 
 class ProbeCandidate:
-    """A probe on contrast pairs, supervised or the first principal component, or a pointwise probe."""
+    """Candidate that fits a probe: a supervised or principal-component contrast probe, or a pointwise probe."""
 
     def __init__(self, method: ProbeMethod, states: StateTable, items: Sequence[Item], settings: ProbeSettings) -> None:
         self._method, self._states, self._items, self._settings = method, states, items, settings
@@ -259,7 +264,7 @@ class ProbeCandidate:
         )
 
     def fit(self, train_pairs: IntArray) -> ProbeFit:
-        """Fit on unordered pairs [pairs, 2], with the set of layers that has the lowest held-out loss."""
+        """Fit a probe on unordered pairs [pairs, 2] for each set of layers; return that of the lowest loss."""
 
         def loss(fit: ProbeFit) -> float:
             return 0.0 if fit.path is None else min(fit.path.losses)
@@ -303,19 +308,19 @@ def candidate_of(
     settings: ProbeSettings,
     on_progress: Progress | None = None,
 ) -> Candidate:
-    """Return a method of one data set and quality; candidates with the same table share its harvest.
+    """Return the candidate for a method, items and quality; candidates with the same table share its hidden states.
 
     Args:
         name: Name of the method.
         items: Labelled items.
-        questions: Templates of the quality.
-        model: Recorded model that answers direct scoring and PairS.
-        table: Hidden states; None for models that give log-probabilities only.
+        questions: Prompt templates of the quality.
+        model: Recorded model that answers the requests of direct scoring and PairS.
+        table: Hidden states of the items; None for models that give log-probabilities only.
         settings: Settings of probes.
         on_progress: Called with the number of requests answered since the last call.
 
     Raises:
-        InputError: The method does not exist, or the model cannot serve it.
+        InputError: The method does not exist, or the model does not support it.
     """
     check_method(name)
     if name not in PROBE_METHODS:
@@ -326,7 +331,7 @@ def candidate_of(
 
 
 def pairs_of_folds(folds: Sequence[Fold]) -> IntArray:
-    """Return all unordered pairs that the folds train or test on, [pairs, 2], each once."""
+    """Return the distinct unordered pairs that the folds train or test on, shape [pairs, 2]."""
     return np.unique(np.concatenate([pairs for fold in folds for pairs in (fold.train_pairs, fold.test_pairs)]), axis=0)
 
 
@@ -336,7 +341,7 @@ def labels_of(items: Sequence[Item]) -> FloatArray:
 
 
 def outcomes_of(labels: FloatArray, pairs: IntArray) -> IntArray:
-    """Return 1, 0 or -1 for each pair [pairs, 2]: the first item's label is higher, equal or lower."""
+    """Return 1, 0 or -1 for each pair [pairs, 2] if the first item's label is higher, equal or lower."""
     return np.sign(labels[pairs[:, 0]] - labels[pairs[:, 1]]).astype(np.int64)
 
 
@@ -345,31 +350,32 @@ COMPONENTS = 3
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Picture:
-    """Differences of training pairs on their first principal components (thesis, Figure C.1)."""
+    """Differences of training pairs projected on their first principal components (thesis, Figure C.1)."""
 
     coordinates: FloatArray
-    """[pairs, 3], fewer columns if there are fewer dimensions. Positive values of the first component favour the first
-    item."""
+    """Coordinates on the components, shape [pairs, 3], or fewer columns if there are fewer dimensions. Positive values
+    of the first component favour the first item."""
     truth: IntArray
-    """[pairs]; 1 where the first item has the higher label, -1 the second, 0 where they are equal."""
+    """Outcome of each pair, shape [pairs]: 1 if the first item has the higher label, -1 if the second, 0 if equal."""
     explained: tuple[float, ...]
-    """Share of the variance that each component explains."""
+    """Fraction of the variance that each component explains."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TrainedProbe(Result):
-    """A probe and its evidence, held out by group, or by item if all form one group."""
+    """Trained probe with its accuracy on held-out groups, or on held-out items if all form one group."""
 
     probe: Probe
     path: RegularisationPath | None
+    """Held-out loss of each regularisation C, if C was chosen by cross-validation."""
     accuracy: Figure
-    """Accuracy on differing pairs of held-out items, by probes that were fitted without them."""
+    """Accuracy on differing pairs of held-out items, predicted by probes that were fitted without these items."""
     longer: Figure
     """Accuracy of "the longer text is better" on the same pairs."""
     versus_longer: PairedFigure
     calibration: Calibration | None
-    """Calibration of the probabilities on held-out differing pairs in both orders; None if nothing could be held out.
-    It is slightly optimistic, because the scale was fitted on the same pairs."""
+    """Calibration of the probabilities on held-out differing pairs in both orders; None if there are too few items to
+    hold any out. It is slightly optimistic, because the scale was fitted on the same pairs."""
     picture: Picture
     cost: Cost
     n_items: int
@@ -377,13 +383,13 @@ class TrainedProbe(Result):
     n_pairs: int
     """Number of unordered training pairs, including ties and failures."""
     failed: int
-    """Number of failed requests of the training pairs in both orders."""
+    """Number of training pairs, in both orders, for which the model gave no states."""
     run: str = ""
     """Id of the training run."""
     file: str = ""
     """File of the items."""
     output: str = ""
-    """File of the saved probe; empty if it is not saved."""
+    """Path of the saved probe; empty if it is not saved."""
     messages: tuple[str, ...] = ()
     """Notes on skipped rows and on the probe."""
 
@@ -408,7 +414,7 @@ class TrainedProbe(Result):
         }
 
     def tables(self) -> tuple[Table, ...]:
-        """Return the accuracy on held-out items beside the baseline."""
+        """Return a table of the accuracy on held-out items and of the baseline."""
         return (evidence_table(self),)
 
     def notes(self) -> Iterator[str]:
@@ -427,7 +433,7 @@ class TrainedProbe(Result):
         )
 
     def report(self) -> Report:
-        """Return evidence and scatter plots as a report."""
+        """Return a report with the held-out evidence and scatter plots."""
         return training_report(self, Path(self.file).name)
 
 
@@ -442,16 +448,16 @@ def train_probe(
     seed: int = 0,
     on_progress: Progress | None = None,
 ) -> TrainedProbe:
-    """Fit a probe on all labelled items and measure it on held-out ones.
+    """Fit a probe on all labelled items, and measure its accuracy by cross-validation.
 
     Args:
-        items: Labelled items; pairs are made within groups.
-        harvester: Reader of the model's hidden states, with the prompts of the quality.
-        method: ``ppairs`` and ``pointwise``, each with length regressed out (``-length``), or ``principal``.
-        settings: Settings of the fit; by default all layers of the harvester side by side, regularisation by
-            cross-validation, ties dropped.
+        items: Labelled items; pairs are formed within groups.
+        harvester: Source of the model's hidden states for the prompts of the quality.
+        method: ``ppairs``, ``pointwise`` or ``principal``; the first two also with length regressed out (``-length``).
+        settings: Settings of the fit; by default all layers of the harvester are concatenated, the regularisation is
+            cross-validated and ties are dropped.
         pairs: Unordered training pairs [pairs, 2]; by default all within groups, or ``pairs_per_item`` for each item.
-        pairs_per_item: Number of others each item is compared with, instead of all of its group.
+        pairs_per_item: Number of other items of its group that each item is compared with; None for all.
         seed: Seed of the draw of pairs and of the bootstrap.
         on_progress: Called with the number of requests answered since the last call.
 
@@ -467,10 +473,11 @@ def train_probe(
     if unlabelled:
         raise InputError(f"{unlabelled} of {len(items)} items have no label to train on: name the column with --label.")
     settings = settings or ProbeSettings((harvester.layers,))
-    unread = next((layer for layer in layers_of(settings.layers) if layer not in harvester.layers), None)
-    if unread is not None:
+    missing_layer = next((layer for layer in layers_of(settings.layers) if layer not in harvester.layers), None)
+    if missing_layer is not None:
         raise InputError(
-            f"Layer {unread} was not requested when harvesting; the layers are {', '.join(map(str, harvester.layers))}."
+            f"Layer {missing_layer} was not requested when harvesting; the layers are "
+            f"{', '.join(map(str, harvester.layers))}."
         )
     groups = [item.group for item in items]
     labels = labels_of(items)
@@ -533,7 +540,7 @@ def quality_of(provenance: Provenance) -> Quality:
     """Return the quality that a probe was trained for.
 
     Raises:
-        InputError: The probe does not record it.
+        InputError: The probe does not record its quality.
     """
     try:
         values = provenance.settings["quality"]
@@ -547,7 +554,7 @@ def quality_of(provenance: Provenance) -> Quality:
 def _hold_out_principal(
     states: States, pairs: IntArray, labels: FloatArray, groups: Sequence[str], seed: int
 ) -> HeldOut:
-    """Return held-out log-odds of the principal component, recomputed without the items of each fold."""
+    """Return held-out log-odds of the principal component, which is refitted without the items of each fold."""
     splits = pair_splits(pairs, item_folds(pairs, groups, seed=seed))
     log_odds = held_out(
         (split for split in splits if outcomes_of(labels, pairs[split.train]).any()),
@@ -560,7 +567,7 @@ def _hold_out_principal(
 
 
 def evidence_table(trained: TrainedProbe) -> Table:
-    """Return a probe's accuracy on held-out items beside the baseline."""
+    """Return a table of a probe's accuracy on held-out items and of the baseline."""
     rows = [
         ("probe", str(trained.accuracy.n), trained.accuracy.share, trained.accuracy.interval),
         ("longer text", str(trained.longer.n), trained.longer.share, trained.longer.interval),
@@ -610,7 +617,7 @@ def picture_blocks(picture: Picture) -> tuple[Block, ...]:
 
 
 def path_plot(trained: TrainedProbe) -> LinePlot:
-    """Plot the held-out loss of each regularisation of a probe that was fitted with a choice of them."""
+    """Plot the held-out loss by regularisation C; the probe's ``path`` must not be None."""
     assert trained.path is not None
     points = tuple(Point(c, loss) for c, loss in zip(trained.path.values, trained.path.losses, strict=True))
     decades = [c for c in trained.path.values if abs(np.log10(c) - round(np.log10(c))) < 1e-6] or trained.path.values
@@ -624,7 +631,7 @@ def path_plot(trained: TrainedProbe) -> LinePlot:
 
 
 def training_report(trained: TrainedProbe, items_from: str) -> Report:
-    """Return a trained probe and its evidence as a report."""
+    """Return a report of a trained probe and its held-out evidence; ``items_from`` names the data in the text."""
     source = trained.probe.provenance
     quality = quality_of(source)
     blocks: list[Block] = [evidence_table(trained)]

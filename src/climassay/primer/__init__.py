@@ -38,7 +38,7 @@ VERDICTS = (
 
 @dataclass(frozen=True, slots=True)
 class GoldClaim:
-    """Claim with its verdict and the reason for the verdict."""
+    """Claim with its verdict and the reason for it."""
 
     id: str
     claim: str
@@ -50,7 +50,7 @@ class GoldClaim:
 
 @dataclass(frozen=True, slots=True)
 class ScreeningExample(Question):
-    """Hand-written question on the source books with its known faults, for evaluating a screening.
+    """Hand-written question on the source books with its known faults, for evaluating the screening of questions.
 
     A cloze statement is not masked; its answer is the term to mask.
     """
@@ -92,13 +92,13 @@ def claims_path() -> Path:
 
 
 def claims() -> tuple[GoldClaim, ...]:
-    """Return the 40 claims."""
+    """Load and return the 40 claims."""
     lines = claims_path().read_text(encoding="utf-8").splitlines()
     return tuple(GoldClaim(**json.loads(line)) for line in lines)
 
 
 def screening_examples() -> tuple[ScreeningExample, ...]:
-    """Return the 60 good and faulty questions."""
+    """Load and return the 60 good and faulty questions for evaluating a screening."""
     examples = []
     for line in (_FOLDER / "screening_examples.jsonl").read_text(encoding="utf-8").splitlines():
         row: dict[str, Any] = json.loads(line)

@@ -170,10 +170,10 @@ class AnswerWriter:
         if self._failure is not None:
             raise self._failure
 
-    def set_urgent(self, on: bool) -> None:
+    def set_urgent(self, is_urgent: bool) -> None:
         """Register a caller that needs commits without delay (True), or unregister it (False)."""
         with self._urgency_lock:
-            self._n_waiting += 1 if on else -1
+            self._n_waiting += 1 if is_urgent else -1
             if self._n_waiting:
                 self._urgent.set()
             else:

@@ -29,7 +29,7 @@ POSTGRES_SCHEMA = "climassay"
 ADVISORY_LOCK = 0x636C696D
 """Number of the PostgreSQL lock for creating tables."""
 RESTORE = "restore it from a copy or move it away."
-"""Advice on a damaged file."""
+"""Advice that error messages give if the database file is damaged."""
 _MIN_FREE_BYTES = 64 * 1024
 """Free space that SQLite needs for its write-ahead log, whose index has 32 KiB."""
 MAX_ATTEMPTS = 5
@@ -376,7 +376,7 @@ _ADDRESS = "server"
 
 
 class ServerLock:
-    """Lock that allows only one server per records database."""
+    """Lock that a web server holds so that no second one uses the same records database."""
 
     def __init__(self, url: str) -> None:
         self._url = url

@@ -40,7 +40,7 @@ def _format_cost(cost: float | None, unpriced: int, *, has_answers: bool) -> str
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Usage:
-    """Usage of models."""
+    """Number of answers, tokens and cost of models' calls."""
 
     answers: int
     """Number of answers, including failures."""
@@ -423,7 +423,7 @@ def summary_of(row: sa.Row[Any], counts: Mapping[str, Any], served: int | None) 
 
     Args:
         row: Row of ``runs`` with the process as ``owner``.
-        counts: Numbers of requests, failures and answers without price, and the cost.
+        counts: Numbers of requests, failures and answers without price, and the cost, by column name.
         served: Number of reused answers.
     """
     is_silent = row.status == "running" and (row.seen_at < time.time() - SILENCE_SECONDS or has_died(row.owner))

@@ -1,4 +1,4 @@
-"""LoRA training of local models: continued pre-training on texts, fine-tuning on chats, and the adapters they leave."""
+"""LoRA training of local models: continued pre-training on texts, fine-tuning on chats, and the resulting adapters."""
 
 import lazy_loader
 

@@ -1,4 +1,4 @@
-"""The model that is tuned, and where it is computed; known by its fingerprint before its weights are in memory."""
+"""The model that is tuned, its device and its fingerprint, which is known before the weights are loaded."""
 
 from functools import cached_property
 from importlib.util import find_spec
@@ -19,17 +19,17 @@ _ADAPTER = "+adapter="
 
 
 class TuningBase:
-    """A local model to be tuned. Several trainings, one after the other, may share it: each leaves it as it was.
+    """Local model to be tuned. Consecutive trainings can share it, because each restores it afterwards.
 
     Args:
         name: ``local:`` and a bundled name, a folder or a hub id.
-        device: ``cpu``, ``cuda``, ``cuda:1`` or ``mps``; by default a GPU when there is one.
-        dtype: Number format of its weights, ``float32`` or ``bfloat16``; by default what is fastest on the device, see
+        device: ``cpu``, ``cuda``, ``cuda:1`` or ``mps``; by default a GPU if there is one.
+        dtype: Number format of the weights, ``float32`` or ``bfloat16``; by default the faster one, see
             :func:`default_dtype`.
 
     Raises:
-        InputError: It is a server's model, or one with an adapter already.
-        ModelError: There is no such model.
+        InputError: The model is on a server or already has an adapter, or the device is not available.
+        ModelError: The model does not exist.
         MissingExtraError: The packages for local models are not installed.
     """
 
@@ -40,7 +40,7 @@ class TuningBase:
             )
         if _ADAPTER in name:
             raise InputError(f"{name} has an adapter already: tune the model itself, {name.partition(_ADAPTER)[0]}.")
-        # Looked for and not imported: what is finished is found in a moment, and importing them takes seconds.
+        # Not imported here: that takes seconds, and a finished training can be returned without them.
         missing = next((package for package in ("torch", "transformers", "peft") if find_spec(package) is None), None)
         if missing is not None:
             raise MissingExtraError(
@@ -63,10 +63,10 @@ class TuningBase:
 
     @cached_property
     def fingerprint(self) -> str:
-        """Fingerprint of the model in this dtype, the same as that of the loaded model.
+        """Fingerprint of the model in this dtype, equal to that of the loaded model.
 
         Raises:
-            ModelError: Its tokenizer cannot be loaded.
+            ModelError: The tokenizer cannot be loaded.
         """
         from transformers import AutoTokenizer
 
@@ -79,7 +79,7 @@ class TuningBase:
 
     @property
     def label(self) -> str:
-        """Name without the path of its folder, which differs between machines."""
+        """Name of the model without the path of its folder, which differs between machines."""
         name = self.name.removeprefix("local:")
         return self.folder.name if Path(name).expanduser().is_dir() else name
 
@@ -87,7 +87,7 @@ class TuningBase:
         """Load the model on first use and return it.
 
         Raises:
-            ModelError: It cannot be loaded.
+            ModelError: The model cannot be loaded.
         """
         if self._loaded is None:
             name = self.name.removeprefix("local:")
@@ -101,7 +101,7 @@ class TuningBase:
         return self._loaded
 
     def autocast(self) -> "torch.autocast":
-        """Return a context in which matrices are multiplied in bfloat16; without effect for float32."""
+        """Return a context in which matrices are multiplied in bfloat16 if that is the model's dtype."""
         import torch
 
         kind = torch.device(self.device).type
@@ -109,10 +109,10 @@ class TuningBase:
 
 
 def default_dtype(device: str) -> str:
-    """Return the fastest number format of a frozen model: bfloat16 if the hardware multiplies it, else float32.
+    """Return the fastest number format for a frozen model: bfloat16 if the hardware supports it, else float32.
 
-    On a CPU the measurement of :func:`~climassay.models.local.cpu_settings.fastest_cpu_dtype` decides. With AVX512-BF16
-    or AMX, training in bfloat16 is more than twice as fast as in float32, see docs/tuning.md.
+    On a CPU, the measurement of :func:`~climassay.models.local.cpu_settings.fastest_cpu_dtype` decides. With
+    AVX512-BF16 or AMX, training in bfloat16 is more than twice as fast as in float32, see docs/tuning.md.
     """
     import torch
 

@@ -1,4 +1,4 @@
-"""How an adapter is trained: the settings, their checks, and those that the ClimaQA paper states."""
+"""Settings of a training, their validation, and presets, such as those of the ClimaQA paper."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
@@ -15,20 +15,20 @@ Task = Literal["pretrain", "finetune"]
 Dtype = Literal["float32", "bfloat16"]
 
 ALL_LINEAR = "all-linear"
-"""Every linear layer of the model but the one that gives the logits."""
+"""Value of ``targets`` for every linear layer of the model except the output layer."""
 
 
 @dataclass(frozen=True, slots=True)
 class TuningConfig:
-    """Settings that, with model and data, decide an adapter."""
+    """Settings that, together with model and data, determine an adapter."""
 
     rank: Annotated[
         int,
         Field(ge=1, description="Rank of the factors added to each weight matrix (LoRA, Hu et al. 2021)."),
     ] = 16
-    alpha: Annotated[float, Field(gt=0, description="Scale of the adapter, times its rank.")] = 16.0
+    alpha: Annotated[float, Field(gt=0, description="Scale of the adapter, multiplied by its rank.")] = 16.0
     dropout: Annotated[float, Field(ge=0, lt=1, description="Dropout of the adapter's inputs.")] = 0.0
-    """Each step has its own seed, also after an interruption."""
+    """Dropout of the adapter's inputs. Each step has its own seed, also in a resumed training."""
     targets: Annotated[
         tuple[str, ...],
         Field(description="Layers to adapt, e.g. q_proj; all-linear: all but the output layer; repeat."),
@@ -38,10 +38,10 @@ class TuningConfig:
         float,
         Field(gt=0, lt=1, description="Highest learning rate, reached after the warm-up."),
     ] = 5e-5
-    warmup: Annotated[float, Field(ge=0, lt=1, description="Share of the steps in which the learning rate rises.")] = (
-        0.05
-    )
-    schedule: Annotated[Schedule, Field(description="How the learning rate then falls to 0; constant keeps it.")] = (
+    warmup: Annotated[
+        float, Field(ge=0, lt=1, description="Fraction of the steps in which the learning rate rises.")
+    ] = 0.05
+    schedule: Annotated[Schedule, Field(description="Decay of the learning rate to 0 afterwards; constant: none.")] = (
         "cosine"
     )
     weight_decay: Annotated[float, Field(ge=0, description="Weight decay of AdamW, decoupled.")] = 0.0
@@ -50,22 +50,23 @@ class TuningConfig:
     max_length: Annotated[
         int, Field(ge=8, description="Maximum number of tokens per block of text and per example.")
     ] = 512
-    """Prompts of longer examples are cut from the left."""
+    """Maximum number of tokens; prompts of longer examples are truncated on the left."""
     max_gradient_norm: Annotated[
         float, Field(ge=0, description="Norm at which gradients are clipped; 0: no clipping.")
     ] = 1.0
     dtype: Annotated[
         Dtype | None,
-        Field(description="Number format of the frozen weights; by default bfloat16 where it is faster."),
+        Field(description="Number format of the frozen weights; by default bfloat16 if it is faster."),
     ] = None
-    """bfloat16 takes half the memory, and half the time where the processor has it (docs/tuning.md). Adapter and
-    optimiser are always float32: steps of 1e-5 vanish in the 8 bits of a bfloat16."""
+    """Number format of the frozen weights. bfloat16 takes half the memory, and half the time on hardware that supports
+    it (docs/tuning.md). Adapter and optimiser are always float32: steps of 1e-5 are lost in the 8 bits of a
+    bfloat16."""
     gradient_checkpointing: Annotated[
         bool,
         Field(description="Recompute activations instead of storing them: less memory, a third more time."),
     ] = False
-    """Part of nothing that is learned."""
-    seed: Annotated[int, Field(description="Seed of first values, of the order of the data and of the dropout.")] = 0
+    """Whether activations are recomputed instead of stored, which does not change the adapter."""
+    seed: Annotated[int, Field(description="Seed of initial values, of the order of the data and of dropout.")] = 0
     patience: Annotated[
         int | None,
         Field(ge=1, description="Evaluations without a lower validation loss after which training stops."),
@@ -80,7 +81,7 @@ class TuningConfig:
             raise InputError(f"The training needs targets: names of layers, or {ALL_LINEAR}.")
 
     def with_values(self, values: Mapping[str, Any]) -> "TuningConfig":
-        """Return a copy with other values; None changes nothing.
+        """Return a copy with some settings replaced; a value of None keeps the setting.
 
         Raises:
             InputError: A value is invalid, or a setting does not exist.
@@ -98,40 +99,54 @@ class Preset:
     name: str
     task: Task
     model: str
-    """Model that the preset was made for."""
+    """Name of the model that the preset is meant for."""
     config: TuningConfig
     source: str
-    """Origin of its values."""
+    """Origin of the values, for example a paper."""
 
 
-_PAPER = "rank, alpha, epochs and learning rate: ClimaQA (ICLR 2025), Table {}; the paper states no others"
-_MEASURED = "a short search on the primer and Pirá, see docs/tuning.md"
+_PAPER_SOURCE = "rank, alpha, epochs and learning rate: ClimaQA (ICLR 2025), Table {}; the paper states no others"
+_SEARCH_SOURCE = "a short search on the primer and Pirá, see docs/tuning.md"
 
 
-def _published(name: str, model: str, *, rank: int, epochs: int, learning_rate: float) -> Preset:
-    # The whole of the training is run, as in the paper; blocks and steps are those usual for models of this size.
-    reads = name.endswith("pretrain")
-    usual = TuningConfig(max_length=2048 if reads else 1024, batch_size=4, accumulation=4)
-    config = replace(usual, rank=rank, alpha=16, epochs=epochs, learning_rate=learning_rate)
-    return Preset(name, "pretrain" if reads else "finetune", model, config, _PAPER.format(8 if reads else 9))
+def _climaqa_preset(name: str, model: str, *, rank: int, epochs: int, learning_rate: float) -> Preset:
+    # Without early stopping, as in the paper; block and step sizes are those defaults for models of this size.
+    is_pretraining = name.endswith("pretrain")
+    defaults = TuningConfig(max_length=2048 if is_pretraining else 1024, batch_size=4, accumulation=4)
+    config = replace(defaults, rank=rank, alpha=16, epochs=epochs, learning_rate=learning_rate)
+    return Preset(
+        name,
+        "pretrain" if is_pretraining else "finetune",
+        model,
+        config,
+        _PAPER_SOURCE.format(8 if is_pretraining else 9),
+    )
 
 
 _MISTRAL, _LLAMA = "local:mistralai/Mistral-7B-Instruct-v0.3", "local:meta-llama/Llama-3.1-8B-Instruct"
-_SMALL = TuningConfig(rank=8, alpha=16, epochs=2, learning_rate=1e-3, patience=2)
+_SMOLLM2_CONFIG = TuningConfig(rank=8, alpha=16, epochs=2, learning_rate=1e-3, patience=2)
 _PRESETS = (
-    _published("mistral-7b-pretrain", _MISTRAL, rank=64, epochs=1, learning_rate=5e-5),
-    _published("llama3.1-8b-pretrain", _LLAMA, rank=16, epochs=2, learning_rate=2e-5),
-    _published("mistral-7b-finetune", _MISTRAL, rank=16, epochs=3, learning_rate=5e-5),
-    _published("llama3.1-8b-finetune", _LLAMA, rank=16, epochs=3, learning_rate=5e-5),
+    _climaqa_preset("mistral-7b-pretrain", _MISTRAL, rank=64, epochs=1, learning_rate=5e-5),
+    _climaqa_preset("llama3.1-8b-pretrain", _LLAMA, rank=16, epochs=2, learning_rate=2e-5),
+    _climaqa_preset("mistral-7b-finetune", _MISTRAL, rank=16, epochs=3, learning_rate=5e-5),
+    _climaqa_preset("llama3.1-8b-finetune", _LLAMA, rank=16, epochs=3, learning_rate=5e-5),
     Preset(
-        "smollm2-cpu-pretrain", "pretrain", "local:smollm2", replace(_SMALL, batch_size=4, max_length=128), _MEASURED
+        "smollm2-cpu-pretrain",
+        "pretrain",
+        "local:smollm2",
+        replace(_SMOLLM2_CONFIG, batch_size=4, max_length=128),
+        _SEARCH_SOURCE,
     ),
     Preset(
-        "smollm2-cpu-finetune", "finetune", "local:smollm2", replace(_SMALL, batch_size=8, max_length=512), _MEASURED
+        "smollm2-cpu-finetune",
+        "finetune",
+        "local:smollm2",
+        replace(_SMOLLM2_CONFIG, batch_size=8, max_length=512),
+        _SEARCH_SOURCE,
     ),
 )
 PRESETS: Mapping[str, Preset] = MappingProxyType({preset.name: preset for preset in _PRESETS})
-"""Every preset by its name."""
+"""All presets by name."""
 
 
 def find_preset(name: str) -> Preset:

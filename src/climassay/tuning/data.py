@@ -1,4 +1,4 @@
-"""Training data: chats with their answers or plain texts, and splits of them that share no document."""
+"""Training data, chats with answers or plain texts, and splits without common documents."""
 
 import hashlib
 import json
@@ -15,32 +15,32 @@ from climassay.models.contract import Message
 
 @dataclass(frozen=True, slots=True)
 class ChatExample:
-    """A chat and the answer to learn. Only the answer and the end of its turn are learned.
+    """Chat and the answer to learn. Only the answer and the end of its turn count in the loss.
 
     Example: messages ``(Message("user", "Is it warming? yes or no"),)``, prefix ``"Answer:"``, answer ``" yes"``.
     """
 
     messages: tuple[Message, ...]
-    """All turns before the answer, as at evaluation; the model's own chat template is put around them."""
+    """Turns before the answer, as in an evaluation; they are formatted with the model's chat template."""
     assistant_prefix: str
     """Start of the assistant's turn, which is not learned."""
     answer: str
-    """Continuation of the assistant's turn, with the preceding space if the prefix ends without one."""
+    """Continuation of the assistant's turn, starting with a space if the prefix ends without one."""
 
 
 @dataclass(frozen=True, slots=True)
 class TextDocument:
-    """A book, report or article, as one text."""
+    """Book, report or article."""
 
     id: str
-    """Identifier in its collection."""
+    """Identifier of the document in its collection."""
     title: str
     paragraphs: tuple[str, ...]
-    """Text in reading order, without repetitions."""
+    """Paragraphs in reading order, without the overlaps of passages."""
 
     @classmethod
     def from_passages(cls, id: str, title: str, passages: Sequence[str]) -> "TextDocument":
-        """Join passages in reading order into a document, without the overlaps of neighbours."""
+        """Create a document from passages in reading order, removing the text that neighbouring passages share."""
         paragraphs = []
         previous = ""
         for passage in passages:
@@ -52,16 +52,16 @@ class TextDocument:
 
     @property
     def text(self) -> str:
-        """Full text, with an empty line between paragraphs."""
+        """Full text, with a blank line between paragraphs."""
         return "\n\n".join(self.paragraphs)
 
 
 @dataclass(frozen=True)
 class ChatData:
-    """A named set of examples for fine-tuning."""
+    """Named set of examples for fine-tuning."""
 
     name: str
-    """Name for reports, for example the file's."""
+    """Name shown in reports, for example that of the file."""
     examples: tuple[ChatExample, ...]
 
     @cached_property
@@ -77,10 +77,10 @@ class ChatData:
 
 @dataclass(frozen=True)
 class TextData:
-    """A named set of documents for continued pre-training."""
+    """Named set of documents for continued pre-training."""
 
     name: str
-    """Name for reports, for example the collections'."""
+    """Name shown in reports, for example that of the collections."""
     documents: tuple[TextDocument, ...]
 
     @cached_property
@@ -101,7 +101,7 @@ def check_data(train: TuningData, validation: TuningData) -> None:
     """Validate that training and validation data are disjoint, not empty, and of one kind.
 
     Raises:
-        InputError: They are not.
+        InputError: The data are of different kinds, empty, or have an example or document in common.
     """
     if type(train) is not type(validation):
         raise InputError("Training and validation data are of different kinds: give examples for both, or texts.")
@@ -110,7 +110,7 @@ def check_data(train: TuningData, validation: TuningData) -> None:
             isinstance(data, TextData) and not any(document.paragraphs for document in data.documents)
         ):
             raise InputError(f"The {role} data {data.name!r} is empty: there is nothing to learn from.")
-    common = _contents(train) & _contents(validation)
+    common = _unique_items(train) & _unique_items(validation)
     if common:
         subject = "examples are" if isinstance(train, ChatData) else "documents are"
         raise InputError(
@@ -120,7 +120,7 @@ def check_data(train: TuningData, validation: TuningData) -> None:
         )
 
 
-def _contents(data: TuningData) -> set[object]:
+def _unique_items(data: TuningData) -> set[object]:
     return {document.text for document in data.documents} if isinstance(data, TextData) else set(data.examples)
 
 
@@ -133,14 +133,14 @@ def _digest(parts: Iterable[object]) -> str:
 
 ValidateOn = Literal["held-out", "source"]
 SAME_SHARE = 0.2
-"""Minimum share of common paragraphs, in characters of the smaller document, for two documents to be the same."""
+"""Share of the smaller document's characters in common paragraphs from which two documents count as the same."""
 _MIN_CHARACTERS = 80
-"""Minimum length of a paragraph, in characters, that two documents do not share by chance."""
+"""Minimum length, in characters, of paragraphs that are compared; two documents may share shorter ones by chance."""
 
 
 @dataclass(frozen=True)
 class ContinuedPretrainingData:
-    """Training and validation documents that share none with the benchmark's sources."""
+    """Training and validation documents for continued pre-training, checked for leakage of the benchmark."""
 
     train: TextData
     validation: TextData
@@ -160,13 +160,13 @@ class ContinuedPretrainingData:
         """Validate that training, validation and source documents are disjoint, and combine them.
 
         The ClimaQA paper (A.3.1) trains on 13 books without questions and chooses its settings by the loss on the 5
-        books with questions: these settings are fitted to the text of the test. By default validation uses a third set
-        of documents; ``validate_on="source"`` follows the paper, with a warning.
+        books with questions, so that the settings are fitted to the text of the test. By default validation uses a
+        third set of documents; ``validate_on="source"`` follows the paper, with a warning.
 
         Args:
             train: Training documents.
             source: Documents that the benchmark's questions come from; None if they are not available.
-            validation: A third set; must be None with ``validate_on="source"``.
+            validation: Validation documents; must be None with ``validate_on="source"``.
             validate_on: ``held-out`` or ``source``.
 
         Raises:
@@ -175,7 +175,7 @@ class ContinuedPretrainingData:
         if source is not None:
             check_disjoint(train, source, "the training documents", "the documents that the questions come from")
         if validate_on == "source":
-            return cls._on_source(train, source, validation)
+            return cls._validate_on_source(train, source, validation)
         if validation is None:
             raise InputError("There is nothing to validate on: name validation documents, or validate on the source.")
         check_disjoint(train, validation, "the training documents", "the validation documents")
@@ -189,7 +189,7 @@ class ContinuedPretrainingData:
         return cls(train, validation, validate_on, ())
 
     @classmethod
-    def _on_source(
+    def _validate_on_source(
         cls, train: TextData, source: TextData | None, validation: TextData | None
     ) -> "ContinuedPretrainingData":
         if source is None:
@@ -213,13 +213,13 @@ def check_disjoint(first: TextData, second: TextData, first_name: str, second_na
     Documents are the same if they have the same id, or share :data:`SAME_SHARE` of their text word by word.
 
     Raises:
-        InputError: They have a common document.
+        InputError: A document is in both sets; the message calls the sets ``first_name`` and ``second_name``.
     """
     second_paragraphs = [(document, _long_paragraphs(document)) for document in second.documents]
     for document in first.documents:
         paragraphs = _long_paragraphs(document)
         for other, other_paragraphs in second_paragraphs:
-            if document.id == other.id or _shared(paragraphs, other_paragraphs) >= SAME_SHARE:
+            if document.id == other.id or _shared_fraction(paragraphs, other_paragraphs) >= SAME_SHARE:
                 raise InputError(
                     f"{document.title!r} is in {first_name} ({first.name}) and, as {other.title!r}, in {second_name} "
                     f"({second.name}): remove it from one of them."
@@ -227,23 +227,23 @@ def check_disjoint(first: TextData, second: TextData, first_name: str, second_na
 
 
 def _long_paragraphs(document: TextDocument) -> frozenset[str]:
-    """Return the long paragraphs of a document in lower case with single spaces."""
+    """Return the paragraphs that are long enough to be compared, in lower case with single spaces."""
     plain = (" ".join(paragraph.lower().split()) for paragraph in document.paragraphs)
     return frozenset(paragraph for paragraph in plain if len(paragraph) >= _MIN_CHARACTERS)
 
 
-def _shared(first: frozenset[str], second: frozenset[str]) -> float:
-    """Return the share of the smaller document's characters that appear in both."""
+def _shared_fraction(first: frozenset[str], second: frozenset[str]) -> float:
+    """Return the fraction of the smaller document's characters in paragraphs that both have."""
     smaller = min(sum(map(len, first)), sum(map(len, second)))
     return sum(map(len, first & second)) / smaller if smaller else 0.0
 
 
 def split_documents(data: TextData, share: float, *, seed: int = 0) -> tuple[TextData, TextData]:
-    """Split documents into training and validation data.
+    """Split documents at random into training and validation data.
 
     Args:
         data: At least two documents.
-        share: Share of the documents for validation; each side gets at least one.
+        share: Fraction of the documents for validation, above 0 and below 1; each side gets at least one document.
         seed: Seed of the draw.
 
     Raises:

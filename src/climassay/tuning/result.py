@@ -1,6 +1,6 @@
-"""Result of a training, stored beside its adapter: its provenance and its losses.
+"""Result of a training, stored in the adapter's folder: its provenance and its losses.
 
-Files appear whole or not at all, whatever kills the process; weights are not pickles; a lock gives a folder to one.
+Files are written atomically, weights are not pickled, and a lock keeps two processes from training into one folder.
 """
 
 import hashlib
@@ -66,7 +66,7 @@ def folder_lock(folder: Path) -> Iterator[None]:
 
 RESULT_FILE = "climassay.json"
 FORMAT = 1
-"""Format of the file; one of another format is refused."""
+"""Version of the file format; files of other versions are rejected."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,9 +74,9 @@ class StepLoss:
     """Loss and learning rate of one step of the optimiser."""
 
     step: int
-    """Number of the step, from 1."""
+    """Number of the step, starting at 1."""
     loss: float
-    """Mean over the step's learned tokens before the step was taken, in nats."""
+    """Mean loss of the step's learned tokens before the update, in nats per token."""
     learning_rate: float
 
 
@@ -85,19 +85,19 @@ class ValidationLoss:
     """Validation loss after a number of steps."""
 
     step: int
-    """Number of steps; 0 is the model before training."""
+    """Number of completed steps; 0 is the model before training."""
     loss: float
-    """Mean loss in nats a token."""
+    """Mean loss in nats per token."""
 
     @property
     def perplexity(self) -> float:
-        """exp(loss), infinite beyond the range of floating point."""
+        """Perplexity, exp(loss); infinite beyond the range of floating point."""
         return math.exp(self.loss) if self.loss < 700 else math.inf
 
 
 @dataclass(frozen=True, slots=True)
 class DataSummary:
-    """Summary of the data of a training."""
+    """Summary of training or validation data."""
 
     name: str
     kind: str
@@ -106,17 +106,17 @@ class DataSummary:
     """Number of examples or documents."""
     sha256: str
     sources: tuple[str, ...] = ()
-    """Titles of documents."""
+    """Titles of the documents; empty for examples."""
     sequences: int = 0
     tokens: int = 0
     learned: int = 0
     """Number of tokens that count in the loss."""
     cut: int = 0
-    """Number of examples whose prompt was too long and lost its beginning."""
+    """Number of examples whose prompt was truncated on the left because it was too long."""
 
     @property
     def counted(self) -> str:
-        """Number and kind, for example ``1 document``."""
+        """Size and kind as text, for example ``1 document``."""
         return counted(self.size, self.kind.removesuffix("s"))
 
     @classmethod
@@ -130,25 +130,25 @@ class DataSummary:
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """One setting of a search."""
+    """Trial of a search: one combination of settings, and its loss."""
 
     config: TuningConfig
     loss: float | None
-    """Lowest validation loss, nats a token; None if the training diverged."""
+    """Lowest validation loss in nats per token; None if the training diverged."""
     step: int
-    """Step of that loss; 0 if the training diverged."""
+    """Number of steps at the lowest loss; 0 if the training diverged."""
     seconds: float
 
 
 @dataclass(frozen=True, slots=True)
 class TuningResult(Result):
-    """An adapter, its provenance and its losses."""
+    """Trained adapter with its provenance and its losses."""
 
     folder: Path
     fingerprint: str
-    """SHA-256 of the base model's fingerprint, the data and the settings, which identifies a finished training."""
+    """SHA-256 of the base model's fingerprint, the data and the settings; equal trainings have equal fingerprints."""
     base: str
-    """Name of the model."""
+    """Name of the base model."""
     base_fingerprint: str
     dtype: str
     """Number format of the frozen weights in training."""
@@ -165,16 +165,16 @@ class TuningResult(Result):
     evaluations: tuple[ValidationLoss, ...]
     """Validation losses; the first is that of the model before training."""
     best_step: int
-    """Number of steps of the adapter that was kept."""
+    """Number of steps after which the saved adapter was evaluated, the one with the lowest validation loss."""
     stopped_early: bool
     seconds: float
-    """Seconds spent on steps and evaluations, without interruptions."""
+    """Seconds spent on training and evaluation, without the time between interruption and resumption."""
     weights_sha256: str
     """SHA-256 of ``adapter_model.safetensors``."""
     versions: Mapping[str, str]
     warnings: tuple[str, ...] = ()
     trials: tuple[Trial, ...] = ()
-    """All settings of the search that chose this one, best first; empty without a search."""
+    """Trials of the search that selected this adapter, best first; empty without a search."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return all fields, the name of the adapted model, and the losses as JSON-serialisable values."""
@@ -183,7 +183,7 @@ class TuningResult(Result):
         return {**data, "evaluations": evaluations, "loss_before": self.before.loss, "loss": self.best.loss}
 
     def tables(self) -> list[Table]:
-        """Return the validation losses, and the trials of a search."""
+        """Return a table of the validation losses and, after a search, one of its trials."""
         rows = [
             (
                 f"{evaluation.step}",
@@ -193,24 +193,24 @@ class TuningResult(Result):
             )
             for evaluation in self.evaluations
         ]
-        course = Table.of(
+        losses_table = Table.of(
             f"{self.name}: {self.base} on {self.train.counted} of {self.train.name}",
             ("step", "validation loss", "perplexity", ""),
             rows,
             left=0,
             note=f"Nats a token of {self.validation.counted} ({self.validation.name}, "
-            f"{self.validation.learned} tokens). Settings: {self._settings()}.",
+            f"{self.validation.learned} tokens). Settings: {self._settings_text()}.",
             strong=[index for index, evaluation in enumerate(self.evaluations) if evaluation.step == self.best_step],
         )
-        return [course, *([self._trials()] if self.trials else [])]
+        return [losses_table, *([self._trials_table()] if self.trials else [])]
 
     def notes(self) -> Iterator[str]:
-        """Yield warnings, and how to use the adapter."""
+        """Yield the warnings, the number of steps, and the name under which the adapter can be used."""
         yield from (f"Warning: {warning}" for warning in self.warnings)
         early = ", stopped early" if self.stopped_early else ""
         yield f"{len(self.losses)} of {self.steps} steps in {self.seconds:.0f} s{early}. Use it as\n{self.model}"
 
-    def _trials(self) -> Table:
+    def _trials_table(self) -> Table:
         first = self.trials[0].config
         names = ("rank", "alpha", "epochs", "learning_rate", "dropout", "weight_decay", "warmup", "schedule")
         varied = [
@@ -227,18 +227,18 @@ class TuningResult(Result):
         headings = (*(name.replace("_", " ") for name in varied), "validation loss", "at step")
         return Table.of("Trials, best first", headings, rows, left=0, strong=[0])
 
-    def _settings(self) -> str:
+    def _settings_text(self) -> str:
         settings = {**asdict(self.config), "targets": "+".join(self.config.targets)}
         return ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in settings.items() if value is not None)
 
     @property
     def model(self) -> str:
-        """Name of the model with the adapter."""
+        """Name of the base model with the adapter, as options for models accept it."""
         return f"{self.base}+adapter={self.folder}"
 
     @property
     def name(self) -> str:
-        """Name of the adapter."""
+        """Name of the adapter, that of its folder."""
         return self.folder.name
 
     @property
@@ -248,20 +248,20 @@ class TuningResult(Result):
 
     @property
     def best(self) -> ValidationLoss:
-        """Validation loss of the adapter that was kept."""
+        """Validation loss of the saved adapter."""
         return next(evaluation for evaluation in self.evaluations if evaluation.step == self.best_step)
 
 
 def fingerprint_of(*parts: object) -> str:
-    """Return the SHA-256 of JSON-serialisable values."""
+    """Return the SHA-256 of the file format's version and JSON-serialisable values."""
     return hashlib.sha256(json.dumps([FORMAT, *parts], sort_keys=True).encode()).hexdigest()
 
 
 def write_result(result: TuningResult) -> None:
-    """Write ``climassay.json`` into the adapter's folder; its existence marks a finished training.
+    """Write ``climassay.json`` into the adapter's folder; the file marks the training as finished.
 
     Raises:
-        InputError: It cannot be written.
+        InputError: The file cannot be written.
     """
     data = asdict(result)
     del data["folder"]
@@ -273,7 +273,7 @@ def read_result(folder: Path) -> TuningResult | None:
     """Load the result of a finished training; None if the folder has none.
 
     Raises:
-        InputError: The file is damaged, or of another format.
+        InputError: The file is damaged, or has another version of the format.
     """
     file = folder / RESULT_FILE
     if not file.is_file():
@@ -291,7 +291,7 @@ def read_result(folder: Path) -> TuningResult | None:
 
 
 def list_adapters(folder: Path) -> list[TuningResult]:
-    """Return all finished adapters in the subfolders of a folder, by name; unreadable results are skipped."""
+    """Return the results of all finished adapters in subfolders, sorted by name; unreadable results are skipped."""
     results = []
     for path in sorted(folder.iterdir()) if folder.is_dir() else ():
         try:

@@ -1,7 +1,7 @@
-"""One training with transformers' Trainer and PEFT; the adapter of the best evaluation is left in a folder.
+"""One training with transformers' Trainer and PEFT; the adapter of the best evaluation is saved in a folder.
 
-The Trainer's own checkpoints hold the adapter, the optimiser, the schedule and the state of the random numbers: a
-training that was killed continues from the last one and ends like an uninterrupted one.
+The Trainer's checkpoints hold the adapter, the optimiser, the schedule and the state of the random numbers, so that a
+killed training resumes from the last checkpoint and gives the result of an uninterrupted one.
 """
 
 import json
@@ -52,16 +52,17 @@ _SCHEDULES = {"cosine": "cosine", "linear": "linear", "constant": "constant_with
 
 
 class DivergedError(ModelError):
-    """The loss or its gradient is not finite."""
+    """Error of a training whose loss or gradient is not finite."""
 
 
 @dataclass(frozen=True, slots=True)
 class TuningProgress:
-    """State of a training after a step or an evaluation."""
+    """Progress of a training after a step or an evaluation."""
 
     step: int
-    """Number of steps taken."""
+    """Number of completed steps."""
     steps: int
+    """Number of planned steps."""
     loss: float | None
     """Training loss of the last step; None before the first."""
     validation_loss: float
@@ -74,7 +75,7 @@ ProgressCallback = Callable[[TuningProgress], None]
 
 
 class Interruption:
-    """Flag that Ctrl-C was pressed."""
+    """Flag ``requested``, which is set when Ctrl-C is pressed."""
 
     def __init__(self) -> None:
         self.requested = False
@@ -82,32 +83,32 @@ class Interruption:
 
 @contextmanager
 def interruptible() -> Iterator[Interruption]:
-    """Note the first Ctrl-C, so that the step under way is finished and saved; a second one stops at once.
+    """Yield a flag that the first Ctrl-C sets, so that the current step is finished; a second one interrupts.
 
-    Only the main thread receives signals: in any other one nothing is changed.
+    Only the main thread receives signals; in other threads, the flag is never set.
     """
     interruption = Interruption()
     if threading.current_thread() is not threading.main_thread():
         yield interruption
         return
 
-    def note(_number: int, _frame: FrameType | None) -> None:
+    def handle_signal(_number: int, _frame: FrameType | None) -> None:
         if interruption.requested:
             raise KeyboardInterrupt
         interruption.requested = True
 
-    before = signal.signal(signal.SIGINT, note)
+    previous_handler = signal.signal(signal.SIGINT, handle_signal)
     try:
         yield interruption
     finally:
-        signal.signal(signal.SIGINT, before)
+        signal.signal(signal.SIGINT, previous_handler)
 
 
 @contextmanager
-def kept_random_state(device: str) -> Iterator[None]:
-    """Restore the random states of Python, numpy and torch afterwards; the Trainer seeds all of them."""
-    kind = torch.device(device)
-    devices = [kind.index or 0] if kind.type == "cuda" else []
+def restored_random_state(device: str) -> Iterator[None]:
+    """Restore the random states of Python, numpy and torch after the block, because the Trainer seeds all of them."""
+    torch_device = torch.device(device)
+    devices = [torch_device.index or 0] if torch_device.type == "cuda" else []
     python_state, numpy_state = random.getstate(), np.random.get_state()
     try:
         with torch.random.fork_rng(devices=devices):
@@ -119,10 +120,10 @@ def kept_random_state(device: str) -> Iterator[None]:
 
 @contextmanager
 def adapted(loaded: LoadedModel, config: TuningConfig) -> Iterator[Any]:
-    """Yield PEFT's view of the model with a fresh adapter; the model is as before when the block is left.
+    """Yield the model wrapped by PEFT with a new adapter; the model is restored after the block.
 
     Raises:
-        InputError: The model has no layers of the names given.
+        InputError: The model has no layers with the names in ``config.targets``.
     """
     from peft import LoraConfig, get_peft_model
 
@@ -153,39 +154,41 @@ def adapted(loaded: LoadedModel, config: TuningConfig) -> Iterator[Any]:
 
 
 def save_adapter_config(peft_model: Any, base: str, folder: Path) -> None:
-    """Write PEFT's configuration of an adapter, the same bytes for the same adapter on any machine."""
+    """Write PEFT's configuration of an adapter, byte for byte the same on every machine."""
     settings = peft_model.peft_config["default"].to_dict()
     settings |= {"base_model_name_or_path": base, "inference_mode": True}
-    # Sets would come out in another order in every process, and with them another fingerprint.
-    plain = {name: sorted(value) if isinstance(value, set | list) else value for name, value in settings.items()}
-    plain["target_modules"] = sorted(settings["target_modules"])
-    text = json.dumps(plain, indent=2, sort_keys=True, default=str) + "\n"
+    # The order of sets, and with it the fingerprint, would differ between processes.
+    sorted_settings = {
+        name: sorted(value) if isinstance(value, set | list) else value for name, value in settings.items()
+    }
+    sorted_settings["target_modules"] = sorted(settings["target_modules"])
+    text = json.dumps(sorted_settings, indent=2, sort_keys=True, default=str) + "\n"
     replace_file(folder / CONFIG_FILE, lambda file: file.write_text(text, encoding="utf-8"))
 
 
 def read_unfinished(folder: Path) -> dict[str, Any] | None:
-    """Return what identifies the unfinished training of a folder; None if there is none.
+    """Return fingerprint, threads and seconds of the unfinished training of a folder; None if there is none.
 
     Raises:
-        InputError: Its file is damaged.
+        InputError: The file of the unfinished training is damaged.
     """
     file = folder / _CHECKPOINTS / _TRAINING_FILE
     if not file.is_file():
         return None
     try:
-        described = json.loads(file.read_text(encoding="utf-8"))
-        return {name: described[name] for name in ("fingerprint", "threads", "seconds")}
+        metadata = json.loads(file.read_text(encoding="utf-8"))
+        return {name: metadata[name] for name in ("fingerprint", "threads", "seconds")}
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise InputError(f"{file} is damaged: remove {file.parent} to train from the start.") from error
 
 
 def remove_checkpoints(folder: Path) -> None:
-    """Remove the files of an unfinished training."""
+    """Delete the checkpoints of an unfinished training."""
     shutil.rmtree(folder / _CHECKPOINTS, ignore_errors=True)
 
 
 def _last_checkpoint(folder: Path) -> Path | None:
-    """Return the newest complete checkpoint; the Trainer writes its state last."""
+    """Return the newest complete checkpoint, or None, and delete incomplete ones, which lack the Trainer's state."""
     complete = [path.parent for path in folder.glob(f"checkpoint-*/{_STATE_FILE}")]
     for path in folder.glob("checkpoint-*"):
         if path not in complete:
@@ -194,13 +197,13 @@ def _last_checkpoint(folder: Path) -> Path | None:
 
 
 class _EpochSampler(Sampler[int]):
-    """Draws every sequence once an epoch, in an order that depends on the seed and the epoch alone."""
+    """Sampler of each sequence once per epoch, in an order that depends only on the seed and the epoch."""
 
     def __init__(self, lengths: list[int], step_size: int, seed: int) -> None:
         self._lengths, self._step_size, self._seed, self._epoch = lengths, step_size, seed, 0
 
     def set_epoch(self, epoch: int) -> None:
-        """Choose the epoch; the data loader does so before each."""
+        """Set the epoch; the data loader calls this before each epoch."""
         self._epoch = epoch
 
     def __iter__(self) -> Iterator[int]:
@@ -211,7 +214,7 @@ class _EpochSampler(Sampler[int]):
 
 
 class _AdapterTrainer(Trainer):  # type: ignore[misc]
-    """Trains on the mean loss of a step's learned tokens, and evaluates on that of all validation tokens."""
+    """Trainer that minimises the mean loss of a step's learned tokens and evaluates that of all validation tokens."""
 
     control: Any
 
@@ -231,21 +234,21 @@ class _AdapterTrainer(Trainer):  # type: ignore[misc]
         return _EpochSampler(self._loss.lengths, step_size, self._config.seed)
 
     def compute_loss(self, _model: Any, inputs: Mapping[str, Tensor], *, num_items_in_batch: Tensor) -> Tensor:
-        """Return the loss of a forward pass, divided by the learned tokens of its whole step."""
+        """Return the summed loss of a forward pass, divided by the number of learned tokens of the whole step."""
         indices = inputs["indices"].tolist()
         self.step_tokens += sum(self._loss.lengths[index] for index in indices)
         return self._loss.nats(indices) / num_items_in_batch
 
     def evaluate(self, *_arguments: Any, **_options: Any) -> dict[str, float]:
-        """Compute, log and return the mean validation loss, in nats a token."""
+        """Compute, log and return the mean validation loss, in nats per token."""
         metrics = {"eval_loss": self._validation.mean(self._config.batch_size)}
         self.log(metrics)
         self.control = self.callback_handler.on_evaluate(self.args, self.state, self.control, metrics)
         return metrics
 
 
-class _Schedule(TrainerCallback):  # type: ignore[misc]
-    """Decides when to evaluate, to save and to stop, and reports progress."""
+class _ScheduleCallback(TrainerCallback):  # type: ignore[misc]
+    """Callback that decides when to evaluate, save and stop, and reports progress."""
 
     def __init__(self, run: "Run") -> None:
         self._run = run
@@ -253,18 +256,18 @@ class _Schedule(TrainerCallback):  # type: ignore[misc]
         self._validation_loss = math.nan
 
     def on_step_end(self, _arguments: Any, state: Any, control: Any, **_options: Any) -> None:
-        """Evaluate and save at the planned steps, and save if the last checkpoint is old or Ctrl-C was pressed."""
+        """Request evaluations and checkpoints at planned steps; also a checkpoint if due or on Ctrl-C."""
         control.should_log = True
         control.should_evaluate = state.global_step in self._run.evaluated_after
         is_old = time.perf_counter() - self._saved >= self._run.checkpoint_seconds
         control.should_save = control.should_evaluate or is_old or self._run.interruption.requested
 
     def on_evaluate(self, _arguments: Any, state: Any, control: Any, **_options: Any) -> None:
-        """Stop if the validation loss has not fallen for as many evaluations as the settings allow."""
+        """Request a stop if the validation loss has not fallen in the last ``patience`` evaluations."""
         control.should_training_stop |= self._run.is_out_of_patience(state.log_history)
 
     def on_log(self, _arguments: Any, state: Any, _control: Any, logs: dict[str, float], **_options: Any) -> None:
-        """Report progress; raise DivergedError if a number is not finite."""
+        """Report progress; raise DivergedError if a loss or gradient norm is not finite."""
         config, step = self._run.config, state.global_step
         numbers = [logs[name] for name in ("loss", "grad_norm", "eval_loss") if name in logs]
         if not all(map(math.isfinite, numbers)):
@@ -280,7 +283,7 @@ class _Schedule(TrainerCallback):  # type: ignore[misc]
             self._run.on_progress(TuningProgress(step, self._run.steps, loss, self._validation_loss, tokens))
 
     def on_save(self, _arguments: Any, _state: Any, _control: Any, **_options: Any) -> None:
-        """Write down the time spent; end here if Ctrl-C was pressed."""
+        """Store the training time so far; raise KeyboardInterrupt if Ctrl-C was pressed."""
         now = time.perf_counter()
         self._run.write_training(self._run.seconds + now - self._resumed)
         self._saved = now
@@ -289,7 +292,7 @@ class _Schedule(TrainerCallback):  # type: ignore[misc]
 
 
 class Run:
-    """One training."""
+    """Training of one adapter, in this process and in earlier, interrupted ones."""
 
     trainer: _AdapterTrainer
 
@@ -302,14 +305,14 @@ class Run:
         fingerprint: str,
         interruption: Interruption,
     ) -> None:
-        """Tokenise the data, plan the evaluations and find out how far an earlier process came."""
+        """Load the model, tokenise the data, plan the evaluations, and load the state of an interrupted training."""
         self.base, self.config, self.folder, self.interruption = base, config, folder, interruption
         self.fingerprint = fingerprint
         self.checkpoint_seconds = math.inf
         self.on_progress: ProgressCallback | None = None
         loaded = base.load()
         self.data = data
-        self.tokenised = tuple(_tokenised(part, loaded, config) for part in data)
+        self.tokenised = tuple(_tokenise_data(part, loaded, config) for part in data)
         n_sequences = len(self.tokenised[0].sequences)
         steps_per_epoch = math.ceil(n_sequences / (config.batch_size * config.accumulation))
         self.steps = steps_per_epoch * config.epochs
@@ -326,10 +329,10 @@ class Run:
         self.threads = torch.get_num_threads()
 
     def finish(self, preset: str | None, warnings: tuple[str, ...]) -> TuningResult:
-        """Run to the end and leave the adapter and its description in the folder.
+        """Train to the end, write the adapter and its result into the folder, and return the result.
 
         Raises:
-            ModelError: The memory does not hold a batch.
+            ModelError: A batch does not fit into memory.
             InputError: The checkpoint is damaged, or a file cannot be written.
         """
         checkpoints = self.folder / _CHECKPOINTS
@@ -341,10 +344,10 @@ class Run:
             self.trainer = _AdapterTrainer(
                 losses[0], losses[1], self.config, model=peft_model, args=self._arguments(checkpoints)
             )
-            self.trainer.add_callback(_Schedule(self))
+            self.trainer.add_callback(_ScheduleCallback(self))
             self.trainer.remove_callback(PrinterCallback)
             state = self._train(checkpoints)
-            return self._leave(state, peft_model, preset, warnings)
+            return self._save_adapter(state, peft_model, preset, warnings)
 
     def _arguments(self, checkpoints: Path) -> TrainingArguments:
         config, never = self.config, self.steps + 1
@@ -378,7 +381,7 @@ class Run:
         return arguments
 
     def _train(self, checkpoints: Path) -> dict[str, Any]:
-        """Train from the last checkpoint to the end and return the Trainer's last saved state."""
+        """Train from the last checkpoint, if any, to the end, and return the Trainer's last saved state."""
         last = _last_checkpoint(checkpoints)
         state = None if last is None else _read_state(last)
         self.trainer.args.eval_on_start = last is None
@@ -400,21 +403,21 @@ class Run:
         return state["global_step"] >= self.steps or self.is_out_of_patience(state["log_history"])
 
     def is_out_of_patience(self, history: list[dict[str, Any]]) -> bool:
-        """Return whether the last evaluations, as many as the patience, were not below the one before them."""
+        """Return whether none of the last ``patience`` evaluations had a lower loss than the best one before them."""
         losses = [entry["eval_loss"] for entry in history if "eval_loss" in entry and entry["step"]]
         patience = self.config.patience
         return patience is not None and len(losses) > patience and min(losses[-patience:]) >= min(losses[:-patience])
 
     def write_training(self, seconds: float) -> None:
-        """Write down what identifies this training, its threads and the seconds that it took so far."""
-        described = {"fingerprint": self.fingerprint, "threads": self.threads, "seconds": seconds}
+        """Write the fingerprint, threads and seconds so far of this training to the checkpoints' folder."""
+        metadata = {"fingerprint": self.fingerprint, "threads": self.threads, "seconds": seconds}
         file = self.folder / _CHECKPOINTS / _TRAINING_FILE
-        replace_file(file, lambda part: part.write_text(json.dumps(described), encoding="utf-8"))
+        replace_file(file, lambda part: part.write_text(json.dumps(metadata), encoding="utf-8"))
 
-    def _leave(
+    def _save_adapter(
         self, state: Mapping[str, Any], peft_model: Any, preset: str | None, warnings: tuple[str, ...]
     ) -> TuningResult:
-        """Put the best adapter in its place; repeated whole if it was interrupted."""
+        """Copy the best adapter into the folder, write its result, and delete the checkpoints; safe to repeat."""
         base, history = self.base, state["log_history"]
         weights = self.folder / WEIGHTS_FILE
         best = self.folder / _CHECKPOINTS / f"checkpoint-{state['best_global_step']}" / WEIGHTS_FILE
@@ -481,7 +484,7 @@ def _read_state(checkpoint: Path) -> dict[str, Any]:
         raise InputError(f"The checkpoint {checkpoint} is damaged: remove it to go on from the one before.") from error
 
 
-def _tokenised(data: TuningData, loaded: LoadedModel, config: TuningConfig) -> TokenisedData:
+def _tokenise_data(data: TuningData, loaded: LoadedModel, config: TuningConfig) -> TokenisedData:
     context = int(getattr(loaded.model.config.get_text_config(), "max_position_embeddings", None) or 2**31)
     if config.max_length > context:
         raise InputError(

@@ -1,4 +1,4 @@
-"""Train an adapter, go on with an interrupted training, or find that it is done; search a grid of settings."""
+"""Train an adapter, resume an interrupted training or return a finished one; search a grid of settings."""
 
 import shutil
 from collections.abc import Callable, Mapping, Sequence
@@ -32,9 +32,9 @@ from climassay.tuning.run import (
     ProgressCallback,
     Run,
     interruptible,
-    kept_random_state,
     read_unfinished,
     remove_checkpoints,
+    restored_random_state,
 )
 
 CHECKPOINT_SECONDS = 60.0
@@ -56,30 +56,31 @@ def train(
     checkpoint_seconds: float = CHECKPOINT_SECONDS,
     on_progress: ProgressCallback | None = None,
 ) -> TuningResult:
-    """Train a LoRA adapter, or go on with a training that was interrupted, or find that it is done.
+    """Train a LoRA adapter, resume an interrupted training, or return the result of a finished one.
 
-    transformers' Trainer with AdamW, on the mean loss of each step's learned tokens. The validation loss is computed
-    before the first step and as often as the settings say; the adapter of the evaluation with the lowest loss is kept.
-    A process that is killed anywhere and started again gives the same adapter bit for bit on a CPU with the same number
-    of threads; on a GPU as far as its kernels add up in the same order.
+    transformers' Trainer minimises the mean loss of each step's learned tokens with AdamW. The validation loss is
+    computed before the first step and as often as the settings say; the adapter with the lowest one is saved. A resumed
+    training gives the same adapter as an uninterrupted one, bit for bit, on a CPU with the same number of threads; on a
+    GPU, only if its kernels add up in the same order.
 
     Args:
-        model: Name of a local model, or one that several trainings share.
-        train_data: What is learned.
-        validation_data: What decides when to stop and what to keep; of the same kind.
-        config: The settings.
-        folder: Where the adapter goes: a PEFT folder, with ``climassay.json``.
-        device: Where to compute, for a model given by name.
-        preset: Name of the preset behind the settings, for the record.
-        warnings: What a reader of the result must know about the data, for example a leakage.
-        replace_other: Remove what another training left in the folder.
-        checkpoint_seconds: Between two checkpoints; one more is written after every evaluation and on Ctrl-C.
+        model: Name of a local model, or a loaded one that several trainings share.
+        train_data: Data to train on.
+        validation_data: Data of the same kind, whose loss decides when to stop and which adapter is saved.
+        config: Settings of the training.
+        folder: Folder of the adapter in PEFT's format, which also gets ``climassay.json``.
+        device: Device for a model given by name; see :class:`TuningBase`.
+        preset: Name of the preset behind the settings, to be recorded.
+        warnings: Warnings about the data for readers of the result, for example of leakage.
+        replace_other: Whether the files of another training in the folder are removed; otherwise they are an error.
+        checkpoint_seconds: Seconds between two checkpoints. A checkpoint is also written after every evaluation and on
+            Ctrl-C.
         on_progress: Called after every step and evaluation.
 
     Raises:
         InputError: The data cannot be learned from, the folder holds another training, or a setting does not fit.
-        ModelError: The model cannot be loaded, or the loss is no longer a number.
-        KeyboardInterrupt: Ctrl-C; a checkpoint was written.
+        ModelError: The model cannot be loaded, or the loss is no longer finite.
+        KeyboardInterrupt: Ctrl-C was pressed; a checkpoint was written.
     """
     check_data(train_data, validation_data)
     base = model if isinstance(model, TuningBase) else TuningBase(model, device=device, dtype=config.dtype)
@@ -92,7 +93,7 @@ def train(
         finished = _finished_training(path, fingerprint, replace_other)
         if finished is not None:
             return finished
-        with kept_random_state(base.device), interruptible() as interruption:
+        with restored_random_state(base.device), interruptible() as interruption:
             run = Run(base, (train_data, validation_data), config, path, fingerprint, interruption)
             run.checkpoint_seconds, run.on_progress = checkpoint_seconds, on_progress
             return run.finish(preset, tuple(warnings))
@@ -101,20 +102,23 @@ def train(
 def training_fingerprint(
     base: TuningBase, train_data: TuningData, validation_data: TuningData, config: TuningConfig
 ) -> str:
-    """Return the SHA-256 of everything that decides the adapter."""
+    """Return the SHA-256 of everything that determines the adapter: model, data and settings."""
     settings = asdict(replace(config, dtype=base.dtype))
     del settings["gradient_checkpointing"]
     return fingerprint_of(base.fingerprint, train_data.sha256, validation_data.sha256, settings)
 
 
 def _finished_training(folder: Path, fingerprint: str, replace_other: bool) -> TuningResult | None:
-    """Return the finished adapter of this training, or None if there is work to do."""
+    """Return the result of this training if it is finished, or None if it must be run or resumed.
+
+    With ``replace_other``, the files of another training in the folder are removed first.
+    """
     if replace_other:
-        there: str | None = ""  # for what cannot be read
+        existing_fingerprint: str | None = ""  # also of files that cannot be read
         with suppress(InputError):
             result, unfinished = read_result(folder), read_unfinished(folder)
-            there = result.fingerprint if result else unfinished["fingerprint"] if unfinished else None
-        if there not in (None, fingerprint):
+            existing_fingerprint = result.fingerprint if result else unfinished["fingerprint"] if unfinished else None
+        if existing_fingerprint not in (None, fingerprint):
             for name in (RESULT_FILE, WEIGHTS_FILE):
                 (folder / name).unlink(missing_ok=True)
             remove_checkpoints(folder)
@@ -133,8 +137,8 @@ def _finished_training(folder: Path, fingerprint: str, replace_other: bool) -> T
             "it replaced."
         )
     weights = folder / WEIGHTS_FILE
-    intact = weights.is_file() and file_digest(weights) == result.weights_sha256
-    return result if intact else None
+    is_intact = weights.is_file() and file_digest(weights) == result.weights_sha256
+    return result if is_intact else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,20 +146,21 @@ class SearchProgress:
     """Progress of a search, reported before each trial."""
 
     trial: int
-    """Number of the trial, from 1."""
+    """Number of the trial, starting at 1."""
     trials: int
+    """Number of trials of the search."""
     config: TuningConfig
 
 
 def grid_configs(config: TuningConfig, grid: Mapping[str, Sequence[Any]]) -> tuple[TuningConfig, ...]:
-    """Return the settings of every combination of a grid's values, in the grid's order.
+    """Return one configuration for each combination of the grid's values, in the grid's order, without duplicates.
 
     Args:
-        config: Common settings.
-        grid: Values by setting, for example ``{"rank": (8, 16), "learning_rate": (1e-4, 3e-4)}``.
+        config: Settings that the grid does not set.
+        grid: Values to try by name of a setting, for example ``{"rank": (8, 16), "learning_rate": (1e-4, 3e-4)}``.
 
     Raises:
-        InputError: The grid is empty, or a value is invalid.
+        InputError: The grid is empty, names a setting that cannot be searched, or has an invalid value.
     """
     searchable = {entry.name for entry in fields(config)} - {"dtype", "seed"}
     unknown = sorted(set(grid) - searchable)
@@ -183,14 +188,15 @@ def search(
     on_trial: Callable[[SearchProgress], None] | None = None,
     on_progress: ProgressCallback | None = None,
 ) -> TuningResult:
-    """Train with every setting of a grid and keep the adapter with the lowest validation loss.
+    """Train with every combination of a grid's values and save the adapter with the lowest validation loss.
 
-    A search that was interrupted goes on where it was, in the middle of a trial; the same search again is returned at
-    once. Its table is :attr:`TuningResult.trials`. Arguments are those of :func:`train`; ``config`` says what the grid
-    of values by setting leaves open, and ``on_trial`` is called before every trial.
+    An interrupted search is resumed, also in the middle of a trial; the result of a finished search is returned without
+    training. :attr:`TuningResult.trials` lists all trials. Arguments are those of :func:`train`, and further: ``grid``
+    has the values to try by name of a setting, ``config`` the other settings, and ``on_trial`` is called before every
+    trial.
 
     Raises:
-        InputError: As for :func:`train`, or the grid makes no sense.
+        InputError: See :func:`train`; or the grid is empty or has an invalid value.
         ModelError: The model cannot be loaded, or every trial diverged.
     """
     check_data(train_data, validation_data)
@@ -238,7 +244,7 @@ def search(
 
 
 def _finished_search(folder: Path, fingerprints: Sequence[str], replace_other: bool) -> TuningResult | None:
-    """Return the result of this search, or None if there is work to do."""
+    """Return the result of this search if it is finished, or None if it must be run or resumed."""
     try:
         result = read_result(folder)
     except InputError:

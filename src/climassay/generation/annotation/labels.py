@@ -73,7 +73,7 @@ class AnnotationSettings:
 
 @dataclass(frozen=True, slots=True)
 class Label:
-    """An expert's judgement of one draft; a stored label is never deleted, only withdrawn."""
+    """Expert's judgement of one draft; a stored label is never deleted, only withdrawn."""
 
     __pydantic_config__ = ConfigDict(strict=True, extra="forbid")
 
@@ -420,7 +420,7 @@ class ItemOutcome:
     wording: Wording | None = None
     """The experts' wording; None if the words are unchanged."""
     made_at: float = 0.0
-    """Time of the last label that the outcome rests on."""
+    """Time of the last label that determined the outcome."""
 
 
 def outcome_of(labels: Sequence[Label], overlap: int, base: Wording) -> ItemOutcome:

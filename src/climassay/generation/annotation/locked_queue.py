@@ -372,7 +372,7 @@ class LockedQueue:
     # Outcomes
 
     def settle(self, rows: Mapping[str, Any], number: int, drafts_by_id: Mapping[str, Draft] | None = None) -> None:
-        """Recompute states and outcomes of items from their labels, and store what changed.
+        """Recompute states and outcomes of items from their labels, and store the changes.
 
         Args:
             rows: Rows of the items by draft id.

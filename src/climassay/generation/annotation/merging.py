@@ -85,7 +85,7 @@ class _LabelMerge:
         self.n_known = self.n_withdrawn = 0
 
     def add(self, label: Label) -> None:
-        """Add, withdraw or refuse one label; labels must come in the order of their times."""
+        """Add, withdraw or refuse one label; must be called in the order of the labels' times."""
         if label.key in self._withdrawals or label.key in self.new:
             if label.withdrawn_at is not None and self._withdrawals.get(label.key, 0.0) is None:
                 self._withdrawals[label.key] = self._withdrawn[label.key] = label.withdrawn_at

@@ -1,4 +1,4 @@
-"""The card of a published dataset: a README with everything that its users must know."""
+"""The card of a published dataset: a README that describes its contents, provenance, licences and agreement."""
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence

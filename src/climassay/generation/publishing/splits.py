@@ -67,7 +67,7 @@ class SplitPlan:
 
     @property
     def counts(self) -> bool:
-        """Whether the parts are numbers of questions."""
+        """Whether the parts are numbers of questions rather than shares."""
         return any(part == -1 or part > 1 for part in self.parts)
 
     @property

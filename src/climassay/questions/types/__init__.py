@@ -135,7 +135,7 @@ class QuestionType:
         return self.fixed_options or tuple(LETTERS[: len(options)])
 
     def expected_answer(self, question: "Question") -> str:
-        """Return the answer of a perfect model."""
+        """Return the answer that a model must give to be correct."""
         return question.answer if question.correct is None else self.labels(question.options)[question.correct]
 
     def parse_choice(self, text: str, options: int, texts: Sequence[str] = ()) -> int | None:
