@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from climassay.errors import InputError
-from climassay.generation.opening import _examples
+from climassay.generation.opening import _writer_examples
 from climassay.generation.recipe import COMMENTED, CountSpec, Recipe, Stream, WriterSpec, parse_recipe
 
 LEAST = {"collections": ["books"], "writer": {"model": "local:smollm2"}, "counts": {"mcq": 3}}
@@ -81,7 +81,7 @@ def test_a_file_beside_the_recipe_is_read_and_no_level_counts_as_base(tmp_path):
     rows = [ROW | {"id": f"q{place}", "level": level} for place, level in enumerate(levels)]
     rows.insert(0, {**ROW, "id": "bare", "context": None})
     (tmp_path / "own.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    found = _examples(shown_examples("own.jsonl", folder=tmp_path))
+    found = _writer_examples(shown_examples("own.jsonl", folder=tmp_path))
     assert [question.id for question in found["freeform"]] == ["q0", "q1", "q2", "q4"]
     assert found["mcq"] == found["cloze"] == []
 
@@ -89,4 +89,4 @@ def test_a_file_beside_the_recipe_is_read_and_no_level_counts_as_base(tmp_path):
 def test_questions_without_their_passages_are_refused(tmp_path):
     (tmp_path / "own.jsonl").write_text(json.dumps({**ROW, "id": "q", "context": None}) + "\n")
     with pytest.raises(InputError, match=r"No question of own\.jsonl has the passage"):
-        _examples(shown_examples("own.jsonl", folder=tmp_path))
+        _writer_examples(shown_examples("own.jsonl", folder=tmp_path))

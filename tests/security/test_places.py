@@ -183,5 +183,5 @@ def test_csv_files_of_strangers_words_are_written_through_it():
     }
     assert len(writers) >= 4
     assert not [
-        file for file in writers if "safe_cell(" not in file.read_text() and "_escaped(" not in file.read_text()
+        file for file in writers if "safe_cell(" not in file.read_text() and "_escape_formula(" not in file.read_text()
     ]

@@ -484,7 +484,7 @@ def swapped_names(sentence: str, source: str, texts: Sequence[str] = ()) -> tupl
         Difference(name, source_name)
         for name, neighbours in sentence_names.items()
         for source_name, source_neighbours in source_names.items()
-        if (neighbours == neighbours if is_german else neighbours & neighbours)
+        if (neighbours == source_neighbours if is_german else neighbours & source_neighbours)
     )
 
 
