@@ -22,7 +22,7 @@ from pathlib import Path
 
 import uvicorn
 
-from climassay.cli.serve import _listen, server_config
+from climassay.cli.serve import _open_socket, server_config
 from climassay.web import AppState, ServerSettings, create_app
 from climassay.web.jobs import JobReport
 from climassay.workspace import Workspace
@@ -64,7 +64,7 @@ def main() -> None:
 def serve(folder: Path, files: int) -> None:
     """A server as ``climassay serve`` sets it up, with a job that tells something when it is wanted to."""
     resource.setrlimit(resource.RLIMIT_NOFILE, (files, files))
-    sockets, port = _listen("127.0.0.1", 0)
+    sockets, port = _open_socket("127.0.0.1", 0)
     settings = ServerSettings(port=port, public="read")
     place = AppState(Workspace.open(folder), settings)
 
