@@ -257,6 +257,13 @@ def test_several_statements_are_tagged_as_each_alone(tagger, tmp_path) -> None:
         climassay.tag_statements([], str(tagger), workspace=tmp_path)
 
 
+def test_a_statement_alone_is_tagged_by_the_bundled_tagger(climassay, tmp_path) -> None:
+    out = done(climassay("confidence tag", "Human influence has warmed the atmosphere, ocean and land.", "--json"))
+    [row] = json.loads(out)["statements"]
+    assert row["tag"] in row["probabilities"]
+    assert sum(row["probabilities"].values()) == pytest.approx(1)
+
+
 def test_a_table_of_statements(climassay, tmp_path, tagger) -> None:
     file = tmp_path / "s.csv"
     file.write_text(
