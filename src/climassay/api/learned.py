@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from climassay.io import Row
     from climassay.learning import Evaluation, Provenance
     from climassay.models import OpenWeights
-    from climassay.reporting import Table
 
 _TABLES = (".csv", ".tsv", ".jsonl", ".json", ".parquet", ".gz")
 

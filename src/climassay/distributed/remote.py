@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from itertools import count
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar, cast
+from typing import Any, Literal, Protocol, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,10 +16,6 @@ from numpy.typing import NDArray
 from climassay.errors import ClimassayError, InputError, MissingExtraError, ModelError
 from climassay.models import contract
 from climassay.models.local.prompt_format import DescribedModel, ModelInfo
-
-if TYPE_CHECKING:
-    from climassay.models.local.prompt_format import ModelInfo
-
 
 _ERRORS: dict[str, type[ClimassayError]] = {
     error.__name__: error for error in (InputError, ModelError, MissingExtraError)

@@ -145,7 +145,7 @@ class ReadingModel(SavedModel):
 
     provenance: Provenance
     models: FeatureModels
-    """What it reads with; what is missing is loaded by its name."""
+    """Encoder and language model of the features; a missing one is loaded by its name."""
 
     def with_models(self, encoder: Encoder | None = None, model: Generator | None = None) -> Self:
         """Return a copy with loaded models; those that it does not read are ignored.

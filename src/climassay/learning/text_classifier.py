@@ -81,7 +81,7 @@ WORDS = ClassifierSpec("words", (PartSpec(("words",), regularisation=1.0),))
 VECTORS = ClassifierSpec("vectors", (PartSpec(("vectors",), regularisation=1.0),))
 BOTH = ClassifierSpec("words and vectors", (PartSpec(("words",)), PartSpec(("vectors",))))
 SPECS = (CONSTANT, VECTORS, WORDS, BOTH)
-"""What is tried where nobody says otherwise; none of them needs a language model."""
+"""Configurations compared by default; none of them needs a language model."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

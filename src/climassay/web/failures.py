@@ -60,9 +60,9 @@ class Explanation(NamedTuple):
     """Explanation of a failure for people who know nothing of servers and models."""
 
     what: str
-    """What happened, in one sentence."""
+    """Sentence that says what happened."""
     advice: str
-    """What the reader can do about it."""
+    """Advice to the reader."""
 
 
 _OWNER = "the person who runs this site"

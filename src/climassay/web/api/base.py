@@ -80,7 +80,7 @@ class ErrorDetail(Data):
     at: str = Field(examples=["body.claim"])
     """Path of the field."""
     says: str = Field(examples=["Input should be a valid string"])
-    """What is wrong with the field."""
+    """Sentence that says what is wrong with the field."""
 
 
 class ErrorData(Data):

@@ -285,7 +285,7 @@ class FileOutcome:
     passages: int = 0
     """Number of passages that were embedded."""
     notes: tuple[str, ...] = ()
-    """What was left out, or why the file was refused, a sentence each."""
+    """Sentences on what was left out of the file, or why it was refused."""
 
 
 _ADDITION, _OUTCOME = TypeAdapter(Addition), TypeAdapter(FileOutcome)
