@@ -98,9 +98,12 @@ def test_a_text_that_identifies_a_document_is_not_its_whole_title(tmp_path: Path
     path = tmp_path / "abstracts.csv"
     path.write_bytes(as_csv([{"abstract": text} for text in texts]))
     long, short, unbroken = read(path, ReadOptions(columns=TableColumns("abstract", ("abstract",)))).documents
-    assert long.title.startswith("Sea ice melts. Sea ice") and long.title.endswith(" ...") and len(long.title) <= 104
+    assert long.title.startswith("Sea ice melts. Sea ice")
+    assert long.title.endswith(" ...")
+    assert len(long.title) <= 104
     assert short.title == "Sea ice grows."
-    assert unbroken.title.startswith("xxx") and len(unbroken.title) <= 104
+    assert unbroken.title.startswith("xxx")
+    assert len(unbroken.title) <= 104
     assert long.blocks[0].text.count("Sea ice") == 40
 
 
