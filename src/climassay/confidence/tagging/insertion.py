@@ -18,6 +18,7 @@ from climassay.confidence.vocabulary import Tag
 from climassay.errors import InputError
 from climassay.judging import (
     Harvester,
+    InsertMode,
     Item,
     Questions,
     TrainedProbe,
@@ -26,7 +27,6 @@ from climassay.judging import (
     quality,
     train_probe,
 )
-from climassay.judging.settings import InsertMode
 from climassay.learning import ActivationStore
 from climassay.models.contract import OpenWeights
 
