@@ -145,6 +145,14 @@ def cited_numbers(sentences: Sequence[AnswerSentence], quotations: Sequence[Quot
     return tuple(dict.fromkeys([*(quotation.passage for quotation in quotations), *numbers]))
 
 
+def supporting_numbers(sentences: Sequence[AnswerSentence], quotations: Sequence[Quotation]) -> tuple[int, ...]:
+    """Return the distinct numbers of the passages that support a verdict: cited by a sentence or quoted by the model.
+
+    A sentence that was selected by similarity supports nothing: the model has not said which side it is on.
+    """
+    return cited_numbers(sentences, [quotation for quotation in quotations if quotation.side is not None])
+
+
 @dataclass(frozen=True, slots=True)
 class AdvocateOpinion:
     """Opinion of an advocate on a subclaim or on the whole claim, in one round."""
@@ -463,8 +471,8 @@ def _load(record_type: Any, data: Any) -> Any:
 def reader_view(transcript: Transcript, scale: Scale) -> Transcript:
     """Return a copy of a fact-check that is safe to show to readers.
 
-    - A verdict that cites and quotes no passage of the debate becomes "not enough information" and is marked as
-      withheld.
+    - A verdict that no passage of the debate supports (:func:`supporting_numbers`) becomes "not enough information"
+      and is marked as withheld.
     - A likelihood that contradicts its verdict is removed.
     - A fallacy is removed unless the verdict is against the claim.
     - A debate of the bundled model is marked as a demonstration.
@@ -493,7 +501,7 @@ def reader_view(transcript: Transcript, scale: Scale) -> Transcript:
     verdict = transcript.verdict
     verdict = replace(verdict, levels=_remove_inconsistent_likelihood(verdict.levels, verdict.label, scale))
     numbers = {source.number for source in transcript.sources}
-    support = numbers.intersection(cited_numbers(verdict.explanation, verdict.quotations))
+    support = numbers.intersection(supporting_numbers(verdict.explanation, verdict.quotations))
     if verdict.outcome == "verdict" and verdict.label is not None and not support:
         verdict = replace(
             verdict,
