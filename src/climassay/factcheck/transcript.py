@@ -44,9 +44,11 @@ class Claim:
 
     text: str
     source: str = ""
-    """Speaker or publication."""
+    """Person or organisation that made the claim."""
     date: str = ""
     """Date of the claim: ISO 8601 date or year."""
+    appearance: str = ""
+    """Web address or name of the publication in which the claim appeared."""
 
     @computed_field  # type: ignore[prop-decorator]
     @property
