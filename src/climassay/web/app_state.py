@@ -115,8 +115,10 @@ class AppState(Session):
         """Return a model that is loaded once per server, with the options of the server that apply to it."""
         if not isinstance(model, str):
             return model
-        fitting = options or self.options.fitting(model)
-        return self.shared(f"model {model} {fitting}", lambda: load_model(model, fitting, folder=self.workspace.root))
+        server_options = self.options.fitting(model)
+        model_options = options or server_options
+        key = f"model {model}" if model_options == server_options else f"model {model} {model_options}"
+        return self.shared(key, lambda: load_model(model, model_options, folder=self.workspace.root))
 
     def collections(self, names: str | Sequence[str]) -> "CollectionGroup":
         """Open collections by name, so that changes by other processes are seen; takes milliseconds.
