@@ -51,6 +51,11 @@ class RetrievedEvidence:
     warning: str = ""
     """Reason why grading failed; empty otherwise."""
 
+    @property
+    def is_found(self) -> bool:
+        """Whether the search found any passage, whatever its grade."""
+        return bool(self.candidates) or any(results for advocate in self.passages for results in advocate)
+
 
 @dataclass(frozen=True, slots=True)
 class _Grade:
