@@ -57,6 +57,8 @@ class DebateSetup:
     config: ElicitationConfig
     profile: Profile = STRONG
     """Settings of the prompts for reading the claim and grading passages."""
+    read_window: Callable[[], int | None] = lambda: None
+    """Function that returns the context length of the model that grades passages; None if it is not known yet."""
 
     @property
     def reads_claims(self) -> bool:
@@ -106,7 +108,7 @@ def _run_debate(claim: Claim, setup: DebateSetup, on_event: Callable[[Event], No
     for advocate in setup.advocates:
         if not advocate.is_plain:
             context.report_activity(advocate.name, "searching", 1)
-    grader = Grader(settings.model, setup.templates["grade"]) if profile.grade_passages else None
+    grader = Grader(settings.model, setup.templates["grade"], setup.read_window) if profile.grade_passages else None
     evidence = yield from find_evidence(setup.advocates, context.subclaims, context.claim, grader)
     if is_refused and not evidence.is_found and not any(advocate.is_plain for advocate in setup.advocates):
         return setup.unchecked(claim, reading.kind, reading.reason)
