@@ -282,7 +282,7 @@ def list_screening_checks() -> Shown:
         (screening_check.name, list(screening_check.kinds), screening_check.description)
         for screening_check in CHECKS.values()
     ]
-    results += [(name, ["mcq", "freeform", "cloze"], words) for name, words in MODEL_CHECKS.items()]
+    results += [(name, list(KINDS), words) for name, words in MODEL_CHECKS.items()]
     records = [{"name": name, "kinds": kinds, "words": words} for name, kinds, words in results]
     return listing("Checks", records, {"name": "check", "kinds": "kinds", "words": "what is faulty"}, left=3)
 

@@ -225,8 +225,8 @@ def _validation_steps(
     from climassay.generation.validation import ByKind, load_validator, validate
 
     validators = {}
-    for kind in ("mcq", "freeform"):
-        if name := getattr(recipe.validator, kind):
+    for kind in KINDS:
+        if name := getattr(recipe.validator, kind, ""):
             # A trained validator needs the model itself, so only prompted ones are recorded.
             load_recorded = (lambda model: record(load(model))) if name.startswith("prompted:") else load
             validators[kind] = load_validator(
