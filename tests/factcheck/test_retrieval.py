@@ -128,7 +128,9 @@ def test_passages_are_graded_again_if_the_server_states_a_window_that_is_too_sho
         return grades((1, 2))
 
     grader = replace(GRADER, read_window=lambda: windows[-1] if windows else None)
-    ids, evidence, prompts, _ = found_for([advocate("a", passages=8)], [statement("arctic ice")], [shelf], grader, answer)
+    ids, evidence, prompts, _ = found_for(
+        [advocate("a", passages=8)], [statement("arctic ice")], [shelf], grader, answer
+    )
     assert len(prompts) == 2
     assert 1 <= len(evidence.candidates) < 8
     assert sum(len(candidate.passage.text) for candidate in evidence.candidates) <= grader.max_characters
