@@ -92,9 +92,9 @@ def _run_debate(claim: Claim, setup: DebateSetup, on_event: Callable[[Event], No
     settings, profile = setup.settings, setup.profile
     prefix = CONTEXT_PREFIX if settings.context_prefix else ""
     reading = yield from read_claim(claim.text, settings.split, settings.model, profile, setup.templates)
-    is_refused = reading.kind != "checkable" and settings.check_claims
-    if is_refused and not _reads_as_climate_claim(claim, setup.encoder):
-        return setup.unchecked(claim, reading.kind, reading.reason)
+    refusal: Outcome | None = None if reading.kind == "checkable" or not settings.check_claims else reading.kind
+    if refusal and not _reads_as_climate_claim(claim, setup.encoder):
+        return setup.unchecked(claim, refusal, reading.reason)
     on_event(reading.subclaims)
     context = DebateContext(
         prefix + claim.text,
@@ -110,8 +110,8 @@ def _run_debate(claim: Claim, setup: DebateSetup, on_event: Callable[[Event], No
             context.report_activity(advocate.name, "searching", 1)
     grader = Grader(settings.model, setup.templates["grade"], setup.read_window) if profile.grade_passages else None
     evidence = yield from find_evidence(setup.advocates, context.subclaims, context.claim, grader)
-    if is_refused and not evidence.is_found and not any(advocate.is_plain for advocate in setup.advocates):
-        return setup.unchecked(claim, reading.kind, reading.reason)
+    if refusal and not evidence.is_found and not any(advocate.is_plain for advocate in setup.advocates):
+        return setup.unchecked(claim, refusal, reading.reason)
     rounds, consolidation = yield from _run_rounds(context, setup, evidence)
     context.report_activity(NAME, "concluding", len(rounds))
     verdict = yield from final_verdict(setup.mediator, context, claim.text, rounds[-1], consolidation)
@@ -128,7 +128,7 @@ def _run_debate(claim: Claim, setup: DebateSetup, on_event: Callable[[Event], No
         without=verdicts_without,
     )
     warning = dating_warning(claim, [source.passage for source in transcript.cited])
-    doubt = _doubt(reading) if is_refused else ""
+    doubt = _doubt(reading) if refusal else ""
     transcript = replace(transcript, warnings=tuple(filter(None, (doubt, evidence.warning, warning))))
     if settings.entailment:
         transcript = yield from _measure_entailment(transcript)
