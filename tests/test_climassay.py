@@ -229,7 +229,7 @@ def test_a_plan_says_the_same_as_the_arguments(books):
         limit=1, seed=3,
     )  # fmt: skip
     asked = len(model.options) + len(model.texts)
-    planned = benchmarks.run_plan(plan, model=model, workspace=books)
+    planned = benchmarks.run_plan(plan, loaded={"scripted": model}, workspace=books)
     assert len(model.options) + len(model.texts) == asked
     scores = [(one.question, one.scores) for one in primer.experiment.outcomes]
     assert sorted(scores, key=str) == sorted(((o.question, o.scores) for o in planned.experiment.outcomes), key=str)

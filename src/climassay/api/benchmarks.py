@@ -166,7 +166,7 @@ def evaluate(
     kinds = tuple(dict.fromkeys(question.kind for question in question_set.questions))
     scored = tuple(kind for kind in kinds if any(METRICS.find(name).scores(kind) for name in metrics))
     with Session.opened(workspace) as session:
-        specs, loaded = _model_specs(models, session)
+        specs, loaded = model_specs(models, session)
         plan = evaluation.ExperimentPlan(
             name=f"{', '.join(spec.name for spec in specs)} on {question_set.name}",
             benchmarks=(evaluation.BenchmarkSpec(question_set.name, (question_set.name,)),),
@@ -187,19 +187,14 @@ def evaluate(
 
 
 def run_plan(
-    plan: "ExperimentPlan",
-    *,
-    model: Generator | None = None,
-    workspace: Place = None,
-    on_answers: Callable[[int], None] | None = None,
+    plan: "ExperimentPlan", *, loaded: Mapping[str, Generator] | None = None, workspace: Place = None
 ) -> Evaluation:
     """Run a whole experiment, as ``climassay evaluate run`` does.
 
     Args:
         plan: Models, settings, tasks and benchmarks; :func:`climassay.evaluation.load_plan` reads one from a file.
-        model: Takes the place of every model that the plan names, where it is loaded already; it stays open.
+        loaded: Loaded models by the label of the plan's model that they replace; they stay open.
         workspace: Where collections, adapters and records lie.
-        on_answers: Told how many more answers came in.
 
     Raises:
         InputError: The questions cannot be read, or a setting names what is not there.
@@ -207,8 +202,7 @@ def run_plan(
     """
     with Session.opened(workspace) as session:
         sets = {spec.name: evaluation.read_benchmark(spec, plan) for spec in plan.benchmarks}
-        loaded = {} if model is None else {spec.display_name: model for spec in plan.models}
-        done = _run(plan, sets, loaded, session, on_answers)
+        done = _run(plan, sets, loaded or {}, session)
         return _scored(done, plan, {name: question_set.skipped for name, question_set in sets.items()})
 
 
@@ -244,7 +238,7 @@ def _setting_specs(names: Sequence[str], passages: int, examples: int, seed: int
     return tuple(evaluation.parse_spec(name, passages=passages, examples=examples, seed=seed) for name in names)
 
 
-def _model_specs(
+def model_specs(
     models: Models, session: Session, *, whole_names: bool = False
 ) -> "tuple[tuple[ModelSpec, ...], dict[str, Generator]]":
     """Return the model specifications of a plan and the loaded models, both by label; load a single named model."""
@@ -456,7 +450,7 @@ def evaluate_inspect(
 
     names = one_or_several(tasks)
     with Session.opened(workspace) as session:
-        specs, loaded = _model_specs(models, session)
+        specs, loaded = model_specs(models, session)
         judge = None
         if grader is not None:
             judge = evaluation.ModelSpec(grader, **_shared_options(session.options.fitting_each([grader])[grader]))
@@ -523,7 +517,7 @@ def evaluate_choices(
         sources = evaluation.open_sources(session.workspace)
         for spec in specs:
             evaluation.make_setting(spec, sources)  # what is missing is reported before a model is loaded
-        listed, loaded = _model_specs(models, session, whole_names=True)
+        listed, loaded = model_specs(models, session, whole_names=True)
         plan = evaluation.ExperimentPlan(
             name=question_set.name,
             benchmarks=(evaluation.BenchmarkSpec(question_set.name, (questions,)),),

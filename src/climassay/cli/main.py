@@ -34,6 +34,7 @@ COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
     "Measure language models": {
         "evaluate": ("evaluate:app", "Measure a model on a benchmark."),
         "metrics": ("evaluate:metrics", "Score answers against references, and check the metrics."),
+        "reproduce": ("reproduce:app", "Run the tables of a paper with your models, beside the published rows."),
         "judge": ("judge:app", "Rank texts by a quality, and measure judges against experts."),
         "tune": ("tune:app", "Train local models on documents or questions (LoRA)."),
     },
