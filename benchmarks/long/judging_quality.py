@@ -16,8 +16,9 @@ from pathlib import Path
 import numpy as np
 
 from climassay.judging.benchmark import JudgeScores, score_judge
+from climassay.judging.item_tables import ItemColumns, read_items
 from climassay.judging.judges import Harvester, StateTable
-from climassay.judging.preferences import Item, ItemColumns, Questions, both_ways, quality, read_items
+from climassay.judging.preferences import Item, Questions, both_ways, quality
 from climassay.judging.training import (
     METHODS,
     NEEDS_WEIGHTS,

@@ -14,7 +14,6 @@ from climassay.api.benchmarks import Evaluation, Models, model_specs, run_plan
 from climassay.evaluation.experiment_file import MetricSpec, check_plan
 from climassay.evaluation.paper_scores import (
     CLIMAQA_SUBSETS,
-    PUBLISHED_QUESTIONS,
     Dataset,
     has_published_questions,
     published_scores,
@@ -100,12 +99,14 @@ def climaqa_tables() -> dict[str, PaperTable]:
     tables = {}
     for number, spec in _TABLES.items():
         rows: dict[str, dict[str, float]] = {}
+        counts: dict[str, int] = {}
         column_by_score = {score: column for column, score in spec.columns.items()}
         for score in published_scores(spec.dataset):
             if (column := column_by_score.get((score.metric, score.level))) is not None:
                 system = f"{score.model}{_SUFFIXES[score.setting]}"
                 factor = 100.0 if score.metric in ("accuracy", "exact_match") else 1.0
                 rows.setdefault(system, {})[column] = factor * score.value
+                counts |= {} if score.n is None else {column: score.n}
         decimals = {
             column: 3 if metric in ("bleu_char", "bert_score") else 2 for column, (metric, _) in spec.columns.items()
         }
@@ -117,11 +118,7 @@ def climaqa_tables() -> dict[str, PaperTable]:
             tuple(spec.columns),
             tuple(PaperRow(system, scores) for system, scores in rows.items()),
             decimals=decimals,
-            published_n={
-                column: PUBLISHED_QUESTIONS[spec.dataset, METRICS[metric].kinds[0]][level]
-                for column, (metric, level) in spec.columns.items()
-                if level in PUBLISHED_QUESTIONS[spec.dataset, METRICS[metric].kinds[0]]
-            },
+            published_n=counts,
         )
     return tables
 
