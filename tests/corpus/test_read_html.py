@@ -31,6 +31,23 @@ def read_bytes(folder: Path, name: str, data: bytes, options: ReadOptions | None
 NOTE_NAMED = '<sup class="x-Superscript--e-g--footnote-refs-in-text- CharOverride-3">'
 
 
+class TestTitleAndFallback:
+    def test_a_heading_that_the_title_does_not_have_is_kept(self, tmp_path: Path) -> None:
+        page = f"<title>{{}}</title><article><h1>Ice in 2020</h1><p>{LONG}</p></article>"
+        document = read_bytes(tmp_path, "x.html", page.format("The Daily Site").encode())
+        assert document.blocks[0].headings == ("Ice in 2020",)
+        document = read_bytes(tmp_path, "x.html", page.format("Ice in 2020 | The Daily Site").encode())
+        assert document.blocks[0].headings == ()
+
+    def test_a_page_whose_text_is_for_readers_without_scripts(self, tmp_path: Path) -> None:
+        page = f"<title>T</title><div id=app></div><noscript><h1>Ice</h1><p>{LONG}{LONG}</p></noscript>"
+        document = read_bytes(tmp_path, "x.html", page.encode())
+        assert document.blocks[0].text.startswith("The glaciers")
+        request = b"<title>T</title><div id=app></div><noscript>Please enable JavaScript to run this app.</noscript>"
+        (tmp_path / "y.html").write_bytes(request)
+        assert "has no text" in read(tmp_path / "y.html").skipped[0].reason
+
+
 class TestRaisedFigures:
     @pytest.mark.parametrize(
         ("markup", "text"),

@@ -198,9 +198,9 @@ def test_what_a_strong_model_answers_is_looked_up(text, place, folder):
     texts = {source.number: source.passage.text for source in transcript.sources}
     assert len(texts) == 2
     for one in judged:
-        # Of four quotations one is true: the other passage does not hold it, and neither holds the words.
+        # No passage holds the words; of the two true quotations, the one with the wrong number is moved to the other.
         [quotation] = one.quotations
-        assert (quotation.text, one.removed_quotations) == (FORCING, 3)
+        assert (quotation.text, one.removed_quotations) == (FORCING, 2)
         assert FORCING in texts[quotation.passage]
         assert one.levels.likelihood is None
         assert {number for some in one.explanation for number in some.citations} <= set(texts)

@@ -498,6 +498,20 @@ class TestEveryCollection:
         assert [one.name for one in second.settings.advocates] == ["mediator_", "physical"]
         assert {one.collection for one in second.transcript.sources} == {"mediator", "physical"}
 
+    def test_a_refused_claim_is_debated_if_a_user_asks_for_it_anyway(self, client_of, place):
+        furnish(place, small_model(plans={}))
+        client = client_of("annotator")
+        refused = ask(client, claim="Is the Sun getting brighter?", source="Somebody")
+        assert ended(place, refused).about.outcome == "not checkable"
+        seen = Page(client.get(f"/checks/{refused}").text)
+        fields = {field["name"]: field["value"] for field in seen.every("input", type="hidden")}
+        forced = ask(client, **{name: fields[name] for name in ("claim", "source", "date", "setup", "anyway", "force")})
+        assert forced != refused
+        assert ended(place, forced).about.outcome == "verdict"
+        assert ended(place, forced).about.claim.source == "Somebody"
+        assert "Check it anyway" not in client.get(f"/checks/{forced}").text
+        assert "Check it anyway" not in client_of(None).get(f"/checks/{refused}").text
+
     def test_without_a_publisher_nothing_is_published(self, client_of, place):
         furnish(place, small_model(plans={}))
         client = client_of("annotator")

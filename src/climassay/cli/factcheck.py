@@ -188,6 +188,8 @@ def check(
             review = create_review(transcript, url=str(url), author=str(publisher), scale=scale)
             write_file(claim_review, json.dumps(review, ensure_ascii=False, indent=2))
         emit(replace(transcript, past=past), as_json, output, session=session)
+        if transcript.verdict.outcome in ("not checkable", "not about climate"):
+            print_note("To check the claim anyway, add --force.")
     if claim_review is not None and not has_verdict:
         raise InputError(f"{claim_review} was not written: without a verdict there is nothing to review.")
 

@@ -372,6 +372,8 @@ class JudgeTask:
     items: tuple[Item, ...]
     skipped: tuple[str, ...] = ()
     """Reasons for skipped rows of the table, one clause each."""
+    notes: tuple[str, ...] = ()
+    """Notes on the table, for example on averaged ratings."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -165,7 +165,7 @@ def score_answers(
                     )
             else:
                 kinds = ["cloze" if row.statement else "freeform" for row in rows]
-                indices = [n for n, kind in enumerate(kinds) if metrics is not None or kind in metric.kinds]
+                indices = [n for n, kind in enumerate(kinds) if metrics is not None or metric.scores(kind)]
             if not indices:
                 continue
             items = [

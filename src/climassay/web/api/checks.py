@@ -107,6 +107,8 @@ class ClaimToCheck(Data):
     """Date of the claim: an ISO 8601 date, or the year."""
     setup: ShortText = ""
     """Name of the debate's configuration; the first one if empty."""
+    force: bool = False
+    """Whether to debate the claim even if it appears not to be checkable or not to be about climate."""
 
 
 class CheckData(Data):
@@ -184,7 +186,7 @@ def check_claim(app: App, user: Annotator, claim: ClaimToCheck) -> Any:
     same claim is still waiting, that check is returned.
     """
     form = ClaimForm(**claim.model_dump())
-    check = begin_check(app, user, form.cleaned(), choose_debate(app, form.setup))
+    check = begin_check(app, user, form.cleaned(), choose_debate(app, form.setup), force=form.force)
     return CheckData.of(checks_of(app).get(check).about, user)
 
 

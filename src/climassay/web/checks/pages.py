@@ -127,7 +127,7 @@ def submit_claim(request: Request, app: App, user: Annotator, form: Annotated[Cl
     if past:
         checks_by_run = checks.ids_by_run([past_check.run for past_check in past])
         return page(request, "checks/past.html.j2", form=form, claim=claim, past=past, checks_by_run=checks_by_run)
-    return back_to(f"/checks/{begin_check(app, user, claim, debate)}")
+    return back_to(f"/checks/{begin_check(app, user, claim, debate, force=form.force)}")
 
 
 def _form(request: Request, app: AppState, form: ClaimForm, *, error: str = "", status: int = 200) -> Response:
@@ -154,6 +154,7 @@ def show_check(request: Request, app: App, user: Reader, check: str) -> Response
         "settings": stored.settings,
         "asker": name_of(stored.about.by),
         "repeatable": may_begin_again(user, stored),
+        "is_refused": user is not None and stored.about.outcome in ("not checkable", "not about climate"),
     }
     if stored.transcript is None:
         stoppable = stored.about.state == "waiting" and may_stop(user, stored.about)

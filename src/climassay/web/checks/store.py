@@ -3,7 +3,7 @@
 import threading
 import unicodedata
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -327,6 +327,8 @@ class ClaimForm(BaseModel):
     setup: str = ""
     anyway: bool = False
     """Whether to check the claim even if it was checked before."""
+    force: bool = False
+    """Whether to debate the claim even if it appears not to be checkable or not to be about climate."""
 
     def cleaned(self) -> Claim:
         """Return the claim.
@@ -354,8 +356,15 @@ def strip_controls(text: str) -> str:
     )
 
 
-def begin_check(app: AppState, user: User, claim: Claim, debate: DebateChoice) -> str:
+def begin_check(app: AppState, user: User, claim: Claim, debate: DebateChoice, *, force: bool = False) -> str:
     """Submit a claim to be checked, and return the check's id; the same user's same waiting claim is reused.
+
+    Args:
+        app: State of the application.
+        user: Account that asks for the check.
+        claim: The claim.
+        debate: Configuration of the debate.
+        force: Whether to debate the claim even if it appears not to be checkable or not to be about climate.
 
     Raises:
         Busy: Too many checks and questions are waiting.
@@ -365,7 +374,8 @@ def begin_check(app: AppState, user: User, claim: Claim, debate: DebateChoice) -
     if waiting_check is not None:
         return waiting_check
     require_capacity(app, user)
-    check = checks.begin(claim, debate.settings, setup=debate.name, by=user.name)
+    settings = replace(debate.settings, check_claims=False) if force else debate.settings
+    check = checks.begin(claim, settings, setup=debate.name, by=user.name)
     submit_check(app, checks.get(check).about, user.name)
     return check
 
