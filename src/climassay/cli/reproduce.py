@@ -21,3 +21,4 @@ add_command(
     tables=TablesOption,
     models=ModelsOption,
 )
+add_command(app, "ppairs", reproduction.reproduce_ppairs, model_options=LoadingOptions, tables=TablesOption)
