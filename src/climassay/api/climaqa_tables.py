@@ -369,7 +369,7 @@ def _estimate_plan(plan: "ExperimentPlan", session: Session) -> Iterator[PartEst
     prompts = TaskPrompts.load(session.options.prompts)
     settings = [make_setting(spec, sources) for spec in plan.settings]
     for model in plan.models:
-        price = model_price(model.name, session.options.price_in, session.options.price_out, session.workspace.root)
+        price = model_price(model.name, session.options, session.workspace.root)
         for setting in settings:
             for task in plan.tasks:
                 questions = question_set.of_kind(task)
