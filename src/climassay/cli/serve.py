@@ -72,9 +72,7 @@ def serve(
     settings = ServerSettings(
         **overrides(options, ServerSettings),
         upload_bytes=options.upload_mb * 2**20,
-        load=lambda name, model_workspace, dtype=None, **debate_options: (
-            replace(options, **debate_options).fitting(name).open_model(name, model_workspace.root, dtype=dtype)
-        ),
+        model_options=options,
     )
 
     def greet(state: "AppState", link: str | None) -> None:
