@@ -17,7 +17,7 @@ import numpy as np
 
 from climassay.judging.benchmark import JudgeScores, score_judge
 from climassay.judging.judges import Harvester, StateTable
-from climassay.judging.preferences import Item, ItemColumns, Questions, both_ways, quality, read_items
+from climassay.judging.preferences import Item, ItemColumns, QualityRequests, both_ways, quality, read_items
 from climassay.judging.training import (
     METHODS,
     NEEDS_WEIGHTS,
@@ -98,7 +98,7 @@ def _items(path: Path, aspect: str, articles: int | None) -> tuple[Item, ...]:
 def _measure(options, path, model, recorded, aspect, wording, size) -> None:
     items = _items(path, aspect, options.articles)
     folds = make_folds(items, train_items=size, folds=3, seed=options.seed)
-    questions = Questions(quality("text", aspect, wording=wording))
+    questions = QualityRequests(quality("text", aspect, wording=wording))
     methods = options.methods.split(",")
     store = ActivationStore(options.activations, storage="float16")
     harvester = Harvester(model, questions, LAYERS, store)

@@ -15,10 +15,10 @@ from climassay.session import Place, Session, one_or_several
 
 if TYPE_CHECKING:
     from climassay.confidence.tagging import LabelledTable, Taggable, Tagger
-    from climassay.learning import ClassifierSpec, Evaluation
+    from climassay.learning import ClassifierSpec, HeldOutScores
     from climassay.learning.text_classifier import TrainingTexts
 
-    _Scores = list[tuple[str, dict[str, Evaluation]]]
+    _Scores = list[tuple[str, dict[str, HeldOutScores]]]
 
 BUNDLED = "bundled"
 _MIXES = {

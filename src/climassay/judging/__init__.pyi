@@ -19,7 +19,7 @@ from .preferences import (
     Method as Method,
     Preferences as Preferences,
     Quality as Quality,
-    Questions as Questions,
+    QualityRequests as QualityRequests,
     aspect_names as aspect_names,
     parse_levels as parse_levels,
     quality as quality,

@@ -19,7 +19,7 @@ JUDGED = "judged_accuracy"
 
 
 @dataclass(frozen=True, slots=True)
-class AnswerRow:
+class ReferencedAnswer:
     """An answer with its reference."""
 
     id: str
@@ -37,7 +37,7 @@ class AnswerTable:
     """Rows of a file."""
 
     name: str
-    rows: tuple[AnswerRow, ...]
+    rows: tuple[ReferencedAnswer, ...]
     skipped: tuple[str, ...]
     """One sentence for each unusable row, with its number."""
 
@@ -46,7 +46,7 @@ class AnswerTable:
 class AnswerScores:
     """Scores of every row and their means."""
 
-    rows: tuple[AnswerRow, ...]
+    rows: tuple[ReferencedAnswer, ...]
     scores: Mapping[str, tuple[float | None, ...]]
     """Scores by metric, one per row; None if the metric does not apply to the row."""
     means: Mapping[str, Estimate]
@@ -76,7 +76,7 @@ def read_answers(path: str | Path) -> AnswerTable:
     missing = [name for name in ("reference", "answer") if not any(name in row for row in rows)]
     if missing:
         raise InputError(f"{file} has no column {missing[0]!r}; its columns are {listed_names(rows[0])}.")
-    answers: list[AnswerRow] = []
+    answers: list[ReferencedAnswer] = []
     skipped: list[str] = []
     for number, row in enumerate(rows, start=1):
         try:
@@ -91,7 +91,7 @@ def read_answers(path: str | Path) -> AnswerTable:
                     phrases(cells["question"], reference, "")
                     statement = cells["question"]
             answers.append(
-                AnswerRow(
+                ReferencedAnswer(
                     cells.get("id") or str(number),
                     reference,
                     cells.get("answer", ""),
@@ -107,7 +107,7 @@ def read_answers(path: str | Path) -> AnswerTable:
 
 
 def score_answers(
-    rows: Sequence[AnswerRow],
+    rows: Sequence[ReferencedAnswer],
     metrics: Sequence[str] | None = None,
     *,
     encoder: str = BUNDLED_ENCODER,
@@ -185,7 +185,9 @@ def score_answers(
     return AnswerScores(tuple(rows), scores, means, pooled, sources, judgements)
 
 
-def _judge_rows(rows: Sequence[AnswerRow], judge: Generator, prompt: Prompt | None) -> dict[int, AnswerJudgement]:
+def _judge_rows(
+    rows: Sequence[ReferencedAnswer], judge: Generator, prompt: Prompt | None
+) -> dict[int, AnswerJudgement]:
     """Judge the freeform rows that have a question; return judgements by index of the row."""
     indices = [index for index, row in enumerate(rows) if row.question.strip() and not row.statement]
     if not indices:

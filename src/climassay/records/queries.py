@@ -39,7 +39,7 @@ def _format_cost(cost: float | None, unpriced: int, *, has_answers: bool) -> str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Usage:
+class _UsageCounts:
     """Number of answers, tokens and cost of models' calls."""
 
     answers: int
@@ -64,7 +64,7 @@ class _Usage:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ModelUsage(_Usage):
+class ModelUsage(_UsageCounts):
     """Usage of one model."""
 
     model: str
@@ -498,7 +498,7 @@ class RunList:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class UsageRow(_Usage):
+class UsageRow(_UsageCounts):
     """Usage of one model, of one command or on one day."""
 
     name: str
@@ -699,7 +699,7 @@ def _usage_sums() -> tuple[sa.ColumnElement[Any], ...]:
 
 def _integer_counts(row: Mapping[str, Any]) -> dict[str, int]:
     """Return sums as int, since PostgreSQL returns decimals; 0 if there are no answers."""
-    return {field.name: int(row.get(field.name, 0)) for field in fields(_Usage) if field.name != "cost"}
+    return {field.name: int(row.get(field.name, 0)) for field in fields(_UsageCounts) if field.name != "cost"}
 
 
 def _join_requests(start: sa.FromClause, run: sa.ColumnElement[str]) -> sa.FromClause:

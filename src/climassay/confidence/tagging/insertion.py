@@ -19,7 +19,7 @@ from climassay.errors import InputError
 from climassay.judging import (
     Harvester,
     Item,
-    Questions,
+    QualityRequests,
     TrainedProbe,
     insert_items,
     probe_judge,
@@ -111,7 +111,7 @@ def train_insertion(
         _probe_item(f"anchor {index}", item.item, context, float(levels.index(item.tag)))
         for index, item in enumerate(labelled)
     )
-    harvester = Harvester(model, Questions(quality("confidence")), layers, store)
+    harvester = Harvester(model, QualityRequests(quality("confidence")), layers, store)
     trained = train_probe(
         anchors, harvester, method=method, pairs_per_item=_PAIRS_PER_ITEM, seed=seed, on_progress=on_progress
     )
