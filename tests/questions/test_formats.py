@@ -252,7 +252,7 @@ def test_all_tables_of_a_dataset_are_one_set(hub):
     found = read_questions("hub:UCSD-GENIE/ClimaQA")
     assert [one.kind for one in found.questions] == ["cloze", "freeform"]
     assert found.name == "UCSD-GENIE/ClimaQA"
-    assert found.skipped == ("freeform.csv, row 2: the field 'Answer' is empty",)
+    assert found.skipped == ("freeform.csv, row 2: the field 'answer' is empty",)
     assert hub[0][:2] == ("UCSD-GENIE/ClimaQA", "dataset")
     assert not any("py" in pattern for pattern in hub[0][2])
 
@@ -371,6 +371,52 @@ KOPPEN = ["E", "A", "C", "B", "D"]
 def test_options_and_keys_of_many_shapes_are_read(tmp_path, fields, options, correct):
     (question,) = read_rows(tmp_path, {"question": "Which?", **fields}).questions
     assert (question.options, question.correct, question.answer) == (options, correct, options[correct])
+
+
+@pytest.mark.parametrize(
+    ("table", "options", "correct"),
+    [
+        ("question,A,B,C,D,answer\nWhich?,N2,O2,CO2,Ar,C\n", ("N2", "O2", "CO2", "Ar"), 2),
+        (" Question , Option A , Option-B ,Answer \nWhich?,N2,CO2,b\n", ("N2", "CO2"), 1),
+        ("question,choice_1,choice_2,choice_3,label\nWhich?,N2,CO2,O2,2\n", ("N2", "CO2", "O2"), 1),
+        ("question,option0,option1,correct_answer\nWhich?,N2,CO2,CO2\n", ("N2", "CO2"), 1),
+        ("QUESTION,A,B,C,D,Correct\nWhich?,N2,CO2,,,B\n", ("N2", "CO2"), 1),
+        ("question,A,B,C,answer\nWhich is sodium?,Na,NA,None,A\n", ("Na", "NA", "None"), 0),
+        ("question,A,B,answer_index\nWhich?,N2,CO2,1\n", ("N2", "CO2"), 1),
+        ("question,choices,answer\nWhich?,\"['N2', 'CO2']\",1\n", ("N2", "CO2"), 1),
+        ("statement;label\nThe sea is boiling.;FALSE\n", ("True", "False"), 1),
+    ],
+)
+def test_tables_of_spreadsheets_with_a_column_for_each_option(tmp_path, table, options, correct):
+    (tmp_path / "q.csv").write_text(table, encoding="utf-8")
+    (question,) = read_questions(tmp_path / "q.csv").questions
+    assert (question.options, question.correct, question.answer) == (options, correct, options[correct])
+
+
+@pytest.mark.parametrize(
+    ("table", "words"),
+    [
+        ("question,A,B,answer\nWhich?,N2,CO2,1\n", ["'1'", "answer_index"]),
+        ('question,A,B,C,answer\nWhich?,N2,CO2,O2,"A,C"\n', ["'A,C'"]),
+        ("question,A,B,C,answer\nWhich?,N2,CO2,,C\n", ["'C'", "2 options"]),
+        ("question,choices,answer\nWhich?,\"['2', '0', '5']\",0\n", ["index from 0 or the text"]),
+        ("Which gas is it?,N2,CO2,B\nWhich ice?,sea,land,A\n", ["names of the columns"]),
+    ],
+)
+def test_a_table_that_leaves_the_answer_open_is_refused(tmp_path, table, words):
+    (tmp_path / "q.csv").write_text(table, encoding="utf-8")
+    with pytest.raises(InputError) as caught:
+        read_questions(tmp_path / "q.csv")
+    for word in words:
+        assert word in str(caught.value)
+
+
+def test_rows_inside_one_json_object_and_questions_as_arc_writes_them(tmp_path):
+    arc = {"id": "m1", "answerKey": "B"}
+    arc["question"] = {"stem": "Which?", "choices": [{"text": "N2", "label": "A"}, {"text": "CO2", "label": "B"}]}
+    (tmp_path / "q.json").write_text(json.dumps({"version": "1", "data": [arc]}, indent=2), encoding="utf-8")
+    (question,) = read_questions(tmp_path / "q.json").questions
+    assert (question.id, question.question, question.answer) == ("m1", "Which?", "CO2")
 
 
 @pytest.mark.parametrize(

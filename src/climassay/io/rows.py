@@ -19,6 +19,9 @@ _FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\n")
 _NUMERIC = re.compile(r"[+-](?:[\d\s.,;:%()\[\]–−±+-]|[eE](?=[+-]?\d)|(?<= )to(?= ))*")
 """Signed numbers, intervals and dashes, which are harmless as formulas."""
 
+_WRAPPERS = ("data", "questions", "rows", "examples", "items", "instances", "records")
+"""Names under which a JSON object holds the rows of a table."""
+
 Row = Mapping[str, Any]
 
 
@@ -83,6 +86,16 @@ def parse_rows(file: Path, data: bytes) -> Iterator[Row]:
     yield from table.rows
 
 
+def _wrapped_rows(text: str) -> list[Any]:
+    """Return the list inside one JSON object such as ``{"data": [...]}``; empty for other texts."""
+    try:
+        whole = parse_json(text)
+    except ValueError:
+        return []
+    lists = [value for name, value in whole.items() if name in _WRAPPERS] if isinstance(whole, dict) else []
+    return lists[0] if len(lists) == 1 and isinstance(lists[0], list) else []
+
+
 def _json_rows(file: Path, text: str) -> Iterator[Row]:
     if text.lstrip().startswith("["):
         try:
@@ -90,6 +103,8 @@ def _json_rows(file: Path, text: str) -> Iterator[Row]:
         except ValueError as error:
             fault = f"line {error.lineno}: {error.msg}" if isinstance(error, json.JSONDecodeError) else str(error)
             raise InputError(f"{file} is not valid JSON ({fault}).") from error
+    elif wrapped := _wrapped_rows(text):
+        rows = list(enumerate(wrapped, start=1))
     else:
         rows = []
         # Not splitlines: texts may contain other line ends, such as U+2028.

@@ -9,7 +9,7 @@ from climassay.settings import validate_settings
 
 SortMethod: TypeAlias = Literal["exact", "beam", "greedy", "all-pairs", "fitted", "strengths"]
 """Sorting method, see :func:`climassay.judging.ranking.sort_items`."""
-InsertMode: TypeAlias = Literal["band", "three-way"]
+InsertMode: TypeAlias = Literal["band", "three-way", "printed"]
 """Rule that decides when items count as equal, see :func:`climassay.judging.anchor_labelling.insert_indices`."""
 
 
