@@ -16,6 +16,7 @@ from climassay.errors import InputError, RecordsError
 from climassay.records import tables
 from climassay.records.answer_writer import OWNER, SILENCE_SECONDS, has_died
 from climassay.records.database import Database, record_of
+from climassay.records.identity import Kind
 
 HEX = frozenset("0123456789abcdef")
 ROWS_PER_BATCH = 1000
@@ -124,7 +125,7 @@ class RecordedAnswer:
     """Key of the request, in hexadecimal."""
     run: str
     """Id of the run that sent the request."""
-    kind: str
+    kind: Kind
     model: str
     fingerprint: str
     prompt: str
@@ -176,10 +177,7 @@ def usage_by_model(database: Database, run: str | None = None) -> list[ModelUsag
     if run is not None:
         require_run(database, run)
         query = query.where(answers.c.run == run)
-    return [
-        ModelUsage(model=row.model, fingerprint=row.fingerprint, cost=row.cost, **_integer_counts(row._mapping))
-        for row in database.rows(query)
-    ]
+    return [record_of(ModelUsage, row) for row in database.rows(query)]
 
 
 @dataclass(frozen=True, slots=True)
