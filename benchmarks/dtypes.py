@@ -27,8 +27,9 @@ from pathlib import Path
 import numpy as np
 import torch
 
+from climassay.judging.item_tables import ItemColumns, read_items
 from climassay.judging.judges import Harvester, StateTable, Units
-from climassay.judging.preferences import Item, ItemColumns, QualityRequests, quality, read_items
+from climassay.judging.preferences import Item, QualityRequests, quality
 from climassay.judging.training import MethodName, ProbeSettings, candidate_of, make_folds
 from climassay.learning.harvest import ActivationStore
 from climassay.models.contract import GenerationRequest, Message, Sampling

@@ -30,6 +30,10 @@ from numpy.typing import NDArray
 
 from climassay.errors import InputError, ModelError
 from climassay.judging import load_probe
+from climassay.judging.item_tables import (
+    ItemColumns,
+    read_items,
+)
 from climassay.judging.judges import (
     Harvester,
     JudgedPairs,
@@ -44,13 +48,11 @@ from climassay.judging.preferences import (
     FloatArray,
     IntArray,
     Item,
-    ItemColumns,
     Judgements,
     Method,
     Progress,
     QualityRequests,
     both_ways,
-    read_items,
 )
 from climassay.judging.probe import Probe, three_way
 from climassay.judging.training import labels_of, pairs_within, quality_of

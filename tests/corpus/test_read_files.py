@@ -100,6 +100,8 @@ class TestCharacters:
     @pytest.mark.parametrize(
         ("raw", "cleaned"),
         [
+            ("𝑇 rises by 𝟏.𝟓 K", "T rises by 1.5 K"),
+            ("\ud835\udc47 is joined, \ud835 alone is no character", "T is joined, alone is no character"),
             ("a\u00a0b\u2009c\u3000d", "a b c d"), ("soft\u00adhyphen zero\u200bwidth", "softhyphen zerowidth"),
             ("e\u0301", "é"), ("ﬁne eﬀect oﬃce", "fine effect office"),
             ("di\x0berent e\x0ecient", "different efficient"), ("W m⁻² CO₂ x²", "W m⁻² CO₂ x²"),

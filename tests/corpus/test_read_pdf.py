@@ -56,6 +56,14 @@ def running(number: int) -> list[Text]:
     return [Text(60, 760, head, 8), Text(300, 30, str(number), 8)]
 
 
+def test_italic_letters_of_formulas_are_kept(tmp_path: Path) -> None:
+    formula = [Text(60, 640, "T", font="F5"), Text(68, 640, "is the temperature of the air near the ground, and")]
+    page = [*column(OTHER, 60, 700, 480), *formula, Text(60, 628, "S", font="F5"), Text(68, 628, "is its salinity.")]
+    assert "T is the temperature of the air near the ground, and S is its salinity." in " ".join(
+        texts(only_document(read_bytes(tmp_path, build_pdf([page]))))
+    )
+
+
 class TestLayout:
     @pytest.mark.parametrize("row_by_row", [False, True], ids=["column by column", "row by row"])
     def test_two_columns_are_read_one_after_the_other(self, tmp_path: Path, row_by_row: bool) -> None:

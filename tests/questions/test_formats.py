@@ -253,8 +253,75 @@ def test_all_tables_of_a_dataset_are_one_set(hub):
     assert [one.kind for one in found.questions] == ["cloze", "freeform"]
     assert found.name == "UCSD-GENIE/ClimaQA"
     assert found.skipped == ("freeform.csv, row 2: the field 'answer' is empty",)
-    assert hub[0][:2] == ("UCSD-GENIE/ClimaQA", "dataset")
-    assert not any("py" in pattern for pattern in hub[0][2])
+    assert {request[:2] for request in hub} == {("UCSD-GENIE/ClimaQA", "dataset")}
+    assert not any("py" in pattern for request in hub for pattern in request[2])
+
+
+CLIMAQA_CARD = """---
+configs:
+- config_name: Gold
+  data_files:
+  - split: cloze
+    path: "gold/cloze.csv"
+  - split: ffq
+    path:
+    - "gold/freeform.csv"
+- config_name: Silver
+  data_files:
+  - split: cloze
+    path: silver/cloze.csv
+---
+# ClimaQA
+"""
+
+
+@pytest.fixture
+def subsets(hub, tmp_path):
+    """The hub's dataset with a card of two subsets, as the card of ClimaQA."""
+    (tmp_path / "silver").mkdir()
+    (tmp_path / "silver" / "cloze.csv").write_text("Question,Answer,Context\nThe <MASK> melts.,ice,x\n")
+    (tmp_path / "README.md").write_text(CLIMAQA_CARD)
+    return hub
+
+
+def test_a_subset_of_a_dataset_is_not_mixed_with_another(subsets):
+    assert [one.answer for one in read_questions("hub:UCSD-GENIE/ClimaQA/Gold").questions] == ["sea", "So."]
+    assert subsets[-1][2] == ("gold/cloze.csv", "gold/freeform.csv"), "no other table is downloaded"
+    assert [one.answer for one in read_questions("hub:UCSD-GENIE/ClimaQA/Silver").questions] == ["ice"]
+    assert [one.answer for one in read_questions("hub:UCSD-GENIE/ClimaQA/Gold/ffq").questions] == ["So."]
+    assert [one.answer for one in read_questions("hub:UCSD-GENIE/ClimaQA/silver/cloze.csv").questions] == ["ice"]
+
+
+@pytest.mark.parametrize(
+    ("name", "word"),
+    [("hub:UCSD-GENIE/ClimaQA", "Gold, Silver"), ("hub:UCSD-GENIE/ClimaQA/Gold/mcq", "no split 'mcq'")],
+)
+def test_a_dataset_with_subsets_needs_one_named(subsets, name, word):
+    with pytest.raises(InputError, match=word):
+        read_questions(name)
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        "data_files: gold/*.csv",
+        "data_files: [gold/cloze.csv, gold/freeform.csv]",
+        "data_files: {train: gold/cloze.csv, test: [./gold/freeform.csv]}",
+        "data_files: [{split: train, path: /gold/*.csv}, {split: out, path: ../../outside/*.csv}]",
+        "data_dir: gold",
+    ],
+)
+def test_a_card_lists_files_in_several_forms(hub, tmp_path, files):
+    card = f"---\nconfigs:\n- config_name: first\n  default: true\n  {files}\n- config_name: second\n---\n"
+    (tmp_path / "README.md").write_text(card)
+    for name in ("hub:a/b", "hub:a/b/first"):
+        assert [one.answer for one in read_questions(name).questions] == ["sea", "So."]
+
+
+@pytest.mark.parametrize("card", ["---\nconfigs: [a\n---\n", "---\nconfigs: many\n---\n", "no metadata", ""])
+def test_a_card_without_subsets_leaves_all_tables(hub, tmp_path, card):
+    (tmp_path / "README.md").write_text(card)
+    assert len(read_questions("hub:a/b").questions) == 2
 
 
 @pytest.mark.parametrize(

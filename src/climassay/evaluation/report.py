@@ -28,6 +28,7 @@ from climassay.evaluation.tables import (
     format_score,
     mcq_tables,
     metric_plot,
+    published_benchmarks,
     question_range,
 )
 from climassay.metrics.long_answers import CriterionJudgement, DimensionRating, LongAnswerAssessment
@@ -164,7 +165,7 @@ def experiment_report(
         answers: True appends every question with every answer.
     """
     scores = scores or score_experiment(experiment, seed=seed)
-    tables = experiment_tables(scores, published)
+    tables = experiment_tables(scores, published, published_benchmarks(experiment, published))
     calibration = calibrate_experiment(experiment)
     sections = [Section("Summary", tuple(_summary(experiment, scores)))]
     sections += [Section("All benchmarks", (named.table,)) for named in tables if named.name == "overview"]

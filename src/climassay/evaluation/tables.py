@@ -5,9 +5,9 @@ from dataclasses import dataclass, replace
 from typing import Any, get_args
 
 from climassay.evaluation.long_answers import side_by_side_table
-from climassay.evaluation.paper_scores import PublishedScore
+from climassay.evaluation.paper_scores import PublishedScore, has_published_questions
 from climassay.evaluation.position_bias import PositionRow
-from climassay.evaluation.results import Cell, ConstantScore
+from climassay.evaluation.results import Cell, ConstantScore, Experiment
 from climassay.evaluation.scores import (
     OVERALL,
     CellCounts,
@@ -64,6 +64,8 @@ class _BenchmarkScores:
     scores: tuple[Score, ...]
     constants: tuple[ConstantScore, ...]
     published: tuple[PublishedScore, ...]
+    has_published_questions: bool = False
+    """Whether the published scores are those of the same questions."""
 
     def columns(self, is_included: Callable[[Metric], bool]) -> list[_ScoreColumn]:
         """Return columns of the included metrics that have a score, at the levels of the questions they score."""
@@ -155,12 +157,26 @@ def paired_cells(test: PairedComparison | PairedScores, metric: str) -> list[str
     ]
 
 
-def experiment_tables(scores: ExperimentScores, published: Sequence[PublishedScore] = ()) -> list[NamedTable]:
+def published_benchmarks(experiment: Experiment, published: Sequence[PublishedScore]) -> frozenset[str]:
+    """Return the names of the benchmarks whose questions are those of the published scores."""
+    config: Mapping[str, Any] = experiment.config
+    files = {benchmark["name"]: benchmark["files"] for benchmark in config.get("benchmarks", ())}
+    return frozenset(
+        name
+        for name, questions in experiment.questions.items()
+        if published and has_published_questions(published[0].dataset, questions, files.get(name, ()))
+    )
+
+
+def experiment_tables(
+    scores: ExperimentScores, published: Sequence[PublishedScore] = (), same_questions: Collection[str] = ()
+) -> list[NamedTable]:
     """Return all tables of an experiment, benchmark by benchmark; tables without rows are left out.
 
     Args:
         scores: Scores of :func:`~climassay.evaluation.scores.score_experiment`.
         published: Rows of the paper to show below ours, marked as published.
+        same_questions: Benchmarks whose questions are those of the published rows, see :func:`published_benchmarks`.
     """
     overview = _overview(scores)
     tables = [] if overview is None else [overview]
@@ -175,6 +191,7 @@ def experiment_tables(scores: ExperimentScores, published: Sequence[PublishedSco
             tuple(score for score in benchmark_scores if _has_shared_table(score.metric, score.cell.task)),
             tuple(constant for constant in constants if _has_shared_table(constant.metric, constant.task)),
             tuple(published),
+            benchmark in same_questions,
         )
         tables_by_name = {
             "mcq-cloze": _score_table(
@@ -331,8 +348,9 @@ def _score_table(
             published_rows.append([f"{model} (published)", setting, *cells])
     rows += published_rows
     if published_rows:
+        questions = "the same questions, other" if selection.has_published_questions else "other questions,"
         note += (
-            " Rows marked published are numbers of the ClimaQA paper: other questions, books and prompts; they "
+            f" Rows marked published are numbers of the ClimaQA paper: {questions} books and prompts; they "
             "cannot be compared with ours item by item and are not considered in the marks."
         )
     return Table.of(

@@ -21,7 +21,7 @@ from climassay.factcheck.debate.scheduler import DebateScheduler, OnRequests
 from climassay.factcheck.debate.steps import Steps, gather
 from climassay.factcheck.scales import load_scale
 from climassay.factcheck.transcript import AdvocateProfile, Claim, Event, Stability, Transcript, as_data, reader_view
-from climassay.models.contract import Encoder, Generator, number_format
+from climassay.models.contract import Encoder, Generator, number_format, stated_window
 from climassay.models.encoders import CachedEncoder
 from climassay.prompts import profile_of
 from climassay.records import RecordedModel, Records, RequestCounts, Run
@@ -126,6 +126,7 @@ def set_up_debate(settings: DebateSettings, resources: DebateResources, prompts:
             0 if profile.brief else profile.queries,
         ),
         profile_of(resources.models[settings.model], settings.prompt_profile),
+        lambda: stated_window(resources.models[settings.model]),
     )
 
 

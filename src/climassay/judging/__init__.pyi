@@ -12,18 +12,20 @@ from .judges import (
     PointwiseProbe as PointwiseProbe,
     probe_judge as probe_judge,
 )
-from .preferences import (
-    Item as Item,
+from .item_tables import (
     ItemColumns as ItemColumns,
     ItemTable as ItemTable,
+    parse_levels as parse_levels,
+    read_items as read_items,
+)
+from .preferences import (
+    Item as Item,
     Method as Method,
     Preferences as Preferences,
     Quality as Quality,
     QualityRequests as QualityRequests,
     aspect_names as aspect_names,
-    parse_levels as parse_levels,
     quality as quality,
-    read_items as read_items,
 )
 from .fitting import fit_contrast as fit_contrast
 from .probe import Probe as Probe, load_probe as load_probe

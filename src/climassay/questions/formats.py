@@ -1,7 +1,7 @@
 """Reading question files of climassay, ClimaQA, Pira 2, MMLU, ARC, C-Eval and of spreadsheets.
 
 The name ``primer`` stands for the bundled questions, ``primer:long_answers`` for the bundled long-form questions and
-``hub:OWNER/NAME`` for a dataset of the Hugging Face hub.
+``hub:OWNER/NAME`` for a dataset of the Hugging Face hub, or ``hub:OWNER/NAME/SUBSET`` if its card lists several.
 
 A file can be CSV, TSV, JSONL, a JSON array (perhaps inside ``{"data": [...]}``) or Parquet, gzip included. Its columns
 are recognised by name, in any case and with spaces, hyphens or underscores:
@@ -35,9 +35,10 @@ from pathlib import Path
 from textwrap import shorten
 from typing import Any
 
-from climassay.errors import InputError, MissingExtraError
+from climassay.errors import InputError
 from climassay.io import Row, parse_json, parse_rows, read_bytes
 from climassay.io.decoding import decode_text
+from climassay.questions.hub import HUB, TABLE_PATTERNS, fetch_questions
 from climassay.questions.types import KINDS, LETTERS, LEVELS, TYPES, Kind, Level, Question, option_letter
 from climassay.questions.types.cloze import GAPS
 from climassay.questions.types.multiple_choice.keys import (
@@ -94,8 +95,8 @@ def bundled_files(name: str) -> tuple[Path, ...]:
 def read_questions(path: str | Path) -> QuestionSet:
     """Read a question file, the bundled questions, or a dataset of the hub.
 
-    All tables of ``hub:OWNER/NAME`` are read; of a folder from ``climassay generate publish``, the test split if there
-    is one. Unusable rows are listed in ``skipped``. Duplicate ids get a suffix.
+    Of a folder from ``climassay generate publish`` the test split is read if there is one, of any other folder all
+    tables. Unusable rows are listed in ``skipped``. Duplicate ids get a suffix.
 
     Raises:
         InputError: The file is missing, unreadable, of unknown format, or has no usable question.
@@ -107,9 +108,13 @@ def read_questions(path: str | Path) -> QuestionSet:
         return join_questions(name, [read_questions(file) for file in bundled_files(name)])
     file = Path(path)
     if file.is_dir():
-        tables = sorted(file.glob("jsonl/*/test.jsonl")) or sorted(file.glob("jsonl/*/*.jsonl"))
+        tables = (
+            sorted(file.glob("jsonl/*/test.jsonl"))
+            or sorted(file.glob("jsonl/*/*.jsonl"))
+            or sorted(table for pattern in TABLE_PATTERNS for table in file.rglob(pattern))
+        )
         if not tables:
-            raise InputError(f"{file} is a folder without questions: name a file, or a folder of generate publish.")
+            raise InputError(f"{file} is a folder without tables: name a file, or a folder with tables of questions.")
         return join_questions(file.resolve().name, [read_questions(table) for table in tables])
     data = read_bytes(file)
     if file.suffix.lower() == ".txt" and not data.lstrip().startswith((b"{", b"[")):
@@ -458,52 +463,3 @@ def _from_pira_freeform(row: Row, number: int) -> Question:
         answer=_require_text_field(row, "answer_en_origin"),
         context=_text_field(row, "abstract") or None,
     )
-
-
-HUB = "hub:"
-_TABLE_PATTERNS = ("*.csv", "*.tsv", "*.jsonl", "*.json", "*.parquet", "*.csv.gz", "*.jsonl.gz")
-
-
-def fetch_questions(name: str) -> list[Path]:
-    """Return the tables of a dataset, downloaded or from the cache; code in the dataset is never executed.
-
-    Args:
-        name: ``hub:OWNER/NAME`` for all tables, or ``hub:OWNER/NAME/PATTERN`` for those whose path matches.
-
-    Raises:
-        InputError: The name is invalid, the dataset or table does not exist, or the hub cannot be reached.
-        MissingExtraError: huggingface_hub is not installed.
-    """
-    owner, _, path = name.removeprefix(HUB).partition("/")
-    dataset, _, pattern = path.partition("/")
-    if not owner or not dataset:
-        raise InputError(f"A dataset of the hub is named hub:OWNER/NAME, as hub:UCSD-GENIE/ClimaQA, not {name}.")
-    try:
-        from huggingface_hub import snapshot_download
-        from huggingface_hub.errors import LocalEntryNotFoundError, RepositoryNotFoundError
-    except ImportError as error:
-        raise MissingExtraError(
-            "Datasets of the hub need the package huggingface_hub: install it with `pip install 'climassay[local]'`."
-        ) from error
-    patterns = [pattern] if pattern else list(_TABLE_PATTERNS)
-    failures: tuple[type[Exception], ...] = (*connection_errors(), LocalEntryNotFoundError, ValueError)
-    try:
-        folder = snapshot_download(f"{owner}/{dataset}", repo_type="dataset", allow_patterns=patterns)
-    except RepositoryNotFoundError as error:
-        raise InputError(f"The hub has no public dataset {owner}/{dataset}: check the name, or log in.") from error
-    except failures as error:
-        raise InputError(f"The hub could not be reached to look for the dataset {owner}/{dataset}.") from error
-    files = sorted({file for pattern in patterns for file in Path(folder).rglob(pattern) if file.is_file()})
-    if not files:
-        raise InputError(f"The dataset {owner}/{dataset} has no table of the kinds {', '.join(patterns)}.")
-    return files
-
-
-def connection_errors() -> tuple[type[Exception], ...]:
-    """Return the exceptions that huggingface_hub raises if the hub refuses a request or cannot be reached."""
-    from huggingface_hub.errors import HfHubHTTPError
-
-    # The package has changed its HTTP client twice: the bases of its error include the error of the current client.
-    # OSError covers lost connections.
-    bases = (base for base in HfHubHTTPError.__mro__ if issubclass(base, Exception) and base is not Exception)
-    return tuple(dict.fromkeys((*bases, OSError)))

@@ -40,7 +40,7 @@ MAX_ATTEMPTS = 5
 T = TypeVar("T")
 
 
-def record_of(kind: type[T], row: Any, **computed: Any) -> T:
+def record_of(kind: Callable[..., T], row: Any, **computed: Any) -> T:
     """Return an instance of a dataclass whose fields have the values of the columns of the same name.
 
     Args:

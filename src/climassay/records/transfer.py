@@ -26,7 +26,7 @@ from climassay.records.queries import ROWS_PER_BATCH, RecordedAnswer, iso_time, 
 
 Batches = Iterable[Sequence[RecordedAnswer]]
 COLUMNS = tuple(field.name for field in fields(RecordedAnswer))
-_ANSWER = TypeAdapter(tuple[RecordedAnswer], config=ConfigDict(strict=True, extra="forbid"))
+_ANSWER = TypeAdapter(tuple[RecordedAnswer], config=ConfigDict(extra="forbid"))
 
 
 def export_answers(

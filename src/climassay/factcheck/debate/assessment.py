@@ -356,7 +356,7 @@ def _judgement_schema(prompt: AssessmentPrompt, config: ElicitationConfig, text:
     grounds: dict[str, Any] = {}
     if prompt.passages:
         quotation: dict[str, Any] = {
-            "passage": {"type": "integer", "minimum": 1, "maximum": max(prompt.passages)},
+            "passage": {"type": "integer", "enum": list(prompt.passages)},
             "quotation": {"type": "string", "maxLength": _MAX_QUOTATION_LENGTH},
             "side": _enum(get_args(Side)),
         }
