@@ -306,13 +306,19 @@ def _checking(
 
 
 def estimate_debates(
-    claims: "Sequence[Claim]", settings: "factcheck.DebateSettings", *, samples: int = 1, workspace: Place = None
+    claims: "Sequence[Claim]",
+    settings: "factcheck.DebateSettings",
+    *,
+    model: Generator | None = None,
+    samples: int = 1,
+    workspace: Place = None,
 ) -> "DebateEstimate":
     """Estimate requests, tokens, cost and time of debates without asking a model.
 
     Args:
         claims: To be debated.
         settings: Who debates, and by which rules.
+        model: Loaded model that speaks for everybody; by default each model that the settings name.
         samples: Number of debates for each claim.
         workspace: Where collections and records lie.
 
@@ -325,7 +331,7 @@ def estimate_debates(
     from climassay.records.queries import seconds_per_answer
 
     with Session.opened(workspace) as session:
-        resources = session.debate(settings)
+        resources = session.debate(settings, model)
         with session.progress.status("Estimating ..."):
             setup = set_up_debate(settings, resources, session.options.prompts)
             database = session.records.database
