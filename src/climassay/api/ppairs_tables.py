@@ -34,7 +34,7 @@ from climassay.statistics import Estimate, Interval
 
 if TYPE_CHECKING:
     from climassay.confidence.tagging.labelled import LabelledItem
-    from climassay.judging.judges import Figure
+    from climassay.judging.judges import JudgeScore
 
 PUBLISHED = Path(__file__).with_suffix(".toml")
 ASPECTS: Mapping[str, str] = {"CH": "coherence", "CON": "consistency", "FLU": "fluency", "RE": "relevance"}
@@ -330,7 +330,7 @@ class _Part:
     reasons: dict[str, dict[str, str]] = field(default_factory=dict)
     """Reasons why scores cannot be compared with the published ones, by table and column."""
 
-    def add(self, table: str, system: str, column: str, score: "Figure | Estimate | float") -> None:
+    def add(self, table: str, system: str, column: str, score: "JudgeScore | Estimate | float") -> None:
         """Add a score; figures without a value are left out."""
         if not isinstance(score, float | Estimate):
             if score.value is None or score.low is None or score.high is None:

@@ -18,14 +18,14 @@ from climassay.errors import InputError
 from climassay.judging.judges import (
     Contrasts,
     DirectScoring,
-    Figure,
     Harvester,
+    JudgeScore,
     PairwisePrompt,
     StateTable,
     Units,
     ZeroShotContrast,
 )
-from climassay.judging.preferences import FloatArray, IntArray, Item, Judgements, Method, Questions, by_group
+from climassay.judging.preferences import FloatArray, IntArray, Item, Judgements, Method, QualityRequests, by_group
 from climassay.judging.probe import States
 from climassay.judging.ranking import sort_items
 from climassay.judging.training import labels_of, outcomes_of, pairs_within
@@ -41,11 +41,11 @@ _CERTAIN = 23.0
 class PublishedScores:
     """Scores of a judge by the evaluation of the thesis; upper bounds, because the split leaks."""
 
-    accuracy: Figure
+    accuracy: JudgeScore
     """Share of the test comparisons, in either order, for which "greater" is predicted if and only if it is true."""
     constant: float
     """Accuracy of always answering "not greater"."""
-    spearman: Figure
+    spearman: JudgeScore
     """Mean over groups of Spearman's rank correlation between the labels in the predicted order and the sorted labels.
 
     It is 1 for a perfect order even if labels tie. Groups of equal labels are left out."""
@@ -56,7 +56,7 @@ class PublishedScores:
 def score_as_published(
     name: str,
     items: Sequence[Item],
-    questions: Questions,
+    questions: QualityRequests,
     model: OptionScorer,
     table: StateTable | None,
     *,
@@ -171,7 +171,9 @@ def classify_comparisons(train_states: States, outcomes: IntArray, test_states: 
     return np.asarray(classifier.predict(test_states), dtype=np.int64)
 
 
-def score_transfer(source: Sequence[Item], target: Sequence[Item], harvester: Harvester, *, seed: int = 0) -> Figure:
+def score_transfer(
+    source: Sequence[Item], target: Sequence[Item], harvester: Harvester, *, seed: int = 0
+) -> JudgeScore:
     """Train the classifier on all comparisons of some items, and return its accuracy on all comparisons of others.
 
     Args:
@@ -206,7 +208,7 @@ def _rank_correlation(
     units: Units,
     beam_size: int | None,
     threshold: float,
-) -> Figure:
+) -> JudgeScore:
     """Return the mean correlation over groups, each sorted by its test comparisons; all others count as undecided."""
     from scipy.stats import spearmanr
 
