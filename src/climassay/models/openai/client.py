@@ -428,7 +428,7 @@ class Conversation:
         schema = object_schema({"answer": {"enum": labels}})
         payload = {"messages": self._messages_without_prefix(request), **self._parameters(Sampling(max_tokens=None))}
         outcome, refusal = RequestOutcome(0), None
-        if request.enumerable and len(set(labels)) == len(labels):
+        if len(set(labels)) == len(labels):
             async with self._first_alone("schema", lambda: learned.capabilities.schema_support is None):
                 if learned.capabilities.schema_support in (None, "strict") and learned.capabilities.offers_schema(
                     schema
