@@ -368,10 +368,7 @@ def _predict_by_text(
         # The same options after the prompt with an empty question: the domain premise.
         bare = prompt.render(question="", options=[], passages=[], examples=[])
         premises = model.option_logprobs(
-            [
-                OptionRequest(bare.messages, request.options, bare.assistant_prefix)
-                for request in requests
-            ]
+            [OptionRequest(bare.messages, request.options, bare.assistant_prefix) for request in requests]
         )
     predictions = []
     for item, request, score, premise in zip(presented, requests, text_scores, premises, strict=True):
