@@ -113,7 +113,7 @@ def test_every_command_has_its_function():
         "evaluate mcq": "evaluate", "evaluate table": "experiment_tables", "factcheck run": "check_claims",
         "generate run": "generate",
     }  # fmt: skip
-    machine = {"demo", "doctor", "models install", "serve"}
+    machine = {"demo", "doctor", "models install", "mcp", "serve"}
     for name, command in walk():
         if name not in machine and name.split()[0] != "users" and name.split()[-1] != "init":
             assert others.get(name, command.default_command.__name__) in climassay.__all__, name

@@ -28,7 +28,7 @@ from climassay.judging.training import (
     pairs_of_folds,
 )
 from climassay.learning.harvest import ActivationStore, harvest
-from climassay.models import load_model
+from climassay.models import ModelOptions, load_model
 from climassay.records import RecordedModel, Records
 from climassay.workspace import Workspace
 
@@ -75,7 +75,7 @@ def main() -> int:
     import torch
 
     torch.set_num_threads(options.threads)
-    model = load_model("local:smollm2", dtype=options.dtype)
+    model = load_model("local:smollm2", ModelOptions(dtype=options.dtype))
     torch.set_num_threads(options.threads)
     place = Workspace.open(options.workspace)
     with (

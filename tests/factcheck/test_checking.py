@@ -61,7 +61,7 @@ def by_words(prompt, options):
 
 
 def model(**script):
-    return ScriptedModel(**{"choose": by_words, **script})
+    return ScriptedModel(**{"choose": by_words, "write": lambda *_: "The passages say so [1] [2] [3].", **script})
 
 
 @pytest.fixture
@@ -230,7 +230,7 @@ class Drawing(ScriptedModel):
 
     def _text(self, request):
         self.seeds = [*getattr(self, "seeds", []), (request.sampling.seed, request.sampling.temperature)]
-        return replace(super()._text(request), text=f"Seed {request.sampling.seed} was drawn.")
+        return replace(super()._text(request), text=f"Seed {request.sampling.seed} was drawn [1] [2] [3].")
 
 
 def test_samples_tell_how_often_the_verdict_comes_out(store):

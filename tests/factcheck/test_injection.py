@@ -51,7 +51,8 @@ def company_with(text: str, folder: str) -> DebateResources:
 @functools.cache
 def debate(text: str, place: str, folder: str, **settings):
     """A debate of two rounds with a text as the claim, as a passage, or as whatever an advocate writes."""
-    words = text if place == "words" else ""
+    # Without words of their own, the script's participants cite their passages, too.
+    words = f"The forcing says so [1] [2]. {text}" if place == "words" else ""
     # Brief prompts do not say who is asked, so that all hold the same; an unsure mediator opens the second round.
     plans = {
         "": [View("incorrect", says=words, **UNSURE)],

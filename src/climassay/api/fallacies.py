@@ -114,7 +114,7 @@ def evaluate_fallacies(
     labels = Path(labels)
     loaded = load_fallacies(classifier)
     texts, classes = _read_table(labels, text, truth or loaded.subject.column)
-    excluded = [item for file in exclude for item, _ in text_rows(Path(file), text)]
+    excluded = [item for file in exclude for item, *_ in text_rows(Path(file), text)]
     alike: set[int] = set()
     if excluded:
         with Session.opened(workspace) as session:
@@ -214,7 +214,7 @@ def train_fallacies(
 def _read_table(file: Path, text: str, truth: str | None) -> tuple[list[str], list[str]]:
     """Return the texts of a table and their labels (empty if ``truth`` is None)."""
     rows = text_rows(file, text, truth)
-    return [item for item, _ in rows], ["" if truth is None else str(row[truth] or "") for _, row in rows]
+    return [row.text for row in rows], [row.other for row in rows]
 
 
 def _describe(classifier: "FallacyClassifier") -> dict[str, Any]:

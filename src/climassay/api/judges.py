@@ -11,7 +11,7 @@ from climassay import judging
 from climassay.api.learned import check_model_path
 from climassay.errors import InputError, NoAnswerError
 from climassay.judging.settings import InsertMode, SortMethod
-from climassay.models import DEFAULT_MODEL, Generator, OpenWeights
+from climassay.models import DEFAULT_MODEL, Generator, ModelOptions, OpenWeights
 from climassay.reporting import Report, counted
 from climassay.reporting.html import report_data
 from climassay.reporting.results import Result, Shown
@@ -231,7 +231,8 @@ class JudgeSpec:
         with ExitStack() as stack:
             session = stack.enter_context(Session.opened(workspace))
             prompts = judging.Questions(self.resolved_quality, session.options.prompts)
-            loaded = session.model(self.model, dtype=None if probe is None else probe.provenance.dtype or None)
+            dtype = None if probe is None else probe.provenance.dtype or None
+            loaded = session.model(self.model, session.options.with_defaults(ModelOptions(dtype=dtype)))
             run = stack.enter_context(session.run(command, {**config, **judge_config}, seeds))
             recorded, harvester, tie_band = session.recorded(loaded, run), None, 0.0
             notes: tuple[str, ...] = ()

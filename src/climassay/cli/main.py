@@ -51,6 +51,7 @@ COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
         "records": ("models:records", "Show what models were asked and answered, and what it cost."),
         "serve": ("serve:serve", "Serve the web pages: annotate, check claims, see results."),
         "users": ("serve:users", "Manage who may use the web pages."),
+        "mcp": ("serve:mcp", "Serve search, answers and checks to assistants (MCP)."),
     },
 }
 """Commands by heading: the module and attribute that define each, and its sentence in the list of commands."""

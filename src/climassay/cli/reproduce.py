@@ -21,3 +21,13 @@ add_command(
     tables=TablesOption,
     models=ModelsOption,
 )
+add_command(
+    app,
+    "climinator",
+    reproduction.reproduce_climinator,
+    model_options=LoadingOptions,
+    ray=True,
+    tables=TablesOption,
+    models=ModelsOption,
+    settings=None,
+)

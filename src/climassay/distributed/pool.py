@@ -7,7 +7,7 @@ import queue
 import threading
 from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,7 @@ from climassay.distributed.remote import (
     ModelSpec,
 )
 from climassay.errors import ClimassayError, ModelError
+from climassay.models import ModelOptions
 from climassay.models.contract import Encoder, Generator
 from climassay.models.local.cpu_settings import THREADS_VARIABLE
 
@@ -222,7 +223,9 @@ class WorkerPool:
         """Number of workers."""
         return self.share.workers
 
-    def load_model(self, name: str, **options: Any) -> Generator:
+    def load_model(
+        self, name: str, options: ModelOptions = ModelOptions(), *, folder: Path | str | None = None
+    ) -> Generator:
         """Load a model, with the weights of a local model in the workers; see :func:`climassay.models.load_model`.
 
         Requests to a model behind a server are sent from this process: one client respects the server's rate limit,
@@ -236,13 +239,17 @@ class WorkerPool:
         from climassay.models.bundled import BUNDLED
 
         is_local = name.startswith("local:") or name in BUNDLED
-        if not is_local or options.get("base_url") or options.get("reasoning_effort"):
-            return load_model(name, **options)
+        if not is_local or options.base_url or options.reasoning_effort:
+            return load_model(name, options, folder=folder)
         full_name = name if name.startswith("local:") else f"local:{name}"
-        spec_options = {field.name: options[field.name] for field in fields(ModelSpec) if field.name in options}
-        if spec_options.get("adapter"):
-            spec_options["adapter"] = str(Path(spec_options["adapter"]).absolute())
-        spec = ModelSpec(_with_absolute_paths(full_name), **spec_options)
+        spec = ModelSpec(
+            _with_absolute_paths(full_name),
+            options.device,
+            options.dtype,
+            str(Path(options.adapter).absolute()) if options.adapter else None,
+            options.concurrency,
+            options.max_output_tokens,
+        )
         info = self.info(spec)
         # Nodes with other processors would choose another number format, and so get other results.
         return DistributedModel(self, replace(spec, dtype=info.dtype), full_name, info)

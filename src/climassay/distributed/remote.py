@@ -24,7 +24,7 @@ _ERRORS: dict[str, type[ClimassayError]] = {
 
 @dataclass(frozen=True, slots=True)
 class ModelSpec:
-    """Arguments of :func:`climassay.models.load_model` for a local model.
+    """Name and options of a local model.
 
     Specs are hashable, and a worker loads the model of equal specs once.
     """
@@ -39,9 +39,10 @@ class ModelSpec:
 
     def load(self) -> Any:
         """Load the model."""
-        from climassay.models import load_model
+        from climassay.models import ModelOptions, load_model
 
-        return load_model(**asdict(self))
+        options = asdict(self)
+        return load_model(options.pop("name"), ModelOptions(**options))
 
     def resolved(self) -> "ModelSpec":
         """Return the spec with this machine's default number format if it names none, so that both load one model."""

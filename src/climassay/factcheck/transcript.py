@@ -44,9 +44,11 @@ class Claim:
 
     text: str
     source: str = ""
-    """Speaker or publication."""
+    """Person or organisation that made the claim."""
     date: str = ""
     """Date of the claim: ISO 8601 date or year."""
+    appearance: str = ""
+    """Web address or name of the publication in which the claim appeared."""
 
     @computed_field  # type: ignore[prop-decorator]
     @property
@@ -143,6 +145,14 @@ def cited_numbers(sentences: Sequence[AnswerSentence], quotations: Sequence[Quot
     """Return the distinct numbers of the passages that sentences cite or quotations quote, quoted ones first."""
     numbers = [number for sentence in sentences for number in sentence.citations]
     return tuple(dict.fromkeys([*(quotation.passage for quotation in quotations), *numbers]))
+
+
+def supporting_numbers(sentences: Sequence[AnswerSentence], quotations: Sequence[Quotation]) -> tuple[int, ...]:
+    """Return the distinct numbers of the passages that support a verdict: cited by a sentence or quoted by the model.
+
+    A sentence that was selected by similarity supports nothing: the model has not said which side it is on.
+    """
+    return cited_numbers(sentences, [quotation for quotation in quotations if quotation.side is not None])
 
 
 @dataclass(frozen=True, slots=True)
@@ -463,8 +473,8 @@ def _load(record_type: Any, data: Any) -> Any:
 def reader_view(transcript: Transcript, scale: Scale) -> Transcript:
     """Return a copy of a fact-check that is safe to show to readers.
 
-    - A verdict that cites and quotes no passage of the debate becomes "not enough information" and is marked as
-      withheld.
+    - A verdict that no passage of the debate supports (:func:`supporting_numbers`) becomes "not enough information"
+      and is marked as withheld.
     - A likelihood that contradicts its verdict is removed.
     - A fallacy is removed unless the verdict is against the claim.
     - A debate of the bundled model is marked as a demonstration.
@@ -493,7 +503,7 @@ def reader_view(transcript: Transcript, scale: Scale) -> Transcript:
     verdict = transcript.verdict
     verdict = replace(verdict, levels=_remove_inconsistent_likelihood(verdict.levels, verdict.label, scale))
     numbers = {source.number for source in transcript.sources}
-    support = numbers.intersection(cited_numbers(verdict.explanation, verdict.quotations))
+    support = numbers.intersection(supporting_numbers(verdict.explanation, verdict.quotations))
     if verdict.outcome == "verdict" and verdict.label is not None and not support:
         verdict = replace(
             verdict,

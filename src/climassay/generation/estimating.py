@@ -18,7 +18,7 @@ from climassay.models.contract import (
     Generator,
     token_count,
 )
-from climassay.models.provider import is_served, load_as_set, model_price
+from climassay.models.provider import is_served, load_model, model_price
 from climassay.prompts import profile_of
 from climassay.questions import TYPES
 from climassay.records import Records
@@ -97,11 +97,11 @@ def estimate_run(recipe: Recipe, workspace: Workspace, *, prompts: Path | None =
         if recipe.name in store:
             for stored in store.stored_drafts(recipe.name):
                 counts.add(stored)
-    with closing(load_as_set(recipe.writer.model, recipe.writer, workspace.root)) as model:
+    with closing(load_model(recipe.writer.model, recipe.writer.options(), folder=workspace.root)) as model:
         collector = _RequestCollector(model)
         setup = open_writer(recipe, workspace, collector, prompts=prompts)
         spec = recipe.writer
-        price = model_price(spec.model, spec.price_in, spec.price_out, workspace.root)
+        price = model_price(spec.model, spec, workspace.root)
         is_scored = profile_of(model, recipe.profile).scored
         results = []
         for stream, requested in recipe.requested().items():

@@ -24,7 +24,7 @@ from pydantic import Field
 from climassay.corpus import SearchMode
 from climassay.errors import InputError
 from climassay.generation.draft import Subject
-from climassay.models.provider import FileModel
+from climassay.models.options import FileModel
 from climassay.prompts import ProfileSettings
 from climassay.questions import KINDS, LEVELS, TYPES, Kind, Level
 from climassay.settings import commented_table, load_toml, parse_table, validate_settings

@@ -309,12 +309,9 @@ def verify(
         numbers = ()
     if not numbers and context.config.elicitation == "scored" and passages and context.encoder is not None:
         # Very small models neither cite nor quote: the nearest sentence of the passages in the prompt is quoted.
-        nearest, cosine = nearest_sentence(statement, passages, context.encoder)
+        nearest = nearest_sentence(statement, passages, context.encoder)
         quoted, numbers = (*quoted, nearest), (nearest.passage,)
-        if not explanation:
-            text = f"A passage says: \u201c{nearest.text.rstrip('.')}\u201d."
-            explanation = (AnswerSentence(text, numbers, "attributed", False, cosine),)
-        verified = verified._replace(explanation=explanation, quotations=quoted)
+        verified = verified._replace(quotations=quoted)
     if not numbers and not in_house:
         return verified._replace(verdict=scale.nei, withheld=verdict)
     levels = assessment.levels
@@ -392,17 +389,17 @@ def supporting_sentences(
                 results.append(quotation.text)
                 results += [text for text in sentences if any(is_quoted(part, text) for part in parts)]
         if not quoted and context.encoder is not None:
-            results.append(nearest_sentence(statement, [source], context.encoder)[0].text)
+            results.append(nearest_sentence(statement, [source], context.encoder).text)
     return results
 
 
 def nearest_sentence(
     statement: str, passages: Sequence[RetrievedPassage | PassageCitation], encoder: Encoder
-) -> tuple[Quotation, float]:
-    """Return the sentence of the passages that is most similar to a statement, and its cosine similarity."""
+) -> Quotation:
+    """Return the sentence of the passages that is most similar to a statement, as a quotation without a side."""
     sentences = [
         (item.number, text) for item in passages for text in split_sentences(item.passage.text) or [item.passage.text]
     ]
     cosines = encoder.encode([text for _, text in sentences]) @ encoder.encode([statement])[0]
     number, text = sentences[int(cosines.argmax())]
-    return Quotation(number, text.strip(), None), float(cosines.max())
+    return Quotation(number, text.strip(), None)

@@ -53,6 +53,15 @@ def verdict_of(transcript: Transcript, party: str, number: int | None = None) ->
     return None if opinion is None else opinion.verdict
 
 
+FOLLOW_UP: Final = "follow-up"
+"""Outcome of a round after which the mediator asks further questions (Leippold et al. 2024, Tables 3 to 5)."""
+
+
+def round_outcome(transcript: Transcript, number: int) -> str | None:
+    """Return the mediator's verdict after a round, or ``follow-up`` if the debate went on; None if there is none."""
+    return FOLLOW_UP if number < len(transcript.rounds) else verdict_of(transcript, MEDIATOR)
+
+
 def explanation_of(transcript: Transcript, party: str) -> tuple[tuple[AnswerSentence, ...], int, bool | None]:
     """Return a party's last explanation, the number of removed citations, and whether it contradicts the verdict."""
     source = transcript.verdict if party == MEDIATOR else opinion_of(transcript, party)
