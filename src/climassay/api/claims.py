@@ -151,7 +151,7 @@ def check_claims(
         session.progress.task("Debating", total=len(table.claims)) as task,
         session.progress.task("Requests") as requests_task,
     ):
-        finished: "list[Transcript]" = []
+        finished: list[Transcript] = []
 
         def show_requests() -> None:
             """Show the number of answered requests and, after a first estimate, of all requests."""

@@ -244,8 +244,8 @@ def ask_mcq(
         raise ModelError(f"{model.name} gives no log-probabilities: use letter scoring (--scoring letter).")
     if any(_by_text(scoring) for scoring in scorings) and isinstance(unwrapped(model), ConcurrentModel):
         raise ModelError(
-            f"Scoring {' and '.join(filter(_by_text, scorings))} needs log-probabilities of whole texts, which a chat server "
-            f"like that of {model.name} does not give: use --scoring likelihood or letter, or a local: model."
+            f"{model.name} is behind a chat server, which gives no log-probabilities of whole texts, as "
+            f"{' and '.join(filter(_by_text, scorings))} needs them: use --scoring likelihood or letter, or a local: model."
         )
     if "text-per-token" in scorings:
         _token_counter(model)
