@@ -243,9 +243,10 @@ def ask_mcq(
     if any(scoring != "letter" for scoring in scorings) and not isinstance(model, OptionScorer):
         raise ModelError(f"{model.name} gives no log-probabilities: use letter scoring (--scoring letter).")
     if any(_by_text(scoring) for scoring in scorings) and isinstance(unwrapped(model), ConcurrentModel):
+        names = " and ".join(filter(_by_text, scorings))
         raise ModelError(
-            f"{model.name} is behind a chat server, which gives no log-probabilities of whole texts, as "
-            f"{' and '.join(filter(_by_text, scorings))} needs them: use --scoring likelihood or letter, or a local: model."
+            f"{names} needs log-probabilities of whole texts, which the chat server of {model.name} does not give: "
+            "use --scoring likelihood or letter, or a local: model."
         )
     if "text-per-token" in scorings:
         _token_counter(model)
