@@ -6,7 +6,7 @@ figures, and each table also has rows of the same methods on articles or claims 
 Maiya (2024), Aligning Language Model Evaluators with Human Judgement, MRes thesis, University of Cambridge.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -87,35 +87,39 @@ class PpairsRecipe:
     """Maximum number of articles per data set, claims per domain, and statements per cycle."""
     seed: int
 
-    def run(self, model: Generator | str, session: Session) -> Reproduction:
-        """Compare, tag and return the tables with their rows.
+    def run(self, models: Sequence[Generator | str], session: Session) -> Reproduction:
+        """Compare and tag with each model, and return the tables with their rows.
 
         Raises:
-            InputError: No data is named for a table, a file cannot be read, or the model's states cannot be read.
-            ModelError: The model cannot be loaded.
+            InputError: No data is named for a table, a file cannot be read, or a model's states cannot be read.
+            ModelError: A model cannot be loaded.
         """
         from climassay.judging.judges import open_weights
 
         numbers = self._chosen_numbers()
-        weights = open_weights(session.model(model), "This reproduction")
+        parts = [
+            part
+            for model in models
+            for part in self._run_model(open_weights(session.model(model), "This reproduction"), numbers, session)
+        ]
         published = load_paper_tables(PUBLISHED)
-        parts: list[_Part] = []
-        if {"4.1", "4.2"} & set(numbers):
-            parts += [self._compare_summaries(name, file, weights, session) for name, file in self.summaries.items()]
-        if "4.3" in numbers:
-            parts += self._compare_claims(weights, session)
-        if "4.4" in numbers:
-            parts.append(self._tag_statements(weights, session))
-        name = weights.name.rpartition(":")[2]
-        tables = tuple(_finished(published[number], parts, name) for number in numbers)
         return Reproduction(
-            tables,
+            tuple(_finished(published[number], parts) for number in numbers),
             tuple(run for part in parts for run in part.runs),
             tuple(dict.fromkeys(remark for part in parts for remark in part.remarks)),
         )
 
-    def estimate(self, model: str) -> ReproductionEstimate:
-        """Estimate forward passes and tokens without loading the model; a local model costs nothing.
+    def _run_model(self, model: OpenWeights, numbers: Sequence[str], session: Session) -> "Iterator[_Part]":
+        if {"4.1", "4.2"} & set(numbers):
+            for name, file in self.summaries.items():
+                yield self._compare_summaries(name, file, model, session)
+        if "4.3" in numbers:
+            yield from self._compare_claims(model, session)
+        if "4.4" in numbers:
+            yield self._tag_statements(model, session)
+
+    def estimate(self, models: Sequence[Generator | str], session: Session) -> ReproductionEstimate:  # noqa: ARG002
+        """Estimate forward passes and tokens without loading a model; local models cost nothing.
 
         Raises:
             InputError: No data is named for a table, or a file cannot be read.
@@ -125,19 +129,19 @@ class PpairsRecipe:
         if {"4.1", "4.2"} & set(numbers):
             for name, file in self.summaries.items():
                 parts += [
-                    _estimated(f"{model}, {name}, {aspect}", self._summaries(name, file, aspect)[0])
+                    _estimated(f"{name}, {aspect}", self._summaries(name, file, aspect)[0])
                     for aspect in ASPECTS.values()
                 ]
         if "4.3" in numbers:
-            parts += [
-                _estimated(f"{model}, claims, {domain}", self._claims(file)) for domain, file in self.claims.items()
-            ]
+            parts += [_estimated(f"claims, {domain}", self._claims(file)) for domain, file in self.claims.items()]
         if "4.4" in numbers:
             items, training, _ = self._statements()
-            words = sum(len(item.item.window(CONTEXT_SENTENCES)) for item in items) / max(1, len(items))
+            length = sum(len(item.item.window(CONTEXT_SENTENCES)) for item in items) / max(1, len(items))
             # A binary search among four levels makes at most three steps with ten anchors each, in both orders.
             calls = 2 * (4 * len(training) + 30 * len(items))
-            parts.append(PartEstimate(f"{model}, statements", calls, _tokens(2 * words * calls), 0, 0.0))
+            parts.append(PartEstimate("statements", calls, _tokens(2 * length * calls), 0, 0.0))
+        names = [model if isinstance(model, str) else model.name for model in models]
+        parts = [replace(part, part=f"{name}, {part.part}") for name in names for part in parts]
         note = "Prompts that share an article or a text are computed once, so that the work is several times less."
         return ReproductionEstimate(tuple(parts), (note,))
 
@@ -166,7 +170,7 @@ class PpairsRecipe:
         )
         methods = ("direct", "pairs", "ppairs")
         done = benchmark_judges(tasks, settings, methods, file=file, model=model, workspace=session).done
-        part = _Part({}, (done.run,))
+        part = _Part(_display_name(model), (done.run,))
         headings = {aspect: heading for heading, aspect in ASPECTS.items()}
         for result in done.results:
             column = f"{name} {headings[result.scores.quality]}"
@@ -202,17 +206,17 @@ class PpairsRecipe:
             done = benchmark_judges(
                 [task], settings, methods, file=self.claims[domain], model=model, workspace=session
             ).done
-            part = _Part({}, (done.run,))
+            part = _Part(_display_name(model), (done.run,))
             for result in done.results:
                 _add_scores(part, result, domain, ("4.3",), "claims")
             parts.append(part)
         if "Energy" in items:
             harvester = judging.Harvester(
-                model, judging.Questions(quality, session.options.prompts), _LAST_LAYER, session.activations
+                model, judging.QualityRequests(quality, session.options.prompts), _LAST_LAYER, session.activations
             )
             for source in [domain for domain in items if domain != "Energy"]:
                 figure = judging.score_transfer(items[source], items["Energy"], harvester, seed=self.seed)
-                part = _Part({}, ())
+                part = _Part(_display_name(model), ())
                 part.add("4.3", f"PPairS, Energy by transfer from {source}", "Energy", figure)
                 parts.append(part)
         return parts
@@ -264,7 +268,7 @@ class PpairsRecipe:
                 training, model, layers=_LAST_LAYER, context=CONTEXT_SENTENCES, anchors=anchors, rule="printed",
                 store=session.activations, seed=self.seed, on_progress=comparing.advance,
             )  # fmt: skip
-            part = _Part({}, (run.id,))
+            part = _Part(_display_name(model), (run.id,))
             levels = [TAGS.index(item.tag) for item in items]
             for rule, system in _INSERTION_SYSTEMS.items():
                 tags = replace(tagger, rule=rule).predict([item.item for item in items], on_progress=inserting.advance)
@@ -322,10 +326,12 @@ _DIFFERENCES: Mapping[str, tuple[str, ...]] = {
 
 @dataclass(slots=True)
 class _Part:
-    """Scores of one data set: by table and system, the score of each column."""
+    """Scores of one model on one data set."""
 
-    rows: dict[str, dict[str, dict[str, float | Estimate]]]
+    model: str
     runs: tuple[str, ...]
+    rows: dict[str, dict[str, dict[str, float | Estimate]]] = field(default_factory=dict)
+    """Score of each column, by table and system."""
     remarks: list[str] = field(default_factory=list)
     reasons: dict[str, dict[str, str]] = field(default_factory=dict)
     """Reasons why scores cannot be compared with the published ones, by table and column."""
@@ -366,17 +372,21 @@ def _add_scores(part: _Part, result: judging.JudgeResult, column: str, tables: t
         part.remarks.append(f"{column}, {system}: {scores.failed} comparisons failed.")
 
 
-def _finished(table: PaperTable, parts: Sequence[_Part], model: str) -> PaperTable:
-    """Return a table with our rows, the figures leaky as published first, and what differs."""
-    systems: dict[str, dict[str, float | Estimate]] = {}
+def _display_name(model: Generator) -> str:
+    return model.name.rpartition(":")[2].rstrip("/").rpartition("/")[2]
+
+
+def _finished(table: PaperTable, parts: "Sequence[_Part]") -> PaperTable:
+    """Return a table with our rows by model, the figures leaky as published first, and what differs."""
+    rows: dict[tuple[str, str], dict[str, float | Estimate]] = {}
     for part in parts:
         for system, scores in part.rows.get(table.number, {}).items():
-            systems.setdefault(system, {}).update(scores)
-    ordered = sorted(systems.items(), key=lambda entry: (_UNSEEN[:8] in entry[0], "longer" in entry[0]))
+            rows.setdefault((part.model, system), {}).update(scores)
+    ordered = sorted(rows, key=lambda row: (_UNSEEN.partition("{")[0] in row[1], "longer" in row[1]))
     reasons = {column: reason for part in parts for column, reason in part.reasons.get(table.number, {}).items()}
     return replace(
         table,
-        ours=tuple(PaperRow(system, scores, model) for system, scores in ordered),
+        ours=tuple(PaperRow(system, rows[model, system], model) for model, system in ordered),
         differences=("Ours: climassay's own wording of the prompts.", *_DIFFERENCES[table.number]),
         not_comparable=reasons,
     )

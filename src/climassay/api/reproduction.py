@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from climassay.models import DEFAULT_MODEL, Generator
+from climassay.models import DEFAULT_MODEL
 from climassay.session import Place, Session, one_or_several
 
 if TYPE_CHECKING:
@@ -143,34 +143,10 @@ def reproduce_climinator(
     return _reproduce(recipe, models, estimate, output, workspace)
 
 
-class _Recipe(Protocol):
-    def estimate(self, models: "Sequence[Generator | str]", session: Session) -> "ReproductionEstimate": ...
-
-    def run(self, models: "Sequence[Generator | str]", session: Session) -> "Reproduction": ...
-
-
-def _reproduce(
-    recipe: _Recipe,
-    models: "Generator | str | Sequence[Generator | str]",
-    estimate: bool,
-    output: Path | str | None,
-    workspace: Place,
-) -> "Reproduction | ReproductionEstimate":
-    """Estimate a recipe, or run it and write its tables into a folder."""
-    listed = models if isinstance(models, Sequence) and not isinstance(models, str) else [models]
-    with Session.opened(workspace) as session:
-        if estimate:
-            return recipe.estimate(listed, session)
-        reproduction = recipe.run(listed, session)
-    if output is not None:
-        reproduction.write(Path(output))
-    return reproduction
-
-
 def reproduce_ppairs(
     *,
     tables: Sequence[str] = (),
-    model: Generator | str = DEFAULT_MODEL,
+    models: "Generator | str | Sequence[Generator | str]" = DEFAULT_MODEL,
     newsroom: Path | str | None = None,
     summeval: Path | str | None = None,
     climate: Path | str | None = None,
@@ -184,14 +160,14 @@ def reproduce_ppairs(
     output: Path | str | None = None,
     workspace: Place = None,
 ) -> "Reproduction | ReproductionEstimate":
-    """Run the tables of the thesis on PPairS with your model, beside the published rows.
+    """Run the tables of the thesis on PPairS with your models, beside the published rows.
 
     The evaluation of the thesis leaks; it is repeated for comparison, and labelled, beside one that does not. What was
     computed is stored: run it again after an interruption, and only what is missing is computed.
 
     Args:
         tables: Number of a table (4.1, 4.2, 4.3 or 4.4); repeat. By default all whose data is named.
-        model: Local model whose hidden states are read.
+        models: Local model whose hidden states are read, or several, one after the other.
         newsroom: Newsroom's human ratings (newsroom-human-eval.csv), for Tables 4.1 and 4.2.
         summeval: SummEval's ratings with articles (model_annotations.aligned.paired.jsonl), for Tables 4.1 and 4.2.
         climate: Claims on climate with Science Feedback's verdicts, for Table 4.3.
@@ -214,10 +190,28 @@ def reproduce_ppairs(
     files = {"Newsroom": newsroom, "SummEval": summeval}, {"Climate": climate, "Health": health, "Energy": energy}
     summaries, claims = ({name: str(file) for name, file in named.items() if file is not None} for named in files)
     recipe = PpairsRecipe(tuple(tables), summaries, claims, str(statements or ""), str(paragraphs or ""), limit, seed)
-    if estimate:
-        return recipe.estimate(model if isinstance(model, str) else model.name)
+    return _reproduce(recipe, models, estimate, output, workspace)
+
+
+class _Recipe(Protocol):
+    def estimate(self, models: "Sequence[Generator | str]", session: Session) -> "ReproductionEstimate": ...
+
+    def run(self, models: "Sequence[Generator | str]", session: Session) -> "Reproduction": ...
+
+
+def _reproduce(
+    recipe: _Recipe,
+    models: "Generator | str | Sequence[Generator | str]",
+    estimate: bool,
+    output: Path | str | None,
+    workspace: Place,
+) -> "Reproduction | ReproductionEstimate":
+    """Estimate a recipe, or run it and write its tables into a folder."""
+    listed = models if isinstance(models, Sequence) and not isinstance(models, str) else [models]
     with Session.opened(workspace) as session:
-        reproduction = recipe.run(model, session)
+        if estimate:
+            return recipe.estimate(listed, session)
+        reproduction = recipe.run(listed, session)
     if output is not None:
         reproduction.write(Path(output))
     return reproduction
