@@ -591,7 +591,7 @@ def _split_sentences(
     return list(results.values())
 
 
-_YEAR = re.compile(r"\b(?:1[89]|20)\d\d\b")
+_PUBLICATION_YEAR = re.compile(r"\b(?:1[89]|20)\d\d\b")
 
 
 def document_words(passage: Passage) -> str:
@@ -619,7 +619,7 @@ def _attribute(
     piece: _ParsedSentence, support: np.ndarray, sources: Sequence[NumberedPassage], context: str
 ) -> AnswerSentence:
     texts = {source.number: source.passage.text for source in sources}
-    years = {source.number: " ".join(_YEAR.findall(document_words(source.passage))) for source in sources}
+    years = {source.number: " ".join(_PUBLICATION_YEAR.findall(document_words(source.passage))) for source in sources}
     numbers = list(texts)
     bare = AnswerSentence(
         piece.text, (), "none", False, float(support.max(initial=0.0)), unchecked_references=piece.unchecked
