@@ -16,7 +16,7 @@ from climassay.session import Place, Session
 
 if TYPE_CHECKING:
     from climassay.factcheck.fallacies import FallacyClassifier
-    from climassay.learning import Evaluation
+    from climassay.learning import HeldOutScores
 
 
 def name_fallacies(
@@ -59,7 +59,7 @@ def name_fallacies(
         predictions = find_fallacies(texts, classifier=loaded, on_progress=task.advance)
     rows = [{"text": text, **asdict(fallacy)} for text, fallacy in zip(texts, predictions, strict=True)]
     data: dict[str, Any] = {"classifier": _describe(loaded), "texts": rows}
-    scores: dict[str, Evaluation] = {}
+    scores: dict[str, HeldOutScores] = {}
     if truth is not None:
         rows = data["texts"] = [{**row, "truth": label} for row, label in zip(rows, labels, strict=True)]
         scores = score_fallacies(loaded, texts, labels, seed=seed)
@@ -221,12 +221,12 @@ def _describe(classifier: "FallacyClassifier") -> dict[str, Any]:
     return {**card(classifier.provenance), "sources": classifier.sources, "classes": classifier.classes}
 
 
-def _score_data(scores: "dict[str, Evaluation]") -> dict[str, Any]:
+def _score_data(scores: "dict[str, HeldOutScores]") -> dict[str, Any]:
     data = {name: evaluation.to_dict() for name, evaluation in scores.items()}
     return {**next(iter(data.values())), "scores": data}
 
 
-def _score_tables(scores: "dict[str, Evaluation]") -> list[Table]:
+def _score_tables(scores: "dict[str, HeldOutScores]") -> list[Table]:
     return [
         replace(table, title=f"{table.title}: {name}")
         for name, evaluation in scores.items()

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from climassay.io import Row
-    from climassay.learning import Evaluation, Provenance
+    from climassay.learning import HeldOutScores, Provenance
     from climassay.models import OpenWeights
 
 _TABLES = (".csv", ".tsv", ".jsonl", ".json", ".parquet", ".gz")
@@ -108,7 +108,7 @@ def card(provenance: "Provenance") -> dict[str, Any]:
     return {**provenance.facts(), "trained_on": len(provenance.trained_on)}
 
 
-def comparison_table(tried: "Sequence[tuple[str, Evaluation]]", title: str = "Tried, on held-out items") -> "Table":
+def comparison_table(tried: "Sequence[tuple[str, HeldOutScores]]", title: str = "Tried, on held-out items") -> "Table":
     """Return a table of evaluations, one per row; the lowest log loss is marked as the best."""
     best = min(range(len(tried)), key=lambda index: tried[index][1].log_loss.value)
     first = tried[0][1]

@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     from climassay.confidence.tagging import LabelledTable, Taggable, Tagger
     from climassay.confidence.tagging.labelled import LabelledItem
     from climassay.confidence.vocabulary import Tag
-    from climassay.learning import ClassifierSpec, Evaluation
+    from climassay.learning import ClassifierSpec, HeldOutScores
     from climassay.learning.text_classifier import TrainingTexts
 
-    _Scores = list[tuple[str, dict[str, Evaluation]]]
+    _Scores = list[tuple[str, dict[str, HeldOutScores]]]
 
 BUNDLED = "bundled"
 _EXTRACTED_FIELDS = ("report", "document", "cycle", "working_group", "chapter", "page")
@@ -481,7 +481,7 @@ def _unseen_labelled(
     )
 
 
-def _scores_by_value(tagged: "Sequence[tuple[Tag | None, Tag, str]]", seed: int) -> "dict[str, Evaluation]":
+def _scores_by_value(tagged: "Sequence[tuple[Tag | None, Tag, str]]", seed: int) -> "dict[str, HeldOutScores]":
     """Score tags overall, under the name ``all``, and by value of a column if there are several values.
 
     Args:
@@ -503,7 +503,7 @@ def _scores_by_value(tagged: "Sequence[tuple[Tag | None, Tag, str]]", seed: int)
     return results
 
 
-def _insertion_scores_table(scores: "Mapping[str, Evaluation]", by: str | None) -> Table:
+def _insertion_scores_table(scores: "Mapping[str, HeldOutScores]", by: str | None) -> Table:
     """Return a table of accuracies by value of a column, beside the most frequent level."""
     cells = [
         (

@@ -38,7 +38,7 @@ from climassay.corpus.sentences import split_sentences
 from climassay.errors import ClimassayError, InputError
 from climassay.factcheck.transcript import Claim
 from climassay.io import Row, find_column, listed_names, parse_rows, read_bytes, require_column
-from climassay.learning.evaluation import Evaluation, evaluate
+from climassay.learning.evaluation import HeldOutScores, evaluate
 from climassay.learning.linear import LinearModel, fit_linear
 from climassay.learning.model_file import ModelFormat, SavedModel
 from climassay.models.contract import Encoder
@@ -429,7 +429,7 @@ class CheckabilityClassifier(SavedModel):
         """Return the assessments of texts by their vectors of shape [texts, width]."""
         return [assess_probabilities(*row) for row in self.predict_proba(vectors).tolist()]
 
-    def score(self, texts: Sequence[Example], vectors: NDArray[np.floating]) -> tuple[Evaluation, ...]:
+    def score(self, texts: Sequence[Example], vectors: NDArray[np.floating]) -> tuple[HeldOutScores, ...]:
         """Score both models on held-out texts with vectors of shape [texts, width]."""
         return tuple(
             evaluate(truth[is_used], np.stack([1 - probabilities, probabilities], axis=1)[is_used], ("no", "yes"))

@@ -23,7 +23,7 @@ from .preferences import (
     Method as Method,
     Preferences as Preferences,
     Quality as Quality,
-    Questions as Questions,
+    QualityRequests as QualityRequests,
     aspect_names as aspect_names,
     quality as quality,
 )

@@ -17,9 +17,9 @@ from climassay.errors import InputError
 from climassay.judging.judges import (
     NO_ANSWER,
     Cost,
-    Figure,
     Harvester,
     JudgedPairs,
+    JudgeScore,
     PairedFigure,
     StateTable,
     Units,
@@ -36,7 +36,7 @@ from climassay.judging.preferences import (
     Method,
     Progress,
     Quality,
-    Questions,
+    QualityRequests,
     both_ways,
     by_group,
     word_counts,
@@ -77,15 +77,15 @@ NEARLY_EQUAL = 1.1
 class Agreement:
     """Agreement of a judge with the experts."""
 
-    accuracy_differing: Figure
+    accuracy_differing: JudgeScore
     """Share of the pairs with different labels that the judge orders correctly; undecided pairs count one half."""
-    accuracy_three_way: Figure
+    accuracy_three_way: JudgeScore
     """Share of all pairs for which the prediction (greater, equal or less) is right."""
-    spearman: Figure
+    spearman: JudgeScore
     """Spearman's rank correlation within groups, averaged over groups."""
-    kendall: Figure
+    kendall: JudgeScore
     """Kendall's tau-b within groups, averaged over groups."""
-    accuracy_nearly_equal_length: Figure
+    accuracy_nearly_equal_length: JudgeScore
     """Accuracy on differing pairs whose numbers of words differ by less than 10%."""
 
 
@@ -95,7 +95,7 @@ class LearningPoint:
 
     items: int
     """Number of labelled training items."""
-    accuracy_differing: Figure
+    accuracy_differing: JudgeScore
 
 
 @dataclass(frozen=True, slots=True)
@@ -284,7 +284,7 @@ def evaluate_judge(
 
 
 def _measure_agreement(
-    units: Units, test: JudgedPairs, is_nearly_equal: np.ndarray, ranks: dict[str, Figure]
+    units: Units, test: JudgedPairs, is_nearly_equal: np.ndarray, ranks: dict[str, JudgeScore]
 ) -> Agreement:
     is_differing = test.truth != 0
     differing, nearly_equal = test.take(is_differing), test.take(is_differing & is_nearly_equal)
@@ -471,7 +471,7 @@ def benchmark_judges(
             pairs_per_item=settings.pairs_per_item,
             seed=settings.seed,
         )
-        parts.append(_TaskFolds(task, Questions(task.quality, prompts), folds))
+        parts.append(_TaskFolds(task, QualityRequests(task.quality, prompts), folds))
     run_config = {
         "model": model.name,
         "fingerprint": model.fingerprint,
@@ -530,7 +530,7 @@ def judge_results_of(details: RunDetails) -> tuple[JudgeResult, ...]:
 @dataclass(frozen=True, slots=True)
 class _TaskFolds:
     task: JudgeTask
-    questions: Questions
+    questions: QualityRequests
     folds: tuple[Fold, ...]
 
     def requests(self, pointwise: bool) -> list[OptionRequest]:

@@ -18,13 +18,13 @@ from climassay.errors import InputError
 from climassay.judging.judges import (
     Contrasts,
     DirectScoring,
-    Figure,
+    JudgeScore,
     PairwisePrompt,
     StateTable,
     Units,
     ZeroShotContrast,
 )
-from climassay.judging.preferences import FloatArray, IntArray, Item, Judgements, Method, Questions, by_group
+from climassay.judging.preferences import FloatArray, IntArray, Item, Judgements, Method, QualityRequests, by_group
 from climassay.judging.probe import States
 from climassay.judging.ranking import sort_items
 from climassay.judging.training import labels_of, outcomes_of, pairs_within
@@ -40,11 +40,11 @@ _CERTAIN = 23.0
 class PublishedScores:
     """Scores of a judge by the evaluation of the thesis; upper bounds, because the split leaks."""
 
-    accuracy: Figure
+    accuracy: JudgeScore
     """Share of the test comparisons, in either order, for which "greater" is predicted if and only if it is true."""
     constant: float
     """Accuracy of always answering "not greater"."""
-    spearman: Figure
+    spearman: JudgeScore
     """Mean over groups of Spearman's rank correlation between the labels in the predicted order and the sorted labels.
 
     It is 1 for a perfect order even if labels tie. Groups of equal labels are left out."""
@@ -55,7 +55,7 @@ class PublishedScores:
 def score_as_published(
     name: str,
     items: Sequence[Item],
-    questions: Questions,
+    questions: QualityRequests,
     model: OptionScorer,
     table: StateTable | None,
     *,
@@ -178,7 +178,7 @@ def _rank_correlation(
     units: Units,
     beam_size: int | None,
     threshold: float,
-) -> Figure:
+) -> JudgeScore:
     """Return the mean correlation over groups, each sorted by its test comparisons; all others count as undecided."""
     from scipy.stats import spearmanr
 

@@ -19,7 +19,7 @@ JUDGED = "judged_accuracy"
 
 
 @dataclass(frozen=True, slots=True)
-class AnswerRow:
+class ReferencedAnswer:
     """An answer with its reference."""
 
     id: str
@@ -37,7 +37,7 @@ class AnswerTable:
     """Rows of a file."""
 
     name: str
-    rows: tuple[AnswerRow, ...]
+    rows: tuple[ReferencedAnswer, ...]
     skipped: tuple[str, ...]
     """One sentence for each unusable row, with its number."""
 
@@ -46,7 +46,7 @@ class AnswerTable:
 class AnswerScores:
     """Scores of every row and their means."""
 
-    rows: tuple[AnswerRow, ...]
+    rows: tuple[ReferencedAnswer, ...]
     scores: Mapping[str, tuple[float | None, ...]]
     """Scores by metric, one per row; None if the metric does not apply to the row."""
     means: Mapping[str, Estimate]
@@ -88,7 +88,7 @@ def read_answers(path: str | Path) -> AnswerTable:
     columns = {name: find_column(names, *_COLUMNS[name]) for name in _COLUMNS}
     for name in ("reference", "answer"):
         columns[name] = columns[name] or require_column(file, names, name)
-    answers: list[AnswerRow] = []
+    answers: list[ReferencedAnswer] = []
     skipped: list[str] = []
     for number, row in enumerate(rows, start=1):
         try:
@@ -102,7 +102,9 @@ def read_answers(path: str | Path) -> AnswerTable:
                 with suppress(InputError):  # a question without a gap
                     phrases(question, reference, "")
                     statement = question
-            answers.append(AnswerRow(cells["id"] or str(number), reference, cells["answer"], statement, question))
+            answers.append(
+                ReferencedAnswer(cells["id"] or str(number), reference, cells["answer"], statement, question)
+            )
         except InputError as error:
             skipped.append(f"row {number}: {error}")
     if not answers:
@@ -111,7 +113,7 @@ def read_answers(path: str | Path) -> AnswerTable:
 
 
 def score_answers(
-    rows: Sequence[AnswerRow],
+    rows: Sequence[ReferencedAnswer],
     metrics: Sequence[str] | None = None,
     *,
     encoder: str = BUNDLED_ENCODER,
@@ -189,7 +191,9 @@ def score_answers(
     return AnswerScores(tuple(rows), scores, means, pooled, sources, judgements)
 
 
-def _judge_rows(rows: Sequence[AnswerRow], judge: Generator, prompt: Prompt | None) -> dict[int, AnswerJudgement]:
+def _judge_rows(
+    rows: Sequence[ReferencedAnswer], judge: Generator, prompt: Prompt | None
+) -> dict[int, AnswerJudgement]:
     """Judge the freeform rows that have a question; return judgements by index of the row."""
     indices = [index for index, row in enumerate(rows) if row.question.strip() and not row.statement]
     if not indices:

@@ -232,7 +232,7 @@ class LevelChange:
 
 
 @dataclass(frozen=True, slots=True)
-class LeftOut:
+class AdvocateEffect:
     """Effect of leaving an advocate out of the debates, by number of classes."""
 
     advocate: str
@@ -358,7 +358,7 @@ def leave_one_out(
     scale: Scale,
     counts: Sequence[int],
     seed: int,
-) -> tuple[LeftOut, ...]:
+) -> tuple[AdvocateEffect, ...]:
     """Return the effect of leaving each advocate out, measured on the debates that recorded it."""
     results = []
     for advocate in advocates:
@@ -391,7 +391,7 @@ def leave_one_out(
             changed = sum(verdict != without for verdict, without in pairs)
             levels.append(LevelChange(count, proportion(changed, len(pairs)), gain))
         if repeated:
-            results.append(LeftOut(advocate, len(answered), len(repeated) - len(answered), tuple(levels)))
+            results.append(AdvocateEffect(advocate, len(answered), len(repeated) - len(answered), tuple(levels)))
     return tuple(results)
 
 
@@ -470,7 +470,7 @@ class RunAnalysis:
     """Agreement between advocates, after the first round and at the end; empty with fewer than two advocates."""
     contradictions: tuple[Contradictions, ...]
     citations: tuple[CitationCounts, ...]
-    left_out: tuple[LeftOut, ...]
+    left_out: tuple[AdvocateEffect, ...]
     """Effects of leaving each advocate out; empty if not requested."""
     risk: RiskCoverage | None
     """Risk-coverage curve; None if no claim has both a published verdict and a verdict."""
