@@ -118,7 +118,7 @@ $(DEMO_READY): Makefile pyproject.toml requirements/constraints.txt requirements
 	touch $@
 
 $(READY): $(DEMO_READY)
-	$(BIN)/python -m pip install -q -c requirements/constraints.txt -e '.[local,postgres,ray,web,topics,inspect,lm-eval,dev]'
+	$(BIN)/python -m pip install -q -c requirements/constraints.txt -e '.[local,postgres,ray,web,mcp,topics,inspect,lm-eval,dev]'
 	touch $@
 
 clean:

@@ -28,8 +28,8 @@ from climassay.corpus.documents import Passage
 from climassay.grounding.answer import CollectionGroup, open_collections
 from climassay.grounding.quantities import confirms, quantities
 from climassay.grounding.text_check import N_PASSAGES, STATUSES, CheckedSentence, SupportJudge, check_sentences
+from climassay.models import ModelOptions, load_model
 from climassay.models.encoders import load_encoder
-from climassay.session import ModelOptions
 from climassay.statistics import proportion
 from climassay.workspace import Workspace
 
@@ -186,7 +186,8 @@ def main() -> None:
     halves = ("seen", "unseen") if given.half == "both" else (given.half,)
     with TemporaryDirectory() as folder:
         if not given.answers and not given.swapped:
-            model = ModelOptions(base_url=given.base_url).open_model(given.judge, Path(folder)) if given.judge else None
+            options = ModelOptions(base_url=given.base_url)
+            model = load_model(given.judge, options, folder=folder) if given.judge else None
             for half in halves:
                 judge = None if model is None else SupportJudge(model)
                 pairs(half, judge, show=given.show and half == "seen", every=given.every)

@@ -19,7 +19,7 @@ from climassay import primer
 from climassay.corpus import open_or_create, read
 from climassay.factcheck import Claim, DebateResources, DebateSettings, advocates_from_names, make_claim, open_checker
 from climassay.grounding import open_collections
-from climassay.models import load_model
+from climassay.models import ModelOptions, load_model
 from climassay.records import Records
 from climassay.workspace import Workspace
 
@@ -32,7 +32,7 @@ def company(folder: Path, dtype: str) -> DebateResources:
     for name in BOOKS:
         open_or_create(place, name, encoder="local:minilm").add(read(primer.book_path(name)).documents)
     groups = {name: open_collections(place, [name]) for name in BOOKS}
-    return DebateResources({"local:smollm2": load_model("local:smollm2", dtype=dtype)}, groups)
+    return DebateResources({"local:smollm2": load_model("local:smollm2", ModelOptions(dtype=dtype))}, groups)
 
 
 def debated(who: DebateResources, claims: list[Claim], at_once: int, folder: Path) -> tuple[float, list[str | None]]:

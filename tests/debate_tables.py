@@ -181,7 +181,10 @@ class Script:
         view = self._view(speaker, prompt, self._rounds[speaker, _statement(prompt)])
         if view.fails and view.fails == line:
             return ModelError(f"{speaker} is not to be reached.")
-        return view.says or f"{speaker} finds it {view.verdict}."
+        # An advocate cites its first passage and the mediator whatever they cite: nothing else supports a verdict.
+        numbers = [number for number in re.findall(r"\[(\d)\]", prompt.partition("<user>")[2]) if speaker]
+        cited = dict.fromkeys(numbers if speaker == "mediator" else numbers[:1])
+        return view.says or f"{speaker} finds it {view.verdict}{''.join(f' [{number}]' for number in cited)}."
 
     def _view(self, speaker: str, prompt: str, number: int) -> View:
         plan = self.plans.get(speaker, [View()])

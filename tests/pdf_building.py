@@ -46,7 +46,8 @@ def build_pdf(
 ) -> bytes:
     """A PDF file, its pages shown turned clockwise by some degrees.
 
-    F1 is Courier, F2 Courier-Bold, F3 Helvetica, and F4 Courier whose letters from ``A`` on are those of Hebrew.
+    F1 is Courier, F2 Courier-Bold, F3 Helvetica, F4 Courier whose letters from ``A`` on are those of Hebrew, and F5
+    Courier whose capital letters are the italic ones of mathematics.
     """
     objects: list[bytes] = [b"", b""]  # catalogue and page tree come last, when they are known
     fonts = []
@@ -54,15 +55,15 @@ def build_pdf(
         font = f"<< /Type /Font /Subtype /Type1 /BaseFont /{name} /Encoding /WinAnsiEncoding >>"
         objects.append(font.encode())
         fonts.append(len(objects))
-    first, last = ord("A"), ord("A") + len(HEBREW) - 1
-    cmap = (
-        "/CIDInit /ProcSet findresource begin 12 dict begin begincmap /CMapName /Hebrew def /CMapType 2 def "
-        f"1 begincodespacerange <00> <FF> endcodespacerange 1 beginbfrange <{first:02X}> <{last:02X}> "
-        f"<{ord(HEBREW[0]):04X}> endbfrange endcmap end end"
-    ).encode()
-    objects.append(b"<< /Length %d >>\nstream\n%s\nendstream" % (len(cmap), cmap))
-    objects.append(objects[fonts[0] - 1].removesuffix(b">>") + b"/ToUnicode %d 0 R >>" % len(objects))
-    fonts.append(len(objects))
+    for last, target in ((chr(ord("A") + len(HEBREW) - 1), HEBREW[0]), ("Z", "\U0001d434")):
+        cmap = (
+            "/CIDInit /ProcSet findresource begin 12 dict begin begincmap /CMapName /Letters def /CMapType 2 def "
+            f"1 begincodespacerange <00> <FF> endcodespacerange 1 beginbfrange <41> <{ord(last):02X}> "
+            f"<{target.encode('utf-16-be').hex()}> endbfrange endcmap end end"
+        ).encode()
+        objects.append(b"<< /Length %d >>\nstream\n%s\nendstream" % (len(cmap), cmap))
+        objects.append(objects[fonts[0] - 1].removesuffix(b">>") + b"/ToUnicode %d 0 R >>" % len(objects))
+        fonts.append(len(objects))
     objects.append(
         b"<< /Type /XObject /Subtype /Image /Width 1 /Height 1 /ColorSpace /DeviceGray /BitsPerComponent 8 /Length 1 >>"
         b"\nstream\n\x80\nendstream"

@@ -113,7 +113,7 @@ def test_every_command_has_its_function():
         "evaluate mcq": "evaluate", "evaluate table": "experiment_tables", "factcheck run": "check_claims",
         "generate run": "generate",
     }  # fmt: skip
-    machine = {"demo", "doctor", "models install", "serve"}
+    machine = {"demo", "doctor", "models install", "mcp", "serve"}
     for name, command in walk():
         if name not in machine and name.split()[0] != "users" and name.split()[-1] != "init":
             assert others.get(name, command.default_command.__name__) in climassay.__all__, name
@@ -229,7 +229,7 @@ def test_a_plan_says_the_same_as_the_arguments(books):
         limit=1, seed=3,
     )  # fmt: skip
     asked = len(model.options) + len(model.texts)
-    planned = benchmarks.run_plan(plan, model=model, workspace=books)
+    planned = benchmarks.run_plan(plan, loaded={"scripted": model}, workspace=books)
     assert len(model.options) + len(model.texts) == asked
     scores = [(one.question, one.scores) for one in primer.experiment.outcomes]
     assert sorted(scores, key=str) == sorted(((o.question, o.scores) for o in planned.experiment.outcomes), key=str)

@@ -98,7 +98,7 @@ def test_a_second_run_asks_nothing_and_says_the_same_without_a_terminal_and_as_j
     folder, model, steps, screen = shown
     asked = stored(folder / "workspace", "answers")
     assert asked > 0
-    monkeypatch.setattr(provider, "load_model", lambda _name, **options: load_model(model, **options))
+    monkeypatch.setattr(provider, "load_model", lambda _name, *options, **others: load_model(model, *options, **others))
     monkeypatch.setenv("COLUMNS", "2000")
     arguments = ("demo", "--output", folder / "report.html")
     out = done(climassay(*arguments))

@@ -8,9 +8,10 @@ import pytest
 from rich.console import Console
 
 import climassay
+from climassay.models import ModelOptions
 from climassay.progress import Bars, NotebookBars, Progress
 from climassay.records import RecordedModel
-from climassay.session import ModelOptions, Session
+from climassay.session import Session
 from climassay.workspace import Workspace
 from scripted_model import ScriptedModel
 
@@ -20,13 +21,13 @@ def loads(monkeypatch):
     """Names of the models that are loaded, and of those that are closed."""
     loaded, closed = [], []
 
-    def load(self, name, folder, **others):
-        loaded.append((name, self.dtype, others["dtype"]))
+    def load(name, options, folder):
+        loaded.append((name, options.dtype))
         model = ScriptedModel(write=lambda _, schema: "Heat.")
         model.close = lambda: closed.append(name)
         return model
 
-    monkeypatch.setattr(ModelOptions, "open_model", load)
+    monkeypatch.setattr("climassay.session.load_model", load)
     return loaded, closed
 
 
@@ -34,9 +35,9 @@ def test_a_model_is_loaded_once_and_closed_with_the_session(tmp_path, loads):
     loaded, closed = loads
     with Session.opened(tmp_path) as session:
         assert session.model("local:a") is session.model("local:a")
-        assert session.model("local:a") is not session.model("local:a", dtype="float32")
+        assert session.model("local:a") is not session.model("local:a", ModelOptions(dtype="float32"))
         assert closed == []
-    assert [name for name, _, _ in loaded] == ["local:a", "local:a"]
+    assert loaded == [("local:a", None), ("local:a", "float32")]
     assert sorted(closed) == ["local:a", "local:a"]
 
 

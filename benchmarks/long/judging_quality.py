@@ -16,8 +16,9 @@ from pathlib import Path
 import numpy as np
 
 from climassay.judging.benchmark import JudgeScores, score_judge
+from climassay.judging.item_tables import ItemColumns, read_items
 from climassay.judging.judges import Harvester, StateTable
-from climassay.judging.preferences import Item, ItemColumns, Questions, both_ways, quality, read_items
+from climassay.judging.preferences import Item, QualityRequests, both_ways, quality
 from climassay.judging.training import (
     METHODS,
     NEEDS_WEIGHTS,
@@ -27,7 +28,7 @@ from climassay.judging.training import (
     pairs_of_folds,
 )
 from climassay.learning.harvest import ActivationStore, harvest
-from climassay.models import load_model
+from climassay.models import ModelOptions, load_model
 from climassay.records import RecordedModel, Records
 from climassay.workspace import Workspace
 
@@ -74,7 +75,7 @@ def main() -> int:
     import torch
 
     torch.set_num_threads(options.threads)
-    model = load_model("local:smollm2", dtype=options.dtype)
+    model = load_model("local:smollm2", ModelOptions(dtype=options.dtype))
     torch.set_num_threads(options.threads)
     place = Workspace.open(options.workspace)
     with (
@@ -98,7 +99,7 @@ def _items(path: Path, aspect: str, articles: int | None) -> tuple[Item, ...]:
 def _measure(options, path, model, recorded, aspect, wording, size) -> None:
     items = _items(path, aspect, options.articles)
     folds = make_folds(items, train_items=size, folds=3, seed=options.seed)
-    questions = Questions(quality("text", aspect, wording=wording))
+    questions = QualityRequests(quality("text", aspect, wording=wording))
     methods = options.methods.split(",")
     store = ActivationStore(options.activations, storage="float16")
     harvester = Harvester(model, questions, LAYERS, store)

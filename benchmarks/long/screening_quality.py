@@ -24,7 +24,7 @@ from climassay.generation import Draft
 from climassay.generation.draft import question_draft
 from climassay.generation.screening import DuplicateFinder, SelfConsistency, check_names, passage_fault, screen
 from climassay.generation.screening.check import content_words
-from climassay.models import load_model
+from climassay.models import ModelOptions, load_model
 from climassay.models.contract import Encoder
 from climassay.models.encoders import load_encoder
 from climassay.primer import SOURCE_BOOKS, book_path, gold_questions, screening_examples
@@ -236,7 +236,7 @@ def duplicates_table(count: int) -> Table:
 
 def consistency_table(name: str, limit: int) -> Table:
     """How many gold questions pass, as they are and with a wrong option marked."""
-    model = load_model(name, dtype="bfloat16") if name.startswith("local:") else load_model(name)
+    model = load_model(name, ModelOptions(dtype="bfloat16")) if name.startswith("local:") else load_model(name)
     right = [question_draft(question) for question in gold_questions().of_kind("mcq")[:limit]]
     wrong = [_mismarked(draft) for draft in right]
     checked = [SelfConsistency(model).check(drafts) for drafts in (right, wrong)]

@@ -28,8 +28,8 @@ from climassay.factcheck.debate.steps import Ask, AskOptions, AskText
 from climassay.factcheck.scales import CLIMATE_FEEDBACK, load_scale
 from climassay.grounding import answer_question, open_collections
 from climassay.io import write_file
-from climassay.models import Generator, load_model
-from climassay.models.servers import TrustedUrl, price_from_options
+from climassay.models import Generator, ModelOptions, load_model
+from climassay.models.servers import TrustedUrl
 from climassay.records import RecordedModel, Records
 from climassay.workspace import Workspace, cache_folder
 
@@ -58,8 +58,11 @@ def main() -> None:
     fill(place, options.data)
     model = load_model(
         options.model,
-        base_url=options.base_url and TrustedUrl(options.base_url),
-        price=price_from_options(options.price_in, options.price_out),
+        ModelOptions(
+            base_url=options.base_url and TrustedUrl(options.base_url),
+            price_in=options.price_in,
+            price_out=options.price_out,
+        ),
         folder=place.root,
     )
     try:

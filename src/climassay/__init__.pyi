@@ -89,6 +89,10 @@ from .api.records import (
     model_usage as model_usage,
     show_record as show_record,
 )
+from .api.reproduction import (
+    reproduce_climaqa as reproduce_climaqa,
+    reproduce_climinator as reproduce_climinator,
+)
 from .api.scores import evaluate_entailment as evaluate_entailment, score_answers as score_answers
 from .api.tagging import (
     evaluate_tagger as evaluate_tagger,
@@ -115,10 +119,10 @@ from .corpus import Collection as Collection
 from .errors import ClimassayError as ClimassayError
 from .factcheck.fallacies import find_fallacies as find_fallacies
 from .judging import Item as Item
-from .models import load_model as load_model
+from .models import ModelOptions as ModelOptions, load_model as load_model
 from .models.encoders import load_encoder as load_encoder
 from .questions import read_questions as read_questions
-from .session import ModelOptions as ModelOptions, Session as Session
+from .session import Session as Session
 from .workspace import Workspace as Workspace
 
 __version__: str

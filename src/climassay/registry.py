@@ -14,6 +14,7 @@ EXTRAS: Mapping[str, str] = MappingProxyType(
     {
         "local": "local models and the encoder of collections",
         "web": "climassay serve, the pages in a browser",
+        "mcp": "climassay mcp, the tools for assistants",
         "postgres": "records and labels in PostgreSQL",
         "topics": "climassay confidence topics",
         "ray": "long runs on several machines",

@@ -12,14 +12,13 @@ reuses the encoder of the first.
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Self, TypeVar
 
-from pydantic import Field
-
-from climassay.models.provider import MaxOutputTokens, ModelAccess, is_served, load_as_set, model_price
+from climassay.models.options import ModelOptions
+from climassay.models.provider import is_served, load_model, model_price
 from climassay.progress import Progress, default_progress
 from climassay.workspace import Workspace, cache_folder
 
@@ -35,82 +34,6 @@ if TYPE_CHECKING:
 
 MIN_ITEMS_FOR_PROGRESS = 50
 """Minimum number of quick items for which a progress bar is shown."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class ModelOptions(ModelAccess):
-    """Options for reaching, loading and calling models; None leaves an option to the model or its server."""
-
-    deadline: Annotated[
-        float | None,
-        Field(
-            ge=1, description="Seconds after which a request to an openai: model counts as failed, retries included."
-        ),
-    ] = None
-    max_output_tokens: MaxOutputTokens = None
-    prompts: Annotated[
-        Path | None, Field(description="Folder of your own prompt templates (see climassay prompts export).")
-    ] = None
-    no_cache: bool = False
-    """Send every request again instead of using stored answers."""
-
-    def fitting(self, name: str) -> Self:
-        """Return the options that apply to a model.
-
-        A local model gets no server options, and a served model no dtype or device. Only an ``openai:`` model keeps
-        ``base_url``.
-        """
-        from climassay.models.servers import OPENAI
-
-        if not is_served(name):
-            return replace(self, base_url=None, reasoning_effort=None)
-        server = self.base_url if name.startswith(f"{OPENAI}:") else None
-        return replace(self, base_url=server, dtype=None, device=None)
-
-    def fitting_each(self, names: Iterable[str]) -> dict[str, Self]:
-        """Return the options that apply to each of several models, by name.
-
-        If an option applies to none of the models, every model gets all options, so that loading reports the option.
-        """
-        results = {name: self.fitting(name) for name in names}
-        for option in ("base_url", "reasoning_effort", "dtype", "device"):
-            if getattr(self, option) is not None and all(
-                getattr(option_set, option) is None for option_set in results.values()
-            ):
-                return dict.fromkeys(results, self)
-        return results
-
-    def open_model(
-        self,
-        name: str,
-        folder: Path,
-        *,
-        pool: "WorkerPool | None" = None,
-        base_url: str | None = None,
-        dtype: str | None = None,
-    ) -> "Generator":
-        """Load a model by name, in the workers of a pool if there is one.
-
-        Args:
-            name: Name of the model.
-            folder: Folder of the workspace, in which capabilities of served models are cached.
-            pool: Pool of workers.
-            base_url: Address of the server if the options name none.
-            dtype: Number format of a local model if the options name none.
-
-        Raises:
-            ModelError: There is no such model, or the model cannot be loaded.
-            InputError: Options contradict each other.
-        """
-        return load_as_set(
-            name,
-            self,
-            folder,
-            deadline=self.deadline,
-            load=None if pool is None else pool.load_model,
-            base_url=self.base_url or base_url,
-            dtype=self.dtype or (None if is_served(name) else dtype or None),
-        )
 
 
 class Session:
@@ -141,7 +64,7 @@ class Session:
         self.pool = pool
         self._records_url = records_url
         self._stack = ExitStack()
-        self._models: dict[tuple[str, ModelOptions, str | None], Generator] = {}
+        self._models: dict[tuple[str, ModelOptions], Generator] = {}
         self._encoders: dict[str, Encoder] = {}
 
     @classmethod
@@ -221,21 +144,12 @@ class Session:
         with self.records.run(command=command, config=dict(config), seeds=dict(seeds or {})) as run:
             yield run
 
-    def model(
-        self,
-        model: "Generator | str",
-        *,
-        options: ModelOptions | None = None,
-        base_url: str | None = None,
-        dtype: str | None = None,
-    ) -> "Generator":
+    def model(self, model: "Generator | str", options: ModelOptions | None = None) -> "Generator":
         """Return the model of a name, loading it once per session; return a loaded model unchanged.
 
         Args:
             model: A model or its name.
             options: Options for loading; by default the session's.
-            base_url: Address of the server if the options name none.
-            dtype: Number format of a local model if the options name none.
 
         Raises:
             InputError: The name is invalid, or an option does not apply to the model.
@@ -243,28 +157,27 @@ class Session:
         """
         if not isinstance(model, str):
             return model
-        chosen = replace(options or self.options, base_url=(options or self.options).base_url or base_url)
-        key = model, chosen, dtype
+        key = model, options or self.options
         if key not in self._models:
+            load = load_model if self.pool is None else self.pool.load_model
             with self.progress.status(f"Loading {model} ..."):
-                loaded = chosen.open_model(model, self.workspace.root, pool=self.pool, dtype=dtype)
+                loaded = load(*key, folder=self.workspace.root)
             self._stack.callback(loaded.close)
             self._models[key] = loaded
         return self._models[key]
 
-    def load(self, name: str, *, base_url: str | None = None, dtype: str | None = None) -> "Generator":
-        """Return the model of a name, with the session options that apply to it.
+    def load(self, name: str, defaults: ModelOptions = ModelOptions()) -> "Generator":
+        """Return the model of a name, with the session's options that apply to it.
 
         Args:
             name: Name of the model.
-            base_url: Address of the server if the options name none.
-            dtype: Number format of a local model if the options name none.
+            defaults: Values of options that the session leaves open.
 
         Raises:
             InputError: The name is invalid, or an option does not apply to the model.
             ModelError: The model cannot be loaded.
         """
-        return self.model(name, options=self.options.fitting(name), base_url=base_url, dtype=dtype)
+        return self.model(name, self.options.with_defaults(defaults).fitting(name))
 
     def progress_of(self, count: int) -> Progress:
         """Return the progress display for ``count`` items; it shows nothing if they are few."""
@@ -331,20 +244,16 @@ class Session:
 
         load_scale(settings.scale)  # a wrong name is reported before models are loaded
         groups = {name: self.collections(name) for name in collections_of(settings)}
-        limits: dict[str, Any] = {
-            "max_output_tokens": settings.max_output_tokens,
-            "reasoning_effort": settings.reasoning_effort,
-        }
-        own = replace(self.options, **{name: value for name, value in limits.items() if value is not None})
+        own = self.options.changed(
+            max_output_tokens=settings.max_output_tokens, reasoning_effort=settings.reasoning_effort
+        )
         if model is not None:
             models = {settings.model: model}
         else:
             models = {
-                name: self.model(name, options=fitting)
-                for name, fitting in own.fitting_each(models_of(settings)).items()
+                name: self.model(name, fitting) for name, fitting in own.fitting_each(models_of(settings)).items()
             }
-        model_prices = self.options.price_in, self.options.price_out
-        prices = {name: model_price(name, *model_prices, self.workspace.root) for name in models}
+        prices = {name: model_price(name, self.options, self.workspace.root) for name in models}
         first = next(iter(groups.values()), None)
         return DebateResources(
             models,

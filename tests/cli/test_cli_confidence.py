@@ -1,5 +1,6 @@
 """The commands of ``climassay confidence`` from files to files."""
 
+import csv
 import json
 import re
 
@@ -407,6 +408,36 @@ def test_statements_are_inserted_among_those_of_known_level(monkeypatch, climass
     assert [json.loads(line) for line in output.read_text().splitlines()] == found["statements"]
     out = done(climassay(*arguments, "--train-items", 48, "--probe", "pointwise"))
     assert "pairs of held-out statements" in " ".join(out.split())
+
+
+def test_inserted_statements_keep_their_columns_and_are_scored_by_cycle(monkeypatch, climassay, tmp_path, known):
+    monkeypatch.setattr("climassay.models.load_model", lambda _: PlantedModel(noise=0.02))
+    monkeypatch.setenv("CLIMASSAY_CACHE", str(tmp_path / "cache"))
+    new = labelled(12, start=500)
+    file, output = tmp_path / "new.csv", tmp_path / "tagged.csv"
+    seen = labelled()[0]  # among the statements of known level, all of which are trained on
+    rows = [f"{one.item.text},{one.tag.replace(' ', '_')},AR{5 + n % 2},p{n}" for n, one in enumerate([*new, seen])]
+    file.write_text("\n".join(["claim,tag,cycle,page", *rows, "No level here.,,AR6,p99"]), encoding="utf-8")
+    arguments = ("confidence", "tag", "insert", file, "--text", "claim", "--labelled", known, "--layer", -1)
+    found = json_of(climassay(
+        *arguments, "--train-items", 48, "--truth", "tag", "--by", "cycle", "-o", output, "--json"
+    ))  # fmt: skip
+    written = list(csv.DictReader(output.open(encoding="utf-8")))
+    assert list(written[0]) == ["statement", "tag (file)", "cycle", "page", "tag"]
+    assert [row["page"] for row in written] == [f"p{n}" for n in range(12)]
+    right = [row["tag"] == row["tag (file)"].replace("_", " ") for row in written]
+    assert found["scores"]["all"]["n"] == 12
+    assert found["scores"]["all"]["accuracy"]["value"] == pytest.approx(sum(right) / 12)
+    assert found["scores"]["AR5"]["accuracy"]["value"] == pytest.approx(sum(right[::2]) / 6)
+    assert "1 statements without a level, and 1 that the probe was trained on" in found["notes"][-1]
+    assert "most frequent level" in done(climassay(*arguments, "--train-items", 48, "--truth", "tag", "--limit", 5))
+    for options, reason in (
+        (["--by", "cycle"], "name the column of the authors' levels"),
+        (["--truth", "verdict"], "no column 'verdict'"),
+        (["--truth", "page"], "holds no level"),
+        (["--truth", "tag", "--train-by", "cycle", "--labelled", file], "is not a statement"),
+    ):
+        assert reason in refused(climassay(*arguments, *options))
 
 
 def test_a_model_behind_a_server_shows_no_states(monkeypatch, climassay, known):

@@ -11,7 +11,7 @@ from api_server import ApiServer, Behaviour
 from climassay.api.models import CHECK_SECONDS
 from climassay.errors import InputError, ModelError
 from climassay.generation import Draft, Origin, SourcePassage, Wording, write_drafts
-from climassay.models import bundled, load_model
+from climassay.models import ModelOptions, bundled, load_model
 from climassay.models.openai.capabilities import FILE_NAME
 from command_line import done, json_of, refused, run_command
 from debate_workspaces import CLAIM, QUICK, make_model, make_workspace
@@ -229,7 +229,7 @@ def test_models_of_the_web_pages_are_loaded_with_the_commands_options(tmp_path, 
 
     def look(place):
         for name in ("openai:m", "local:smollm2"):
-            with closing(place.settings.load(name, place.workspace)) as model:
+            with closing(place.model(name)) as model:
                 limits.append(model.fingerprint)
         raise InputError("That is enough.")
 
@@ -238,6 +238,6 @@ def test_models_of_the_web_pages_are_loaded_with_the_commands_options(tmp_path, 
     code, _, err = climassay("serve", "--port", 0, "-w", tmp_path, *options)
     assert (code, "That is enough." in err) == (2, True)
     given = {"base_url": "http://localhost:1/v1", "max_output_tokens": 700, "reasoning_effort": "low"}
-    with closing(load_model("openai:m", **given)) as served, closing(smollm2()) as local:
+    with closing(load_model("openai:m", ModelOptions(**given))) as served, closing(smollm2()) as local:
         assert limits[0] == served.fingerprint
         assert limits[1] != local.fingerprint

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from climassay.corpus.documents import Document, LeftOut, ReadOptions
+from climassay.corpus.documents import Document, OmittedParts, ReadOptions
 from climassay.corpus.readers.file_types import read
 from climassay.corpus.readers.html import read_html_text, xml_to_html
 from climassay.corpus.readers.table_rows import TableCell, row_texts, span_rows
@@ -29,6 +29,23 @@ def read_bytes(folder: Path, name: str, data: bytes, options: ReadOptions | None
 
 
 NOTE_NAMED = '<sup class="x-Superscript--e-g--footnote-refs-in-text- CharOverride-3">'
+
+
+class TestTitleAndFallback:
+    def test_a_heading_that_the_title_does_not_have_is_kept(self, tmp_path: Path) -> None:
+        page = f"<title>{{}}</title><article><h1>Ice in 2020</h1><p>{LONG}</p></article>"
+        document = read_bytes(tmp_path, "x.html", page.format("The Daily Site").encode())
+        assert document.blocks[0].headings == ("Ice in 2020",)
+        document = read_bytes(tmp_path, "x.html", page.format("Ice in 2020 | The Daily Site").encode())
+        assert document.blocks[0].headings == ()
+
+    def test_a_page_whose_text_is_for_readers_without_scripts(self, tmp_path: Path) -> None:
+        page = f"<title>T</title><div id=app></div><noscript><h1>Ice</h1><p>{LONG}{LONG}</p></noscript>"
+        document = read_bytes(tmp_path, "x.html", page.encode())
+        assert document.blocks[0].text.startswith("The glaciers")
+        request = b"<title>T</title><div id=app></div><noscript>Please enable JavaScript to run this app.</noscript>"
+        (tmp_path / "y.html").write_bytes(request)
+        assert "has no text" in read(tmp_path / "y.html").skipped[0].reason
 
 
 class TestRaisedFigures:
@@ -86,7 +103,7 @@ class TestRaisedFigures:
         markup = "<h2>Budget<sup>3</sup> in 10<sup>6</sup> t</h2><p>Text.</p>"
         blocks, left_out = read_html_text(markup, "page.html")
         assert blocks[0].headings == ("Budget in 10⁶ t",)
-        assert left_out == (LeftOut("note marks", 1),)
+        assert left_out == (OmittedParts("note marks", 1),)
 
     @pytest.mark.parametrize(
         ("math", "text"),

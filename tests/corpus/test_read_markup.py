@@ -322,6 +322,23 @@ class TestEpub:
         assert document.blocks[0].text.endswith("Öl: 5")
         assert len(document.blocks) == 3
 
+    def test_entries_named_with_or_without_percent_encoding(self, tmp_path: Path) -> None:
+        encoded = CONTAINER.replace("book.opf", "the%20book.opf")
+        data = build_epub(**{"META-INF/container.xml": encoded, "OEBPS/the book.opf": PACKAGE})
+        assert len(read_bytes(tmp_path, "x.epub", data).documents[0].blocks) == 3
+        data = build_epub(**{"OEBPS/text/one%20page.xhtml": "<p>Literal name.</p>"})
+        assert read_bytes(tmp_path, "x.epub", data).documents[0].blocks[0].text == "Literal name."
+
+    def test_a_damaged_page_does_not_lose_the_book(self, tmp_path: Path) -> None:
+        buffer = io.BytesIO(build_epub())
+        with zipfile.ZipFile(buffer) as book:
+            entry = book.getinfo("OEBPS/text/two.xhtml")
+        data = bytearray(buffer.getvalue())
+        data[entry.header_offset + 30 + len(entry.filename) + 4] ^= 0xFF
+        result = read_bytes(tmp_path, "x.epub", bytes(data))
+        assert [block.text for block in result.documents[0].blocks] == ["Snow is white."]
+        assert any("two.xhtml" in skipped.reason and "damaged" in skipped.reason for skipped in result.skipped)
+
     def test_what_is_left_out_of_all_chapters_is_counted(self, tmp_path: Path) -> None:
         listed = "<h2>References</h2><p>Li, X. Ice. Nature 3, 5–9 (2019).</p>"
         notes = f"<html><body><p>Ice is old.<sup>1</sup></p>{listed}</body></html>"

@@ -6,7 +6,7 @@ from pathlib import Path
 import pypdf
 import pytest
 
-from climassay.corpus.documents import Document, LeftOut, ReadOptions, ReadResult
+from climassay.corpus.documents import Document, OmittedParts, ReadOptions, ReadResult
 from climassay.corpus.readers.file_types import read
 from pdf_building import Text, build_pdf, column
 
@@ -54,6 +54,14 @@ def texts(document: Document) -> list[str]:
 def running(number: int) -> list[Text]:
     head = f"Chapter 3   Polar Regions   {number}" if number % 2 else f"{number}   Report on the Cryosphere"
     return [Text(60, 760, head, 8), Text(300, 30, str(number), 8)]
+
+
+def test_italic_letters_of_formulas_are_kept(tmp_path: Path) -> None:
+    formula = [Text(60, 640, "T", font="F5"), Text(68, 640, "is the temperature of the air near the ground, and")]
+    page = [*column(OTHER, 60, 700, 480), *formula, Text(60, 628, "S", font="F5"), Text(68, 628, "is its salinity.")]
+    assert "T is the temperature of the air near the ground, and S is its salinity." in " ".join(
+        texts(only_document(read_bytes(tmp_path, build_pdf([page]))))
+    )
 
 
 class TestLayout:
@@ -308,7 +316,7 @@ class TestBadFiles:
         result = read_bytes(tmp_path, build_pdf([column(OTHER, 50, 700, 480), [], []], image_pages=[1, 2]))
         assert texts(result.documents[0]) == [OTHER]
         assert [skipped.reason for skipped in result.skipped] == ["There are only images on 2 of 3 pages: pages 2, 3."]
-        assert result.documents[0].left_out == (LeftOut("pages of images", 2, (2, 3)),)
+        assert result.documents[0].left_out == (OmittedParts("pages of images", 2, (2, 3)),)
 
     def test_another_kind_of_file(self, tmp_path: Path) -> None:
         assert "is not a PDF file; by its content it is a web page" in self.reason(

@@ -93,6 +93,20 @@ def test_chosen_columns(tmp_path: Path) -> None:
     ]
 
 
+def test_a_text_that_identifies_a_document_is_not_its_whole_title(tmp_path: Path) -> None:
+    texts = ["Sea ice melts. " * 40, "Sea ice grows.", "x" * 300]
+    path = tmp_path / "abstracts.csv"
+    path.write_bytes(as_csv([{"abstract": text} for text in texts]))
+    long, short, unbroken = read(path, ReadOptions(columns=TableColumns("abstract", ("abstract",)))).documents
+    assert long.title.startswith("Sea ice melts. Sea ice")
+    assert long.title.endswith(" ...")
+    assert len(long.title) <= 104
+    assert short.title == "Sea ice grows."
+    assert unbroken.title.startswith("xxx")
+    assert len(unbroken.title) <= 104
+    assert long.blocks[0].text.count("Sea ice") == 40
+
+
 def test_a_page_of_a_textbook(tmp_path: Path) -> None:
     text = "Aerosols scatter sunlight and so cool the sur-\nface of the planet below them.\nThey also act as nuclei."
     rows = [{"Textbook": "Aerosols_and_Climate.pdf", "Page No.": "374", "text": text, "link": "https://e.org/b"}]

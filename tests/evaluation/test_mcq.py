@@ -18,9 +18,10 @@ from climassay.evaluation import (
     option_orders,
     score_mcq,
 )
+from climassay.models import ModelOptions
 from climassay.questions import Question, read_questions
 from climassay.reporting import DotPlot
-from climassay.session import ModelOptions, Session
+from climassay.session import Session
 from scripted_model import ScriptedModel
 
 DEFAULT = Setting("default", lambda questions, _: [Prepared() for _ in questions])

@@ -12,7 +12,7 @@ from climassay.corpus.documents import Block, Document
 from climassay.errors import InputError
 from climassay.evaluation.experiment_file import parse_plan
 from climassay.evaluation.tuned import chosen_config, collection_documents, find_adapter, split_questions
-from climassay.models import load_model
+from climassay.models import ModelOptions, load_model
 from climassay.models.contract import Message
 from climassay.models.encoders import load_encoder
 from climassay.questions import Question
@@ -70,7 +70,7 @@ def test_questions_are_learned_once(workspace, model, tmp_path):
     other = replace(spec, label="the same model, asked in another way")
     assert find_adapter(other, tuned, plan, workspace, on_progress=lambda *values: again.append(values)) == adapter
     assert again == []
-    plain, changed = load_model(model), load_model(model, adapter=str(adapter.folder))
+    plain, changed = load_model(model), load_model(model, ModelOptions(adapter=str(adapter.folder)))
     assert plain.fingerprint != changed.fingerprint
     chat = [Message("user", "What is 1?")]
     assert plain.render(chat) == changed.render(chat)

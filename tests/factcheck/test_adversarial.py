@@ -54,7 +54,8 @@ def mediator(prompt: str) -> View:
     book_number = re.search(rf"{SHOWN} \[(\d+)\]", prompt)
     assert book_number is not None
     if re.search(r"^Pamphlet \(authority low; [^\n]*\): correct;", prompt, re.MULTILINE):
-        return View("misleading", "medium", "low", "low", says="One side has a measurement, the other a coincidence.")
+        says = f"One side has a measurement [{book_number[1]}], the other a coincidence."
+        return View("misleading", "medium", "low", "low", says=says)
     says = f"Sunlight has hardly changed, while CO2 traps more heat [{book_number[1]}]."
     return View("incorrect", "robust", "high", "high", says=says)
 

@@ -196,7 +196,7 @@ def test_a_quotation_that_is_not_in_its_passage_is_removed_and_counted_and_the_m
     made_up = {"passage": 1, "quotation": "The Sun explains nothing at all.", "side": "against"}
     found = by_json(
         PHYSICAL,
-        Physical=[lambda prompt: {"quotations": [quoting(prompt), made_up, {**quoting(prompt), "passage": 99}]}],
+        Physical=[lambda prompt: {"quotations": [quoting(prompt), made_up, {**made_up, "passage": 99}]}],
         mediator=[{"quotations": [{"passage": 1, "quotation": FORCING, "side": "against"}]}],
     )
     [opinion] = found.transcript.rounds[0].opinions
@@ -208,6 +208,49 @@ def test_a_quotation_that_is_not_in_its_passage_is_removed_and_counted_and_the_m
     assert made_up["quotation"] not in mediator
     verdict = found.transcript.verdict
     assert verdict.removed_quotations + len(verdict.quotations) == 1
+
+
+def test_a_quotation_with_the_number_of_another_passage_is_moved_to_its_own():
+    """Qwen2.5-Coder 1.5B quoted whole sentences correctly and misnumbered them by one."""
+    wrong = {"quotations": [{"passage": 2, "quotation": FORCING, "side": "against"}], "explanation": "It is not."}
+    found = by_json(PHYSICAL, Physical=[wrong], mediator=[wrong])
+    [opinion] = found.transcript.rounds[0].opinions
+    sources = {source.number: source.passage.text for source in found.transcript.sources}
+    for quotations, removed in (
+        (opinion.quotations, opinion.removed_quotations),
+        (found.transcript.verdict.quotations, found.transcript.verdict.removed_quotations),
+    ):
+        assert removed == 0
+        assert [FORCING in sources[quotation.passage] for quotation in quotations] == [True]
+    assert found.transcript.verdict.outcome == "verdict"
+
+
+@pytest.mark.parametrize(
+    ("side", "label", "explanation", "is_given"),
+    [
+        ("for", "correct", "It is so.", True),
+        ("against", "incorrect", "It is not.", True),
+        ("against", "correct", "It is so.", False),
+        ("for", "incorrect", "It is not.", False),
+        ("for", "incorrect", "It is not [{}].", True),
+        ("for", "lacks context", "It is not all.", True),
+        (None, "inaccurate", "From 1750 to 2019 the effective forcing by CO2 rose.", False),
+    ],
+)
+def test_a_verdict_needs_a_quotation_for_its_side_or_a_citation_by_the_model(side, label, explanation, is_given):
+    """Qwen2.5-Coder 1.5B gave verdicts that nothing supported but similar words."""
+
+    def answer(prompt):
+        match = re.search(rf'\[(\d+)\]: "{FORCING}"', prompt)
+        number = int(match[1]) if match else number_of(prompt, FORCING)
+        quotations = [{"passage": number, "quotation": FORCING, "side": side}] if side else []
+        return {"quotations": quotations, "verdict": label, "explanation": explanation.format(number)}
+
+    found = by_json(PHYSICAL, Physical=[answer], mediator=[answer])
+    [opinion] = found.transcript.rounds[0].opinions
+    assert (opinion.verdict == label) == is_given
+    assert (opinion.withheld == label) != is_given
+    assert (found.transcript.verdict.outcome == "verdict") == is_given
 
 
 def test_an_advocate_without_evidence_has_no_verdict_and_the_mediator_hears_why():
@@ -310,7 +353,8 @@ def test_what_an_advocate_without_a_view_quotes_lies_before_the_mediator_and_may
 
     def takes_it(prompt):
         number = int(re.search(rf'for, \[(\d+)\]: "{MERE}"', prompt)[1])
-        return {"quotations": [{"passage": number, "quotation": MERE, "side": "for"}], "explanation": "So it is."}
+        quotation = {"passage": number, "quotation": MERE, "side": "for"}
+        return {"quotations": [quotation], "explanation": "So it is.", "verdict": "lacks context"}
 
     other = among(ICE, collections=("pamphlet",))
     found = by_json(PHYSICAL, other, Physical=[{}], Ice=[abstains], mediator=[takes_it])
@@ -318,7 +362,7 @@ def test_what_an_advocate_without_a_view_quotes_lies_before_the_mediator_and_may
     told = prompt_of(found, "mediator")
     assert re.search(rf"^\[{mine.passage}\] Common Contrarian Claims", told, re.MULTILINE)
     assert [one.passage for one in found.transcript.verdict.quotations] == [mine.passage]
-    assert found.transcript.verdict.label == "incorrect"
+    assert found.transcript.verdict.label == "lacks context"
 
 
 def test_the_mediator_may_ask_an_advocate_without_a_view_even_if_only_one_has_one():

@@ -51,7 +51,8 @@ def company_with(text: str, folder: str) -> DebateResources:
 @functools.cache
 def debate(text: str, place: str, folder: str, **settings):
     """A debate of two rounds with a text as the claim, as a passage, or as whatever an advocate writes."""
-    words = text if place == "words" else ""
+    # Without words of their own, the script's participants cite their passages, too.
+    words = f"The forcing says so [1] [2]. {text}" if place == "words" else ""
     # Brief prompts do not say who is asked, so that all hold the same; an unsure mediator opens the second round.
     plans = {
         "": [View("incorrect", says=words, **UNSURE)],
@@ -197,9 +198,9 @@ def test_what_a_strong_model_answers_is_looked_up(text, place, folder):
     texts = {source.number: source.passage.text for source in transcript.sources}
     assert len(texts) == 2
     for one in judged:
-        # Of four quotations one is true: the other passage does not hold it, and neither holds the words.
+        # No passage holds the words; of the two true quotations, the one with the wrong number is moved to the other.
         [quotation] = one.quotations
-        assert (quotation.text, one.removed_quotations) == (FORCING, 3)
+        assert (quotation.text, one.removed_quotations) == (FORCING, 2)
         assert FORCING in texts[quotation.passage]
         assert one.levels.likelihood is None
         assert {number for some in one.explanation for number in some.citations} <= set(texts)

@@ -116,6 +116,30 @@ def test_a_passage_goes_to_the_statement_that_it_bears_on_whoever_searched_it():
     assert ids == [[["a-1"], ["a-0"]]]
 
 
+def test_passages_are_graded_again_if_the_server_states_a_window_that_is_too_short_for_them():
+    """llama.cpp refused 24 passages ("exceeds the available context size"); fewer fit its window."""
+    windows = []
+    shelf = Shelf("a", *(f"{ICE} {'Much more on the ice. ' * 60}{number}" for number in range(8)))
+
+    def answer(request):
+        if not windows:
+            windows.append(2500)
+            return Completion.failed("request (10004 tokens) exceeds the available context size (2500 tokens).")
+        return grades((1, 2))
+
+    grader = replace(GRADER, read_window=lambda: windows[-1] if windows else None)
+    ids, evidence, prompts, _ = found_for(
+        [advocate("a", passages=8)], [statement("arctic ice")], [shelf], grader, answer
+    )
+    assert len(prompts) == 2
+    assert 1 <= len(evidence.candidates) < 8
+    assert sum(len(candidate.passage.text) for candidate in evidence.candidates) <= grader.max_characters
+    assert (ids, evidence.warning) == ([[[evidence.candidates[0].passage.id]]], "")
+    # The window is known from then on.
+    _, again, prompts, _ = found_for([advocate("a")], [statement("arctic ice")], [shelf], grader, answer)
+    assert (len(prompts), again.candidates) == (1, evidence.candidates)
+
+
 @pytest.mark.parametrize("answer", [Completion.failed("No luck."), "", "{}", '{"grades": 3}', '{"grades": [[1]]}'])
 def test_where_grading_fails_the_order_of_the_search_stands_and_is_told(answer):
     asked = [statement("arctic ice", "cows graze")]

@@ -198,6 +198,15 @@ def test_the_round_limit_holds(limit):
     assert held.reasons == ["contrast"] * (limit - 1) + ["round limit"]
 
 
+def test_a_verdict_without_a_cited_sentence_or_a_quotation_of_the_model_is_not_given():
+    held = debate({"Physical": ["correct"], "mediator": [View("correct", says="Numerous studies support it.")]})
+    verdict = held.transcript.verdict
+    assert (verdict.outcome, verdict.withheld, verdict.levels) == ("not enough information", "correct", None)
+    # The sentence nearest to the claim is shown, on no side.
+    assert [quotation.side for quotation in verdict.quotations] == [None]
+    assert "rests it on no passage" in verdict.caveats[0]
+
+
 def test_the_only_informed_advocate_is_leant_to_with_a_caveat():
     held = debate({"Physical": [NEI], "Ice": ["misleading"], "mediator": ["misleading"]})
     assert decisions(held) == [("one informed advocate", True)]

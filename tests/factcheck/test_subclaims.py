@@ -193,7 +193,10 @@ def test_queries_are_taken_once_each_at_most_as_many_as_wanted_and_only_with_wor
 def test_what_cannot_be_checked_is_refused_with_the_models_reason(kind):
     found, _ = read(SUN, reading(kind=kind, reason=" It is\na wish. "))
     assert (found.kind, found.reason) == (kind, "It is a wish.")
-    assert found.subclaims == (single_subclaim(SUN),)
+    assert found.subclaims == split_by_rules(SUN)
+    # Small models refuse a claim and split it in the same answer.
+    found, _ = read(SUN, reading((SUN, "It is the Sun.", ["solar forcing"]), kind=kind, reason="It is a wish."))
+    assert (found.kind, found.subclaims[0].queries) == (kind, ("solar forcing",))
 
 
 @pytest.mark.parametrize(

@@ -99,7 +99,7 @@ READS: Mapping[str, tuple[Arguments, ...]] = {
 """By command: arguments with an input that can be bad."""
 
 WITHOUT_FILES = _named(
-    ("", "ask serve demo doctor"), ("annotate", "open status agreement export retrain"),
+    ("", "ask serve mcp demo doctor"), ("annotate", "open status agreement export retrain"),
     ("corpus", "list search show compact remove rename"), ("factcheck", "init"), ("factcheck kept", "list show export"),
     ("models", "list check install"), ("records", "runs show usage export"),
     ("evaluate", "init table report plan compare blind"), ("generate", "checks init stats list export"),
@@ -107,7 +107,7 @@ WITHOUT_FILES = _named(
 )  # fmt: skip
 """Commands that read no file of the user's: nothing, a name, or what lies in the workspace."""
 
-WITHOUT_JSON = {"models install", "confidence lint", "annotate retrain", "serve"}
+WITHOUT_JSON = {"models install", "confidence lint", "annotate retrain", "serve", "mcp"}
 """Commands whose ``--json`` is something else, or that have none."""
 
 ASKING = "--model openai:test --base-url {url} --concurrency 1"

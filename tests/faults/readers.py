@@ -50,7 +50,7 @@ def _document(path: Path) -> object:
 
 
 def _items(path: Path) -> object:
-    from climassay.judging.preferences import ItemColumns, read_items
+    from climassay.judging.item_tables import ItemColumns, read_items
 
     return read_items(path, ItemColumns("text", "id", "source", "group", "score"))
 

@@ -16,8 +16,9 @@ from climassay.evaluation import experiment_report, experiment_tables, load_expe
 from climassay.evaluation.results import Cell
 from climassay.integrations.lm_eval_model import ClimassayLM, chosen_text
 from climassay.integrations.task_outcomes import SampleScores
+from climassay.models import ModelOptions
 from climassay.records import Records
-from climassay.session import ModelOptions, Session
+from climassay.session import Session
 from climassay.workspace import Workspace
 from climate_tasks import PLACES, TASKS, write_tasks
 from command_line import json_of, refused

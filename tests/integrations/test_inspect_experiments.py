@@ -17,9 +17,10 @@ from climassay.api import benchmarks
 from climassay.errors import InputError
 from climassay.evaluation import experiment_tables, load_experiment, load_plan, score_experiment
 from climassay.evaluation.results import Cell
+from climassay.models import ModelOptions
 from climassay.records import Records
 from climassay.records.queries import list_runs
-from climassay.session import ModelOptions, Session
+from climassay.session import Session
 from climassay.workspace import Workspace
 from command_line import json_of, refused
 from killed_process import kill_when

@@ -60,13 +60,13 @@ def test_scores_are_those_of_an_experiment(kind, form, judge):
     assert given == pytest.approx(expected)
     assert answer_of(question, text) == taken
     judged = kind == "freeform" and form != "not judged"
-    assert set(given) == set(SCORES[kind]) | (set(JUDGED) if judged else set())
+    assert set(given) == set(SCORES[kind]) | (set(JUDGED[kind]) if judged else set())
 
 
 def test_without_a_judge_its_scores_are_left_out():
     question = first("freeform")
     assert set(score_answer(question, f" {question.answer}")) == set(SCORES["freeform"])
-    assert set(JUDGED) == {"factual_accuracy", "supported"}
+    assert set(JUDGED["freeform"]) == {"factual_accuracy", "supported"}
 
 
 pytest.importorskip("lm_eval")

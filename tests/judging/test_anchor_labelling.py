@@ -50,6 +50,8 @@ def test_the_printed_algorithm_never_returns_the_middle_of_five_labels():
     patterns = list(itertools.product([0.8, 0.2], repeat=5))
     assert len(patterns) == 32
     assert {as_printed(pattern) for pattern in patterns} == {1, 2, 4, 5}
+    printed = [insert(preferring(pattern), labels, anchors, mode="printed").label for pattern in patterns]
+    assert printed == [f"label {as_printed(pattern) - 1}" for pattern in patterns]
     # Ours, with an equality band too narrow to matter here: the middle label is nearer than its neighbour.
     ours = {
         insert(preferring([*pattern[:2], 0.5 + (pattern[2] - 0.5) / 2, *pattern[3:]]), labels, anchors).label

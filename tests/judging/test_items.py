@@ -1,11 +1,13 @@
 """Items and the tables they come in, and the qualities they are judged by."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
 from climassay.errors import InputError
-from climassay.judging.preferences import ItemColumns, clean_text, parse_levels, quality, read_items
+from climassay.judging.item_tables import ItemColumns, clean_text, parse_levels, published_columns, read_items
+from climassay.judging.preferences import quality
 
 ROWS = [
     {"article": "<p>Ice &amp; snow</p><p>melt.</p>", "n": "S0", "group": "A1", "text": "Ice  melts.", "score": 2.5},
@@ -97,7 +99,7 @@ def test_levels_that_are_no_scale(text) -> None:
     ("change", "message"),
     [
         ({"text": "summary"}, "no column 'summary': it has article, n, group, text, score"),
-        ({"group": None}, "has the item 'S0' twice"),
+        ({"group": None}, "has the item 'S0' twice, with different texts"),
         ({"label": "article"}, "holds no usable item: row 1: the label"),
     ],
 )
@@ -135,3 +137,84 @@ def test_only_markup_is_cleaned() -> None:
 )
 def test_nouns_have_their_plural(noun, plural):
     assert quality("text", "fluency", noun=noun).noun_plural == plural
+
+
+ARTICLE = "<p>Chelsea &amp; Tokyo</p>"
+NEWSROOM = [
+    {
+        "ArticleID": 7, "System": system, "ArticleText": ARTICLE, "SystemSummary": f"A summary by {system}.",
+        "ArticleTitle": "T", "CoherenceRating": rating, "FluencyRating": 3, "InformativenessRating": 2,
+        "RelevanceRating": 5 - rating,
+    }
+    for system in ("lede3", "pointer") for rating in (1, 2, 5 if system == "lede3" else 1)
+]  # fmt: skip
+SUMMEVAL = [
+    {
+        "id": "dm-test-8764", "decoded": f"paul merson restarted his row . {model}", "model_id": model,
+        "expert_annotations": [
+            {"coherence": 2, "consistency": 5, "fluency": 5, "relevance": 2},
+            {"coherence": 2, "consistency": 5, "fluency": 5, "relevance": 4},
+            {"coherence": 3, "consistency": 5, "fluency": 5, "relevance": 2},
+        ],
+        "turker_annotations": [{"coherence": 5, "consistency": 4, "fluency": 4, "relevance": 4}] * 5,
+        "references": ["Andros Townsend an 83rd minute sub."], "text": "Paul Merson ...", "filepath": "x.story",
+    }
+    for model in ("M8", "M11")
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["newsroom-human-eval.csv", "newsroom.jsonl"])
+def test_several_raters_of_newsroom_are_averaged(tmp_path, name) -> None:
+    path = write(tmp_path, name, NEWSROOM)
+    table = read_items(path, published_columns(path, "coherence"))
+    assert [(item.id, item.group, item.label) for item in table.items] == [
+        ("7/lede3", "7", pytest.approx(8 / 3)),
+        ("7/pointer", "7", pytest.approx(4 / 3)),
+    ]
+    assert table.items[0].context == "Chelsea & Tokyo"
+    assert table.raters == (3, 3)
+    assert "means of 3 ratings" in table.notes[0]
+    relevance = read_items(path, published_columns(path, "relevance")).items
+    assert relevance[0].label == pytest.approx(5 - 8 / 3)
+
+
+def test_the_experts_of_summeval_are_averaged_and_its_crowd_is_not(tmp_path) -> None:
+    path = write(tmp_path, "model_annotations.aligned.paired.jsonl", SUMMEVAL)
+    table = read_items(path, published_columns(path, "coherence"))
+    assert [item.id for item in table.items] == ["dm-test-8764/M8", "dm-test-8764/M11"]
+    assert table.items[0].label == pytest.approx(7 / 3)
+    assert table.items[0].context == "Paul Merson ..."
+    crowd = read_items(path, replace(published_columns(path, None), label="turker_annotations.coherence"))
+    assert crowd.items[0].label == 5
+    assert crowd.raters == (5, 5)
+
+
+def test_summeval_without_its_articles_is_refused_unless_columns_are_named(tmp_path) -> None:
+    rows = [{name: value for name, value in row.items() if name != "text"} for row in SUMMEVAL]
+    path = write(tmp_path, "model_annotations.aligned.jsonl", rows)
+    with pytest.raises(InputError, match="without its articles"):
+        published_columns(path, "coherence")
+    columns = ItemColumns("decoded", "model_id", None, "id", "expert_annotations.fluency")
+    assert [item.label for item in read_items(path, columns).items] == [5, 5]
+
+
+def test_a_rater_without_a_rating_is_not_in_the_mean(tmp_path) -> None:
+    one, other = json.loads(json.dumps(SUMMEVAL))
+    one["expert_annotations"][0]["coherence"] = None
+    other["expert_annotations"] = []
+    path = write(tmp_path, "ratings.jsonl", [one, other, SUMMEVAL[1] | {"model_id": "M12"}])
+    table = read_items(path, published_columns(path, "coherence"))
+    assert [item.label for item in table.items] == [2.5, pytest.approx(7 / 3)]
+    assert table.skipped == ("row 2: the column 'expert_annotations.coherence' is empty",)
+    assert "means of 2 to 3 ratings" in table.notes[-1]
+
+
+def test_words_of_several_raters_have_no_mean(tmp_path) -> None:
+    rows = [{"id": "a", "text": "Ice melts.", "verdict": verdict} for verdict in ("wrong", "right")]
+    columns = ItemColumns("text", "id", label="verdict", levels=parse_levels("wrong,right"))
+    with pytest.raises(InputError, match="words have no mean"):
+        read_items(write(tmp_path, "labels.jsonl", rows), columns)
+    same = read_items(write(tmp_path, "same.jsonl", [rows[0], rows[0]]), columns)
+    assert [item.label for item in same.items] == [0]
+    unlabelled = read_items(write(tmp_path, "none.jsonl", [rows[0], rows[0]]), ItemColumns("text", "id"))
+    assert unlabelled.skipped == ("row 2: the item 'a' is in the table already",)

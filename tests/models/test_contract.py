@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from climassay.errors import InputError, ModelError
+from climassay.models import ModelOptions, load_model
 from climassay.models import encoders as room
-from climassay.models import load_model
 from climassay.models.contract import (
     CHARACTERS_PER_TOKEN,
     DEFAULT_WINDOW,
@@ -248,10 +248,10 @@ def test_the_second_time_it_says_the_same_of_itself_and_answers_the_same(small_m
 
 def test_other_files_other_ways_of_loading_and_a_damaged_card_are_loaded_at_once(small_model):
     known = load_model(small_model)
-    limited = load_model(small_model, max_output_tokens=3)
+    limited = load_model(small_model, ModelOptions(max_output_tokens=3))
     assert isinstance(limited, LocalModel)
     assert limited.fingerprint != known.fingerprint
-    assert isinstance(load_model(small_model, dtype="float16"), LocalModel)
+    assert isinstance(load_model(small_model, ModelOptions(dtype="float16")), LocalModel)
     [card] = [one for one in cards() if json.loads(one.read_text())["fingerprint"] == known.fingerprint]
     card.write_text("{")
     assert isinstance(load_model(small_model), LocalModel)

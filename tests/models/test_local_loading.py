@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from climassay.errors import InputError, ModelError
-from climassay.models import load_model
+from climassay.models import ModelOptions, load_model
 from climassay.models.bundled import file_digest, is_digest_cached
 from climassay.models.encoders import load_encoder
 from climassay.models.local import loading
@@ -109,9 +109,9 @@ def test_names_and_options_of_the_registry() -> None:
         with pytest.raises(InputError, match="is not understood"):
             load_model(name)
     with pytest.raises(InputError, match="--base-url does not go with local: models"):
-        load_model("local:smollm2", base_url="http://127.0.0.1:1")
+        load_model("local:smollm2", ModelOptions(base_url="http://127.0.0.1:1"))
     with pytest.raises(InputError, match="--dtype does not go with openai: models"):
-        load_model("openai:x", dtype="float32")
+        load_model("openai:x", ModelOptions(dtype="float32"))
 
 
 @pytest.fixture

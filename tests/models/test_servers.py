@@ -11,7 +11,7 @@ import climassay
 from api_server import ApiServer
 from climassay.errors import InputError, ModelError
 from climassay.evaluation.experiment_file import ModelSpec
-from climassay.models import load_model
+from climassay.models import ModelOptions, load_model
 from climassay.models.contract import GenerationRequest, Message
 from climassay.models.openai.client import OpenAIModel
 from climassay.models.openai.finetuning import fine_tune
@@ -153,7 +153,7 @@ def test_trust_goes_with_the_address():
 
 def test_an_address_of_nobody_gets_the_request_and_nothing_else():
     with ApiServer() as server:
-        ask(load_model("openai:test", base_url=server.url))
+        ask(load_model("openai:test", ModelOptions(base_url=server.url)))
         assert len(server.asked) == 1
     sent = {name for name in headers_of(server) if not name.startswith("x-stainless-")}
     assert sent <= {"host", "accept", "accept-encoding", "content-type", "user-agent", "connection"}
@@ -161,10 +161,10 @@ def test_an_address_of_nobody_gets_the_request_and_nothing_else():
 
 def test_an_address_of_the_user_gets_the_key(monkeypatch):
     with ApiServer() as server:
-        ask(load_model("openai:test", base_url=TrustedUrl(server.url)))
+        ask(load_model("openai:test", ModelOptions(base_url=TrustedUrl(server.url))))
         monkeypatch.setenv("OPENAI_BASE_URL", server.url)
         ask(load_model("openai:test"))
-        ask(load_model("openai:test", base_url=f"{server.url}/"))
+        ask(load_model("openai:test", ModelOptions(base_url=f"{server.url}/")))
         assert len(server.asked) == 3
     assert headers_of(server)["authorization"] == f"Bearer {GENERAL}"
     assert headers_of(server)["openai-organization"] == "org-canary"
@@ -183,7 +183,7 @@ def test_a_model_of_a_provider_is_named_with_it(configuration):
     assert not any(map(is_served, ("local:m", "smollm2", "other:m")))
     for name, options in (("other:m", {}), ("special:", {}), ("special:m", {"base_url": TrustedUrl(HERE)})):
         with pytest.raises(InputError):
-            load_model(name, **options)
+            load_model(name, ModelOptions(**options))
 
 
 EXPERIMENT = """
@@ -246,7 +246,7 @@ def test_a_shared_file_steals_no_key(command, allowed, configuration, tmp_path, 
 @pytest.mark.parametrize("status", [401, 403])
 def test_a_server_that_wants_the_key_it_did_not_get_is_told_how_to_be_allowed(status, configuration):
     with ApiServer() as server:
-        model = load_model("openai:test", base_url=server.url)
+        model = load_model("openai:test", ModelOptions(base_url=server.url))
         with pytest.raises(ModelError) as told:
             model.generate([GenerationRequest((Message("user", f"[[{status} no key]]"),))])
         model.close()
@@ -275,7 +275,7 @@ def test_a_redirect_carries_neither_key_nor_prompt_to_another_server(status, tmp
     policy = RetryPolicy(base=0.0, max_attempts=2)
     with ApiServer() as other, HandingOn(other.url, status) as server:
         url = TrustedUrl(server.url)
-        model = load_model("openai:test", base_url=url, policy=policy)
+        model = OpenAIModel("test", base_url=url, policy=policy)
         (answer,) = model.generate([GenerationRequest((Message("user", "hello"),))])
         model.close()
         with pytest.raises(ModelError, match=str(status)):
@@ -357,10 +357,11 @@ def test_prices_of_providers_are_found_where_other_prices_are(configuration, tmp
         table(ELSEWHERE) + '[providers.special.prices]\n"owner/m" = { prompt = 1.0, completion = 2.0 }\n'
         'worse = { prompt = "x" }\n[providers.openai.prices]\nm = { prompt = 3.0, completion = 4.0 }\n'
     )
-    assert find_price("special:owner/m", place) == model_price("special:owner/m", None, None, place) == Price(1.0, 2.0)
+    assert find_price("special:owner/m", place) == Price(1.0, 2.0)
+    assert model_price("special:owner/m", ModelOptions(), place) == Price(1.0, 2.0)
     assert find_price("openai:m", place) == find_price("m", place) == Price(3.0, 4.0)
     assert find_price("special:m", place) is None
-    assert model_price("local:m", None, None, place) is None
+    assert model_price("local:m", ModelOptions(), place) is None
     (place / "prices.toml").write_text(
         '["special:owner/m"]\nprompt = 5\ncompletion = 6\n[m]\nprompt = 7\ncompletion = 8\n'
     )

@@ -252,9 +252,76 @@ def test_all_tables_of_a_dataset_are_one_set(hub):
     found = read_questions("hub:UCSD-GENIE/ClimaQA")
     assert [one.kind for one in found.questions] == ["cloze", "freeform"]
     assert found.name == "UCSD-GENIE/ClimaQA"
-    assert found.skipped == ("freeform.csv, row 2: the field 'Answer' is empty",)
-    assert hub[0][:2] == ("UCSD-GENIE/ClimaQA", "dataset")
-    assert not any("py" in pattern for pattern in hub[0][2])
+    assert found.skipped == ("freeform.csv, row 2: the field 'answer' is empty",)
+    assert {request[:2] for request in hub} == {("UCSD-GENIE/ClimaQA", "dataset")}
+    assert not any("py" in pattern for request in hub for pattern in request[2])
+
+
+CLIMAQA_CARD = """---
+configs:
+- config_name: Gold
+  data_files:
+  - split: cloze
+    path: "gold/cloze.csv"
+  - split: ffq
+    path:
+    - "gold/freeform.csv"
+- config_name: Silver
+  data_files:
+  - split: cloze
+    path: silver/cloze.csv
+---
+# ClimaQA
+"""
+
+
+@pytest.fixture
+def subsets(hub, tmp_path):
+    """The hub's dataset with a card of two subsets, as the card of ClimaQA."""
+    (tmp_path / "silver").mkdir()
+    (tmp_path / "silver" / "cloze.csv").write_text("Question,Answer,Context\nThe <MASK> melts.,ice,x\n")
+    (tmp_path / "README.md").write_text(CLIMAQA_CARD)
+    return hub
+
+
+def test_a_subset_of_a_dataset_is_not_mixed_with_another(subsets):
+    assert [one.answer for one in read_questions("hub:UCSD-GENIE/ClimaQA/Gold").questions] == ["sea", "So."]
+    assert subsets[-1][2] == ("gold/cloze.csv", "gold/freeform.csv"), "no other table is downloaded"
+    assert [one.answer for one in read_questions("hub:UCSD-GENIE/ClimaQA/Silver").questions] == ["ice"]
+    assert [one.answer for one in read_questions("hub:UCSD-GENIE/ClimaQA/Gold/ffq").questions] == ["So."]
+    assert [one.answer for one in read_questions("hub:UCSD-GENIE/ClimaQA/silver/cloze.csv").questions] == ["ice"]
+
+
+@pytest.mark.parametrize(
+    ("name", "word"),
+    [("hub:UCSD-GENIE/ClimaQA", "Gold, Silver"), ("hub:UCSD-GENIE/ClimaQA/Gold/mcq", "no split 'mcq'")],
+)
+def test_a_dataset_with_subsets_needs_one_named(subsets, name, word):
+    with pytest.raises(InputError, match=word):
+        read_questions(name)
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        "data_files: gold/*.csv",
+        "data_files: [gold/cloze.csv, gold/freeform.csv]",
+        "data_files: {train: gold/cloze.csv, test: [./gold/freeform.csv]}",
+        "data_files: [{split: train, path: /gold/*.csv}, {split: out, path: ../../outside/*.csv}]",
+        "data_dir: gold",
+    ],
+)
+def test_a_card_lists_files_in_several_forms(hub, tmp_path, files):
+    card = f"---\nconfigs:\n- config_name: first\n  default: true\n  {files}\n- config_name: second\n---\n"
+    (tmp_path / "README.md").write_text(card)
+    for name in ("hub:a/b", "hub:a/b/first"):
+        assert [one.answer for one in read_questions(name).questions] == ["sea", "So."]
+
+
+@pytest.mark.parametrize("card", ["---\nconfigs: [a\n---\n", "---\nconfigs: many\n---\n", "no metadata", ""])
+def test_a_card_without_subsets_leaves_all_tables(hub, tmp_path, card):
+    (tmp_path / "README.md").write_text(card)
+    assert len(read_questions("hub:a/b").questions) == 2
 
 
 @pytest.mark.parametrize(
@@ -371,6 +438,52 @@ KOPPEN = ["E", "A", "C", "B", "D"]
 def test_options_and_keys_of_many_shapes_are_read(tmp_path, fields, options, correct):
     (question,) = read_rows(tmp_path, {"question": "Which?", **fields}).questions
     assert (question.options, question.correct, question.answer) == (options, correct, options[correct])
+
+
+@pytest.mark.parametrize(
+    ("table", "options", "correct"),
+    [
+        ("question,A,B,C,D,answer\nWhich?,N2,O2,CO2,Ar,C\n", ("N2", "O2", "CO2", "Ar"), 2),
+        (" Question , Option A , Option-B ,Answer \nWhich?,N2,CO2,b\n", ("N2", "CO2"), 1),
+        ("question,choice_1,choice_2,choice_3,label\nWhich?,N2,CO2,O2,2\n", ("N2", "CO2", "O2"), 1),
+        ("question,option0,option1,correct_answer\nWhich?,N2,CO2,CO2\n", ("N2", "CO2"), 1),
+        ("QUESTION,A,B,C,D,Correct\nWhich?,N2,CO2,,,B\n", ("N2", "CO2"), 1),
+        ("question,A,B,C,answer\nWhich is sodium?,Na,NA,None,A\n", ("Na", "NA", "None"), 0),
+        ("question,A,B,answer_index\nWhich?,N2,CO2,1\n", ("N2", "CO2"), 1),
+        ("question,choices,answer\nWhich?,\"['N2', 'CO2']\",1\n", ("N2", "CO2"), 1),
+        ("statement;label\nThe sea is boiling.;FALSE\n", ("True", "False"), 1),
+    ],
+)
+def test_tables_of_spreadsheets_with_a_column_for_each_option(tmp_path, table, options, correct):
+    (tmp_path / "q.csv").write_text(table, encoding="utf-8")
+    (question,) = read_questions(tmp_path / "q.csv").questions
+    assert (question.options, question.correct, question.answer) == (options, correct, options[correct])
+
+
+@pytest.mark.parametrize(
+    ("table", "words"),
+    [
+        ("question,A,B,answer\nWhich?,N2,CO2,1\n", ["'1'", "answer_index"]),
+        ('question,A,B,C,answer\nWhich?,N2,CO2,O2,"A,C"\n', ["'A,C'"]),
+        ("question,A,B,C,answer\nWhich?,N2,CO2,,C\n", ["'C'", "2 options"]),
+        ("question,choices,answer\nWhich?,\"['2', '0', '5']\",0\n", ["index from 0 or the text"]),
+        ("Which gas is it?,N2,CO2,B\nWhich ice?,sea,land,A\n", ["names of the columns"]),
+    ],
+)
+def test_a_table_that_leaves_the_answer_open_is_refused(tmp_path, table, words):
+    (tmp_path / "q.csv").write_text(table, encoding="utf-8")
+    with pytest.raises(InputError) as caught:
+        read_questions(tmp_path / "q.csv")
+    for word in words:
+        assert word in str(caught.value)
+
+
+def test_rows_inside_one_json_object_and_questions_as_arc_writes_them(tmp_path):
+    arc = {"id": "m1", "answerKey": "B"}
+    arc["question"] = {"stem": "Which?", "choices": [{"text": "N2", "label": "A"}, {"text": "CO2", "label": "B"}]}
+    (tmp_path / "q.json").write_text(json.dumps({"version": "1", "data": [arc]}, indent=2), encoding="utf-8")
+    (question,) = read_questions(tmp_path / "q.json").questions
+    assert (question.id, question.question, question.answer) == ("m1", "Which?", "CO2")
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,6 @@
 import json
 import logging
 import re
-from functools import partial
 
 import pytest
 from hypothesis import given
@@ -11,7 +10,7 @@ from hypothesis import strategies as st
 
 from api_server import ApiServer, Behaviour, Reply, by_hash, schema_of
 from climassay import redaction
-from climassay.models import load_model
+from climassay.models import ModelOptions
 from climassay.redaction import TrustedUrl
 from command_line import run_command
 from published_sample import write_sample
@@ -136,7 +135,7 @@ def test_commands_write_down_no_key_and_no_password(tried, logged, monkeypatch):
         tried.run("records", "usage", "--json")
         for ending in ("csv", "jsonl"):
             tried.run("records", "export", folder / f"answers.{ending}", "--json")
-        pages = pages_of(folder / "workspace", load=partial(load_model, base_url=TrustedUrl(url)))
+        pages = pages_of(folder / "workspace", model_options=ModelOptions(base_url=TrustedUrl(url)))
     for told in ("***", "repeats the API key"):
         assert told in (folder / "answers.jsonl").read_text(), "the server did echo the key"
     assert len(pages) > 15

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from climassay.errors import InputError, ModelError
-from climassay.models import Message, OptionRequest, load_model
+from climassay.models import Message, ModelOptions, OptionRequest, load_model
 from climassay.tuning import ChatData, ChatExample, TuningBase, TuningConfig, read_result, search, train
 from climassay.tuning.sequences import SequenceLoss, TokenSequence
 from climassay.tuning.training import grid_configs
@@ -37,7 +37,7 @@ def test_the_best_of_the_grid_is_kept(base: TuningBase, tmp_path: Path) -> None:
         "adapter_config.json", "adapter_model.safetensors", "climassay.json", ".lock",
     }  # fmt: skip
     assert read_result(tmp_path) == best
-    assert load_model(best.model, dtype="float32").fingerprint != base.fingerprint
+    assert load_model(best.model, ModelOptions(dtype="float32")).fingerprint != base.fingerprint
 
 
 def test_an_interrupted_search_repeats_no_trial(base: TuningBase, tmp_path: Path) -> None:
@@ -128,7 +128,7 @@ def test_the_bundled_model_learns_a_rule(tmp_path: Path, monkeypatch: pytest.Mon
     assert result.best.loss < 0.5 * result.before.loss
     assert result.losses[-1].loss < 0.5 * result.losses[0].loss
 
-    tuned = load_model(result.model, dtype="float32")
+    tuned = load_model(result.model, ModelOptions(dtype="float32"))
     assert tuned.fingerprint != base.fingerprint == result.base_fingerprint
     requests = [OptionRequest(one.messages, ("Zog", "Mip")) for one in asked.examples[:1]]
     merged = [score for scores in tuned.option_logprobs(requests) for score in scores.logprobs]

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from climassay.errors import InputError
-from climassay.models import Message, OptionRequest, load_model
+from climassay.models import Message, ModelOptions, OptionRequest, load_model
 from climassay.models.local.loading import load_local
 from climassay.models.local.model import tokenise_options
 from climassay.models.local.prompt_format import PromptFormat
@@ -177,7 +177,7 @@ def test_the_loss_of_an_answer_is_its_log_probability_as_an_option(tmp_path: Pat
     answers = [TokenSequence(row.tokens[:-1], row.start) for row in tokenised.sequences]  # options have no end
     loss = SequenceLoss(base, loaded.model, answers)
     requests = [OptionRequest(one.messages, (one.answer,), one.assistant_prefix) for one in data.examples]
-    scores = load_model(f"local:{folder}", dtype="float32").option_logprobs(requests)
+    scores = load_model(f"local:{folder}", ModelOptions(dtype="float32")).option_logprobs(requests)
     for place, score in enumerate(scores):
         with torch.no_grad():
             assert float(loss.nats([place])) == pytest.approx(-score.logprobs[0], abs=1e-4)

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from climassay.errors import InputError, ModelError
-from climassay.models import Message, OptionRequest, load_model
+from climassay.models import Message, ModelOptions, OptionRequest, load_model
 from climassay.models.local import loading
 from climassay.tuning import ChatData, ChatExample, TuningBase, TuningResult, list_adapters, read_result, train
 from climassay.tuning.run import read_unfinished
@@ -282,7 +282,7 @@ def test_an_adapter_that_does_harm_is_kept_with_a_warning(base: TuningBase, tmp_
 
 def _most_probable(base: TuningBase) -> str:
     """What the model says by itself."""
-    model = load_model(base.name, dtype="float32")
+    model = load_model(base.name, ModelOptions(dtype="float32"))
     from climassay.models import GenerationRequest, Sampling
 
     answer = model.generate([GenerationRequest((Message("user", "Go on"),), Sampling(max_tokens=6))])[0].text

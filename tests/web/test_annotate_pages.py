@@ -1,9 +1,11 @@
 """The annotation pages as a browser without scripts uses them."""
 
 import re
+from dataclasses import replace
 from html import unescape
 
 import pytest
+from selectolax.lexbor import LexborHTMLParser
 
 from annotated_dataset import DATASET, draft, fill
 from climassay.generation import Wording
@@ -112,9 +114,13 @@ def test_undo_takes_back_one_thing_a_page(place, annotator):
 
 def fields_of(page, form):
     """What a form of a page sends without being touched."""
-    [body] = re.findall(rf'<form id="{form}".*?</form>', page.text, re.DOTALL)
-    names = re.findall(r'name="(\w+)" value="([^"]*)"', body)
-    return {name: [unescape(value) for other, value in names if other == name] for name, _ in names}
+    root, sent = LexborHTMLParser(page.text), {}
+    for one in root.css(f"#{form} :is(input, textarea), [form={form}][name]"):
+        name, kind = one.attributes.get("name"), one.attributes.get("type")
+        if name and (kind not in ("radio", "checkbox") or "checked" in one.attributes):
+            value = one.text().replace("\n", "\r\n") if one.tag == "textarea" else one.attributes.get("value") or ""
+            sent.setdefault(name, []).append(value)
+    return sent
 
 
 @pytest.mark.parametrize(
@@ -133,14 +139,63 @@ def test_valid_keeps_an_edit_and_the_first_wording_can_be_had_back(place, annota
     page = annotator.get(f"{HOME}/{name}")
     assert f">{edit['question']}</" in page.text or name == "q3"
     assert "<ins>" in page.text
-    term = {"term": re.search(r'name="term" value="(\w+)" required checked', page.text)[1]} if name == "q3" else {}
-    again = fields_of(page, "valid") | term
+    again = fields_of(page, "accept")
     assert post(annotator, f"{HOME}/{name}", again).status_code == 303
     [label] = queue.labels(DATASET)
     assert (label.accepted, label.wording, label.key) == (True, edited, again["key"][0])
     first = fields_of(annotator.get(f"{HOME}/{name}"), "original")
     assert post(annotator, f"{HOME}/{name}", first).status_code == 303
     assert [(label.accepted, label.wording) for label in queue.labels(DATASET)] == [(True, None)]
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "wording"),
+    [
+        ("q1", {"question": ["Where?"]}, lambda first: replace(first, question="Where?")),
+        ("q1", {"correct": ["2"]}, lambda first: replace(first, answer=first.options[2], correct=2)),
+        ("q2", {"answer": ["By chance."]}, lambda first: replace(first, answer="By chance.")),
+        ("q3", {"question": ["Mineral dust leads."]}, lambda first: replace(first, question="Mineral dust leads.")),
+        ("q3", {"answer": ["immersed particle"]}, lambda first: replace(first, answer="immersed particle")),
+        ("q6", {"term": ["aerosol"]}, lambda first: replace(first, answer="aerosol")),
+    ],
+    ids=["question", "right option", "answer", "statement", "gap of two words", "gap"],
+)
+def test_valid_stores_what_was_changed_in_the_edit(place, annotator, name, change, wording):
+    queue = fill(place, [draft(name)])
+    answer = post(annotator, f"{HOME}/{name}", fields_of(annotator.get(HOME), "accept") | change)
+    [label] = queue.labels(DATASET)
+    assert (label.accepted, label.wording) == (True, wording(draft(name).wording))
+    only_gap = label.wording.question == draft(name).wording.question and name in ("q3", "q6")
+    assert ("with your wording" in annotator.get(answer.headers["location"]).text) is not only_gap
+
+
+LINE_ENDS = ("\nTwo\r\nlines\rthree  ", "Up & <b>\n\n", " x ")
+
+
+@pytest.mark.parametrize("name", ["q1", "q2", "q3"])
+def test_a_wording_that_nobody_touched_is_accepted_as_it_is(place, annotator, name):
+    first = draft(name).wording
+    options = tuple(f"{text}{end}" for text, end in zip(first.options, (*LINE_ENDS, ""), strict=False))
+    answer = first.answer if name == "q3" else options[first.correct] if options else f"{first.answer}{LINE_ENDS[0]}"
+    odd = replace(first, question=f"{first.question}{LINE_ENDS[0]}", answer=answer, options=options)
+    queue = fill(place, [draft(name, wording=odd)])
+    post(annotator, f"{HOME}/{name}", fields_of(annotator.get(HOME), "accept"))
+    [label] = queue.labels(DATASET)
+    assert (label.accepted, label.wording) == (True, None)
+
+
+def test_an_edit_that_cannot_be_stored_comes_back_open(place, annotator):
+    queue = fill(place, [draft("q1")])
+    answer = post(annotator, f"{HOME}/q1", fields_of(annotator.get(HOME), "accept") | {"question": ["  "]})
+    assert answer.status_code == 400
+    assert re.search(r'<details id="edit" class="card" open>', answer.text)
+    assert queue.labels(DATASET) == []
+
+
+def test_two_right_answers_are_a_reason(place, annotator):
+    queue = fill(place, [draft("q1")])
+    send(annotator, annotator.get(HOME), "invalid", reason="two right answers")
+    assert [label.reasons for label in queue.labels(DATASET)] == [("two right answers",)]
 
 
 def test_questions_are_found_by_the_filters_of_the_address(place, client_of):

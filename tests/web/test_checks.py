@@ -12,10 +12,12 @@ import pytest
 
 from check_parts import DISPUTE, SUN, Gate, add_collection, ask, ended, furnish, scripted, write_settings
 from climassay.errors import InputError
-from climassay.factcheck import from_data, make_claim
-from climassay.factcheck.check_store import PAGE_SIZE
+from climassay.factcheck import claim_review, from_data, make_claim
+from climassay.factcheck.check_store import PAGE_SIZE, iso_time
+from climassay.factcheck.results.citation import day_in_words
 from climassay.web.checks.debate import seconds_left
 from climassay.web.checks.store import checks_of, choose_debate, debate_choices
+from climassay.web.library.cache import library_of
 from debate_tables import View
 from factcheck_transcripts import full_transcript
 from html_pages import Page
@@ -106,6 +108,86 @@ def test_a_check_can_be_taken_along_as_data_as_claimreview_and_as_a_page(client_
         assert file.headers["content-disposition"].startswith(f'attachment; filename="{check}')
     embedded = [text for text in Page(client.get(f"/checks/{check}").text).scripts if text.strip()]
     assert json.loads(embedded[0]) == review.json()
+
+
+def test_a_check_can_be_cited_with_publisher_address_date_and_the_reviews_that_happened(client_of, place, script):
+    client, judge = client_of("annotator"), client_of("adjudicator")
+    check = ask(client, source="A & B columnist", appearance="https://daily.example/column", date="2024")
+    kept = ended(place, check)
+    address, day = f"http://127.0.0.1:8000/checks/{check}", iso_time(kept.about.ended_at)[:10]
+    seen = Page(client.get(f"/checks/{check}").text)
+    [link] = seen.every("link", rel="canonical")
+    assert link["href"] == address
+    head = {tag.get("property", tag.get("name")): tag["content"] for tag in seen.every("meta") if "content" in tag}
+    assert head["og:url"] == address
+    assert head["og:site_name"] == "Example Observatory"
+    assert head["og:title"] == f"Fact-check of “{SUN}”: incorrect"
+    assert head["article:published_time"] == day
+    assert head["description"] == head["og:description"]
+    assert "not reviewed by a person" in head["description"]
+    assert "2 documents without a date" in head["description"]
+    assert seen.every("a", href="https://daily.example/column")
+    for words in (
+        "Example Observatory",
+        address,
+        day_in_words(day),
+        "A & B columnist, 2024",
+        "@misc{factcheck-",
+        "{{Example",
+    ):
+        assert words in seen.text
+    post(judge, f"/checks/{check}/review", {"opinion": "agree", "comment": "It is so."})
+    seen = Page(client.get(f"/checks/{check}").text)
+    assert "Fact-check by machine, reviewed" in seen.text
+    assert "1 person agrees with the result" in seen.text
+    file = client.get(f"/checks/{check}/page.html").text
+    for words in (
+        "Example Observatory",
+        address,
+        day_in_words(day),
+        "Reviewed by:",
+        "adjudicator",
+        "How to cite this page",
+    ):
+        assert words in file
+    assert "<span></span>" not in file
+    post(client, f"/checks/{check}/review", {"opinion": "disagree"})
+    assert "1 person agrees and 1 person disagrees with the result" in client.get(f"/checks/{check}/page.html").text
+    assert "Fact-check by machine, reviewed" not in client.get(f"/checks/{check}").text
+    item = claim_review(kept.transcript, url=address, author="Example Observatory")["itemReviewed"]
+    assert item["author"]["name"] == "A & B columnist"
+    assert item["appearance"]["url"] == "https://daily.example/column"
+
+
+def test_a_document_that_was_renamed_has_its_title_in_every_file(client_of, place, script):
+    client, judge = client_of("annotator"), client_of("adjudicator")
+    check = ask(client)
+    ended(place, check)
+    post(judge, f"/checks/{check}/review", {"opinion": "agree"})
+    library_of(place).rename_document("physical", "physical-document", "Radiation and Climate")
+    for path in (f"/checks/{check}/check.json", f"/checks/{check}/page.html", f"/checks/{check}/claimreview.json",
+                 "/checks.jsonl", f"/api/v1/checks/{check}/transcript"):  # fmt: skip
+        # The name under which a source was presented to the models stays as it was.
+        text = re.sub(r'"about": ?"[^"]*"', "", client.get(path).text)
+        assert "Radiation and Climate" in text, path
+        assert "The book physical" not in text, path
+
+
+def test_the_verdict_of_a_demonstration_is_marked_wherever_it_is_shown(client_of, place, script):
+    client = client_of("annotator")
+    script.model.parameters = 135_000_000
+    check = ask(client)
+    kept = ended(place, check)
+    assert kept.about.demonstration
+    for path in (f"/checks/{check}", "/checks", f"/results/{kept.about.run}/claims"):
+        badges = Page(client.get(path).text).root.css("span.badge.warn")
+        assert [badge.text() for badge in badges] == ["demonstration"]
+    assert "<title>Demonstration, incorrect: " in client.get(f"/checks/{check}").text
+    [row] = csv.DictReader(io.StringIO(client.get("/checks.csv").text))
+    assert (row["verdict"], row["demonstration"]) == ("incorrect", "true")
+    assert client.get(f"/api/v1/checks/{check}").json()["demonstration"] is True
+    assert client.get("/api/v1/checks").json()["items"][0]["demonstration"] is True
+    assert "demonstration" in post(client, "/check", {"claim": SUN}).text
 
 
 def test_a_claim_that_was_checked_before_is_shown_before_it_is_asked_again(client_of, place, script):
@@ -430,6 +512,20 @@ class TestEveryCollection:
         second = ended(place, ask(client, anyway="true"))
         assert [one.name for one in second.settings.advocates] == ["mediator_", "physical"]
         assert {one.collection for one in second.transcript.sources} == {"mediator", "physical"}
+
+    def test_a_refused_claim_is_debated_if_a_user_asks_for_it_anyway(self, client_of, place):
+        furnish(place, small_model(plans={}))
+        client = client_of("annotator")
+        refused = ask(client, claim="Is the Sun getting brighter?", source="Somebody")
+        assert ended(place, refused).about.outcome == "not checkable"
+        seen = Page(client.get(f"/checks/{refused}").text)
+        fields = {field["name"]: field["value"] for field in seen.every("input", type="hidden")}
+        forced = ask(client, **{name: fields[name] for name in ("claim", "source", "date", "setup", "anyway", "force")})
+        assert forced != refused
+        assert ended(place, forced).transcript.rounds
+        assert ended(place, forced).about.claim.source == "Somebody"
+        assert "Check it anyway" not in client.get(f"/checks/{forced}").text
+        assert "Check it anyway" not in client_of(None).get(f"/checks/{refused}").text
 
     def test_without_a_publisher_nothing_is_published(self, client_of, place):
         furnish(place, small_model(plans={}))

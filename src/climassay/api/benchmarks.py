@@ -2,20 +2,19 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from climassay import evaluation
 from climassay.errors import InputError
-from climassay.models import DEFAULT_MODEL, Generator
-from climassay.models.provider import is_served, load_as_set
+from climassay.models import DEFAULT_MODEL, Generator, ModelOptions, load_model
 from climassay.progress import Task
 from climassay.questions import read_questions
 from climassay.reporting.results import Result, Shown
 from climassay.reporting.tables import skipped_note
-from climassay.session import ModelOptions, Place, Session, one_or_several
+from climassay.session import Place, Session, one_or_several
 
 if TYPE_CHECKING:
     from climassay.evaluation import Cell, Experiment, ExperimentPlan, ExperimentScores, ModelSpec, Scoring
@@ -166,7 +165,7 @@ def evaluate(
     kinds = tuple(dict.fromkeys(question.kind for question in question_set.questions))
     scored = tuple(kind for kind in kinds if any(METRICS.find(name).scores(kind) for name in metrics))
     with Session.opened(workspace) as session:
-        specs, loaded = _model_specs(models, session)
+        specs, loaded = model_specs(models, session)
         plan = evaluation.ExperimentPlan(
             name=f"{', '.join(spec.name for spec in specs)} on {question_set.name}",
             benchmarks=(evaluation.BenchmarkSpec(question_set.name, (question_set.name,)),),
@@ -187,19 +186,14 @@ def evaluate(
 
 
 def run_plan(
-    plan: "ExperimentPlan",
-    *,
-    model: Generator | None = None,
-    workspace: Place = None,
-    on_answers: Callable[[int], None] | None = None,
+    plan: "ExperimentPlan", *, loaded: Mapping[str, Generator] | None = None, workspace: Place = None
 ) -> Evaluation:
     """Run a whole experiment, as ``climassay evaluate run`` does.
 
     Args:
         plan: Models, settings, tasks and benchmarks; :func:`climassay.evaluation.load_plan` reads one from a file.
-        model: Takes the place of every model that the plan names, where it is loaded already; it stays open.
+        loaded: Loaded models by the label of the plan's model that they replace; they stay open.
         workspace: Where collections, adapters and records lie.
-        on_answers: Told how many more answers came in.
 
     Raises:
         InputError: The questions cannot be read, or a setting names what is not there.
@@ -207,8 +201,7 @@ def run_plan(
     """
     with Session.opened(workspace) as session:
         sets = {spec.name: evaluation.read_benchmark(spec, plan) for spec in plan.benchmarks}
-        loaded = {} if model is None else {spec.display_name: model for spec in plan.models}
-        done = _run(plan, sets, loaded, session, on_answers)
+        done = _run(plan, sets, loaded or {}, session)
         return _scored(done, plan, {name: question_set.skipped for name, question_set in sets.items()})
 
 
@@ -229,14 +222,11 @@ def run_experiment_file(file: Path | str, *, limit: int | None = None, workspace
     if limit is not None:
         plan = replace(plan, limit=limit)
     with Session.opened(workspace) as session:
-        names = ("timeout", "max_output_tokens", "reasoning_effort")
-        session_options: dict[str, Any] = {
-            name: value for name in names if (value := getattr(session.options, name)) is not None
-        }
-        plan = replace(plan, models=tuple(replace(spec, **session_options) for spec in plan.models))
-        if session.options.timeout is not None and (judge := plan.metrics.judge) is not None:
-            metrics = replace(plan.metrics, judge=replace(judge, timeout=session.options.timeout))
-            plan = replace(plan, metrics=metrics)
+        options = session.options
+        limits = {"max_output_tokens": options.max_output_tokens, "reasoning_effort": options.reasoning_effort}
+        plan = replace(plan, models=tuple(spec.changed(timeout=options.timeout, **limits) for spec in plan.models))
+        if (judge := plan.metrics.judge) is not None:
+            plan = replace(plan, metrics=replace(plan.metrics, judge=judge.changed(timeout=options.timeout)))
         return run_plan(plan, workspace=session)
 
 
@@ -244,7 +234,7 @@ def _setting_specs(names: Sequence[str], passages: int, examples: int, seed: int
     return tuple(evaluation.parse_spec(name, passages=passages, examples=examples, seed=seed) for name in names)
 
 
-def _model_specs(
+def model_specs(
     models: Models, session: Session, *, whole_names: bool = False
 ) -> "tuple[tuple[ModelSpec, ...], dict[str, Generator]]":
     """Return the model specifications of a plan and the loaded models, both by label; load a single named model."""
@@ -254,19 +244,12 @@ def _model_specs(
     loaded: dict[str, Generator] = {}
     for model in listed:
         name = model if isinstance(model, str) else model.name
-        shared_options = _shared_options(options[model]) if isinstance(model, str) else {}
-        specs.append(evaluation.ModelSpec(name, label=name if whole_names else "", **shared_options))
+        model_options = options[model] if isinstance(model, str) else ModelOptions()
+        label = name if whole_names else ""
+        specs.append(evaluation.ModelSpec.from_options(model_options, name=name, label=label))
         if not isinstance(model, str) or len(listed) == 1:
             loaded[specs[-1].display_name] = session.model(model)
     return tuple(specs), loaded
-
-
-def _shared_options(options: ModelOptions) -> dict[str, Any]:
-    """Return the session's loading options as fields of a plan's model."""
-    shared = {spec_field.name for spec_field in fields(evaluation.ModelSpec)} & {
-        option_field.name for option_field in fields(options)
-    }
-    return {name: getattr(options, name) for name in shared}
 
 
 def _run(
@@ -320,7 +303,7 @@ def _run(
             prompts=templates,
             deadline=session.options.deadline,
             on_training=on_training,
-            load=None if session.pool is None else session.pool.load_model,
+            load=load_model if session.pool is None else session.pool.load_model,
         )
 
         def open_model(spec: "ModelSpec", adapter: Path | None = None) -> Generator:
@@ -362,9 +345,8 @@ def _load_for_harness(spec: "ModelSpec", session: Session) -> Generator:
     """Wrap a plan's model for lm-evaluation-harness."""
     from climassay.integrations.lm_eval_model import load_text_model
 
-    if is_served(spec.name):
-        return load_as_set(spec.name, spec, session.workspace.root, deadline=session.options.deadline)
-    return load_text_model(spec.name, concurrency=spec.concurrency, dtype=spec.dtype, device=spec.device)
+    options = spec.options(deadline=session.options.deadline)
+    return load_text_model(spec.name, options, folder=session.workspace.root)
 
 
 def evaluate_lm_eval(
@@ -404,7 +386,7 @@ def evaluate_lm_eval(
         plan = evaluation.ExperimentPlan(
             name=", ".join(names),
             benchmarks=(),
-            models=tuple(evaluation.ModelSpec(name, **_shared_options(fitting[name])) for name in model_names),
+            models=tuple(evaluation.ModelSpec.from_options(fitting[name], name=name) for name in model_names),
             settings=(evaluation.parse_spec("default"),),
             limit=limit,
             seed=seed,
@@ -456,10 +438,10 @@ def evaluate_inspect(
 
     names = one_or_several(tasks)
     with Session.opened(workspace) as session:
-        specs, loaded = _model_specs(models, session)
+        specs, loaded = model_specs(models, session)
         judge = None
         if grader is not None:
-            judge = evaluation.ModelSpec(grader, **_shared_options(session.options.fitting_each([grader])[grader]))
+            judge = evaluation.ModelSpec.from_options(session.options.fitting_each([grader])[grader], name=grader)
         plan = evaluation.ExperimentPlan(
             name=", ".join(names),
             benchmarks=(),
@@ -523,7 +505,7 @@ def evaluate_choices(
         sources = evaluation.open_sources(session.workspace)
         for spec in specs:
             evaluation.make_setting(spec, sources)  # what is missing is reported before a model is loaded
-        listed, loaded = _model_specs(models, session, whole_names=True)
+        listed, loaded = model_specs(models, session, whole_names=True)
         plan = evaluation.ExperimentPlan(
             name=question_set.name,
             benchmarks=(evaluation.BenchmarkSpec(question_set.name, (questions,)),),

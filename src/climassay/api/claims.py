@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from climassay import factcheck
 from climassay.errors import InputError
 from climassay.factcheck.scales import load_scale
-from climassay.io import listed_names, parse_rows, read_bytes, write_file
+from climassay.io import find_column, parse_rows, read_bytes, require_column, write_file
 from climassay.models import DEFAULT_MODEL, Generator
 from climassay.primer import claims_path
 from climassay.reporting import Table, counted
@@ -239,11 +239,10 @@ def score_verdicts(
         raise InputError(f"{path} has no rows.")
     # Cells beyond the heading of a CSV file have no name.
     columns = list(dict.fromkeys(column for row in rows for column in row if column is not None))
-    for option, column in (("--truth", truth), ("--predicted", predicted), ("--claim", claim)):
-        if column is not None and column not in columns:
-            raise InputError(f"{path} has no column {column!r} ({option}): it has {listed_names(columns)}.")
-    lower = {column.strip().lower(): column for column in reversed(columns) if column not in (truth, predicted)}
-    named = claim or next((lower[name] for name in _CLAIM_COLUMNS if name in lower), None)
+    truth = require_column(path, columns, truth, "--truth")
+    predicted = require_column(path, columns, predicted, "--predicted")
+    others = [column for column in columns if column not in (truth, predicted)]
+    named = require_column(path, columns, claim, "--claim") if claim else find_column(others, *_CLAIM_COLUMNS)
 
     def cells(name: str) -> list[Any]:
         return [row.get(name) for row in rows]
@@ -306,13 +305,19 @@ def _checking(
 
 
 def estimate_debates(
-    claims: "Sequence[Claim]", settings: "factcheck.DebateSettings", *, samples: int = 1, workspace: Place = None
+    claims: "Sequence[Claim]",
+    settings: "factcheck.DebateSettings",
+    *,
+    model: Generator | None = None,
+    samples: int = 1,
+    workspace: Place = None,
 ) -> "DebateEstimate":
     """Estimate requests, tokens, cost and time of debates without asking a model.
 
     Args:
         claims: To be debated.
         settings: Who debates, and by which rules.
+        model: Loaded model that speaks for everybody; by default each model that the settings name.
         samples: Number of debates for each claim.
         workspace: Where collections and records lie.
 
@@ -325,7 +330,7 @@ def estimate_debates(
     from climassay.records.queries import seconds_per_answer
 
     with Session.opened(workspace) as session:
-        resources = session.debate(settings)
+        resources = session.debate(settings, model)
         with session.progress.status("Estimating ..."):
             setup = set_up_debate(settings, resources, session.options.prompts)
             database = session.records.database

@@ -127,8 +127,9 @@ def experiment_tables(
         experiment = _experiment(session, run)
     published_rows = _published(published, published_set)
     scores = evaluation.score_experiment(experiment, tested=metrics, seed=seed)
+    same_questions = evaluation.published_benchmarks(experiment, published_rows)
     return ExperimentTables(
-        experiment, scores, published_rows, tuple(evaluation.experiment_tables(scores, published_rows))
+        experiment, scores, published_rows, tuple(evaluation.experiment_tables(scores, published_rows, same_questions))
     )
 
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from climassay.generation.pipeline import PipelineCounts, PipelineProgress
     from climassay.generation.publishing import PublishedDataset
     from climassay.integrations import PublishedBenchmark
-    from climassay.models.contract import Generator, Usage
+    from climassay.models.contract import Usage
     from climassay.questions import QuestionSet
 
 
@@ -127,13 +127,10 @@ def estimate_generation(recipe: "Recipe | Path | str", *, workspace: Place = Non
 def _with_limits(recipe: "Recipe", session: Session) -> "Recipe":
     """Return the recipe with the limits of the session's options."""
     options = session.options
-    limits = {
-        "timeout": options.timeout,
-        "max_tokens": options.max_output_tokens,
-        "reasoning_effort": options.reasoning_effort,
-    }
-    changes: dict[str, Any] = {name: value for name, value in limits.items() if value is not None}
-    return replace(recipe, writer=replace(recipe.writer, **changes))
+    writer = recipe.writer.changed(
+        timeout=options.timeout, max_tokens=options.max_output_tokens, reasoning_effort=options.reasoning_effort
+    )
+    return replace(recipe, writer=writer)
 
 
 def _pipeline_bars(session: Session, recipe: "Recipe", stack: ExitStack) -> "PipelineProgress":
@@ -213,16 +210,13 @@ def screen(
     with Session.opened(workspace) as session:
         options = session.options
 
-        def load(model_name: str, **load_options: Any) -> "Generator":
-            return session.model(model_name, options=options.fitting(model_name), **load_options)
-
         marked = screened(
             marked,
             without=without,
             only=only or None,
             language=language,
             encoder=None if encoder is None else load_encoder(encoder),
-            entailment=None if entailment is None else load_entailment(entailment, load=load),
+            entailment=None if entailment is None else load_entailment(entailment, load=session.load),
         )
         if consistency is not None:
             from climassay.evaluation import TaskPrompts
@@ -282,7 +276,7 @@ def list_screening_checks() -> Shown:
         (screening_check.name, list(screening_check.kinds), screening_check.description)
         for screening_check in CHECKS.values()
     ]
-    results += [(name, ["mcq", "freeform", "cloze"], words) for name, words in MODEL_CHECKS.items()]
+    results += [(name, list(KINDS), words) for name, words in MODEL_CHECKS.items()]
     records = [{"name": name, "kinds": kinds, "words": words} for name, kinds, words in results]
     return listing("Checks", records, {"name": "check", "kinds": "kinds", "words": "what is faulty"}, left=3)
 

@@ -11,11 +11,10 @@ from climassay import judging
 from climassay.api.learned import check_model_path
 from climassay.errors import InputError, NoAnswerError
 from climassay.judging.settings import InsertMode, SortMethod
-from climassay.models import DEFAULT_MODEL, Generator, OpenWeights
+from climassay.models import DEFAULT_MODEL, Generator, ModelOptions, OpenWeights
 from climassay.reporting import Report, counted
 from climassay.reporting.html import report_data
 from climassay.reporting.results import Result, Shown
-from climassay.reporting.tables import skipped_note
 from climassay.session import Place, Session
 
 if TYPE_CHECKING:
@@ -70,7 +69,7 @@ def rank(
         result = judging.rank_items(table.items, at.method, sort=sort, seed=seed, on_progress=at.on_progress)
         at.check_answered(result.failed, result.comparisons)
         at.run.save_results("ranking", result.rows())
-    notes = (*at.notes, *skipped_note(table.skipped))
+    notes = (*at.notes, *table.notes)
     known: dict[str, Any] = {"quality": at.quality.name, "method": at.method.name, "file": Path(table.file).name}
     return replace(result, run=at.run.id, messages=notes, **known)
 
@@ -128,7 +127,7 @@ def insert(
             on_progress=at.on_progress,
         )
         at.run.save_results("labels", result.labels())
-    notes = (*at.notes, *skipped_note(known.skipped), *skipped_note(table.skipped))
+    notes = (*at.notes, *known.notes, *table.notes)
     return replace(result, run=at.run.id, quality=at.quality.name, method=at.method.name, messages=notes)
 
 
@@ -231,8 +230,9 @@ class JudgeSpec:
         }
         with ExitStack() as stack:
             session = stack.enter_context(Session.opened(workspace))
-            prompts = judging.Questions(self.resolved_quality, session.options.prompts)
-            loaded = session.model(self.model, dtype=None if probe is None else probe.provenance.dtype or None)
+            prompts = judging.QualityRequests(self.resolved_quality, session.options.prompts)
+            dtype = None if probe is None else probe.provenance.dtype or None
+            loaded = session.model(self.model, session.options.with_defaults(ModelOptions(dtype=dtype)))
             run = stack.enter_context(session.run(command, {**config, **judge_config}, seeds))
             recorded, harvester, tie_band = session.recorded(loaded, run), None, 0.0
             notes: tuple[str, ...] = ()
@@ -316,7 +316,7 @@ def evaluate_judge(
         at.run.save_results("report", [report_data(page)])
         data = {"run": at.run.id, "file": table.file, "model": judge.model_name, "left_out": left_out, **row}
     note = f"{left_out} items are left out: the probe was trained on them." if left_out else ""
-    return Shown(data, judge_tables([result]), noted=(*at.notes, *skipped_note(table.skipped), *filter(None, [note])))
+    return Shown(data, judge_tables([result]), noted=(*at.notes, *table.notes, *filter(None, [note])))
 
 
 def compare_texts(
@@ -351,7 +351,8 @@ def compare_texts(
     """
     import numpy as np
 
-    from climassay.judging.preferences import CERTAIN, clean_text
+    from climassay.judging.item_tables import clean_text
+    from climassay.judging.preferences import CERTAIN
 
     texts = [clean_text(text) for text in (first, second)]
     if not all(texts):
@@ -435,7 +436,7 @@ class BenchmarkedJudges(Result):
     def notes(self) -> Iterator[str]:
         """Yield notes on skipped rows and on the run."""
         for task in self.tasks:
-            yield from (f"{task.quality.name}: {note}" for note in skipped_note(task.skipped))
+            yield from (f"{task.quality.name}: {note}" for note in task.notes)
         cost = self.done.cost
         if not self.done.dtype:
             cost_note = f"{cost.computed} asked, {cost.tokens_computed} prompt tokens"
@@ -528,7 +529,7 @@ def benchmark_judges(
         )
         if method is not None and isinstance(loaded, OpenWeights):
             first, layers = tasks[0], layers_of(settings.probe.layers)
-            prompts = judging.Questions(first.quality, options.prompts)
+            prompts = judging.QualityRequests(first.quality, options.prompts)
             fold = judging.make_folds(
                 first.items,
                 train_items=settings.train_items,
@@ -594,7 +595,7 @@ def train_judge(
         check_model_path(output)
     table, asked_for = _table(items), settings or judging.ProbeSettings((), seed=seed)
     with Session.opened(workspace) as session:
-        prompts = judging.Questions(_quality(quality), session.options.prompts)
+        prompts = judging.QualityRequests(_quality(quality), session.options.prompts)
         weights = open_weights(session.model(model), "Training a probe")
         layer_settings = replace(asked_for, layers=layer_choices(weights, asked_for.layers))
         harvester = judging.Harvester(
@@ -616,7 +617,7 @@ def train_judge(
                 seed=seed,
                 on_progress=task.advance,
             )
-            file_name, notes = "" if output is None else str(output), skipped_note(table.skipped)
+            file_name, notes = "" if output is None else str(output), table.notes
             trained = replace(trained, run=run.id, file=table.file, output=file_name, messages=notes)
             run.save_results("probe", [trained.to_dict()])
             run.save_results("report", [report_data(trained.report())])
@@ -635,7 +636,7 @@ def _quality(quality_name: "judging.Quality | str | None") -> "judging.Quality":
 
 
 def _table(texts: "Sequence[str | judging.Item] | judging.ItemTable") -> "judging.ItemTable":
-    from climassay.judging.preferences import clean_text
+    from climassay.judging.item_tables import clean_text
 
     if isinstance(texts, judging.ItemTable):
         return texts

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from climassay.models import ModelOptions
 from climassay.models.provider import check_model as checked
 from climassay.models.servers import OPENAI, configuration_file, normalised_base_url, providers
 from climassay.prompts import export_prompts as write_prompts
@@ -90,21 +91,15 @@ def check_model(
         InputError: The name is not understood, or an option does not go with the model.
         ModelError: The model cannot be loaded.
     """
-    from climassay.models.openai.pacing import retry_policy
-
     with Session.opened(workspace) as session, session.progress.status(f"Loading {name} ..."):
-        options = session.options
+        options = session.options.changed(device=device, adapter=adapter)
+        options = options.with_defaults(ModelOptions(deadline=CHECK_SECONDS))
         report = checked(
             name,
-            base_url=options.base_url,
-            dtype=options.dtype,
-            folder=session.workspace.root,
-            policy=retry_policy(options.deadline or CHECK_SECONDS, options.timeout),
-            reasoning_effort=options.reasoning_effort,
-            device=device,
-            adapter=adapter,
+            options,
             prompt=prompt,
             again=again,
+            folder=session.workspace.root,
         )
     lines: list[tuple[str, str | None]] = [
         ("model", report.name),

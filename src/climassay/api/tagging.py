@@ -1,26 +1,36 @@
 """Confidence taggers: predict the confidence that the IPCC would state, and measure the predictions."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from climassay.api.learned import card, check_model_path, comparison_table, is_table, open_weights, text_rows
+from climassay.claim_identity import bare_words
 from climassay.confidence.statement import read_statements
+from climassay.confidence.vocabulary import TAGS
 from climassay.errors import InputError
-from climassay.reporting import Table
+from climassay.io import require_column
+from climassay.judging.settings import InsertMode
+from climassay.reporting import Table, percent, percent_interval
 from climassay.reporting.results import Shown
 from climassay.session import Place, Session, one_or_several
 
 if TYPE_CHECKING:
     from climassay.confidence.tagging import LabelledTable, Taggable, Tagger
-    from climassay.learning import ClassifierSpec, Evaluation
+    from climassay.confidence.tagging.labelled import LabelledItem
+    from climassay.confidence.vocabulary import Tag
+    from climassay.learning import ClassifierSpec, HeldOutScores
     from climassay.learning.text_classifier import TrainingTexts
 
-    _Scores = list[tuple[str, dict[str, Evaluation]]]
+    _Scores = list[tuple[str, dict[str, HeldOutScores]]]
 
 BUNDLED = "bundled"
+_EXTRACTED_FIELDS = ("report", "document", "cycle", "working_group", "chapter", "page")
+"""Fields of extracted statements that results repeat besides id, text and level."""
+_RESULT_FIELDS = ("statement", "tag", "probabilities", "equal_shares")
 _MIXES = {
     "natural": "Levels as frequent as in these statements: for the text of reports, tagged as it comes",
     "equal": "All levels equally frequent: for single statements, and where rare levels have to be found",
@@ -28,24 +38,42 @@ _MIXES = {
 }
 
 
+class _TextRow(NamedTuple):
+    """A statement to tag."""
+
+    item: "Taggable"
+    fields: Mapping[str, Any]
+    """All fields of the statement by their names in the file; empty for a statement in quotes."""
+    known: dict[str, Any]
+    """Fields that the results repeat, among them ``statement``."""
+
+    def level(self, column: str) -> "Tag | None":
+        """Return the level of confidence that a cell names, for example ``very_high`` or ``High confidence``."""
+        cell = str(self.fields.get(column) or "").casefold().replace("_", " ").replace("-", " ")
+        words = cell.removesuffix("confidence").split()
+        return next((level for level in TAGS if level.split() == words), None)
+
+    def value(self, column: str | None) -> str:
+        """Return the cell of a column as text, ``unknown`` if it is empty; an empty string without a column."""
+        return "" if column is None else str(self.fields.get(column) or "unknown")
+
+
 def _read_statements(
     text: str | Sequence[str], context: str, column: str | None, context_column: str | None
-) -> "tuple[list[Taggable], list[dict[str, Any]]]":
-    """Return the statements to tag, and the identifying fields of each; arguments as for :func:`tag_statements`."""
-    read = [_read_text(item, context, column, context_column) for item in one_or_several(text)]
-    if not read:
+) -> "list[_TextRow]":
+    """Return the statements to tag; arguments as for :func:`tag_statements`."""
+    rows = [row for item in one_or_several(text) for row in _read_text(item, context, column, context_column)]
+    if not rows:
         raise InputError("There is nothing to tag: the list of statements is empty.")
-    return [item for texts, _ in read for item in texts], [name for _, known in read for name in known]
+    return rows
 
 
-def _read_text(
-    text: str, context: str, column: str | None, context_column: str | None
-) -> "tuple[list[Taggable], list[dict[str, Any]]]":
+def _read_text(text: str, context: str, column: str | None, context_column: str | None) -> "list[_TextRow]":
     if column is None and context_column is None:
         if not text.strip():
             raise InputError("There is nothing to tag: give a statement in quotes, or a file and --text COLUMN.")
         if not is_table(text):
-            return [(text, context)], [{"statement": text}]
+            return [_TextRow((text, context), {}, {"statement": text})]
         if Path(text).suffix == ".jsonl":
             try:
                 read = read_statements(Path(text))
@@ -54,14 +82,25 @@ def _read_text(
                 raise InputError(f"{error} {hint}") from None
             if not read:
                 raise InputError(f"{text} has no statements.")
-            return list(read), [
-                {"id": statement.id, "statement": statement.text, "authors": statement.tag} for statement in read
+            return [
+                _TextRow(
+                    statement,
+                    fields := asdict(statement),
+                    {"id": statement.id, "statement": statement.text, "authors": statement.tag}
+                    | {name: fields[name] for name in _EXTRACTED_FIELDS},
+                )
+                for statement in read
             ]
     if column is None:
         raise InputError(f"{text} is a file: name the column of its statements with --text COLUMN.")
-    rows = text_rows(Path(text), column, context_column)
-    known = [{**({"id": row["id"]} if "id" in row else {}), "statement": text_value} for text_value, row in rows]
-    return [(text_value, str(row[context_column] or "") if context_column else "") for text_value, row in rows], known
+    results = []
+    for row in text_rows(Path(text), column, context_column):
+        # Columns named as those of the results keep their values under another name.
+        others = {f"{name} (file)" if name in _RESULT_FIELDS else name: value for name, value in row.remaining.items()}
+        first = {"id": others.pop("id")} if "id" in others else {}
+        known = {**first, "statement": row.text, **others}
+        results.append(_TextRow((row.text, row.other), row.remaining, known))
+    return results
 
 
 def tag_statements(
@@ -91,7 +130,8 @@ def tag_statements(
     """
     from climassay.learning import reweighted
 
-    texts, known = _read_statements(text, context, column, context_column)
+    statements = _read_statements(text, context, column, context_column)
+    texts = [row.item for row in statements]
     loaded = _loaded(tagger)
     mixed_tagger = loaded
     if mix != "natural":
@@ -117,8 +157,8 @@ def tag_statements(
         }
 
     rows = [
-        {**record, **answer(row), "equal_shares": answer(even)}
-        for record, row, even in zip(known, result, equal, strict=True)
+        {**statement.known, **answer(row), "equal_shares": answer(even)}
+        for statement, row, even in zip(statements, result, equal, strict=True)
     ]
     cells = [
         (row["statement"], row["tag"], row["equal_shares"]["tag"], *map("{:.0%}".format, row["probabilities"].values()))
@@ -307,11 +347,16 @@ def insert_statements(
     column: str | None = None,
     context_column: str | None = None,
     paragraphs: Path | str | None = None,
+    truth: str | None = None,
+    by: str | None = None,
+    limit: int | None = None,
     model: str = "local:smollm2",
     probe: Literal["ppairs", "pointwise"] = "ppairs",
     layer: int = 20,
     train_items: int = 100,
+    train_by: Literal["level", "cycle"] = "level",
     context_sentences: int = 0,
+    rule: InsertMode = "three-way",
     seed: int = 0,
     workspace: Place = None,
 ) -> Shown:
@@ -324,45 +369,76 @@ def insert_statements(
         context_column: Column that holds their contexts.
         labelled: Statements of known level: ClimateX's table (.tsv) or JSON lines of confidence extract.
         paragraphs: Paragraphs of the reports, to recover the context of ClimateX's statements.
+        truth: Column of the authors' levels (of files of extract: tag), with which the tags are compared.
+        by: Column by whose values the comparison is broken down, for example cycle.
+        limit: Number of statements drawn at random, of each value of the column if ``by`` is set; all by default.
         model: Local model whose hidden states are read.
         probe: Probe on contrast pairs of two statements, or on single statements.
         layer: Layer whose hidden states are read (-1: last).
-        train_items: Number of labelled statements to learn from, drawn evenly over levels.
-        context_sentences: Number of context sentences read with each statement.
+        train_items: Number of labelled statements to learn from.
+        train_by: Draw these evenly over levels, or over assessment cycles as the thesis did; new statements are then
+            compared with as many others of the latest cycle.
+        context_sentences: Number of context sentences read with each statement (the thesis: 5).
+        rule: Rule for equality: most frequent of three answers, a band around one half, or as printed in the thesis.
         seed: Seed of samples, splits, folds and resampling.
         workspace: Whose session shows progress.
 
     Raises:
-        InputError: The labels cannot be read.
+        InputError: A file cannot be read, a column does not exist or holds no levels, or the labelled statements are
+            too few.
         ModelError: The model cannot be loaded.
     """
     from climassay.confidence.tagging import read_labelled
-    from climassay.confidence.tagging.insertion import balanced_sample, train_insertion
+    from climassay.confidence.tagging.insertion import balanced_sample, latest_anchors, train_insertion
+    from climassay.learning import sample
 
     labelled = Path(labelled)
     paragraphs = None if paragraphs is None else Path(paragraphs)
-    texts, known = _read_statements(text, context, column, context_column)
+    if by is not None and truth is None:
+        raise InputError("--by breaks down the comparison with --truth: name the column of the authors' levels, too.")
+    statements = _read_statements(text, context, column, context_column)
+    names = list(dict.fromkeys(name for row in statements for name in row.fields))
+    truth = require_column("The table", names, truth, "--truth") if truth else None
+    by = require_column("The table", names, by, "--by") if by else None
     table = read_labelled(labelled, paragraphs)
+    training = balanced_sample(table.items, train_items, by=train_by, seed=seed)
+    anchors = latest_anchors(table.items, training, train_items, seed=seed) if train_by == "cycle" else training
+    notes = list(table.notes)
+    if truth is not None:
+        statements, note = _unseen_labelled(statements, truth, (*training, *anchors))
+        notes.append(note)
+    if limit is not None:
+        groups = defaultdict(list)
+        for row in statements:
+            groups[row.value(by)].append(row)
+        statements = [row for group in groups.values() for row in sample(group, limit, seed)]
+    texts = [row.item for row in statements]
     with Session.opened(workspace) as session, open_weights(model) as loaded:
         assert loaded is not None
         with session.progress.task("Comparing") as comparing, session.progress.task("Inserting") as inserting:
             tagger = train_insertion(
-                balanced_sample(table.items, train_items, seed=seed),
+                training,
                 loaded,
                 method=probe,
                 layers=(layer,),
                 context=context_sentences,
+                anchors=anchors,
+                rule=rule,
                 store=session.activations,
                 seed=seed,
                 on_progress=comparing.advance,
             )
             inserting.update(total=len(texts))
             result = tagger.predict(texts, on_progress=inserting.advance)
-    rows = [{**record, "tag": tag} for record, tag in zip(known, result, strict=True)]
+    tagged = list(zip(statements, result, strict=True))
+    rows = [{**row.known, "tag": tag} for row, tag in tagged]
     pairs, longer = tagger.trained.accuracy, tagger.trained.longer
     evidence = {
+        "trained_on": len(training),
+        "train_by": train_by,
         "anchors": len(tagger.anchors),
         "levels": tagger.levels,
+        "rule": rule,
         "pair_accuracy": pairs,
         "longer_is_more": longer,
         "failed": tagger.trained.failed,
@@ -373,8 +449,80 @@ def insert_statements(
         f"that the longer one is the more confident is right for {longer.value:.0%}."
     )
     cells = [(row["statement"], row["tag"]) for row in rows]
-    tables = (Table.of("", ("statement", "tag"), cells, left=2, note=trust),)
-    return Shown({"probe": evidence, "statements": rows}, tables, rows, noted=table.notes)
+    tables = [Table.of("", ("statement", "tag"), cells, left=2, note=trust)]
+    data: dict[str, Any] = {"probe": evidence, "notes": notes, "statements": rows}
+    if truth is not None:
+        scores = _scores_by_value([(row.level(truth), tag, row.value(by)) for row, tag in tagged], seed)
+        tables.append(_insertion_scores_table(scores, by))
+        data["scores"] = {name: evaluation.to_dict() for name, evaluation in scores.items()}
+    return Shown(data, tuple(tables), rows, noted=tuple(notes))
+
+
+def _unseen_labelled(
+    statements: "Sequence[_TextRow]", truth: str, known: "Sequence[LabelledItem]"
+) -> "tuple[list[_TextRow], str]":
+    """Return the statements with a level that are not among known ones, and a note on how many are left out.
+
+    Raises:
+        InputError: No statement has a level, or all are known.
+    """
+    from climassay.confidence.tagging.labelled import TaggingItem
+
+    labelled = [row for row in statements if row.level(truth) is not None]
+    if not labelled:
+        raise InputError(f"The column {truth!r} holds no level of confidence, such as {', '.join(TAGS)}.")
+    known_words = {bare_words(item.item.text) for item in known}
+    unseen = [row for row in labelled if bare_words(TaggingItem.convert(row.item).text) not in known_words]
+    if not unseen:
+        raise InputError("No statement is left to tag: the probe was trained on all of them or compares with them.")
+    return unseen, (
+        f"Left out: {len(statements) - len(labelled)} statements without a level, and {len(labelled) - len(unseen)} "
+        "that the probe was trained on or compares with."
+    )
+
+
+def _scores_by_value(tagged: "Sequence[tuple[Tag | None, Tag, str]]", seed: int) -> "dict[str, HeldOutScores]":
+    """Score tags overall, under the name ``all``, and by value of a column if there are several values.
+
+    Args:
+        tagged: The authors' level, the tag and the value of the column of each statement.
+        seed: Seed of the bootstrap.
+    """
+    import numpy as np
+
+    from climassay.learning import evaluate
+
+    values = sorted({value for _, _, value in tagged})
+    results = {}
+    for name in (*(values if len(values) > 1 else ()), "all"):
+        pairs = [
+            (TAGS.index(level), TAGS.index(tag)) for level, tag, value in tagged if level and name in (value, "all")
+        ]
+        truth, answers = map(list, zip(*pairs, strict=True))
+        results[name] = evaluate(truth, np.eye(len(TAGS))[answers], TAGS, seed=seed)
+    return results
+
+
+def _insertion_scores_table(scores: "Mapping[str, HeldOutScores]", by: str | None) -> Table:
+    """Return a table of accuracies by value of a column, beside the most frequent level."""
+    cells = [
+        (
+            name,
+            str(evaluation.n),
+            percent(evaluation.accuracy.value),
+            percent_interval(evaluation.accuracy.interval),
+            percent(evaluation.constant.value),
+            percent(evaluation.macro_f1.value),
+        )
+        for name, evaluation in scores.items()
+    ]
+    return Table.of(
+        "Tags that are the authors' (%)",
+        (by or "", "n", "right", "95% interval", "most frequent level", "macro-F1"),
+        cells,
+        strong=[len(cells) - 1],
+        note="A level that no anchor has, such as very low, is never given and counts as wrong.",
+    )
 
 
 def _loaded(tagger: str) -> "Tagger":

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from climassay import generation
 from climassay.api.learned import card, check_model_path
 from climassay.errors import InputError
-from climassay.models import OpenWeights
+from climassay.models import ModelOptions, OpenWeights
 from climassay.models.provider import is_served
 from climassay.models.servers import OPENAI, find_server
 from climassay.reporting import Report, Section, Table
@@ -128,7 +128,7 @@ def train_validator(
             base_url, model = _server(model, session.options.base_url)
             job = tasks.enter_context(session.progress.task("Fine-tuning job"))
             tuning["on_status"] = lambda now: job.update(description=f"Fine-tuning job is {now.status}")
-            at_server: Any = partial(session.load, base_url=base_url)
+            at_server: Any = partial(session.load, defaults=ModelOptions(base_url=base_url))
             trained = train_api(table, model, output, at_server, base_url=base_url, epochs=epochs or 3, **tuning)
         else:
             check_model_path(output)

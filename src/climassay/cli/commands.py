@@ -32,8 +32,8 @@ from climassay.io import write_file
 from climassay.reporting.results import write_rows
 
 if TYPE_CHECKING:
+    from climassay.models.options import ModelOptions
     from climassay.reporting.results import Result
-    from climassay.session import ModelOptions
 
 Write = Callable[[Any, Path], None]
 """Function that writes part of a result to a file."""

@@ -313,5 +313,6 @@ add_command(
     labelled=Parameter(name="--labelled"),
     train_items=Parameter(validator=Number(gte=8)),
     context_sentences=Parameter(validator=NON_NEGATIVE),
+    limit=Parameter(validator=POSITIVE),
     **_STATEMENTS,
 )

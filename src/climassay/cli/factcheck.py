@@ -126,6 +126,7 @@ def check(
     /,
     *,
     source: str = "",
+    appearance: str = "",
     date: str = "",
     debate: Annotated[DebateOptions, Parameter(name="*")] = DebateOptions(),
     samples: Annotated[int, Parameter(validator=POSITIVE)] = 1,
@@ -142,7 +143,8 @@ def check(
 
     Args:
         claim: The claim, in quotes.
-        source: Person and publication that made the claim.
+        source: Person or organisation that made the claim.
+        appearance: Web address or name of the publication in which the claim appeared.
         date: Date or year of the claim.
         samples: Number of debates per claim; with more than 1, stability is shown.
         force: Debate claims that do not look checkable, too.
@@ -161,7 +163,8 @@ def check(
         raise InputError("A ClaimReview needs --url (where the fact-check is published) and --publisher.")
     if claim_review is not None and claim_review.is_dir():
         raise InputError(f"{claim_review} is a folder: name a file.")
-    dated_claim, settings = make_claim(claim[0], source=source, date=iso_date(date)), debate.settings()
+    dated_claim = make_claim(claim[0], source=source, date=iso_date(date), appearance=appearance)
+    settings = debate.settings()
     with open_session(debate.workspace, debate, as_json=as_json, ray=debate) as session:
         if dry_run or estimate:
             expected = claims.estimate_debates([dated_claim], settings, samples=samples, workspace=session)
@@ -185,6 +188,8 @@ def check(
             review = create_review(transcript, url=str(url), author=str(publisher), scale=scale)
             write_file(claim_review, json.dumps(review, ensure_ascii=False, indent=2))
         emit(replace(transcript, past=past), as_json, output, session=session)
+        if transcript.verdict.outcome in ("not checkable", "not about climate"):
+            print_note("To check the claim anyway, add --force.")
     if claim_review is not None and not has_verdict:
         raise InputError(f"{claim_review} was not written: without a verdict there is nothing to review.")
 
@@ -376,7 +381,8 @@ class _DebatePrinter:
             differences = {"numbers": check.differs_in_numbers, "a negation": check.differs_in_negation}
             differs = [word for word, is_different in differences.items() if is_different]
             note = f"; it differs in {' and '.join(differs)}" if differs else ""
-            sentence = f"{kind} was checked on {check.when[:10]}: {check.verdict or check.outcome}"
+            demonstration = ", a demonstration by a very small model" if check.demonstration else ""
+            sentence = f"{kind} was checked on {check.when[:10]}: {check.verdict or check.outcome}{demonstration}"
             self._console.print(Text(f"{sentence} ({check.scale}, run {check.run}){note}"))
             if not check.same:
                 self._console.print(Text(f"  {check.claim}", style="dim"))

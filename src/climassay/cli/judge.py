@@ -23,7 +23,8 @@ from climassay.primer import claims_path
 from climassay.reporting.results import write_rows
 
 if TYPE_CHECKING:
-    from climassay.judging.preferences import ItemTable, Quality
+    from climassay.judging.item_tables import ItemTable
+    from climassay.judging.preferences import Quality
 
 app = App(name="judge")
 
@@ -51,8 +52,8 @@ SortOption = Annotated[SortMethod, Parameter(help="Way of sorting.")]
 class TableOptions:
     """Options for the columns and rows of a table."""
 
-    text: str = "text"
-    """Column of the texts to be judged."""
+    text: str | None = None
+    """Column of the texts to be judged; by default text. Of Newsroom's and SummEval's tables all columns are known."""
     item: str | None = None
     """Column of the items' names; by default items are numbered."""
     group: str | None = None
@@ -81,13 +82,18 @@ class TableOptions:
         Raises:
             InputError: The file or a column cannot be used.
         """
-        from climassay.judging.preferences import ItemColumns, parse_levels, read_items
+        from climassay.judging.item_tables import ItemColumns, parse_levels, published_columns, read_items
 
         name = str(file)
         if name == PRIMER_CLAIMS:
             file = claims_path()
         levels = parse_levels(self.levels) if self.levels is not None and label is not None else ()
-        columns = ItemColumns(self.text, self.item, self.context, self.group, label, levels, label_optional)
+        columns = None
+        if (self.text, self.item, self.context, self.group) == (None,) * 4:
+            columns = published_columns(file, label)
+        if columns is None:
+            columns = ItemColumns(self.text or "text", self.item, self.context, self.group, label)
+        columns = replace(columns, levels=levels, label_optional=label_optional)
         table = read_items(file, columns, context_words=self.context_words)
         groups = set(list(dict.fromkeys(item.group for item in table.items))[: self.limit_groups])
         items = tuple(item for item in table.items if item.group in groups)[: self.limit_items]
@@ -191,7 +197,16 @@ class ProbeOptions:
 
 
 @dataclass(frozen=True)
-@options_for(BenchmarkSettings, "train_items", "folds", "pairs_per_item")
+@options_for(
+    BenchmarkSettings,
+    "train_items",
+    "folds",
+    "pairs_per_item",
+    "beam_size",
+    "threshold",
+    "score",
+    as_published=Parameter(negative=()),
+)
 class BenchmarkOptions(ProbeOptions):
     """Options for the cross-validation of judges and for their probes."""
 
@@ -268,7 +283,9 @@ def benchmark(
         raise InputError(f"--learning-curve takes sizes from 2 to --train-items ({settings.train_items}).")
     qualities = quality.qualities()
     tables = {name: table.read_labelled(labels, quality, name) for name in {item.name: None for item in qualities}}
-    tasks = [JudgeTask(item, tables[item.name].items, tables[item.name].skipped) for item in qualities]
+    tasks = [
+        JudgeTask(item, rated.items, rated.skipped, rated.notes) for item in qualities for rated in [tables[item.name]]
+    ]
     with setup.session() as session:
         result = api.benchmark_judges(
             tasks,

@@ -34,6 +34,7 @@ COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
     "Measure language models": {
         "evaluate": ("evaluate:app", "Measure a model on a benchmark."),
         "metrics": ("evaluate:metrics", "Score answers against references, and check the metrics."),
+        "reproduce": ("reproduce:app", "Run the tables of a paper with your models, beside the published rows."),
         "judge": ("judge:app", "Rank texts by a quality, and measure judges against experts."),
         "tune": ("tune:app", "Train local models on documents or questions (LoRA)."),
     },
@@ -50,6 +51,7 @@ COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
         "records": ("models:records", "Show what models were asked and answered, and what it cost."),
         "serve": ("serve:serve", "Serve the web pages: annotate, check claims, see results."),
         "users": ("serve:users", "Manage who may use the web pages."),
+        "mcp": ("serve:mcp", "Serve search, answers and checks to assistants (MCP)."),
     },
 }
 """Commands by heading: the module and attribute that define each, and its sentence in the list of commands."""

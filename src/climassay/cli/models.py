@@ -14,7 +14,8 @@ from climassay.cli.output import progress_bars, stdout_console
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
-    from climassay.session import ModelOptions, Session
+    from climassay.models.options import ModelOptions
+    from climassay.session import Session
 
 app = App(name="models")
 prompts = App(name="prompts")

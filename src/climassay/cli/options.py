@@ -16,8 +16,9 @@ from cyclopts.validators import Number
 
 from climassay.cli.output import check_output_files, emit, print_note, progress_bars
 from climassay.errors import InputError, ModelError, NoAnswerError
+from climassay.models.options import ModelOptions
 from climassay.redaction import TrustedUrl
-from climassay.session import ModelOptions, Session
+from climassay.session import Session
 from climassay.settings import setting_fields
 
 if TYPE_CHECKING:

@@ -9,10 +9,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import App, Parameter
+from cyclopts.validators import Number
 
 from climassay.cli.options import (
     POSITIVE,
     JsonOption,
+    LoadingOptions,
+    ModelOption,
     OutputOption,
     ReachOptions,
     WorkspaceOption,
@@ -22,6 +25,7 @@ from climassay.cli.options import (
 )
 from climassay.cli.output import emit, print_json, print_note, report_done
 from climassay.errors import InputError, MissingExtraError
+from climassay.models import DEFAULT_MODEL
 from climassay.reporting import Table
 from climassay.reporting.marking import stems
 from climassay.reporting.results import Shown
@@ -68,9 +72,7 @@ def serve(
     settings = ServerSettings(
         **overrides(options, ServerSettings),
         upload_bytes=options.upload_mb * 2**20,
-        load=lambda name, model_workspace, dtype=None, **debate_options: (
-            replace(options, **debate_options).fitting(name).open_model(name, model_workspace.root, dtype=dtype)
-        ),
+        model_options=options,
     )
 
     def greet(state: "AppState", link: str | None) -> None:
@@ -208,6 +210,43 @@ def _open_socket(host: str, port: int) -> tuple[list[Any], int]:
         raise InputError(f"Port {port} on {host} cannot be used ({error}): choose another (--port).") from None
     listener.listen(1024)
     return [listener], int(listener.getsockname()[1])
+
+
+def mcp(
+    *,
+    collection: Annotated[tuple[str, ...], Parameter(alias="-c")] = (),
+    model: ModelOption = DEFAULT_MODEL,
+    http: bool = False,
+    port: Annotated[int, Parameter(validator=Number(gte=0, lte=65535))] = 8001,
+    options: Annotated[LoadingOptions, Parameter(name="*")] = LoadingOptions(),
+    workspace: WorkspaceOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Serve search, answers, checks and levels of confidence to assistants (Model Context Protocol).
+
+    Without --http, an assistant starts the command itself and talks to it over stdin and stdout.
+
+    Args:
+        collection: Collection that assistants may use, by default all; repeat.
+        http: Serve this machine over HTTP, at the path /mcp.
+        port: Port of --http.
+    """
+    if as_json and not http:
+        raise InputError("--json needs --http: without it, stdout belongs to the assistant.")
+    from climassay.web.mcp import create_server
+
+    with open_session(workspace, options, as_json=True) as session:
+        server = create_server(session, model, collection)
+        if not http:
+            server.run("stdio")
+            return
+        import uvicorn
+
+        sockets, port = _open_socket("127.0.0.1", port)
+        address = f"http://127.0.0.1:{port}/mcp"
+        print_json({"address": address}) if as_json else print_note(f"Assistants reach climassay at {address}")
+        config = uvicorn.Config(server.streamable_http_app(), log_level="warning", timeout_graceful_shutdown=3)
+        uvicorn.Server(config).run(sockets=sockets)
 
 
 users = App(name="users")

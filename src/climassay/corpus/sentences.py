@@ -7,10 +7,7 @@ References in brackets after the full stop, as in ``(high confidence). {3.1}``, 
 
 import re
 from functools import lru_cache
-from typing import TYPE_CHECKING, NamedTuple
-
-if TYPE_CHECKING:
-    pass
+from typing import NamedTuple
 
 
 class Span(NamedTuple):

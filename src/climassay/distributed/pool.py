@@ -7,7 +7,7 @@ import queue
 import threading
 from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -18,12 +18,13 @@ from climassay.distributed.remote import (
     DistributedEncoder,
     DistributedModel,
     EncoderSpec,
-    Job,
     JobResult,
     LoadSpec,
-    ModelSpec,
+    ModelArguments,
+    RemoteCall,
 )
 from climassay.errors import ClimassayError, ModelError
+from climassay.models import ModelOptions
 from climassay.models.contract import Encoder, Generator
 from climassay.models.local.cpu_settings import THREADS_VARIABLE
 
@@ -34,7 +35,7 @@ PATIENCE = 600.0
 _PAUSE = 0.2
 
 
-class Scheduler:
+class WorkerScheduler:
     """Scheduler that gives each worker one job at a time; used from one event loop only.
 
     A worker becomes available when it answers after its start or restart. The other workers continue meanwhile, so that
@@ -49,7 +50,7 @@ class Scheduler:
         for worker in workers:
             self._expect(worker)
 
-    async def do(self, spec: LoadSpec, job: Job) -> JobResult:
+    async def do(self, spec: LoadSpec, job: RemoteCall) -> JobResult:
         """Run a job on a free worker, and again on another worker if it fails, ``ATTEMPTS`` times in all.
 
         Return a result with :attr:`JobResult.lost` if all attempts fail.
@@ -169,7 +170,7 @@ class Worker:
         """Return the version of climassay on the worker's node."""
         return __version__
 
-    def do(self, spec: LoadSpec, job: Job) -> JobResult:
+    def do(self, spec: LoadSpec, job: RemoteCall) -> JobResult:
         """Run a job on the model or encoder of a spec, loading it if necessary; return errors as a refused result."""
         try:
             spec = spec.resolved()
@@ -212,8 +213,8 @@ class WorkerPool:
         self._thread = threading.Thread(target=self._loop.run_forever, name="climassay-ray", daemon=True)
         self._thread.start()
 
-        async def scheduler() -> Scheduler:
-            return Scheduler(self._workers)  # created in its own event loop
+        async def scheduler() -> WorkerScheduler:
+            return WorkerScheduler(self._workers)  # created in its own event loop
 
         self._scheduler = asyncio.run_coroutine_threadsafe(scheduler(), self._loop).result()
 
@@ -222,7 +223,9 @@ class WorkerPool:
         """Number of workers."""
         return self.share.workers
 
-    def load_model(self, name: str, **options: Any) -> Generator:
+    def load_model(
+        self, name: str, options: ModelOptions = ModelOptions(), *, folder: Path | str | None = None
+    ) -> Generator:
         """Load a model, with the weights of a local model in the workers; see :func:`climassay.models.load_model`.
 
         Requests to a model behind a server are sent from this process: one client respects the server's rate limit,
@@ -236,13 +239,17 @@ class WorkerPool:
         from climassay.models.bundled import BUNDLED
 
         is_local = name.startswith("local:") or name in BUNDLED
-        if not is_local or options.get("base_url") or options.get("reasoning_effort"):
-            return load_model(name, **options)
+        if not is_local or options.base_url or options.reasoning_effort:
+            return load_model(name, options, folder=folder)
         full_name = name if name.startswith("local:") else f"local:{name}"
-        spec_options = {field.name: options[field.name] for field in fields(ModelSpec) if field.name in options}
-        if spec_options.get("adapter"):
-            spec_options["adapter"] = str(Path(spec_options["adapter"]).absolute())
-        spec = ModelSpec(_with_absolute_paths(full_name), **spec_options)
+        spec = ModelArguments(
+            _with_absolute_paths(full_name),
+            options.device,
+            options.dtype,
+            str(Path(options.adapter).absolute()) if options.adapter else None,
+            options.concurrency,
+            options.max_output_tokens,
+        )
         info = self.info(spec)
         # Nodes with other processors would choose another number format, and so get other results.
         return DistributedModel(self, replace(spec, dtype=info.dtype), full_name, info)
@@ -262,12 +269,12 @@ class WorkerPool:
         Raises:
             InputError, ModelError, MissingExtraError: The model or encoder cannot be loaded.
         """
-        [(_, done)] = self.run(spec, [Job("info")])
+        [(_, done)] = self.run(spec, [RemoteCall("info")])
         if done.lost is not None:
             raise ModelError(f"No worker could load the model: {done.lost}")
         return done.result
 
-    def run(self, spec: LoadSpec, jobs: Iterable[Job]) -> Iterator[tuple[int, JobResult]]:
+    def run(self, spec: LoadSpec, jobs: Iterable[RemoteCall]) -> Iterator[tuple[int, JobResult]]:
         """Run jobs on free workers.
 
         Args:
@@ -314,7 +321,7 @@ class WorkerPool:
             with suppress(Exception):
                 ray.kill(worker)
 
-    def _direct(self, spec: LoadSpec, jobs: Sequence[Job]) -> Iterator[tuple[int, JobResult]]:
+    def _direct(self, spec: LoadSpec, jobs: Sequence[RemoteCall]) -> Iterator[tuple[int, JobResult]]:
         results: queue.SimpleQueue[Outcome] = queue.SimpleQueue()
         future = asyncio.run_coroutine_threadsafe(self._do_all(spec, jobs, results), self._loop)
         try:
@@ -326,7 +333,7 @@ class WorkerPool:
         finally:
             future.cancel()
 
-    async def _do_all(self, spec: LoadSpec, jobs: Sequence[Job], results: "queue.SimpleQueue[Outcome]") -> None:
+    async def _do_all(self, spec: LoadSpec, jobs: Sequence[RemoteCall], results: "queue.SimpleQueue[Outcome]") -> None:
         remaining = iter(enumerate(jobs))
 
         async def hand_out() -> None:
@@ -351,18 +358,18 @@ class JobRelay:
     def __init__(self, workers: Sequence[Any], spec: LoadSpec) -> None:
         self._workers = workers
         self._spec = spec
-        self._scheduler: Scheduler | None = None
+        self._scheduler: WorkerScheduler | None = None
 
     async def __call__(self, batch: dict[str, Any]) -> AsyncIterator[dict[str, Any]]:
         """Run all jobs of a batch concurrently and yield their numbers and pickled results."""
         if self._scheduler is None:
-            self._scheduler = Scheduler(self._workers)  # created here, in the calling event loop
+            self._scheduler = WorkerScheduler(self._workers)  # created here, in the calling event loop
         jobs = [pickle.loads(job) for job in batch["job"]]
         done = await asyncio.gather(*(self._scheduler.do(self._spec, job) for job in jobs))
         yield {"number": batch["number"], "done": [pickle.dumps(result) for result in done]}
 
 
-def streamed(workers: Sequence[Any], spec: LoadSpec, jobs: Sequence[Job]) -> Iterator[tuple[int, JobResult]]:
+def streamed(workers: Sequence[Any], spec: LoadSpec, jobs: Sequence[RemoteCall]) -> Iterator[tuple[int, JobResult]]:
     """Run jobs through a Ray Data pipeline; yield the index and result of each, in order of completion.
 
     Each job is a block of the dataset. Ray Data starts no further jobs while results are not read, spills results to

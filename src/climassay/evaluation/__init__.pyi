@@ -58,6 +58,7 @@ from .runner import (
 from .paper_scores import (
     PublishedScore as PublishedScore,
     published_scores as published_scores,
+    has_published_questions as has_published_questions,
 )
 from .scores import (
     OVERALL as OVERALL,
@@ -83,6 +84,7 @@ from .long_answers import Better as Better, Comparer as Comparer
 from .tables import (
     experiment_tables as experiment_tables,
     mcq_tables as mcq_tables,
+    published_benchmarks as published_benchmarks,
     screen_tables as screen_tables,
 )
 from .tasks import (

@@ -22,7 +22,7 @@ from climassay.errors import InputError
 from climassay.evaluation.settings import AdapterTraining, SettingSpec, parse_spec
 from climassay.evaluation.tasks import Scoring
 from climassay.metrics.registry import METRICS, metrics_for
-from climassay.models.provider import FileModel, MaxOutputTokens
+from climassay.models.options import FileModel, MaxOutputTokens
 from climassay.questions import KINDS, Kind
 from climassay.settings import commented_table, is_table_list, load_toml, parse_table, validate_settings
 

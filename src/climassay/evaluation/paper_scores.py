@@ -1,11 +1,12 @@
 """Published results of ClimaQA: Tables 3 and 5 (gold), 6 and 7 (silver) of the paper.
 
-They appear next to ours for orientation only: questions, prompts and books differ, so that no item and no paired test
-can be compared.
+They appear next to ours for orientation only: prompts and books differ, and the answers are not published, so that no
+paired test can be made. :func:`has_published_questions` says whether at least the questions are those of the paper.
 """
 
 import csv
-from collections.abc import Collection, Mapping
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -14,7 +15,7 @@ from typing import Literal, cast
 from climassay.errors import InputError
 from climassay.evaluation.scores import OVERALL
 from climassay.metrics.registry import METRICS
-from climassay.questions import Kind
+from climassay.questions import Kind, Question
 
 Dataset = Literal["gold", "silver"]
 
@@ -30,6 +31,20 @@ PUBLISHED_QUESTIONS: Mapping[tuple[Dataset, Kind], Mapping[str, int]] = {
 
 The paper does not print the levels of the silver sample.
 """
+CLIMAQA_SUBSETS: Mapping[Dataset, str] = {
+    "gold": "hub:UCSD-GENIE/ClimaQA/Gold",
+    "silver": "hub:UCSD-GENIE/ClimaQA/Silver",
+}
+"""Names of the published questions on the hub, as the dataset's card lists them."""
+_ALL_QUESTIONS: Mapping[tuple[Dataset, Kind], Mapping[str | None, int]] = {
+    ("gold", "mcq"): {"base": 126, "reasoning": 72, "hypothetical": 47},
+    ("gold", "freeform"): {"base": 54, "reasoning": 52, "hypothetical": 55},
+    ("gold", "cloze"): {None: 160},
+    ("silver", "mcq"): {"base": 501, "reasoning": 264, "hypothetical": 235},
+    ("silver", "freeform"): {"base": 507, "reasoning": 241, "hypothetical": 252},
+    ("silver", "cloze"): {None: 1000},
+}
+"""Number of all questions by level (Table 2)."""
 _TABLE = Path(__file__).parent / "published" / "climaqa.csv"
 
 
@@ -94,3 +109,27 @@ def published_scores(dataset: Dataset = "gold", models: Collection[str] = ()) ->
             f"The published tables have no model {', '.join(unknown)}: they have {', '.join(published_models())}."
         )
     return tuple(score for score in _all_scores() if score.dataset == dataset and (not models or score.model in models))
+
+
+def has_published_questions(dataset: Dataset, questions: Sequence[Question], files: Collection[str] = ()) -> bool:
+    """Return whether questions are those of the paper.
+
+    They are if all of them come from the hub's files of the dataset, or if they are as many of each kind and level as
+    the whole dataset has.
+
+    Args:
+        dataset: ``gold`` or ``silver``.
+        questions: Questions of a benchmark.
+        files: Files of the benchmark as the user named them.
+    """
+    name = CLIMAQA_SUBSETS[dataset]
+    folder = f"{name.rpartition('/')[0]}/climaqa_{dataset}/"
+    if files and all(file == name or file.startswith((f"{name}/", folder)) for file in files):
+        return True
+    counts = Counter((question.kind, question.level) for question in questions)
+    kinds = {kind for kind, _ in counts}
+    return bool(kinds) and all(
+        {level: count for (own_kind, level), count in counts.items() if own_kind == kind}
+        == _ALL_QUESTIONS.get((dataset, kind))
+        for kind in kinds
+    )

@@ -28,6 +28,7 @@ from climassay.evaluation.tables import (
     format_score,
     mcq_tables,
     metric_plot,
+    published_benchmarks,
     question_range,
 )
 from climassay.metrics.long_answers import CriterionJudgement, DimensionRating, LongAnswerAssessment
@@ -69,7 +70,7 @@ def level_figures(scores: ExperimentScores, benchmark: str) -> list[DotPlot]:
             for score in benchmark_scores
             if (score.metric, score.cell.setting) == (metric.name, setting)
             and score.level in LEVELS
-            and score.cell.task in metric.kinds
+            and TYPES[score.cell.task].has_levels
         ]
         models = list(dict.fromkeys(score.cell.model for score in level_scores))
         levels = [level for level in LEVELS if any(score.level == level for score in level_scores)]
@@ -111,7 +112,7 @@ def setting_figures(scores: ExperimentScores, benchmark: str) -> list[DotPlot]:
             for score in task_scores:
                 label = f"{score.cell.model}, {score.cell.setting}"
                 dots.append(Dot(label, score.cell.model, score.estimate.value, *score.estimate.interval, constant))
-            suffix = "" if metric.external or task in metric.kinds else f", {TYPES[task].title.lower()}"
+            suffix = "" if metric.external or TYPES[task].in_climaqa else f", {TYPES[task].title.lower()}"
             note = "" if constant is None else " Dashed tick: the best constant answer."
             counts = [score.estimate.n for score in task_scores]
             figures.append(metric_plot(metric, dots, counts, suffix, note))
@@ -164,7 +165,7 @@ def experiment_report(
         answers: True appends every question with every answer.
     """
     scores = scores or score_experiment(experiment, seed=seed)
-    tables = experiment_tables(scores, published)
+    tables = experiment_tables(scores, published, published_benchmarks(experiment, published))
     calibration = calibrate_experiment(experiment)
     sections = [Section("Summary", tuple(_summary(experiment, scores)))]
     sections += [Section("All benchmarks", (named.table,)) for named in tables if named.name == "overview"]

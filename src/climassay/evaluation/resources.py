@@ -15,7 +15,7 @@ from climassay.evaluation.tuned import Adapter, find_adapter
 from climassay.grounding.text_check import CheckedSentence
 from climassay.metrics.registry import METRICS, Scorer
 from climassay.models.contract import Generator, OptionScorer
-from climassay.models.provider import load_as_set
+from climassay.models.provider import load_model
 from climassay.prompts import profile_of
 from climassay.questions import Question
 from climassay.records import RequestCounts
@@ -98,7 +98,7 @@ def open_resources(
     prompts: TaskPrompts | None = None,
     deadline: float | None = None,
     on_training: OnTraining | None = None,
-    load: LoadModel | None = None,
+    load: LoadModel = load_model,
 ) -> EvaluationResources:
     """Return the resources of a plan, each opened when first used.
 
@@ -108,13 +108,13 @@ def open_resources(
         prompts: Templates of questions and training examples; the built-in templates by default.
         deadline: Timeout of a request to a server in seconds, retries included.
         on_training: Receives the progress of training adapters.
-        load: Loads the models; :func:`climassay.models.load_model` by default.
+        load: Function that loads the models.
     """
     sources = open_sources(workspace, plan.folder)
 
     def open_model(spec: ModelSpec, adapter: Path | None) -> Generator:
-        folder = None if adapter is None else str(adapter)
-        return load_as_set(spec.name, spec, workspace.root, deadline=deadline, load=load, adapter=folder)
+        options = spec.options(deadline=deadline, adapter=None if adapter is None else str(adapter))
+        return load(spec.name, options, folder=workspace.root)
 
     def adapter(model: ModelSpec, setting: SettingSpec) -> Adapter | None:
         return find_adapter(model, setting, plan, workspace, prompts=prompts, on_progress=on_training)
@@ -172,7 +172,6 @@ def make_scorer(
     from climassay.metrics import sentence_encoder
     from climassay.metrics.entailment import load_entailment, model_name
     from climassay.metrics.facts import FactMetric
-    from climassay.models import load_model
 
     encoder = sentence_encoder(spec.encoder)
     entailment = None

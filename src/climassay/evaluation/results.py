@@ -130,7 +130,7 @@ class ConstantScore:
     answer: str
     """Best constant answer at that level: a letter (mcq) or the most frequent term (cloze)."""
     value: float
-    task: Kind = "mcq"
+    task: Kind
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,10 +203,14 @@ class Experiment:
         settings = plan.get("metrics", {"entailment": "unknown"})
         benchmarks = [benchmark["name"] for benchmark in plan.get("benchmarks", ())]
         kinds = {question.kind for name in benchmarks for question in self.questions[name]}
-        if settings["entailment"] or settings["names"] or "freeform" not in kinds:
+        if settings["entailment"] or settings["names"]:
             return []
         needs = ("entailment", "facts") if settings["facts"] else ("entailment",)
-        labels = ", ".join(metric.label for metric in METRICS.values() if metric.needs in needs)
+        labels = ", ".join(
+            metric.label for metric in METRICS.values() if metric.needs in needs and any(map(metric.scores, kinds))
+        )
+        if not labels:
+            return []
         return [f"Left out, because [metrics] names no entailment scorer: {labels}."]
 
 

@@ -5,9 +5,9 @@ from dataclasses import dataclass, replace
 from typing import Any, get_args
 
 from climassay.evaluation.long_answers import side_by_side_table
-from climassay.evaluation.paper_scores import PublishedScore
+from climassay.evaluation.paper_scores import PublishedScore, has_published_questions
 from climassay.evaluation.position_bias import PositionRow
-from climassay.evaluation.results import Cell, ConstantScore
+from climassay.evaluation.results import Cell, ConstantScore, Experiment
 from climassay.evaluation.scores import (
     OVERALL,
     CellCounts,
@@ -23,7 +23,7 @@ from climassay.grounding.references import ReferenceStatus
 from climassay.grounding.text_check import STATUSES
 from climassay.metrics.long_answers import GROUP_OF
 from climassay.metrics.registry import METRICS, Metric
-from climassay.questions import LEVELS, TYPES
+from climassay.questions import LEVELS, TYPES, Kind
 from climassay.reporting import Axis, Dot, DotPlot, Mark, Table, counted, percent, percent_interval, shown_p_value
 from climassay.reporting.tables import Column, split_columns
 from climassay.statistics import Estimate, PairedComparison
@@ -43,7 +43,7 @@ class NamedTable:
 
 
 @dataclass(frozen=True, slots=True)
-class _Column:
+class _ScoreColumn:
     """One metric at one level."""
 
     metric: Metric
@@ -51,7 +51,7 @@ class _Column:
 
     def heading(self, n: int, *, plain: bool = False) -> str:
         name = self.metric.label if plain or not self.metric.short else self.metric.short
-        level = "" if "cloze" in self.metric.kinds or self.metric.external else f" {SHORT_LEVELS[self.level]}"
+        level = f" {SHORT_LEVELS[self.level]}" if self.metric.has_levels and not self.metric.external else ""
         return f"{name}{level}\nn={n}"
 
 
@@ -64,19 +64,21 @@ class _BenchmarkScores:
     scores: tuple[Score, ...]
     constants: tuple[ConstantScore, ...]
     published: tuple[PublishedScore, ...]
+    has_published_questions: bool = False
+    """Whether the published scores are those of the same questions."""
 
-    def columns(self, is_included: Callable[[Metric], bool]) -> list[_Column]:
-        """Return columns of the included metrics that have a score; cloze questions have no levels."""
+    def columns(self, is_included: Callable[[Metric], bool]) -> list[_ScoreColumn]:
+        """Return columns of the included metrics that have a score, at the levels of the questions they score."""
         present = dict.fromkeys((score.metric, score.level) for score in self.scores)
         return [
-            _Column(metric, level)
+            _ScoreColumn(metric, level)
             for metric in METRICS.ordered(name for name, _ in present)
             if is_included(metric)
-            for level in ([OVERALL] if "cloze" in metric.kinds else [*LEVELS, OVERALL])
+            for level in ([*LEVELS, OVERALL] if metric.has_levels else [OVERALL])
             if (metric.name, level) in present
         ]
 
-    def variants(self, columns: Sequence[_Column]) -> list[tuple[str, str]]:
+    def variants(self, columns: Sequence[_ScoreColumn]) -> list[tuple[str, str]]:
         """Return model and setting of each row, grouped by model, including those whose requests all failed."""
         keys = {(column.metric.name, column.level) for column in columns}
         cells = {score.cell for score in self.scores if (score.metric, score.level) in keys}
@@ -86,7 +88,7 @@ class _BenchmarkScores:
         models = list(dict.fromkeys(model for model, _ in variants))
         return sorted(variants, key=lambda variant: models.index(variant[0]))
 
-    def row(self, variant: tuple[str, str], columns: Sequence[_Column]) -> list[Estimate | None]:
+    def row(self, variant: tuple[str, str], columns: Sequence[_ScoreColumn]) -> list[Estimate | None]:
         row = {(s.metric, s.level): s.estimate for s in self.scores if (s.cell.model, s.cell.setting) == variant}
         return [row.get((column.metric.name, column.level)) for column in columns]
 
@@ -155,12 +157,26 @@ def paired_cells(test: PairedComparison | PairedScores, metric: str) -> list[str
     ]
 
 
-def experiment_tables(scores: ExperimentScores, published: Sequence[PublishedScore] = ()) -> list[NamedTable]:
+def published_benchmarks(experiment: Experiment, published: Sequence[PublishedScore]) -> frozenset[str]:
+    """Return the names of the benchmarks whose questions are those of the published scores."""
+    config: Mapping[str, Any] = experiment.config
+    files = {benchmark["name"]: benchmark["files"] for benchmark in config.get("benchmarks", ())}
+    return frozenset(
+        name
+        for name, questions in experiment.questions.items()
+        if published and has_published_questions(published[0].dataset, questions, files.get(name, ()))
+    )
+
+
+def experiment_tables(
+    scores: ExperimentScores, published: Sequence[PublishedScore] = (), same_questions: Collection[str] = ()
+) -> list[NamedTable]:
     """Return all tables of an experiment, benchmark by benchmark; tables without rows are left out.
 
     Args:
         scores: Scores of :func:`~climassay.evaluation.scores.score_experiment`.
         published: Rows of the paper to show below ours, marked as published.
+        same_questions: Benchmarks whose questions are those of the published rows, see :func:`published_benchmarks`.
     """
     overview = _overview(scores)
     tables = [] if overview is None else [overview]
@@ -172,21 +188,22 @@ def experiment_tables(scores: ExperimentScores, published: Sequence[PublishedSco
         cells = tuple(count.cell for count in scores.counts if count.cell.benchmark == benchmark)
         selection = _BenchmarkScores(
             cells,
-            tuple(score for score in benchmark_scores if score.cell.task in METRICS[score.metric].kinds),
-            tuple(constant for constant in constants if constant.task in METRICS[constant.metric].kinds),
+            tuple(score for score in benchmark_scores if _has_shared_table(score.metric, score.cell.task)),
+            tuple(constant for constant in constants if _has_shared_table(constant.metric, constant.task)),
             tuple(published),
+            benchmark in same_questions,
         )
         tables_by_name = {
             "mcq-cloze": _score_table(
                 f"Multiple choice and cloze, {benchmark}",
-                selection.columns(lambda metric: bool(metric.published) and "freeform" not in metric.kinds),
+                selection.columns(lambda metric: bool(metric.published) and not metric.scores_prose),
                 selection,
                 "Accuracy and exact match (EM) in per cent; PS: phrase similarity. In brackets: 95% intervals (Wilson; "
                 "PS, and accuracy over several option orders: bootstrap over questions).",
             ),
             "freeform": _score_table(
                 f"Freeform answers, {benchmark}",
-                selection.columns(lambda metric: bool(metric.published) and "freeform" in metric.kinds),
+                selection.columns(lambda metric: bool(metric.published) and metric.scores_prose),
                 selection,
                 "BLEU counts characters, as published. FA: factual accuracy. In brackets: 95% bootstrap intervals.",
             ),
@@ -201,8 +218,9 @@ def experiment_tables(scores: ExperimentScores, published: Sequence[PublishedSco
                 "Metrics that the paper does not have, over all levels, from 0 to 1. In brackets: 95% intervals.",
             ),
         }
-        # Question kinds that no metric lists, but which list their metrics, have tables of their own.
-        for task in dict.fromkeys(s.cell.task for s in benchmark_scores if s.cell.task not in METRICS[s.metric].kinds):
+        for task in dict.fromkeys(
+            s.cell.task for s in benchmark_scores if not _has_shared_table(s.metric, s.cell.task)
+        ):
             selection = _BenchmarkScores(
                 tuple(cell for cell in cells if cell.task == task),
                 tuple(score for score in benchmark_scores if score.cell.task == task),
@@ -231,6 +249,14 @@ def experiment_tables(scores: ExperimentScores, published: Sequence[PublishedSco
         tables_by_name["models"] = _test_table(benchmark, "models", scores.tests)
         tables += [NamedTable(name, benchmark, table) for name, table in tables_by_name.items() if table.rows]
     return tables
+
+
+def _has_shared_table(metric: str, task: Kind) -> bool:
+    """Return whether a score is in a table of several kinds: the paper's kinds, and metrics of other packages.
+
+    Other kinds, and metrics of other frameworks, have a table for each kind.
+    """
+    return not METRICS[metric].external and (TYPES[task].in_climaqa or task in METRICS[metric].kinds)
 
 
 SCORE_TABLES = ("mcq-cloze", "freeform", "own-metrics")
@@ -296,7 +322,7 @@ def _format_optional(metric: str, estimate: Estimate | None) -> str:
 
 
 def _score_table(
-    title: str, columns: Sequence[_Column], selection: _BenchmarkScores, note: str, *, plain: bool = False
+    title: str, columns: Sequence[_ScoreColumn], selection: _BenchmarkScores, note: str, *, plain: bool = False
 ) -> Table:
     variants = selection.variants(columns)
     values = [selection.row(variant, columns) for variant in variants]
@@ -322,8 +348,9 @@ def _score_table(
             published_rows.append([f"{model} (published)", setting, *cells])
     rows += published_rows
     if published_rows:
+        questions = "the same questions, other" if selection.has_published_questions else "other questions,"
         note += (
-            " Rows marked published are numbers of the ClimaQA paper: other questions, books and prompts; they "
+            f" Rows marked published are numbers of the ClimaQA paper: {questions} books and prompts; they "
             "cannot be compared with ours item by item and are not considered in the marks."
         )
     return Table.of(
@@ -338,7 +365,7 @@ def _score_table(
 
 
 def _marks(
-    columns: Sequence[_Column], groups: Sequence[str], values: Sequence[Sequence[Estimate | None]]
+    columns: Sequence[_ScoreColumn], groups: Sequence[str], values: Sequence[Sequence[Estimate | None]]
 ) -> dict[tuple[int, int], frozenset[Mark]]:
     """Return marks of each column's best values, over all rows and within each group; printed ties share marks."""
     marks: dict[tuple[int, int], set[Mark]] = {}

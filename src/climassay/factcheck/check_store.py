@@ -1,7 +1,7 @@
 """Fact-checks made in the browser, with their debates and the reviews of readers.
 
-A check is stored before its debate starts, under a permanent id. Nothing is deleted: a person's later review replaces
-the earlier one, which remains stored.
+A check is stored before its debate starts, under a permanent id. A person's later review replaces the earlier one,
+which remains stored. An adjudicator decides who may read a check, and may delete it with its debate and reviews.
 """
 
 import json
@@ -26,10 +26,12 @@ CheckState = Literal["waiting", "done", "failed", "stopped"]
 """State of a check: ``waiting`` until its debate ends, ``failed`` after an error, ``stopped`` by a person."""
 Opinion = Literal["agree", "disagree", "undecided"]
 """Opinion of a reviewer on a verdict."""
+Visibility = Literal["unpublished", "published", "hidden"]
+"""Readers of a check: everybody with an account, also visitors without one, or adjudicators only."""
 MAX_CLAIM_LENGTH = 2000
 """Maximum number of characters of a claim."""
 MAX_SOURCE_LENGTH = 500
-"""Maximum number of characters of a source."""
+"""Maximum number of characters of a source or an appearance."""
 MAX_COMMENT_LENGTH = 4000
 """Maximum number of characters of a comment."""
 PAGE_SIZE = 50
@@ -45,6 +47,7 @@ checks = sa.Table(
     sa.Column("claim", sa.Text, nullable=False),
     sa.Column("source", sa.Text, nullable=False),
     sa.Column("date", sa.Text, nullable=False),
+    sa.Column("appearance", sa.Text, nullable=False),
     sa.Column("by", sa.String(120)),
     sa.Column("asked_at", sa.Float, nullable=False),
     sa.Column("ended_at", sa.Float),
@@ -61,6 +64,9 @@ checks = sa.Table(
     sa.Column("advocates", sa.Integer),
     sa.Column("topic", sa.String(8)),
     sa.Column("seconds", sa.Float),
+    sa.Column("demonstration", sa.Boolean, nullable=False),
+    sa.Column("visibility", sa.String(12), nullable=False),
+    sa.CheckConstraint("visibility IN ('unpublished', 'published', 'hidden')", name="known_check_visibility"),
     sa.CheckConstraint("state IN ('waiting', 'done', 'failed', 'stopped')", name="known_check_state"),
     sa.Index("checks_by_time", "asked_at", "id"),
     sa.Index("checks_by_claim", "claim_id"),
@@ -141,6 +147,9 @@ class CheckSummary:
     """CARDS code of the contrarian claim, as in :mod:`climassay.factcheck.fallacies`; None if unknown."""
     seconds: float | None = None
     """Duration of the debate; None before it has ended."""
+    demonstration: bool = False
+    """Whether a very small model took part in the debate, so that the verdict is not reliable."""
+    visibility: Visibility = "unpublished"
 
     @property
     def reviewed(self) -> Reviewed:
@@ -204,12 +213,13 @@ def summary_data(about: CheckSummary) -> dict[str, Any]:
     """Return a check without its debate as JSON-serialisable values."""
     names = (
         "id", "state", "error", "outcome", "run", "setup", "reviewed", "agree", "disagree", "undecided", "topic",
-        "seconds",
+        "seconds", "demonstration", "visibility",
     )  # fmt: skip
     return {name: getattr(about, name) for name in names} | {
         "claim": about.claim.text,
         "source": about.claim.source,
         "date": about.claim.date,
+        "appearance": about.claim.appearance,
         "asked_by": about.by,
         "asked_at": iso_time(about.asked_at),
         "ended_at": None if about.ended_at is None else iso_time(about.ended_at),
@@ -237,12 +247,17 @@ def review_data(review: CheckReview) -> dict[str, Any]:
 
 
 def check_lengths(claim: Claim) -> None:
-    """Validate the lengths of a claim and its source.
+    """Validate the lengths of a claim, its source and its appearance.
 
     Raises:
         InputError: One of them is too long.
     """
-    for name, text, limit in (("claim", claim.text, MAX_CLAIM_LENGTH), ("source", claim.source, MAX_SOURCE_LENGTH)):
+    lengths = (
+        ("claim", claim.text, MAX_CLAIM_LENGTH),
+        ("source", claim.source, MAX_SOURCE_LENGTH),
+        ("place where it appeared", claim.appearance, MAX_SOURCE_LENGTH),
+    )
+    for name, text, limit in lengths:
         if len(text) > limit:
             raise InputError(f"The {name} has {len(text):,} characters, and the limit is {limit:,}: shorten it.")
 
@@ -285,6 +300,7 @@ class CheckStore:
             "claim": storable_text(claim.text),
             "source": storable_text(claim.source),
             "date": storable_text(claim.date),
+            "appearance": storable_text(claim.appearance),
             "by": by,
             "asked_at": time.time(),
             "state": "waiting",
@@ -292,6 +308,8 @@ class CheckStore:
             "settings": json.dumps(settings_tables(settings), ensure_ascii=False),
             "model": settings.model,
             "advocates": len(settings.advocates),
+            "demonstration": False,
+            "visibility": "unpublished",
         }
         names = {name for advocate in settings.advocates for name in advocate.collections}
         collections = [{"check": row["id"], "collection": name} for name in sorted(names)]
@@ -307,7 +325,7 @@ class CheckStore:
         """Reset a check that failed, was stopped or ended without a result to waiting; other checks stay unchanged."""
         without_result = checks.c.state.in_(("failed", "stopped")) | (checks.c.outcome == "failed")
         names = ("job", "run", "outcome", "label", "error", "ended_at", "transcript", "topic", "seconds")
-        self._update(checks.c.id == check, without_result, state="waiting", **dict.fromkeys(names))
+        self._update(checks.c.id == check, without_result, state="waiting", demonstration=False, **dict.fromkeys(names))
 
     def assign_job(self, check: str, job: str) -> None:
         """Store the id of the job that holds the debate."""
@@ -339,6 +357,7 @@ class CheckStore:
             state="done",
             ended_at=time.time(),
             transcript=storable_text(text),
+            demonstration=transcript.demonstration,
             topic=topic,
             seconds=seconds,
             **values,
@@ -592,14 +611,13 @@ def _summary_query(ids: "Sequence[str]", *columns: sa.ColumnElement[Any]) -> sa.
 
 
 def _filter_conditions(check_filter: CheckFilter) -> "Sequence[sa.ColumnElement[bool]]":
-    text = sa.func.lower(checks.c.claim + "\n" + checks.c.source)
+    origin = sa.func.lower(checks.c.source + "\n" + checks.c.appearance)
+    text = sa.func.lower(checks.c.claim) + "\n" + origin
     results: list[sa.ColumnElement[bool]] = [
         text.contains(word, autoescape=True) for word in storable_text(check_filter.words).lower().split()
     ]
     if check_filter.source:
-        results.append(
-            sa.func.lower(checks.c.source).contains(storable_text(check_filter.source).lower(), autoescape=True)
-        )
+        results.append(origin.contains(storable_text(check_filter.source).lower(), autoescape=True))
     if check_filter.topic:
         # The code of a group is that of its claims before the point.
         group = checks.c.topic.startswith(storable_text(check_filter.topic) + ".", autoescape=True)
@@ -651,4 +669,4 @@ def _day_start(text: str) -> float:
 
 def _read_summary(row: sa.Row[Any]) -> CheckSummary:
     counts = {name: int(getattr(row, name)) for name in get_args(Opinion)}
-    return record_of(CheckSummary, row, claim=Claim(row.claim, row.source, row.date), **counts)
+    return record_of(CheckSummary, row, claim=Claim(row.claim, row.source, row.date, row.appearance), **counts)

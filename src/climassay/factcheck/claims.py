@@ -21,7 +21,7 @@ import datetime
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -37,15 +37,15 @@ from climassay.corpus.documents import Passage
 from climassay.corpus.sentences import split_sentences
 from climassay.errors import ClimassayError, InputError
 from climassay.factcheck.transcript import Claim
-from climassay.io import Row, listed_names, parse_rows, read_bytes
-from climassay.learning.evaluation import Evaluation, evaluate
+from climassay.io import Row, find_column, listed_names, parse_rows, read_bytes, require_column
+from climassay.learning.evaluation import HeldOutScores, evaluate
 from climassay.learning.linear import LinearModel, fit_linear
 from climassay.learning.model_file import ModelFormat, SavedModel
 from climassay.models.contract import Encoder
 from climassay.workspace import cache_folder
 
 
-def make_claim(text: str, *, source: str = "", date: str = "") -> Claim:
+def make_claim(text: str, *, source: str = "", date: str = "", appearance: str = "") -> Claim:
     """Return a claim with normalised whitespace.
 
     Raises:
@@ -54,7 +54,7 @@ def make_claim(text: str, *, source: str = "", date: str = "") -> Claim:
     words = " ".join(text.split())
     if not words:
         raise InputError("The claim is empty.")
-    return Claim(words, source.strip(), date.strip())
+    return Claim(words, source.strip(), date.strip(), appearance.strip())
 
 
 _CLAIM_COLUMNS = ("claim", "statement", "text")
@@ -92,6 +92,8 @@ class ClaimTable:
 def read_claims(file: Path, columns: ClaimColumns | None = None) -> ClaimTable:
     """Read claims from CSV, TSV, JSON lines, a JSON array or Parquet, also gzipped.
 
+    A column ``appearance`` is read if the file has one.
+
     Args:
         file: Table of claims.
         columns: Columns to read.
@@ -111,13 +113,15 @@ def read_claims(file: Path, columns: ClaimColumns | None = None) -> ClaimTable:
     verdict = _find_column(columns.verdict, (), names, "--truth", file)
     source = _find_column(columns.source, ("source",), names, "--source", file)
     date = _find_column(columns.date, ("date",), names, "--date", file)
+    appearance = _find_column(None, ("appearance",), names, "", file)
     claims, verdicts, skipped = [], [], []
     for number, row in enumerate(rows, start=1):
         words = _cell_text(row, text)
         if not words:
             skipped.append(f"row {number} has no claim")
             continue
-        claims.append(make_claim(words, source=_cell_text(row, source), date=iso_date(_cell_text(row, date))))
+        where = {"source": _cell_text(row, source), "appearance": _cell_text(row, appearance)}
+        claims.append(make_claim(words, date=iso_date(_cell_text(row, date)), **where))
         verdicts.append(_cell_text(row, verdict) or None)
     if not claims:
         raise InputError(f"No row of {file} has a claim in the column {text}.")
@@ -128,11 +132,8 @@ def _find_column(
     requested: str | None, default_names: Sequence[str], names: Sequence[str], option: str, file: Path
 ) -> str | None:
     if requested is not None:
-        if requested not in names:
-            raise InputError(f"{file} has no column {requested!r} ({option}): it has {listed_names(names)}.")
-        return requested
-    lower: Mapping[str, str] = {name.strip().lower(): name for name in reversed(names)}
-    return next((lower[name] for name in default_names if name in lower), None)
+        return require_column(file, names, requested, option)
+    return find_column(names, *default_names)
 
 
 def _cell_text(row: Row, column: str | None) -> str:
@@ -428,7 +429,7 @@ class CheckabilityClassifier(SavedModel):
         """Return the assessments of texts by their vectors of shape [texts, width]."""
         return [assess_probabilities(*row) for row in self.predict_proba(vectors).tolist()]
 
-    def score(self, texts: Sequence[Example], vectors: NDArray[np.floating]) -> tuple[Evaluation, ...]:
+    def score(self, texts: Sequence[Example], vectors: NDArray[np.floating]) -> tuple[HeldOutScores, ...]:
         """Score both models on held-out texts with vectors of shape [texts, width]."""
         return tuple(
             evaluate(truth[is_used], np.stack([1 - probabilities, probabilities], axis=1)[is_used], ("no", "yes"))

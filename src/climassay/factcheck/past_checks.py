@@ -58,6 +58,8 @@ class PastCheck:
     outcome: str
     """Outcome, as in :class:`~climassay.factcheck.transcript.Verdict`."""
     scale: str
+    demonstration: bool
+    """Whether a very small model took part, so that the verdict is not reliable."""
     similarity: float
     """Cosine similarity of the claims; 1 for the same claim."""
     same: bool
@@ -94,9 +96,11 @@ def find_past(
         3000 transcripts of 107 kB take about one second, and encoding 3000 new claims 13 seconds more.
     """
     by_claim: dict[str, list[tuple[Any, ...]]] = {}
-    for run, started_at, claim, verdict, outcome, scale in _read_debates(store):
+    for run, started_at, claim, verdict, outcome, scale, demonstration in _read_debates(store):
         if claim and outcome != "failed":
-            by_claim.setdefault(claim, []).append((run, iso_time(started_at), claim, verdict, outcome, scale))
+            is_demonstration = str(demonstration).lower() in ("1", "true")
+            values = run, iso_time(started_at), claim, verdict, outcome, scale, is_demonstration
+            by_claim.setdefault(claim, []).append(values)
     if not by_claim:
         return []
     texts = list(by_claim)
@@ -121,7 +125,10 @@ def find_past(
 
 
 def _read_debates(store: Records) -> list[tuple[Any, ...]]:
-    """Return run id, start time, claim, label, outcome and scale of every stored debate, oldest first."""
+    """Return run id, start time, claim, label, outcome, scale and whether it is a demonstration of every stored debate.
+
+    The oldest debate comes first. Hidden checks are left out.
+    """
     results, runs = tables.results, tables.runs
 
     def json_fields(column: sa.Column[str], *paths: tuple[str, ...]) -> list[sa.ColumnElement[str]]:
@@ -130,7 +137,8 @@ def _read_debates(store: Records) -> list[tuple[Any, ...]]:
         return [sa.cast(column, sa.JSON)[path].as_string() for path in paths]
 
     # The database extracts the fields from the transcripts, which are long. Checks made in the browser have columns.
-    fields = json_fields(results.c.row, ("claim", "text"), ("verdict", "label"), ("verdict", "outcome"), ("scale",))
+    paths = ("claim", "text"), ("verdict", "label"), ("verdict", "outcome"), ("scale",), ("demonstration",)
+    fields = json_fields(results.c.row, *paths)
     transcripts = (
         sa.select(results.c.run, runs.c.started_at, *fields)
         .join(runs, runs.c.id == results.c.run)
@@ -141,8 +149,8 @@ def _read_debates(store: Records) -> list[tuple[Any, ...]]:
     if store.database.has_table(checks):
         has_ended = checks.c.outcome.is_not(None), checks.c.run.is_not(None)
         stored = sa.select(checks.c.run, runs.c.started_at, checks.c.claim, checks.c.label, checks.c.outcome)
-        stored = stored.add_columns(*json_fields(checks.c.settings, ("scale",)))
-        stored = stored.join(runs, runs.c.id == checks.c.run).where(*has_ended)
+        stored = stored.add_columns(*json_fields(checks.c.settings, ("scale",)), checks.c.demonstration)
+        stored = stored.join(runs, runs.c.id == checks.c.run).where(*has_ended, checks.c.visibility != "hidden")
         queries = [stored, transcripts.where(results.c.run.not_in(sa.select(checks.c.run).where(*has_ended)))]
     with store.database.read() as connection:
         rows = [tuple(row) for query in queries for row in connection.execute(query)]

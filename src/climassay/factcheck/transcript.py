@@ -44,9 +44,11 @@ class Claim:
 
     text: str
     source: str = ""
-    """Speaker or publication."""
+    """Person or organisation that made the claim."""
     date: str = ""
     """Date of the claim: ISO 8601 date or year."""
+    appearance: str = ""
+    """Web address or name of the publication in which the claim appeared."""
 
     @computed_field  # type: ignore[prop-decorator]
     @property
@@ -143,6 +145,14 @@ def cited_numbers(sentences: Sequence[AnswerSentence], quotations: Sequence[Quot
     """Return the distinct numbers of the passages that sentences cite or quotations quote, quoted ones first."""
     numbers = [number for sentence in sentences for number in sentence.citations]
     return tuple(dict.fromkeys([*(quotation.passage for quotation in quotations), *numbers]))
+
+
+def supporting_numbers(sentences: Sequence[AnswerSentence], quotations: Sequence[Quotation]) -> tuple[int, ...]:
+    """Return the distinct numbers of the passages that support a verdict: cited by a sentence or quoted by the model.
+
+    A sentence that was selected by similarity supports nothing: the model has not said which side it is on.
+    """
+    return cited_numbers(sentences, [quotation for quotation in quotations if quotation.side is not None])
 
 
 @dataclass(frozen=True, slots=True)
@@ -389,8 +399,8 @@ def from_data(data: Any) -> Transcript:
         data: Parsed JSON.
 
     Raises:
-        InputError: A field is missing or has another type, a citation names no passage of the debate, or a subclaim
-            does not lie within the claim. The message names the field.
+        InputError: A field is missing, unknown or of another type, a citation names no passage of the debate, or a
+            subclaim does not lie within the claim. The message names the field.
     """
     transcript: Transcript = _load(Transcript, data)
     numbers = [source.number for source in transcript.sources]
@@ -429,7 +439,7 @@ def event_from_data(kind: str, data: Mapping[str, Any]) -> Event:
     """Return the event that :func:`event_data` converted.
 
     Raises:
-        InputError: The kind is unknown, or a field is missing or has another type.
+        InputError: The kind is unknown, or a field is missing, unknown or of another type.
     """
     if kind not in _EVENT_TYPES:
         raise InputError(f"{kind!r} is not an event of a debate; the events are {', '.join(EVENT_KINDS)}.")
@@ -450,11 +460,33 @@ def _dump(record_type: Any, record: Any) -> Any:
 def _load(record_type: Any, data: Any) -> Any:
     try:
         # Strict validation of JSON accepts lists as tuples and integers as floats, but no strings as numbers.
-        return _adapter(record_type).validate_json(json.dumps([data]))[0]
+        record = _adapter(record_type).validate_json(json.dumps([data]))[0]
     except ValidationError as error:
         problem = error.errors(include_url=False, include_context=False)[0]
-        path = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in problem["loc"][1:])
-        raise InputError(f"The stored fact-check's {path.removeprefix('.') or 'data'}: {problem['msg']}.") from None
+        raise InputError(f"The stored fact-check's {_format_path(problem['loc'][1:])}: {problem['msg']}.") from None
+    # Pydantic could forbid unknown fields, but then also the derived ones, which the data contain.
+    if unknown := _unknown_field(data, _dump(record_type, record)):
+        raise InputError(f"The stored fact-check's {_format_path(unknown)} is not a field of a fact-check.")
+    return record
+
+
+def _unknown_field(data: Any, valid: Any) -> tuple[str | int, ...]:
+    """Return the path of the first field of JSON-serialisable values that valid ones lack; empty if there is none."""
+    pairs: Iterator[tuple[str | int, Any]] = iter(())
+    if isinstance(data, Mapping):
+        pairs = iter(data.items())
+    elif isinstance(data, list | tuple):
+        pairs = enumerate(data)
+    for key, value in pairs:
+        if isinstance(data, Mapping) and key not in valid:
+            return (key,)
+        if path := _unknown_field(value, valid[key]):
+            return (key, *path)
+    return ()
+
+
+def _format_path(steps: Sequence[str | int]) -> str:
+    return "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in steps).removeprefix(".") or "data"
 
 
 # ---------------------------------------------------------------------------------------------------------- readers
@@ -463,8 +495,8 @@ def _load(record_type: Any, data: Any) -> Any:
 def reader_view(transcript: Transcript, scale: Scale) -> Transcript:
     """Return a copy of a fact-check that is safe to show to readers.
 
-    - A verdict that cites and quotes no passage of the debate becomes "not enough information" and is marked as
-      withheld.
+    - A verdict that no passage of the debate supports (:func:`supporting_numbers`) becomes "not enough information"
+      and is marked as withheld.
     - A likelihood that contradicts its verdict is removed.
     - A fallacy is removed unless the verdict is against the claim.
     - A debate of the bundled model is marked as a demonstration.
@@ -493,7 +525,7 @@ def reader_view(transcript: Transcript, scale: Scale) -> Transcript:
     verdict = transcript.verdict
     verdict = replace(verdict, levels=_remove_inconsistent_likelihood(verdict.levels, verdict.label, scale))
     numbers = {source.number for source in transcript.sources}
-    support = numbers.intersection(cited_numbers(verdict.explanation, verdict.quotations))
+    support = numbers.intersection(supporting_numbers(verdict.explanation, verdict.quotations))
     if verdict.outcome == "verdict" and verdict.label is not None and not support:
         verdict = replace(
             verdict,

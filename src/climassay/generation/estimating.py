@@ -18,9 +18,9 @@ from climassay.models.contract import (
     Generator,
     token_count,
 )
-from climassay.models.provider import is_served, load_as_set, model_price
+from climassay.models.provider import is_served, load_model, model_price
 from climassay.prompts import profile_of
-from climassay.questions import KINDS, TYPES, Kind
+from climassay.questions import TYPES
 from climassay.records import Records
 from climassay.reporting import Table
 from climassay.workspace import Workspace
@@ -31,8 +31,6 @@ ASSUMED_YIELD = 0.5
 """Accepted share of drafts before it is measured; about 0.6 for multiple choice in ClimaQA."""
 MIN_DRAFTS_FOR_YIELD = 20
 """Minimum number of drafts of a stream from which its measured yield is used."""
-ANSWER_TOKENS: dict[Kind, int] = dict.fromkeys(KINDS, 90) | {"mcq": 130, "cloze": 50}
-"""Tokens of a written answer, as JSON."""
 QUESTION_TOKENS = 150
 """Tokens of a multiple-choice question with its options and instructions, without its passages."""
 VERIFYING_TOKENS = 550
@@ -99,11 +97,11 @@ def estimate_run(recipe: Recipe, workspace: Workspace, *, prompts: Path | None =
         if recipe.name in store:
             for stored in store.stored_drafts(recipe.name):
                 counts.add(stored)
-    with closing(load_as_set(recipe.writer.model, recipe.writer, workspace.root)) as model:
+    with closing(load_model(recipe.writer.model, recipe.writer.options(), folder=workspace.root)) as model:
         collector = _RequestCollector(model)
         setup = open_writer(recipe, workspace, collector, prompts=prompts)
         spec = recipe.writer
-        price = model_price(spec.model, spec.price_in, spec.price_out, workspace.root)
+        price = model_price(spec.model, spec, workspace.root)
         is_scored = profile_of(model, recipe.profile).scored
         results = []
         for stream, requested in recipe.requested().items():
@@ -161,7 +159,7 @@ def _tokens_per_draft(
     recipe: Recipe, stream: Stream, prompt_mean: float, context_mean: float, is_scored: bool
 ) -> tuple[float, float, float]:
     """Return requests, prompt tokens and completion tokens of one draft, including evolving and answering it again."""
-    answer = ANSWER_TOKENS[stream.kind]
+    answer = TYPES[stream.kind].draft_tokens
     n_requests, prompt_tokens, completion_tokens = 1.0, prompt_mean, float(answer)
     if stream.level != "base":
         n_requests, prompt_tokens, completion_tokens = 2.0, 2 * prompt_mean + answer, 2.0 * answer
@@ -205,7 +203,7 @@ def estimate_table(estimates: Sequence[StreamEstimate]) -> Table:
         [*rows, row("all", "", estimates)],
         strong=(len(rows),),
         note=f"Prompt tokens are counted on {N_SAMPLED_PROMPTS} prompts of each stream; answers are assumed to have "
-        + ", ".join(f"{ANSWER_TOKENS[kind]} tokens ({kind})" for kind in kinds)
+        + ", ".join(f"{TYPES[kind].draft_tokens} tokens ({kind})" for kind in kinds)
         + ". Validators and maskers are not included."
         + ("" if has_cost else " No cost: no price in the recipe or prices.toml."),
     )  # fmt: skip

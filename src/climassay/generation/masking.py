@@ -96,9 +96,7 @@ def mask(drafts: Sequence[Draft], masker: Masker) -> list[Draft]:
     def masked(statements: Sequence[Draft]) -> list[Draft]:
         return list(map(decided, statements, masker.choose([draft.wording.question for draft in statements])))
 
-    return apply_where(
-        lambda draft: draft.kind == "cloze" and draft.usable and not draft.wording.answer, masked, drafts
-    )
+    return apply_where(lambda draft: draft.type.has_gap and draft.usable and not draft.wording.answer, masked, drafts)
 
 
 class StatisticsMasker:

@@ -29,10 +29,8 @@ from climassay.generation.terms import read_glossary
 from climassay.generation.writing import Evolver, Examples, Writer
 from climassay.grounding import open_collections
 from climassay.metrics import Entailment
-from climassay.models import load_model
+from climassay.models import ModelOptions, load_model
 from climassay.models.contract import Generator, OptionScorer, Usage
-from climassay.models.openai.pacing import retry_policy
-from climassay.models.provider import load_as_set
 from climassay.prompts import profile_of
 from climassay.questions import KINDS, PRIMER, Kind, Level, Question, read_questions
 from climassay.records import RecordedModel, Records, Run
@@ -152,17 +150,19 @@ def open_pipeline(
 
         # Names that may be misspelt are checked before models are loaded.
         encoder = open_collections(workspace, recipe.collections).encoder
-        load_options: dict[str, Any] = {"policy": retry_policy(deadline), "folder": workspace.root}
-        load_judge: LoadModel = partial(load_model, **load_options)
+        options = ModelOptions(deadline=deadline)
+        load_judge: LoadModel = partial(load_model, options=options, folder=workspace.root)
         spec = recipe.screening
         unknown = sorted(set(spec.without) - set(check_names()))
         if unknown:
             raise InputError(f"There is no check {unknown[0]!r}: climassay generate checks lists them.")
         entailment = _load_entailment(recipe, record, load_judge) if spec.entailment else None
-        model = record(load_as_set(recipe.writer.model, recipe.writer, workspace.root, deadline=deadline, load=load))
+        model = record(load(recipe.writer.model, recipe.writer.options(deadline=deadline), folder=workspace.root))
         answering = None
         if spec.consistency:
-            answerer = model if spec.consistency == "writer" else record(load(spec.consistency, **load_options))
+            answerer = model
+            if spec.consistency != "writer":
+                answerer = record(load(spec.consistency, options, folder=workspace.root))
             answering = answer_check(
                 answerer,
                 profile_of(answerer, recipe.profile),
@@ -225,8 +225,8 @@ def _validation_steps(
     from climassay.generation.validation import ByKind, load_validator, validate
 
     validators = {}
-    for kind in ("mcq", "freeform"):
-        if name := getattr(recipe.validator, kind):
+    for kind in KINDS:
+        if name := getattr(recipe.validator, kind, ""):
             # A trained validator needs the model itself, so only prompted ones are recorded.
             load_recorded = (lambda model: record(load(model))) if name.startswith("prompted:") else load
             validators[kind] = load_validator(

@@ -24,7 +24,7 @@ from pydantic import Field
 from climassay.corpus import SearchMode
 from climassay.errors import InputError
 from climassay.generation.draft import Subject
-from climassay.models.provider import FileModel
+from climassay.models.options import FileModel
 from climassay.prompts import ProfileSettings
 from climassay.questions import KINDS, LEVELS, TYPES, Kind, Level
 from climassay.settings import commented_table, load_toml, parse_table, validate_settings
@@ -87,7 +87,8 @@ class CountSpec:
 
     def of(self, kind: Kind) -> int:
         """Return the requested number of questions of a kind."""
-        return {"mcq": self.mcq, "freeform": self.freeform, "cloze": self.cloze, **self.further_kinds}.get(kind, 0)
+        number: int = self.further_kinds.get(kind, getattr(self, kind, 0))
+        return number
 
 
 @dataclass(frozen=True, slots=True)
@@ -324,7 +325,8 @@ COMMENTED = "\n".join(
         commented_table(
             CountSpec,
             "[counts]                                # accepted questions",
-            values={"mcq": 30, "freeform": 30, "cloze": 30, "base": 0.5, "reasoning": 0.25, "hypothetical": 0.25},
+            values=dict.fromkeys((kind for kind in KINDS if TYPES[kind].in_climaqa), 30)
+            | {"base": 0.5, "reasoning": 0.25, "hypothetical": 0.25},
             exclude=("further_kinds",),
         )
         + "# true_false = 30                       # Statements that are true or false\n",

@@ -413,7 +413,7 @@ UNCHECKED_MARK = "(reference not checked)"
 SUPPORT_COSINE = 0.6
 """Minimum cosine similarity of a sentence to a sentence of a passage that supports it.
 
-Measured on the primer's 30 freeform reference answers with the bundled encoder: see docs/performance.md.
+Measured on the primer's 30 freeform reference answers with the bundled encoder: see docs/results/check_text.md.
 """
 
 _MARK = re.compile(r"\(?\s*in-house knowledge\s*\)?|\(\s*not from the sources\s*\)", re.IGNORECASE)

@@ -168,7 +168,7 @@ class DifferingFigure(NamedTuple):
     """Index of the source with the contradicting figure; None if there is none."""
 
 
-class _Figure(NamedTuple):
+class _StatedFigure(NamedTuple):
     """A figure of a text with its context."""
 
     quantity: Quantity
@@ -266,7 +266,7 @@ def _has_in_order(source: SourceSentence, figures: Sequence[Quantity]) -> bool:
     return all(any(confirms(known_figure, figure) for known_figure in source_quantities) for figure in figures)
 
 
-def _read_figures(text: str, context: str) -> list[_Figure]:
+def _read_figures(text: str, context: str) -> list[_StatedFigure]:
     pieces, figures = split_at_quantities(text, context)
     words = [_WORD_OR_SIGN.findall(piece.lower()) for piece in pieces]
     years = [f"{figure.value:.0f}" if _is_year(figure) else "" for figure in figures]
@@ -295,7 +295,7 @@ def _read_figures(text: str, context: str) -> list[_Figure]:
         word, direction = ("", 0) if _is_year(quantity) else _find_direction(preceding, words[number + 1])
         if not direction and quantity.value < 0:
             direction = -1
-        results.append(_Figure(quantity, weights, direction, f"{word} {_as_written(quantity)}".strip()))
+        results.append(_StatedFigure(quantity, weights, direction, f"{word} {_as_written(quantity)}".strip()))
     return results
 
 

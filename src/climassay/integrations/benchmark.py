@@ -235,8 +235,10 @@ SCORES: Mapping[Kind, tuple[str, ...]] = {
     kind: tuple(metric.name for metric in metrics_for(kind) if not metric.needs) for kind in KINDS
 }
 """Names of the scores that need no judge, by kind of question, as in the tables of ``climassay evaluate``."""
-JUDGED = tuple(metric.name for metric in metrics_for("freeform") if metric.needs == "entailment")
-"""Names of the scores of freeform answers that need an entailment model."""
+JUDGED: Mapping[Kind, tuple[str, ...]] = {
+    kind: tuple(metric.name for metric in metrics_for(kind) if metric.needs == "entailment") for kind in KINDS
+}
+"""Names of the scores that need an entailment model, by kind of question."""
 
 
 def answer_of(question: Question, text: str) -> str:
@@ -271,7 +273,7 @@ def score_answer(
         return {"accuracy": float(bool(answer) and answer == question.type.expected_answer(question))}
     scorer = Scorer(
         sentence_encoder(encoder) if question.type.has_gap else BUNDLED_ENCODER,
-        entailment=None if entailment is None or question.type.has_gap else _judge(entailment),
+        entailment=None if entailment is None or not JUDGED[question.kind] else _judge(entailment),
     )
     (scores,) = scorer.score(question.kind, [Answered(question.question, question.answer, answer)])
     return scores

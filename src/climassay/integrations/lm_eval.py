@@ -6,24 +6,16 @@ Every row of the data has its prompt filled in, so that the harness only puts th
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 from climassay.integrations.benchmark import MAX_TOKENS, SCORES, Benchmark, question_from_row, score_answer
-from climassay.questions import Kind, Level
+from climassay.questions import TYPES, Kind, Level
 
-Form = Literal["mcq", "mcq_letter", "freeform", "cloze"]
-"""Form of a task: ``mcq`` compares the likelihoods of the letters, ``mcq_letter`` reads the letter that is written."""
 VERSION = 1
 """Version of the tasks, to increase if prompts or scores of the same questions change."""
 BASE = "_base_yaml"
 GROUP = "_group.yaml"
 DOCUMENTS = "documents.py"
-_FORMS: Mapping[Kind, tuple[Form, ...]] = {"mcq": ("mcq", "mcq_letter"), "freeform": ("freeform",), "cloze": ("cloze",)}
-_RESULTS: Mapping[Form, str] = {
-    "mcq_letter": "letter_results",
-    "freeform": "freeform_results",
-    "cloze": "cloze_results",
-}
 _DOCUMENTS = '''\
 """Loads the rows that a task's YAML file names, wherever this folder lies."""
 
@@ -46,16 +38,22 @@ class HarnessTask:
     """Task of the harness: the questions of one level in one form."""
 
     name: str
-    form: Form
+    form: str
+    """Kind of the questions, with the suffix ``_letter`` if the model writes the letter of an option."""
     kind: Kind
     level: Level | None
     rows: str
     """Name of the file of rows, without its folder."""
 
     @property
+    def compares_options(self) -> bool:
+        """Whether the likelihoods of the options are compared, so that the model writes nothing."""
+        return TYPES[self.kind].has_options and self.form == self.kind
+
+    @property
     def metrics(self) -> tuple[str, ...]:
         """Names of the task's metrics in the harness."""
-        return ("acc",) if self.form == "mcq" else SCORES[self.kind]
+        return ("acc",) if self.compares_options else SCORES[self.kind]
 
 
 def rows_file(kind: Kind, level: Level | None) -> str:
@@ -70,7 +68,7 @@ def harness_tasks(benchmark: Benchmark) -> list[HarnessTask]:
             "_".join(part for part in (benchmark.name, form, level) if part), form, kind, level, rows_file(kind, level)
         )
         for kind in benchmark.kinds
-        for form in _FORMS[kind]
+        for form in ((kind, f"{kind}_letter") if TYPES[kind].has_options else (kind,))
         for level in benchmark.levels(kind)
     ]
 
@@ -120,14 +118,14 @@ def _task(task: HarnessTask, rows: str) -> dict[str, Any]:
         "task": task.name,
         "dataset_kwargs": {"data_files": {"test": f"{rows}/{task.rows}"}},
     }
-    if task.form == "mcq":
+    if task.compares_options:
         fields |= {"output_type": "multiple_choice", "doc_to_choice": "choices", "doc_to_target": "correct"}
     else:
         fields |= {
             "output_type": "generate_until",
             "doc_to_target": "target",
             "generation_kwargs": {"until": [], "do_sample": False, "max_gen_toks": MAX_TOKENS[task.kind]},
-            "process_results": _Function(f"climassay.integrations.lm_eval.{_RESULTS[task.form]}"),
+            "process_results": _Function("climassay.integrations.lm_eval.answer_scores"),
         }
     fields["metric_list"] = [{"metric": name, "aggregation": "mean", "higher_is_better": True} for name in task.metrics]
     return fields
@@ -150,7 +148,3 @@ def _yaml(data: Mapping[str, Any]) -> str:
 def answer_scores(doc: Mapping[str, Any], results: Sequence[str]) -> dict[str, float]:
     """Return the scores of a model's answer to a row's question, as ``process_results`` of the YAML files."""
     return score_answer(question_from_row(doc), results[0])
-
-
-letter_results = freeform_results = cloze_results = answer_scores
-"""Names of :func:`answer_scores` in published tasks."""

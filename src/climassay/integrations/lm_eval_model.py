@@ -22,7 +22,7 @@ from tqdm import tqdm
 
 from climassay.errors import InputError, ModelError
 from climassay.evaluation import ExperimentCallbacks
-from climassay.models import contract, load_model
+from climassay.models import ModelOptions, contract, load_model
 from climassay.models.provider import is_served
 from climassay.prompts import profile_of
 from climassay.records import RecordedModel, Records, RequestCounts
@@ -74,10 +74,8 @@ class ClimassayLM(TemplateLM):  # type: ignore[misc]
         max_batch_size: int | None = None,  # noqa: ARG002
     ) -> None:
         opened_workspace = Workspace.open(None if workspace is None else Path(workspace))
-        options: dict[str, Any] = {"dtype": dtype, "device": device}
-        if is_served(model):
-            options = {"base_url": base_url, "folder": opened_workspace.root}
-        loaded = load_text_model(model, concurrency=concurrency, **options)
+        options = ModelOptions(base_url=base_url, dtype=dtype, device=device, concurrency=concurrency)
+        loaded = load_text_model(model, options.fitting(model), folder=opened_workspace.root)
         closing = ExitStack()
         records = closing.enter_context(Records(opened_workspace.records_url))
         config = {"model": model, "fingerprint": loaded.fingerprint, "max_gen_toks": int(max_gen_toks)}
@@ -345,27 +343,29 @@ def chosen_text(answer: str, choices: Sequence[str]) -> int | None:
     return names.index(there[0]) if len(set(there)) == 1 else None
 
 
-def load_text_model(name: str, *, concurrency: int | None = None, **options: Any) -> contract.Generator:
+def load_text_model(name: str, options: ModelOptions, *, folder: Path) -> contract.Generator:
     """Load a model for the harness: a local one completes plain text, one behind a server answers chats.
 
     Args:
         name: Name of the model; ``local:`` before a name, folder or hub id may be left out.
-        concurrency: Sequences generated side by side, or requests to a server at a time.
-        options: ``dtype`` and ``device`` of a local model; those of :func:`climassay.models.load_model` for a server.
+        options: Options for loading the model or reaching its server.
+        folder: Workspace in which capabilities of a server's model are stored.
 
     Raises:
         InputError: The name is not understood.
         ModelError: The model cannot be loaded.
     """
     if is_served(name):
-        return load_model(name, concurrency=concurrency, **options)
+        return load_model(name, options, folder=folder)
     import torch
 
     from climassay.models.local.model import TextModel
 
-    if (options.get("device") or "").startswith("cuda") and not torch.cuda.is_available():
-        options["device"] = None  # the harness's default, even on machines without a GPU
-    return TextModel(name if name.startswith("local:") else f"local:{name}", concurrency=concurrency, **options)
+    device = options.device
+    if (device or "").startswith("cuda") and not torch.cuda.is_available():
+        device = None  # the harness's default, even on machines without a GPU
+    full_name = name if name.startswith("local:") else f"local:{name}"
+    return TextModel(full_name, device=device, dtype=options.dtype, concurrency=options.concurrency)
 
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@ from climassay.errors import InputError
 from climassay.generation.publishing import DatasetEntry, as_json_lines, climaqa_row
 from climassay.integrations.benchmark import (
     FRAMEWORK_KINDS,
+    JUDGED,
     MAX_TOKENS,
     SCORES,
     Benchmark,
@@ -161,13 +162,6 @@ def _check_free(folder: Path, benchmark: Benchmark, before: Mapping[str, Any] | 
         )
 
 
-_KINDS: Mapping[Kind, str] = {
-    "mcq": "multiple choice",
-    "freeform": "freeform, answered in at most two sentences",
-    "cloze": "cloze, filled with one scientific word",
-}
-
-
 def data_card(benchmark: Benchmark, parts: Sequence[str], rows: Mapping[Kind, Sequence[str]]) -> str:
     """Return the text of the README: a data card with the metadata that hubs read."""
     import yaml
@@ -186,7 +180,7 @@ def data_card(benchmark: Benchmark, parts: Sequence[str], rows: Mapping[Kind, Se
     for kind in benchmark.kinds:
         for level in benchmark.levels(kind):
             count = sum(question.kind == kind and question.level == level for question in benchmark.questions)
-            table.append(f"| {_KINDS[kind]} | {level or '-'} | {count} | {', '.join(SCORES[kind])} |")
+            table.append(f"| {TYPES[kind].plural} | {level or '-'} | {count} | {', '.join(SCORES[kind])} |")
     examples = "Prompts have no worked examples."
     if (shots := benchmark.shots) is not None:
         examples = f"Every prompt has {shots.count} worked examples from {shots.pool.name} (seed {shots.seed})."
@@ -266,11 +260,6 @@ def {kind}({parameter}) -> Task:
         ],
 {argument}    )
 '''
-_TITLES: dict[Kind, str] = {
-    "mcq": "Multiple-choice questions",
-    "freeform": "Freeform questions",
-    "cloze": "Cloze statements",
-}
 
 
 def letter_pattern(options: int) -> str:
@@ -300,9 +289,8 @@ def hub_eval(benchmark: Benchmark) -> str:
     """
     import yaml
 
-    max_options = max((len(question.options) for question in benchmark.questions if question.kind == "mcq"), default=1)
+    max_options = max((len(question.options) for question in benchmark.questions), default=0) or 1
     pattern = {"name": "pattern", "args": {"pattern": letter_pattern(max_options)}}
-    scorers: dict[str, dict[str, Any]] = {"mcq": pattern, "freeform": {"name": "f1"}}
     tasks = [
         {
             "id": kind,
@@ -310,7 +298,7 @@ def hub_eval(benchmark: Benchmark) -> str:
             "split": "test",
             "field_spec": {"input": "messages", "target": "target", "metadata": ["id", "level"]},
             "solvers": [{"name": "generate", "args": {"max_tokens": MAX_TOKENS[kind], "temperature": 0.0}}],
-            "scorers": [scorers.get(kind, {"name": "exact"})],
+            "scorers": [pattern if TYPES[kind].has_options else {"name": "exact" if TYPES[kind].has_gap else "f1"}],
         }
         for kind in benchmark.kinds
     ]
@@ -323,10 +311,10 @@ def task_file(benchmark: Benchmark, rows: Mapping[Kind, Sequence[str]]) -> str:
     text = _TASK_FILE
     for kind in benchmark.kinds:
         paths = "\n".join(f'            HERE / "{file}",' for file in rows[kind])
-        is_judged = kind == "freeform"
+        is_judged = bool(JUDGED[kind])
         text += _TASK.format(
             kind=kind,
-            title=_TITLES[kind],
+            title=TYPES[kind].plural.capitalize(),
             name=benchmark.name,
             rows=paths,
             parameter="entailment: str | None = None" if is_judged else "",

@@ -19,6 +19,9 @@ _FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\n")
 _NUMERIC = re.compile(r"[+-](?:[\d\s.,;:%()\[\]–−±+-]|[eE](?=[+-]?\d)|(?<= )to(?= ))*")
 """Signed numbers, intervals and dashes, which are harmless as formulas."""
 
+_WRAPPERS = ("data", "questions", "rows", "examples", "items", "instances", "records")
+"""Names under which a JSON object holds the rows of a table."""
+
 Row = Mapping[str, Any]
 
 
@@ -83,6 +86,16 @@ def parse_rows(file: Path, data: bytes) -> Iterator[Row]:
     yield from table.rows
 
 
+def _wrapped_rows(text: str) -> list[Any]:
+    """Return the list inside one JSON object such as ``{"data": [...]}``; empty for other texts."""
+    try:
+        whole = parse_json(text)
+    except ValueError:
+        return []
+    lists = [value for name, value in whole.items() if name in _WRAPPERS] if isinstance(whole, dict) else []
+    return lists[0] if len(lists) == 1 and isinstance(lists[0], list) else []
+
+
 def _json_rows(file: Path, text: str) -> Iterator[Row]:
     if text.lstrip().startswith("["):
         try:
@@ -90,6 +103,8 @@ def _json_rows(file: Path, text: str) -> Iterator[Row]:
         except ValueError as error:
             fault = f"line {error.lineno}: {error.msg}" if isinstance(error, json.JSONDecodeError) else str(error)
             raise InputError(f"{file} is not valid JSON ({fault}).") from error
+    elif wrapped := _wrapped_rows(text):
+        rows = list(enumerate(wrapped, start=1))
     else:
         rows = []
         # Not splitlines: texts may contain other line ends, such as U+2028.
@@ -165,6 +180,44 @@ def _decoded_bytes(column: Any) -> int:
         return int(column.nbytes)
     lengths = pyarrow.compute.binary_length(column.dictionary).cast(pyarrow.int64())
     return int(pyarrow.compute.sum(lengths.take(column.indices)).as_py() or 0)
+
+
+def column_key(name: Any) -> str:
+    """Return the name of a column in lower case with underscores, so that ``Option A`` is ``option_a``."""
+    return re.sub(r"[\s_-]+", "_", str(name).strip().lower())
+
+
+def find_column(names: Iterable[str], *requested: str) -> str | None:
+    """Return the first requested column that a table has, by its exact name or else by :func:`column_key`.
+
+    Args:
+        names: Columns of the table.
+        requested: Names in order of preference.
+    """
+    exact = set(names)
+    by_key = {column_key(name): name for name in reversed(list(dict.fromkeys(names)))}
+    return next((name if name in exact else by_key[column_key(name)] for name in requested
+                 if name in exact or column_key(name) in by_key), None)  # fmt: skip
+
+
+def require_column(file: str | Path, names: Iterable[str], requested: str, option: str = "") -> str:
+    """Return the requested column of a table as :func:`find_column` does.
+
+    Args:
+        file: Name of the file, for the message.
+        names: Columns of the table.
+        requested: Name of the column.
+        option: Option of the command that names the column, for the message.
+
+    Raises:
+        InputError: The table has no such column; the message lists those that it has.
+    """
+    names = list(names)
+    column = find_column(names, requested)
+    if column is None:
+        place = f" ({option})" if option else ""
+        raise InputError(f"{file} has no column {requested!r}{place}: it has {listed_names(names)}.")
+    return column
 
 
 def listed_names(names: Iterable[Any]) -> str:

@@ -12,23 +12,29 @@ from .judges import (
     PointwiseProbe as PointwiseProbe,
     probe_judge as probe_judge,
 )
-from .preferences import (
-    Item as Item,
+from .item_tables import (
     ItemColumns as ItemColumns,
     ItemTable as ItemTable,
+    parse_levels as parse_levels,
+    read_items as read_items,
+)
+from .preferences import (
+    Item as Item,
     Method as Method,
     Preferences as Preferences,
     Quality as Quality,
-    Questions as Questions,
+    QualityRequests as QualityRequests,
     aspect_names as aspect_names,
-    parse_levels as parse_levels,
     quality as quality,
-    read_items as read_items,
 )
 from .fitting import fit_contrast as fit_contrast
 from .probe import Probe as Probe, load_probe as load_probe
 from .ranking import ItemRanking as ItemRanking, rank_items as rank_items, sort_items as sort_items
-from .settings import BenchmarkSettings as BenchmarkSettings, ProbeSettings as ProbeSettings
+from .settings import (
+    BenchmarkSettings as BenchmarkSettings,
+    InsertMode as InsertMode,
+    ProbeSettings as ProbeSettings,
+)
 from .training import (
     METHODS as METHODS,
     TrainedProbe as TrainedProbe,

@@ -10,6 +10,8 @@ changes:
 * when the search ends between two neighbouring labels, the one whose mean preference is nearer to 0.5 is returned, not
   the last. Even without any equality every label can then be returned.
 
+The printed rule is available as the mode ``printed``, for comparison with published figures.
+
 References:
     Maiya 2024, appendix D (algorithm 1) and C.6 (10 sampled of 100 anchors).
 """
@@ -24,7 +26,7 @@ from numpy.typing import NDArray
 from climassay.errors import InputError
 from climassay.judging.preferences import Ask, Item, Method, Preferences, Progress
 from climassay.judging.settings import InsertMode
-from climassay.learning.evaluation import Evaluation, evaluate
+from climassay.learning.evaluation import HeldOutScores, evaluate
 from climassay.reporting.results import Result, Shown
 from climassay.reporting.tables import Table
 
@@ -67,6 +69,8 @@ class _Search:
     item: int
     low: int
     high: int
+    takes_last: bool
+    """Whether a search that ends between two labels returns the last one compared, not the nearer one."""
     steps: dict[int, Step] = field(default_factory=dict)
     label: int | None = None
 
@@ -84,7 +88,9 @@ class _Search:
             self.low = middle + 1
         else:
             self.high = middle - 1
-        if self.label is None and self.low > self.high:
+        if self.label is None and self.low > self.high and self.takes_last:
+            self.label = middle
+        elif self.label is None and self.low > self.high:
             # Judged higher than the label at high and lower than the one at low = high + 1, as far as these exist.
             # Both were compared with; the sort is stable, so that of two equally near the last one wins.
             sides = sorted(
@@ -116,7 +122,7 @@ def insert_indices(
             fewer anchors uses all of them.
         mode: "band" counts an item as equal if the mean probability is within ``band`` of 0.5. "three-way" takes the
             most frequent of higher, lower and equal among the comparisons, each equal within ``tie_band``; a tie of
-            frequencies counts as equal.
+            frequencies counts as equal. "printed" follows the thesis's algorithm to the letter.
         band: Maximum difference of the mean probability from 0.5 that counts as equal; from 0 to below 0.5.
         tie_band: Absolute log-odds in nats up to which one comparison counts as equal (0.4: probabilities 0.40 to
             0.60).
@@ -151,15 +157,21 @@ def insert_indices(
         raise InputError(f"band must be at least 0 and below 0.5, and tie_band at least 0, got {band} and {tie_band}.")
 
     def verdict(log_odds: NDArray[np.float64], preference: float) -> Verdict:
-        if mode == "band":
-            return "equal" if abs(preference - 0.5) <= band else "higher" if preference > 0.5 else "lower"
+        if mode != "three-way":
+            return (
+                "equal"
+                if abs(preference - 0.5) <= (band if mode == "band" else 0.0)
+                else "higher"
+                if preference > 0.5
+                else "lower"
+            )
         higher, lower = int((log_odds > tie_band).sum()), int((log_odds < -tie_band).sum())
         equal = len(log_odds) - higher - lower
         if higher > max(lower, equal):
             return "higher"
         return "lower" if lower > max(higher, equal) else "equal"
 
-    searches = [_Search(int(item), 0, len(labels) - 1) for item in items]
+    searches = [_Search(int(item), 0, len(labels) - 1, mode == "printed") for item in items]
     while pending := [search for search in searches if search.label is None]:
         draws = []
         for search in pending:
@@ -204,7 +216,7 @@ class Inserted(Result):
     """Number of comparisons with anchors."""
     failed: int
     """Number of comparisons without an answer."""
-    scores: Evaluation | None
+    scores: HeldOutScores | None
     """Agreement with the items' own labels; None if no item has one."""
     levels: tuple[str, ...] = ()
     """Names of the labels, lowest first."""

@@ -3,12 +3,7 @@
 Preferences are computed on first use; every unordered pair is compared once.
 """
 
-import html
-import math
-import re
-import unicodedata
-from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, Protocol, TypeAlias
@@ -17,12 +12,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from climassay.errors import InputError
-from climassay.io import listed_names, parse_rows, read_bytes
 from climassay.models.contract import OptionRequest
 from climassay.prompts import Prompt, load_prompt
-
-_TAG = re.compile(r"</?(?:p|br|div|span|b|i|em|strong|a|li|ul|ol|h[1-6]|blockquote)\b[^<>]*>", re.IGNORECASE)
-_SPACES = re.compile(r"\s+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,119 +32,6 @@ class Item:
     """Rating by an expert, higher is better; None if there is no rating."""
 
 
-@dataclass(frozen=True, slots=True)
-class ItemColumns:
-    """Columns of a table of items."""
-
-    text: str = "text"
-    id: str | None = None
-    """Column of the identifiers; None numbers the items from 1."""
-    context: str | None = None
-    group: str | None = None
-    label: str | None = None
-    levels: tuple[tuple[str, ...], ...] = ()
-    """Words used as labels, from low to high; several words may share a level. Rows with other words are skipped."""
-    label_optional: bool = False
-    """Whether rows without a valid label are kept as items without a label, instead of being skipped."""
-
-
-@dataclass(frozen=True, slots=True)
-class ItemTable:
-    """Items of a file, and its skipped rows."""
-
-    items: tuple[Item, ...]
-    skipped: tuple[str, ...]
-    """Reasons for skipped rows, one clause each."""
-    levels: tuple[str, ...] = ()
-    """Names of the ordered labels, low to high, if labels are words; the label of an item is then an index into
-    ``levels``."""
-    file: str = ""
-    """Path of the file, as the caller gave it."""
-
-
-def parse_levels(text: str) -> tuple[tuple[str, ...], ...]:
-    """Parse the ordered labels of a command-line option.
-
-    Args:
-        text: Levels from low to high, separated by commas; words of one level are separated by bars:
-            ``inaccurate|incorrect,misleading,accurate|correct``.
-
-    Raises:
-        InputError: There are fewer than two levels, or a word appears twice.
-    """
-    levels = tuple(tuple(word.strip() for word in level.split("|") if word.strip()) for level in text.split(","))
-    words = [word for level in levels for word in level]
-    if len(levels) < 2 or not all(levels):
-        raise InputError(f"{text!r} are not ordered labels: write low,medium,high (synonyms as low|poor,high|good).")
-    if len(set(words)) < len(words):
-        raise InputError(f"The labels {text!r} contain a word twice.")
-    return levels
-
-
-def read_items(file: str | Path, columns: ItemColumns, *, context_words: int | None = None) -> ItemTable:
-    """Read items from CSV, TSV, JSON, JSON lines or Parquet, also gzipped.
-
-    HTML tags and entities, which news corpora contain, are removed, and white space is normalised.
-
-    Args:
-        file: The table.
-        columns: Columns to use.
-        context_words: Number of words after which each context is cut; None keeps all.
-
-    Raises:
-        InputError: The file cannot be read, a column does not exist, an identifier appears twice, or no item is left.
-    """
-    path = Path(file)
-    rows = list(parse_rows(path, read_bytes(path)))
-    if not rows:
-        raise InputError(f"{path} holds no rows.")
-    column_names = list(dict.fromkeys(name for row in rows[:50] for name in row))
-    for name in (columns.text, columns.id, columns.context, columns.group, columns.label):
-        if name is not None and name not in column_names:
-            raise InputError(f"{path} has no column {name!r}: it has {listed_names(column_names)}.")
-    names = [level[0] for level in columns.levels]
-    items: list[Item] = []
-    skipped: list[str] = []
-    contexts: dict[str, str] = {}
-    scales: dict[str, str] = {}
-    for number, row in enumerate(rows, start=1):
-        text = clean_text(_cell_text(row, columns.text))
-        if not text:
-            skipped.append(f"row {number}: the column {columns.text!r} is empty")
-            continue
-        try:
-            label = _parse_label(row, columns, scales)
-        except ValueError as error:
-            if not columns.label_optional:
-                skipped.append(f"row {number}: {error}")
-                continue
-            label = None
-        raw_context = _cell_text(row, columns.context)
-        if raw_context not in contexts:  # a source text is repeated for every one of its summaries
-            contexts[raw_context] = " ".join(clean_text(raw_context).split(" ")[:context_words])
-        group = _cell_text(row, columns.group).strip()
-        if columns.group is not None and not group:  # else all such rows would be compared as one group
-            skipped.append(f"row {number}: the column {columns.group!r} is empty")
-            continue
-        item_id = _cell_text(row, columns.id)
-        # Numbers that start anew in every group are usual; the group makes them unique.
-        key = f"{group}/{item_id}" if item_id and group else item_id or str(number)
-        items.append(Item(key, text, contexts[raw_context], group, label))
-    if not items:
-        raise InputError(f"{path} holds no usable item{f': {skipped[0]}' if skipped else ''}.")
-    duplicate_id = next((item_id for item_id, count in Counter(item.id for item in items).items() if count > 1), None)
-    if duplicate_id is not None:
-        raise InputError(f"{path} has the item {duplicate_id!r} twice: choose another column for --item.")
-    return ItemTable(tuple(items), tuple(skipped), tuple(names), str(file))
-
-
-def clean_text(text: str) -> str:
-    """Remove HTML tags, replace HTML entities by their characters, and collapse white space to single spaces."""
-    if "<" in text or "&" in text:
-        text = html.unescape(_TAG.sub(" ", text))
-    return _SPACES.sub(" ", text).strip()
-
-
 def by_group(groups: Sequence[str], members: Iterable[int]) -> dict[str, list[int]]:
     """Group item indices by the name of their group, keeping the order; ``groups`` has a name per item."""
     results: dict[str, list[int]] = {}
@@ -165,77 +43,6 @@ def by_group(groups: Sequence[str], members: Iterable[int]) -> dict[str, list[in
 def word_counts(items: Sequence[Item]) -> list[int]:
     """Return the number of words of each item, at least 1."""
     return [max(1, len(item.text.split())) for item in items]
-
-
-def _cell_text(row: Mapping[str, Any], column: str | None) -> str:
-    value = None if column is None else row.get(column)
-    # Parquet files made with pandas have NaN where a text is missing.
-    missing = value is None or (isinstance(value, float) and math.isnan(value))
-    return "" if missing else str(value)
-
-
-def _parse_label(row: Mapping[str, Any], columns: ItemColumns, scales: dict[str, str]) -> float | None:
-    """Return the label of a row: a number, or the index of its level.
-
-    Args:
-        row: A row of the table.
-        columns: Columns to use.
-        scales: Stores the scale of the column's first number under "scale"; later numbers must have the same scale.
-
-    Raises:
-        ValueError: The label is missing, not a number, on another scale, or not one of the levels; the message is a
-            clause.
-    """
-    if columns.label is None:
-        return None
-    cell = _cell_text(row, columns.label).strip()
-    if not cell:
-        raise ValueError(f"the column {columns.label!r} is empty")
-    value, scale = parse_rating(cell)
-    if columns.levels:
-        folded = cell.casefold()
-        for matches in (
-            lambda word: word == cell,
-            lambda word: word.casefold() == folded,
-            lambda word: value is not None and parse_rating(word) == (value, scale),  # 1.0 and 1 are one label
-        ):
-            matching_levels = [level for level, words in enumerate(columns.levels) if any(map(matches, words))]
-            if len(matching_levels) == 1:
-                return float(matching_levels[0])
-        raise ValueError(f"the label {cell!r} is not one of the levels")
-    if value is None:
-        raise ValueError(f"the label {cell!r} is not a number (labels that are words: name them with --levels)")
-    if not math.isfinite(value):
-        raise ValueError(f"the label {cell!r} is not a finite number")
-    if scales.setdefault("scale", scale) != scale:
-        raise ValueError(f"the label {cell!r} is on another scale than the labels before it")
-    return value
-
-
-_RATING = re.compile(
-    r"(?P<number>[-+]?(?:\d+[.,]\d+|[.,]?\d+\.?)(?:e[-+]?\d+)?)\s*(?P<scale>%|(?:/|\bof\b)\s*\d+)?", re.I
-)
-_THOUSANDS = re.compile(r"[-+]?[1-9]\d{0,2},\d{3}")
-
-
-def parse_rating(text: str) -> tuple[float | None, str]:
-    """Parse a rating into a number (None if it is not one) and its scale, such as ``%`` or ``/5``.
-
-    Decimal commas, the minus sign U+2212, per cent signs, and a maximum after a slash or "of" are accepted. ``1,000``
-    is ambiguous and therefore not parsed as a number.
-
-    Example:
-        ``"4/5"`` gives (4.0, "/5"), ``"80 %"`` gives (80.0, "%"), ``"4,5"`` gives (4.5, "").
-    """
-    plain = unicodedata.normalize("NFKC", text).replace("\u2212", "-").strip()
-    match = _RATING.fullmatch(plain)
-    if match is None or _THOUSANDS.fullmatch(match["number"]):
-        try:
-            return float(plain), ""  # inf and nan
-        except ValueError:
-            return None, ""
-    scale = re.sub(r"\s+|of", lambda part: "/" if part[0].lower() == "of" else "", match["scale"] or "", flags=re.I)
-    return float(match["number"].replace(",", ".")), scale
 
 
 FloatArray = NDArray[np.float64]
@@ -549,7 +356,7 @@ def aspect_names() -> tuple[str, ...]:
 
 
 @dataclass(frozen=True)
-class Questions:
+class QualityRequests:
     """Requests to a model for one quality, made from prompt templates; pairs of items have the shape [pairs, 2]."""
 
     quality: Quality

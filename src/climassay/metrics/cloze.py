@@ -117,10 +117,10 @@ def _singulars(word: str) -> set[str]:
     return results
 
 
-metric(
-    "exact_match", "exact match", kinds=["cloze"], binary=True, published="exact_match", short="cloze EM", tested=True
-)(lambda batch: list(map(float, exact_match(batch.references, batch.answers))))
-metric("exact_match_normalised", "exact match, normalised", kinds=["cloze"], binary=True)(
+metric("exact_match", "exact match", binary=True, published="exact_match", short="cloze EM", tested=True)(
+    lambda batch: list(map(float, exact_match(batch.references, batch.answers)))
+)
+metric("exact_match_normalised", "exact match, normalised", binary=True)(
     lambda batch: list(map(float, exact_match_normalised(batch.references, batch.answers)))
 )
 
@@ -276,7 +276,6 @@ def _encoder_and_window(scorer: Scorer) -> str:
 @metric(
     "phrase_similarity",
     "phrase similarity",
-    kinds=["cloze"],
     published="phrase_similarity",
     short="cloze PS",
     tested=True,

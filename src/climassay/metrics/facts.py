@@ -408,8 +408,8 @@ def fact_scores(
     return FactMetric(scorer, encoder or load_encoder()).score(items)
 
 
-def _register(name: str, label: str, field: str, **fields: bool) -> None:
-    @metric(name, label, kinds=["freeform"], needs="facts", source=scorer_name, **fields)
+def _register(name: str, label: str, field: str, *, tested: bool = False) -> None:
+    @metric(name, label, needs="facts", source=scorer_name, tested=tested)
     def _(batch: Batch) -> list[float | None]:
         comparer = batch.scorer.facts
         assert comparer is not None

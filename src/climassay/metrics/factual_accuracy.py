@@ -173,7 +173,6 @@ METRICS.add(
     Metric(
         "judged_accuracy",
         "accuracy as judged",
-        ("freeform",),
         tested=True,
         needs="judge",
         source=lambda scorer: "" if scorer.judge is None else scorer.judge.name,
@@ -247,7 +246,6 @@ def _support_probabilities(batch: Batch) -> list[float | None]:
 @metric(
     "factual_accuracy",
     "factual accuracy",
-    kinds=["freeform"],
     published="factual_accuracy",
     short="FA",
     tested=True,
@@ -259,6 +257,6 @@ def _factual_accuracy_scores(batch: Batch) -> list[float | None]:
     return [None if share is None else factual_accuracy(share, temperature) for share in _support_probabilities(batch)]
 
 
-@metric("supported", "supported", kinds=["freeform"], binary=True, needs="entailment", source=scorer_name)
+@metric("supported", "supported", binary=True, needs="entailment", source=scorer_name)
 def _supported_scores(batch: Batch) -> list[float | None]:
     return [None if share is None else float(share > 0.5) for share in _support_probabilities(batch)]

@@ -129,7 +129,6 @@ def _word_bleu(*, effective_order: bool = False) -> Any:
 metric(
     "bleu_char",
     "BLEU (characters)",
-    kinds=["freeform"],
     published="bleu",
     short="BLEU",
     source=lambda _: "NLTK corpus_bleu over characters, smoothing 1",
@@ -138,7 +137,6 @@ metric(
 metric(
     "bleu",
     "BLEU (words)",
-    kinds=["freeform"],
     source=lambda _: f"sacreBLEU {bleu_signature(each=True)}",
     pooled=bleu,
 )(lambda batch: bleu_each(batch.references, batch.answers))
@@ -392,7 +390,6 @@ def _match_tokens(reference: TokenVectors, candidate: TokenVectors, match_specia
 @metric(
     "bert_score",
     "BERTScore",
-    kinds=["freeform"],
     published="bert_score",
     short="BERTScore",
     source=lambda scorer: scorer.bert_model,

@@ -74,7 +74,7 @@ class Metric:
     name: str
     label: str
     kinds: tuple[str, ...] = ()
-    """Kinds of questions whose answers it scores."""
+    """Kinds of questions whose answers it scores, in addition to those that name it in their type's ``metrics``."""
     score: "Callable[[Batch], Sequence[float | None]] | None" = None
     """Function that scores each answer of a batch, 1 being best, None for an answer that cannot be scored.
 
@@ -110,6 +110,16 @@ class Metric:
     def scores(self, kind: str) -> bool:
         """Return whether the metric scores answers to a kind of question."""
         return self.external or kind in self.kinds or (kind in TYPES and self.name in TYPES[kind].metrics)
+
+    @property
+    def has_levels(self) -> bool:
+        """True if a kind of question that it scores has levels of difficulty."""
+        return any(question_type.has_levels for kind, question_type in TYPES.items() if self.scores(kind))
+
+    @property
+    def scores_prose(self) -> bool:
+        """True if it scores answers in sentences."""
+        return any(question_type.is_prose for kind, question_type in TYPES.items() if self.scores(kind))
 
 
 LOWER = "↓"
@@ -150,7 +160,7 @@ METRICS = Metrics(
 Function = Callable[["Batch"], Sequence[float | None]]
 
 
-def metric(name: str, label: str, *, kinds: Sequence[str], **fields: Any) -> Callable[[Function], Function]:
+def metric(name: str, label: str, *, kinds: Sequence[str] = (), **fields: Any) -> Callable[[Function], Function]:
     """Return a decorator that registers a function as a metric, with further fields of :class:`Metric`.
 
     Example:
@@ -270,6 +280,6 @@ class Batch:
 
 METRICS.add(
     "accuracy",
-    Metric("accuracy", "accuracy", ("mcq",), binary=True, published="accuracy", short="MCQ", tested=True),
+    Metric("accuracy", "accuracy", binary=True, published="accuracy", short="MCQ", tested=True),
     __name__,
 )

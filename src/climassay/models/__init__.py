@@ -16,4 +16,5 @@ from climassay.models.contract import (
     Usage as Usage,
     Work as Work,
 )
+from climassay.models.options import ModelOptions as ModelOptions
 from climassay.models.provider import DEFAULT_MODEL as DEFAULT_MODEL, load_model as load_model

@@ -441,13 +441,15 @@ def unwrapped(model: Any) -> Any:
     return model
 
 
-def window_of(model: Generator) -> int:
-    """Return the context length of a model in tokens; :data:`DEFAULT_WINDOW` if it does not state one.
-
-    Wrappers are ignored.
-    """
+def stated_window(model: Generator) -> int | None:
+    """Return the context length that a model, which may be wrapped, states in tokens; None if it states none."""
     window: int | None = getattr(unwrapped(model), "window", None)
-    return window or DEFAULT_WINDOW
+    return window
+
+
+def window_of(model: Generator) -> int:
+    """Return the context length of a model in tokens; :data:`DEFAULT_WINDOW` if it does not state one."""
+    return stated_window(model) or DEFAULT_WINDOW
 
 
 def token_count(model: Generator, text: str) -> int:

@@ -1,7 +1,7 @@
 """Load models by name; the part before the colon names the provider.
 
-:class:`ModelAccess` describes how a model is accessed, for commands, experiments and recipes. A local model is loaded
-at its first request (:class:`LazyModel`).
+:class:`~climassay.models.options.ModelOptions` describes how a model is reached, loaded and called. A local model is
+loaded at its first request (:class:`LazyModel`).
 """
 
 import hashlib
@@ -16,9 +16,7 @@ from dataclasses import dataclass, fields
 from functools import cached_property
 from inspect import signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, cast
-
-from pydantic import Field
+from typing import TYPE_CHECKING, Any, cast
 
 from climassay.errors import InputError, MissingExtraError, ModelError, NoAnswerError
 from climassay.io import write_file
@@ -44,12 +42,12 @@ from climassay.models.contract import (
 from climassay.models.local.cpu_settings import DTYPE_VARIABLE, processor
 from climassay.models.local.loading import find_folder, gpu_devices, split_adapter
 from climassay.models.local.prompt_format import DescribedModel, ModelInfo, PromptFormat
+from climassay.models.options import ModelAccess, ModelOptions
 from climassay.models.servers import (
     LOCAL,
     OPENAI,
     configuration_file,
     find_price,
-    normalised_base_url,
     price_from_options,
     providers,
 )
@@ -102,8 +100,9 @@ PROVIDERS: Registry[ModelProvider] = Registry("provider", "climassay.providers")
 def provider(name: str, *, served: bool = True) -> Callable[[Load], Load]:
     """Register a function as the loader of a provider's models.
 
-    It is called with the part after the colon and, by keyword, the options of :func:`climassay.models.load_model` that
-    it has parameters for; other options are rejected.
+    It is called with the part after the colon and, by keyword, the options that it has parameters for:
+    ``base_url``, ``device``, ``dtype``, ``adapter``, ``concurrency``, ``max_output_tokens``, ``reasoning_effort``,
+    ``price``, ``policy`` and ``folder``. Other options are rejected.
 
     Example:
         >>> @provider("echo")
@@ -118,87 +117,13 @@ def provider(name: str, *, served: bool = True) -> Callable[[Load], Load]:
     return add
 
 
-MaxOutputTokens = Annotated[
-    int | None,
-    Field(
-        ge=1,
-        description="Maximum number of tokens of each answer; what a model thinks before it comes on top.",
-        examples=[2000],
-    ),
-]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ModelAccess:
-    """Access options and prices of a model; None leaves an option to the model or its server."""
-
-    base_url: Annotated[
-        str | None,
-        Field(
-            description="Gets your API key only if you allow it: see docs/how-to/api-models.md.",
-            examples=["http://localhost:8000/v1"],
-        ),
-    ] = None
-    """Server of an ``openai:`` model."""
-    dtype: Annotated[
-        str | None,
-        Field(
-            description="float32, bfloat16 or float16, for local: models; by default what is fastest here.",
-            examples=["bfloat16"],
-        ),
-    ] = None
-    device: Annotated[str | None, Field(description="Device of a local model.", examples=["cuda"])] = None
-    concurrency: Annotated[
-        int | None, Field(ge=1, description="Maximum number of concurrent requests to a server.", examples=[16])
-    ] = None
-    reasoning_effort: Annotated[
-        str | None,
-        Field(description="Reasoning effort of an openai: model, for example low, medium or high.", examples=["low"]),
-    ] = None
-    timeout: Annotated[
-        float | None,
-        Field(
-            ge=1,
-            description="Seconds allowed for one attempt of a request; by default until the deadline.",
-            examples=[600],
-        ),
-    ] = None
-    price_in: Annotated[
-        float | None, Field(ge=0, description="US dollars per million prompt tokens.", examples=[0.15])
-    ] = None
-    price_out: Annotated[
-        float | None, Field(ge=0, description="US dollars per million completion tokens.", examples=[0.6])
-    ] = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FileModel(ModelAccess):
-    """Access options of a model named in a file; all of them are stored with the run."""
-
-    def __post_init__(self) -> None:
-        """Normalise the address, removing user name and password, since it is stored with every run."""
-        if self.base_url:
-            object.__setattr__(self, "base_url", normalised_base_url(self.base_url))
-
-
 DEFAULT_MODEL = "local:smollm2"
 _ANSWER_TOKENS = 64
 _LONG_TEXT = "The ocean takes up heat and carbon from the air above it. " * 24
 
 
 def load_model(
-    name: str = DEFAULT_MODEL,
-    *,
-    base_url: str | None = None,
-    device: str | None = None,
-    dtype: str | None = None,
-    adapter: str | None = None,
-    concurrency: int | None = None,
-    price: "Price | None" = None,
-    policy: "RetryPolicy | None" = None,
-    max_output_tokens: int | None = None,
-    reasoning_effort: str | None = None,
-    folder: Path | str | None = None,
+    name: str = DEFAULT_MODEL, options: ModelOptions = ModelOptions(), *, folder: Path | str | None = None
 ) -> Generator:
     """Load a local model, or create a client for a server.
 
@@ -206,18 +131,9 @@ def load_model(
         name: ``local:`` and a bundled name, folder or hub id; or ``openai:``, or a provider of the user's configuration
             (:mod:`climassay.models.servers`), and the server's name of a model. ``local:`` is optional for a bundled
             model.
-        base_url: Server of an ``openai:`` model. The key is sent only to a :class:`~climassay.redaction.TrustedUrl` or
-            a host that the user has bound a key to.
-        device: Device of a local model; by default a GPU if there is one.
-        dtype: Number format of a local model; by default bfloat16 on a GPU, and on a CPU if it is faster than float32.
-        adapter: Folder of a PEFT adapter for a local model.
-        concurrency: Maximum number of concurrent requests; by default chosen by the provider.
-        price: Price of a server's tokens; None leaves the cost unknown.
-        policy: Deadlines and retries of a server's model.
-        max_output_tokens: Token limit of every answer, without reasoning, overriding the requests'. Part of the
-            fingerprint.
-        reasoning_effort: Reasoning effort of a server's model, as named by the provider. Part of the fingerprint.
-        folder: Workspace in which capabilities of a server's model are stored; None learns them each time.
+        options: Options for loading the model or reaching its server.
+        folder: Workspace in which prices are looked up and capabilities of a server's model are stored; None learns the
+            capabilities each time, and leaves the cost unknown if the options have no prices.
 
     Returns:
         A local model also returns log-probabilities and hidden states (``OpenWeights``), a client log-probabilities if
@@ -231,30 +147,40 @@ def load_model(
     source, separator, model_name = name.partition(":")
     if not separator and name in BUNDLED:
         source, model_name = LOCAL, name
-    options = {
-        "base_url": base_url,
-        "device": device,
-        "dtype": dtype,
-        "adapter": adapter,
-        "concurrency": concurrency,
-        "price": price,
-        "policy": policy,
-        "max_output_tokens": max_output_tokens,
-        "reasoning_effort": reasoning_effort,
-        "folder": None if folder is None else Path(folder),
-    }
     known_provider = PROVIDERS.get(source)
-    if model_name and known_provider is not None:
-        return known_provider.open(model_name, **options)
-    if not model_name or not is_served(name):
+    if not model_name or (known_provider is None and not is_served(name)):
         raise InputError(
             f"The model name {name!r} is not understood: write local:NAME (bundled name, folder or hub id), "
             "openai:NAME (with --base-url for another server than OpenAI's), or PROVIDER:NAME with a table "
             f"[providers.PROVIDER] in {configuration_file()}."
         )
-    if base_url is not None:
+    arguments = _load_arguments(name, options, None if folder is None else Path(folder))
+    if known_provider is not None:
+        return known_provider.open(model_name, **arguments)
+    if options.base_url is not None:
         raise InputError(f"The option --base-url does not go with {source}: models.")
-    return ModelProvider(source, load_served).open(model_name, **options, provider=source)
+    return ModelProvider(source, load_served).open(model_name, **arguments, provider=source)
+
+
+def _load_arguments(name: str, options: ModelOptions, folder: Path | None) -> dict[str, Any]:
+    """Return the keyword arguments of a provider's loader."""
+    policy = None
+    if options.deadline is not None or options.timeout is not None:
+        from climassay.models.openai.pacing import retry_policy
+
+        policy = retry_policy(options.deadline, options.timeout)
+    return {
+        "base_url": options.base_url,
+        "device": options.device,
+        "dtype": options.dtype,
+        "adapter": options.adapter,
+        "concurrency": options.concurrency,
+        "max_output_tokens": options.max_output_tokens,
+        "reasoning_effort": options.reasoning_effort,
+        "price": model_price(name, options, folder),
+        "policy": policy,
+        "folder": folder,
+    }
 
 
 def is_served(model: str) -> bool:
@@ -270,55 +196,14 @@ def is_served(model: str) -> bool:
     return provider in providers() if known is None else known.served
 
 
-def model_price(model: str, prompt: float | None, completion: float | None, folder: Path) -> "Price | None":
-    """Return the price of a model: the given one (US dollars per million tokens), or that of :func:`find_price`.
+def model_price(model: str, options: ModelAccess, folder: Path | None) -> "Price | None":
+    """Return the price of a model: that of the options, or else that of :func:`find_price` if there is a folder.
 
     Raises:
-        InputError: Only one of the two prices is given, or the file cannot be read.
+        InputError: The options have only one of the two prices, or the file cannot be read.
     """
-    if prompt is None and completion is None:
-        return find_price(model, folder) if is_served(model) else None
-    return price_from_options(prompt, completion)
-
-
-_ACCESS_OPTIONS = ("base_url", "device", "dtype", "adapter", "concurrency", "max_output_tokens", "reasoning_effort")
-
-
-def load_as_set(
-    name: str,
-    settings: ModelAccess,
-    folder: Path,
-    *,
-    deadline: float | None = None,
-    load: Callable[..., Generator] | None = None,
-    **overrides: Any,
-) -> Generator:
-    """Load a model with the options of a command or file.
-
-    Args:
-        name: Name of the model.
-        settings: Access options; other attributes named like arguments of :func:`load_model` are used too.
-        folder: Workspace.
-        deadline: Seconds after which a request to a server has failed, retries included.
-        load: Loader; :func:`load_model` by default.
-        overrides: Arguments that override ``settings``.
-
-    Raises:
-        InputError: The name or an option is invalid.
-        ModelError: The model cannot be found or loaded.
-    """
-    policy = None
-    if deadline is not None or settings.timeout is not None:
-        from climassay.models.openai.pacing import retry_policy
-
-        policy = retry_policy(deadline, settings.timeout)
-    return (load or load_model)(
-        name,
-        **{entry: getattr(settings, entry, None) for entry in _ACCESS_OPTIONS} | overrides,
-        price=model_price(name, settings.price_in, settings.price_out, folder),
-        policy=policy,
-        folder=folder,
-    )
+    price = price_from_options(options.price_in, options.price_out)
+    return find_price(model, folder) if price is None and folder is not None and is_served(model) else price
 
 
 class LazyModel(DescribedModel):
@@ -543,10 +428,17 @@ class ModelCheck:
     """Tokens per second of one answer, including the network and queue of a server."""
 
 
-def check_model(name: str, *, prompt: str, again: bool = False, **options: Any) -> ModelCheck:
+def check_model(
+    name: str, options: ModelOptions = ModelOptions(), *, prompt: str, again: bool = False, folder: Path | None = None
+) -> ModelCheck:
     """Load a model and send it a prompt; for a server, also learn its capabilities by two more requests.
 
-    Other arguments are those of :func:`load_model`. With ``again``, stored capabilities are deleted first.
+    Args:
+        name: Name of the model.
+        options: Options for loading the model or reaching its server.
+        prompt: Prompt to send.
+        again: Delete stored capabilities first.
+        folder: Workspace in which capabilities are stored.
 
     Raises:
         ModelError: The model cannot be loaded.
@@ -554,7 +446,7 @@ def check_model(name: str, *, prompt: str, again: bool = False, **options: Any) 
         InputError: The name or an option is invalid.
     """
     started = time.perf_counter()
-    model = load_model(name, **options)
+    model = load_model(name, options, folder=folder)
     loaded = time.perf_counter() - started
     try:
         server: Any = model if hasattr(model, "capabilities") else None

@@ -1,28 +1,27 @@
-"""Reading question files in the formats of climassay, ClimaQA, Pira 2, MMLU and ARC.
+"""Reading question files of climassay, ClimaQA, Pira 2, MMLU, ARC, C-Eval and of spreadsheets.
 
 The name ``primer`` stands for the bundled questions, ``primer:long_answers`` for the bundled long-form questions and
-``hub:OWNER/NAME`` for a dataset of the Hugging Face hub.
+``hub:OWNER/NAME`` for a dataset of the Hugging Face hub, or ``hub:OWNER/NAME/SUBSET`` if its card lists several.
 
-The columns decide the format:
+A file can be CSV, TSV, JSONL, a JSON array (perhaps inside ``{"data": [...]}``) or Parquet, gzip included. Its columns
+are recognised by name, in any case and with spaces, hyphens or underscores:
 
-==========  =======================================================================================================
-climassay   ``id, kind, level, question, options, correct, answer, passage, document, section`` (JSONL): ``correct`` is
-            the letter of the correct option and ``answer`` its text; without ``correct``, the answer may be either,
-            unless it could be both. Long-form questions also ``audience, rubric``; their answer may be missing
-MMLU, ARC   ``question, choices, answer`` with the correct option's index from 0; ``options`` with ``answer_index``;
-            ``{"text": [...], "label": [...]}`` with ``answerKey``
-rubrics     ``question`` and ``rubric`` or ``criteria`` (CLINB and others: a list, or one criterion per line of a cell),
-            perhaps ``question_id``, ``audience``, ``reference_answer``
-plain       ``question`` alone, or a ``.txt`` file of one question per line: long-form questions without a rubric
-ClimaQA     ``Question, Options, Answer, Context, Complexity, Validation``; options as ``a) ...`` lines joined by a
-            line of 20 dashes; freeform without Options; cloze with ``<MASK>`` (also ``<blank>``, ``<mask>``)
-Pira 2      ``id, text, question, A, B, C, D, E, correct, alternative`` (multiple choice);
-            ``id_qa, abstract, question_en_origin, answer_en_origin`` with human ratings (freeform)
-==========  =======================================================================================================
+=========  ========================================================================================================
+question   ``question``; ``statement`` or ``claim`` for one that is true or false; ``<MASK>`` in it makes it a cloze
+options    ``options`` or ``choices``: a list, a text of labelled lines, ``{"A": ...}``, or ``{"text": [...], "label":
+           [...]}``; or a column for each: ``A``, ``B`` ..., ``option_a`` ..., ``choice_1`` ...
+answer     ``answer``, ``answerKey``, ``label`` ...: label or text of the correct option, or the answer itself; with
+           ``choices``, as in MMLU, an index from 0. ``correct`` and ``alternative`` hold the label of the correct
+           option, ``answer_index`` its index from 0
+others     ``id``, ``kind``, ``level`` or ``complexity``, ``passage`` or ``context``, ``document``, ``section``,
+           ``audience``, ``rubric`` or ``criteria``, ``validation``
+=========  ========================================================================================================
 
-Each can be CSV, TSV, JSONL, a JSON array or Parquet, gzip included.
+A question without answer and options is a long-form question, as is each line of a ``.txt`` file. Free questions of
+Pira 2 (``question_en_origin``, ``answer_en_origin``) are filtered by the ratings of people.
 """
 
+import ast
 import hashlib
 import json
 import math
@@ -31,13 +30,15 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
+from itertools import takewhile
 from pathlib import Path
 from textwrap import shorten
 from typing import Any
 
-from climassay.errors import InputError, MissingExtraError
-from climassay.io import Row, parse_json, parse_rows, read_bytes
+from climassay.errors import InputError
+from climassay.io import Row, column_key, parse_json, parse_rows, read_bytes
 from climassay.io.decoding import decode_text
+from climassay.questions.hub import HUB, TABLE_PATTERNS, fetch_questions
 from climassay.questions.types import KINDS, LETTERS, LEVELS, TYPES, Kind, Level, Question, option_letter
 from climassay.questions.types.cloze import GAPS
 from climassay.questions.types.multiple_choice.keys import (
@@ -52,12 +53,18 @@ PRIMER = "primer"
 LONG_ANSWERS = "primer:long_answers"
 """Name of the 24 bundled long-form questions with rubrics, accepted instead of a question file."""
 _BUNDLED = {PRIMER: ("physical_climate", "aerosols_clouds"), LONG_ANSWERS: ("long_answers",)}
-_FORMAT_COLUMNS = {"answer", "answerKey", "answer_key", "rubric", "criteria", "kind"}
+_QUESTION_COLUMNS = ("question", "statement", "claim")
+_STATEMENT_COLUMNS = _QUESTION_COLUMNS[1:]
 _OPTION_FIELDS = ("options", "choices")
-_ANSWER_FIELDS = ("answer", "answerKey", "answer_key")
+_ANSWER_FIELDS = ("answer", "answerkey", "answer_key", "correct_answer", "label", "target")
+_LABEL_FIELDS = ("correct", "alternative", "correct_option")
+_FORMAT_COLUMNS = {*_ANSWER_FIELDS, *_LABEL_FIELDS, "answer_index", "rubric", "criteria", "kind"}
+_OPTION_COLUMN = re.compile(r"(?:(?:option|choice|opt)_?)?([a-z])|(?:option|choice|opt)_?(\d{1,2})")
+_REJECTED = ("invalid", "false", "0", "no")
+"""Values of ClimaQA's column Validation for questions that experts rejected."""
 _TYPE_NAMES = {bool: "a truth value", list: "a list", tuple: "a list", dict: "a table", bytes: "binary"}
 _LONG_FORM_COLUMNS = {"question", "id", "audience", "reference_answer"}
-"""Columns of climassay's format if no column of ``_FORMAT_COLUMNS`` is there."""
+"""Columns of a file of long-form questions that has none of ``_FORMAT_COLUMNS``."""
 _MAX_MESSAGE_COLUMNS = 300
 """Maximum number of characters of the column names in a message."""
 _DASHES = re.compile(r"^\s*-{5,}\s*$", re.MULTILINE)
@@ -88,8 +95,8 @@ def bundled_files(name: str) -> tuple[Path, ...]:
 def read_questions(path: str | Path) -> QuestionSet:
     """Read a question file, the bundled questions, or a dataset of the hub.
 
-    All tables of ``hub:OWNER/NAME`` are read; of a folder from ``climassay generate publish``, the test split if there
-    is one. Unusable rows are listed in ``skipped``. Duplicate ids get a suffix.
+    Of a folder from ``climassay generate publish`` the test split is read if there is one, of any other folder all
+    tables. Unusable rows are listed in ``skipped``. Duplicate ids get a suffix.
 
     Raises:
         InputError: The file is missing, unreadable, of unknown format, or has no usable question.
@@ -101,9 +108,13 @@ def read_questions(path: str | Path) -> QuestionSet:
         return join_questions(name, [read_questions(file) for file in bundled_files(name)])
     file = Path(path)
     if file.is_dir():
-        tables = sorted(file.glob("jsonl/*/test.jsonl")) or sorted(file.glob("jsonl/*/*.jsonl"))
+        tables = (
+            sorted(file.glob("jsonl/*/test.jsonl"))
+            or sorted(file.glob("jsonl/*/*.jsonl"))
+            or sorted(table for pattern in TABLE_PATTERNS for table in file.rglob(pattern))
+        )
         if not tables:
-            raise InputError(f"{file} is a folder without questions: name a file, or a folder of generate publish.")
+            raise InputError(f"{file} is a folder without tables: name a file, or a folder with tables of questions.")
         return join_questions(file.resolve().name, [read_questions(table) for table in tables])
     data = read_bytes(file)
     if file.suffix.lower() == ".txt" and not data.lstrip().startswith((b"{", b"[")):
@@ -195,21 +206,41 @@ def row_converter(file: Path, row: Row) -> Callable[[Row, int], Question]:
     Raises:
         InputError: The columns have no known format.
     """
-    names = set(row)
-    if {"question", "alternative", "A", "B"} <= names:
-        return _from_pira
+    names = set(_with_column_keys(row))
     if {"question_en_origin", "answer_en_origin"} <= names:
-        return _from_pira_freeform
-    if {"Question", "Answer"} <= names:
-        return _from_climaqa
-    if "question" in names and (_FORMAT_COLUMNS & names or names <= _LONG_FORM_COLUMNS):
-        return _from_climassay
-    columns = shorten(", ".join(sorted(map(str, names))), _MAX_MESSAGE_COLUMNS, placeholder=" ...")
+        return lambda row, number: _from_pira_freeform(_with_column_keys(row), number)
+    if names & set(_QUESTION_COLUMNS) and (_FORMAT_COLUMNS & names or names <= _LONG_FORM_COLUMNS):
+        return lambda row, number: _to_question(_with_column_keys(row), number)
+    columns = shorten(", ".join(map(str, row)), _MAX_MESSAGE_COLUMNS, placeholder=" ...")
+    lacks_names = any(str(name).rstrip().endswith("?") for name in row)
+    hint = " Its first line looks like a question: put the names of the columns before it." if lacks_names else ""
     raise InputError(
-        f"{file} has the columns {columns}, which match none of the known question formats: "
-        "climassay (question, answer, options ...; question, rubric), ClimaQA (Question, Options, Answer ...), Pira "
-        "(A, B, alternative; or question_en_origin, answer_en_origin)."
+        f"{file} has the columns {columns}, which match none of the known question formats: question and answer; "
+        "question, A, B, C, D and answer; question, options and answer; question and rubric; statement and label."
+        f"{hint}"
     )
+
+
+def _with_column_keys(row: Row) -> dict[str, Any]:
+    """Return a row with names of columns in lower case with underscores, and with the fields of a nested question."""
+    fields: dict[str, Any] = {}
+    for name, value in row.items():
+        key = column_key(name)
+        if _is_empty(fields.get(key)):
+            fields[key] = value
+    if isinstance(question := fields.get("question"), Mapping) and "stem" in question:  # ARC's own files
+        fields |= {**question, "question": question["stem"]}
+    return fields
+
+
+def _is_empty(value: Any) -> bool:
+    return value is None or value in ("", [], {}) or (isinstance(value, float) and math.isnan(value))
+
+
+def _first_field(row: Row, names: Sequence[str], default: str) -> str:
+    """Return the name of the first field that has a value, else of the first that exists, else ``default``."""
+    present = [name for name in names if name in row]
+    return next((name for name in present if not _is_empty(row[name])), present[0] if present else default)
 
 
 def _text_field(row: Row, name: str) -> str:
@@ -218,7 +249,7 @@ def _text_field(row: Row, name: str) -> str:
 
 
 def _format_value(name: str, value: Any) -> str:
-    if value is None or (isinstance(value, float) and math.isnan(value)):
+    if _is_empty(value):
         return ""
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         raise InputError(f"the field {name!r} is {_TYPE_NAMES.get(type(value), 'no text')} instead of a text")
@@ -241,43 +272,65 @@ def _parse_level(value: str) -> Level | None:
     raise InputError(f"the level {value!r} is not one of {', '.join(LEVELS)}")
 
 
-def _from_climassay(row: Row, number: int) -> Question:
-    kind = _text_field(row, "kind") or _text_field(row, "task") or _kind_by_content(row)
+def _to_question(row: Row, number: int) -> Question:
+    if _text_field(row, "validation").lower() in _REJECTED:
+        raise InputError("experts marked it invalid")
+    question_field = _first_field(row, _QUESTION_COLUMNS, "question")
+    question = _require_text_field(row, question_field)
+    options_field, options = _find_options(row)
+    kind = _text_field(row, "kind") or _text_field(row, "task") or _kind_by_content(row, question_field, options)
     if kind not in KINDS:
         raise InputError(f"the kind {kind!r} is not one of {', '.join(KINDS)}")
-    name = next((name for name in _OPTION_FIELDS if row.get(name) not in (None, "", [], {})), "options")
-    options = _read_options(name, row.get(name))
-    key = next((name for name in _ANSWER_FIELDS if name in row), "answer")
-    correct = _read_correct(row, options, key, name) if options.texts else None
+    question_type = TYPES[kind]
+    key = _first_field(row, _ANSWER_FIELDS, "answer")
+    correct = _read_correct(row, options, key, options_field) if options.texts else None
     if correct is not None:
         answer = options.texts[correct]
-    elif TYPES[kind].fixed_options and isinstance(row.get(key), bool):
+    elif question_type.fixed_options and isinstance(row.get(key), bool):
         answer = str(row[key])
     else:
         answer = (
             _require_text_field(row, key)
-            if TYPES[kind].has_reference
+            if question_type.has_reference
             else _text_field(row, key) or _text_field(row, "reference_answer")
         )
-    content = TYPES[kind].parse(_require_text_field(row, "question"), answer, options.texts, correct)
+    content = question_type.parse(question, answer, options.texts, correct)
+    passages = ("passage", "context", *(("text",) if "alternative" in row else ()))
     return Question(
         id=_text_field(row, "id") or _text_field(row, "question_id") or f"q{number:05d}",
         kind=kind,
         **content._asdict(),
-        level=_parse_level(_text_field(row, "level")),
-        context=_text_field(row, "passage") or _text_field(row, "context") or None,
+        level=_parse_level(_text_field(row, "level") or _text_field(row, "complexity")),
+        context=_text_field(row, _first_field(row, passages, "passage")) or None,
         document=_text_field(row, "document") or None,
         section=_text_field(row, "section") or None,
-        **TYPES[kind].row_fields(row),
+        **question_type.row_fields(row),
     )
 
 
-def _kind_by_content(row: Row) -> Kind:
-    if any(row.get(name) for name in _OPTION_FIELDS):
+def _kind_by_content(row: Row, question_field: str, options: LabelledOptions) -> Kind:
+    if options.texts:
         return "mcq"
-    if {"rubric", "criteria"} & set(row) or not {*_ANSWER_FIELDS, "Answer", "options"} & set(row):
+    if {"rubric", "criteria"} & set(row) or not {*_ANSWER_FIELDS, *_OPTION_FIELDS} & set(row):
         return "longform"
-    return "cloze" if GAPS.search(_text_field(row, "question")) else "freeform"
+    if GAPS.search(_text_field(row, question_field)):
+        return "cloze"
+    if question_field in _STATEMENT_COLUMNS:
+        return next(kind for kind in KINDS if TYPES[kind].is_statement and TYPES[kind].fixed_options)
+    return "freeform"
+
+
+def _find_options(row: Row) -> tuple[str, LabelledOptions]:
+    """Return the options of a row and the name of their field; columns of one option each are named ``options``."""
+    field = _first_field(row, _OPTION_FIELDS, "options")
+    if not _is_empty(row.get(field)):
+        return field, _read_options(field, row[field])
+    columns = {(match[1] or match[2]): name for name in row if (match := _OPTION_COLUMN.fullmatch(name))}
+    first = next((label for label in ("a", "0", "1") if label in columns), "a")
+    labels = [*LETTERS] if first == "a" else [str(number) for number in range(int(first), len(LETTERS))]
+    by_label = {label: row[columns[label]] for label in takewhile(columns.__contains__, labels)}
+    filled = {label: value for label, value in by_label.items() if not _is_empty(value)}
+    return field, _read_options(field, filled if len(by_label) > 1 else None)
 
 
 def _read_options(name: str, value: Any) -> LabelledOptions:
@@ -285,6 +338,9 @@ def _read_options(name: str, value: Any) -> LabelledOptions:
     if isinstance(value, str) and value.lstrip().startswith(("[", "{")):
         with suppress(ValueError):
             value = parse_json(value)
+    if isinstance(value, str) and value.lstrip().startswith("["):  # a list as Python writes it, as in CSV of pandas
+        with suppress(ValueError, SyntaxError, RecursionError, MemoryError):
+            value = ast.literal_eval(value)
     if isinstance(value, str):
         return without_labels(_split_options(value))
     if isinstance(value, Mapping) and isinstance(value.get("text"), Sequence) and not isinstance(value["text"], str):
@@ -296,7 +352,7 @@ def _read_options(name: str, value: Any) -> LabelledOptions:
             raise InputError(f"the field {name!r} has the entries {entries} instead of lettered options")
         labels = sorted(by_label, key=lambda label: (len(label), label))
         return LabelledOptions(tuple(_format_value(name, by_label[label]) for label in labels), tuple(labels))
-    if value is None or (isinstance(value, float) and math.isnan(value)):
+    if _is_empty(value):
         return LabelledOptions((), ())
     if not isinstance(value, Sequence):
         raise InputError(f"the options are {str(value)[:40]!r} instead of a list")
@@ -327,9 +383,14 @@ def _read_correct(row: Row, options: LabelledOptions, key: str, name: str) -> in
         InputError: The key names no option or several, or the fields contradict each other.
     """
     answer = row.get(key)
-    indices = [row[field] for field in ("answer_index", "correct") if type(row.get(field)) is int]
-    if type(answer) is int and name == "choices" and not indices:
-        indices, answer = [answer], None
+    if type(answer) is int and options.labels[0].isdecimal():
+        answer = str(answer)
+    label_field = _first_field(row, _LABEL_FIELDS, "correct")
+    indices = [row[field] for field in ("answer_index", label_field) if type(row.get(field)) is int]
+    if _text_field(row, "answer_index").isdecimal() and not indices:
+        indices = [int(_text_field(row, "answer_index"))]
+    if name == "choices" and not indices and (index := _parse_index(answer, options)) is not None:
+        indices, answer = [index], None
     if type(answer) is int and not indices:
         raise InputError(
             f"the field {key!r} is the number {answer}: write the option's letter, or 'answer_index' from 0"
@@ -338,18 +399,33 @@ def _read_correct(row: Row, options: LabelledOptions, key: str, name: str) -> in
         if not 0 <= index < len(options.texts):
             raise InputError(f"the index {index} of the correct option is not one of 0 to {len(options.texts) - 1}")
     answer_text = "" if type(answer) is int else _format_value(key, answer)
-    if not indices and (label := _text_field(row, "correct")):
-        if label.lower() not in options.labels:
-            raise InputError(f"the field 'correct' is {label!r} instead of one of {', '.join(options.labels)}")
-        indices = [options.labels.index(label.lower())]
+    if not indices and (label := _text_field(row, label_field)):
+        # The label of an option goes before the text of another one.
+        has_label = label.lower() in options.labels
+        indices = [options.labels.index(label.lower()) if has_label else find_option(label, options)]
     if not indices:
         return find_option(answer_text, options) if answer_text else None
-    if "correct" in row and answer_text in options.texts:
+    if label_field in row and answer_text in options.texts:
         # With 'correct', the answer is a text, even if it looks like the letter of another option.
         indices.append(options.texts.index(answer_text))
     if len(set(indices)) > 1 or (answer_text and indices[0] not in named_options(answer_text, options)):
         raise InputError(f"the field {key!r} and the index or letter of the correct option name different options")
     return int(indices[0])
+
+
+def _parse_index(answer: Any, options: LabelledOptions) -> int | None:
+    """Return the index that an answer is, a number or the digits of a cell; None for labels and texts.
+
+    Raises:
+        InputError: The digits could be the text of another option.
+    """
+    if type(answer) is int:
+        return answer
+    if not isinstance(answer, str) or not answer.strip().isdecimal() or options.labels[0].isdecimal():
+        return None
+    if named_options(answer, options) - {int(answer)}:
+        raise InputError(f"the answer {answer!r} could be an index from 0 or the text of an option")
+    return int(answer)
 
 
 def _split_options(text: str) -> list[str]:
@@ -360,39 +436,6 @@ def _split_options(text: str) -> list[str]:
         labelled = re.split(r"\n(?=\s*\(?(?:[A-Za-z]|\d{1,2})\s*[).:])", text)
         parts = labelled if len(labelled) > 1 else text.split("\n")
     return [" ".join(part.split()) for part in parts if part.strip()]
-
-
-def _from_climaqa(row: Row, number: int) -> Question:
-    validation = _text_field(row, "Validation").lower()
-    if validation in ("invalid", "false", "0", "no"):
-        raise InputError("experts marked it invalid")
-    question, answer = _require_text_field(row, "Question"), _require_text_field(row, "Answer")
-    options = _read_options("Options", row.get("Options"))
-    kind = _kind_by_content({"question": question, "answer": answer, "options": options.texts})
-    correct = find_option(answer, options) if options.texts else None
-    content = TYPES[kind].parse(question, answer, options.texts, correct)
-    return Question(
-        id=f"{kind}-{number:05d}",
-        kind=kind,
-        **content._asdict(),
-        level=_parse_level(_text_field(row, "Complexity")),
-        context=_text_field(row, "Context") or None,
-    )
-
-
-def _from_pira(row: Row, number: int) -> Question:
-    letters = [letter for letter in "ABCDEFGH" if _text_field(row, letter)]
-    options = [_text_field(row, letter) for letter in letters]
-    correct = _require_text_field(row, "alternative").upper()
-    if correct not in letters:
-        raise InputError(f"the alternative {correct!r} is not one of {', '.join(letters)}")
-    content = TYPES["mcq"].parse(_require_text_field(row, "question"), "", options, letters.index(correct))
-    return Question(
-        id=_text_field(row, "id") or f"pira-{number:05d}",
-        kind="mcq",
-        **content._asdict(),
-        context=_text_field(row, "text") or None,
-    )
 
 
 def _from_pira_freeform(row: Row, number: int) -> Question:
@@ -420,52 +463,3 @@ def _from_pira_freeform(row: Row, number: int) -> Question:
         answer=_require_text_field(row, "answer_en_origin"),
         context=_text_field(row, "abstract") or None,
     )
-
-
-HUB = "hub:"
-_TABLE_PATTERNS = ("*.csv", "*.tsv", "*.jsonl", "*.json", "*.parquet", "*.csv.gz", "*.jsonl.gz")
-
-
-def fetch_questions(name: str) -> list[Path]:
-    """Return the tables of a dataset, downloaded or from the cache; code in the dataset is never executed.
-
-    Args:
-        name: ``hub:OWNER/NAME`` for all tables, or ``hub:OWNER/NAME/PATTERN`` for those whose path matches.
-
-    Raises:
-        InputError: The name is invalid, the dataset or table does not exist, or the hub cannot be reached.
-        MissingExtraError: huggingface_hub is not installed.
-    """
-    owner, _, path = name.removeprefix(HUB).partition("/")
-    dataset, _, pattern = path.partition("/")
-    if not owner or not dataset:
-        raise InputError(f"A dataset of the hub is named hub:OWNER/NAME, as hub:UCSD-GENIE/ClimaQA, not {name}.")
-    try:
-        from huggingface_hub import snapshot_download
-        from huggingface_hub.errors import LocalEntryNotFoundError, RepositoryNotFoundError
-    except ImportError as error:
-        raise MissingExtraError(
-            "Datasets of the hub need the package huggingface_hub: install it with `pip install 'climassay[local]'`."
-        ) from error
-    patterns = [pattern] if pattern else list(_TABLE_PATTERNS)
-    failures: tuple[type[Exception], ...] = (*connection_errors(), LocalEntryNotFoundError, ValueError)
-    try:
-        folder = snapshot_download(f"{owner}/{dataset}", repo_type="dataset", allow_patterns=patterns)
-    except RepositoryNotFoundError as error:
-        raise InputError(f"The hub has no public dataset {owner}/{dataset}: check the name, or log in.") from error
-    except failures as error:
-        raise InputError(f"The hub could not be reached to look for the dataset {owner}/{dataset}.") from error
-    files = sorted({file for pattern in patterns for file in Path(folder).rglob(pattern) if file.is_file()})
-    if not files:
-        raise InputError(f"The dataset {owner}/{dataset} has no table of the kinds {', '.join(patterns)}.")
-    return files
-
-
-def connection_errors() -> tuple[type[Exception], ...]:
-    """Return the exceptions that huggingface_hub raises if the hub refuses a request or cannot be reached."""
-    from huggingface_hub.errors import HfHubHTTPError
-
-    # The package has changed its HTTP client twice: the bases of its error include the error of the current client.
-    # OSError covers lost connections.
-    bases = (base for base in HfHubHTTPError.__mro__ if issubclass(base, Exception) and base is not Exception)
-    return tuple(dict.fromkeys((*bases, OSError)))

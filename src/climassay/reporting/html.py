@@ -40,7 +40,7 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True)
-class TextPart:
+class ColouredText:
     """Part of a text with the colour of its verdict."""
 
     text: str
@@ -68,7 +68,7 @@ class AnswerRow:
     """Short remarks, for example violated constraints or the model's confidence."""
     sources: tuple[int, ...] = ()
     """Indices into :attr:`AnswerTables.sources` of the texts in the prompt."""
-    parts: tuple[TextPart, ...] = ()
+    parts: tuple[ColouredText, ...] = ()
     """Coloured parts whose texts join to ``text``; empty if the answer is not coloured."""
     findings: tuple[Finding, ...] = ()
 

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar, cast
 
 from fastapi import Depends, Request
 
+from climassay.models import ModelOptions, load_model
 from climassay.models.contract import Encoder, Generator
 from climassay.records.database import Database
-from climassay.session import ModelOptions, Session, one_or_several
+from climassay.session import Session, one_or_several
 from climassay.web.accounts import AccountStore
 from climassay.web.jobs import Jobs, JobStreams
 from climassay.web.limits import VisitorLimits
@@ -72,8 +73,8 @@ class AppState(Session):
     def __init__(
         self, workspace: Workspace, settings: ServerSettings | None = None, database_url: str | None = None
     ) -> None:
-        super().__init__(workspace, records_url=database_url)
         self.settings = settings or ServerSettings()
+        super().__init__(workspace, self.settings.model_options, records_url=database_url)
         self.accounts = AccountStore(self.database)
         self.jobs = Jobs(self.database)
         self.streams = JobStreams(self.jobs)
@@ -110,27 +111,14 @@ class AppState(Session):
         encoder_name = name or BUNDLED_ENCODER
         return self.shared(f"encoder {encoder_name}", lambda: CachedEncoder(load_encoder(encoder_name)))
 
-    def model(
-        self,
-        model: Generator | str,
-        *,
-        options: ModelOptions | None = None,
-        base_url: str | None = None,
-        dtype: str | None = None,
-    ) -> Generator:
-        """Return a model that is loaded once per server, with the server's options."""
+    def model(self, model: Generator | str, options: ModelOptions | None = None) -> Generator:
+        """Return a model that is loaded once per server, with the options of the server that apply to it."""
         if not isinstance(model, str):
             return model
-        model_options = options or self.options
-        limits = {
-            "base_url": base_url,
-            "max_output_tokens": model_options.max_output_tokens,
-            "reasoning_effort": model_options.reasoning_effort,
-            "dtype": dtype,
-        }
-        load_options = {option: value for option, value in limits.items() if value is not None}
-        key = " ".join((f"model {model}", *(f"{option}={value}" for option, value in load_options.items())))
-        return self.shared(key, lambda: self.settings.load(model, self.workspace, **load_options))
+        server_options = self.options.fitting(model)
+        model_options = options or server_options
+        key = f"model {model}" if model_options == server_options else f"model {model} {model_options}"
+        return self.shared(key, lambda: load_model(model, model_options, folder=self.workspace.root))
 
     def collections(self, names: str | Sequence[str]) -> "CollectionGroup":
         """Open collections by name, so that changes by other processes are seen; takes milliseconds.

@@ -208,7 +208,7 @@ def _page(
         earlier.append(jobs[0])
         before = jobs[0].payload["before"]
     content: dict[str, Any] = {"error": "", "may_stop": False, "numbers": (), "answer": None, "sources": {}}
-    content |= {"notes": (), "copied": "", "sentences": (), "cited": (), "last": 0}
+    content |= {"notes": (), "copied": "", "sentences": (), "cited": (), "last": 0, "demonstration": False}
     if job is not None:
         result = job.result
         for event in () if job.ended else app.jobs.events(job.id):
@@ -275,8 +275,10 @@ def _answer_values(app: AppState, result: dict[str, Any]) -> dict[str, Any]:
             address = f" {app.settings.root}{path}" if source.collection else ""
             references.append(f"[{number}] {source.citation}.{address}")
     copied = [answer["question"], answer["text"], "\n".join(references), f"Written by {answer['model']}."]
+    copied += [DEMONSTRATION] if result["demonstration"] else []
     return {
         "answer": answer,
+        "demonstration": result["demonstration"],
         "sentences": sentences,
         "sources": sources,
         "cited": cited_numbers,

@@ -2,19 +2,16 @@
 
 import ipaddress
 import re
-from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 from urllib.parse import urlsplit
 
 from pydantic import Field
 
 from climassay.errors import InputError
-from climassay.models import DEFAULT_MODEL, Generator
-from climassay.session import ModelOptions
+from climassay.models import DEFAULT_MODEL, ModelOptions
 from climassay.settings import validate_settings
-from climassay.workspace import Workspace
 
 Public = Literal["nothing", "read"]
 LOCAL_HOSTS = ("localhost", "127.0.0.1", "[::1]", "::1")
@@ -46,10 +43,6 @@ class Networks:
         return any(address in network for network in self._networks)
 
 
-def _load(name: str, workspace: Workspace, **options: Any) -> Generator:
-    return ModelOptions(**options).open_model(name, workspace.root)
-
-
 @dataclass(frozen=True, slots=True)
 class ServerSettings:
     """Settings of ``climassay serve``."""
@@ -71,8 +64,8 @@ class ServerSettings:
     ] = ()
     """Configurations of debates; if empty, every collection is an advocate."""
     model: Annotated[str, Field(description="Model of debates without a configuration file.")] = DEFAULT_MODEL
-    load: Callable[..., Generator] = _load
-    """Function that loads a model by name for a workspace, with the options of a debate."""
+    model_options: ModelOptions = field(default_factory=ModelOptions)
+    """Options for reaching, loading and calling models."""
     upload_bytes: Annotated[int, Field(ge=1)] = 200 * 2**20
     """Maximum size of an upload."""
     originals: Annotated[bool, Field(description="Keep uploaded files, so that citations lead to pages of a PDF.")] = (

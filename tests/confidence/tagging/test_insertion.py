@@ -1,7 +1,9 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
-from climassay.confidence.tagging.insertion import balanced_sample, train_insertion
+from climassay.confidence.tagging.insertion import balanced_sample, latest_anchors, train_insertion
 from climassay.confidence.tagging.labelled import LEVELS, LabelledItem, TaggingItem
 from climassay.errors import InputError
 from planted_model import PlantedModel
@@ -53,3 +55,24 @@ def test_a_balanced_sample_has_as_many_of_each_level() -> None:
     assert [sum(one.tag == level for one in sample) for level in LEVELS] == [10] * 4
     assert sample == balanced_sample(labelled(200), 40, seed=1)
     assert sample != balanced_sample(labelled(200), 40, seed=2)
+
+
+def test_training_statements_come_evenly_from_cycles_and_anchors_from_the_latest_one() -> None:
+    known = [replace(one, cycle=f"AR{3 + number // 60}") for number, one in enumerate(labelled(240))]
+    training = balanced_sample(known, 40, by="cycle", seed=1)
+    assert [sum(one.cycle == f"AR{cycle}" for one in training) for cycle in range(3, 7)] == [10] * 4
+    anchors = latest_anchors(known, training, 100, seed=1)
+    assert {one.cycle for one in anchors} == {"AR6"}
+    assert len(anchors) == 60 - 10
+    assert not {one.item.text for one in anchors} & {one.item.text for one in training}
+    new = labelled(20, start=900)
+    tags = {}
+    for rule in ("three-way", "printed"):
+        tagger = train_insertion(training, PlantedModel(noise=0.02), method="pointwise", anchors=anchors, rule=rule)
+        tags[rule] = tagger.predict([one.item for one in new])
+    # As printed, the search of four levels starts at the second and returns it only at a mean of exactly one half.
+    assert "medium" not in tags["printed"]
+    assert "medium" in tags["three-way"]
+    assert sum(tag == one.tag for tag, one in zip(tags["three-way"], new, strict=True)) >= 15
+    with pytest.raises(InputError, match="No labelled statement names"):
+        balanced_sample(labelled(), by="cycle")

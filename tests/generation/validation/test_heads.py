@@ -94,7 +94,7 @@ def test_a_probe_reads_states_and_leaves_out_what_failed(labels, verdicts, tmp_p
     assert trained.record.provenance.layers == (1, 2)
     file = tmp_path / "probe.safetensors"
     trained.validator.save(file)
-    loaded = load_validator(str(file), load=lambda name, dtype: verdicts)
+    loaded = load_validator(str(file), load=lambda *_: verdicts)
     given = loaded.judge([make_draft(200), broken.draft, make_draft(201, answer="It cools.")])
     assert given[1] is None
     assert given[0] > given[2]

@@ -252,7 +252,7 @@ _WORD = re.compile(r"[^\W\d_]+")
 _NORMAL = re.compile(r"[^a-z0-9]+")
 
 
-class _Sentence(NamedTuple):
+class _ExtractedSentence(NamedTuple):
     words: str
     block: int
     number: int
@@ -367,12 +367,12 @@ class _DocumentStatements:
         )
         for _, section in groupby(body_blocks, key=lambda entry: (entry[1].chapter, entry[1].headings)):
             yield from self._section_statements([
-                _Sentence(words, block_index, number)
+                _ExtractedSentence(words, block_index, number)
                 for block_index, block in section
                 for number, words in enumerate(split_report_sentences(block.text))
             ])  # fmt: skip
 
-    def _section_statements(self, sentences: Sequence[_Sentence]) -> Iterator[Statement]:
+    def _section_statements(self, sentences: Sequence[_ExtractedSentence]) -> Iterator[Statement]:
         paragraph_tags = _paragraph_tags_by_sentence(sentences) if self.paragraph_tags else {}
         clean = cache(lambda index: self._clean(sentences[index].words))
         for index, sentence in enumerate(sentences):
@@ -400,7 +400,7 @@ class _DocumentStatements:
             text = texts.get(statement.id)
             yield replace(statement, text=text, divided=True) if text else statement
 
-    def _sentence_statements(self, sentence: _Sentence, paragraph_tag: TagMark | None) -> Iterator[Statement]:
+    def _sentence_statements(self, sentence: _ExtractedSentence, paragraph_tag: TagMark | None) -> Iterator[Statement]:
         """Yield the statements of a sentence without context: one for each level, or the untagged one if included."""
         words = sentence.words
         marks = [] if explains_terms(words) else find_tags(words)
@@ -422,7 +422,9 @@ class _DocumentStatements:
     def _clean(self, text: str) -> str:
         return clean_sentence(self.acronyms.expand(clean_sentence(text), self.options.acronyms))
 
-    def _statement(self, text: str, mark: TagMark | None, marks: Sequence[TagMark], sentence: _Sentence) -> Statement:
+    def _statement(
+        self, text: str, mark: TagMark | None, marks: Sequence[TagMark], sentence: _ExtractedSentence
+    ) -> Statement:
         """Return a statement without id and context.
 
         It has the terms of likelihood of the sentence. It also has the sentence's evidence and agreement, or those of
@@ -469,7 +471,7 @@ def _tag_after_full_stop(words: str) -> TagMark | None:
     return marks[0] if is_alone else None
 
 
-def _paragraph_tags_by_sentence(sentences: Sequence[_Sentence]) -> dict[int, TagMark]:
+def _paragraph_tags_by_sentence(sentences: Sequence[_ExtractedSentence]) -> dict[int, TagMark]:
     """Return the paragraph's tag for its last sentence and the untagged ones directly before it, by sentence index."""
     tags: dict[int, TagMark] = {}
     for index, sentence in enumerate(sentences):

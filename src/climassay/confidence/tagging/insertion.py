@@ -18,8 +18,9 @@ from climassay.confidence.vocabulary import Tag
 from climassay.errors import InputError
 from climassay.judging import (
     Harvester,
+    InsertMode,
     Item,
-    Questions,
+    QualityRequests,
     TrainedProbe,
     insert_items,
     probe_judge,
@@ -32,6 +33,8 @@ from climassay.models.contract import OpenWeights
 FloatArray = NDArray[np.float64]
 Progress = Callable[[int], None]
 PairMethod = Literal["ppairs", "pointwise"]
+DrawBy = Literal["level", "cycle"]
+"""Property of which training statements have each value equally often."""
 N_LABELLED = 100
 """Number of labelled statements in the thesis, for training and comparison."""
 N_ANCHORS = 10
@@ -50,6 +53,9 @@ class InsertionTagger:
         levels: Levels of the anchors.
         harvester: Reader of the model's states.
         context: Number of sentences on each side that the model reads with a statement.
+        seed: Seed of the draw of anchors.
+        rule: Rule that decides when a statement has the level of the anchors, see
+            :func:`climassay.judging.anchor_labelling.insert_indices`.
     """
 
     trained: TrainedProbe
@@ -58,6 +64,7 @@ class InsertionTagger:
     harvester: Harvester
     context: int
     seed: int = 0
+    rule: InsertMode = "three-way"
 
     def predict_proba(self, items: Sequence[Taggable], *, on_progress: Progress | None = None) -> FloatArray:
         """Return 1 for the level at which a statement is inserted, 0 for the others; shape [items, levels]."""
@@ -71,7 +78,7 @@ class InsertionTagger:
         probe = self.trained.probe
         new = [_probe_item(f"new {index}", TaggingItem.convert(item), self.context) for index, item in enumerate(items)]
         result = insert_items(
-            new, self.anchors, self.levels, probe_judge(probe, self.harvester), samples=N_ANCHORS, mode="three-way",
+            new, self.anchors, self.levels, probe_judge(probe, self.harvester), samples=N_ANCHORS, mode=self.rule,
             tie_band=probe.tie_band, seed=self.seed, on_progress=on_progress,
         )  # fmt: skip
         by_name = {str(level): level for level in self.levels}
@@ -85,11 +92,13 @@ def train_insertion(
     method: PairMethod = "ppairs",
     layers: tuple[int, ...] = (-1,),
     context: int = 0,
+    anchors: Sequence[LabelledItem] | None = None,
+    rule: InsertMode = "three-way",
     store: ActivationStore | None = None,
     seed: int = 0,
     on_progress: Progress | None = None,
 ) -> InsertionTagger:
-    """Train a probe on labelled statements, which also become the anchors.
+    """Train a probe on labelled statements, with which new statements are compared by default.
 
     Args:
         labelled: About :data:`N_LABELLED` statements (:func:`balanced_sample`).
@@ -97,38 +106,65 @@ def train_insertion(
         method: ``ppairs``: contrast pairs of two statements; ``pointwise``: single statements.
         layers: Layers whose states are concatenated.
         context: Number of sentences on each side that the model reads with a statement.
+        anchors: Labelled statements with which new ones are compared instead.
+        rule: Rule that decides when a statement has the level of the anchors, see
+            :func:`climassay.judging.anchor_labelling.insert_indices`.
         store: Cache of the states.
         seed: Seed of the pairs and of the draw of anchors.
         on_progress: Receives the number of new requests answered.
 
     Raises:
-        InputError: Fewer than two levels occur.
+        InputError: Fewer than two levels occur among the labelled statements or the anchors.
     """
-    levels = tuple(level for level in LEVELS if any(item.tag == level for item in labelled))
-    if len(levels) < 2:
+    compared = labelled if anchors is None else anchors
+    levels = tuple(level for level in LEVELS if any(item.tag == level for item in compared))
+    if min(len(levels), len({item.tag for item in labelled})) < 2:
         raise InputError("Statements can be compared by confidence only if at least two levels occur.")
-    anchors = tuple(
-        _probe_item(f"anchor {index}", item.item, context, float(levels.index(item.tag)))
+    training_items = [
+        _probe_item(f"labelled {index}", item.item, context, float(LEVELS.index(item.tag)))
         for index, item in enumerate(labelled)
+    ]
+    anchor_items = tuple(
+        _probe_item(f"anchor {index}", item.item, context, float(levels.index(item.tag)))
+        for index, item in enumerate(compared)
     )
-    harvester = Harvester(model, Questions(quality("confidence")), layers, store)
+    harvester = Harvester(model, QualityRequests(quality("confidence")), layers, store)
     trained = train_probe(
-        anchors, harvester, method=method, pairs_per_item=_PAIRS_PER_ITEM, seed=seed, on_progress=on_progress
+        training_items, harvester, method=method, pairs_per_item=_PAIRS_PER_ITEM, seed=seed, on_progress=on_progress
     )
-    return InsertionTagger(trained, anchors, levels, harvester, context, seed)
+    return InsertionTagger(trained, anchor_items, levels, harvester, context, seed, rule)
 
 
-def balanced_sample(items: Sequence[LabelledItem], count: int = N_LABELLED, *, seed: int = 0) -> list[LabelledItem]:
-    """Draw equally many statements of each level, together ``count`` or fewer if a level is rare."""
+def balanced_sample(
+    items: Sequence[LabelledItem], count: int = N_LABELLED, *, by: DrawBy = "level", seed: int = 0
+) -> list[LabelledItem]:
+    """Draw equally many statements of each level or assessment cycle, together ``count`` or fewer if one is rare.
+
+    Raises:
+        InputError: ``by`` is ``cycle``, and no statement names its cycle.
+    """
     generator = np.random.default_rng(seed)
-    n_per_level = max(1, count // len(LEVELS))
+    kinds = LEVELS if by == "level" else tuple(sorted({item.cycle for item in items if item.cycle}))
+    if not kinds:
+        raise InputError("No labelled statement names its assessment cycle: draw the training statements by level.")
+    n_per_kind = max(1, count // len(kinds))
     results: list[LabelledItem] = []
-    for level in LEVELS:
-        level_items = [item for item in items if item.tag == level]
-        results += [
-            level_items[index] for index in sorted(generator.permutation(len(level_items))[:n_per_level].tolist())
-        ]
+    for kind in kinds:
+        kind_items = [item for item in items if kind == (item.tag if by == "level" else item.cycle)]
+        results += [kind_items[index] for index in sorted(generator.permutation(len(kind_items))[:n_per_kind].tolist())]
     return results
+
+
+def latest_anchors(
+    items: Sequence[LabelledItem], training: Sequence[LabelledItem], count: int = N_LABELLED, *, seed: int = 0
+) -> list[LabelledItem]:
+    """Draw ``count`` statements of the latest assessment cycle at random, or all if there are fewer.
+
+    Training statements are left out, so that the probe has seen neither side of a comparison (Maiya 2024, C.6).
+    """
+    latest, seen = max(item.cycle for item in items), {item.item.text for item in training}
+    pool = [item for item in items if item.cycle == latest and item.item.text not in seen]
+    return [pool[index] for index in np.random.default_rng(seed).permutation(len(pool))[:count].tolist()]
 
 
 def _probe_item(name: str, item: TaggingItem, context: int, label: float | None = None) -> Item:

@@ -31,6 +31,8 @@ LEVELS: tuple[Tag, ...] = TAGS[1:]
 Taggable: TypeAlias = "Statement | TaggingItem | tuple[str, str] | str"
 """A statement, a text, or a text and its context; tags in them are removed."""
 CLIMATEX_LICENCE = "statements and tags: IPCC AR6; ClimateX (Lacombe, Wu and Dilworth 2023): CC BY 4.0"
+CLIMATEX_CYCLE = "AR6"
+"""Assessment cycle of all statements of ClimateX."""
 OWN_LICENCE = "as the reports that the statements were extracted from"
 _REPORTS = {"AR6_WGI": "wg1", "AR6_WGII": "wg2", "AR6_WGIII": "wg3"}
 _COLUMNS = ("report", "page_num", "statement", "confidence")
@@ -116,6 +118,8 @@ class LabelledItem:
     """True if the statement, and thus its context, was found in the report."""
     id: str = ""
     """Id of the extracted statement; empty if the data has none."""
+    cycle: str = ""
+    """Assessment cycle, for example ``AR6``; empty if unknown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,6 +168,7 @@ def read_labelled(path: Path, paragraphs: Path | None = None) -> LabelledTable:
                 TaggingItem.convert(statement), statement.tag, statement.report,
                 document := f"{statement.document_id} {statement.chapter or ''}".strip(),
                 f"{document}: {statement.section or statement.page}", bool(statement.headings), statement.id,
+                statement.cycle or "",
             )
             for statement in clear if statement.tag in LEVELS
         )  # fmt: skip
@@ -249,13 +254,17 @@ def read_climatex(path: Path, paragraphs: Path | None = None) -> ClimateX:
         location = section_index.find(text) if section_index else None
         if location is None:
             document = chapter.get(report, f"{report} opening")
-            items.append(LabelledItem(TaggingItem(text), tag, report, document, f"{report}, page {page}"))
+            items.append(
+                LabelledItem(TaggingItem(text), tag, report, document, f"{report}, page {page}", cycle=CLIMATEX_CYCLE)
+            )
             continue
         section, index = location
         chapter[report] = section.document
         before = section.sentences[max(0, index - _CONTEXT) : index]
         item = TaggingItem(text, before, section.sentences[index + 1 : index + 1 + _CONTEXT])
-        items.append(LabelledItem(item, tag, report, section.document, section.name, True))
+        items.append(
+            LabelledItem(item, tag, report, section.document, section.name, recovered=True, cycle=CLIMATEX_CYCLE)
+        )
     same = len(rows) - too_short - contradicting - len(items)
     return ClimateX(
         tuple(items), len(rows), same, contradicting, too_short, sum(item.recovered for item in items)
@@ -263,7 +272,7 @@ def read_climatex(path: Path, paragraphs: Path | None = None) -> ClimateX:
 
 
 @dataclass(frozen=True, slots=True)
-class Section:
+class ReportSection:
     """A section of a report as cleaned sentences."""
 
     name: str
@@ -275,7 +284,7 @@ class Section:
 class SectionIndex:
     """Index of the sections of one report by the shingles of their sentences."""
 
-    def __init__(self, sections: Sequence[Section]) -> None:
+    def __init__(self, sections: Sequence[ReportSection]) -> None:
         self._sections = list(sections)
         self._locations: dict[str, list[tuple[int, int]]] = defaultdict(list)
         for section_index, section in enumerate(self._sections):
@@ -283,7 +292,7 @@ class SectionIndex:
                 for shingle in _shingles(sentence):
                     self._locations[shingle].append((section_index, sentence_index))
 
-    def find(self, text: str) -> tuple[Section, int] | None:
+    def find(self, text: str) -> tuple[ReportSection, int] | None:
         """Return the section and sentence index of the sentence that shares most shingles with a statement.
 
         Args:
@@ -302,7 +311,7 @@ class SectionIndex:
         return self._sections[section], sentence_index
 
 
-def read_sections(path: Path) -> dict[str, list[Section]]:
+def read_sections(path: Path) -> dict[str, list[ReportSection]]:
     """Read the sections of each report from a file of paragraphs.
 
     Args:
@@ -326,7 +335,7 @@ def read_sections(path: Path) -> dict[str, list[Section]]:
     except (KeyError, TypeError) as error:
         raise InputError(f"{path} is not a file of report paragraphs: {error}.") from None
     return {
-        report: [Section(name, document, tuple(sentences)) for (name, document), sentences in sections.items()]
+        report: [ReportSection(name, document, tuple(sentences)) for (name, document), sentences in sections.items()]
         for report, sections in by_report.items()
     }
 

@@ -12,7 +12,7 @@ from climassay.corpus.documents import (
     MEBIBYTE,
     Block,
     Document,
-    LeftOut,
+    OmittedParts,
     ReadOptions,
     ReadResult,
     Skipped,
@@ -54,7 +54,8 @@ def read_epub(data: bytes, source: str, options: ReadOptions) -> ReadResult:
     except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, OSError, RuntimeError, ValueError):
         raise DocumentError(f"{source} is not a readable EPUB file (damaged, truncated or encrypted).") from None
     if not blocks:
-        raise DocumentError(f"{source} has no text in its pages.")
+        reason = "has no readable page (each is damaged or missing)" if skipped else "has no text in its pages"
+        raise DocumentError(f"{source} {reason}.")
     if not options.references:
         blocks, left_out_references = leave_out_references(blocks)
         left_out = (*left_out_references, *left_out)
@@ -110,10 +111,11 @@ def _read_package(book: zipfile.ZipFile, source: str) -> tuple[list[str], dict[s
     rootfile = read_xml(book, _CONTAINER, source).find(".//{*}rootfile")
     if rootfile is None or not (path := rootfile.get("full-path")):
         raise DocumentError(f"{source} is not an EPUB file (its container names no package).")
+    path = _find_entry(book, path)
     package = read_xml(book, path, source)
     folder = posixpath.dirname(path)
     items = {
-        item.get("id"): posixpath.normpath(posixpath.join(folder, unquote(item.get("href", ""))))
+        item.get("id"): _find_entry(book, posixpath.normpath(posixpath.join(folder, item.get("href", ""))))
         for item in package.findall(".//{*}item")
         if item.get("media-type") in _PAGE_TYPES and "nav" not in (item.get("properties") or "").split()
     }
@@ -127,18 +129,26 @@ def _read_package(book: zipfile.ZipFile, source: str) -> tuple[list[str], dict[s
     return list(dict.fromkeys(pages))[:MAX_PAGES], fields
 
 
+def _find_entry(book: zipfile.ZipFile, name: str) -> str:
+    """Return the name of an archive's entry, which a package writes with or without percent-encoding."""
+    return name if name in book.NameToInfo else unquote(name)
+
+
 def _read_pages(
     book: zipfile.ZipFile, pages: list[str], source: str
-) -> tuple[list[Block], list[Skipped], tuple[LeftOut, ...]]:
+) -> tuple[list[Block], list[Skipped], tuple[OmittedParts, ...]]:
     blocks: list[Block] = []
     skipped: list[Skipped] = []
-    left_out: list[tuple[LeftOut, ...]] = []
+    left_out: list[tuple[OmittedParts, ...]] = []
     chapter: tuple[str, ...] = ()
     for name in pages:
         try:
             content = book.read(name)
         except KeyError:
             skipped.append(Skipped(source, f"{source} names a page {name} that is not in it."))
+            continue
+        except (zipfile.BadZipFile, zlib.error, EOFError):
+            skipped.append(Skipped(source, f"{name} in {source} is damaged and was not read."))
             continue
         # References are recognised later: a list may go on in the next page.
         page, left_out_of_page = read_html_text(decode_markup(content, source), source, references=True)

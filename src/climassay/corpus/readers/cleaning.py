@@ -18,10 +18,12 @@ _CONTROL = "\ufffd\ufff9-\ufffb\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f"
 _PRIVATE = "\ue000-\uf8ff"
 _LONE_SURROGATES = "\ud800-\udfff"
 """Range of surrogates, which cannot be stored; JSON may contain one without its partner."""
+_STYLED = "\U0001d400-\U0001d7ff"
+"""Range of letters and digits in a style of mathematics such as italic, which stand for the plain ones."""
 _WINDOWS = {chr(byte): bytes([byte]).decode("cp1252", "ignore") for byte in range(0x80, 0xA0) if byte != 0x85}
 """Windows-1252 characters by the control character that replaces them in text decoded as Latin-1."""
 _SOFT_HYPHEN = "\u00ad"
-_ODD = re.compile(f"[{''.join(_LIGATURES)}{_INVISIBLE}{_CONTROL}{_PRIVATE}{_LONE_SURROGATES}]+")
+_ODD = re.compile(f"[{''.join(_LIGATURES)}{_INVISIBLE}{_CONTROL}{_PRIVATE}{_LONE_SURROGATES}{_STYLED}]+")
 _REPLACEMENTS = _LIGATURES | _WINDOWS | dict.fromkeys("\uf0b7\uf0a7\uf0d8\uf076\uf0fc", "•")
 _WORD = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)*")
 _LETTERS_AT_END = re.compile(r"[^\W\d_]*\Z")
@@ -37,9 +39,11 @@ def clean(text: str) -> str:
     Latin-1 control characters become windows-1252 characters (``1850–1900``). Other characters removed between two
     digits are replaced by a space, a soft hyphen by a hyphen.
 
-    Superscripts, subscripts and mathematical signs are kept: ``W m⁻²`` is not ``W m-2`` (NFC, not NFKC).
+    Superscripts, subscripts and mathematical signs are kept: ``W m⁻²`` is not ``W m-2`` (NFC, not NFKC). Letters and
+    digits in a style of mathematics become plain ones (``𝑇`` is ``T``); halves of a character are joined.
     """
     if not (text.isascii() and text.isprintable()):
+        text = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
         text = _TEX_LIGATURE.sub(lambda match: _TEX_LIGATURES[match.group()], text)
         text = _ODD.sub(_replacement, unicodedata.normalize("NFC", text))
     return " ".join(text.split())
@@ -48,11 +52,16 @@ def clean(text: str) -> str:
 def _replacement(match: re.Match[str]) -> str:
     """Return the replacement of unusual characters, keeping digits around them apart."""
     odd = match.group()
-    replacement = "".join(_REPLACEMENTS.get(char, "") for char in odd)
+    replacement = "".join(_REPLACEMENTS.get(char) or _plain(char) for char in odd)
     before, after = match.string[match.start() - 1 : match.start()], match.string[match.end() : match.end() + 1]
     if replacement or not (before.isdigit() and after.isdigit()):
         return replacement
     return "-" if _SOFT_HYPHEN in odd else " "
+
+
+def _plain(char: str) -> str:
+    """Return the plain form of a styled letter or digit, and nothing for other unusual characters."""
+    return unicodedata.normalize("NFKC", char) if char >= _STYLED[0] else ""
 
 
 def count_words(texts: Iterable[str]) -> Counter[str]:

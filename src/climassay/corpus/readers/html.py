@@ -11,7 +11,7 @@ from xml.parsers import expat
 
 from selectolax.lexbor import LexborHTMLParser
 
-from climassay.corpus.documents import Block, Document, LeftOut, ReadOptions
+from climassay.corpus.documents import Block, Document, OmittedParts, ReadOptions
 from climassay.corpus.readers.cleaning import clean, document_id
 from climassay.corpus.readers.file_types import reader
 from climassay.corpus.readers.html_blocks import heading_text, html_blocks
@@ -40,6 +40,8 @@ _LOOKS_LIKE_XML = re.compile(
     r"[a-zA-Z][\w:.-]*(?:\s[^<>]*)?/>"
 )
 _SELF_CLOSED_RAW = re.compile(r"<(script|style|title|iframe|textarea|noscript|template)\b([^<>]*)/>", re.IGNORECASE)
+_NOSCRIPT = re.compile(r"<(/?)noscript\b[^<>]*>", re.IGNORECASE)
+_MIN_NOSCRIPT_CHARACTERS = 500
 _DATE = re.compile(r"\d{4}(?:-\d{2}(?:-\d{2})?)?")
 MAX_DEPTH = 10_000
 """Maximum nesting of elements; parsing time is quadratic in it, and real pages nest dozens."""
@@ -64,8 +66,8 @@ def read_html(data: bytes, source: str, options: ReadOptions) -> Document:
         raise DocumentError(f"{source} has no text (perhaps a script draws the page); save the page from a browser.")
     top_headings = {block.headings[:1] for block in blocks}
     title = options.title or meta.title or heading or PurePath(source).stem
-    if len(top_headings) <= 2 and heading and (heading,) in top_headings:
-        # One heading above everything is the title of the page, not a chapter.
+    if len(top_headings) <= 2 and heading in title and (heading,) in top_headings:
+        # One heading above everything is the title of the page, not a chapter, unless the title is the site's name.
         blocks = [
             Block(block.text, headings=block.headings[1:] if block.headings[:1] == (heading,) else block.headings)
             for block in blocks
@@ -106,7 +108,9 @@ def check_depth(text: str, source: str) -> None:
             raise DocumentError(f"{source} was not read: more than {MAX_DEPTH:,} nested elements look like an attack.")
 
 
-def read_html_text(markup: str, source: str, *, references: bool = False) -> tuple[list[Block], tuple[LeftOut, ...]]:
+def read_html_text(
+    markup: str, source: str, *, references: bool = False
+) -> tuple[list[Block], tuple[OmittedParts, ...]]:
     """Return the text blocks of HTML or XHTML in reading order, and the number of parts left out by kind.
 
     Web pages, chapters of EPUB books and Word files (converted to HTML) are all read by this function.
@@ -127,11 +131,16 @@ def read_html_text(markup: str, source: str, *, references: bool = False) -> tup
 
 def _blocks_of(
     page: LexborHTMLParser, markup: str, source: str, *, references: bool
-) -> tuple[list[Block], tuple[LeftOut, ...]]:
+) -> tuple[list[Block], tuple[OmittedParts, ...]]:
     blocks, left_out = html_blocks(page, references=references)
     if not blocks and (closed := _SELF_CLOSED_RAW.sub(r"<\1\2></\1>", markup)) != markup:
         # An HTML parser takes the rest of the page for the content of <script/>.
         blocks, left_out = html_blocks(parse_markup(closed, source), references=references)
+    if not blocks and (shown := _NOSCRIPT.sub(r"<\1div>", markup)) != markup:
+        # A page drawn by a script may bring its text for readers without one; a mere request to enable it is no text.
+        fallback, left_out_of_fallback = html_blocks(parse_markup(shown, source), references=references)
+        if sum(len(block.text) for block in fallback) >= _MIN_NOSCRIPT_CHARACTERS:
+            return fallback, left_out_of_fallback
     return blocks, left_out
 
 

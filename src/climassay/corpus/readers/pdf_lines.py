@@ -520,8 +520,8 @@ def _page_text(text_page: Any) -> tuple[str, bool]:
     room = max(count, text_index + 1 if last > 0 else count) + 1
     buffer = (ctypes.c_ushort * room)()
     written = pdfium.FPDFText_GetText(text_page, 0, count, buffer)
-    units = memoryview(buffer)[: max(0, written - 1)]
-    text = bytes(units).decode("utf-16-le", "surrogatepass")
+    units = buffer[: max(0, written - 1)]
+    text = bytes(buffer)[: 2 * len(units)].decode("utf-16-le", "surrogatepass")
     if len(text) != len(units):
         text = "".join(map(chr, units))
     return text, text_index == count - 1 if last > 0 else True

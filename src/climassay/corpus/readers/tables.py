@@ -34,6 +34,8 @@ _USUAL_NAMES: dict[str, tuple[str, ...]] = {
     "edition": ("edition", "version"),
     "licence": ("licence", "license", "rights"),
 }
+_MAX_TITLE = 100
+"""Maximum number of characters of a title that is made of the values that identify a document."""
 _DOCUMENT_NAMES = ("docid", "documentid", "document", "doc", "book", "textbook", "bookid", "articleid", "filename")
 _PLAIN = re.compile(r"[^a-z0-9]+")
 
@@ -135,7 +137,9 @@ def _build_document(
     title = clean(cell(first, layout.title))
     if not title:
         parts = [cell(first, layout.report), cell(first, layout.chapter)]
-        title = clean(" ".join(part for part in parts if part)) or clean(" ".join(key))
+        title = clean(" ".join(part for part in parts if part))
+    if not title and len(title := clean(" ".join(key))) > _MAX_TITLE:  # identified by a whole text, as an abstract
+        title = f"{title[:_MAX_TITLE].rsplit(' ', 1)[0]} ..."
     if title.lower().endswith(_NAME_SUFFIXES):
         title = PurePath(title).stem.replace("_", " ")
     urls = {cell(row, layout.url) for row in rows}

@@ -2,11 +2,14 @@
 
 :func:`verify` checks the statements of every participant against the passages:
 
-- A quotation that does not occur in its passage is removed and counted, as is a citation of an unknown passage.
+- A quotation with the number of another passage is moved to the passage in which it occurs. A quotation that occurs in
+  none is removed and counted, as is a citation of an unknown passage.
 - A likelihood is removed unless it agrees with the verdict and a sentence that supports the verdict states it or its
   opposite: a sentence quoted for that side, or the sentence nearest to the claim in a passage that is only cited. Terms
   elsewhere in a passage may belong to another finding.
-- A verdict without a valid quotation or citation becomes "not enough information"; the explanation remains.
+- A verdict without a valid quotation or citation becomes "not enough information"; the explanation remains. With
+  ``schema``, only citations that the model wrote count, and the first and last label of a scale need a quotation for
+  their side or such a citation.
 """
 
 import re
@@ -49,6 +52,8 @@ TEMPLATES = (
     "split", "split_brief", "grade", "advocate", "advocate_brief", "mediator", "mediator_brief", "whole", "question",
     "reply", "side",
 )  # fmt: skip
+MIN_MOVED_WORDS = 5
+"""Minimum number of words of a quotation that is moved to another passage; shorter ones may occur there by chance."""
 _MAX_WORDS = 90
 """Maximum number of words of another participant's explanation in a small model's prompt."""
 
@@ -292,23 +297,21 @@ def verify(
     if explanation and assessment.lead:
         explanation = (replace(explanation[0], text=f"{assessment.lead} {explanation[0].text}"), *explanation[1:])
     texts = {item.number: item.passage.text for item in passages}
-    valid = [
-        item for item in assessment.quotations if item.passage in texts and is_quoted(item.text, texts[item.passage])
-    ]
+    placed = [_place_quotation(item, texts) for item in assessment.quotations]
+    valid = [item for item in placed if item is not None]
     removed_quotations = len(assessment.quotations) - len(valid)
     quoted = merge_quotations([*quotations, *valid])
     verified = VerifiedAssessment(verdict, explanation, removed_citations, quoted, removed_quotations)
     if verdict is None or verdict == scale.nei:
         return verified
     numbers = cited_numbers(explanation, quoted)
+    if context.config.elicitation == "schema" and not _bears_verdict(scale, verdict, explanation, quoted):
+        numbers = ()
     if not numbers and context.config.elicitation == "scored" and passages and context.encoder is not None:
         # Very small models neither cite nor quote: the nearest sentence of the passages in the prompt is quoted.
-        nearest, cosine = nearest_sentence(statement, passages, context.encoder)
+        nearest = nearest_sentence(statement, passages, context.encoder)
         quoted, numbers = (*quoted, nearest), (nearest.passage,)
-        if not explanation:
-            text = f"A passage says: \u201c{nearest.text.rstrip('.')}\u201d."
-            explanation = (AnswerSentence(text, numbers, "attributed", False, cosine),)
-        verified = verified._replace(explanation=explanation, quotations=quoted)
+        verified = verified._replace(quotations=quoted)
     if not numbers and not in_house:
         return verified._replace(verdict=scale.nei, withheld=verdict)
     levels = assessment.levels
@@ -319,6 +322,31 @@ def verify(
         if not likelihood_holds(levels.likelihood, is_correct, sentences):
             levels = replace(levels, likelihood=None)
     return verified._replace(levels=levels)
+
+
+def _place_quotation(quotation: Quotation, texts: Mapping[int, str]) -> Quotation | None:
+    """Return a quotation with the number of the passage in which it occurs; None if there is none."""
+    if is_quoted(quotation.text, texts.get(quotation.passage, "")):
+        return quotation
+    if len(quotation.text.split()) < MIN_MOVED_WORDS:
+        return None
+    number = next((number for number, text in texts.items() if is_quoted(quotation.text, text)), None)
+    return None if number is None else replace(quotation, passage=number)
+
+
+def _bears_verdict(
+    scale: Scale, verdict: str, explanation: Sequence[AnswerSentence], quotations: Sequence[Quotation]
+) -> bool:
+    """Return whether a verdict rests on a quotation or on a citation that the model wrote.
+
+    A quotation for the other side does not support the first or last label of a scale.
+    """
+    if any(sentence.origin == "model" and sentence.citations for sentence in explanation):
+        return True
+    if verdict not in (scale.labels[0], scale.labels[-1]):
+        return bool(quotations)
+    side = "for" if scale.is_correct(verdict) else "against"
+    return any(quotation.side in (side, None) for quotation in quotations)
 
 
 def likelihood_holds(likelihood: Likelihood, is_correct: bool, sentences: Sequence[str]) -> bool:
@@ -361,17 +389,17 @@ def supporting_sentences(
                 results.append(quotation.text)
                 results += [text for text in sentences if any(is_quoted(part, text) for part in parts)]
         if not quoted and context.encoder is not None:
-            results.append(nearest_sentence(statement, [source], context.encoder)[0].text)
+            results.append(nearest_sentence(statement, [source], context.encoder).text)
     return results
 
 
 def nearest_sentence(
     statement: str, passages: Sequence[RetrievedPassage | PassageCitation], encoder: Encoder
-) -> tuple[Quotation, float]:
-    """Return the sentence of the passages that is most similar to a statement, and its cosine similarity."""
+) -> Quotation:
+    """Return the sentence of the passages that is most similar to a statement, as a quotation without a side."""
     sentences = [
         (item.number, text) for item in passages for text in split_sentences(item.passage.text) or [item.passage.text]
     ]
     cosines = encoder.encode([text for _, text in sentences]) @ encoder.encode([statement])[0]
     number, text = sentences[int(cosines.argmax())]
-    return Quotation(number, text.strip(), None), float(cosines.max())
+    return Quotation(number, text.strip(), None)

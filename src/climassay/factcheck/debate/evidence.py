@@ -10,7 +10,7 @@ query as the least similar relevant passage, so that its advocate is not asked i
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -19,13 +19,15 @@ from climassay.factcheck.debate.advocate import Advocate
 from climassay.factcheck.debate.context import as_one_line, locate
 from climassay.factcheck.debate.steps import BEARS, ELSEWHERE, ON_SUBJECT, FoundPassage, Steps, ask_text, gather
 from climassay.factcheck.transcript import FollowUp, Subclaim
-from climassay.models.contract import GenerationRequest, Sampling, object_schema
+from climassay.models.contract import CHARACTERS_PER_TOKEN, GenerationRequest, Sampling, object_schema
 from climassay.prompts import Prompt
 
 MAX_CANDIDATES = 24
 """Maximum number of passages graded for one claim, over all its statements and advocates."""
 MAX_CHARACTERS = 48_000
 """Maximum total number of characters of the graded passages, about 12,000 tokens; passages are never truncated."""
+_RESERVED_TOKENS = 1500
+"""Tokens of a model's context window that are left for the instructions of the grader and its answer."""
 _Key = tuple[str, str]
 """Pair of collection name and passage id."""
 
@@ -38,6 +40,16 @@ class Grader:
     """Name of the model."""
     prompt: Prompt
     """Template with the variables ``claim``, ``statements`` (empty if the claim is its only one) and ``passages``."""
+    read_window: Callable[[], int | None] = lambda: None
+    """Function that returns the model's context length in tokens; None if it is not known yet."""
+
+    @property
+    def max_characters(self) -> int:
+        """Maximum total number of characters of passages that fit the model's context window."""
+        window = self.read_window()
+        if window is None:
+            return MAX_CHARACTERS
+        return min(MAX_CHARACTERS, int(max(0, window - _RESERVED_TOKENS) * CHARACTERS_PER_TOKEN))
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +62,11 @@ class RetrievedEvidence:
     """Passages that were graded, with their grades."""
     warning: str = ""
     """Reason why grading failed; empty otherwise."""
+
+    @property
+    def is_found(self) -> bool:
+        """Whether the search found any passage, whatever its grade."""
+        return bool(self.candidates) or any(results for advocate in self.passages for results in advocate)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,12 +95,21 @@ def find_evidence(
             for advocate, subclaim in pairs
         ]
     )
-    candidates = _select_candidates(results) if grader is not None else {}
+    candidates: dict[_Key, FoundPassage] = {}
     grades: dict[_Key, _Grade] = {}
     warning = ""
-    if grader is not None and candidates:
+    if grader is not None:
+        max_characters = grader.max_characters
+        candidates = _select_candidates(results, max_characters)
         try:
-            grades = yield from _grade_candidates(grader, claim, subclaims, list(candidates.values()))
+            try:
+                grades = yield from _grade_candidates(grader, claim, subclaims, list(candidates.values()))
+            except ValueError:
+                # A server that refuses a prompt as too long states its window.
+                if grader.max_characters >= max_characters:
+                    raise
+                candidates = _select_candidates(results, grader.max_characters)
+                grades = yield from _grade_candidates(grader, claim, subclaims, list(candidates.values()))
         except ValueError as error:
             warning = f"The passages could not be graded ({error}), so they stand in the order of the search."
     graded = {
@@ -103,10 +129,9 @@ def find_evidence(
     return RetrievedEvidence(tuple(map(tuple, selected)), tuple(graded.values()), warning)
 
 
-def _select_candidates(results: Sequence[Sequence[FoundPassage]]) -> dict[_Key, FoundPassage]:
+def _select_candidates(results: Sequence[Sequence[FoundPassage]], n_characters: int) -> dict[_Key, FoundPassage]:
     """Return the first passage of each result list, then the second and so on, without duplicates, up to the limits."""
     candidates: dict[_Key, FoundPassage] = {}
-    n_characters = MAX_CHARACTERS
     for rank in range(max(map(len, results), default=0)):
         for candidate in (passages[rank] for passages in results if rank < len(passages)):
             length = len(candidate.passage.text)
@@ -201,11 +226,13 @@ def _search(advocate: Advocate, queries: Sequence[str], *, is_graded: bool) -> S
 def _grade_candidates(
     grader: Grader, claim: str, subclaims: Sequence[Subclaim], candidates: Sequence[FoundPassage]
 ) -> Steps[dict[_Key, _Grade]]:
-    """Grade all candidates in one call.
+    """Grade all candidates in one call; without candidates no model is called.
 
     Raises:
         ValueError: The call failed or the answer has another form; the message states the reason.
     """
+    if not candidates:
+        return {}
     entry: dict[str, Any] = {
         "passage": {"type": "integer", "minimum": 1, "maximum": len(candidates)},
         "grade": {"type": "integer", "enum": [ELSEWHERE, ON_SUBJECT, BEARS]},

@@ -40,6 +40,7 @@ from climassay.factcheck.transcript import (
     Round,
     Verdict,
     cited_numbers,
+    supporting_numbers,
     withheld_caveat,
 )
 from climassay.models.contract import BLANK
@@ -420,6 +421,8 @@ def final_verdict(
     if assessment.error is not None:
         return Verdict("failed", None, claim, error=assessment.error)
     verified = verify(context, assessment, claim, consolidation.sources)
+    if verified.verdict != context.scale.nei and not supporting_numbers(verified.explanation, verified.quotations):
+        verified = verified._replace(verdict=context.scale.nei, withheld=verified.verdict, levels=None)
     fields = verified._asdict()
     verdict = Verdict("not enough information", fields.pop("verdict"), claim, **fields)
     if verified.verdict == context.scale.nei:

@@ -6,7 +6,7 @@ Rules split the claim if no model is asked, or if the model's quotations do not 
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -145,13 +145,13 @@ def answer_schema(claim_length: int, profile: Profile) -> dict[str, Any]:
 def _parse_answer(text: str, answer: str, profile: Profile) -> ClaimReading | None:
     """Parse the model's JSON answer.
 
-    The result is None if the answer is malformed, or if its quotations are not in the claim, overlap or cover less than
-    half of its words.
+    The result is None if the answer is malformed. It is also None if the model refuses nothing and
+    :func:`_locate_parts` rejects its quotations. A claim that the model refuses without usable parts is split by rules.
     """
     try:
         data = json.loads(answer)
-        if not profile.brief and (refused := _REFUSED.get(data["kind"])) is not None:
-            return ClaimReading((single_subclaim(text),), "model", refused, as_one_line(str(data["reason"])))
+        refused = None if profile.brief else _REFUSED.get(data["kind"])
+        reason = as_one_line(str(data["reason"])) if refused else ""
         parts = []
         max_queries = 0 if profile.brief else profile.queries
         for part in data["parts"]:
@@ -161,8 +161,23 @@ def _parse_answer(text: str, answer: str, profile: Profile) -> ClaimReading | No
             parts.append((str(part["quotation"]), str(part["statement"]), unique))
     except (ValueError, KeyError, TypeError):
         return None
+    subclaims = _locate_parts(text, parts, profile)
+    if refused is None:
+        return None if subclaims is None else ClaimReading(subclaims, "model")
+    if subclaims is None:
+        return ClaimReading(split_by_rules(text), "rules", refused, reason)
+    return ClaimReading(subclaims, "model", refused, reason)
+
+
+def _locate_parts(
+    text: str, parts: Sequence[tuple[str, str, tuple[str, ...]]], profile: Profile
+) -> tuple[Subclaim, ...] | None:
+    """Return the subclaims of a model's quotations, statements and queries.
+
+    The result is None if quotations are not in the claim, overlap or cover less than half of its words.
+    """
     if len(parts) == 1 and not profile.brief:
-        return ClaimReading((replace(single_subclaim(text), queries=parts[0][2]),), "model")
+        return (replace(single_subclaim(text), queries=parts[0][2]),)
     located = sorted(
         (span, statement, queries)
         for quotation, statement, queries in parts
@@ -176,13 +191,13 @@ def _parse_answer(text: str, answer: str, profile: Profile) -> ClaimReading | No
     if sum(_count_words(text[slice(*span)]) for span in spans) < 0.5 * _count_words(text):
         return None
     if len(located) == 1:
-        return ClaimReading((single_subclaim(text),), "model")
+        return (single_subclaim(text),)
     subclaims = []
     for number, (span, statement, part_queries) in enumerate(located, start=1):
         quotation = text[slice(*span)]
         is_quoted = profile.brief and _word_overlap(quotation, statement) < 0.5
         subclaims.append(Subclaim(number, quotation if is_quoted else as_one_line(statement), *span, part_queries))
-    return ClaimReading(tuple(subclaims), "model") if all(subclaim.text for subclaim in subclaims) else None
+    return tuple(subclaims) if all(subclaim.text for subclaim in subclaims) else None
 
 
 def _word_overlap(quotation: str, statement: str) -> float:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from climassay.factcheck.certainty import UNCERTAIN
-from climassay.factcheck.claims import dating_warning
+from climassay.factcheck.claims import assess_claims, dating_warning
 from climassay.factcheck.configuration import DebateSettings
 from climassay.factcheck.debate.advocate import Advocate, DebateState, give_opinions, reply, write_question
 from climassay.factcheck.debate.assessment import ElicitationConfig
@@ -20,7 +20,7 @@ from climassay.factcheck.debate.mediator import (
     final_verdict,
     may_ask,
 )
-from climassay.factcheck.debate.reading import read_claim
+from climassay.factcheck.debate.reading import ClaimReading, read_claim
 from climassay.factcheck.debate.steps import ON_SUBJECT, AskEntailment, Ledger, Steps, counted, gather
 from climassay.factcheck.scales import Scale
 from climassay.factcheck.transcript import (
@@ -57,6 +57,8 @@ class DebateSetup:
     config: ElicitationConfig
     profile: Profile = STRONG
     """Settings of the prompts for reading the claim and grading passages."""
+    read_window: Callable[[], int | None] = lambda: None
+    """Function that returns the context length of the model that grades passages; None if it is not known yet."""
 
     @property
     def reads_claims(self) -> bool:
@@ -90,8 +92,9 @@ def _run_debate(claim: Claim, setup: DebateSetup, on_event: Callable[[Event], No
     settings, profile = setup.settings, setup.profile
     prefix = CONTEXT_PREFIX if settings.context_prefix else ""
     reading = yield from read_claim(claim.text, settings.split, settings.model, profile, setup.templates)
-    if reading.kind != "checkable" and settings.check_claims:
-        return setup.unchecked(claim, reading.kind, reading.reason)
+    refusal: Outcome | None = None if reading.kind == "checkable" or not settings.check_claims else reading.kind
+    if refusal and not _reads_as_climate_claim(claim, setup.encoder):
+        return setup.unchecked(claim, refusal, reading.reason)
     on_event(reading.subclaims)
     context = DebateContext(
         prefix + claim.text,
@@ -105,8 +108,10 @@ def _run_debate(claim: Claim, setup: DebateSetup, on_event: Callable[[Event], No
     for advocate in setup.advocates:
         if not advocate.is_plain:
             context.report_activity(advocate.name, "searching", 1)
-    grader = Grader(settings.model, setup.templates["grade"]) if profile.grade_passages else None
+    grader = Grader(settings.model, setup.templates["grade"], setup.read_window) if profile.grade_passages else None
     evidence = yield from find_evidence(setup.advocates, context.subclaims, context.claim, grader)
+    if refusal and not evidence.is_found and not any(advocate.is_plain for advocate in setup.advocates):
+        return setup.unchecked(claim, refusal, reading.reason)
     rounds, consolidation = yield from _run_rounds(context, setup, evidence)
     context.report_activity(NAME, "concluding", len(rounds))
     verdict = yield from final_verdict(setup.mediator, context, claim.text, rounds[-1], consolidation)
@@ -123,11 +128,26 @@ def _run_debate(claim: Claim, setup: DebateSetup, on_event: Callable[[Event], No
         without=verdicts_without,
     )
     warning = dating_warning(claim, [source.passage for source in transcript.cited])
-    transcript = replace(transcript, warnings=tuple(filter(None, (evidence.warning, warning))))
+    doubt = _doubt(reading) if refusal else ""
+    transcript = replace(transcript, warnings=tuple(filter(None, (doubt, evidence.warning, warning))))
     if settings.entailment:
         transcript = yield from _measure_entailment(transcript)
     on_event(transcript.verdict)
     return transcript
+
+
+def _reads_as_climate_claim(claim: Claim, encoder: Encoder | None) -> bool:
+    """Return whether the classifier of claims takes a claim for a checkable one about climate."""
+    return encoder is not None and assess_claims([claim.text], encoder)[0].kind == "checkable"
+
+
+def _doubt(reading: ClaimReading) -> str:
+    """Return the warning that a claim was debated although the model called it uncheckable or not about climate."""
+    reason = f" ({reading.reason.rstrip('.')})" if reading.reason else ""
+    return (
+        f"The model that read the claim called it {reading.kind}{reason}. It was debated all the same, because its "
+        "words and the sources speak of climate."
+    )
 
 
 def _run_rounds(

@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 from climassay.errors import InputError, NoAnswerError
 from climassay.factcheck.certainty import AgreementLevel, Confidence, EvidenceLevel, Levels, Likelihood
 from climassay.factcheck.debate.assessment import explanation_lead
+from climassay.factcheck.results.citation import Publication, cite, day_in_words, source_dates
 from climassay.factcheck.scales import Scale, load_scale
 from climassay.factcheck.transcript import (
     AdvocateOpinion,
@@ -185,7 +186,8 @@ def mediator(transcript: Transcript) -> str:
 _TEMPLATE_GLOBALS = {
     "ENDING": ENDING, "OUTCOME": OUTCOME, "PLACEMENT": PLACEMENT, "REASON": REASON, "SIDE": SIDE, "cost": cost,
     "counted": counted, "fallacy_note": fallacy_note, "level_lines": level_lines, "mediator": mediator,
-    "models": models, "role": role,
+    "models": models, "role": role, "source_dates": source_dates,
+    "day_in_words": day_in_words,
 }  # fmt: skip
 """Texts and functions used by the templates."""
 
@@ -224,21 +226,23 @@ class AdvocateView:
     notes: tuple[str, ...]
 
 
-def factcheck_page(transcript: Transcript, scale: Scale | None = None) -> str:
+def factcheck_page(transcript: Transcript, scale: Scale | None = None, publication: Publication | None = None) -> str:
     """Return a fact-check as one self-contained HTML file, with all texts escaped.
 
     Args:
         transcript: Finished debate.
         scale: Scale of the verdict; None loads it by the transcript's scale name.
+        publication: Publisher, address, date and reviews; None if the fact-check is not published.
 
     Raises:
         InputError: There is no scale of that name, or the verdict is not one of its labels.
     """
-    return render_page("factcheck.html.j2", **page_values(transcript, scale or load_scale(transcript.scale)))
+    values = page_values(transcript, scale or load_scale(transcript.scale), publication)
+    return render_page("factcheck.html.j2", **values)
 
 
-def page_values(transcript: Transcript, scale: Scale) -> dict[str, Any]:
-    """Return the template values of a fact-check.
+def page_values(transcript: Transcript, scale: Scale, publication: Publication | None = None) -> dict[str, Any]:
+    """Return the template values of a fact-check, with its citation if it is published.
 
     ``check`` is the transcript returned by :func:`~climassay.factcheck.transcript.reader_view`; templates must escape
     its texts.
@@ -260,6 +264,8 @@ def page_values(transcript: Transcript, scale: Scale) -> dict[str, Any]:
     return {
         **shared_values(scale, {source.number for source in transcript.sources}),
         "check": transcript,
+        "publication": publication,
+        "citation": None if publication is None else cite(transcript, scale, publication),
         "steps": [locate_on(scale, label) for label in scale.labels],
         "step": None if label is None else locate_on(scale, label),
         "probability": scale.probability(transcript.verdict.label, transcript.verdict.probabilities),
@@ -480,7 +486,6 @@ def claim_review(
     author: str,
     author_url: str | None = None,
     published: str | None = None,
-    appearance: str | None = None,
     claimant: PartyKind = "Person",
     scale: Scale | None = None,
 ) -> dict[str, Any]:
@@ -494,7 +499,6 @@ def claim_review(
         author: Organisation responsible for the fact-check.
         author_url: Web page of the organisation.
         published: ISO 8601 date of the fact-check.
-        appearance: Web page where the claim appears; by default the claim's source if that is an address.
         claimant: Type of the claim's source.
         scale: Scale of the verdict; None loads it by the transcript's scale name.
 
@@ -527,9 +531,12 @@ def claim_review(
         party["url"] = _valid_address(author_url, "author_url")
     claim: dict[str, Any] = {"@type": "Claim"}
     source, date = transcript.claim.source.strip(), transcript.claim.date.strip()
-    appearance_url = safe_link(source) if appearance is None else _valid_address(appearance, "appearance")
+    appearance = transcript.claim.appearance.strip()
+    appearance_url = safe_link(appearance) or safe_link(source)
     if appearance_url is not None:
         claim["appearance"] = {"@type": "CreativeWork", "url": appearance_url}
+    elif appearance:
+        claim["appearance"] = {"@type": "CreativeWork", "name": appearance}
     if source and safe_link(source) is None:
         claim["author"] = {"@type": claimant, "name": source}
     if _DATE.fullmatch(date):

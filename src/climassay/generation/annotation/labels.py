@@ -26,8 +26,9 @@ ANNOTATION_REASONS: tuple[Reason, ...] = (
         "context reference", "The question speaks of its passage, a figure or a study that the reader cannot see", "6"
     ),
     Reason("self-inconsistency", "Given the passage, the marked answer does not come out", "7"),
+    Reason("two right answers", "More than one answer is right", "8"),
 )
-"""Reasons for rejecting a draft: the experts' reasons, and two that screening sets; ``other`` needs a remark."""
+"""Reasons for rejecting a draft; ``other`` needs a remark."""
 
 
 @dataclass(frozen=True, slots=True)

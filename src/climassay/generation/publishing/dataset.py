@@ -32,7 +32,7 @@ from climassay.generation.publishing.entries import (
 from climassay.generation.publishing.splits import SHARES, Split, SplitPlan, split_placements
 from climassay.io import MAX_TABLE_BYTES, read_file, read_text, remove_files, write_file, write_files
 from climassay.questions import KINDS, TYPES, Kind, QuestionSet, join_questions, read_questions
-from climassay.questions.formats import connection_errors
+from climassay.questions.hub import connection_errors
 from climassay.reporting import counted
 
 MANIFEST = "dataset.json"

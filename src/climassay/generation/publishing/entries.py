@@ -130,8 +130,8 @@ def question_row(entry: DatasetEntry, canary: str | None) -> dict[str, Any]:
 
 def climaqa_columns(kind: Kind) -> tuple[str, ...]:
     """Return the columns of ClimaQA's table of a kind, in their order."""
-    options = ("Options",) if kind == "mcq" else ()
-    labels = () if kind == "cloze" else ("Complexity", "Validation")
+    options = ("Options",) if TYPES[kind].has_options else ()
+    labels = ("Complexity", "Validation") if TYPES[kind].has_levels else ()
     return ("Question", *options, "Answer", "Context", *labels)
 
 
@@ -143,7 +143,7 @@ def climaqa_row(entry: DatasetEntry) -> dict[str, str]:
     question, draft = entry.question, entry.draft
     answer = question.answer
     row = {"Question": question.question, "Context": question.context or ""}
-    if question.kind == "mcq":
+    if question.type.has_options:
         assert question.correct is not None
         lettered = [f"{option_letter(index)}) {text}" for index, text in enumerate(question.options)]
         row["Options"] = f"\n{_DASHES}\n".join(lettered)
@@ -151,7 +151,7 @@ def climaqa_row(entry: DatasetEntry) -> dict[str, str]:
         if any(option.strip().casefold() in LETTERS for option in question.options):
             answer = lettered[question.correct]  # a letter alone could also be an option's text
     row["Answer"] = answer
-    if question.kind != "cloze":
+    if question.type.has_levels:
         decisions = () if draft is None else draft.decisions
         is_valid = any(decision.step in ("expert", "validate") and decision.accepted for decision in decisions)
         row |= {"Complexity": (question.level or "").upper(), "Validation": "VALID" if is_valid else ""}

@@ -20,7 +20,7 @@ from climassay.generation.screening.check import right_answer
 from climassay.generation.screening.option_checks import N_OPTIONS
 from climassay.models.contract import Completion, GenerationRequest, Generator, OptionScorer, Sampling
 from climassay.prompts import Profile, load_prompt, profile_of
-from climassay.questions import GAP, Kind, Question
+from climassay.questions import GAP, Question
 
 REASON = "self-inconsistency"
 SECOND_ANSWER = "second right answer"
@@ -204,7 +204,8 @@ class Verification:
         elif draft.type.fixed_options:
             question = f"{draft.type.title}? {question}"
         rendered = self._prompt.render(
-            kind=_type_name(draft),
+            has_options=draft.type.has_options,
+            has_gap=draft.type.has_gap,
             level=draft.level,
             question=question,
             options=[{"letter": letter, "text": text} for letter, text in zip(LETTERS, wording.options, strict=False)],
@@ -280,28 +281,23 @@ def _is_complete(draft: Draft) -> bool:
     )
 
 
-def _type_name(draft: Draft) -> str:
-    """Return the name of a draft's type in the template and the schema."""
-    return "mcq" if draft.type.has_options else "cloze" if draft.type.has_gap else "freeform"
-
-
 def _answer_schema(draft: Draft) -> dict[str, Any]:
     text = {"type": "string", "maxLength": _MAX_TEXT_LENGTH}
     letters = list(LETTERS[: len(draft.wording.options)])
-    kind_properties: dict[Kind, dict[str, Any]] = {
-        "mcq": {
+    answer: dict[str, Any] = {"answer": {"type": "string", "enum": list(VERDICTS)}}
+    if draft.type.has_options:
+        answer = {
             "answer": {"type": "string", "enum": [*letters, "none"]},
             "also_right": {"type": "array", "items": {"type": "string", "enum": letters}, "maxItems": len(LETTERS)},
-        },
-        "freeform": {"answer": {"type": "string", "enum": list(VERDICTS)}},
-        "cloze": {
+        }
+    elif draft.type.has_gap:
+        answer = {
             "answer": {"type": "string", "enum": list(VERDICTS[:3])},
             "also_right": {"type": "array", "items": text, "maxItems": 5},
             "is_term": {"type": "boolean"},
-        },
-    }
+        }
     flaw = {"type": "string", "enum": list(FLAWS)}
-    properties = {"missing": text, "reasoning": text, **kind_properties[_type_name(draft)], "flaw": flaw}
+    properties = {"missing": text, "reasoning": text, **answer, "flaw": flaw}
     return {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
 
 

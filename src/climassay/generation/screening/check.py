@@ -5,13 +5,21 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from climassay.generation.draft import Draft
-from climassay.questions import Kind
+from climassay.questions import TYPES, Kind, QuestionType
 from climassay.registry import Registry
 
-QUESTION_KINDS: tuple[Kind, ...] = ("mcq", "freeform")
+
+def kinds_where(is_included: Callable[[QuestionType], bool]) -> tuple[Kind, ...]:
+    """Return the kinds of questions whose type meets a condition."""
+    return tuple(kind for kind, question_type in TYPES.items() if is_included(question_type))
+
+
+QUESTION_KINDS = kinds_where(lambda question_type: not question_type.is_statement)
 """Kinds that ask a question."""
-CHOICE_KINDS: tuple[Kind, ...] = ("mcq",)
-STATEMENT_KINDS: tuple[Kind, ...] = ("cloze",)
+CHOICE_KINDS = kinds_where(lambda question_type: question_type.has_options and not question_type.fixed_options)
+"""Kinds whose questions have options of their own."""
+GAP_KINDS = kinds_where(lambda question_type: question_type.has_gap)
+"""Kinds of statements with a masked term."""
 
 CheckFunction = Callable[[Draft], str | None]
 

@@ -8,10 +8,9 @@ from difflib import SequenceMatcher
 from climassay.corpus.sentences import split_sentences
 from climassay.errors import InputError
 from climassay.generation.draft import Draft
-from climassay.generation.screening.check import CHECKS, QUESTION_KINDS, Check, check, content_words, words
+from climassay.generation.screening.check import CHECKS, QUESTION_KINDS, Check, check, content_words, kinds_where, words
 from climassay.questions import KINDS
 
-MAX_ANSWER_SENTENCES = 2
 MIN_COPIED_WORDS = 8
 """Minimum number of consecutive words of a passage in a copied question."""
 MIN_COPIED_SHARE = 0.9
@@ -33,9 +32,9 @@ def _describe_missing_answer(draft: Draft) -> str | None:
     wording = draft.wording
     if not wording.question.strip():
         return "There is no question."
-    if draft.kind == "freeform" and not words(wording.answer):
+    if draft.type.is_prose and not words(wording.answer):
         return "There is no answer."
-    if draft.kind == "freeform" and wording.answer.strip().endswith("?"):
+    if draft.type.is_prose and wording.answer.strip().endswith("?"):
         return "The answer is a question."
     return None
 
@@ -45,7 +44,7 @@ def _describe_missing_question(draft: Draft) -> str | None:
     question = draft.wording.question.strip()
     if _ASKING.search(question):
         return None
-    if draft.kind == "mcq" and (_GAP.search(question) or not question.endswith((".", "!"))):
+    if draft.type.has_options and (_GAP.search(question) or not question.endswith((".", "!"))):
         return None  # an unfinished sentence that an option completes
     if _TASK.search(question):
         return None
@@ -63,10 +62,14 @@ def _describe_copied_question(draft: Draft) -> str | None:
     return None
 
 
-@check("long answer", ("freeform",), "The answer has more than two sentences.")
+@check(
+    "long answer",
+    kinds_where(lambda question_type: question_type.max_sentences is not None),
+    "The answer has more sentences than its kind allows, for example more than two in a freeform answer.",
+)
 def _describe_long_answer(draft: Draft) -> str | None:
     count = len(split_sentences(draft.wording.answer))
-    return f"The answer has {count} sentences." if count > MAX_ANSWER_SENTENCES else None
+    return f"The answer has {count} sentences." if count > (draft.type.max_sentences or count) else None
 
 
 _LISTS = {

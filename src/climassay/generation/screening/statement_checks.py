@@ -4,7 +4,7 @@ import re
 
 from climassay.corpus.sentences import split_sentences
 from climassay.generation.draft import Draft, has_term
-from climassay.generation.screening.check import FUNCTION_WORDS, STATEMENT_KINDS, check, stem, word_set, words
+from climassay.generation.screening.check import FUNCTION_WORDS, GAP_KINDS, check, stem, word_set, words
 from climassay.generation.terms import FUNCTION_WORDS as MASKER_FUNCTION_WORDS
 from climassay.generation.terms import GENERIC
 
@@ -18,7 +18,7 @@ _NUMBER_WORDS = word_set(
 _TRIVIAL = FUNCTION_WORDS | MASKER_FUNCTION_WORDS | GENERIC
 
 
-@check("several sentences", STATEMENT_KINDS, "The statement is not one sentence of usual length.")
+@check("several sentences", GAP_KINDS, "The statement is not one sentence of usual length.")
 def _describe_sentence_fault(draft: Draft) -> str | None:
     statement = draft.wording.question.strip()
     count = len(split_sentences(statement))
@@ -32,19 +32,19 @@ def _describe_sentence_fault(draft: Draft) -> str | None:
     return None
 
 
-@check("term not one word", STATEMENT_KINDS, "The masked term has several words or none.")
+@check("term not one word", GAP_KINDS, "The masked term has several words or none.")
 def _describe_invalid_term(draft: Draft) -> str | None:
     term = draft.wording.answer.strip()
     return f"“{term}” is not one word." if term and not _SINGLE_WORD.fullmatch(term) else None
 
 
-@check("term absent", STATEMENT_KINDS, "The masked term is not a word of the statement.")
+@check("term absent", GAP_KINDS, "The masked term is not a word of the statement.")
 def _describe_absent_term(draft: Draft) -> str | None:
     term = draft.wording.answer.strip()
     return None if not term or has_term(draft.wording.question, term) else f"“{term}” is not a word of the statement."
 
 
-@check("term repeated", STATEMENT_KINDS, "The statement has the masked term, or a form of it, more than once.")
+@check("term repeated", GAP_KINDS, "The statement has the masked term, or a form of it, more than once.")
 def _describe_repeated_term(draft: Draft) -> str | None:
     term = draft.wording.answer.strip().lower()
     if not term:
@@ -55,7 +55,7 @@ def _describe_repeated_term(draft: Draft) -> str | None:
     return f"The statement has “{term}” or a form of it {count} times." if count > 1 else None
 
 
-@check("term trivial", STATEMENT_KINDS, "The masked term is a function word, a number, or a word of any science.")
+@check("term trivial", GAP_KINDS, "The masked term is a function word, a number, or a word of any science.")
 def _describe_trivial_term(draft: Draft) -> str | None:
     term = draft.wording.answer.strip().lower()
     if not term:

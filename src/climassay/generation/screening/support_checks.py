@@ -54,7 +54,7 @@ def _describe_foreign_quantity(draft: Draft) -> str | None:
 
 @check("unsupported answer", KINDS, "Shares too few words with the passages to be supported by them.")
 def _describe_missing_support(draft: Draft) -> str | None:
-    if draft.kind == "freeform" and not any(letter.isdigit() for letter in draft.wording.answer):
+    if draft.type.is_prose and not any(letter.isdigit() for letter in draft.wording.answer):
         answer_words = set(content_words(draft.wording.answer))
         if answer_words and not answer_words & set(content_words(draft.context)):
             return "The passages have no word of the answer."

@@ -19,7 +19,7 @@ from climassay.generation.validation.validators import (
 )
 from climassay.io import first_problem, parse_json, read_text, write_file
 from climassay.learning import ActivationStore
-from climassay.models import load_model
+from climassay.models import ModelOptions, load_model
 from climassay.models.contract import Encoder, Generator, OpenWeights, OptionScorer
 from climassay.prompts import ProfileSettings, profile_of
 from climassay.questions import KINDS
@@ -28,8 +28,8 @@ PROMPTED_FORMAT = "climassay-prompted-validator"
 RECORD_FILE = "climassay-validator.json"
 """Name of the training record beside an adapter."""
 LoadModel = Callable[..., Generator]
-"""Function like :func:`climassay.models.load_model`; it gets the ``base_url`` of a server's fine-tuned model, and the
-``dtype`` of a probe's model."""
+"""Function like :func:`climassay.models.load_model`; its options have the ``base_url`` of a server's fine-tuned model,
+or the ``dtype`` of a probe's model."""
 
 
 def load_validator(
@@ -92,7 +92,7 @@ def load_validator(
         from climassay.models.openai.finetuning import read_state
 
         record, state = read_training_record(path, method), read_state(path)
-        model = _load_scorer(state.model_name, partial(load, base_url=state.base_url))
+        model = _load_scorer(state.model_name, partial(load, options=ModelOptions(base_url=state.base_url)))
         return PromptedValidator.fine_tuned(model, prompt, record, f"api:{state.model}")
     if not path.is_file():
         raise InputError(
@@ -105,7 +105,7 @@ def load_validator(
         from climassay.models.encoders import load_encoder
 
         return trained.with_reader(TextReader(encoder or load_encoder(source.encoder)))
-    probed = load(source.model, dtype=source.dtype or None)
+    probed = load(source.model, ModelOptions(dtype=source.dtype or None))
     if not isinstance(probed, OpenWeights):
         raise InputError(f"The validator {name} reads hidden states: give it a local: model, not a wrapper around one.")
     return trained.with_reader(StateReader(probed, prompt, source.layers, store, trained.record.subject))

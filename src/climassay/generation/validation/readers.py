@@ -24,11 +24,6 @@ ANSWERS = (" VALID", " INVALID")
 """The two answers of a model that judges a draft."""
 MAX_CONTEXT_LENGTH = 8000
 """Maximum characters of the context in a prompt; the main passage comes first, so that it is never cut."""
-_KIND_WORDS = {
-    "mcq": "multiple-choice questions",
-    "freeform": "freeform questions",
-    "cloze": "fill-in-the-gap statements",
-}
 PAIRS = ("context and answer", "context and question", "answer and question")
 DRAFT_FEATURES = (
     "words of question", "words of answer", "words of context", "options", "answer longer than options",
@@ -83,7 +78,7 @@ def _request(
 ) -> OptionRequest:
     lettered = [{"letter": option_letter(index), "text": option} for index, option in enumerate(options)]
     rendered = prompt.render(
-        kind=_KIND_WORDS.get(kind) or f"{TYPES[kind].title.lower()} questions",
+        kind=TYPES[kind].plural,
         field=subject.field,
         question=question,
         options=lettered,
@@ -188,8 +183,8 @@ class TextReader:
             max_similarity,
             len(question_words & context_words) / max(1, len(question_words)),
             float(" ".join(wording.answer.casefold().split()) in " ".join(context.casefold().split())),
-            float(draft.kind == "mcq"),
-            float(draft.kind == "cloze"),
+            float(draft.type.has_options),
+            float(draft.type.has_gap),
         )
 
 

@@ -14,7 +14,7 @@ from inspect_ai.solver._task_state import sample_state
 from inspect_ai.tool import ToolChoice, ToolInfo
 
 from climassay.errors import InputError, ModelError
-from climassay.models import contract, load_model
+from climassay.models import ModelOptions, contract, load_model
 from climassay.redaction import TrustedUrl
 
 CONNECTIONS = 64
@@ -31,7 +31,7 @@ class _PendingRequest:
         self.answer: contract.Completion | None = None
 
 
-class _RequestBatcher:
+class _RequestQueue:
     """Batcher that sends all pending requests to a model in one call.
 
     The first caller to acquire the lock sends the requests of all callers; the others then find their answers.
@@ -127,8 +127,10 @@ class ClimassayModel(ModelAPI):
         unknown = set(model_args) - {"device", "dtype", "adapter", "concurrency"}
         if unknown:
             raise InputError(f"A climassay model takes no argument {', '.join(sorted(unknown))}.")
-        self.model = opened or load_model(model_name, base_url=base_url and TrustedUrl(base_url), **model_args)
-        self._batcher = _RequestBatcher(self.model, on_answer)
+        self.model = opened or load_model(
+            model_name, ModelOptions(base_url=base_url and TrustedUrl(base_url), **model_args)
+        )
+        self._batcher = _RequestQueue(self.model, on_answer)
         self._repeated: Counter[tuple[object, contract.GenerationRequest]] = Counter()
         self.refused: InputError | None = None
         """Error of a request that the model does not support; None if there was none."""

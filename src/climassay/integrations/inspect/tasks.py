@@ -1,8 +1,7 @@
 """The three tasks of ClimaQA for Inspect: ``inspect eval climassay/mcq -T file=questions.jsonl -T examples=5``."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
-from functools import partial
 from pathlib import Path
 
 from inspect_ai import Task, task
@@ -21,7 +20,7 @@ from climassay.integrations.benchmark import (
     score_answer,
 )
 from climassay.models.contract import Message
-from climassay.questions import PRIMER, Kind, Question
+from climassay.questions import PRIMER, TYPES, Kind, Question
 
 _TURNS = {"system": ChatMessageSystem, "user": ChatMessageUser, "assistant": ChatMessageAssistant}
 LEVEL = "level"
@@ -158,12 +157,11 @@ def published_task(kind: Kind, files: Sequence[str | Path], *, entailment: str |
         InputError: A file cannot be read, or is not a file of prompts.
     """
     rows = [row for file in files for row in read_prompt_rows(Path(file))]
-    scorers: dict[Kind, Callable[[], Scorer]] = {
-        "mcq": answer_letter,
-        "freeform": partial(freeform_scores, entailment),
-        "cloze": cloze_scores,
-    }
-    return _as_task(kind, rows, True, scorers[kind](), {})
+    if TYPES[kind].has_options:
+        scorer = answer_letter()
+    else:
+        scorer = cloze_scores() if TYPES[kind].has_gap else freeform_scores(entailment)
+    return _as_task(kind, rows, True, scorer, {})
 
 
 def _task(

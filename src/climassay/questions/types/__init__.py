@@ -75,6 +75,8 @@ class QuestionType:
     """Position in lists of types, in ascending order."""
     title: str
     """Display name, for example ``Multiple choice``."""
+    plural: str
+    """Name of several questions within a sentence, for example ``multiple-choice questions``."""
     has_options: bool = False
     """Whether the answer is one of several options."""
     fixed_options: tuple[str, ...] = ()
@@ -84,7 +86,9 @@ class QuestionType:
     is_statement: bool = False
     """Whether the question is a statement, with or without a masked term."""
     is_prose: bool = True
-    """Whether answers are prose, so that truncated ones are reported."""
+    """Whether answers are sentences, rather than an option or a term."""
+    max_sentences: int | None = None
+    """Maximum number of sentences in an answer; None for no limit."""
     has_reference: bool = True
     """Whether every question must have a reference answer."""
     is_judged: bool = False
@@ -93,12 +97,14 @@ class QuestionType:
     """Whether there are levels of difficulty, so that generation evolves easy questions into harder ones."""
     max_tokens: int = 160
     """Maximum number of tokens in an answer."""
+    draft_tokens: int = 90
+    """Usual number of tokens of a generated question with its answer, as JSON."""
     category: str = "question-answering"
     """Task category on the Hugging Face hub."""
     in_climaqa: bool = False
     """Whether ClimaQA has questions of this type; only these have tasks for other frameworks."""
     metrics: tuple[str, ...] = ()
-    """Names of metrics, in addition to the metrics registered for the type."""
+    """Names of climassay's metrics; a metric of another package names its types itself."""
     checks: tuple[TypeCheck, ...] = ()
     """Checks for faults that only drafts of this type can have."""
 

@@ -34,6 +34,7 @@ from climassay.web.annotate.views import (
     Participant,
     address,
     agreement_of,
+    is_reworded,
     item_view,
     label_view,
     new_key,
@@ -61,6 +62,7 @@ QUESTIONS_PER_PAGE = 25
 DONE = {
     "": "",
     "label": "Saved.",
+    "edit": "Saved with your wording.",
     "skip": "Skipped.",
     "undo": "Taken back.",
     "nothing": "There was nothing to take back.",
@@ -559,11 +561,13 @@ def label(request: ByAnnotator, draft: str, form: Annotated[LabelForm, Form()]) 
     if form.act and is_rubric(item.draft.wording):
         return _item_page(request, request.own_item(draft), form=form)
     try:
-        request.store.label(request.dataset, read_form(form, item.draft, request.user.name))
+        stored = read_form(form, item.draft, request.user.name)
+        request.store.label(request.dataset, stored)
     except InputError as error:
         request.own_item(draft)
         return _item_page(request, item, form=form, error=str(error))
-    return request.back(done="label")
+    is_edit = stored.wording is not None and is_reworded(item.draft, stored.wording)
+    return request.back(done="edit" if is_edit else "label")
 
 
 @router.post("/{dataset}/{draft}/comment")

@@ -6,7 +6,7 @@ import math
 import re
 import secrets
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from difflib import SequenceMatcher
 from itertools import zip_longest
 from typing import Any, Literal, NamedTuple, Self
@@ -67,7 +67,7 @@ class LabelForm(BaseModel):
     key: str = ""
     """Key made with the page, so that a form that is sent twice is stored once."""
     verdict: str = ""
-    """``valid``, ``invalid`` or ``edit``."""
+    """``valid`` accepts the draft's first wording, ``edit`` the wording in the form; ``invalid`` rejects."""
     reason: list[str] = []
     remark: str = ""
     seconds: str = ""
@@ -197,29 +197,43 @@ def _wording(form: LabelForm, draft: Draft) -> Wording:
     if is_rubric(draft.wording):
         rubric = json.dumps([row._asdict() for row in form.rows()], ensure_ascii=False)
         return Wording(draft.wording.question, rubric, draft.wording.options)
-    if form.verdict == "valid":
-        if not draft.type.has_gap:
-            return draft.wording
-        if not form.term:
-            raise InputError("Choose the word that is left out, or edit the statement.")
-        return Wording(draft.wording.question, form.term)
-    question = _plain(form.question)
+    first = draft.wording
+    if form.verdict == "valid" and not draft.type.has_gap:
+        return first
+    # A field of a page cannot hold every line end or margin of a text, and such a difference is no edit.
+    question = first.question if form.verdict == "valid" else _plain(form.question)
+    question = first.question if question == _plain(first.question) else question
     if not draft.type.has_options:
-        return Wording(question, _plain(form.answer) or form.term)
+        answer = _plain(form.answer) or (form.term if draft.type.has_gap else "")
+        if draft.type.has_gap and not answer:
+            raise InputError("Choose the word that is left out, or write it into the edit of the statement.")
+        return Wording(question, first.answer if answer == _plain(first.answer) else answer)
     options = tuple(map(_plain, form.option))
+    options = first.options if options == tuple(map(_plain, first.options)) else options
     if not form.correct.isdecimal() or int(form.correct) >= len(options):
         raise InputError("Mark the option that is correct.")
     correct = int(form.correct)
     return Wording(question, options[correct], options, correct)
 
 
+def is_reworded(draft: Draft, wording: Wording) -> bool:
+    """Return whether a wording differs from the draft's in its words or its correct option, not only in its gap."""
+    first = draft.wording
+    if is_rating(first) or is_rubric(first):
+        return False
+    has_answer = not draft.type.has_gap and not draft.type.has_options
+    return (wording.question, wording.options, wording.correct) != (first.question, first.options, first.correct) or (
+        has_answer and wording.answer != first.answer
+    )
+
+
 def _plain(text: str) -> str:
     """Return a text with LF line ends, stripped."""
-    return text.replace("\r\n", "\n").strip()
+    return text.replace("\r\n", "\n").replace("\r", "\n").strip()
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class WordingChange:
     """One part of a wording before and after an edit, with the differences marked."""
 
     part: str
@@ -228,7 +242,7 @@ class Change:
     after: tuple[Piece, ...]
 
 
-def changes(before: Wording, after: Wording) -> tuple[Change, ...]:
+def changes(before: Wording, after: Wording) -> tuple[WordingChange, ...]:
     """Return the parts of a wording that differ, in reading order."""
     parts = [("question", before.question, after.question)]
     if before.options or after.options:
@@ -245,7 +259,7 @@ def changes(before: Wording, after: Wording) -> tuple[Change, ...]:
         left = tuple(("".join(first[a:b]), kind != "equal") for kind, a, b, _, _ in spans if b > a)
         right = tuple(("".join(second[c:d]), kind != "equal") for kind, _, _, c, d in spans if d > c)
         if left != right:
-            results.append(Change(part, left, right))
+            results.append(WordingChange(part, left, right))
     return tuple(results)
 
 
@@ -315,12 +329,16 @@ def item_view(
     wording = edited = own.wording if own is not None and own.wording is not None else first
     chosen = item.preselected if own is None else own.reasons
     term = (form.term if form else "") or edited.answer or item.suggested_term
+    typed_answer, is_changed = "", False
     if form is not None:
         chosen = tuple(form.reason)
         if form.verdict == "edit":
             # As it was typed, whether it can be stored or not.
             correct = int(form.correct) if form.correct.isdecimal() else edited.correct
+            before = [edited.question, *edited.options, edited.correct, "" if draft.type.has_gap else edited.answer]
             edited = Wording(form.question, form.answer, tuple(form.option), correct)
+            typed_answer = form.answer
+            is_changed = before != [edited.question, *edited.options, correct, form.answer]
     verdict = form.verdict if form else "invalid" if own is not None and not own.accepted else ""
     cloze = draft.type.has_gap
     # What the passages have to say for the draft to be right; the C of °C and the like are everywhere.
@@ -332,8 +350,7 @@ def item_view(
         "type": draft.type,
         "level_words": LEVELS[draft.level],
         "wording": wording,
-        # Whether "valid" would accept an edited wording rather than the draft's; a chosen term is not an edit.
-        "reworded": wording != (replace(first, answer=wording.answer) if cloze else first),
+        "reworded": is_reworded(draft, wording),
         "first_term": first.answer if cloze else "",
         "parts": statement_parts(wording.question, term, item.term_candidates) if cloze else (),
         "suggested": item.suggested_term if cloze else None,
@@ -343,9 +360,10 @@ def item_view(
         "rubric": _rubric(item, own, form) if is_rubric(draft.wording) else None,
         "remark": form.remark if form else own.remark if own is not None else "",
         "edited": edited,
+        "typed_answer": typed_answer,
         "confidence": item.p_valid if confidence else None,
         # Which part of the page begins open.
-        "opened": {"invalid": "reject", "edit": "edit"}.get(verdict, ""),
+        "opened": "reject" if verdict == "invalid" else "edit" if is_changed else "",
     }
 
 

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, JsonValue
 from pydantic_core import to_jsonable_python
 
-from climassay.factcheck.check_store import CheckSummary
+from climassay.factcheck.check_store import CheckSummary, Visibility
 from climassay.factcheck.configuration import settings_tables
 from climassay.factcheck.transcript import as_data
 from climassay.web.access import Annotator, Reader
@@ -31,6 +31,8 @@ from climassay.web.checks.store import ClaimForm, begin_check, checks_of, choose
 from climassay.web.failures import Missing
 from climassay.web.jobs import Job
 from climassay.web.jobs import State as JobState
+from climassay.web.library.cache import library_of
+from climassay.web.library.evidence import CitationLinks
 
 router = api_router("", "checks")
 CheckId = Annotated[str, path_name("Id of the check.", "c9f3a1b2c4d5")]
@@ -56,6 +58,8 @@ class QuestionData(Data):
     """Why it was not answered, if its state is `failed`."""
     answer: dict[str, JsonValue] | None
     """The answer as `climassay ask --json` writes it: text, sentences, sources; null until it is done."""
+    demonstration: bool
+    """Whether a very small model wrote the answer, so that it is not to be relied on."""
     page: str
     """Path of its page."""
 
@@ -68,6 +72,7 @@ class QuestionData(Data):
             state=job.state,
             error=job.error,
             answer=None if job.result is None else job.result["answer"],
+            demonstration=job.result is not None and job.result["demonstration"],
             page=f"/ask/{job.id}",
         )
 
@@ -94,12 +99,16 @@ class ClaimToCheck(Data):
 
     claim: Text = Field(min_length=1, examples=["Sea level has not risen since 1900."])
     """The claim: one sentence or a few, at most 2,000 characters."""
-    source: ShortText = Field(default="", examples=["https://example.org/column"])
-    """Author or address of the claim."""
+    source: ShortText = Field(default="", examples=["A columnist"])
+    """Person or organisation that made the claim."""
+    appearance: ShortText = Field(default="", examples=["https://example.org/column"])
+    """Web address or name of the publication in which the claim appeared."""
     date: ShortText = Field(default="", examples=["2024-05-31"])
     """Date of the claim: an ISO 8601 date, or the year."""
     setup: ShortText = ""
     """Name of the debate's configuration; the first one if empty."""
+    force: bool = False
+    """Whether to debate the claim even if it appears not to be checkable or not to be about climate."""
 
 
 class CheckData(Data):
@@ -108,6 +117,7 @@ class CheckData(Data):
     id: str
     claim: str
     source: str
+    appearance: str
     date: str
     by: str | None
     """Name of the user who asked for it; null for readers without an account."""
@@ -122,6 +132,10 @@ class CheckData(Data):
     """`verdict`, or why there is none; null until it has ended."""
     verdict: str | None
     """Label of the scale; null if there is no verdict."""
+    demonstration: bool
+    """Whether a very small model took part, so that the verdict is not to be relied on."""
+    visibility: Visibility
+    """Readers: everybody with an account, also visitors without one (`published`), or adjudicators only (`hidden`)."""
     topic: str | None
     """Code of the contrarian claim that it makes (CARDS), if any."""
     seconds: float | None
@@ -138,6 +152,7 @@ class CheckData(Data):
         own = {
             "claim": claim.text,
             "source": claim.source,
+            "appearance": claim.appearance,
             "date": claim.date,
             "by": None if user is None else check.by,
             "verdict": check.label,
@@ -171,7 +186,7 @@ def check_claim(app: App, user: Annotator, claim: ClaimToCheck) -> Any:
     same claim is still waiting, that check is returned.
     """
     form = ClaimForm(**claim.model_dump())
-    check = begin_check(app, user, form.cleaned(), choose_debate(app, form.setup))
+    check = begin_check(app, user, form.cleaned(), choose_debate(app, form.setup), force=form.force)
     return CheckData.of(checks_of(app).get(check).about, user)
 
 
@@ -190,7 +205,7 @@ def get_transcript(app: App, user: Reader, check: CheckId) -> Any:
     return TranscriptData(
         check=CheckData.of(stored.about, user),
         settings=settings_tables(stored.settings),
-        transcript=as_data(stored.transcript),
+        transcript=as_data(CitationLinks(library_of(app)).transcript(stored.transcript)),
     )
 
 

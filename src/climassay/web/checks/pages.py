@@ -4,7 +4,7 @@ import json
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Annotated, Any, get_args
 from urllib.parse import urlencode
 
@@ -28,6 +28,7 @@ from climassay.factcheck.configuration import CheckFilter, Reviewed
 from climassay.factcheck.fallacies import CLAIMS, GROUPS
 from climassay.factcheck.results.page import shared_values
 from climassay.factcheck.scales import load_scale
+from climassay.factcheck.transcript import as_data, from_data
 from climassay.grounding.text_check import PassageEvidence as SentenceEvidence
 from climassay.grounding.text_check import check_sentences
 from climassay.reporting.results import csv_lines, write_workbook
@@ -50,6 +51,7 @@ from climassay.web.checks.store import (
     found_check,
     may_begin_again,
     may_stop,
+    publication_of,
     similar_checks,
     submit_forgotten,
 )
@@ -65,9 +67,9 @@ _PARAMETER_NAMES = {"words": "q"}
 """Names of filters in addresses, if different."""
 FORMATS = ("csv", "xlsx", "jsonl")
 COLUMNS = (
-    "id", "claim", "source", "date", "verdict", "outcome", "state", "failure", "topic", "topic_in_words",
-    "collections", "asked_at", "asked_by", "ended_at", "seconds", "setup", "run", "reviewed", "agree", "disagree",
-    "undecided", "page",
+    "id", "claim", "source", "appearance", "date", "verdict", "demonstration", "outcome", "state", "failure", "topic",
+    "topic_in_words", "collections", "asked_at", "asked_by", "ended_at", "seconds", "setup", "run", "visibility",
+    "reviewed", "agree", "disagree", "undecided", "page",
 )  # fmt: skip
 """Columns of a table of checks."""
 _CHUNK_BYTES = 2**16
@@ -91,10 +93,21 @@ def register(app: AppState) -> None:
 
 
 @router.get("/check")
-def show_form(request: Request, app: App, _user: Reader, claim: str = "", source: str = "", date: str = "") -> Response:
+def show_form(
+    request: Request,
+    app: App,
+    _user: Reader,
+    claim: str = "",
+    source: str = "",
+    appearance: str = "",
+    date: str = "",
+) -> Response:
     """Show the form, with a claim from the address; without an account, a link to sign in."""
     form = ClaimForm(
-        claim=claim[: 2 * MAX_CLAIM_LENGTH], source=source[: 2 * MAX_SOURCE_LENGTH], date=date[:MAX_DATE_LENGTH]
+        claim=claim[: 2 * MAX_CLAIM_LENGTH],
+        source=source[: 2 * MAX_SOURCE_LENGTH],
+        appearance=appearance[: 2 * MAX_SOURCE_LENGTH],
+        date=date[:MAX_DATE_LENGTH],
     )
     return _form(request, app, form)
 
@@ -114,7 +127,7 @@ def submit_claim(request: Request, app: App, user: Annotator, form: Annotated[Cl
     if past:
         checks_by_run = checks.ids_by_run([past_check.run for past_check in past])
         return page(request, "checks/past.html.j2", form=form, claim=claim, past=past, checks_by_run=checks_by_run)
-    return back_to(f"/checks/{begin_check(app, user, claim, debate)}")
+    return back_to(f"/checks/{begin_check(app, user, claim, debate, force=form.force)}")
 
 
 def _form(request: Request, app: AppState, form: ClaimForm, *, error: str = "", status: int = 200) -> Response:
@@ -141,6 +154,7 @@ def show_check(request: Request, app: App, user: Reader, check: str) -> Response
         "settings": stored.settings,
         "asker": name_of(stored.about.by),
         "repeatable": may_begin_again(user, stored),
+        "is_refused": user is not None and stored.about.outcome in ("not checkable", "not about climate"),
     }
     if stored.transcript is None:
         stoppable = stored.about.state == "waiting" and may_stop(user, stored.about)
@@ -156,7 +170,12 @@ def show_check(request: Request, app: App, user: Reader, check: str) -> Response
         longest_comment=MAX_COMMENT_LENGTH,
         claim_review=claim_review_data(app, stored),
         **common,
-        **check_values(library_of(app), stored.transcript, load_scale(stored.settings.scale)),
+        **check_values(
+            library_of(app),
+            stored.transcript,
+            load_scale(stored.settings.scale),
+            publication_of(app, stored.about, reviews, name_of),
+        ),
     )
 
 
@@ -217,6 +236,8 @@ def review_check(
 def download_data(app: App, user: Reader, check: str) -> Response:
     """Download the claim, the whole debate and the reviews as JSON."""
     stored, _ = found_check(app, check)
+    if stored.transcript is not None:
+        stored = replace(stored, transcript=CitationLinks(library_of(app)).transcript(stored.transcript))
     data = visible_data(user, check_data(stored, checks_of(app).reviews(check)), display_names(app, user))
     return as_file(json.dumps(data, ensure_ascii=False, indent=2), f"{check}.json")
 
@@ -229,13 +250,14 @@ def download_claim_review(app: App, _user: Reader, check: str) -> Response:
 
 
 @router.get("/checks/{check}/page.html")
-def download_page(app: App, _user: Reader, check: str) -> Response:
+def download_page(app: App, user: Reader, check: str) -> Response:
     """Download the fact-check as one self-contained HTML file."""
     stored, _ = found_check(app, check)
     if stored.transcript is None:
         raise Missing("This check has no result, so it has no page.")
     transcript = CitationLinks(library_of(app)).transcript(stored.transcript)
-    return as_file(factcheck_page(transcript, load_scale(stored.settings.scale)), f"{check}.html")
+    publication = publication_of(app, stored.about, checks_of(app).reviews(check), display_names(app, user))
+    return as_file(factcheck_page(transcript, load_scale(stored.settings.scale), publication), f"{check}.html")
 
 
 def check_filters(user: Reader, filters: Annotated[CheckFilter, Depends()]) -> CheckFilter:
@@ -309,7 +331,14 @@ def download_all(request: Request, app: App, user: Reader, filters: CheckFilters
     checks.newest(filters, limit=1)  # Invalid filters are reported before the download starts.
     name = f"checks.{format}"
     name_of = display_names(app, user)
-    exported = (visible_data(user, check, name_of) for check in checks.iterate(filters, debates=format == "jsonl"))
+    links = CitationLinks(library_of(app))
+
+    def export(check: dict[str, Any]) -> dict[str, Any]:
+        if check.get("transcript") is not None:
+            check["transcript"] = as_data(links.transcript(from_data(check["transcript"])))
+        return visible_data(user, check, name_of)
+
+    exported = map(export, checks.iterate(filters, debates=format == "jsonl"))
     if format == "jsonl":
         return as_file((json.dumps(check, ensure_ascii=False) + "\n" for check in exported), name)
 

@@ -2,16 +2,18 @@
 
 import threading
 import unicodedata
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from pydantic import BaseModel
 
 from climassay.errors import InputError
 from climassay.factcheck import Claim, PastCheck, claim_review, find_past, make_claim
 from climassay.factcheck.check_store import (
+    CheckReview,
     CheckStore,
     CheckSummary,
     StoredCheck,
@@ -20,6 +22,7 @@ from climassay.factcheck.check_store import (
 )
 from climassay.factcheck.claims import iso_date
 from climassay.factcheck.configuration import AdvocateSettings, DebateSettings, load_settings
+from climassay.factcheck.results.citation import Publication, PublishedReview
 from climassay.factcheck.scales import load_scale
 from climassay.factcheck.transcript import reader_view
 from climassay.models.encoders import BUNDLED_ENCODER
@@ -29,6 +32,7 @@ from climassay.web.app_state import AppState
 from climassay.web.failures import Failure, Missing, Refused
 from climassay.web.jobs import Job, JobEvent, Jobs
 from climassay.web.library.cache import library_of
+from climassay.web.library.evidence import CitationLinks
 
 KIND = "check"
 """Kind of the jobs that check a claim."""
@@ -238,6 +242,29 @@ def similar_checks(app: AppState, claim: str) -> list[PastCheck]:
         return find_past(app.records, claim, encoder, limit=MAX_PAST_CHECKS)
 
 
+def publication_of(
+    app: AppState, about: CheckSummary, reviews: Sequence[CheckReview], name_of: Callable[[str | None], str]
+) -> Publication:
+    """Return publisher, address, date and current reviews of a check.
+
+    Without a publisher the name of the server's host stands for one.
+
+    Args:
+        app: The server.
+        about: The check, which has ended.
+        reviews: Its reviews.
+        name_of: Function that gives the name by which readers see a user.
+    """
+    current = tuple(
+        PublishedReview(name_of(review.by), review.opinion, iso_time(review.made_at)[:10])
+        for review in reviews
+        if review.current
+    )
+    publisher = app.settings.publisher.strip() or f"climassay at {urlsplit(app.settings.root).netloc}"
+    ended_at = about.asked_at if about.ended_at is None else about.ended_at
+    return Publication(publisher, f"{app.settings.root}/checks/{about.id}", iso_time(ended_at)[:10], current)
+
+
 def claim_review_data(app: AppState, stored: StoredCheck) -> dict[str, Any] | None:
     """Return the ClaimReview of a check.
 
@@ -256,7 +283,7 @@ def claim_review_data(app: AppState, stored: StoredCheck) -> dict[str, Any] | No
     if not is_approved or any(review.opinion == "disagree" for review in reviews):
         return None
     return claim_review(
-        stored.transcript,
+        CitationLinks(library_of(app)).transcript(stored.transcript),
         url=f"{app.settings.root}/checks/{about.id}",
         author=publisher,
         published=None if about.ended_at is None else iso_time(about.ended_at)[:10],
@@ -295,25 +322,31 @@ class ClaimForm(BaseModel):
 
     claim: str = ""
     source: str = ""
+    appearance: str = ""
     date: str = ""
     setup: str = ""
     anyway: bool = False
     """Whether to check the claim even if it was checked before."""
+    force: bool = False
+    """Whether to debate the claim even if it appears not to be checkable or not to be about climate."""
 
     def cleaned(self) -> Claim:
         """Return the claim.
 
         Raises:
-            InputError: The claim is empty or too long, or the date is not a date.
+            InputError: The claim is empty, a text is too long, or the date is not a date.
         """
-        claim = make_claim(strip_controls(self.claim), source=" ".join(strip_controls(self.source).split()))
+        source, appearance, date = (
+            " ".join(strip_controls(text).split()) for text in (self.source, self.appearance, self.date)
+        )
+        date = iso_date(date)
+        claim = make_claim(strip_controls(self.claim), source=source, date=date, appearance=appearance)
         check_lengths(claim)
-        date = iso_date(" ".join(strip_controls(self.date).split()))
         if len(date) > MAX_DATE_LENGTH:
             raise InputError(
                 f"The date {date[:MAX_DATE_LENGTH]!r}... is not a date: write it like 2024-05-31, or only the year."
             )
-        return Claim(claim.text, claim.source, date)
+        return claim
 
 
 def strip_controls(text: str) -> str:
@@ -323,8 +356,15 @@ def strip_controls(text: str) -> str:
     )
 
 
-def begin_check(app: AppState, user: User, claim: Claim, debate: DebateChoice) -> str:
+def begin_check(app: AppState, user: User, claim: Claim, debate: DebateChoice, *, force: bool = False) -> str:
     """Submit a claim to be checked, and return the check's id; the same user's same waiting claim is reused.
+
+    Args:
+        app: State of the application.
+        user: Account that asks for the check.
+        claim: The claim.
+        debate: Configuration of the debate.
+        force: Whether to debate the claim even if it appears not to be checkable or not to be about climate.
 
     Raises:
         Busy: Too many checks and questions are waiting.
@@ -334,7 +374,8 @@ def begin_check(app: AppState, user: User, claim: Claim, debate: DebateChoice) -
     if waiting_check is not None:
         return waiting_check
     require_capacity(app, user)
-    check = checks.begin(claim, debate.settings, setup=debate.name, by=user.name)
+    settings = replace(debate.settings, check_claims=False) if force else debate.settings
+    check = checks.begin(claim, settings, setup=debate.name, by=user.name)
     submit_check(app, checks.get(check).about, user.name)
     return check
 

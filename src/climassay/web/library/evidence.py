@@ -15,6 +15,7 @@ from climassay.corpus.readers.pdf import DrawnPage
 from climassay.corpus.readers.sandboxed_reader import draw_sandboxed
 from climassay.corpus.sentences import split_sentences
 from climassay.errors import DocumentError
+from climassay.factcheck.results.citation import Publication
 from climassay.factcheck.results.page import page_values, quoted_texts
 from climassay.factcheck.scales import Scale
 from climassay.factcheck.transcript import PassageCitation, Transcript
@@ -87,7 +88,9 @@ class CitationLinks:
         return replace(transcript, sources=tuple(map(self.current, transcript.sources)))
 
 
-def check_values(library: CollectionCache, transcript: Transcript, scale: Scale) -> dict[str, Any]:
+def check_values(
+    library: CollectionCache, transcript: Transcript, scale: Scale, publication: Publication | None = None
+) -> dict[str, Any]:
     """Return the template values of a fact-check, with links from its citations.
 
     Raises:
@@ -99,7 +102,7 @@ def check_values(library: CollectionCache, transcript: Transcript, scale: Scale)
     def evidence(source: PassageCitation, quotations: Sequence[str] = ()) -> Evidence | None:
         return links.evidence(source.collection, source.passage, quotations or quoted.get(source.number, ()))
 
-    return page_values(links.transcript(transcript), scale) | {"evidence": evidence}
+    return page_values(links.transcript(transcript), scale, publication) | {"evidence": evidence}
 
 
 def nearest_sentence(text: str, sentence: str) -> str:

@@ -19,9 +19,9 @@ from climassay.corpus.search import RRF_CONSTANT, SearchMode, check_mode
 from climassay.corpus.sentences import split_sentences
 from climassay.errors import ClimassayError, InputError
 from climassay.grounding.citations import mark_quotations
+from climassay.reporting.bibtex import bibtex_entry
 from climassay.reporting.marking import Piece, marked, stems
 from climassay.reporting.results import csv_lines
-from climassay.reporting.tables import escape_latex
 from climassay.web.access import Adjudicator, Admin, Reader, may_stop
 from climassay.web.app_state import App, AppState
 from climassay.web.failures import Missing, missing
@@ -61,7 +61,6 @@ PASSAGES_PER_PAGE = 20
 DOCUMENTS_PER_PAGE = 200
 """Number of documents on one page of a collection."""
 _YEAR_PATTERN = re.compile(r"\b(?:1[5-9]|20)\d{2}\b")
-_KEY_PATTERN = re.compile(r"[^A-Za-z0-9:_-]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -479,21 +478,16 @@ def show_document(
 def _bibtex(passage: Passage, address: str) -> str:
     year = _YEAR_PATTERN.search(passage.date or "")
     pages = dict.fromkeys(str(number) for number in (passage.first_page, passage.last_page) if number is not None)
-    fields = {
-        "title": escape_latex(passage.document),
-        "series": escape_latex(passage.report or ""),
-        "edition": escape_latex(passage.edition or ""),
-        "chapter": escape_latex(passage.chapter or ""),
-        "year": year.group() if year else "",
-        "pages": "--".join(pages),
-        "url": _plain_address(passage.url) if is_web_address(passage.url) else "",
-        "note": escape_latex(f"Passage {passage.id} of {passage.source}"),
-        "annote": _plain_address(address),
-    }
-    lines = [f"  {name} = {{{value}}}," for name, value in fields.items() if value]
-    return "\n".join([f"@misc{{{_KEY_PATTERN.sub('-', passage.id)},", *lines, "}"])
-
-
-def _plain_address(address: str | None) -> str:
-    """Return an address with braces, backslashes and spaces escaped for BibTeX."""
-    return re.sub(r"[{}\\\s]", lambda match: f"%{ord(match.group()):02X}", address or "")
+    return bibtex_entry(
+        passage.id,
+        {
+            "title": passage.document,
+            "series": passage.report or "",
+            "edition": passage.edition or "",
+            "chapter": passage.chapter or "",
+            "year": year.group() if year else "",
+            "pages": "--".join(pages),
+            "note": f"Passage {passage.id} of {passage.source}",
+        },
+        {"url": passage.url or "" if is_web_address(passage.url) else "", "annote": address},
+    )

@@ -609,6 +609,7 @@ def _claim_lines(stored: StoredRun) -> list[dict[str, Any]]:
             "number": number,
             "text": transcript.claim.text,
             "verdict": transcript.verdict.label or OUTCOME[transcript.verdict.outcome],
+            "demonstration": transcript.demonstration,
             "published": published.get(transcript.claim.id, ""),
             "confidence": transcript.verdict.levels.confidence if transcript.verdict.levels else "",
             "rounds": len(transcript.rounds),

@@ -20,7 +20,7 @@ from climassay.web.app_state import App, AppState
 from climassay.web.failures import Missing
 from climassay.web.pages import PageNumber, clamp_page, page, part_of
 from climassay.web.results.pages import block_assets
-from climassay.web.results.question_index import Column, QuestionFilter, QuestionIndex, index_of
+from climassay.web.results.question_index import QuestionFilter, QuestionIndex, RunColumn, index_of
 from climassay.web.results.stored_run import StoredRun, find_run_summary
 
 router = APIRouter(include_in_schema=False)
@@ -53,7 +53,7 @@ class GridQuery:
     other: Word = ""
     """Id of a run to compare with; its columns follow."""
 
-    def filters(self, columns: Sequence[Column]) -> QuestionFilter:
+    def filters(self, columns: Sequence[RunColumn]) -> QuestionFilter:
         """Return the filter; the index of a column that does not exist is ignored."""
         right, fails = (
             columns[index] if index is not None and index < len(columns) else None for index in (self.right, self.fails)
@@ -167,7 +167,7 @@ def show_questions(
 
 
 def _grid_rows(
-    index: QuestionIndex, other: QuestionIndex | None, columns: Sequence[Column], numbers: Sequence[int]
+    index: QuestionIndex, other: QuestionIndex | None, columns: Sequence[RunColumn], numbers: Sequence[int]
 ) -> list[GridRow]:
     """Load questions of a run with their answers in the run and another one, in the order of the numbers."""
     stored = index.load(numbers)
@@ -176,7 +176,7 @@ def _grid_rows(
     if other is not None and numbers:
         runs.append(other.load(other.numbers_of(list(stored.questions))))
     cells = {
-        (Column(stored_run.id, outcome.cell.model, outcome.cell.setting), key): GridCell(number, outcome)
+        (RunColumn(stored_run.id, outcome.cell.model, outcome.cell.setting), key): GridCell(number, outcome)
         for stored_run in runs
         for key, outcomes in stored_run.outcomes.items()
         for number, outcome in enumerate(outcomes, start=1)

@@ -23,10 +23,10 @@
   const area = () => document.querySelector("[data-annotate]");
   const find = (selector) => document.querySelector(`[data-annotate] ${selector}`);
 
-  function say(words, trouble = false) {
+  function say(words, trouble = false, ...links) {
     clearTimeout(hiding);
     news.classList.toggle("trouble", trouble);
-    news.textContent = words;
+    news.replaceChildren(words, ...links);
     if (!trouble) hiding = setTimeout(() => (news.textContent = ""), 4000);
   }
 
@@ -46,7 +46,7 @@
 
   function begin() {
     const page = area();
-    if (!page) return;
+    if (!page) return false;
     spent = 0;
     since = document.hidden ? 0 : performance.now();
     const keys = find("#keys");
@@ -70,6 +70,54 @@
         open(link.dataset.open);
       });
     }
+    find("[data-discard]")?.addEventListener("click", discardWording);
+    return restoreDrafts();
+  }
+
+  // ---- what was typed or chosen and not sent yet ----------------------------------------------------------------
+
+  const user = () => area().dataset.user;
+
+  function restoreDrafts() {
+    let isRestored = false;
+    for (const form of area().querySelectorAll("form[data-keep]")) {
+      const restored = drafts.restore(form, user());
+      if (!restored) continue;
+      isRestored = true;
+      // A rubric has rows that the page lacks: the server renders them.
+      if (restored !== true) renderRows(form, restored);
+      const part = form.closest("details");
+      if (part && (form.id !== "accept" || drafts.isChanged(form, "term"))) part.open = true;
+    }
+    noteWording();
+    return isRestored;
+  }
+
+  async function renderRows(form, pairs) {
+    const body = new FormData(form);
+    for (const [name] of pairs) body.delete(name);
+    for (const [name, value] of [...pairs, ["act", "draft"]]) body.append(name, value);
+    try {
+      const answer = await post(form.action, new URLSearchParams(body).toString());
+      const text = await answer.text();
+      if (answer.ok && !isSignIn(answer)) show(text, answer.url, "rows");
+    } catch {
+      say("No connection: reload the page to see what you had written.", true);
+    }
+  }
+
+  // Says beside the verdicts that the wording was changed, also if the part in which it was changed is closed.
+  function noteWording() {
+    const [note, form] = [find("[data-changed]"), find("#accept")];
+    if (note && form) note.hidden = !drafts.isChanged(form, "term");
+  }
+
+  function discardWording() {
+    const form = find("#accept");
+    form.reset();
+    drafts.save(form, user());
+    noteWording();
+    close();
   }
 
   function keysAreOn() {
@@ -105,17 +153,19 @@
     const label = "label" in form.dataset && !changes;
     const data = new FormData(form);
     if (changes) data.append(button.name, button.value);
-    const body = new URLSearchParams(data).toString();
-    const comment = changes ? find("#comment")?.value : "";
-    if (label) keep({ url: form.action, body, draft: area().dataset.draft, user: area().dataset.user });
+    const requests = [{ url: form.action, body: new URLSearchParams(data).toString(), keys: sentDrafts(form, changes) }];
+    const comment = changes ? null : unsentComment(form);
+    if (comment) requests.unshift(requestOf(comment));
+    if (label) keep({ requests, draft: area().dataset.draft, user: user() });
     try {
-      if (!changes) await sendComment(form);
-      const answer = await (label ? sendUntilAnswered(form.action, body) : post(form.action, body));
+      const answer = await sendAll(requests, label || Boolean(comment));
+      if (isSignIn(answer)) return void offerSignIn(label || comment || form.dataset.act === "comment");
       const text = await answer.text();
       if (answer.ok || answer.status === 400) {
-        if (!show(text, answer.url, form.dataset.act)) throw new Error("This is no page of the area.");
+        if (changes) drafts.forget([drafts.keyOf(form, user())]);
+        if (answer.ok) drafts.forget(requests.at(-1).keys);
+        if (!show(text, answer.url, changes ? "rows" : form.dataset.act)) throw new Error("This is no page of the area.");
         forget();
-        if (comment && find("#comment")) find("#comment").value = comment;
       } else {
         throw new Error(`The server answered ${answer.status}.`);
       }
@@ -147,9 +197,51 @@
     return comment && comment.form !== form && comment.value.trim() ? comment.form : null;
   }
 
-  async function sendComment(form) {
-    const comment = unsentComment(form);
-    if (comment) await sendUntilAnswered(comment.action, new URLSearchParams(new FormData(comment)).toString());
+  function requestOf(form) {
+    return { url: form.action, body: new URLSearchParams(new FormData(form)).toString(), keys: sentDrafts(form) };
+  }
+
+  // Keys of the drafts that a stored form makes obsolete; a verdict also those of reasons that were ticked and not sent.
+  function sentDrafts(form, changes = false) {
+    if (changes) return [];
+    const reject = "label" in form.dataset ? find("#reject-form") : null;
+    const accept = form.id === "original" ? find("#accept") : null;
+    return [form, reject, accept].filter((sent) => sent?.id).map((sent) => drafts.keyOf(sent, user()));
+  }
+
+  // Sends requests one after the other and returns the answer to the last one, or the first that was not taken.
+  async function sendAll(requests, isPersistent) {
+    let answer = null;
+    for (const [index, { url, body, keys }] of requests.entries()) {
+      answer = await sendWithToken(url, body, isPersistent);
+      if (index === requests.length - 1 || !answer.ok || isSignIn(answer)) break;
+      drafts.forget(keys);
+    }
+    return answer;
+  }
+
+  // Sends a request; if its token belongs to an earlier session, sends it again with the one of today's session.
+  async function sendWithToken(url, body, isPersistent) {
+    const send = isPersistent ? sendUntilAnswered : post;
+    const answer = await send(url, body);
+    if (answer.status !== 403) return answer;
+    const current = await fetch(location.href);
+    if (isSignIn(current)) return current;
+    const page = new DOMParser().parseFromString(await current.text(), "text/html");
+    if (page.querySelector("[data-annotate]")?.dataset.user !== user()) return answer;
+    const renewed = new URLSearchParams(body);
+    renewed.set("csrf", page.querySelector("meta[name=csrf]").content);
+    return send(url, renewed.toString());
+  }
+
+  const isSignIn = (answer) => answer.redirected && new URL(answer.url).pathname === `${root}/sign-in`;
+
+  function offerSignIn(isKept) {
+    const link = document.createElement("a");
+    link.href = `${root}/sign-in?next=${encodeURIComponent(location.pathname.slice(root.length))}`;
+    link.textContent = "Sign in";
+    const kept = isKept ? "What you said is kept in this browser, and is sent when you have signed in. " : "";
+    say(`Your session has ended. ${kept}`, true, link);
   }
 
   function post(url, body) {
@@ -202,11 +294,11 @@
     if (!pendingLabel || !area() || pendingLabel.user !== area().dataset.user) return;
     busy = true;
     try {
-      const body = new URLSearchParams(pendingLabel.body);
-      body.set("csrf", document.querySelector("meta[name=csrf]").content);
-      const answer = await sendUntilAnswered(pendingLabel.url, body.toString());
+      const answer = await sendAll(pendingLabel.requests, true);
+      if (isSignIn(answer)) return void offerSignIn(true);
       const text = await answer.text();
       forget();
+      if (answer.ok) drafts.forget(pendingLabel.requests.at(-1).keys);
       if (answer.ok && area().dataset.draft !== pendingLabel.draft) say("A label that had been kept was sent.");
       else if (answer.ok || answer.status === 400) show(text, answer.url);
       else say("A label that had been kept was not taken: the question is settled or in other hands.", true);
@@ -229,8 +321,13 @@
     if (path !== here) history.pushState(null, "", path);
     here = path;
     const before = area().dataset.draft === draft ? seconds() : 0;
-    begin();
+    const isRestored = begin();
     spent = before;
+    const rows = act === "rows" && find("form[data-keep][data-label]");
+    if (rows) {
+      rows.dataset.unsent = "";
+      drafts.save(rows, user());
+    }
     const error = find("[data-error]");
     const field = find("[autofocus]");
     if (field && !error) {
@@ -242,7 +339,8 @@
     if (comments) comments.scrollIntoView();
     else window.scrollTo(0, 0);
     (error || comments || find("#question"))?.focus({ preventScroll: true });
-    say(error ? error.textContent : area().dataset.said, Boolean(error));
+    const restored = isRestored ? " What you had not sent is back." : "";
+    say(error ? error.textContent : area().dataset.said + restored, Boolean(error));
     return true;
   }
 
@@ -327,13 +425,24 @@
 
   document.addEventListener("keydown", pressed);
   document.addEventListener("visibilitychange", watch);
+  document.addEventListener("input", (event) => {
+    const form = event.target.form;
+    if (!area() || !form || !("keep" in form.dataset)) return;
+    drafts.save(form, user());
+    noteWording();
+  });
   document.addEventListener("submit", (event) => {
     const form = event.target;
     if (!area()?.contains(form) || form.method !== "post") return;
     if ("plain" in area().dataset) {
-      if (!unsentComment(form)) return;
+      if (form.id) drafts.leave(form, user());
+      const comment = unsentComment(form);
+      if (!comment) return;
       event.preventDefault();
-      sendComment(form).then(() => submitPlainly(form, event.submitter));
+      sendAll([requestOf(comment)], true).then((answer) => {
+        if (isSignIn(answer)) offerSignIn(true);
+        else submitPlainly(form, event.submitter);
+      });
       return;
     }
     if (!("label" in form.dataset || "act" in form.dataset)) return;
@@ -345,7 +454,9 @@
     if (location.pathname !== here) location.reload();
   });
   // The message about the last action is announced once, not again when the page is reloaded.
-  if (new URLSearchParams(location.search).has("done")) history.replaceState(null, "", location.pathname);
-  begin();
+  const isDone = new URLSearchParams(location.search).has("done");
+  drafts.arrive(isDone);
+  if (isDone) history.replaceState(null, "", location.pathname);
+  if (begin()) say("What you had not sent is back.");
   sendPendingLabel();
 })();

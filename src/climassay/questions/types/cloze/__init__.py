@@ -31,6 +31,7 @@ class Cloze(QuestionType):
     name = "cloze"
     rank = 2
     title = "Cloze statement"
+    plural = "fill-in-the-gap statements"
     category = "fill-mask"
     in_climaqa = True
     has_gap = True
@@ -39,6 +40,8 @@ class Cloze(QuestionType):
     has_levels = False
     max_tokens = 12
     """Maximum number of tokens in an answer, enough for one scientific word and to detect a longer answer."""
+    draft_tokens = 50
+    metrics = ("exact_match", "exact_match_normalised", "phrase_similarity")
 
     def parse(self, question: str, answer: str, options: Sequence[str], correct: int | None = None) -> Content:
         """Return the statement with its gap written as ``<MASK>``.

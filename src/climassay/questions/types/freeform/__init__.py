@@ -4,7 +4,6 @@ import re
 
 from climassay.questions.types import QuestionType
 
-MAX_SENTENCES = 2
 _HEADING = re.compile(
     r"\A(?:#+[^\S\n][^\n]*|[*_]*(?:here\s+is\s+|here['’]s\s+)?(?:(?:the|my|an?|short|brief|concise|final)\s+)*answer"
     r"(?:\s+in\s+[\w\s-]{1,30}?)?[*_]*:?[*_]*)[^\S\n]*\n\s*(?=\S)",
@@ -19,7 +18,13 @@ class Freeform(QuestionType):
     name = "freeform"
     rank = 1
     title = "Free answer"
+    plural = "freeform questions"
     in_climaqa = True
+    max_sentences = 2
+    metrics = (
+        "bleu_char", "bleu", "bert_score", "judged_accuracy", "factual_accuracy", "supported",
+        "fact_precision", "fact_recall", "fact_f1",
+    )  # fmt: skip
 
     def parse_answer(self, text: str) -> str:
         """Return the first paragraph of a model's text without a heading, with single spaces."""
@@ -29,7 +34,7 @@ class Freeform(QuestionType):
         """Return a violation if the answer is empty or has more than two sentences."""
         if not text:
             return ("empty",)
-        return ("more than two sentences",) if sentences > MAX_SENTENCES else ()
+        return ("more than two sentences",) if sentences > self.max_sentences else ()
 
 
 TYPE = Freeform()

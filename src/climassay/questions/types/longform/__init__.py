@@ -152,6 +152,7 @@ class LongForm(QuestionType):
 
     name = "longform"
     title = "Long answer"
+    plural = "long-answer questions"
     has_reference = False
     is_judged = True
     has_levels = False

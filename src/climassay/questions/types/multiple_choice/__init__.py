@@ -23,11 +23,15 @@ class MultipleChoice(QuestionType):
     name = "mcq"
     rank = 0
     title = "Multiple choice"
+    plural = "multiple-choice questions"
     category = "multiple-choice"
     in_climaqa = True
     has_options = True
+    is_prose = False
     max_tokens = 8
     """Enough for ``The answer is (c)``."""
+    draft_tokens = 130
+    metrics = ("accuracy",)
 
     def parse(self, question: str, answer: str, options: Sequence[str], correct: int | None = None) -> Content:
         """Return the question with its options and the correct option, given by ``correct`` or else by the answer.

@@ -54,7 +54,8 @@ def find_option(key: str, options: LabelledOptions) -> int:
             f"the answer {key!r} could be the option labelled {by_label} or the one whose text it is: write the text "
             "in 'answer' and the letter in 'correct'"
         )
-    raise InputError(f"the answer {key!r} does not name any of the {len(options.texts)} options")
+    hint = " (an index from 0 belongs into a column 'answer_index')" if key.strip().isdecimal() else ""
+    raise InputError(f"the answer {key!r} does not name any of the {len(options.texts)} options{hint}")
 
 
 def named_options(key: str, options: LabelledOptions) -> set[int]:

@@ -29,10 +29,12 @@ class TrueFalse(QuestionType):
 
     name = "true_false"
     title = "True or false"
+    plural = "true-or-false statements"
     category = "text-classification"
     has_options = True
     fixed_options = (TRUE, FALSE)
     is_statement = True
+    is_prose = False
     has_levels = False
     max_tokens = 8
     """Maximum number of tokens in an answer, enough for ``The statement is false``."""

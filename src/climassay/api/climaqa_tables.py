@@ -1,0 +1,394 @@
+"""``climassay reproduce climaqa``: Tables 3 and 5 to 7 of ClimaQA, and the data of its Figures 5 and 6.
+
+Manivannan et al. (2025), ICLR, arXiv 2410.16701. The published figures are those of
+:mod:`climassay.evaluation.paper_scores`.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, cast
+
+from climassay import evaluation
+from climassay.api.benchmarks import Evaluation, model_specs, run_plan
+from climassay.evaluation.experiment_file import MetricSpec, check_plan
+from climassay.evaluation.paper_scores import (
+    CLIMAQA_SUBSETS,
+    Dataset,
+    has_published_questions,
+    published_scores,
+)
+from climassay.evaluation.settings import SettingSpec, TaskPrompts, example_values, make_setting
+from climassay.metrics.registry import METRICS
+from climassay.models import Generator
+from climassay.models.provider import is_served, model_price
+from climassay.questions import Kind
+from climassay.reporting import Axis, Dot, DotPlot, Table, counted
+from climassay.reporting.paper_tables import (
+    PaperRow,
+    PaperTable,
+    PartEstimate,
+    Reproduction,
+    ReproductionEstimate,
+    choose_tables,
+    scaled,
+)
+from climassay.reporting.tables import skipped_note
+from climassay.session import Session
+
+if TYPE_CHECKING:
+    from climassay.evaluation import ExperimentPlan, ModelSpec, Scoring
+
+SILVER_SAMPLE = 200
+"""Number of questions per task that the paper drew from the silver set (appendix A.2.2)."""
+_PASSAGES = 4
+"""Number of retrieved passages in the authors' prompts."""
+_EXAMPLES = 5
+"""Number of examples in the authors' few-shot prompts."""
+_PAPER_ENCODER = "universal-sentence-encoder"
+_PAPER_BERT_MODEL = "roberta-large"
+_PAPER_SCORER = "gpt-4o-mini"
+_N_SAMPLED_PROMPTS = 8
+"""Number of prompts per task and setting whose length is measured for an estimate."""
+_CHARACTERS_PER_TOKEN = 4.0
+_SUFFIXES: Mapping[str, str] = {
+    "default": "",
+    "few-shot": "-fs",
+    "rag-source": "-rag-source",
+    "rag-held-out": "-rag-held-out",
+    "continued-pretraining": "-cp-held-out",
+    "fine-tuned": "-ft-silver",
+    "long-context-source": "-long-cxt-source",
+    "long-context-held-out": "-long-cxt-held-out",
+}
+"""Suffixes of models in the paper's tables, by setting."""
+_LEVELS: Mapping[str, str] = {"base": "Base", "reasoning": "Reason", "hypothetical": "Hypo", "overall": "Overall"}
+_CHOICE_COLUMNS: Mapping[str, tuple[str, str]] = {
+    **{heading: ("accuracy", level) for level, heading in _LEVELS.items()},
+    "EM": ("exact_match", "overall"),
+    "PS": ("phrase_similarity", "overall"),
+}
+"""Metric and level by column of Tables 3 and 6."""
+_FREEFORM_COLUMNS: Mapping[str, tuple[str, str]] = {
+    f"{short} {heading[0]}": (metric, level)
+    for short, metric in (("BLEU", "bleu_char"), ("BERT", "bert_score"), ("FA", "factual_accuracy"))
+    for level, heading in _LEVELS.items()
+}
+"""Metric and level by column of Tables 5 and 7."""
+
+
+@dataclass(frozen=True, slots=True)
+class _TableSpec:
+    dataset: Dataset
+    tasks: tuple[Kind, ...]
+    columns: Mapping[str, tuple[str, str]]
+    title: str
+    section: str
+
+
+_TABLES: Mapping[str, _TableSpec] = {
+    "3": _TableSpec("gold", ("mcq", "cloze"), _CHOICE_COLUMNS, "multiple choice and cloze, gold", "section 5"),
+    "5": _TableSpec("gold", ("freeform",), _FREEFORM_COLUMNS, "freeform answers, gold", "appendix A.2.1"),
+    "6": _TableSpec("silver", ("mcq", "cloze"), _CHOICE_COLUMNS, "multiple choice and cloze, silver", "appendix A.2.2"),
+    "7": _TableSpec("silver", ("freeform",), _FREEFORM_COLUMNS, "freeform answers, silver", "appendix A.2.2"),
+}
+
+
+def climaqa_tables() -> dict[str, PaperTable]:
+    """Return the published tables by number."""
+    tables = {}
+    for number, spec in _TABLES.items():
+        rows: dict[str, dict[str, float]] = {}
+        counts: dict[str, int] = {}
+        column_by_score = {score: column for column, score in spec.columns.items()}
+        for score in published_scores(spec.dataset):
+            if (column := column_by_score.get((score.metric, score.level))) is not None:
+                system = f"{score.model}{_SUFFIXES[score.setting]}"
+                factor = 100.0 if score.metric in ("accuracy", "exact_match") else 1.0
+                rows.setdefault(system, {})[column] = factor * score.value
+                counts |= {} if score.n is None else {column: score.n}
+        decimals = {
+            column: 3 if metric in ("bleu_char", "bert_score") else 2 for column, (metric, _) in spec.columns.items()
+        }
+        tables[number] = PaperTable(
+            "ClimaQA",
+            number,
+            spec.title,
+            f"Manivannan et al. (2025), arXiv 2410.16701, {spec.section}, Table {number}",
+            tuple(spec.columns),
+            tuple(PaperRow(system, scores) for system, scores in rows.items()),
+            decimals=decimals,
+            published_n=counts,
+        )
+    return tables
+
+
+@dataclass(frozen=True, slots=True)
+class ClimaqaRecipe:
+    """Questions, settings and metrics with which the tables are run."""
+
+    tables: tuple[str, ...]
+    """Numbers of the tables; all tables if empty."""
+    files: Mapping[Dataset, tuple[str, ...]]
+    """Question files by dataset; the authors' files on the hub if a tuple is empty."""
+    books: Mapping[str, tuple[str, ...]]
+    """Collections by the setting, ``rag-source`` or ``rag-held-out``, that retrieves from them."""
+    examples: str
+    """Question file of the few-shot examples, or ``primer``."""
+    metrics: MetricSpec
+    scoring: "Scoring"
+    limit: int | None
+    seed: int
+
+    def estimate(self, models: Sequence[Generator | str], session: Session) -> ReproductionEstimate:
+        """Estimate calls, tokens and cost without asking a model.
+
+        Raises:
+            InputError: There is no such table, the questions cannot be read, or a collection does not exist.
+        """
+        choose_tables(climaqa_tables(), self.tables)
+        specs = tuple(evaluation.ModelSpec(model if isinstance(model, str) else model.name) for model in models)
+        plans = self._plans(specs)
+        remarks = _scorer_remark(self.metrics.entailment) if any("freeform" in plan.tasks for plan in plans) else ()
+        return ReproductionEstimate(tuple(part for plan in plans for part in _estimate_plan(plan, session)), remarks)
+
+    def run(self, models: Sequence[Generator | str], session: Session) -> Reproduction:
+        """Ask the models and return the tables with their rows.
+
+        Raises:
+            InputError: There is no such table, the questions cannot be read, or a collection does not exist.
+            ModelError: A model cannot be loaded, or gives no log-probabilities where they are needed.
+        """
+        tables = choose_tables(climaqa_tables(), self.tables)
+        specs, loaded = model_specs(models, session)
+        plans = {cast("Dataset", plan.benchmarks[0].name): plan for plan in self._plans(specs)}
+        done = {dataset: run_plan(plan, loaded=loaded, workspace=session) for dataset, plan in plans.items()}
+        results = [
+            self._with_our_rows(table, done[_TABLES[number].dataset], plans[_TABLES[number].dataset])
+            for number, table in tables.items()
+        ]
+        remarks = [
+            note
+            for result in done.values()
+            for name, reasons in result.skipped.items()
+            for note in skipped_note(reasons, f"row of {name}")
+        ]
+        return Reproduction(
+            tuple(results),
+            tuple(result.experiment.run for result in done.values()),
+            tuple(remarks),
+            tuple(_level_figures(results)),
+            _book_distribution(plans.get("gold"), self.books["rag-source"], session),
+        )
+
+    def _plans(self, models: "tuple[ModelSpec, ...]") -> "list[ExperimentPlan]":
+        """Return an experiment per dataset that the tables need."""
+        plans = []
+        for dataset, files in self.files.items():
+            numbers = [number for number in self.tables or _TABLES if _TABLES[number].dataset == dataset]
+            tasks = tuple(task for number in numbers for task in _TABLES[number].tasks)
+            if not tasks:
+                continue
+            limit = self.limit
+            if dataset == "silver":
+                limit = SILVER_SAMPLE if limit is None else min(limit, SILVER_SAMPLE)
+            plan = evaluation.ExperimentPlan(
+                name=f"ClimaQA {dataset}",
+                benchmarks=(evaluation.BenchmarkSpec(dataset, files or (CLIMAQA_SUBSETS[dataset],)),),
+                models=models,
+                settings=self._settings(dataset),
+                tasks=tasks,
+                scoring=self.scoring,
+                limit=limit,
+                seed=self.seed,
+                metrics=self.metrics,
+            )
+            check_plan(plan, "The reproduction")
+            plans.append(plan)
+        return plans
+
+    def _settings(self, dataset: Dataset) -> tuple[SettingSpec, ...]:
+        """Return the settings of a dataset's tables: with retrieval if books are named; only default for silver."""
+        default = evaluation.parse_spec("default")
+        if dataset == "silver":
+            return (default,)
+        few_shot = evaluation.parse_spec(f"few-shot:{self.examples}", examples=_EXAMPLES, seed=self.seed)
+        retrieval = [
+            replace(evaluation.parse_spec(f"rag:{'+'.join(names)}", passages=_PASSAGES), label=label, mode="dense")
+            for label, names in self.books.items()
+            if names
+        ]
+        return (default, replace(few_shot, label="few-shot"), *retrieval)
+
+    def _with_our_rows(self, table: PaperTable, result: Evaluation, plan: "ExperimentPlan") -> PaperTable:
+        """Return a table with a row of ours per model and setting, the best constant answer, and the differences."""
+        spec = _TABLES[table.number]
+        column_by_score = {score: column for column, score in spec.columns.items()}
+        rows: dict[str, dict[str, Any]] = {}
+        for score in result.scores.scores:
+            if (
+                column := column_by_score.get((score.metric, score.level))
+            ) is not None and score.cell.task in spec.tasks:
+                system = f"{score.cell.model}{_SUFFIXES[score.cell.setting]}"
+                is_percent = score.metric in ("accuracy", "exact_match")
+                rows.setdefault(system, {})[column] = scaled(score.estimate) if is_percent else score.estimate
+        constants = {
+            column_by_score[constant.metric, constant.level]: 100.0 * constant.value
+            for constant in result.scores.constants
+            if (constant.metric, constant.level) in column_by_score
+        }
+        ours = [PaperRow(system, scores) for system, scores in rows.items()]
+        if constants:
+            ours.append(PaperRow("best constant answer", constants))
+        dataset = spec.dataset
+        questions = result.experiment.questions[dataset]
+        same_questions = has_published_questions(dataset, questions, plan.benchmarks[0].files) or (
+            plan.limit is not None and _is_sampled_from_paper(plan, dataset)
+        )
+        present = {column for row in ours for column in row.scores}
+        not_comparable = {column: reason for column, reason in _metric_reasons(spec, plan).items() if column in present}
+        if not same_questions:
+            reason = "our questions are not those of the paper."
+            not_comparable = dict.fromkeys((column for column in table.columns if column in present), reason)
+        return replace(
+            table,
+            ours=tuple(ours),
+            differences=tuple(self._differences(result, plan, spec)),
+            not_comparable=not_comparable,
+        )
+
+    def _differences(self, result: Evaluation, plan: "ExperimentPlan", spec: _TableSpec) -> Iterator[str]:
+        """Yield a sentence for each way in which our rows were made differently from the published ones."""
+        yield "Ours: one greedy answer to climassay's own wording of the prompts; the authors average three runs."
+        if "mcq" in spec.tasks:
+            yield (
+                "The choice is the most likely letter; the authors count a first token that is no letter as wrong."
+                if plan.scoring == "likelihood"
+                else "The choice is read from the generated text; the authors take its first token."
+            )
+        if spec.dataset == "gold":
+            yield f"Few-shot examples are drawn from {self.examples}; the authors use five fixed ones per task."
+            for label, names in self.books.items():
+                if names:
+                    yield f"{label}: the {_PASSAGES} nearest passages of {', '.join(names)}."
+                else:
+                    option = "--source" if label == "rag-source" else "--held-out"
+                    yield f"No row of ours has the setting {label}: name a collection of the books with {option}."
+        elif plan.limit == SILVER_SAMPLE:
+            yield f"Ours: {SILVER_SAMPLE} questions per task, drawn by our seed; the paper's draw is not published."
+        if plan.limit is not None and (spec.dataset == "gold" or plan.limit < SILVER_SAMPLE):
+            yield f"Ours: a sample of at most {plan.limit} questions per task."
+        if "freeform" in spec.tasks:
+            yield from _scorer_remark(plan.metrics.entailment)
+        failed = sum(count.failed for count in result.scores.counts if count.cell.task in spec.tasks)
+        if failed:
+            yield f"{counted(failed, 'answer')} of ours failed and count as wrong."
+
+
+def _is_sampled_from_paper(plan: "ExperimentPlan", dataset: Dataset) -> bool:
+    """Return whether the whole set from which a sample was drawn is the paper's."""
+    complete = evaluation.read_benchmark(plan.benchmarks[0], replace(plan, limit=None))
+    return has_published_questions(dataset, complete.questions)
+
+
+def _metric_reasons(spec: _TableSpec, plan: "ExperimentPlan") -> dict[str, str]:
+    """Return why the scores of a column are computed otherwise than in the paper, by column."""
+    metrics = plan.metrics
+    bert_model = metrics.bert_model or metrics.encoder
+    reasons = {}
+    if _PAPER_ENCODER not in metrics.encoder:
+        reasons["phrase_similarity"] = f"with the encoder {metrics.encoder}; the paper's is the {_PAPER_ENCODER}."
+    if bert_model.rpartition("/")[2] != _PAPER_BERT_MODEL:
+        reasons["bert_score"] = f"with the vectors of {bert_model}; the paper's are those of {_PAPER_BERT_MODEL}."
+    if _PAPER_SCORER not in metrics.entailment:
+        reasons["factual_accuracy"] = f"scored by {metrics.entailment}; the paper's scorer is {_PAPER_SCORER}."
+    return {column: reasons[metric] for column, (metric, _) in spec.columns.items() if metric in reasons}
+
+
+def _scorer_remark(entailment: str) -> tuple[str, ...]:
+    if entailment:
+        return ()
+    return ("Factual accuracy is left out: name a scorer with --entailment, as supports:openai:gpt-4o-mini.",)
+
+
+def _level_figures(tables: Sequence[PaperTable]) -> Iterator[DotPlot]:
+    """Yield Figure 5: the scores of all systems in the default setting by level, a plot per metric."""
+    for table in tables:
+        spec = _TABLES[table.number]
+        for metric in dict.fromkeys(name for name, _ in spec.columns.values()):
+            columns = [column for column, (name, _) in spec.columns.items() if name == metric]
+            if spec.dataset == "gold" and len(columns) > 1:
+                dots = tuple(_level_dots(table, columns))
+                ends = [end for dot in dots for end in (dot.low, dot.high)]
+                label = METRICS[metric].label
+                note = "Published systems without intervals, ours with 95% intervals."
+                yield DotPlot(
+                    f"Figure 5: {label} by level, default setting", dots, label, note, Axis.over(label, (0.0, *ends))
+                )
+
+
+def _level_dots(table: PaperTable, columns: Sequence[str]) -> Iterator[Dot]:
+    suffixes = tuple(suffix for suffix in _SUFFIXES.values() if suffix)
+    for origin, rows in (("", table.published), (" (ours)", table.ours)):
+        for row in rows:
+            if row.system.endswith(suffixes) or row.system == "best constant answer":
+                continue
+            for column in columns[:-1]:
+                if (score := row.scores.get(column)) is not None:
+                    value = score if isinstance(score, float | int) else score.value
+                    interval = None if isinstance(score, float | int) else score.interval
+                    yield Dot(f"{row.system}{origin}", column, value, *(interval or (value, value)))
+
+
+def _book_distribution(
+    gold: "ExperimentPlan | None", collections: Sequence[str], session: Session
+) -> tuple[Table, ...]:
+    """Return the data of Figure 6: the number of gold questions per book, found by the text each was made from."""
+    if gold is None or not collections:
+        return ()
+    questions = evaluation.read_benchmark(gold.benchmarks[0], gold).questions
+    contexts = [question.context for question in questions if question.context]
+    hit_lists = session.collections(collections).search_many(contexts, k=1, mode="dense")
+    books = Counter(hits[0].passage.document if hits else "no book" for hits in hit_lists)
+    note = (
+        f"Figure 6 of ClimaQA, which prints no numbers: the book with the passage nearest to each question's text. "
+        f"{counted(len(questions) - len(contexts), 'question')} without a text left out."
+    )
+    rows = [(book, str(count)) for book, count in books.most_common()]
+    return (Table.of("Gold questions by book", ("book", "questions"), rows, note=note),)
+
+
+# ------------------------------------------------------------------------------------------------------------ estimate
+
+
+def _estimate_plan(plan: "ExperimentPlan", session: Session) -> Iterator[PartEstimate]:
+    """Yield an estimate per model, setting and task, from the length of a few prompts."""
+    benchmark = plan.benchmarks[0]
+    question_set = evaluation.read_benchmark(benchmark, plan)
+    sources = evaluation.open_sources(session.workspace)
+    prompts = TaskPrompts.load(session.options.prompts)
+    settings = [make_setting(spec, sources) for spec in plan.settings]
+    for model in plan.models:
+        price = model_price(model.name, session.options, session.workspace.root)
+        for setting in settings:
+            for task in plan.tasks:
+                questions = question_set.of_kind(task)
+                sample = questions[:: max(1, len(questions) // _N_SAMPLED_PROMPTS)]
+                if not sample:
+                    continue
+                lengths = []
+                for question, context in zip(sample, setting.prepare(sample, cast(Generator, None)), strict=True):
+                    examples = [example_values(example) for example in context.examples]
+                    rendered = prompts.render(question, context.passages, examples)
+                    lengths.append(sum(len(message.content) for message in rendered.messages))
+                prompt_tokens = round(len(questions) * sum(lengths) / len(lengths) / _CHARACTERS_PER_TOKEN)
+                is_generated = not sample[0].type.has_options or plan.scoring == "letter"
+                completion_tokens = len(questions) * (sample[0].type.max_tokens if is_generated else 1)
+                cost = 0.0 if not is_served(model.name) else None
+                yield PartEstimate(
+                    f"{model.display_name}, {benchmark.name}, {setting.name}, {task}",
+                    len(questions),
+                    prompt_tokens,
+                    completion_tokens,
+                    cost if price is None else price.cost(prompt_tokens, completion_tokens),
+                )

@@ -1,0 +1,167 @@
+"""Reproduction of the papers behind climassay: each runs the tables of one paper beside the published rows.
+
+A recipe of one paper is in a module of its own, imported when it is used. It returns
+:class:`~climassay.reporting.paper_tables.Reproduction`, or an estimate.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+from climassay.models import DEFAULT_MODEL
+from climassay.session import Place, Session, one_or_several
+
+if TYPE_CHECKING:
+    from climassay.evaluation import Scoring
+    from climassay.factcheck import DebateSettings
+    from climassay.models import Generator
+    from climassay.reporting.paper_tables import Reproduction, ReproductionEstimate
+
+
+def reproduce_climaqa(
+    *,
+    tables: Sequence[str] = (),
+    models: "Generator | str | Sequence[Generator | str]" = DEFAULT_MODEL,
+    gold: str | Sequence[str] = (),
+    silver: str | Sequence[str] = (),
+    examples: str = "primer",
+    source: str | Sequence[str] = (),
+    held_out: str | Sequence[str] = (),
+    scoring: "Scoring" = "likelihood",
+    encoder: str = "local:minilm",
+    bert_model: str = "",
+    entailment: str = "",
+    limit: int | None = None,
+    estimate: bool = False,
+    seed: int = 0,
+    output: Path | str | None = None,
+    workspace: Place = None,
+) -> "Reproduction | ReproductionEstimate":
+    """Run the tables of the ClimaQA paper with your models, beside the published rows.
+
+    Every answer is stored: run it again after an interruption, and only what is missing is asked.
+
+    Args:
+        tables: Number of a table (3, 5, 6 or 7); repeat. By default all of them.
+        models: Who is asked: a name or a loaded model, or several.
+        gold: File or folder of ClimaQA-Gold; repeat. By default the authors' files on the hub.
+        silver: File or folder of ClimaQA-Silver; repeat. By default the authors' files on the hub.
+        examples: Question file of the few-shot examples, or primer.
+        source: Collection of the five books that the questions come from, for the setting rag-source; repeat.
+        held_out: Collection of other textbooks, for the setting rag-held-out; repeat.
+        scoring: How multiple-choice answers are read: likelihood (of the letters) or letter (generated).
+        encoder: Encoder of phrase similarity; the paper's is tfhub:google/universal-sentence-encoder/4.
+        bert_model: Model of BERTScore, by default the encoder; the paper's is roberta-large.
+        entailment: Scorer of factual accuracy, without which it is left out; the paper's is
+            supports:openai:gpt-4o-mini.
+        limit: Maximum number of questions per task, drawn by the seed.
+        estimate: Only estimate calls, tokens and cost; no model is asked.
+        seed: Seed of draws and resampling.
+        output: Folder for the tables as Markdown, LaTeX, CSV, HTML and JSON.
+        workspace: Where collections and records lie.
+
+    Raises:
+        InputError: There is no such table, the questions cannot be read, or a collection does not exist.
+        ModelError: A model cannot be loaded, or gives no log-probabilities where they are needed.
+    """
+    from climassay.api.climaqa_tables import ClimaqaRecipe
+    from climassay.evaluation.experiment_file import MetricSpec
+
+    recipe = ClimaqaRecipe(
+        tuple(tables),
+        {"gold": one_or_several(gold), "silver": one_or_several(silver)},
+        {"rag-source": one_or_several(source), "rag-held-out": one_or_several(held_out)},
+        examples,
+        MetricSpec(encoder=encoder, bert_model=bert_model, entailment=entailment, facts=False),
+        scoring,
+        limit,
+        seed,
+    )
+    return _reproduce(recipe, models, estimate, output, workspace)
+
+
+def reproduce_climinator(
+    *,
+    tables: Sequence[str] = (),
+    models: "Generator | str | Sequence[Generator | str]" = DEFAULT_MODEL,
+    claims: Path | str | None = None,
+    myths: Path | str | None = None,
+    report_claims: Path | str | None = None,
+    truth: str | None = None,
+    ipcc: str | None = None,
+    wmo: str | None = None,
+    abstracts: str | None = None,
+    scientists: str | None = None,
+    contrarian: str | None = None,
+    settings: "DebateSettings | None" = None,
+    limit: int | None = None,
+    estimate: bool = False,
+    seed: int = 0,
+    output: Path | str | None = None,
+    workspace: Place = None,
+) -> "Reproduction | ReproductionEstimate":
+    """Run the tables of the Climinator paper with your models, beside the published rows.
+
+    Every answer is stored: run it again after an interruption, and only what is missing is asked.
+
+    Args:
+        tables: Number of a table (1 to 5); repeat. By default all for which claims and sources are named.
+        models: Who debates: a name or a loaded model, or several, one after the other.
+        claims: Claims of Climate Feedback with their verdicts (Tables 1, 3 and 4).
+        myths: Claims of Skeptical Science with their verdicts (Table 2).
+        report_claims: Claims from a contrarian report (Table 5), see climassay factcheck claims.
+        truth: Column of the verdicts; by default the only column that holds nothing else.
+        ipcc: Collection of the advocate IPCC: the Sixth Assessment Report.
+        wmo: Collection of the advocate WMO: reports of the World Meteorological Organization.
+        abstracts: Collection of the advocate AbsCC: abstracts of papers on climate change.
+        scientists: Collection of the advocate S1000: abstracts of the most cited climate scientists.
+        contrarian: Collection of the adversarial advocate NIPCC (Tables 3 to 5).
+        settings: Rules of the debates; by default at most two rounds.
+        limit: Maximum number of claims of each file, drawn by the seed.
+        estimate: Only estimate calls, tokens and cost of the first rounds; no debate is held.
+        seed: Seed of draws and resampling.
+        output: Folder for the tables as Markdown, LaTeX, CSV, HTML and JSON.
+        workspace: Where collections and records lie.
+
+    Raises:
+        InputError: Claims or sources of a table are missing, or cannot be read.
+        ModelError: A model cannot be loaded.
+    """
+    from climassay.api.climinator_tables import ROUNDS, ClimateClaims, CliminatorRecipe
+    from climassay.factcheck import DebateSettings
+
+    feedback, myth_file, report = (None if file is None else Path(file) for file in (claims, myths, report_claims))
+    collections = {"IPCC": ipcc, "WMO": wmo, "AbsCC": abstracts, "S1000": scientists, "NIPCC": contrarian}
+    recipe = CliminatorRecipe(
+        tuple(tables),
+        ClimateClaims(feedback, myth_file, report, truth),
+        {advocate: name for advocate, name in collections.items() if name is not None},
+        settings or DebateSettings(rounds=ROUNDS),
+        limit,
+        seed,
+    )
+    return _reproduce(recipe, models, estimate, output, workspace)
+
+
+class _Recipe(Protocol):
+    def estimate(self, models: "Sequence[Generator | str]", session: Session) -> "ReproductionEstimate": ...
+
+    def run(self, models: "Sequence[Generator | str]", session: Session) -> "Reproduction": ...
+
+
+def _reproduce(
+    recipe: _Recipe,
+    models: "Generator | str | Sequence[Generator | str]",
+    estimate: bool,
+    output: Path | str | None,
+    workspace: Place,
+) -> "Reproduction | ReproductionEstimate":
+    """Estimate a recipe, or run it and write its tables into a folder."""
+    listed = models if isinstance(models, Sequence) and not isinstance(models, str) else [models]
+    with Session.opened(workspace) as session:
+        if estimate:
+            return recipe.estimate(listed, session)
+        reproduction = recipe.run(listed, session)
+    if output is not None:
+        reproduction.write(Path(output))
+    return reproduction

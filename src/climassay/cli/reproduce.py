@@ -1,0 +1,33 @@
+"""``climassay reproduce``: the tables of the papers behind climassay, with your models beside the published rows."""
+
+from typing import Annotated
+
+from cyclopts import App, Parameter
+
+from climassay.api import reproduction
+from climassay.cli.commands import add_command
+from climassay.cli.options import LoadingOptions, ModelsOption
+
+app = App(name="reproduce", help="Run the tables of a paper with your models, beside the published rows.")
+TablesOption = Annotated[
+    list[str] | None, Parameter(name=("--table", "-t"), help="Number of a table; repeat. By default all of them.")
+]
+
+add_command(
+    app,
+    "climaqa",
+    reproduction.reproduce_climaqa,
+    model_options=LoadingOptions,
+    tables=TablesOption,
+    models=ModelsOption,
+)
+add_command(
+    app,
+    "climinator",
+    reproduction.reproduce_climinator,
+    model_options=LoadingOptions,
+    ray=True,
+    tables=TablesOption,
+    models=ModelsOption,
+    settings=None,
+)

@@ -1,0 +1,318 @@
+"""Tables of items to judge, with one rating or several per item, and the published tables whose columns are known.
+
+Raters are told apart by rows (Newsroom: three rows per summary) or by the entries of a list in one cell (SummEval: one
+entry per expert). The label of an item is the mean of its ratings, as in the thesis.
+
+References:
+    Grusky et al. 2018, arXiv 1804.11283 (Newsroom); Fabbri et al. 2021, arXiv 2007.12626 (SummEval); Maiya 2024,
+    section 4.1 and appendix A.
+"""
+
+import html
+import math
+import re
+import unicodedata
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from climassay.errors import InputError
+from climassay.io import Row, parse_rows, read_bytes, require_column
+from climassay.judging.preferences import Item
+from climassay.reporting.tables import skipped_note
+
+_TAG = re.compile(r"</?(?:p|br|div|span|b|i|em|strong|a|li|ul|ol|h[1-6]|blockquote)\b[^<>]*>", re.IGNORECASE)
+_SPACES = re.compile(r"\s+")
+
+
+@dataclass(frozen=True, slots=True)
+class ItemColumns:
+    """Columns of a table of items."""
+
+    text: str = "text"
+    id: str | None = None
+    """Column of the identifiers; None numbers the items from 1."""
+    context: str | None = None
+    group: str | None = None
+    label: str | None = None
+    """Column of the ratings. ``expert_annotations.coherence`` means the field ``coherence`` of each of the entries that
+    the column ``expert_annotations`` lists, one entry per rater."""
+    levels: tuple[tuple[str, ...], ...] = ()
+    """Words used as labels, from low to high; several words may share a level. Rows with other words are skipped."""
+    label_optional: bool = False
+    """Whether rows without a valid label are kept as items without a label, instead of being skipped."""
+
+
+@dataclass(frozen=True, slots=True)
+class ItemTable:
+    """Items of a file, its skipped rows, and how many raters rated the items."""
+
+    items: tuple[Item, ...]
+    skipped: tuple[str, ...]
+    """Reasons for skipped rows, one clause each."""
+    levels: tuple[str, ...] = ()
+    """Names of the ordered labels, low to high, if labels are words; the label of an item is then an index into
+    ``levels``."""
+    file: str = ""
+    """Path of the file, as the caller gave it."""
+    raters: tuple[int, int] = (1, 1)
+    """Lowest and highest number of ratings of an item; the label is their mean."""
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Notes on skipped rows and averaged ratings."""
+        low, high = self.raters
+        averaged = f"Labels are means of {low if low == high else f'{low} to {high}'} ratings per item."
+        return (*skipped_note(self.skipped), *((averaged,) if high > 1 else ()))
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedFormat:
+    """Columns of a table of rated summaries, as its authors publish it."""
+
+    columns: ItemColumns
+    ratings: Mapping[str, str]
+    """Column of the ratings, by aspect."""
+
+
+PUBLISHED_FORMATS = {
+    "Newsroom": PublishedFormat(
+        ItemColumns("SystemSummary", "System", "ArticleText", "ArticleID"),
+        {aspect: f"{aspect.title()}Rating" for aspect in ("coherence", "fluency", "informativeness", "relevance")},
+    ),
+    "SummEval": PublishedFormat(
+        ItemColumns("decoded", "model_id", "text", "id"),
+        {aspect: f"expert_annotations.{aspect}" for aspect in ("coherence", "consistency", "fluency", "relevance")},
+    ),
+    "PPairS": PublishedFormat(
+        ItemColumns("summary", "summary_id", "article", "article_id"),
+        {aspect: aspect for aspect in ("coherence", "consistency", "fluency", "informativeness", "relevance")},
+    ),
+}
+"""Formats by name: Newsroom's CSV of human ratings, SummEval's aligned and paired JSON lines, and the form into which
+the code of the thesis brings both."""
+
+
+def published_columns(file: str | Path, label: str | None) -> ItemColumns | None:
+    """Return the columns of a table in a published format, or None if it is in none of them.
+
+    Args:
+        file: The table.
+        label: Aspect whose ratings are the labels; other names are taken as a column.
+
+    Raises:
+        InputError: The file cannot be read, or it is SummEval's file without the articles.
+    """
+    path = Path(file)
+    names = set(next(iter(parse_rows(path, read_bytes(path))), {}))
+    for published in PUBLISHED_FORMATS.values():
+        columns = published.columns
+        if {columns.text, columns.id, columns.context, columns.group} <= names:
+            return replace(columns, label=published.ratings.get(label or "", label))
+    if {"decoded", "expert_annotations"} <= names:
+        raise InputError(
+            f"{file} is SummEval without its articles: pair it with CNN/DailyMail by the script of its authors "
+            "(model_annotations.aligned.paired.jsonl), or name the columns yourself, with --text decoded."
+        )
+    return None
+
+
+def parse_levels(text: str) -> tuple[tuple[str, ...], ...]:
+    """Parse the ordered labels of a command-line option.
+
+    Args:
+        text: Levels from low to high, separated by commas; words of one level are separated by bars:
+            ``inaccurate|incorrect,misleading,accurate|correct``.
+
+    Raises:
+        InputError: There are fewer than two levels, or a word appears twice.
+    """
+    levels = tuple(tuple(word.strip() for word in level.split("|") if word.strip()) for level in text.split(","))
+    words = [word for level in levels for word in level]
+    if len(levels) < 2 or not all(levels):
+        raise InputError(f"{text!r} are not ordered labels: write low,medium,high (synonyms as low|poor,high|good).")
+    if len(set(words)) < len(words):
+        raise InputError(f"The labels {text!r} contain a word twice.")
+    return levels
+
+
+def read_items(file: str | Path, columns: ItemColumns, *, context_words: int | None = None) -> ItemTable:
+    """Read items from CSV, TSV, JSON, JSON lines or Parquet, also gzipped.
+
+    HTML tags and entities, which news corpora contain, are removed, and white space is normalised. Rows of one item,
+    which have the same text, are ratings of several raters.
+
+    Args:
+        file: The table.
+        columns: Columns to use.
+        context_words: Number of words after which each context is cut; None keeps all.
+
+    Raises:
+        InputError: The file cannot be read, a column does not exist, an identifier stands for two texts, ratings that
+            are words differ, or no item is left.
+    """
+    path = Path(file)
+    rows = list(parse_rows(path, read_bytes(path)))
+    if not rows:
+        raise InputError(f"{path} holds no rows.")
+    columns = _find_columns(path, rows, columns)
+    skipped: list[str] = []
+    contexts: dict[str, str] = {}
+    scales: dict[str, str] = {}
+    items: dict[str, Item] = {}
+    ratings: dict[str, list[float]] = {}
+    for number, row in enumerate(rows, start=1):
+        text = clean_text(_cell_text(row, columns.text))
+        if not text:
+            skipped.append(f"row {number}: the column {columns.text!r} is empty")
+            continue
+        labels: list[float] = []
+        try:
+            labels = [_parse_label(cell, columns, scales) for cell in _rating_cells(row, columns.label)]
+        except ValueError as error:
+            if not columns.label_optional:
+                skipped.append(f"row {number}: {error}")
+                continue
+        raw_context = _cell_text(row, columns.context)
+        if raw_context not in contexts:  # a source text is repeated for every one of its summaries
+            contexts[raw_context] = " ".join(clean_text(raw_context).split(" ")[:context_words])
+        group = _cell_text(row, columns.group).strip()
+        if columns.group is not None and not group:  # else all such rows would be compared as one group
+            skipped.append(f"row {number}: the column {columns.group!r} is empty")
+            continue
+        item_id = _cell_text(row, columns.id)
+        # Numbers that start anew in every group are usual; the group makes them unique.
+        key = f"{group}/{item_id}" if item_id and group else item_id or str(number)
+        item = Item(key, text, contexts[raw_context], group)
+        if items.setdefault(key, item) != item:
+            raise InputError(
+                f"{path} has the item {key!r} twice, with different texts: choose another column for --item."
+            )
+        if key in ratings and not labels:
+            skipped.append(f"row {number}: the item {key!r} is in the table already")
+        ratings.setdefault(key, []).extend(labels)
+    if not items:
+        raise InputError(f"{path} holds no usable item{f': {skipped[0]}' if skipped else ''}.")
+    differing = next((key for key, labels in ratings.items() if columns.levels and len(set(labels)) > 1), None)
+    if differing is not None:
+        raise InputError(
+            f"{path} has several labels of the item {differing!r}, and words have no mean: keep one, or use numbers."
+        )
+    labelled = tuple(
+        replace(item, label=sum(labels) / len(labels)) if (labels := ratings[key]) else item
+        for key, item in items.items()
+    )
+    counts = [len(labels) for labels in ratings.values() if labels] or [1]
+    names = tuple(level[0] for level in columns.levels)
+    return ItemTable(labelled, tuple(skipped), names, str(file), (min(counts), max(counts)))
+
+
+def _find_columns(path: Path, rows: Sequence[Row], columns: ItemColumns) -> ItemColumns:
+    """Return the columns by their names in the table; of a label in a list of raters, the list's column must exist.
+
+    Raises:
+        InputError: A column does not exist; the message lists those that do.
+    """
+    column_names = list(dict.fromkeys(name for row in rows[:50] for name in row))
+    fields = ("text", "id", "context", "group", "label")
+    requested = {field: name for field in fields if (name := getattr(columns, field)) is not None}
+    if requested.get("label", "").split(".")[0] in column_names:
+        del requested["label"]
+    found: dict[str, Any] = {field: require_column(path, column_names, name) for field, name in requested.items()}
+    return replace(columns, **found)
+
+
+def clean_text(text: str) -> str:
+    """Remove HTML tags, replace HTML entities by their characters, and collapse white space to single spaces."""
+    if "<" in text or "&" in text:
+        text = html.unescape(_TAG.sub(" ", text))
+    return _SPACES.sub(" ", text).strip()
+
+
+def _cell_text(row: Mapping[str, Any], column: str | None) -> str:
+    value = None if column is None else row.get(column)
+    # Parquet files made with pandas have NaN where a text is missing.
+    missing = value is None or (isinstance(value, float) and math.isnan(value))
+    return "" if missing else str(value)
+
+
+def _rating_cells(row: Row, column: str | None) -> list[str]:
+    """Return the ratings in a row as text: one cell, or the field of each rater's entry; [] without a column.
+
+    Raises:
+        ValueError: There is no rating; the message is a clause.
+    """
+    if column is None:
+        return []
+    name, _, field = column.partition(".")
+    if column in row or not field:
+        cells = [_cell_text(row, column).strip()]
+    else:
+        entries = row.get(name)
+        cells = [
+            _cell_text(entry, field).strip()
+            for entry in (entries if isinstance(entries, list) else [])
+            if isinstance(entry, Mapping)
+        ]
+    if not any(cells):
+        raise ValueError(f"the column {column!r} is empty")
+    return [cell for cell in cells if cell]
+
+
+def _parse_label(cell: str, columns: ItemColumns, scales: dict[str, str]) -> float:
+    """Return the label of a cell: a number, or the index of its level.
+
+    Args:
+        cell: Cell of the column of labels.
+        columns: Columns to use.
+        scales: Stores the scale of the column's first number under "scale"; later numbers must have the same scale.
+
+    Raises:
+        ValueError: The label is not a number, on another scale, or not one of the levels; the message is a clause.
+    """
+    value, scale = parse_rating(cell)
+    if columns.levels:
+        folded = cell.casefold()
+        for matches in (
+            lambda word: word == cell,
+            lambda word: word.casefold() == folded,
+            lambda word: value is not None and parse_rating(word) == (value, scale),  # 1.0 and 1 are one label
+        ):
+            matching_levels = [level for level, words in enumerate(columns.levels) if any(map(matches, words))]
+            if len(matching_levels) == 1:
+                return float(matching_levels[0])
+        raise ValueError(f"the label {cell!r} is not one of the levels")
+    if value is None:
+        raise ValueError(f"the label {cell!r} is not a number (labels that are words: name them with --levels)")
+    if not math.isfinite(value):
+        raise ValueError(f"the label {cell!r} is not a finite number")
+    if scales.setdefault("scale", scale) != scale:
+        raise ValueError(f"the label {cell!r} is on another scale than the labels before it")
+    return value
+
+
+_RATING = re.compile(
+    r"(?P<number>[-+]?(?:\d+[.,]\d+|[.,]?\d+\.?)(?:e[-+]?\d+)?)\s*(?P<scale>%|(?:/|\bof\b)\s*\d+)?", re.I
+)
+_THOUSANDS = re.compile(r"[-+]?[1-9]\d{0,2},\d{3}")
+
+
+def parse_rating(text: str) -> tuple[float | None, str]:
+    """Parse a rating into a number (None if it is not one) and its scale, such as ``%`` or ``/5``.
+
+    Decimal commas, the minus sign U+2212, per cent signs, and a maximum after a slash or "of" are accepted. ``1,000``
+    is ambiguous and therefore not parsed as a number.
+
+    Example:
+        ``"4/5"`` gives (4.0, "/5"), ``"80 %"`` gives (80.0, "%"), ``"4,5"`` gives (4.5, "").
+    """
+    plain = unicodedata.normalize("NFKC", text).replace("\u2212", "-").strip()
+    match = _RATING.fullmatch(plain)
+    if match is None or _THOUSANDS.fullmatch(match["number"]):
+        try:
+            return float(plain), ""  # inf and nan
+        except ValueError:
+            return None, ""
+    scale = re.sub(r"\s+|of", lambda part: "/" if part[0].lower() == "of" else "", match["scale"] or "", flags=re.I)
+    return float(match["number"].replace(",", ".")), scale

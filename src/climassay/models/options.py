@@ -1,0 +1,143 @@
+"""Options for reaching, loading and calling a model, as one object from the command line or a file to the model."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import Annotated, Any, Self
+
+from pydantic import Field
+
+from climassay.models.servers import OPENAI, normalised_base_url
+
+MaxOutputTokens = Annotated[
+    int | None,
+    Field(
+        ge=1,
+        description="Maximum number of tokens of each answer; what a model thinks before it comes on top.",
+        examples=[2000],
+    ),
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelAccess:
+    """Access options and prices of a model; None leaves an option to the model or its server."""
+
+    base_url: Annotated[
+        str | None,
+        Field(
+            description="Gets your API key only if you allow it: see docs/how-to/api-models.md.",
+            examples=["http://localhost:8000/v1"],
+        ),
+    ] = None
+    """Server of an ``openai:`` model. The key is sent only to a :class:`~climassay.redaction.TrustedUrl` or a host that
+    the user has bound a key to."""
+    dtype: Annotated[
+        str | None,
+        Field(
+            description="float32, bfloat16 or float16, for local: models; by default what is fastest here.",
+            examples=["bfloat16"],
+        ),
+    ] = None
+    device: Annotated[str | None, Field(description="Device of a local model.", examples=["cuda"])] = None
+    concurrency: Annotated[
+        int | None, Field(ge=1, description="Maximum number of concurrent requests to a server.", examples=[16])
+    ] = None
+    reasoning_effort: Annotated[
+        str | None,
+        Field(description="Reasoning effort of an openai: model, for example low, medium or high.", examples=["low"]),
+    ] = None
+    """Reasoning effort of a server's model, as named by the provider. Part of the fingerprint."""
+    timeout: Annotated[
+        float | None,
+        Field(
+            ge=1,
+            description="Seconds allowed for one attempt of a request; by default until the deadline.",
+            examples=[600],
+        ),
+    ] = None
+    price_in: Annotated[
+        float | None, Field(ge=0, description="US dollars per million prompt tokens.", examples=[0.15])
+    ] = None
+    price_out: Annotated[
+        float | None, Field(ge=0, description="US dollars per million completion tokens.", examples=[0.6])
+    ] = None
+
+    def changed(self, **values: Any) -> Self:
+        """Return a copy with the values that are not None."""
+        return replace(self, **{name: value for name, value in values.items() if value is not None})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileModel(ModelAccess):
+    """Access options of a model named in a file; all of them are stored with the run."""
+
+    def __post_init__(self) -> None:
+        """Normalise the address, removing user name and password, since it is stored with every run."""
+        if self.base_url:
+            object.__setattr__(self, "base_url", normalised_base_url(self.base_url))
+
+    @classmethod
+    def from_options(cls, options: "ModelOptions", **changes: Any) -> Self:
+        """Return an instance with the options that a file can have; ``changes`` are its other fields."""
+        return cls(**{name: getattr(options, name) for name in cls._shared()}, **changes)
+
+    def options(self, **changes: Any) -> "ModelOptions":
+        """Return the options for loading the model; ``changes`` replace some of them."""
+        return ModelOptions(**{name: getattr(self, name) for name in self._shared()} | changes)
+
+    @classmethod
+    def _shared(cls) -> set[str]:
+        return {field.name for field in fields(cls)} & {field.name for field in fields(ModelOptions)}
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelOptions(ModelAccess):
+    """Options for reaching, loading and calling a model; None leaves an option to the model or its server."""
+
+    adapter: str | None = None
+    """Folder of a PEFT adapter for a local model."""
+    deadline: Annotated[
+        float | None,
+        Field(
+            ge=1, description="Seconds after which a request to an openai: model counts as failed, retries included."
+        ),
+    ] = None
+    max_output_tokens: MaxOutputTokens = None
+    """Token limit of every answer, without reasoning, overriding the requests'. Part of the fingerprint."""
+    prompts: Annotated[
+        Path | None, Field(description="Folder of your own prompt templates (see climassay prompts export).")
+    ] = None
+    no_cache: bool = False
+    """Send every request again instead of using stored answers."""
+
+    def with_defaults(self, defaults: "ModelOptions") -> Self:
+        """Return a copy in which options that are None have the values of ``defaults``."""
+        missing = [field.name for field in fields(ModelOptions) if getattr(self, field.name) is None]
+        return replace(self, **{name: getattr(defaults, name) for name in missing})
+
+    def fitting(self, name: str) -> Self:
+        """Return the options that apply to a model.
+
+        A local model gets no server options, and a served model no options of weights. Only an ``openai:`` model keeps
+        ``base_url``.
+        """
+        from climassay.models.provider import is_served
+
+        if not is_served(name):
+            return replace(self, base_url=None, reasoning_effort=None)
+        base_url = self.base_url if name.startswith(f"{OPENAI}:") else None
+        return replace(self, base_url=base_url, dtype=None, device=None, adapter=None)
+
+    def fitting_each(self, names: Iterable[str]) -> dict[str, Self]:
+        """Return the options that apply to each of several models, by name.
+
+        If an option applies to none of the models, every model gets all options, so that loading reports the option.
+        """
+        results = {name: self.fitting(name) for name in names}
+        for option in ("base_url", "reasoning_effort", "dtype", "device", "adapter"):
+            if getattr(self, option) is not None and all(
+                getattr(options, option) is None for options in results.values()
+            ):
+                return dict.fromkeys(results, self)
+        return results

@@ -1,0 +1,356 @@
+"""Tables of a paper with our rows below the published ones, as ``climassay reproduce PAPER`` prints and saves them.
+
+The published figures of a paper are data: a TOML file of tables that :func:`load_paper_tables` reads::
+
+    paper = "PPairS"
+    reference = "Maiya (2024), thesis"
+
+    [[table]]
+    number = "4.4"
+    title = "Confidence tags assigned by insertion"
+    source = "section 4.3.3"                      # where the paper prints the table
+    columns = ["Third", "Fourth", "Overall"]
+    decimals = 2
+    [[table.row]]
+    system = "Mistral-7B PPairS"
+    group = "thesis"                              # optional: rows of a group stand together
+    n = 160                                       # optional: items behind the figures
+    scores = [0.69, 0.67, 0.64]                   # in the order of columns; "" for a figure that is not printed
+
+A recipe adds :class:`PaperRow` objects with its own scores and says what differs::
+
+    table = load_paper_tables(FILE)["4.4"]
+    ours = PaperRow("smollm2 PPairS", {"Third": Estimate(0.41, Interval(0.3, 0.5), 120)})
+    done = replace(table, ours=(ours,), differences=("Items are split by article: no pair is in both parts.",))
+    return Reproduction((done,), (session_run.id,))
+
+Scores have the unit that the paper prints, for example per cent: a recipe that computes shares multiplies them
+(:func:`scaled`).
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from climassay.errors import InputError
+from climassay.io import write_file
+from climassay.reporting.figures import Axis, Dot, DotPlot
+from climassay.reporting.html import Report, Section
+from climassay.reporting.results import Result, as_json_data, write_rows
+from climassay.reporting.tables import Table, as_latex, as_markdown, counted
+from climassay.settings import load_toml
+from climassay.statistics import Estimate, Interval, ResampledEstimate
+
+NOT_COMPARABLE = "\N{DAGGER}"
+"""Sign behind a score that cannot be compared with the published ones."""
+
+
+@dataclass(frozen=True, slots=True)
+class PaperRow:
+    """Scores of one system in a table of a paper."""
+
+    system: str
+    scores: Mapping[str, float | Estimate | ResampledEstimate]
+    """Scores by column, in the unit of the paper; estimates of our own runs have an interval and n."""
+    group: str = ""
+    """Name of the group of rows, for example a panel or a model; empty if the table has no groups."""
+    n: int | None = None
+    """Number of items behind all scores of the row; None if the paper does not print it, or estimates have their own
+    n."""
+
+
+@dataclass(frozen=True, slots=True)
+class PaperTable:
+    """A table of a paper: its published rows and ours."""
+
+    paper: str
+    number: str
+    title: str
+    source: str
+    """Reference and the section or page that prints the table."""
+    columns: tuple[str, ...]
+    published: tuple[PaperRow, ...]
+    ours: tuple[PaperRow, ...] = ()
+    differences: tuple[str, ...] = ()
+    """Sentences on how our rows were made differently from the published ones, and why."""
+    not_comparable: Mapping[str, str] = field(default_factory=dict)
+    """Reasons why our scores of a column cannot be compared with the published ones, by column."""
+    decimals: int | Mapping[str, int] = 2
+    """Number of decimals of published scores, for all columns or by column."""
+    published_n: Mapping[str, int] = field(default_factory=dict)
+    """Number of items behind the published scores by column, where the paper prints it for the column."""
+
+    @property
+    def name(self) -> str:
+        """Name of the paper and number of the table."""
+        return f"{self.paper}, Table {self.number}"
+
+    def format_score(self, column: str, value: float) -> str:
+        """Format a score with the decimals that the paper prints in a column."""
+        decimals = self.decimals if isinstance(self.decimals, int) else self.decimals[column]
+        return f"{value:.{decimals}f}".replace("-", "\N{MINUS SIGN}")
+
+    def table(self) -> Table:
+        """Return the table of text cells: group by group, published rows first, ours in bold with n and intervals."""
+        groups = list(dict.fromkeys(row.group for row in (*self.published, *self.ours)))
+        is_grouped = groups != [""]
+        cells: list[tuple[str, ...]] = []
+        strong: list[int] = []
+        for group in groups:
+            for is_ours, rows in ((False, self.published), (True, self.ours)):
+                for row in rows:
+                    if row.group == group:
+                        strong += [len(cells)] if is_ours else []
+                        cells.append(self._cells(row, is_ours, is_grouped))
+        notes = [f"Published: {self.source}.", *self.differences]
+        for reason in dict.fromkeys(self.not_comparable.values()):
+            columns = ", ".join(column for column, own in self.not_comparable.items() if own == reason)
+            notes.append(f"{NOT_COMPARABLE} {columns}: {reason}")
+        headings = (["group"] if is_grouped else []) + ["system", "rows", "n", *map(self._heading, self.columns)]
+        return Table.of(
+            f"{self.name}: {self.title}",
+            headings,
+            cells,
+            note=" ".join(notes),
+            left=2 + is_grouped,
+            strong=strong,
+            grouped=int(is_grouped),
+        )
+
+    def _heading(self, column: str) -> str:
+        return f"{column}\n(n={self.published_n[column]})" if column in self.published_n else column
+
+    def _cells(self, row: PaperRow, is_ours: bool, is_grouped: bool) -> tuple[str, ...]:
+        counts = {score.n for score in row.scores.values() if isinstance(score, Estimate | ResampledEstimate)}
+        counts |= set() if row.n is None else {row.n}
+        n = "" if not counts else f"{min(counts)}" if len(counts) == 1 else f"{min(counts)}-{max(counts)}"
+        scores = []
+        for column in self.columns:
+            score = row.scores.get(column)
+            sign = NOT_COMPARABLE if is_ours and score is not None and column in self.not_comparable else ""
+            scores.append("" if score is None else f"{self._cell(column, score)}{sign}")
+        return (*([row.group] if is_grouped else []), row.system, "ours" if is_ours else "published", n, *scores)
+
+    def _cell(self, column: str, score: float | Estimate | ResampledEstimate) -> str:
+        if isinstance(score, float | int):
+            return self.format_score(column, score)
+        value = self.format_score(column, score.value)
+        if score.interval is None:
+            return value
+        low, high = (self.format_score(column, end) for end in score.interval)
+        return f"{value} [{low}, {high}]"
+
+    def records(self) -> Iterator[dict[str, Any]]:
+        """Yield every score as a record: table, origin, group, system, column, value, n, low and high."""
+        for origin, rows in (("published", self.published), ("ours", self.ours)):
+            for row in rows:
+                for column in self.columns:
+                    if (score := row.scores.get(column)) is None:
+                        continue
+                    estimate = score if isinstance(score, Estimate | ResampledEstimate) else None
+                    interval = None if estimate is None else estimate.interval
+                    yield {
+                        "paper": self.paper,
+                        "table": self.number,
+                        "origin": origin,
+                        "group": row.group,
+                        "system": row.system,
+                        "column": column,
+                        "value": score if estimate is None else estimate.value,
+                        "n": self._count(row, column, estimate, origin),
+                        "low": None if interval is None else interval.low,
+                        "high": None if interval is None else interval.high,
+                        "comparable": origin == "published" or column not in self.not_comparable,
+                    }
+
+    def _count(
+        self, row: PaperRow, column: str, estimate: Estimate | ResampledEstimate | None, origin: str
+    ) -> int | None:
+        if estimate is not None:
+            return estimate.n
+        return self.published_n.get(column) if row.n is None and origin == "published" else row.n
+
+    def figure(self, column: str, *, title: str = "", percent: bool = False) -> DotPlot:
+        """Return a dot plot of one column, published systems and ours in different colours."""
+        dots = []
+        for origin, rows in (("published", self.published), ("ours", self.ours)):
+            for row in rows:
+                if (score := row.scores.get(column)) is not None:
+                    value = score.value if isinstance(score, Estimate | ResampledEstimate) else score
+                    interval = score.interval if isinstance(score, Estimate | ResampledEstimate) else None
+                    low, high = interval or (value, value)
+                    dots.append(Dot(row.system, origin, value, low, high))
+        ends = [end for dot in dots for end in (dot.low, dot.high)]
+        axis = Axis.over(column, (0.0, *ends), percent=percent)
+        return DotPlot(title or f"{self.name}: {column}", tuple(dots), column, "Bars: 95% interval of ours.", axis)
+
+
+def scaled(estimate: Estimate, factor: float = 100.0) -> Estimate:
+    """Return an estimate in another unit, by default a share in per cent."""
+    low, high = estimate.interval
+    return replace(estimate, value=factor * estimate.value, interval=Interval(factor * low, factor * high))
+
+
+def load_paper_tables(file: Path) -> dict[str, PaperTable]:
+    """Read the published tables of a paper from a TOML file as in the module's example, and return them by number.
+
+    Raises:
+        InputError: The file is no TOML, or a row has another number of scores than its table has columns.
+    """
+    data = load_toml(file)
+    tables = {}
+    for entry in data["table"]:
+        columns = tuple(entry["columns"])
+        rows = []
+        for row in entry.get("row", ()):
+            if len(row["scores"]) != len(columns):
+                raise InputError(f"{file}: {row['system']} has {len(row['scores'])} scores for {len(columns)} columns.")
+            scores = {column: float(score) for column, score in zip(columns, row["scores"], strict=True) if score != ""}
+            rows.append(PaperRow(row["system"], scores, row.get("group", ""), row.get("n")))
+        decimals = entry.get("decimals", 2)
+        tables[entry["number"]] = PaperTable(
+            data["paper"],
+            entry["number"],
+            entry["title"],
+            f"{data['reference']}, {entry['source']}",
+            columns,
+            tuple(rows),
+            decimals=decimals if isinstance(decimals, int) else dict(zip(columns, decimals, strict=True)),
+        )
+    return tables
+
+
+def choose_tables(tables: Mapping[str, PaperTable], numbers: Sequence[str]) -> dict[str, PaperTable]:
+    """Return the tables of these numbers, or all tables if no number is given.
+
+    Raises:
+        InputError: The paper has no table of a number, or no recipe for it.
+    """
+    for number in numbers:
+        if number not in tables:
+            raise InputError(f"There is no recipe for Table {number}: there are recipes for {', '.join(tables)}.")
+    return {number: tables[number] for number in numbers} if numbers else dict(tables)
+
+
+@dataclass(frozen=True, slots=True)
+class Reproduction(Result):
+    """Tables of a paper with published rows and ours."""
+
+    paper_tables: tuple[PaperTable, ...]
+    runs: tuple[str, ...]
+    """Ids of the runs in the records that hold our answers."""
+    remarks: tuple[str, ...] = ()
+    """Sentences on the whole reproduction, for example on skipped rows."""
+    figures: tuple[DotPlot, ...] = ()
+    """Figures of the paper with our systems added, for the HTML report."""
+    more_tables: tuple[Table, ...] = ()
+    """Tables that the paper does not have, for example distributions that it draws."""
+
+    def tables(self) -> tuple[Table, ...]:
+        """Return all tables as text cells."""
+        return (*(paper_table.table() for paper_table in self.paper_tables), *self.more_tables)
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Return a record per score, published and ours."""
+        return [record for paper_table in self.paper_tables for record in paper_table.records()]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all scores with the sources and differences of the tables as JSON-serialisable values."""
+        tables = [
+            {
+                "number": paper_table.number,
+                "title": paper_table.title,
+                "source": paper_table.source,
+                "differences": list(paper_table.differences),
+                "not_comparable": dict(paper_table.not_comparable),
+            }
+            for paper_table in self.paper_tables
+        ]
+        scores = self.rows()
+        more = [
+            {"title": table.title, "columns": [column.label for column in table.columns], "rows": table.rows}
+            for table in self.more_tables
+        ]
+        data = {"runs": self.runs, "remarks": self.remarks, "tables": tables, "scores": scores, "more_tables": more}
+        return dict(as_json_data(data))
+
+    def notes(self) -> Iterator[str]:
+        """Yield the remarks and the runs."""
+        yield from self.remarks
+        if self.runs:
+            yield f"{counted(len(self.runs), 'run')} in the records: {', '.join(self.runs)}."
+
+    def report(self) -> Report:
+        """Return a report of all tables and figures."""
+        sections = [Section(table.title, (table,)) for table in self.tables()]
+        sections += [Section(figure.title, (figure,)) for figure in self.figures]
+        papers = ", ".join(dict.fromkeys(paper_table.paper for paper_table in self.paper_tables))
+        return Report(f"{papers}: published and reproduced", " ".join(self.notes()), tuple(sections))
+
+    def write(self, folder: Path) -> tuple[Path, ...]:
+        """Write each table as Markdown, LaTeX and CSV, and all tables and figures as HTML and JSON; return the files.
+
+        The CSV files have a row per score, so that numbers stay numbers.
+
+        Raises:
+            InputError: A file cannot be written.
+        """
+        files = []
+        for paper_table in self.paper_tables:
+            stem = folder / f"table-{paper_table.number}"
+            table = paper_table.table()
+            write_file(stem.parent / f"{stem.name}.md", as_markdown(table))
+            write_file(stem.parent / f"{stem.name}.tex", as_latex(table))
+            write_rows(stem.parent / f"{stem.name}.csv", list(paper_table.records()))
+            files += [stem.parent / f"{stem.name}{suffix}" for suffix in (".md", ".tex", ".csv")]
+        return (*files, *(self.save(folder / f"tables{suffix}") for suffix in (".html", ".json")))
+
+
+@dataclass(frozen=True, slots=True)
+class PartEstimate:
+    """Estimated calls of one part of a reproduction; answers that the records have are not subtracted."""
+
+    part: str
+    calls: int
+    prompt_tokens: int
+    completion_tokens: int
+    """Maximum number of completion tokens."""
+    cost: float | None
+    """Cost in US dollars; None if a price is unknown."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReproductionEstimate(Result):
+    """Estimated calls, tokens and cost of a reproduction, part by part."""
+
+    parts: tuple[PartEstimate, ...]
+    remarks: tuple[str, ...] = ()
+
+    def tables(self) -> tuple[Table, ...]:
+        """Return the estimate as a table with a row per part and the sums."""
+        costs = [part.cost for part in self.parts]
+        total = PartEstimate(
+            "total",
+            sum(part.calls for part in self.parts),
+            sum(part.prompt_tokens for part in self.parts),
+            sum(part.completion_tokens for part in self.parts),
+            None if None in costs else sum(cost for cost in costs if cost is not None),
+        )
+        rows = [
+            (
+                part.part,
+                f"{part.calls:,}",
+                f"{part.prompt_tokens:,}",
+                f"{part.completion_tokens:,}",
+                "unknown" if part.cost is None else f"{part.cost:.2f}",
+            )
+            for part in (*self.parts, total)
+        ]
+        headings = ("part", "calls", "prompt\ntokens", "completion\ntokens (at most)", "cost ($)")
+        note = "Answers that the records have are not asked again."
+        return (Table.of("Estimated effort", headings, rows, note=note, strong=(len(rows) - 1,)),)
+
+    def notes(self) -> tuple[str, ...]:
+        """Return the remarks."""
+        return self.remarks

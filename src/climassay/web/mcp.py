@@ -1,0 +1,366 @@
+"""Tools for assistants over the Model Context Protocol: search, cited answers, checks, and levels of confidence.
+
+No tool changes documents, collections, labels or published checks. What models are asked and what they answer is kept
+in the records, as for every command.
+"""
+
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import nullcontext
+from functools import cache
+from typing import Annotated, Self, TypeVar
+
+import anyio
+import anyio.to_thread
+from mcp.server.mcpserver import Context, MCPServer
+from mcp.server.mcpserver.exceptions import ToolError
+from mcp_types import ToolAnnotations
+from pydantic import BaseModel, Field
+
+from climassay import __version__
+from climassay.api import claims, documents
+from climassay.confidence.tagging.opened import levels_of, open_tagger
+from climassay.corpus.collection import survey_collections
+from climassay.corpus.documents import Passage
+from climassay.errors import ClimassayError, InputError
+from climassay.factcheck.results.page import notices
+from climassay.factcheck.transcript import cited_numbers
+from climassay.grounding.citations import AnswerSentence
+from climassay.learning import reweighted
+from climassay.models.contract import Generator
+from climassay.models.provider import is_served
+from climassay.session import Session
+
+T = TypeVar("T")
+PROGRESS_SECONDS = 10.0
+"""Seconds between progress notifications; many clients give up on a tool that is silent for 60 seconds."""
+INSTRUCTIONS = """\
+Evidence on climate from the user's own collections of documents. Quote and cite what the tools return: every source has
+a citation to show to the user. If a tool finds nothing relevant, say so instead of answering from memory. A verdict or
+an answer comes from a language model that read the passages: pass its warnings on.
+"""
+
+
+class Citation(BaseModel):
+    """A passage of a document that can be cited."""
+
+    number: int | None = Field(None, description="Number by which sentences cite the passage.")
+    citation: str = Field(description="Document, section and pages, to be shown to the user.")
+    text: str
+    passage: str = Field(description="Id of the passage.")
+    document: str = Field(description="Title of the document.")
+    first_page: int | None = None
+    last_page: int | None = None
+    url: str | None = None
+    licence: str | None = None
+
+    @classmethod
+    def of(cls, passage: Passage, number: int | None = None) -> Self:
+        """Return the citation of a passage."""
+        shared = {name: getattr(passage, name) for name in cls.model_fields if name not in ("number", "passage")}
+        return cls(number=number, passage=passage.id, **shared)
+
+
+class CollectionSize(BaseModel):
+    """A collection and its size."""
+
+    name: str
+    documents: int
+    passages: int
+
+
+class Library(BaseModel):
+    """The collections of documents."""
+
+    collections: list[CollectionSize]
+    damaged: list[str] = Field(description="Why other collections cannot be read, a sentence each.")
+
+
+class Sentence(BaseModel):
+    """A sentence with the numbers of the sources that it cites."""
+
+    text: str
+    citations: list[int]
+    in_house: bool = Field(description="Whether it is the model's own knowledge, which no passage supports.")
+
+
+class Found(BaseModel):
+    """Passages that a search found, the best first; none if no passage is relevant."""
+
+    passages: list[Citation]
+
+
+class Answer(BaseModel):
+    """An answer with its sources."""
+
+    enough_information: bool = Field(description="Whether the collections hold the answer.")
+    text: str
+    sentences: list[Sentence]
+    sources: list[Citation]
+    model: str
+
+
+class Opinion(BaseModel):
+    """Verdict of the advocate of one collection."""
+
+    advocate: str
+    verdict: str | None
+
+
+class Verdict(BaseModel):
+    """Result of a debate about a claim."""
+
+    outcome: str = Field(description="'verdict', or why there is none.")
+    verdict: str | None
+    explanation: list[Sentence]
+    evidence: str | None
+    agreement: str | None
+    confidence: str | None
+    opinions: list[Opinion] = Field(description="Opinions of the last round.")
+    warnings: list[str]
+    sources: list[Citation] = Field(description="Passages that the explanation cites or quotes.")
+
+
+class CheckedSentence(BaseModel):
+    """A sentence of a text beside the most similar passage."""
+
+    text: str
+    status: str = Field(description="supported, contradicted, similar, unsupported or no claim.")
+    marked: bool = Field(description="Whether a person should check it.")
+    problems: list[str]
+    citation: str | None = None
+    quotation: str | None = None
+
+
+class CheckedText(BaseModel):
+    """A text, checked sentence by sentence."""
+
+    sentences: list[CheckedSentence]
+    notes: list[str] = Field(description="How reliable the marks are.")
+
+
+class Level(BaseModel):
+    """Probability of a level of confidence."""
+
+    level: str
+    as_in_reports: float = Field(description="If levels are as frequent as in IPCC reports.")
+    equally_frequent: float = Field(description="If all levels are equally frequent.")
+
+
+class Levels(BaseModel):
+    """Level of confidence with which an IPCC report would state something: a hint from its words, no assessment."""
+
+    levels: list[Level]
+    accuracy: str = Field(description="Share of right answers on statements that were not trained on.")
+
+
+Collections = Annotated[list[str], Field(default=[], description="Names of collections; all of them if empty.")]
+
+
+def create_server(session: Session, model: Generator | str, collections: Sequence[str] = ()) -> MCPServer:
+    """Return a server of tools over an open session.
+
+    Args:
+        session: Session of the workspace.
+        model: Model that answers, debates and reads texts.
+        collections: Collections that assistants may use; all of the workspace if empty.
+
+    Raises:
+        InputError: A collection does not exist.
+    """
+    server = MCPServer("climassay", version=__version__, instructions=INSTRUCTIONS, log_level="WARNING")
+    # A model on this machine answers one request at a time; its server decides how many a served model answers.
+    model_lock = nullcontext() if isinstance(model, str) and is_served(model) else threading.Lock()
+    allowed = tuple(collections)
+    if allowed:
+        session.collections(allowed)
+    _ = session.records  # opened before tools ask for it in several threads
+    open_bundled_tagger = cache(lambda: open_tagger(encoder=session.encoder))
+
+    def chosen(names: Sequence[str]) -> tuple[str, ...]:
+        """Return the names of collections to use; raise InputError if one of them may not be used or there is none."""
+        usable = allowed or tuple(summary.name for summary in survey_collections(session.workspace)[0])
+        if unknown := [name for name in names if name not in usable]:
+            raise InputError(f"There is no collection {unknown[0]!r}: there are {', '.join(usable) or 'none'}.")
+        if not usable:
+            raise InputError("There is no collection yet: the user makes one with `climassay corpus add NAME FILES`.")
+        return tuple(names) or usable
+
+    def tool(title: str) -> Callable[[Callable[..., T]], Callable[..., T]]:
+        return server.tool(title=title, annotations=ToolAnnotations(read_only_hint=True, destructive_hint=False))
+
+    @tool("List collections")
+    def list_collections() -> Library:
+        """List the user's collections of documents, which the other tools search."""
+        summaries, damaged = survey_collections(session.workspace)
+        sizes = [
+            CollectionSize(name=summary.name, documents=summary.documents, passages=summary.passages)
+            for summary in summaries
+            if not allowed or summary.name in allowed
+        ]
+        return Library(collections=sizes, damaged=[str(error) for error in damaged])
+
+    @tool("Search documents")
+    async def search(
+        context: Context,
+        query: Annotated[str, Field(min_length=1, max_length=2000, description="Question or statement.")],
+        collections: Collections,
+        limit: Annotated[int, Field(ge=1, le=20, description="Maximum number of passages.")] = 6,
+    ) -> Found:
+        """Find passages on a question in the user's documents, with citations; asks no language model."""
+
+        def work() -> Found:
+            hits = documents.search(chosen(collections), query, k=limit, workspace=session)
+            return Found(passages=[Citation.of(hit.passage, hit.rank) for hit in hits])
+
+        return await _in_thread(context, work)
+
+    @tool("Answer from documents")
+    async def ask(
+        context: Context,
+        question: Annotated[str, Field(min_length=1, max_length=1000)],
+        collections: Collections,
+    ) -> Answer:
+        """Have a language model answer a question from the user's documents, with a citation for each sentence."""
+
+        def work() -> Answer:
+            with model_lock:
+                answer = documents.ask(question, chosen(collections), model=model, workspace=session)
+            _raise_failure(answer.error)
+            cited = cited_numbers(answer.sentences)
+            return Answer(
+                enough_information=answer.enough_information,
+                text=answer.text,
+                sentences=_sentences(answer.sentences),
+                sources=[Citation.of(entry.passage, entry.number) for entry in answer.sources if entry.number in cited],
+                model=answer.model,
+            )
+
+        return await _in_thread(context, work)
+
+    @tool("Check a claim")
+    async def check(
+        context: Context,
+        claim: Annotated[str, Field(min_length=1, max_length=2000, description="One sentence or a few.")],
+        collections: Collections,
+    ) -> Verdict:
+        """Check a claim about climate in a debate: an advocate for each collection, and a mediator. Takes minutes."""
+
+        def work() -> Verdict:
+            with model_lock:
+                result = claims.check_claim(claim, chosen(collections), model=model, workspace=session)
+            verdict, levels = result.verdict, result.verdict.levels
+            _raise_failure(verdict.error if verdict.outcome == "failed" else None)
+            cited = cited_numbers(verdict.explanation, verdict.quotations)
+            return Verdict(
+                outcome=verdict.outcome,
+                verdict=verdict.label,
+                explanation=_sentences(verdict.explanation),
+                evidence=None if levels is None else levels.evidence,
+                agreement=None if levels is None else levels.agreement,
+                confidence=None if levels is None else levels.confidence,
+                opinions=[
+                    Opinion(advocate=opinion.advocate, verdict=opinion.verdict)
+                    for opinion in (result.rounds[-1].opinions if result.rounds else ())
+                ],
+                warnings=list(notices(result)),
+                sources=[Citation.of(entry.passage, entry.number) for entry in result.sources if entry.number in cited],
+            )
+
+        return await _in_thread(context, work)
+
+    @tool("Check a text")
+    async def check_text(
+        context: Context,
+        text: Annotated[str, Field(min_length=1, max_length=20_000, description="Text of a few paragraphs.")],
+        collections: Collections,
+        judge: Annotated[
+            bool, Field(description="Have the language model read each sentence; slower, and needed for 'supported'.")
+        ] = False,
+    ) -> CheckedText:
+        """Compare each sentence of a text with the user's documents, and mark wrong figures, names and references."""
+
+        def work() -> CheckedText:
+            with model_lock if judge else nullcontext():
+                checked = documents.check_text(
+                    text, chosen(collections), judge=model if judge else None, workspace=session
+                )
+            sentences = [
+                CheckedSentence(
+                    text=sentence.text,
+                    status=sentence.status,
+                    marked=sentence.marked,
+                    problems=documents.problems(sentence),
+                    citation=None if sentence.evidence is None else sentence.evidence.citation,
+                    quotation=None if sentence.evidence is None else sentence.evidence.quotation,
+                )
+                for sentence in checked.sentences
+            ]
+            return CheckedText(sentences=sentences, notes=list(checked.notes()))
+
+        return await _in_thread(context, work)
+
+    @tool("Level of confidence")
+    async def level_of_confidence(
+        context: Context,
+        statement: Annotated[str, Field(min_length=1, max_length=1000, description="One statement.")],
+        surrounding_text: Annotated[str, Field(max_length=4000, description="The sentences around it.")] = "",
+    ) -> Levels:
+        """Estimate the level of confidence, very low to very high, with which an IPCC report would state something."""
+
+        def work() -> Levels:
+            opened = open_bundled_tagger()
+            tagger, shares = opened.tagger, opened.tagger.shares
+            row = tagger.predict_proba([(statement, surrounding_text)])[0]
+            even = dict(levels_of(reweighted(row, shares).tolist(), tagger.levels))
+            return Levels(
+                levels=[
+                    Level(level=level, as_in_reports=share, equally_frequent=even[level])
+                    for level, share in levels_of(row.tolist(), tagger.levels)
+                ],
+                accuracy=f"As in reports: {opened.accuracy}. Equally frequent: {opened.equal_accuracy}.",
+            )
+
+        return await _in_thread(context, work)
+
+    return server
+
+
+def _sentences(sentences: Iterable[AnswerSentence]) -> list[Sentence]:
+    return [
+        Sentence(text=sentence.text, citations=list(sentence.citations), in_house=sentence.in_house)
+        for sentence in sentences
+    ]
+
+
+def _raise_failure(error: str | None) -> None:
+    """Raise the error of a failed model call, so that the assistant takes it for no answer."""
+    if error is not None:
+        raise ToolError(f"The model gave no answer: {error}")
+
+
+async def _in_thread(context: Context, work: Callable[[], T]) -> T:
+    """Run work in a thread, and notify the client of progress meanwhile.
+
+    Raises:
+        ToolError: The work failed in a known way; the message says why.
+    """
+    error: Exception | None = None
+
+    async def notify() -> None:
+        seconds = 0.0
+        while True:
+            await context.report_progress(seconds, message="Still working.")
+            await anyio.sleep(PROGRESS_SECONDS)
+            seconds += PROGRESS_SECONDS
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(notify)
+        try:
+            result = await anyio.to_thread.run_sync(work, abandon_on_cancel=True)
+        except (ClimassayError, ToolError) as known:
+            error = known
+        tasks.cancel_scope.cancel()
+    if error is not None:
+        raise ToolError(str(error))
+    return result
