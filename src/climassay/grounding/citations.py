@@ -166,7 +166,7 @@ def read_citations(text: str, valid_numbers: Collection[int]) -> list[CitingSent
     # "[1], [2] and [3]" is one citation; what follows a full stop belongs to the sentence before it.
     plain = re.sub(r"(C\ue000\d+\ue001)\s*(?:,|;|&|,?\s*and\b)\s*(?=C\ue000)", r"\1 ", plain)
     plain = re.sub(
-        r"([.!?]+)((?:\s*[CR]\ue000\d+\ue001)+)(?=\s|$)(?!\s+[a-z])",
+        r"(?<![.!?])([.!?]+)((?:\s*[CR]\ue000\d+\ue001)+)(?=\s|$)(?!\s+[a-z])",
         lambda match: f" {match[2].strip()}{match[1]}",
         plain,
     )
@@ -362,8 +362,8 @@ _ABSENCE = re.compile(
     r"(?:(?:however|but|yet|still|unfortunately),?\s+)?(?:"
     rf"{_THESE}\s+{_LACKS}"
     rf"|(?:(?:none|neither|nothing)\s+(?:of|in)\s+{_THESE}|(?:no|neither)\s+{_KIND}(?:\s+here)?)\s+{_TELL}\b"
-    r"|(?:[^,;:]*\b(?:not|cannot)|(?:there\s+(?:is|are)\s+)?no)\b[^,;:]*\s"
-    rf"(?:in\s+(?=[^,;:]*\bsources\b)|(?:in|by|from)\s+(?![^,;:]*\b(?:sources|stud|reports?|papers?)))(?:any\s+of\s+)?{_THESE}"
+    r"|(?:(?>[^,;:]*?\b(?:not|cannot)\b)|(?:there\s+(?:is|are)\s+)?no)\b[^,;:]*\s"
+    rf"(?:in\s+(?=[^,;:]{{0,200}}\bsources\b)|(?:in|by|from)\s+(?![^,;:]{{0,200}}\b(?:sources|stud|reports?|papers?)))(?:any\s+of\s+)?{_THESE}"
     r")",
     re.IGNORECASE,
 )
