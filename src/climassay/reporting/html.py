@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -12,6 +12,9 @@ from climassay.errors import InputError
 from climassay.io import write_file
 from climassay.reporting.figures import DotPlot, HeatMap, LinePlot, ScatterPlot, StackedBars
 from climassay.reporting.tables import Table
+
+if TYPE_CHECKING:
+    from markupsafe import Markup
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,6 +241,13 @@ def render_answer(row: AnswerRow) -> Any:
     return _environment().get_template("answers.html.j2").module.said(row)
 
 
+def breakable(text: str) -> "Markup":
+    """Return a text as escaped HTML in which lines may break after the slashes of long names."""
+    from markupsafe import Markup, escape
+
+    return Markup("/<wbr>").join(map(escape, text.split("/")))
+
+
 @cache
 def block_style() -> str:
     """Return the CSS of all blocks, for pages of another application.
@@ -263,13 +273,15 @@ def _render(template: str) -> str:
 def _environment() -> Any:
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
-    return Environment(
+    environment = Environment(
         loader=PackageLoader("climassay.reporting", "templates"),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    environment.filters["breakable"] = breakable
+    return environment
 
 
 Figure = DotPlot | LinePlot | ScatterPlot | HeatMap | StackedBars
