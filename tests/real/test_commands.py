@@ -7,6 +7,7 @@ server's. They take minutes and judge no answer: what a model says is measured e
 import json
 import os
 import sqlite3
+from pathlib import Path
 
 import pytest
 
@@ -54,14 +55,16 @@ def _answers(place, query, *values):
 
 
 def _last_answer(place):
-    if not os.path.exists(f"{place}/records.sqlite"):
+    if not Path(place, "records.sqlite").is_file():
         return 0
     return _answers(place, "select coalesce(max(id), 0) from answers")[0][0]
 
 
 def _failures(place, after):
     """Errors of the answers after one, without those of a server's first refusal, which a second attempt mends."""
-    return [error for (error,) in _answers(place, "select error from answers where id > ? and error is not null", after)]
+    return [
+        error for (error,) in _answers(place, "select error from answers where id > ? and error is not null", after)
+    ]
 
 
 def _quotations_are_literal(transcript):
@@ -195,5 +198,7 @@ def test_answers_are_marked_by_a_judge(command, tmp_path):
 @only_local
 def test_an_adapter_is_trained(climassay, place):
     options = ("--limit", "4", "--epochs", "1", "--rank", "4", "--max-length", "256", "--replace")
-    result = climassay("tune finetune", "primer", "--output", "real", "--model", MODEL, *options, "--workspace", place, "--json")
+    result = climassay(
+        "tune finetune", "primer", "--output", "real", "--model", MODEL, *options, "--workspace", place, "--json"
+    )
     assert json_of(result)
