@@ -14,7 +14,18 @@ from functools import wraps
 from inspect import get_annotations
 from pathlib import Path
 from types import UnionType
-from typing import Annotated, Any, Literal, TypeVar, Union, cast, dataclass_transform, get_args, get_origin
+from typing import (
+    Annotated,
+    Any,
+    Literal,
+    TypeVar,
+    Union,
+    cast,
+    dataclass_transform,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 from pydantic import ConfigDict, Field, ValidationError
 from pydantic.dataclasses import dataclass
@@ -89,6 +100,10 @@ def settings(kind: type[Any] | None = None, /, *, kw_only: bool = False, subject
 
 def setting_fields(kind: type) -> dict[str, FieldInfo]:
     """Return the fields of a class of settings by name, its own before those that it inherits."""
+    if not hasattr(kind, "__pydantic_fields__"):  # a plain dataclass with annotations of pydantic
+        return {
+            name: FieldInfo.from_annotation(hint) for name, hint in get_type_hints(kind, include_extras=True).items()
+        }
     own = get_annotations(kind)
     results: dict[str, FieldInfo] = {}
     for name in sorted((entry.name for entry in fields(kind)), key=lambda name: name not in own):

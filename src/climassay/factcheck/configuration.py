@@ -1,7 +1,7 @@
 """Settings of debates (a TOML file or options), and filters of lists of checks."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import field, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -266,25 +266,29 @@ _TEXT: dict[str, Any] = {"pattern": r"^[^\x00]*$", "max_length": 200}
 _DAY = r"^([0-9]{4}-[0-9]{2}-[0-9]{2})?$"
 
 
-@settings(subject="The filter")
+@dataclass(frozen=True, slots=True)
 class CheckFilter:
     """Filter of a list of checks; empty fields match all checks."""
 
-    words: Annotated[str, Field(alias="q", **_TEXT)] = ""
-    """Words that all occur in the claim or its source, ignoring case."""
-    verdict: Annotated[str, Field(**_TEXT)] = ""
-    """Label of the verdict, or the outcome of a check without one."""
-    review: Reviewed | Literal[""] = ""
-    """Majority opinion of the reviewers: agreed, disagreed, divided, commented or unreviewed."""
-    topic: Annotated[str, Field(**_TEXT)] = ""
-    """CARDS code of the contrarian claim it makes (2.1), or of a group (2)."""
-    collection: Annotated[str, Field(**_TEXT)] = ""
-    """Collection that an advocate used."""
-    source: Annotated[str, Field(**_TEXT)] = ""
-    """Words in the source of the claim, ignoring case."""
-    since: Annotated[str, Field(pattern=_DAY)] = ""
-    """First day of the period in which checks were made, such as 2024-05-31 (UTC)."""
-    until: Annotated[str, Field(pattern=_DAY)] = ""
-    """Last day of that period."""
-    reviewer: Annotated[str, Field(**_TEXT)] = ""
-    """Account that has reviewed the check."""
+    words: Annotated[
+        str,
+        Field(description="Words that all occur in the claim or its source, ignoring case.", alias="q", **_TEXT),
+    ] = ""
+    verdict: Annotated[
+        str, Field(description="Label of the verdict, or the outcome of a check without one.", **_TEXT)
+    ] = ""
+    review: Annotated[
+        Reviewed | Literal[""],
+        Field(description="Majority opinion of the reviewers: agreed, disagreed, divided, commented or unreviewed."),
+    ] = ""
+    topic: Annotated[
+        str, Field(description="CARDS code of the contrarian claim it makes (2.1), or of a group (2).", **_TEXT)
+    ] = ""
+    collection: Annotated[str, Field(description="Collection that an advocate used.", **_TEXT)] = ""
+    source: Annotated[str, Field(description="Words in the source of the claim, ignoring case.", **_TEXT)] = ""
+    since: Annotated[
+        str,
+        Field(description="First day of the period in which checks were made, such as 2024-05-31 (UTC).", pattern=_DAY),
+    ] = ""
+    until: Annotated[str, Field(description="Last day of that period.", pattern=_DAY)] = ""
+    reviewer: Annotated[str, Field(description="Account that has reviewed the check.", **_TEXT)] = ""

@@ -5,7 +5,7 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import Annotated, Any, Self
 
-from pydantic import Field
+from pydantic import Field, InstanceOf
 
 from climassay.models.servers import OPENAI, normalised_base_url
 from climassay.settings import settings
@@ -15,7 +15,7 @@ from climassay.settings import settings
 class ModelAccess:
     """Access options and prices of a model; None leaves an option to the model or its server."""
 
-    base_url: Annotated[str | None, Field(examples=["http://localhost:8000/v1"])] = None
+    base_url: Annotated[InstanceOf[str] | None, Field(examples=["http://localhost:8000/v1"])] = None
     """URL of an OpenAI-compatible server for openai: models. It gets your API key only if you allow it: see
     docs/how-to/api-models.md.
 
