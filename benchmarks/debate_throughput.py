@@ -34,7 +34,7 @@ from climassay import primer
 from climassay.corpus import Collection, open_or_create, read
 from climassay.corpus.sentences import split_sentences
 from climassay.factcheck import DebateResources, DebateSettings, advocates_from_names, make_claim, open_checker
-from climassay.factcheck.debate.scheduler import Scheduler
+from climassay.factcheck.debate.scheduler import DebateScheduler
 from climassay.grounding import CollectionGroup
 from climassay.models.encoders import CachedEncoder, load_encoder
 from climassay.models.openai.client import OpenAIModel
@@ -149,7 +149,7 @@ def measured(place, claims, at_once, scheduler, remembers):
             with (
                 Records(f"sqlite:///{folder}/records.sqlite") as store,
                 open_checker(settings, company, store) as checker,
-                mock.patch("climassay.factcheck.checking.Scheduler", scheduler),
+                mock.patch("climassay.factcheck.checking.DebateScheduler", scheduler),
             ):
                 encoder.texts, begin, cpu = 0, time.time(), time.process_time()
                 transcripts = checker.check(claims, concurrency=at_once)
@@ -197,7 +197,7 @@ def main() -> None:
     ]
     several = [" ".join(sentences[start : start + count]) for count in (1, 2, 3) for start in range(len(sentences))]
     claims = [make_claim(text) for text in dict.fromkeys(several)][: given.claims]
-    cases = {"rounds": (Rounds, False), "rounds, vectors kept": (Rounds, True), "own pace": (Scheduler, True)}
+    cases = {"rounds": (Rounds, False), "rounds, vectors kept": (Rounds, True), "own pace": (DebateScheduler, True)}
     found = {}
     with tempfile.TemporaryDirectory() as folder:
         place = Workspace.open(Path(folder))

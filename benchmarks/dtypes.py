@@ -29,7 +29,7 @@ import torch
 
 from climassay.judging.item_tables import ItemColumns, read_items
 from climassay.judging.judges import Harvester, StateTable, Units
-from climassay.judging.preferences import Item, Questions, quality
+from climassay.judging.preferences import Item, QualityRequests, quality
 from climassay.judging.training import MethodName, ProbeSettings, candidate_of, make_folds
 from climassay.learning.harvest import ActivationStore
 from climassay.models.contract import GenerationRequest, Message, Sampling
@@ -122,7 +122,7 @@ def probes(models: Sequence[LocalModel], file: str, aspect: str, method: MethodN
     right = []
     for model in models:
         with tempfile.TemporaryDirectory() as folder:
-            asked = Questions(quality("text", aspect))
+            asked = QualityRequests(quality("text", aspect))
             harvester = Harvester(model, asked, LAYERS, ActivationStore(Path(folder)))
             settings = ProbeSettings(layers=tuple((layer,) for layer in LAYERS))
             candidate = candidate_of(method, items, asked, model, StateTable(harvester, items), settings)

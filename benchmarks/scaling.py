@@ -29,7 +29,7 @@ from climassay.corpus.documents import Block, Document
 from climassay.distributed import ClusterOptions, WorkerPool
 from climassay.distributed.cluster import Share, cluster_connection
 from climassay.distributed.pool import streamed
-from climassay.distributed.remote import EncoderSpec, Job, JobResult
+from climassay.distributed.remote import EncoderSpec, JobResult, RemoteCall
 from climassay.models import OptionRequest, load_model
 from climassay.models.contract import Message
 from climassay.models.encoders import load_encoder
@@ -108,7 +108,7 @@ def chunks(texts: Sequence[str]) -> list[Sequence[str]]:
 def empty_jobs(pool: WorkerPool) -> float:
     """Seconds of a job that does nothing."""
     spec = EncoderSpec("local:minilm", 1)
-    jobs = [Job("info")] * EMPTY_JOBS
+    jobs = [RemoteCall("info")] * EMPTY_JOBS
     return timed(lambda: list(pool.run(spec, jobs[: pool._windows.first]))) / min(EMPTY_JOBS, pool._windows.first)
 
 
@@ -117,7 +117,7 @@ def dataset_seconds(pool: WorkerPool) -> float:
     spec = EncoderSpec("local:minilm", 1)
 
     def run() -> list[tuple[int, JobResult]]:
-        return list(streamed(pool._workers, spec, [Job("info")] * 8))
+        return list(streamed(pool._workers, spec, [RemoteCall("info")] * 8))
 
     return timed(run)
 

@@ -6,7 +6,7 @@ from climassay.corpus.documents import Hit, Passage
 from climassay.factcheck.checking import DebateResources
 from climassay.factcheck.debate.batcher import RequestBatcher
 from climassay.factcheck.debate.rounds import debate
-from climassay.factcheck.debate.scheduler import Scheduler
+from climassay.factcheck.debate.scheduler import DebateScheduler
 from word_encoder import WordEncoder
 
 
@@ -69,4 +69,4 @@ def drive_batches(steps, answer):
 def debates(table, company, claims, at_once=16):
     """Transcripts of claims debated side by side, without records."""
     exchange = RequestBatcher(company.models, company.collections)
-    return Scheduler([debate(claim, table) for claim in claims], exchange, at_once).run()
+    return DebateScheduler([debate(claim, table) for claim in claims], exchange, at_once).run()

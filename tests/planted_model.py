@@ -3,7 +3,7 @@
 import numpy as np
 
 from climassay.judging.judges import Harvester
-from climassay.judging.preferences import Item, Questions, quality
+from climassay.judging.preferences import Item, QualityRequests, quality
 from climassay.models.contract import Activations, Work
 
 WIDTH = 12
@@ -67,4 +67,4 @@ def items(groups=8, each=4, seed=0):
 
 
 def harvester(model=None, layers=(-1,)):
-    return Harvester(model or PlantedModel(), Questions(quality("own", sentence="is better")), layers)
+    return Harvester(model or PlantedModel(), QualityRequests(quality("own", sentence="is better")), layers)

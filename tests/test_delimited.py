@@ -7,7 +7,7 @@ import pytest
 
 from climassay.corpus import read
 from climassay.errors import InputError
-from climassay.io import parse_rows
+from climassay.io import find_column, parse_rows, require_column
 from climassay.io.decoding import decode_text
 from climassay.io.delimited import read_delimited
 
@@ -123,3 +123,21 @@ def test_windows_tables_keep_their_dashes() -> None:
     assert list(parse_rows(Path("t.csv"), data)) == [
         {"text": "Von 1850–1900 stieg der Gehalt – in „ppm“.", "page": "5"}
     ]
+
+
+@pytest.mark.parametrize(
+    ("names", "requested", "column"),
+    [
+        (["Text", "text"], ["text"], "text"),
+        (["ID", " Reference Answer "], ["reference", "reference_answer"], " Reference Answer "),
+        (["published-verdict"], ["Published Verdict"], "published-verdict"),
+        (["texts"], ["text"], None),
+    ],
+)
+def test_columns_are_found_in_any_case_the_exact_name_first(names, requested, column):
+    assert find_column(names, *requested) == column
+
+
+def test_a_column_that_is_not_there_is_named_with_those_that_are():
+    with pytest.raises(InputError, match=r"t.csv has no column 'truth' \(--truth\): it has claim, label"):
+        require_column("t.csv", ["claim", "label"], "truth", "--truth")

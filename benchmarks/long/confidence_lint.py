@@ -15,7 +15,7 @@ import random
 from collections import Counter, defaultdict
 from pathlib import Path
 
-from climassay.confidence.linting import Draft, check, draft_of, read_draft
+from climassay.confidence.linting import Manuscript, check, draft_of, read_draft
 from climassay.corpus.documents import Block
 from climassay.corpus.sentences import locate_quotation
 from climassay.statistics.intervals import proportion
@@ -24,14 +24,14 @@ PLANTED = Path(__file__).parents[2] / "tests" / "confidence" / "linting"
 SUMMARIES = ("ipcc_ar6_wg1_spm.pdf", "ipcc_sr15_spm.pdf")
 
 
-def ar6_drafts(data: Path) -> dict[str, Draft]:
+def ar6_drafts(data: Path) -> dict[str, Manuscript]:
     """The paragraphs of each report as one text."""
     texts: dict[str, list[str]] = defaultdict(list)
     with gzip.open(data / "ipcc_ar6_paragraphs.jsonl.gz", "rt", encoding="utf-8") as file:
         for row in map(json.loads, file):
             if row["class"] == "body":
                 texts[row["report"]].append(" ".join(row["text"].split()))
-    return {report: Draft(report, tuple(map(Block, found))) for report, found in texts.items()}
+    return {report: Manuscript(report, tuple(map(Block, found))) for report, found in texts.items()}
 
 
 def tell_planted() -> None:

@@ -23,7 +23,7 @@ import numpy as np
 from climassay.confidence.extraction import ExtractOptions, extract
 from climassay.confidence.statement import Statement
 from climassay.confidence.topics import OUTSIDE, TopicModel, TopicSettings, fit_topics
-from climassay.confidence.trends import Cases, TopicChange, cases_of, topic_changes
+from climassay.confidence.trends import TopicChange, TrendStatements, cases_of, topic_changes
 from climassay.confidence.vocabulary import TAGS
 from climassay.corpus.readers.file_types import read
 from climassay.models.encoders import load_encoder
@@ -44,7 +44,9 @@ def ar6_statements(paragraphs: Path, wanted: int) -> list[Statement]:
     return found
 
 
-def dealt(cases: Cases, topics: Sequence[int], share: float, generator: np.random.Generator) -> Cases:
+def dealt(
+    cases: TrendStatements, topics: Sequence[int], share: float, generator: np.random.Generator
+) -> TrendStatements:
     """Cases with half of the sections in AR5, where the levels of some topics are lowered."""
     sections = sorted({case.section for case in cases.tagged})
     early = {
@@ -59,10 +61,10 @@ def dealt(cases: Cases, topics: Sequence[int], share: float, generator: np.rando
         assert case.tag is not None
         tag = TAGS[max(0, TAGS.index(case.tag) - lowered)]
         made.append(replace(case, column="AR5", tag=tag))
-    return Cases("cycle", ("AR5", "AR6"), tuple(made), (), 0)
+    return TrendStatements("cycle", ("AR5", "AR6"), tuple(made), (), 0)
 
 
-def simulate(cases: Cases, model: TopicModel, seeds: int, first: int, shares: Sequence[float]) -> None:
+def simulate(cases: TrendStatements, model: TopicModel, seeds: int, first: int, shares: Sequence[float]) -> None:
     count = len(model.topics)
     for share in shares:
         found: Counter[tuple[int, bool]] = Counter()
@@ -95,7 +97,7 @@ def simulate(cases: Cases, model: TopicModel, seeds: int, first: int, shares: Se
                 print(f"  found, {low} to {high} sections: {_told(hits, hits + misses)}", flush=True)
 
 
-def topic_sections(cases: Cases) -> Counter[int]:
+def topic_sections(cases: TrendStatements) -> Counter[int]:
     """Sections of each topic."""
     return Counter(topic for topic, _ in {(case.topic, case.section) for case in cases.tagged} if topic != OUTSIDE)
 

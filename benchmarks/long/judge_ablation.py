@@ -35,9 +35,9 @@ from climassay.judging.item_tables import (
     read_items,
 )
 from climassay.judging.judges import (
-    Figure,
     Harvester,
     JudgedPairs,
+    JudgeScore,
     Units,
     average_both_orders,
     correctness,
@@ -51,7 +51,7 @@ from climassay.judging.preferences import (
     Judgements,
     Method,
     Progress,
-    Questions,
+    QualityRequests,
     both_ways,
 )
 from climassay.judging.probe import Probe, three_way
@@ -92,16 +92,16 @@ class Ablation:
     """Unordered pairs, each asked in both orders, average_both_orders in log-odds."""
     failed: int
     """Pairs without an answer, before or after; left out of the figures."""
-    mean_absolute_change: Figure
+    mean_absolute_change: JudgeScore
     """Change of the log-odds, in nats."""
-    correlation: Figure
+    correlation: JudgeScore
     """Pearson's, of what is lost (log-odds before minus after) with the probe's log-odds: near 1 where the model's
     preference passes through the direction, near 0 where it does not use it."""
-    flips: Figure
+    flips: JudgeScore
     """Share of pairs whose preferred side changes."""
-    accuracy_before: Figure
+    accuracy_before: JudgeScore
     """Accuracy of the zero-shot preference on labelled pairs that differ."""
-    accuracy_after: Figure
+    accuracy_after: JudgeScore
     controls: tuple[Control, ...]
     p_value: float | None
     """Share of random directions that change at least as much, the probe's own counted with them; None without."""
@@ -109,7 +109,7 @@ class Ablation:
 
 def ablate(
     model: "LocalModel",
-    questions: Questions,
+    questions: QualityRequests,
     probe: Probe,
     judge: Method,
     items: Sequence[Item],
@@ -168,7 +168,7 @@ def ablate(
     p_value = None
     if size.value is not None and results:
         p_value = (1 + sum(one.mean_absolute_change >= size.value for one in results)) / (1 + len(results))
-    correlation = Figure(None, None, None, len(lost))
+    correlation = JudgeScore(None, None, None, len(lost))
     value = _weighted_correlation(lost, odds, np.ones((1, len(lost))))[0] if len(lost) > 1 else np.nan
     samples = _weighted_correlation(lost, odds, units.pair_weights(chosen))
     samples = samples[np.isfinite(samples)]
@@ -302,7 +302,7 @@ def _weighted_correlation(first: FloatArray, second: FloatArray, weights: FloatA
         return np.asarray(np.where(small, np.nan, np.clip(covariance / np.sqrt(spread_a * spread_b), -1, 1)))
 
 
-def _accuracy(units: Units, items: Sequence[Item], pairs: IntArray, log_odds: FloatArray) -> Figure:
+def _accuracy(units: Units, items: Sequence[Item], pairs: IntArray, log_odds: FloatArray) -> JudgeScore:
     labels = labels_of(items)
     truth = labels[pairs[:, 0]] - labels[pairs[:, 1]]
     known = np.isfinite(truth) & (truth != 0)
@@ -353,7 +353,7 @@ def main() -> None:
     groups = [item.group for item in items]
     pairs = pairs_within(groups, np.arange(len(groups)), options.pairs_per_item, np.random.default_rng(0))
     model = load_model(options.model)
-    questions = Questions(quality_of(probe.provenance))
+    questions = QualityRequests(quality_of(probe.provenance))
     with tempfile.TemporaryDirectory() as folder:
         harvester = Harvester(model, questions, probe.provenance.layers, ActivationStore(Path(folder)), None)
         judge = probe_judge(probe, harvester)

@@ -18,7 +18,7 @@ import numpy as np
 from climassay.judging.benchmark import JudgeScores, score_judge
 from climassay.judging.item_tables import ItemColumns, read_items
 from climassay.judging.judges import Harvester, StateTable
-from climassay.judging.preferences import Item, Questions, both_ways, quality
+from climassay.judging.preferences import Item, QualityRequests, both_ways, quality
 from climassay.judging.training import (
     METHODS,
     NEEDS_WEIGHTS,
@@ -99,7 +99,7 @@ def _items(path: Path, aspect: str, articles: int | None) -> tuple[Item, ...]:
 def _measure(options, path, model, recorded, aspect, wording, size) -> None:
     items = _items(path, aspect, options.articles)
     folds = make_folds(items, train_items=size, folds=3, seed=options.seed)
-    questions = Questions(quality("text", aspect, wording=wording))
+    questions = QualityRequests(quality("text", aspect, wording=wording))
     methods = options.methods.split(",")
     store = ActivationStore(options.activations, storage="float16")
     harvester = Harvester(model, questions, LAYERS, store)

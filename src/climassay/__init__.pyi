@@ -89,7 +89,11 @@ from .api.records import (
     model_usage as model_usage,
     show_record as show_record,
 )
-from .api.reproduction import reproduce_climaqa as reproduce_climaqa
+from .api.reproduction import (
+    reproduce_climaqa as reproduce_climaqa,
+    reproduce_climinator as reproduce_climinator,
+    reproduce_ppairs as reproduce_ppairs,
+)
 from .api.scores import evaluate_entailment as evaluate_entailment, score_answers as score_answers
 from .api.tagging import (
     evaluate_tagger as evaluate_tagger,

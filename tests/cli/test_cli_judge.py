@@ -102,6 +102,31 @@ def test_benchmark_gives_the_figures_with_intervals_and_baselines_flat(climassay
     assert found["calibration"]["brier_constant"] == pytest.approx(0.25)
 
 
+def test_the_leaky_evaluation_of_the_thesis_stands_beside_ours(climassay, table):
+    options = (
+        "--aspect",
+        "relevance",
+        "--method",
+        "ppairs",
+        "--method",
+        "direct",
+        "--method",
+        "pointwise",
+        "--layer",
+        1,
+    )
+    rows = benchmark(climassay, table, *options, "--as-published", "--beam-size", 50)["results"]
+    assert [row["as_published"] is None for row in rows] == [False, False, True]
+    leaky = rows[0]["as_published"]
+    assert leaky["accuracy"]["n"] == 15  # of 15 pairs in both orders, one half
+    assert leaky["accuracy"]["low"] <= leaky["accuracy"]["value"] <= leaky["accuracy"]["high"]
+    assert leaky["constant"] >= 0.5
+    assert rows[0]["accuracy_differing"]["n"] == 15
+    out = done(climassay("benchmark", table, *COLUMNS, *options, "--as-published", "--train-items", 9))
+    assert "Leaky, only to compare with the thesis" in out
+    assert benchmark(climassay, table, *options[:4])["as_published"] is None
+
+
 @pytest.mark.model
 def test_all_methods_of_two_aspects_with_every_output(climassay, table, tmp_path):
     endings = {"csv": "csv", "markdown": "md", "html": "html", "predictions": "jsonl"}

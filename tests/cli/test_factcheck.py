@@ -61,7 +61,8 @@ def test_from_a_claim_to_a_verdict_a_page_and_a_review_and_from_the_records_the_
     assert stored(workspace, "answers") == asked
     past, *debate = out.splitlines()
     assert past.startswith("The same claim was checked on 20")
-    assert f": {transcript.verdict.label} (accuracy, run r" in past
+    assert f": {transcript.verdict.label}, a demonstration" in past
+    assert "(accuracy, run r" in past
     assert f"Claim: {CLAIM}" in debate
     assert any(line.startswith(f"book, round 1: {transcript.rounds[0].opinions[0].verdict}") for line in debate)
     assert any(line.casefold().endswith(f": {transcript.verdict.label}") for line in debate)

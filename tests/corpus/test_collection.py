@@ -8,7 +8,7 @@ import pytest
 from climassay.corpus import collection as collections
 from climassay.corpus.collection import Collection, list_collections, open_or_create, remove_collection
 from climassay.corpus.collection_storage import METADATA_KEY, CollectionStore
-from climassay.corpus.documents import Block, Document, LeftOut
+from climassay.corpus.documents import Block, Document, OmittedParts
 from climassay.corpus.guarded_table import DamagedCollectionError
 from climassay.corpus.readers.file_types import read
 from climassay.errors import InputError
@@ -88,7 +88,7 @@ def test_adding_twice_changes_nothing(tmp_path, encoder, book):
 
 
 def test_what_was_left_out_of_documents_is_reported(collection):
-    references = (LeftOut("references", 12, (7, 8, 9)), LeftOut("tables", 1, (3,)))
+    references = (OmittedParts("references", 12, (7, 8, 9)), OmittedParts("tables", 1, (3,)))
     listed, plain = document(1, "Sea level rose.", left_out=references), document(2, "Ice melts.")
     report = collection.add([listed, plain])
     assert report.left_out == {listed.id: references}

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from climassay.confidence.linting import check, read_draft
-from climassay.corpus.documents import LeftOut, ReadOptions, TableColumns
+from climassay.corpus.documents import OmittedParts, ReadOptions, TableColumns
 from climassay.corpus.readers.cleaning import LINE_END_HYPHEN, clean, join_hyphens
 from climassay.corpus.readers.file_types import find_files, read, read_all
 from climassay.corpus.readers.sandboxed_reader import read_sandboxed
@@ -69,7 +69,7 @@ class TestPlainText:
             ("Third page text.", 3, None),
             ("Fourth page text.", 4, None),
         ]
-        assert document.left_out == (LeftOut("running lines", 8, (1, 2, 3, 4)),)
+        assert document.left_out == (OmittedParts("running lines", 8, (1, 2, 3, 4)),)
 
     def test_numbers_alone_and_contents_go(self, tmp_path: Path) -> None:
         text = "Contents\n\nI. Ice ............... 4\n\n17\n\n(a)\n\nIce melts when it is warm.\n"
@@ -172,6 +172,13 @@ class TestManyFiles:
             write(tmp_path, name, b"x")
         found = find_files([tmp_path, tmp_path / "b" / "2.txt", tmp_path / "pic.png"])
         assert [str(path.relative_to(tmp_path)) for path in found] == ["a.csv.gz", "b/1.md", "b/2.txt", "pic.png"]
+
+    def test_files_of_unknown_types_in_a_folder_are_counted(self, tmp_path: Path) -> None:
+        for name in ("a.md", "one.tex", "b/two.tex", "three.pptx", ".hidden.tex", "Makefile"):
+            write(tmp_path, name, b"Ice melts.")
+        *_, last = read_all([tmp_path])
+        assert last.documents == ()
+        assert "4 (2 .tex, " in last.skipped[0].reason
 
     def test_too_large_a_file_is_not_read(self, tmp_path: Path) -> None:
         path = write(tmp_path, "a.txt", b"x" * 3000)
@@ -320,7 +327,7 @@ def test_documents_come_back_as_they_were_read(tmp_path: Path) -> None:
 def test_what_was_left_out_comes_back_with_the_documents(tmp_path: Path) -> None:
     page = place(tmp_path, "p.html", b"<nav>Home</nav><p>Ice melts at 10<sup>2</sup> places.<sup>1</sup></p>")
     [document] = read_sandboxed(page, ReadOptions(), source="p.html").documents
-    assert document.left_out == (LeftOut("navigation blocks", 1), LeftOut("note marks", 1))
+    assert document.left_out == (OmittedParts("navigation blocks", 1), OmittedParts("note marks", 1))
 
 
 def test_pages_are_told_and_what_the_listener_raises_ends_the_reading(tmp_path: Path) -> None:

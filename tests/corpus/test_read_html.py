@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from climassay.corpus.documents import Document, LeftOut, ReadOptions
+from climassay.corpus.documents import Document, OmittedParts, ReadOptions
 from climassay.corpus.readers.file_types import read
 from climassay.corpus.readers.html import read_html_text, xml_to_html
 from climassay.corpus.readers.table_rows import TableCell, row_texts, span_rows
@@ -103,7 +103,7 @@ class TestRaisedFigures:
         markup = "<h2>Budget<sup>3</sup> in 10<sup>6</sup> t</h2><p>Text.</p>"
         blocks, left_out = read_html_text(markup, "page.html")
         assert blocks[0].headings == ("Budget in 10⁶ t",)
-        assert left_out == (LeftOut("note marks", 1),)
+        assert left_out == (OmittedParts("note marks", 1),)
 
     @pytest.mark.parametrize(
         ("math", "text"),

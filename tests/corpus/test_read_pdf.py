@@ -6,7 +6,7 @@ from pathlib import Path
 import pypdf
 import pytest
 
-from climassay.corpus.documents import Document, LeftOut, ReadOptions, ReadResult
+from climassay.corpus.documents import Document, OmittedParts, ReadOptions, ReadResult
 from climassay.corpus.readers.file_types import read
 from pdf_building import Text, build_pdf, column
 
@@ -316,7 +316,7 @@ class TestBadFiles:
         result = read_bytes(tmp_path, build_pdf([column(OTHER, 50, 700, 480), [], []], image_pages=[1, 2]))
         assert texts(result.documents[0]) == [OTHER]
         assert [skipped.reason for skipped in result.skipped] == ["There are only images on 2 of 3 pages: pages 2, 3."]
-        assert result.documents[0].left_out == (LeftOut("pages of images", 2, (2, 3)),)
+        assert result.documents[0].left_out == (OmittedParts("pages of images", 2, (2, 3)),)
 
     def test_another_kind_of_file(self, tmp_path: Path) -> None:
         assert "is not a PDF file; by its content it is a web page" in self.reason(

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from climassay.corpus.documents import Block, Document, LeftOut, ReadOptions, merge_left_out
+from climassay.corpus.documents import Block, Document, OmittedParts, ReadOptions, merge_left_out
 from climassay.corpus.readers.file_types import read
 from climassay.corpus.readers.references import is_references_heading, leave_out_references, looks_like_entry
 
@@ -91,7 +91,7 @@ def test_lists_are_left_out_of_files_and_counted(tmp_path: Path, name: str, head
     (document,) = read(path).documents
     texts = [block.text for block in document.blocks]
     assert [text for text in texts if text != "Abstract" and text != "Annex"] == [ABSTRACT, AFTERWORD]
-    assert document.left_out == (LeftOut("references", 3),)
+    assert document.left_out == (OmittedParts("references", 3),)
     (whole,) = read(path, ReadOptions(references=True)).documents
     assert sum("geoengineering" in block.text for block in whole.blocks) == 1
     assert not whole.left_out
@@ -105,7 +105,7 @@ def test_a_paragraph_that_is_a_title_begins_a_list() -> None:
     listed = blocks(ABSTRACT, "References", ENTRIES[0], "^ Ministry of Ice.", ENTRIES[1], "Annex", AFTERWORD)
     left, counted = leave_out_references(listed)
     assert [block.text for block in left] == [ABSTRACT, "Annex", AFTERWORD]
-    assert counted == (LeftOut("references", 3),)
+    assert counted == (OmittedParts("references", 3),)
 
 
 def test_a_link_to_the_references_begins_no_list() -> None:
@@ -124,7 +124,7 @@ def test_entries_of_unknown_style_under_a_heading_go_and_prose_after_them_stays(
     ]
     left, counted = leave_out_references(blocks(*odd, AFTERWORD, heading="References", page=9))
     assert [block.text for block in left] == [AFTERWORD]
-    assert counted == (LeftOut("references", 2, (9,)),)
+    assert counted == (OmittedParts("references", 2, (9,)),)
 
 
 def test_a_section_that_only_shares_the_name_stays() -> None:
@@ -136,14 +136,14 @@ def test_a_section_that_only_shares_the_name_stays() -> None:
 
 def test_counts_of_several_readers_are_one_entry_a_kind() -> None:
     merged = merge_left_out(
-        [[LeftOut("references", 2, (9,)), LeftOut("figures", 0)], [LeftOut("references", 1, (3, 4))]]
+        [[OmittedParts("references", 2, (9,)), OmittedParts("figures", 0)], [OmittedParts("references", 1, (3, 4))]]
     )
-    assert merged == (LeftOut("references", 3, (3, 4, 9)),)
+    assert merged == (OmittedParts("references", 3, (3, 4, 9)),)
     assert str(merged[0]) == "3 references (pages 3 to 4, 9)"
-    assert str(LeftOut("references", 1, (2,))) == "1 reference (page 2)"
-    assert str(LeftOut("blocks outside the article", 1)) == "1 block outside the article"
+    assert str(OmittedParts("references", 1, (2,))) == "1 reference (page 2)"
+    assert str(OmittedParts("blocks outside the article", 1)) == "1 block outside the article"
 
 
 def test_what_is_left_out_is_no_part_of_a_document_s_identity() -> None:
     plain = Document("d", "Ice", "x.html", (Block("Text."),))
-    assert plain == Document("d", "Ice", "x.html", (Block("Text."),), left_out=(LeftOut("figures", 1),))
+    assert plain == Document("d", "Ice", "x.html", (Block("Text."),), left_out=(OmittedParts("figures", 1),))

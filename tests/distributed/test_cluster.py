@@ -13,7 +13,7 @@ from climassay.corpus.collection import open_or_create
 from climassay.corpus.documents import Block, Document
 from climassay.distributed.cluster import ClusterOptions, Share, cluster_connection, divide
 from climassay.distributed.pool import Worker
-from climassay.distributed.remote import Job, ModelSpec, shares
+from climassay.distributed.remote import ModelArguments, RemoteCall, shares
 from climassay.errors import InputError, MissingExtraError, ModelError
 from climassay.models.contract import StreamingEncoder
 from climassay.models.encoders import load_encoder
@@ -160,14 +160,14 @@ def test_a_worker_holds_one_model_whoever_names_its_number_format(tmp_path, monk
     for here, elsewhere in (("bfloat16", "float32"), ("float32", "bfloat16")):
         monkeypatch.setenv("CLIMASSAY_DTYPE", here)
         worker = Worker(1)
-        spec = ModelSpec(f"local:{save_tiny(tmp_path / here)}", device="cpu")
-        first = worker.do(spec, Job("info"))
+        spec = ModelArguments(f"local:{save_tiny(tmp_path / here)}", device="cpu")
+        first = worker.do(spec, RemoteCall("info"))
         assert first.result.dtype == here
-        again = worker.do(replace(spec, dtype=here), Job("info"))
+        again = worker.do(replace(spec, dtype=here), RemoteCall("info"))
         assert again.fingerprint == first.fingerprint
         assert len(worker._loaded) == 1
         # What a node with another processor has chosen is computed here too.
-        assert worker.do(replace(spec, dtype=elsewhere), Job("info")).fingerprint != first.fingerprint
+        assert worker.do(replace(spec, dtype=elsewhere), RemoteCall("info")).fingerprint != first.fingerprint
 
 
 SCALE = Path(__file__).parents[2] / "docs" / "scale.md"

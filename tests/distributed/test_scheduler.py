@@ -7,7 +7,7 @@ import pytest
 
 from climassay import __version__
 from climassay.distributed import pool as scheduler_module
-from climassay.distributed.pool import Scheduler
+from climassay.distributed.pool import WorkerScheduler
 from climassay.distributed.remote import JobResult
 from climassay.errors import InputError, ModelError
 
@@ -53,7 +53,7 @@ class Handle:
 
 def run(handles, jobs):
     async def everything():
-        scheduler = Scheduler(handles)
+        scheduler = WorkerScheduler(handles)
         return await asyncio.gather(*(scheduler.do("model", job) for job in jobs))
 
     return asyncio.run(everything())

@@ -65,7 +65,7 @@ def test_a_column_that_the_first_row_leaves_out_is_there(tmp_path):
             "no column of claims: name one of assertion, verdict with --claim",
         ),
         ("assertion\nIt is.,a,b\n", ClaimColumns(), "no column of claims: name one of assertion with --claim"),
-        ("claim\nIt is.\n", ClaimColumns(claim="Claim"), r"no column 'Claim' \(--claim\): it has claim"),
+        ("claim\nIt is.\n", ClaimColumns(claim="claims"), r"no column 'claims' \(--claim\): it has claim"),
         ("claim\nIt is.\n", ClaimColumns(verdict="truth"), r"no column 'truth' \(--truth\): it has claim"),
         ("claim\nIt is.\n", ClaimColumns(source="by"), r"no column 'by' \(--source\)"),
         ("claim\nIt is.,more\n", ClaimColumns(date="when"), r"no column 'when' \(--date\): it has claim"),

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from climassay.errors import ModelError
 from climassay.factcheck.debate.batcher import RequestBatcher
-from climassay.factcheck.debate.scheduler import Scheduler
+from climassay.factcheck.debate.scheduler import DebateScheduler
 from climassay.factcheck.debate.steps import (
     AskEntailment,
     AskOptions,
@@ -85,7 +85,7 @@ class Served(Local):
 
 
 def run(steps, model, at_once=16, **options):
-    return Scheduler(steps, RequestBatcher({"m": model}, {}), at_once, **options).run()
+    return DebateScheduler(steps, RequestBatcher({"m": model}, {}), at_once, **options).run()
 
 
 @pytest.mark.parametrize("kind", [Local, Served])
@@ -177,7 +177,7 @@ def test_a_search_does_not_wait_for_a_call_and_a_call_not_for_a_search():
         return found[0].excerpt
 
     exchange = RequestBatcher({"m": model}, {"shelf": Slow("shelf", "The ice melts.")})
-    assert Scheduler([searching(), asking("slow", [1])], exchange, 2).run() == ["The ice melts.", ["slow 0 0"]]
+    assert DebateScheduler([searching(), asking("slow", [1])], exchange, 2).run() == ["The ice melts.", ["slow 0 0"]]
 
 
 def test_equal_requests_under_way_are_asked_once():

@@ -96,8 +96,10 @@ def changed(*path, to):
         (changed("sources", 1, "number", to=1), "numbered from 1"),
         (changed("subclaims", 1, "end", to=999), "subclaim 2 does not lie within the claim"),
         (changed("without", 0, to=["IPCC"]), "without[0][1]: Field required"),
+        (changed("verdicts", to={}), "verdicts is not a field"),
+        (changed("rounds", 1, "opinions", 2, "believes", to="no"), "rounds[1].opinions[2].believes is not a field"),
     ],
-    ids=range(18),
+    ids=range(20),
 )
 def test_damaged_data_is_refused_with_its_place(data, message):
     with pytest.raises(InputError) as refused:

@@ -16,7 +16,7 @@ from climassay.judging.judges import (
     layer_choices,
     layers_of,
 )
-from climassay.judging.preferences import CERTAIN, WORDINGS, Item, Preferences, Questions, aspect_names, quality
+from climassay.judging.preferences import CERTAIN, WORDINGS, Item, Preferences, QualityRequests, aspect_names, quality
 from climassay.judging.ranking import sort_items
 from climassay.learning.harvest import harvest
 from climassay.models.contract import OptionRequest, OptionScores
@@ -60,10 +60,12 @@ class Scorer:
 
 
 def test_pairs_asks_in_both_orders_and_a_pull_to_one_position_cancels() -> None:
-    straight, pulled = (PairwisePrompt(Scorer(pull), Questions(quality("text", "relevance"))) for pull in (0, 3.0))
+    straight, pulled = (
+        PairwisePrompt(Scorer(pull), QualityRequests(quality("text", "relevance"))) for pull in (0, 3.0)
+    )
     first, second = straight.compare(ITEMS, PAIRS), pulled.compare(ITEMS, PAIRS)
     assert second.log_odds == pytest.approx(first.log_odds)
-    once = PairwisePrompt(Scorer(3.0), Questions(quality("text", "relevance")), orders=1).compare(ITEMS, PAIRS)
+    once = PairwisePrompt(Scorer(3.0), QualityRequests(quality("text", "relevance")), orders=1).compare(ITEMS, PAIRS)
     assert once.log_odds == pytest.approx(first.log_odds + 3.0)
     mirrored = straight.compare(ITEMS, PAIRS[:, ::-1])
     assert mirrored.log_odds == pytest.approx(-first.log_odds)
@@ -72,18 +74,18 @@ def test_pairs_asks_in_both_orders_and_a_pull_to_one_position_cancels() -> None:
 
 def test_direct_scoring_gives_one_half_or_nothing_as_published() -> None:
     scorer = Scorer()
-    method = DirectScoring(scorer, Questions(quality("text", "coherence")))
+    method = DirectScoring(scorer, QualityRequests(quality("text", "coherence")))
     assert method.scores(ITEMS).tolist() == [4, 1, 1]  # of 9, 3 and 3 words: 4.5, 1.5, 1.5
     judged = method.compare(ITEMS, PAIRS)
     assert judged.log_odds.tolist() == [CERTAIN, CERTAIN, 0]
     assert len(scorer.requests) == 2 * 3
-    expected = DirectScoring(scorer, Questions(quality("text", "coherence")), rule="expected").scores(ITEMS)
+    expected = DirectScoring(scorer, QualityRequests(quality("text", "coherence")), rule="expected").scores(ITEMS)
     weights = np.exp([-1.5, -0.5, -0.5, -1.5, -2.5])
     assert expected[1] == pytest.approx((weights @ np.arange(5)) / weights.sum())
 
 
 def test_a_failed_answer_is_marked_and_undecided() -> None:
-    questions = Questions(quality("text", "relevance"))
+    questions = QualityRequests(quality("text", "relevance"))
     for method in (PairwisePrompt(Scorer(broken="Bananas"), questions), DirectScoring(Scorer(broken="Ban"), questions)):
         judged = method.compare(ITEMS, PAIRS)
         assert judged.failed.tolist() == [False, True, True]
@@ -97,7 +99,7 @@ def test_a_failed_answer_is_marked_and_undecided() -> None:
 
 def test_preferences_are_asked_for_once_and_sort_the_items() -> None:
     scorer = Scorer()
-    preferences = Preferences(PairwisePrompt(scorer, Questions(quality("text", "relevance"))), ITEMS)
+    preferences = Preferences(PairwisePrompt(scorer, QualityRequests(quality("text", "relevance"))), ITEMS)
     ranking = sort_items(3, preferences.ask, method="greedy")
     assert [ITEMS[index].id for index in ranking.order] == ["a", "c", "b"]
     asked = len(scorer.requests)
@@ -113,7 +115,7 @@ def test_every_template_of_every_wording_can_be_filled_in(wording: int) -> None:
     qualities += [quality("claims", wording=wording), quality("confidence", wording=wording)]
     qualities += [quality("own", sentence="It names a physical mechanism.", wording=wording)]
     for one in qualities:
-        questions = Questions(one)
+        questions = QualityRequests(one)
         requests = [*questions.direct(ITEMS), *questions.point(ITEMS)]
         compared = [*questions.pairs(ITEMS, PAIRS), *questions.contrast(ITEMS, PAIRS)]
         for request in (*requests, *compared):
@@ -131,8 +133,8 @@ def test_every_template_of_every_wording_can_be_filled_in(wording: int) -> None:
 def test_what_cannot_be_compared_is_told() -> None:
     other = [ITEMS[0], Item("d", "Ice.", "Another article.")]
     with pytest.raises(InputError, match="'a' and 'd' have different source texts"):
-        Questions(quality("text", "relevance")).contrast(other, np.array([[0, 1]]))
-    Questions(quality("claims")).contrast(other, np.array([[0, 1]]))
+        QualityRequests(quality("text", "relevance")).contrast(other, np.array([[0, 1]]))
+    QualityRequests(quality("claims")).contrast(other, np.array([[0, 1]]))
     with pytest.raises(InputError, match="no aspect 'beauty': there are coherence"):
         quality("text", "beauty")
     with pytest.raises(InputError, match="no wording 4"):
@@ -144,7 +146,7 @@ def test_what_cannot_be_compared_is_told() -> None:
 @pytest.mark.model
 def test_zero_shot_contrast_is_what_the_models_own_answers_say() -> None:
     """The answer logits of the harvest equal those of scoring the same prompts."""
-    questions = Questions(quality("text", "relevance"))
+    questions = QualityRequests(quality("text", "relevance"))
     judged = ZeroShotContrast(Harvester(smollm2(), questions)).compare(ITEMS, PAIRS)
     both = np.concatenate([PAIRS, PAIRS[:, ::-1]])
     scores = smollm2().option_logprobs(questions.contrast(ITEMS, both))
@@ -155,7 +157,7 @@ def test_zero_shot_contrast_is_what_the_models_own_answers_say() -> None:
 
 @pytest.mark.model
 def test_probes_are_antisymmetric_and_read_the_layers_they_were_fitted_on() -> None:
-    questions = Questions(quality("text", "relevance"))
+    questions = QualityRequests(quality("text", "relevance"))
     harvester = Harvester(smollm2(), questions, layers=(5, 16, -1))
     labels = np.array([item.label for item in ITEMS])
     both = np.concatenate([PAIRS, PAIRS[:, ::-1]])
@@ -184,7 +186,7 @@ def test_probes_are_antisymmetric_and_read_the_layers_they_were_fitted_on() -> N
 def test_an_item_too_long_for_the_model_fails_alone() -> None:
     items = [*ITEMS, Item("long", "word " * 9000, SOURCE, "g", 0.0)]
     pairs = np.array([[0, 1], [0, 3]])
-    judged = ZeroShotContrast(Harvester(smollm2(), Questions(quality("text", "relevance")))).compare(items, pairs)
+    judged = ZeroShotContrast(Harvester(smollm2(), QualityRequests(quality("text", "relevance")))).compare(items, pairs)
     assert judged.failed.tolist() == [False, True]
     assert judged.log_odds[1] == 0
 

@@ -14,7 +14,7 @@ from scipy.optimize import minimize
 from climassay.errors import InputError
 from climassay.judging import Probe, fit_contrast, fitting, load_probe
 from climassay.judging.fitting import (
-    Comparisons,
+    TrainingPairs,
     average_orders,
     fit_pointwise,
     fit_principal,
@@ -127,7 +127,7 @@ def test_balanced_answers_weigh_the_same():
     basis = reduce_rows(np.eye(6), standardise=False)
 
     def weights(ties, balanced, training=everything):
-        return Comparisons(basis, np.zeros((6, 2), int), outcomes, ties=ties, balanced=balanced).weights(training)
+        return TrainingPairs(basis, np.zeros((6, 2), int), outcomes, ties=ties, balanced=balanced).weights(training)
 
     assert weights("drop", True) == pytest.approx([2 / 3, 2 / 3, 2 / 3, 2, 0, 0])
     assert weights("three-way", True) == pytest.approx([2 / 3, 2 / 3, 2 / 3, 2, 1, 1])

@@ -8,13 +8,21 @@ import numpy as np
 import pytest
 
 from climassay.errors import InputError
-from climassay.learning.harvest import ActivationStore, Harvest, Rows, Section, Setting, harvest, request_key
+from climassay.learning.harvest import (
+    ActivationSetting,
+    ActivationStore,
+    Harvest,
+    Rows,
+    SettingActivations,
+    harvest,
+    request_key,
+)
 from climassay.models.contract import Message, OptionRequest
 from counting_model import CountingModel, ask, expected_states, texts_of
 from tiny_models import save_tiny
 from writing_process import Shout
 
-SETTING = Setting("a" * 64, "float32", (-1,), 384)
+SETTING = ActivationSetting("a" * 64, "float32", (-1,), 384)
 
 
 def rows(count: int, *, options: int = 2, width: int = 4, seed: int = 0) -> Rows:
@@ -27,7 +35,7 @@ def keys(count: int, start: int = 0) -> list[bytes]:
     return [request_key(f"prompt {number}", ("1", "2")) for number in range(start, start + count)]
 
 
-def filled(folder: Path, *, shards: int = 3) -> Section:
+def filled(folder: Path, *, shards: int = 3) -> SettingActivations:
     section = ActivationStore(folder).section(SETTING)
     for number in range(shards):
         section.write(keys(5, 5 * number), rows(5, seed=number))
@@ -46,7 +54,7 @@ def test_what_is_not_there_is_not_found(tmp_path: Path) -> None:
 
 def test_the_token_budget_separates_16_bit_results_only(tmp_path: Path) -> None:
     def key(dtype: str, budget: int) -> str:
-        return Setting("a", dtype, (-1,), budget).key("float32")
+        return ActivationSetting("a", dtype, (-1,), budget).key("float32")
 
     assert key("float32", 100) == key("float32", 200)
     assert key("float16", 100) != key("float16", 200)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import counting_model
-from climassay.learning.harvest import ActivationStore, Setting, harvest
+from climassay.learning.harvest import ActivationSetting, ActivationStore, harvest
 from counting_model import CountingModel, ask, expected_states, texts_of
 
 pytestmark = pytest.mark.process
@@ -33,7 +33,7 @@ def allow(process: "subprocess.Popen[str]", results: int) -> None:
 def stored(folder: Path) -> int:
     with warnings.catch_warnings():
         warnings.simplefilter("error")  # a shard is there whole or not at all
-        return len(ActivationStore(folder).section(Setting("7" * 64, "float32", (-1,), 384)))
+        return len(ActivationStore(folder).section(ActivationSetting("7" * 64, "float32", (-1,), 384)))
 
 
 def check_complete(folder: Path) -> None:

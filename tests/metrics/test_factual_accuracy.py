@@ -8,8 +8,8 @@ import pytest
 
 from climassay.errors import InputError, ModelError
 from climassay.metrics import (
-    AnswerRow,
     PromptedSupport,
+    ReferencedAnswer,
     factual_accuracy,
     judge_answers,
     score_answers,
@@ -150,7 +150,7 @@ def test_what_breaks_the_schema_is_asked_once_more_and_then_counted(broken):
 def test_without_a_question_there_is_nothing_to_judge():
     with pytest.raises(InputError, match="question"):
         judge_answers([("", REFERENCE, "Yes.")], ScriptedModel(write=judge))
-    rows = [AnswerRow("1", REFERENCE, "Yes.")]
+    rows = [ReferencedAnswer("1", REFERENCE, "Yes.")]
     with pytest.raises(InputError, match="column question"):
         score_answers(rows, ["judged_accuracy"], judge=ScriptedModel(write=judge))
     with pytest.raises(InputError, match="--judge"):
@@ -174,7 +174,7 @@ def test_failures_are_counted_and_means_are_over_the_rest():
                 for r, d in zip(requests, done, strict=True)
             ]
 
-    rows = [AnswerRow(str(n), REFERENCE, answer, question=QUESTION) for n, answer in enumerate(ANSWERS)]
+    rows = [ReferencedAnswer(str(n), REFERENCE, answer, question=QUESTION) for n, answer in enumerate(ANSWERS)]
     scored = score_answers(rows, ["judged_accuracy"], judge=Failing(write=judge))
     assert scored.scores["judged_accuracy"] == (1.0, None, 0.0, 0.0)
     assert scored.means["judged_accuracy"].n == 3

@@ -9,7 +9,7 @@ import pytest
 from climaqa_cases import CASES, EMISSION_GEMMA, EMISSION_REFERENCE
 from climassay.errors import InputError, ModelError
 from climassay.metrics import (
-    AnswerRow,
+    ReferencedAnswer,
     bert_score,
     bleu,
     bleu_each,
@@ -238,11 +238,11 @@ def test_an_encoder_that_is_not_there_is_told(name, error):
         bert_score("a", "b", name)
 
 
-FREEFORM = [AnswerRow(case.model, case.reference, case.answer) for case in CASES[:5]]
+FREEFORM = [ReferencedAnswer(case.model, case.reference, case.answer) for case in CASES[:5]]
 CLOZE = [
-    AnswerRow("1", "ice", "Ice.", "The <MASK> melts."),
-    AnswerRow("2", "sea", "sea", "The <MASK> rises."),
-    AnswerRow("3", "air", "", "The <MASK> warms."),
+    ReferencedAnswer("1", "ice", "Ice.", "The <MASK> melts."),
+    ReferencedAnswer("2", "sea", "sea", "The <MASK> rises."),
+    ReferencedAnswer("3", "air", "", "The <MASK> warms."),
 ]
 
 

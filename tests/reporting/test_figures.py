@@ -16,9 +16,9 @@ from climassay.reporting import (
     Cloud,
     Dot,
     DotPlot,
-    Label,
     LinePlot,
     Point,
+    PointLabel,
     Report,
     ScatterPlot,
     Section,
@@ -246,7 +246,10 @@ def test_a_group_keeps_its_colour_where_others_are_empty(groups, tones):
 
 def test_labels_do_not_cover_each_other_and_stay_within_the_map():
     axis = Axis("", 0.0, 1.0, ())
-    labels = (*tuple(Label(0.5, 0.5, f"A long name, {n}") for n in range(5)), Label(1.0, 0.0, "At the corner"))
+    labels = (
+        *tuple(PointLabel(0.5, 0.5, f"A long name, {n}") for n in range(5)),
+        PointLabel(1.0, 0.0, "At the corner"),
+    )
     plot = ScatterPlot("Map", (Cloud("a", ((0.5, 0.5),), 0.5),), axis, axis, small=True, labels=labels)
     placed = plot.placed_labels(484)
     assert [one.text for one in placed] == [*(f"A long name, {n}" for n in range(3)), "At the corner"]

@@ -289,7 +289,7 @@ def test_a_table_has_no_two_columns_of_one_name(tmp_path: Path, name: str) -> No
     headings: list[Any]
     if name.endswith("xlsx"):
         headings, cells = workbook_cells(tmp_path / name)
-        assert cells[1:4] == [1204, -0.5, "0.1 to 0.2"]
+        assert cells[1:5] == [1204, -0.5, 0.1, 0.2]
     elif name.endswith("jsonl"):
         row = json.loads((tmp_path / name).read_text())
         headings = list(row)
@@ -297,7 +297,7 @@ def test_a_table_has_no_two_columns_of_one_name(tmp_path: Path, name: str) -> No
         assert row["best"] == "score"
     else:
         headings = next(csv.reader((tmp_path / name).open()))
-    assert headings == ["topic", "n", "score", "interval", "interval (2)", "best", "top"]
+    assert headings == ["topic", "n", "score", "interval low", "interval high", "interval", "best", "top"]
 
 
 SHARE = Axis("share", 0.0, 1.0, (0.0, 0.5, 1.0), percent=True)

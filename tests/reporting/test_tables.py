@@ -38,6 +38,32 @@ def test_csv_keeps_cells_as_they_are_and_names_the_marked_columns():
     assert [row["top"] for row in rows] == ["", "accuracy", "50% EM"]
 
 
+@pytest.mark.parametrize(
+    ("heading", "cells", "columns"),
+    [
+        (
+            "MCQ n=12",
+            ("25.0 [4.6, 69.9]", "54.6", "-"),
+            {"MCQ": "25.0 54.6 -", "MCQ low": "4.6  ", "MCQ high": "69.9  ", "MCQ n": "12  "},
+        ),
+        (
+            "alpha",
+            ("0.45 (0.20 to 0.71), n = 30", "\N{MINUS SIGN}0.10 (\N{MINUS SIGN}0.3 to 0.1), n = 1,204"),
+            {"alpha": "0.45 -0.10", "alpha low": "0.20 -0.3", "alpha high": "0.71 0.1", "alpha n": "30 1204"},
+        ),
+        ("95% interval", ("+50.0 to +100.0", "-"), {"95% interval low": "+50.0 ", "95% interval high": "+100.0 "}),
+        ("years", ("2010 to 2020", "2011"), {"years": "2010 to 2020 2011"}),
+        ("text", ("25.0 [4.6, 69.9]", "see note [1, 2]"), {"text": "25.0 [4.6, 69.9] see note [1, 2]"}),
+        ("n=3", ("4", "5"), {"n=3": "4 5"}),
+    ],
+    ids=["brackets", "words and counts", "interval alone", "years", "text among them", "plain numbers"],
+)
+def test_files_have_columns_of_numbers_for_values_and_intervals(heading, cells, columns):
+    table = Table.of("", ["model", heading], [(f"m{row}", cell) for row, cell in enumerate(cells)])
+    rows = list(csv.DictReader(io.StringIO(as_csv(table))))
+    assert {name: " ".join(row[name] for row in rows) for name in rows[0] if name != "model"} == columns
+
+
 def test_html_shows_both_marks():
     page = Report("T", "L", (Section("S", (MARKED,)),)).to_html()
     assert "<strong><u>60</u></strong>" in page

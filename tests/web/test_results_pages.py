@@ -9,10 +9,13 @@ from xml.dom import minidom
 
 import pytest
 
+from climassay.evaluation.results import Cell, CellRecord, Experiment, Outcome
+from climassay.metrics.factual_accuracy import AnswerJudgement
 from climassay.reporting import Report, Section, Table
-from climassay.reporting.html import report_data
+from climassay.reporting.html import breakable, report_data
+from climassay.web.results.questions import prompt_messages
 from experiments import experiment, question
-from html_pages import Page
+from html_pages import Page, words
 from stored_runs import ask, store_experiment, store_factchecks, store_long_answer, store_mcq
 
 
@@ -97,8 +100,12 @@ def test_every_table_and_figure_can_be_fetched_in_every_form(reader, place):
     for table in tables:
         rows = list(csv.reader(io.StringIO(reader.get(f"{table}.csv").text)))
         data = json.loads(reader.get(f"{table}.json").text)
-        assert rows[0][: len(data["columns"])] == data["columns"]
-        assert [row[: len(data["columns"])] for row in rows[1:]] == data["rows"]
+        assert len(rows) == len(data["rows"]) + 1
+        assert len(rows[0]) == len(set(rows[0])) >= len(data["columns"])
+        for row, cells in zip(rows[1:], data["rows"], strict=True):
+            # Values, intervals and counts have cells of their own.
+            numbers = re.sub(r"[\[\],]| to ", " ", " ".join(cells)).split()
+            assert set(numbers) <= set(re.sub(r",", " ", " ".join(row)).split())
         assert reader.get(f"{table}.md").text.startswith(f"### {data['title']}")
         assert "\\begin{tabular}" in reader.get(f"{table}.tex").text
     for figure in figures:
@@ -212,7 +219,11 @@ def test_runs_are_compared_on_the_questions_that_both_were_asked(reader, place):
     assert test[5:7] == ["8 / 0", "0.008"]
     table = next(link for link in page.links if "/tables/" in link and ".csv" in link)
     assert reader.get(table).text.startswith("benchmark,model,setting,run,n,accuracy")
-    assert "Choose runs" in page_of(reader, "/results/compare").text
+    choices = page_of(reader, "/results/compare")
+    assert [one["value"] for one in choices.every("input", name="runs")] == [second, first]
+    assert not choices.every("input", name="runs", checked="")
+    [chosen] = page_of(reader, f"/results/compare?runs={first}").every("input", name="runs", checked=None)
+    assert chosen["value"] == first
     other = place.records.run("ask", {})
     with other:
         pass
@@ -345,3 +356,94 @@ def test_a_dataset_shows_its_statistics_and_drafts(reader, place):
 @pytest.mark.parametrize("address", ["", "/questions", "/claims", "/run.json", "/answers.jsonl", "/tables/1.csv"])
 def test_a_run_that_is_not_there_is_missing(reader, address):
     assert "There is no run rnone" in page_of(reader, f"/results/rnone{address}", 404).text
+
+
+def test_the_page_of_a_run_begins_with_its_scores(reader, place):
+    run = store_experiment(place.records)
+    markup = page_of(reader, f"/results/{run}").markup
+    places = [markup.index(text) for text in ("Multiple choice and cloze, primer", "Highest accuracy", "What it used")]
+    assert places == sorted(places)
+    assert "<table" not in markup[: markup.index('class="blocks"')]
+
+
+def test_all_scores_can_be_fetched_as_numbers(reader, place):
+    run = store_experiment(place.records)
+    address = f"/results/{run}/scores.csv"
+    assert address in page_of(reader, f"/results/{run}").links
+    rows = list(csv.DictReader(io.StringIO(reader.get(address).text)))
+    for row in rows:
+        low, value, high = (float(row[name]) for name in ("low", "value", "high"))
+        assert low <= value <= high
+        assert int(row["n"]) > 0
+    assert {"accuracy", "exact_match"} <= {row["metric"] for row in rows}
+    assert reader.get(f"/results/{store_factchecks(place.records)}/scores.csv").status_code == 404
+
+
+CHAT = [("system", 'You are "terse".'), ("user", "Why?\n\nBecause <MASK>.")]
+PROMPTS = {
+    "json": json.dumps([{"role": role, "content": text} for role, text in CHAT]),
+    "parts": json.dumps([{"role": role, "content": [{"type": "text", "text": text}]} for role, text in CHAT]),
+    "chatml": "".join(f"<|im_start|>{role}\n{text}<|im_end|>\n" for role, text in CHAT) + "<|im_start|>assistant\n",
+    "llama": "<|begin_of_text|>"
+    + "".join(f"<|start_header_id|>{role}<|end_header_id|>\n\n{text}<|eot_id|>" for role, text in CHAT)
+    + "<|start_header_id|>assistant<|end_header_id|>\n\n",
+    "gemma": "<bos>"
+    + "".join(f"<start_of_turn>{role}\n{text}<end_of_turn>\n" for role, text in CHAT)
+    + "<start_of_turn>model\n",
+    "phi": "".join(f"<|{role}|>\n{text}<|end|>\n" for role, text in CHAT) + "<|assistant|>\n",
+    "zephyr": "".join(f"<|{role}|>\n{text}</s>\n" for role, text in CHAT) + "<|assistant|>\n",
+}
+
+
+@pytest.mark.parametrize("prompt", PROMPTS.values(), ids=PROMPTS)
+def test_messages_are_read_from_prompts_in_every_form(prompt):
+    assert prompt_messages(prompt) == CHAT
+
+
+@pytest.mark.parametrize("prompt", ["[1] A passage.\nWhy?", "[1, 2]", "[]", "Why?", '[{"role": "user"}]'])
+def test_a_prompt_without_messages_is_shown_as_one_text(prompt):
+    assert prompt_messages(prompt) == [("prompt", prompt)]
+
+
+def test_messages_come_with_setting_verdict_and_the_judge_s_reason(reader, place):
+    asked = question("freeform", 1, "base")
+    cells = [Cell("primer", "small", setting, "freeform") for setting in ("default", "rag:books")]
+    judged = AnswerJudgement("wrong", "It names another cause.")
+    outcomes = (
+        Outcome(cells[0], asked.id, "base", "Because of the wind.", {"judged_accuracy": 0.0}, judgement=judged),
+        Outcome(cells[1], asked.id, "base", "Because of the sea.", {"judged_accuracy": 1.0}, passages=("p-1",)),
+    )
+    records = tuple(CellRecord(cell, "openai:costly", "f" * 64, {}, "freeform", "0" * 64, 1, 0) for cell in cells)
+    given = Experiment(
+        "", "judged", {}, records, outcomes, {"primer": (asked,)}, passages={"p-1": "The sea warms the coast."}
+    )
+    prompts = (
+        asked.question,
+        f"[1] The sea  warms the coast.\n\n{asked.question}",
+        f"Grade this. {asked.question} Answer: Because of the wind.",
+    )
+    run = store_experiment(place.records, given, asked=prompts)
+    page = page_of(reader, f"/results/{run}/requests?question={asked.id}&benchmark=primer")
+    texts = [words(one) for one in page.root.css("section.card")]
+    assert [re.search(r"Setting (\S+)|(Graded answer)", text)[0] for text in texts] == [
+        "Setting default",
+        "Setting rag:books",
+        "Graded answer",
+    ]
+    assert "wrong" in texts[0]
+    assert "right" in texts[1]
+    assert "judged wrong: It names another cause." in texts[0]
+    assert "small, default" in texts[2]
+    shown = page_of(reader, f"/results/{run}/questions/{asked.id}?benchmark=primer")
+    [first, second] = shown.rows("Answers")
+    assert first[2].startswith("wrong Because of the wind. judged wrong: It names another cause.")
+    assert second[2].startswith("right ")
+
+
+def test_long_names_may_break_at_their_slashes(reader, place):
+    name = "openai:organisation/very-long-model-name/variant"
+    run = store_mcq(place.records, model=name)
+    for address in ("", "/questions", "/questions/mcq-1"):
+        markup = page_of(reader, f"/results/{run}{address}").markup
+        assert "organisation/<wbr>very-long-model-name/<wbr>variant" in markup
+    assert str(breakable("a/<b>")) == "a/<wbr>&lt;b&gt;"

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from climassay import factcheck
 from climassay.errors import InputError
 from climassay.factcheck.scales import load_scale
-from climassay.io import listed_names, parse_rows, read_bytes, write_file
+from climassay.io import find_column, parse_rows, read_bytes, require_column, write_file
 from climassay.models import DEFAULT_MODEL, Generator
 from climassay.primer import claims_path
 from climassay.reporting import Table, counted
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from climassay.factcheck.claims import ClaimColumns
     from climassay.factcheck.debate.rounds import DebateSetup
     from climassay.factcheck.estimate import DebateEstimate
-    from climassay.factcheck.transcript import Claim
+    from climassay.factcheck.transcript import Claim, Transcript
 
 PRIMER_CLAIMS = "primer:claims"
 """Name of the bundled claims, usable in place of a file."""
@@ -149,13 +149,31 @@ def check_claims(
         Session.opened(workspace) as session,
         _checking(session, rules, model, "factcheck run", config) as checker,
         session.progress.task("Debating", total=len(table.claims)) as task,
+        session.progress.task("Requests") as requests_task,
     ):
+        finished: list[Transcript] = []
+
+        def show_requests() -> None:
+            """Show the number of answered requests and, after a first estimate, of all requests."""
+            answered = sum(tally.hits + tally.sent for tally in checker.tallies.values())
+            calls = checker.setup.calls_of_one_round
+            n_waiting = len(table.claims) - len(finished)
+            known = samples * sum(transcript.usage.requests for transcript in finished)
+            total = None if calls is None else max(answered, known + n_waiting * calls * samples)
+            requests_task.update(completed=answered, total=total)
+
+        def on_done(transcript: "Transcript") -> None:
+            finished.append(transcript)
+            task.advance()
+            show_requests()
+
         transcripts = checker.check(
             table.claims,
             samples=samples,
             concurrency=concurrency or CONCURRENCY,
             force=force,
-            on_done=lambda _: task.advance(),
+            on_done=on_done,
+            on_requests=lambda _: show_requests(),
         )
         checker.keep(transcripts, truths)
     setup = checker.setup
@@ -239,11 +257,10 @@ def score_verdicts(
         raise InputError(f"{path} has no rows.")
     # Cells beyond the heading of a CSV file have no name.
     columns = list(dict.fromkeys(column for row in rows for column in row if column is not None))
-    for option, column in (("--truth", truth), ("--predicted", predicted), ("--claim", claim)):
-        if column is not None and column not in columns:
-            raise InputError(f"{path} has no column {column!r} ({option}): it has {listed_names(columns)}.")
-    lower = {column.strip().lower(): column for column in reversed(columns) if column not in (truth, predicted)}
-    named = claim or next((lower[name] for name in _CLAIM_COLUMNS if name in lower), None)
+    truth = require_column(path, columns, truth, "--truth")
+    predicted = require_column(path, columns, predicted, "--predicted")
+    others = [column for column in columns if column not in (truth, predicted)]
+    named = require_column(path, columns, claim, "--claim") if claim else find_column(others, *_CLAIM_COLUMNS)
 
     def cells(name: str) -> list[Any]:
         return [row.get(name) for row in rows]
@@ -306,13 +323,19 @@ def _checking(
 
 
 def estimate_debates(
-    claims: "Sequence[Claim]", settings: "factcheck.DebateSettings", *, samples: int = 1, workspace: Place = None
+    claims: "Sequence[Claim]",
+    settings: "factcheck.DebateSettings",
+    *,
+    model: Generator | None = None,
+    samples: int = 1,
+    workspace: Place = None,
 ) -> "DebateEstimate":
     """Estimate requests, tokens, cost and time of debates without asking a model.
 
     Args:
         claims: To be debated.
         settings: Who debates, and by which rules.
+        model: Loaded model that speaks for everybody; by default each model that the settings name.
         samples: Number of debates for each claim.
         workspace: Where collections and records lie.
 
@@ -325,7 +348,7 @@ def estimate_debates(
     from climassay.records.queries import seconds_per_answer
 
     with Session.opened(workspace) as session:
-        resources = session.debate(settings)
+        resources = session.debate(settings, model)
         with session.progress.status("Estimating ..."):
             setup = set_up_debate(settings, resources, session.options.prompts)
             database = session.records.database

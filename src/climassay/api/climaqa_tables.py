@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, cast
 
 from climassay import evaluation
-from climassay.api.benchmarks import Evaluation, Models, model_specs, run_plan
+from climassay.api.benchmarks import Evaluation, model_specs, run_plan
 from climassay.evaluation.experiment_file import MetricSpec, check_plan
 from climassay.evaluation.paper_scores import (
     CLIMAQA_SUBSETS,
@@ -152,7 +152,7 @@ class ClimaqaRecipe:
         remarks = _scorer_remark(self.metrics.entailment) if any("freeform" in plan.tasks for plan in plans) else ()
         return ReproductionEstimate(tuple(part for plan in plans for part in _estimate_plan(plan, session)), remarks)
 
-    def run(self, models: Models, session: Session) -> Reproduction:
+    def run(self, models: Sequence[Generator | str], session: Session) -> Reproduction:
         """Ask the models and return the tables with their rows.
 
         Raises:

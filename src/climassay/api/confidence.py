@@ -17,7 +17,7 @@ from climassay.reporting.results import Result
 from climassay.session import Place, Session, one_or_several
 
 if TYPE_CHECKING:
-    from climassay.confidence.difference import Change, Status
+    from climassay.confidence.difference import SentenceChange, Status
     from climassay.confidence.extraction import CertaintyTerm, ExtractOptions
     from climassay.confidence.extraction.dividing import SentenceDivider
     from climassay.confidence.linting import Checked
@@ -278,7 +278,7 @@ class ComparedStatements(Result):
 
     old: str
     new: str
-    changes: "tuple[Change, ...]"
+    changes: "tuple[SentenceChange, ...]"
 
     def to_dict(self) -> dict[str, Any]:
         """Return the counts by status, and every sentence with its status."""

@@ -16,7 +16,7 @@ from climassay.session import Place, Session
 
 if TYPE_CHECKING:
     from climassay.factcheck.fallacies import FallacyClassifier
-    from climassay.learning import Evaluation
+    from climassay.learning import HeldOutScores
 
 
 def name_fallacies(
@@ -59,7 +59,7 @@ def name_fallacies(
         predictions = find_fallacies(texts, classifier=loaded, on_progress=task.advance)
     rows = [{"text": text, **asdict(fallacy)} for text, fallacy in zip(texts, predictions, strict=True)]
     data: dict[str, Any] = {"classifier": _describe(loaded), "texts": rows}
-    scores: dict[str, Evaluation] = {}
+    scores: dict[str, HeldOutScores] = {}
     if truth is not None:
         rows = data["texts"] = [{**row, "truth": label} for row, label in zip(rows, labels, strict=True)]
         scores = score_fallacies(loaded, texts, labels, seed=seed)
@@ -114,7 +114,7 @@ def evaluate_fallacies(
     labels = Path(labels)
     loaded = load_fallacies(classifier)
     texts, classes = _read_table(labels, text, truth or loaded.subject.column)
-    excluded = [item for file in exclude for item, _ in text_rows(Path(file), text)]
+    excluded = [item for file in exclude for item, *_ in text_rows(Path(file), text)]
     alike: set[int] = set()
     if excluded:
         with Session.opened(workspace) as session:
@@ -214,19 +214,19 @@ def train_fallacies(
 def _read_table(file: Path, text: str, truth: str | None) -> tuple[list[str], list[str]]:
     """Return the texts of a table and their labels (empty if ``truth`` is None)."""
     rows = text_rows(file, text, truth)
-    return [item for item, _ in rows], ["" if truth is None else str(row[truth] or "") for _, row in rows]
+    return [row.text for row in rows], [row.other for row in rows]
 
 
 def _describe(classifier: "FallacyClassifier") -> dict[str, Any]:
     return {**card(classifier.provenance), "sources": classifier.sources, "classes": classifier.classes}
 
 
-def _score_data(scores: "dict[str, Evaluation]") -> dict[str, Any]:
+def _score_data(scores: "dict[str, HeldOutScores]") -> dict[str, Any]:
     data = {name: evaluation.to_dict() for name, evaluation in scores.items()}
     return {**next(iter(data.values())), "scores": data}
 
 
-def _score_tables(scores: "dict[str, Evaluation]") -> list[Table]:
+def _score_tables(scores: "dict[str, HeldOutScores]") -> list[Table]:
     return [
         replace(table, title=f"{table.title}: {name}")
         for name, evaluation in scores.items()

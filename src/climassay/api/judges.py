@@ -230,7 +230,7 @@ class JudgeSpec:
         }
         with ExitStack() as stack:
             session = stack.enter_context(Session.opened(workspace))
-            prompts = judging.Questions(self.resolved_quality, session.options.prompts)
+            prompts = judging.QualityRequests(self.resolved_quality, session.options.prompts)
             dtype = None if probe is None else probe.provenance.dtype or None
             loaded = session.model(self.model, session.options.with_defaults(ModelOptions(dtype=dtype)))
             run = stack.enter_context(session.run(command, {**config, **judge_config}, seeds))
@@ -529,7 +529,7 @@ def benchmark_judges(
         )
         if method is not None and isinstance(loaded, OpenWeights):
             first, layers = tasks[0], layers_of(settings.probe.layers)
-            prompts = judging.Questions(first.quality, options.prompts)
+            prompts = judging.QualityRequests(first.quality, options.prompts)
             fold = judging.make_folds(
                 first.items,
                 train_items=settings.train_items,
@@ -595,7 +595,7 @@ def train_judge(
         check_model_path(output)
     table, asked_for = _table(items), settings or judging.ProbeSettings((), seed=seed)
     with Session.opened(workspace) as session:
-        prompts = judging.Questions(_quality(quality), session.options.prompts)
+        prompts = judging.QualityRequests(_quality(quality), session.options.prompts)
         weights = open_weights(session.model(model), "Training a probe")
         layer_settings = replace(asked_for, layers=layer_choices(weights, asked_for.layers))
         harvester = judging.Harvester(

@@ -3,17 +3,17 @@
 from collections.abc import Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from climassay.errors import InputError
-from climassay.io import parse_rows, read_bytes
+from climassay.io import parse_rows, read_bytes, require_column
 from climassay.reporting import Table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from climassay.io import Row
-    from climassay.learning import Evaluation, Provenance
+    from climassay.learning import HeldOutScores, Provenance
     from climassay.models import OpenWeights
 
 _TABLES = (".csv", ".tsv", ".jsonl", ".json", ".parquet", ".gz")
@@ -67,28 +67,39 @@ def is_table(text: str) -> bool:
     return False
 
 
-def text_rows(file: Path, text: str, *required_columns: str | None) -> "list[tuple[str, Row]]":
-    """Read a table and return the text of each row with the row.
+class TextRow(NamedTuple):
+    """Row of a table of texts."""
+
+    text: str
+    other: str
+    """Cell of another column; empty without one."""
+    remaining: "Row"
+    """Cells of the remaining columns."""
+
+
+def text_rows(file: Path, text: str, other: str | None = None) -> list[TextRow]:
+    """Read a table of texts.
 
     Args:
         file: CSV, TSV, JSON, JSONL or Parquet, also gzipped.
         text: Column of the texts.
-        required_columns: Further columns that must be there; None is not a column.
+        other: Another column.
 
     Raises:
         InputError: A column is missing, a text has no words, or there are no rows.
     """
-    results = []
-    for number, row in enumerate(parse_rows(file, read_bytes(file)), start=1):
-        missing = next((name for name in (text, *required_columns) if name is not None and name not in row), None)
-        if missing is not None:
-            raise InputError(f"Row {number} of {file} has no column {missing!r}.")
-        text_value = str(row[text] or "")
-        if not any(map(str.isalpha, text_value)):
-            raise InputError(f"Row {number} of {file} has no text in the column {text!r}.")
-        results.append((text_value, row))
-    if not results:
+    rows = list(parse_rows(file, read_bytes(file)))
+    if not rows:
         raise InputError(f"{file} has no rows.")
+    text = require_column(file, rows[0], text)
+    other = require_column(file, rows[0], other) if other else None
+    results = []
+    for number, row in enumerate(rows, start=1):
+        words = str(row.get(text) or "")
+        if not any(map(str.isalpha, words)):
+            raise InputError(f"Row {number} of {file} has no text in the column {text!r}.")
+        remaining = {name: value for name, value in row.items() if name not in (text, other)}
+        results.append(TextRow(words, str(row.get(other) or "") if other else "", remaining))
     return results
 
 
@@ -97,7 +108,7 @@ def card(provenance: "Provenance") -> dict[str, Any]:
     return {**provenance.facts(), "trained_on": len(provenance.trained_on)}
 
 
-def comparison_table(tried: "Sequence[tuple[str, Evaluation]]", title: str = "Tried, on held-out items") -> "Table":
+def comparison_table(tried: "Sequence[tuple[str, HeldOutScores]]", title: str = "Tried, on held-out items") -> "Table":
     """Return a table of evaluations, one per row; the lowest log loss is marked as the best."""
     best = min(range(len(tried)), key=lambda index: tried[index][1].log_loss.value)
     first = tried[0][1]

@@ -6,21 +6,22 @@ A recipe of one paper is in a module of its own, imported when it is used. It re
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from climassay.models import DEFAULT_MODEL
 from climassay.session import Place, Session, one_or_several
 
 if TYPE_CHECKING:
-    from climassay.api.benchmarks import Models
     from climassay.evaluation import Scoring
+    from climassay.factcheck import DebateSettings
+    from climassay.models import Generator
     from climassay.reporting.paper_tables import Reproduction, ReproductionEstimate
 
 
 def reproduce_climaqa(
     *,
     tables: Sequence[str] = (),
-    models: "Models" = DEFAULT_MODEL,
+    models: "Generator | str | Sequence[Generator | str]" = DEFAULT_MODEL,
     gold: str | Sequence[str] = (),
     silver: str | Sequence[str] = (),
     examples: str = "primer",
@@ -76,6 +77,136 @@ def reproduce_climaqa(
         limit,
         seed,
     )
+    return _reproduce(recipe, models, estimate, output, workspace)
+
+
+def reproduce_climinator(
+    *,
+    tables: Sequence[str] = (),
+    models: "Generator | str | Sequence[Generator | str]" = DEFAULT_MODEL,
+    claims: Path | str | None = None,
+    myths: Path | str | None = None,
+    report_claims: Path | str | None = None,
+    truth: str | None = None,
+    ipcc: str | None = None,
+    wmo: str | None = None,
+    abstracts: str | None = None,
+    scientists: str | None = None,
+    contrarian: str | None = None,
+    settings: "DebateSettings | None" = None,
+    limit: int | None = None,
+    estimate: bool = False,
+    seed: int = 0,
+    output: Path | str | None = None,
+    workspace: Place = None,
+) -> "Reproduction | ReproductionEstimate":
+    """Run the tables of the Climinator paper with your models, beside the published rows.
+
+    Every answer is stored: run it again after an interruption, and only what is missing is asked.
+
+    Args:
+        tables: Number of a table (1 to 5); repeat. By default all for which claims and sources are named.
+        models: Who debates: a name or a loaded model, or several, one after the other.
+        claims: Claims of Climate Feedback with their verdicts (Tables 1, 3 and 4).
+        myths: Claims of Skeptical Science with their verdicts (Table 2).
+        report_claims: Claims from a contrarian report (Table 5), see climassay factcheck claims.
+        truth: Column of the verdicts; by default the only column that holds nothing else.
+        ipcc: Collection of the advocate IPCC: the Sixth Assessment Report.
+        wmo: Collection of the advocate WMO: reports of the World Meteorological Organization.
+        abstracts: Collection of the advocate AbsCC: abstracts of papers on climate change.
+        scientists: Collection of the advocate S1000: abstracts of the most cited climate scientists.
+        contrarian: Collection of the adversarial advocate NIPCC (Tables 3 to 5).
+        settings: Rules of the debates; by default at most two rounds.
+        limit: Maximum number of claims of each file, drawn by the seed.
+        estimate: Only estimate calls, tokens and cost of the first rounds; no debate is held.
+        seed: Seed of draws and resampling.
+        output: Folder for the tables as Markdown, LaTeX, CSV, HTML and JSON.
+        workspace: Where collections and records lie.
+
+    Raises:
+        InputError: Claims or sources of a table are missing, or cannot be read.
+        ModelError: A model cannot be loaded.
+    """
+    from climassay.api.climinator_tables import ROUNDS, ClimateClaims, CliminatorRecipe
+    from climassay.factcheck import DebateSettings
+
+    feedback, myth_file, report = (None if file is None else Path(file) for file in (claims, myths, report_claims))
+    collections = {"IPCC": ipcc, "WMO": wmo, "AbsCC": abstracts, "S1000": scientists, "NIPCC": contrarian}
+    recipe = CliminatorRecipe(
+        tuple(tables),
+        ClimateClaims(feedback, myth_file, report, truth),
+        {advocate: name for advocate, name in collections.items() if name is not None},
+        settings or DebateSettings(rounds=ROUNDS),
+        limit,
+        seed,
+    )
+    return _reproduce(recipe, models, estimate, output, workspace)
+
+
+def reproduce_ppairs(
+    *,
+    tables: Sequence[str] = (),
+    models: "Generator | str | Sequence[Generator | str]" = DEFAULT_MODEL,
+    newsroom: Path | str | None = None,
+    summeval: Path | str | None = None,
+    climate: Path | str | None = None,
+    health: Path | str | None = None,
+    energy: Path | str | None = None,
+    statements: Path | str | None = None,
+    paragraphs: Path | str | None = None,
+    limit: int | None = None,
+    estimate: bool = False,
+    seed: int = 0,
+    output: Path | str | None = None,
+    workspace: Place = None,
+) -> "Reproduction | ReproductionEstimate":
+    """Run the tables of the thesis on PPairS with your models, beside the published rows.
+
+    The evaluation of the thesis leaks; it is repeated for comparison, and labelled, beside one that does not. What was
+    computed is stored: run it again after an interruption, and only what is missing is computed.
+
+    Args:
+        tables: Number of a table (4.1, 4.2, 4.3 or 4.4); repeat. By default all whose data is named.
+        models: Local model whose hidden states are read, or several, one after the other.
+        newsroom: Newsroom's human ratings (newsroom-human-eval.csv), for Tables 4.1 and 4.2.
+        summeval: SummEval's ratings with articles (model_annotations.aligned.paired.jsonl), for Tables 4.1 and 4.2.
+        climate: Claims on climate with Science Feedback's verdicts, for Table 4.3.
+        health: Claims on health, for Table 4.3.
+        energy: Claims on energy, judged by probes of the other domains, for Table 4.3.
+        statements: Statements with their levels: JSON lines of confidence extract, or ClimateX (.tsv), for Table 4.4.
+        paragraphs: Paragraphs of the reports, to recover the context of ClimateX's statements.
+        limit: Maximum number of articles per data set, of claims per domain, and of statements per cycle.
+        estimate: Only estimate calls and tokens; no model is asked.
+        seed: Seed of draws, splits and resampling.
+        output: Folder for the tables as Markdown, LaTeX, CSV, HTML and JSON.
+        workspace: Where records lie.
+
+    Raises:
+        InputError: No data is named for a table, a file cannot be read, or the model's states cannot be read.
+        ModelError: The model cannot be loaded.
+    """
+    from climassay.api.ppairs_tables import PpairsRecipe
+
+    files = {"Newsroom": newsroom, "SummEval": summeval}, {"Climate": climate, "Health": health, "Energy": energy}
+    summaries, claims = ({name: str(file) for name, file in named.items() if file is not None} for named in files)
+    recipe = PpairsRecipe(tuple(tables), summaries, claims, str(statements or ""), str(paragraphs or ""), limit, seed)
+    return _reproduce(recipe, models, estimate, output, workspace)
+
+
+class _Recipe(Protocol):
+    def estimate(self, models: "Sequence[Generator | str]", session: Session) -> "ReproductionEstimate": ...
+
+    def run(self, models: "Sequence[Generator | str]", session: Session) -> "Reproduction": ...
+
+
+def _reproduce(
+    recipe: _Recipe,
+    models: "Generator | str | Sequence[Generator | str]",
+    estimate: bool,
+    output: Path | str | None,
+    workspace: Place,
+) -> "Reproduction | ReproductionEstimate":
+    """Estimate a recipe, or run it and write its tables into a folder."""
     listed = models if isinstance(models, Sequence) and not isinstance(models, str) else [models]
     with Session.opened(workspace) as session:
         if estimate:

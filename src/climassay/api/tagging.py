@@ -12,6 +12,7 @@ from climassay.claim_identity import bare_words
 from climassay.confidence.statement import read_statements
 from climassay.confidence.vocabulary import TAGS
 from climassay.errors import InputError
+from climassay.io import require_column
 from climassay.judging.settings import InsertMode
 from climassay.reporting import Table, percent, percent_interval
 from climassay.reporting.results import Shown
@@ -21,10 +22,10 @@ if TYPE_CHECKING:
     from climassay.confidence.tagging import LabelledTable, Taggable, Tagger
     from climassay.confidence.tagging.labelled import LabelledItem
     from climassay.confidence.vocabulary import Tag
-    from climassay.learning import ClassifierSpec, Evaluation
+    from climassay.learning import ClassifierSpec, HeldOutScores
     from climassay.learning.text_classifier import TrainingTexts
 
-    _Scores = list[tuple[str, dict[str, Evaluation]]]
+    _Scores = list[tuple[str, dict[str, HeldOutScores]]]
 
 BUNDLED = "bundled"
 _EXTRACTED_FIELDS = ("report", "document", "cycle", "working_group", "chapter", "page")
@@ -93,16 +94,12 @@ def _read_text(text: str, context: str, column: str | None, context_column: str 
     if column is None:
         raise InputError(f"{text} is a file: name the column of its statements with --text COLUMN.")
     results = []
-    for statement_text, row in text_rows(Path(text), column, context_column):
-        item = (statement_text, str(row[context_column] or "") if context_column else "")
+    for row in text_rows(Path(text), column, context_column):
         # Columns named as those of the results keep their values under another name.
-        others = {
-            f"{name} (file)" if name in _RESULT_FIELDS else name: value
-            for name, value in row.items()
-            if name not in (column, context_column)
-        }
+        others = {f"{name} (file)" if name in _RESULT_FIELDS else name: value for name, value in row.remaining.items()}
         first = {"id": others.pop("id")} if "id" in others else {}
-        results.append(_TextRow(item, row, {**first, "statement": statement_text, **others}))
+        known = {**first, "statement": row.text, **others}
+        results.append(_TextRow((row.text, row.other), row.remaining, known))
     return results
 
 
@@ -400,9 +397,9 @@ def insert_statements(
     if by is not None and truth is None:
         raise InputError("--by breaks down the comparison with --truth: name the column of the authors' levels, too.")
     statements = _read_statements(text, context, column, context_column)
-    for name in (truth, by):
-        if name is not None and not any(name in row.fields for row in statements):
-            raise InputError(f"There is no column {name!r} in the statements to tag.")
+    names = list(dict.fromkeys(name for row in statements for name in row.fields))
+    truth = require_column("The table", names, truth, "--truth") if truth else None
+    by = require_column("The table", names, by, "--by") if by else None
     table = read_labelled(labelled, paragraphs)
     training = balanced_sample(table.items, train_items, by=train_by, seed=seed)
     anchors = latest_anchors(table.items, training, train_items, seed=seed) if train_by == "cycle" else training
@@ -484,7 +481,7 @@ def _unseen_labelled(
     )
 
 
-def _scores_by_value(tagged: "Sequence[tuple[Tag | None, Tag, str]]", seed: int) -> "dict[str, Evaluation]":
+def _scores_by_value(tagged: "Sequence[tuple[Tag | None, Tag, str]]", seed: int) -> "dict[str, HeldOutScores]":
     """Score tags overall, under the name ``all``, and by value of a column if there are several values.
 
     Args:
@@ -506,7 +503,7 @@ def _scores_by_value(tagged: "Sequence[tuple[Tag | None, Tag, str]]", seed: int)
     return results
 
 
-def _insertion_scores_table(scores: "Mapping[str, Evaluation]", by: str | None) -> Table:
+def _insertion_scores_table(scores: "Mapping[str, HeldOutScores]", by: str | None) -> Table:
     """Return a table of accuracies by value of a column, beside the most frequent level."""
     cells = [
         (

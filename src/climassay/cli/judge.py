@@ -197,7 +197,16 @@ class ProbeOptions:
 
 
 @dataclass(frozen=True)
-@options_for(BenchmarkSettings, "train_items", "folds", "pairs_per_item")
+@options_for(
+    BenchmarkSettings,
+    "train_items",
+    "folds",
+    "pairs_per_item",
+    "beam_size",
+    "threshold",
+    "score",
+    as_published=Parameter(negative=()),
+)
 class BenchmarkOptions(ProbeOptions):
     """Options for the cross-validation of judges and for their probes."""
 

@@ -21,3 +21,21 @@ add_command(
     tables=TablesOption,
     models=ModelsOption,
 )
+add_command(
+    app,
+    "climinator",
+    reproduction.reproduce_climinator,
+    model_options=LoadingOptions,
+    ray=True,
+    tables=TablesOption,
+    models=ModelsOption,
+    settings=None,
+)
+add_command(
+    app,
+    "ppairs",
+    reproduction.reproduce_ppairs,
+    model_options=LoadingOptions,
+    tables=TablesOption,
+    models=ModelsOption,
+)

@@ -23,7 +23,7 @@ MIN_SIMILARITY = 0.6
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class SentenceChange:
     """A sentence in two extractions; one side is empty if it was added or removed."""
 
     old: tuple[Statement, ...]
@@ -49,7 +49,7 @@ class Change:
         return {**row, "report": first.report, "page": first.page, "label": first.label}
 
 
-def compare_statements(old: Sequence[Statement], new: Sequence[Statement]) -> list[Change]:
+def compare_statements(old: Sequence[Statement], new: Sequence[Statement]) -> list[SentenceChange]:
     """Match the sentences of two extractions.
 
     Args:
@@ -77,11 +77,13 @@ def compare_statements(old: Sequence[Statement], new: Sequence[Statement]) -> li
             if similarities[row, column] >= MIN_SIMILARITY:
                 matched[new_indices[column]] = old_indices[row], float(similarities[row, column])
     changes = [
-        Change(before[matched[index][0]], group, matched[index][1]) if index in matched else Change((), group)
+        SentenceChange(before[matched[index][0]], group, matched[index][1])
+        if index in matched
+        else SentenceChange((), group)
         for index, group in enumerate(after)
     ]
     matched_indices = {index for index, _ in matched.values()}
-    return changes + [Change(group, ()) for index, group in enumerate(before) if index not in matched_indices]
+    return changes + [SentenceChange(group, ()) for index, group in enumerate(before) if index not in matched_indices]
 
 
 def _sentences(statements: Iterable[Statement]) -> list[tuple[Statement, ...]]:

@@ -9,7 +9,7 @@ from .documents import (
     Block as Block,
     Document as Document,
     Hit as Hit,
-    LeftOut as LeftOut,
+    OmittedParts as OmittedParts,
     Passage as Passage,
     ReadOptions as ReadOptions,
     ReadResult as ReadResult,

@@ -29,7 +29,7 @@ from climassay.corpus.collection_storage import (
     to_passage,
     to_table,
 )
-from climassay.corpus.documents import Document, Hit, LeftOut, Passage, Skipped, split_passages
+from climassay.corpus.documents import Document, Hit, OmittedParts, Passage, Skipped, split_passages
 from climassay.corpus.guarded_table import DamagedCollectionError, write_lock
 from climassay.corpus.originals import Originals
 from climassay.corpus.presentation import AddProgress, AddReport, CollectionSummary, Copy
@@ -57,7 +57,7 @@ ProgressCallback = Callable[[AddProgress], None]
 
 
 @dataclass
-class _Addition:
+class _AdditionState:
     """State of one call of :meth:`Collection.add`."""
 
     table: Any
@@ -74,7 +74,7 @@ class _Addition:
     passages_known: int = 0
     read: list[Document] = field(default_factory=list)
     """Documents with an original file, without their blocks."""
-    left_out: dict[str, tuple[LeftOut, ...]] = field(default_factory=dict)
+    left_out: dict[str, tuple[OmittedParts, ...]] = field(default_factory=dict)
 
     def progress(self, done: int = 0) -> None:
         self.passages_done += done
@@ -83,7 +83,7 @@ class _Addition:
             self.on_progress(AddProgress(self.passages_done, self.passages_known, documents))
 
 
-def _missing_passages(intake: _Addition, documents: Iterable[Document]) -> Iterator[PendingPassage]:
+def _missing_passages(intake: _AdditionState, documents: Iterable[Document]) -> Iterator[PendingPassage]:
     """Yield the passages that are not stored yet, document by document, updating ``intake``."""
     size, overlap = intake.settings.passage_size, intake.settings.passage_overlap
     for read in documents:
@@ -255,7 +255,7 @@ class Collection:
         """
         encoder = self.encoder
         before = stored_documents(self._table)
-        intake = _Addition(self._table, self.settings, {document.id: document for document in before}, on_progress)
+        intake = _AdditionState(self._table, self.settings, {document.id: document for document in before}, on_progress)
         lock = self._store.lock_file(self.name)
         replaced: tuple[StoredDocument, ...] = ()
         pending = _missing_passages(intake, documents)

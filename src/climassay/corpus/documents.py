@@ -67,7 +67,7 @@ class Block:
 
 
 @dataclass(frozen=True, slots=True)
-class LeftOut:
+class OmittedParts:
     """Number of parts of one kind that a reader left out of a document, with the pages they are on."""
 
     kind: str
@@ -94,14 +94,14 @@ def _page_ranges(pages: Sequence[int]) -> str:
     return ", ".join(" to ".join(map(str, ends)) for ends in ranges)
 
 
-def merge_left_out(groups: Iterable[Iterable[LeftOut]]) -> tuple[LeftOut, ...]:
+def merge_left_out(groups: Iterable[Iterable[OmittedParts]]) -> tuple[OmittedParts, ...]:
     """Combine counts of left-out parts into one entry per kind, with the total count and all pages."""
     counts: dict[str, int] = {}
     pages: dict[str, set[int]] = {}
     for entry in (entry for group in groups for entry in group):
         counts[entry.kind] = counts.get(entry.kind, 0) + entry.count
         pages.setdefault(entry.kind, set()).update(entry.pages)
-    return tuple(LeftOut(kind, count, tuple(sorted(pages[kind]))) for kind, count in counts.items() if count)
+    return tuple(OmittedParts(kind, count, tuple(sorted(pages[kind]))) for kind, count in counts.items() if count)
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +123,7 @@ class Document:
     licence: str | None = None
     media: str = "text"
     """File format: pdf, html, markdown, text, epub, docx or table."""
-    left_out: tuple[LeftOut, ...] = field(default=(), compare=False)
+    left_out: tuple[OmittedParts, ...] = field(default=(), compare=False)
     """Parts that the reader left out, at most one entry per kind."""
     path: str | None = field(default=None, compare=False, repr=False)
     """Path of the file; None if the file contains several documents."""

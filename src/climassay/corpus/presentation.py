@@ -10,7 +10,7 @@ from climassay.corpus.collection_storage import (
     StoredDocument,
     distinct_titles,
 )
-from climassay.corpus.documents import Hit, LeftOut, Passage, Skipped
+from climassay.corpus.documents import Hit, OmittedParts, Passage, Skipped
 from climassay.corpus.relevance import Threshold
 from climassay.errors import InputError
 from climassay.progress import Task
@@ -75,7 +75,7 @@ class AddReport(Result):
     """Number of original files stored for documents that were added or already there."""
     collection: CollectionSummary | None = None
     """Summary of the collection after the call."""
-    left_out: dict[str, tuple[LeftOut, ...]] = field(default_factory=dict)
+    left_out: dict[str, tuple[OmittedParts, ...]] = field(default_factory=dict)
     """Parts left out of each document that was added or already there, by document id."""
     copies: tuple[Copy, ...] = ()
     """Files not added because the collection contains their content under another name."""

@@ -205,8 +205,8 @@ def evaluate_retrieval(
             f"The collection {collection.name!r} has none of the {len(questions)} gold passages: "
             "add the documents they were taken from, or use another collection."
         )
-    questions_by_text = _Questions.collect(collection, questions, golds, within_group)
-    rankings = [_Ranking.search(collection, questions_by_text, max(ks), mode, share) for mode in modes]
+    questions_by_text = _PairsByQuestion.collect(collection, questions, golds, within_group)
+    rankings = [_ModeRanking.search(collection, questions_by_text, max(ks), mode, share) for mode in modes]
     best = max(rankings, key=lambda ranking: float(ranking.ndcg.mean()))
     return RetrievalReport(
         collection=collection.name,
@@ -229,7 +229,7 @@ def evaluate_retrieval(
 
 
 @dataclass(frozen=True, slots=True)
-class _Questions:
+class _PairsByQuestion:
     """Pairs grouped by question, with the relevant passages of the collection."""
 
     texts: tuple[str, ...]
@@ -246,7 +246,7 @@ class _Questions:
     @classmethod
     def collect(
         cls, collection: Collection, pairs: Sequence[LabelledQuestion], golds: Sequence[GoldText], within_group: bool
-    ) -> "_Questions":
+    ) -> "_PairsByQuestion":
         pair_indices: dict[tuple[str, str], list[int]] = {}
         for number, pair in enumerate(pairs):
             pair_indices.setdefault((pair.question, pair.group), []).append(number)
@@ -302,7 +302,7 @@ class _Questions:
 
 
 @dataclass(frozen=True, slots=True)
-class _Ranking:
+class _ModeRanking:
     """Ranks and nDCG of one search mode."""
 
     mode: SearchMode
@@ -313,8 +313,8 @@ class _Ranking:
 
     @classmethod
     def search(
-        cls, collection: Collection, questions: _Questions, depth: int, mode: SearchMode, share: float
-    ) -> "_Ranking":
+        cls, collection: Collection, questions: _PairsByQuestion, depth: int, mode: SearchMode, share: float
+    ) -> "_ModeRanking":
         ranks: list[int | None] = [None] * len(questions.golds)
         gains = np.zeros(len(questions.texts))
         for numbers, report in questions.blocks():
@@ -327,7 +327,9 @@ class _Ranking:
                     ranks[pair_index] = questions.golds[pair_index].rank_in(hits, share)
         return cls(mode, tuple(ranks), gains)
 
-    def by_question(self, questions: _Questions, statistic: Callable[[list[int | None]], float]) -> NDArray[np.float64]:
+    def by_question(
+        self, questions: _PairsByQuestion, statistic: Callable[[list[int | None]], float]
+    ) -> NDArray[np.float64]:
         return np.array(
             [
                 statistic([self.ranks[pair_index] for pair_index in pair_indices])
@@ -335,7 +337,7 @@ class _Ranking:
             ]
         )
 
-    def recall(self, questions: _Questions, k: int) -> NDArray[np.float64]:
+    def recall(self, questions: _PairsByQuestion, k: int) -> NDArray[np.float64]:
         """Return the share of each question's gold passages among the first k hits."""
         return self.by_question(questions, lambda ranks: float(np.mean([_is_within(rank, k) for rank in ranks])))
 
@@ -344,7 +346,7 @@ def _is_within(rank: int | None, k: int) -> bool:
     return rank is not None and rank <= k
 
 
-def _mode_scores(ranking: _Ranking, questions: _Questions, ks: Sequence[int], seed: int) -> ModeScores:
+def _mode_scores(ranking: _ModeRanking, questions: _PairsByQuestion, ks: Sequence[int], seed: int) -> ModeScores:
     reciprocal = ranking.by_question(
         questions, lambda ranks: max(0.0 if rank is None else 1.0 / rank for rank in ranks)
     )
@@ -364,11 +366,11 @@ def _mode_scores(ranking: _Ranking, questions: _Questions, ks: Sequence[int], se
 
 
 def _differences(
-    rankings: Sequence[_Ranking], best: _Ranking, questions: _Questions, k: int, seed: int
+    rankings: Sequence[_ModeRanking], best: _ModeRanking, questions: _PairsByQuestion, k: int, seed: int
 ) -> tuple[ModeDifference, ...]:
     other_rankings = [ranking for ranking in rankings if ranking is not best]
     tested = []
-    figures: list[Callable[[_Ranking], NDArray[np.float64]]] = [
+    figures: list[Callable[[_ModeRanking], NDArray[np.float64]]] = [
         lambda ranking: ranking.ndcg,
         lambda ranking: ranking.recall(questions, k),
     ]

@@ -18,10 +18,10 @@ from climassay.distributed.remote import (
     DistributedEncoder,
     DistributedModel,
     EncoderSpec,
-    Job,
     JobResult,
     LoadSpec,
-    ModelSpec,
+    ModelArguments,
+    RemoteCall,
 )
 from climassay.errors import ClimassayError, ModelError
 from climassay.models import ModelOptions
@@ -35,7 +35,7 @@ PATIENCE = 600.0
 _PAUSE = 0.2
 
 
-class Scheduler:
+class WorkerScheduler:
     """Scheduler that gives each worker one job at a time; used from one event loop only.
 
     A worker becomes available when it answers after its start or restart. The other workers continue meanwhile, so that
@@ -50,7 +50,7 @@ class Scheduler:
         for worker in workers:
             self._expect(worker)
 
-    async def do(self, spec: LoadSpec, job: Job) -> JobResult:
+    async def do(self, spec: LoadSpec, job: RemoteCall) -> JobResult:
         """Run a job on a free worker, and again on another worker if it fails, ``ATTEMPTS`` times in all.
 
         Return a result with :attr:`JobResult.lost` if all attempts fail.
@@ -170,7 +170,7 @@ class Worker:
         """Return the version of climassay on the worker's node."""
         return __version__
 
-    def do(self, spec: LoadSpec, job: Job) -> JobResult:
+    def do(self, spec: LoadSpec, job: RemoteCall) -> JobResult:
         """Run a job on the model or encoder of a spec, loading it if necessary; return errors as a refused result."""
         try:
             spec = spec.resolved()
@@ -213,8 +213,8 @@ class WorkerPool:
         self._thread = threading.Thread(target=self._loop.run_forever, name="climassay-ray", daemon=True)
         self._thread.start()
 
-        async def scheduler() -> Scheduler:
-            return Scheduler(self._workers)  # created in its own event loop
+        async def scheduler() -> WorkerScheduler:
+            return WorkerScheduler(self._workers)  # created in its own event loop
 
         self._scheduler = asyncio.run_coroutine_threadsafe(scheduler(), self._loop).result()
 
@@ -242,7 +242,7 @@ class WorkerPool:
         if not is_local or options.base_url or options.reasoning_effort:
             return load_model(name, options, folder=folder)
         full_name = name if name.startswith("local:") else f"local:{name}"
-        spec = ModelSpec(
+        spec = ModelArguments(
             _with_absolute_paths(full_name),
             options.device,
             options.dtype,
@@ -269,12 +269,12 @@ class WorkerPool:
         Raises:
             InputError, ModelError, MissingExtraError: The model or encoder cannot be loaded.
         """
-        [(_, done)] = self.run(spec, [Job("info")])
+        [(_, done)] = self.run(spec, [RemoteCall("info")])
         if done.lost is not None:
             raise ModelError(f"No worker could load the model: {done.lost}")
         return done.result
 
-    def run(self, spec: LoadSpec, jobs: Iterable[Job]) -> Iterator[tuple[int, JobResult]]:
+    def run(self, spec: LoadSpec, jobs: Iterable[RemoteCall]) -> Iterator[tuple[int, JobResult]]:
         """Run jobs on free workers.
 
         Args:
@@ -321,7 +321,7 @@ class WorkerPool:
             with suppress(Exception):
                 ray.kill(worker)
 
-    def _direct(self, spec: LoadSpec, jobs: Sequence[Job]) -> Iterator[tuple[int, JobResult]]:
+    def _direct(self, spec: LoadSpec, jobs: Sequence[RemoteCall]) -> Iterator[tuple[int, JobResult]]:
         results: queue.SimpleQueue[Outcome] = queue.SimpleQueue()
         future = asyncio.run_coroutine_threadsafe(self._do_all(spec, jobs, results), self._loop)
         try:
@@ -333,7 +333,7 @@ class WorkerPool:
         finally:
             future.cancel()
 
-    async def _do_all(self, spec: LoadSpec, jobs: Sequence[Job], results: "queue.SimpleQueue[Outcome]") -> None:
+    async def _do_all(self, spec: LoadSpec, jobs: Sequence[RemoteCall], results: "queue.SimpleQueue[Outcome]") -> None:
         remaining = iter(enumerate(jobs))
 
         async def hand_out() -> None:
@@ -358,18 +358,18 @@ class JobRelay:
     def __init__(self, workers: Sequence[Any], spec: LoadSpec) -> None:
         self._workers = workers
         self._spec = spec
-        self._scheduler: Scheduler | None = None
+        self._scheduler: WorkerScheduler | None = None
 
     async def __call__(self, batch: dict[str, Any]) -> AsyncIterator[dict[str, Any]]:
         """Run all jobs of a batch concurrently and yield their numbers and pickled results."""
         if self._scheduler is None:
-            self._scheduler = Scheduler(self._workers)  # created here, in the calling event loop
+            self._scheduler = WorkerScheduler(self._workers)  # created here, in the calling event loop
         jobs = [pickle.loads(job) for job in batch["job"]]
         done = await asyncio.gather(*(self._scheduler.do(self._spec, job) for job in jobs))
         yield {"number": batch["number"], "done": [pickle.dumps(result) for result in done]}
 
 
-def streamed(workers: Sequence[Any], spec: LoadSpec, jobs: Sequence[Job]) -> Iterator[tuple[int, JobResult]]:
+def streamed(workers: Sequence[Any], spec: LoadSpec, jobs: Sequence[RemoteCall]) -> Iterator[tuple[int, JobResult]]:
     """Run jobs through a Ray Data pipeline; yield the index and result of each, in order of completion.
 
     Each job is a block of the dataset. Ray Data starts no further jobs while results are not read, spills results to

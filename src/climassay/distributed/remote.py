@@ -23,7 +23,7 @@ _ERRORS: dict[str, type[ClimassayError]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class ModelSpec:
+class ModelArguments:
     """Name and options of a local model.
 
     Specs are hashable, and a worker loads the model of equal specs once.
@@ -44,7 +44,7 @@ class ModelSpec:
         options = asdict(self)
         return load_model(options.pop("name"), ModelOptions(**options))
 
-    def resolved(self) -> "ModelSpec":
+    def resolved(self) -> "ModelArguments":
         """Return the spec with this machine's default number format if it names none, so that both load one model."""
         from climassay.models.local.loading import default_device, default_dtype
 
@@ -70,7 +70,7 @@ class EncoderSpec:
         return self
 
 
-LoadSpec = ModelSpec | EncoderSpec
+LoadSpec = ModelArguments | EncoderSpec
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +82,7 @@ class EncoderInfo:
 
 
 @dataclass(frozen=True, slots=True)
-class Job:
+class RemoteCall:
     """Method call on a loaded model or encoder; ``info`` requests its description."""
 
     method: Literal["info", "generate", "option_logprobs", "harvest", "encode"]
@@ -102,7 +102,7 @@ class JobResult:
     """Result or error of a job."""
 
     result: Any = None
-    """Return value of :meth:`Job.run`; None if the job has no result."""
+    """Return value of :meth:`RemoteCall.run`; None if the job has no result."""
     fingerprint: str = ""
     """Fingerprint of the worker's model or encoder."""
     passes: int = 0
@@ -158,7 +158,7 @@ class JobRunner(Protocol):
     def workers(self) -> int:
         """Number of processes."""
 
-    def run(self, spec: LoadSpec, jobs: Iterable[Job]) -> Iterator[tuple[int, JobResult]]:
+    def run(self, spec: LoadSpec, jobs: Iterable[RemoteCall]) -> Iterator[tuple[int, JobResult]]:
         """Run jobs and yield the index and result of each, in order of completion."""
 
     def forget(self, spec: LoadSpec) -> None:
@@ -248,7 +248,7 @@ class DistributedModel(DescribedModel):
         size = shares(len(order), self._pool.workers, self._max_requests)
         parts = [order[start : start + size] for start in range(0, len(order), size)]
         results: dict[int, A] = {}
-        jobs = (Job(method, [requests[index] for index in part], dict(options)) for part in parts)
+        jobs = (RemoteCall(method, [requests[index] for index in part], dict(options)) for part in parts)
         for number, done in self._pool.run(self._spec, jobs):
             done.checked(self.fingerprint)
             self.work = contract.Work(self.work.passes + done.passes, self.work.tokens + done.tokens)
@@ -327,12 +327,12 @@ class DistributedEncoder:
         indices: dict[int, tuple[_Chunk, int]] = {}
         numbers = count()
 
-        def jobs() -> Iterator[Job]:
+        def jobs() -> Iterator[RemoteCall]:
             for number, texts in enumerate(chunks):
                 chunk = _Chunk(number, np.zeros((len(texts), self.width), dtype=np.float32), len(texts))
                 for start in range(0, len(texts), size):
                     indices[next(numbers)] = (chunk, start)
-                    yield Job("encode", texts[start : start + size], {"role": role})
+                    yield RemoteCall("encode", texts[start : start + size], {"role": role})
 
         for number, done in self._pool.run(self._spec, jobs()):
             chunk, start = indices.pop(number)

@@ -26,7 +26,7 @@ from climassay.models.contract import Generator, OptionRequest, OptionScorer, ob
 from climassay.prompts import load_prompt, profile_of
 from climassay.questions import Question
 from climassay.reporting import Table
-from climassay.reporting.html import Finding, TextPart, Tone
+from climassay.reporting.html import ColouredText, Finding, Tone
 from climassay.statistics import Estimate, Interval, percentile_interval, proportion, share_interval
 
 Better = Literal["first", "second", "tie"]
@@ -300,19 +300,19 @@ def numbered_passages(ids: Sequence[str], texts: Sequence[str]) -> dict[int, Pas
     return {number: Passage(name, text, name, name, name, number) for number, (name, text) in numbered}
 
 
-def coloured_parts(answer: str, points: Sequence[CheckedSentence]) -> tuple[TextPart, ...]:
+def coloured_parts(answer: str, points: Sequence[CheckedSentence]) -> tuple[ColouredText, ...]:
     """Split an answer into parts, each sentence with a claim coloured by its support; empty without points."""
-    parts: list[TextPart] = []
+    parts: list[ColouredText] = []
     offset = 0
     for point in points:
         span = locate_quotation(answer[offset:], point.text)
         if span is None or point.status not in TONES:
             continue
         start, end = offset + span[0], offset + span[1]
-        parts += [TextPart(answer[offset:start])] * (start > offset)
-        parts.append(TextPart(answer[start:end], TONES[point.status], f"{point.status}: {point.reason}"))
+        parts += [ColouredText(answer[offset:start])] * (start > offset)
+        parts.append(ColouredText(answer[start:end], TONES[point.status], f"{point.status}: {point.reason}"))
         offset = end
-    return (*parts, TextPart(answer[offset:])) if parts else ()
+    return (*parts, ColouredText(answer[offset:])) if parts else ()
 
 
 def point_findings(points: Sequence[CheckedSentence]) -> list[Finding]:

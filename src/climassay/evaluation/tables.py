@@ -43,7 +43,7 @@ class NamedTable:
 
 
 @dataclass(frozen=True, slots=True)
-class _Column:
+class _ScoreColumn:
     """One metric at one level."""
 
     metric: Metric
@@ -67,18 +67,18 @@ class _BenchmarkScores:
     has_published_questions: bool = False
     """Whether the published scores are those of the same questions."""
 
-    def columns(self, is_included: Callable[[Metric], bool]) -> list[_Column]:
+    def columns(self, is_included: Callable[[Metric], bool]) -> list[_ScoreColumn]:
         """Return columns of the included metrics that have a score, at the levels of the questions they score."""
         present = dict.fromkeys((score.metric, score.level) for score in self.scores)
         return [
-            _Column(metric, level)
+            _ScoreColumn(metric, level)
             for metric in METRICS.ordered(name for name, _ in present)
             if is_included(metric)
             for level in ([*LEVELS, OVERALL] if metric.has_levels else [OVERALL])
             if (metric.name, level) in present
         ]
 
-    def variants(self, columns: Sequence[_Column]) -> list[tuple[str, str]]:
+    def variants(self, columns: Sequence[_ScoreColumn]) -> list[tuple[str, str]]:
         """Return model and setting of each row, grouped by model, including those whose requests all failed."""
         keys = {(column.metric.name, column.level) for column in columns}
         cells = {score.cell for score in self.scores if (score.metric, score.level) in keys}
@@ -88,7 +88,7 @@ class _BenchmarkScores:
         models = list(dict.fromkeys(model for model, _ in variants))
         return sorted(variants, key=lambda variant: models.index(variant[0]))
 
-    def row(self, variant: tuple[str, str], columns: Sequence[_Column]) -> list[Estimate | None]:
+    def row(self, variant: tuple[str, str], columns: Sequence[_ScoreColumn]) -> list[Estimate | None]:
         row = {(s.metric, s.level): s.estimate for s in self.scores if (s.cell.model, s.cell.setting) == variant}
         return [row.get((column.metric.name, column.level)) for column in columns]
 
@@ -322,7 +322,7 @@ def _format_optional(metric: str, estimate: Estimate | None) -> str:
 
 
 def _score_table(
-    title: str, columns: Sequence[_Column], selection: _BenchmarkScores, note: str, *, plain: bool = False
+    title: str, columns: Sequence[_ScoreColumn], selection: _BenchmarkScores, note: str, *, plain: bool = False
 ) -> Table:
     variants = selection.variants(columns)
     values = [selection.row(variant, columns) for variant in variants]
@@ -365,7 +365,7 @@ def _score_table(
 
 
 def _marks(
-    columns: Sequence[_Column], groups: Sequence[str], values: Sequence[Sequence[Estimate | None]]
+    columns: Sequence[_ScoreColumn], groups: Sequence[str], values: Sequence[Sequence[Estimate | None]]
 ) -> dict[tuple[int, int], frozenset[Mark]]:
     """Return marks of each column's best values, over all rows and within each group; printed ties share marks."""
     marks: dict[tuple[int, int], set[Mark]] = {}

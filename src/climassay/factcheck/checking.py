@@ -17,7 +17,7 @@ from climassay.factcheck.debate.batcher import EntailmentScorer, RequestBatcher
 from climassay.factcheck.debate.context import load_templates
 from climassay.factcheck.debate.mediator import Mediator
 from climassay.factcheck.debate.rounds import DebateSetup, debate
-from climassay.factcheck.debate.scheduler import OnRequests, Scheduler
+from climassay.factcheck.debate.scheduler import DebateScheduler, OnRequests
 from climassay.factcheck.debate.steps import Steps, gather
 from climassay.factcheck.scales import load_scale
 from climassay.factcheck.transcript import AdvocateProfile, Claim, Event, Stability, Transcript, as_data, reader_view
@@ -228,7 +228,7 @@ class Checker:
             self._debate_samples(setup, claim, samples, on_event, transcript)
             for claim, transcript in zip(claims, refused, strict=True)
         ]
-        return Scheduler(debates, self._batcher, concurrency, on_done, on_requests).run()
+        return DebateScheduler(debates, self._batcher, concurrency, on_done, on_requests).run()
 
     def keep(self, transcripts: Sequence[Transcript], published: Mapping[str, str] | None = None) -> None:
         """Store transcripts and published verdicts (by claim id) as results of the run."""

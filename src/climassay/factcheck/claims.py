@@ -21,7 +21,7 @@ import datetime
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -37,8 +37,8 @@ from climassay.corpus.documents import Passage
 from climassay.corpus.sentences import split_sentences
 from climassay.errors import ClimassayError, InputError
 from climassay.factcheck.transcript import Claim
-from climassay.io import Row, listed_names, parse_rows, read_bytes
-from climassay.learning.evaluation import Evaluation, evaluate
+from climassay.io import Row, find_column, listed_names, parse_rows, read_bytes, require_column
+from climassay.learning.evaluation import HeldOutScores, evaluate
 from climassay.learning.linear import LinearModel, fit_linear
 from climassay.learning.model_file import ModelFormat, SavedModel
 from climassay.models.contract import Encoder
@@ -132,11 +132,8 @@ def _find_column(
     requested: str | None, default_names: Sequence[str], names: Sequence[str], option: str, file: Path
 ) -> str | None:
     if requested is not None:
-        if requested not in names:
-            raise InputError(f"{file} has no column {requested!r} ({option}): it has {listed_names(names)}.")
-        return requested
-    lower: Mapping[str, str] = {name.strip().lower(): name for name in reversed(names)}
-    return next((lower[name] for name in default_names if name in lower), None)
+        return require_column(file, names, requested, option)
+    return find_column(names, *default_names)
 
 
 def _cell_text(row: Row, column: str | None) -> str:
@@ -432,7 +429,7 @@ class CheckabilityClassifier(SavedModel):
         """Return the assessments of texts by their vectors of shape [texts, width]."""
         return [assess_probabilities(*row) for row in self.predict_proba(vectors).tolist()]
 
-    def score(self, texts: Sequence[Example], vectors: NDArray[np.floating]) -> tuple[Evaluation, ...]:
+    def score(self, texts: Sequence[Example], vectors: NDArray[np.floating]) -> tuple[HeldOutScores, ...]:
         """Score both models on held-out texts with vectors of shape [texts, width]."""
         return tuple(
             evaluate(truth[is_used], np.stack([1 - probabilities, probabilities], axis=1)[is_used], ("no", "yes"))

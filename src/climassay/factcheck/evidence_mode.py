@@ -12,7 +12,7 @@ from pathlib import Path
 from climassay.claim_identity import claim_id
 from climassay.errors import InputError
 from climassay.factcheck.scales import Scale
-from climassay.io import listed_names, parse_rows, read_bytes
+from climassay.io import find_column, parse_rows, read_bytes, require_column
 from climassay.metrics import EVIDENCE_COLUMNS, ClaimPassage, plain_text, read_passages
 from climassay.models.contract import PLACEHOLDERS, OptionRequest, OptionScorer, correction_of, option_probabilities
 from climassay.prompts import Prompt, load_prompt
@@ -85,15 +85,13 @@ def read_evidence_claims(file: Path, *, claim: str = "claim", label: str | None 
     data = read_bytes(file)
     rows = list(parse_rows(file, data))
     names = list(dict.fromkeys(name for row in rows for name in row))
-    for column in (claim, label):
-        if column is not None and column not in names:
-            raise InputError(f"{file} has no column {column!r}: it has {listed_names(names)}.")
+    claim = require_column(file, names, claim)
+    label = require_column(file, names, label) if label else find_column(names, *_LABEL_COLUMNS)
     numbered = [name for name in names if name.startswith("evidence_") and name.removeprefix("evidence_").isdigit()]
     columns = [name for name in EVIDENCE_COLUMNS if name in names][:1]
     columns = columns or sorted(numbered, key=lambda name: int(name.removeprefix("evidence_")))
     if not columns:
         raise InputError(f"{file} has no evidence: give a column evidence, evidences or evidence_1, evidence_2, ...")
-    verdicts = label or next((name for name in _LABEL_COLUMNS if name in names), None)
     results, skipped = [], []
     for number, row in enumerate(rows, start=1):
         text = plain_text(row.get(claim))
@@ -101,7 +99,7 @@ def read_evidence_claims(file: Path, *, claim: str = "claim", label: str | None 
             skipped.append(f"row {number} has no claim")
             continue
         evidence = tuple(item for column in columns for item in read_passages(row.get(column), f"{file}, row {number}"))
-        verdict = plain_text(row.get(verdicts)) if verdicts else ""
+        verdict = plain_text(row.get(label)) if label else ""
         results.append(EvidenceClaim(text, evidence, verdict or None))
     if not results:
         raise InputError(f"No row of {file} has a claim in the column {claim}.")

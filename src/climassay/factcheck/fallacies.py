@@ -26,7 +26,7 @@ from climassay.factcheck.scales import Scale
 from climassay.factcheck.transcript import Fallacy, Transcript, is_against
 from climassay.learning import (
     ClassifierSpec,
-    Evaluation,
+    HeldOutScores,
     ModelFormat,
     PartSpec,
     Provenance,
@@ -65,7 +65,7 @@ class FallacyClassifier(TextClassifier):
     FORMAT = ModelFormat("climassay-fallacies", 1, "classifier of fallacies", "climassay factcheck fallacies train")
 
     @property
-    def subject(self) -> "Subject":
+    def subject(self) -> "ClassSet":
         """Subject of the classes: fallacies or claims."""
         return SUBJECTS[self.provenance.settings["subject"]]
 
@@ -76,7 +76,7 @@ class FallacyClassifier(TextClassifier):
 
 
 @dataclass(frozen=True, slots=True)
-class Subject:
+class ClassSet:
     """A set of classes: ``fallacies`` or ``claims``."""
 
     name: str
@@ -101,9 +101,9 @@ class Subject:
         return [text for text, _ in pairs], [name for _, name in pairs]
 
 
-SUBJECTS: Mapping[str, Subject] = {
-    "fallacies": Subject("fallacies", FALLACIES, "fallacy"),
-    "claims": Subject("claims", CLAIMS, "cards_claim"),
+SUBJECTS: Mapping[str, ClassSet] = {
+    "fallacies": ClassSet("fallacies", FALLACIES, "fallacy"),
+    "claims": ClassSet("claims", CLAIMS, "cards_claim"),
 }
 
 
@@ -211,7 +211,7 @@ def _find_likely(
 
 def score_fallacies(
     classifier: FallacyClassifier, texts: Sequence[str], labels: Sequence[str], *, seed: int = 0
-) -> dict[str, Evaluation]:
+) -> dict[str, HeldOutScores]:
     """Score a classifier on texts that it was not trained on; for claims, also by the five groups.
 
     Raises:
@@ -236,7 +236,7 @@ def score_fallacies(
 def train_fallacies(
     texts: Sequence[str],
     labels: Sequence[str],
-    subject: Subject,
+    subject: ClassSet,
     *,
     encoder: Encoder,
     folds: int = 5,

@@ -399,8 +399,8 @@ def from_data(data: Any) -> Transcript:
         data: Parsed JSON.
 
     Raises:
-        InputError: A field is missing or has another type, a citation names no passage of the debate, or a subclaim
-            does not lie within the claim. The message names the field.
+        InputError: A field is missing, unknown or of another type, a citation names no passage of the debate, or a
+            subclaim does not lie within the claim. The message names the field.
     """
     transcript: Transcript = _load(Transcript, data)
     numbers = [source.number for source in transcript.sources]
@@ -439,7 +439,7 @@ def event_from_data(kind: str, data: Mapping[str, Any]) -> Event:
     """Return the event that :func:`event_data` converted.
 
     Raises:
-        InputError: The kind is unknown, or a field is missing or has another type.
+        InputError: The kind is unknown, or a field is missing, unknown or of another type.
     """
     if kind not in _EVENT_TYPES:
         raise InputError(f"{kind!r} is not an event of a debate; the events are {', '.join(EVENT_KINDS)}.")
@@ -460,11 +460,33 @@ def _dump(record_type: Any, record: Any) -> Any:
 def _load(record_type: Any, data: Any) -> Any:
     try:
         # Strict validation of JSON accepts lists as tuples and integers as floats, but no strings as numbers.
-        return _adapter(record_type).validate_json(json.dumps([data]))[0]
+        record = _adapter(record_type).validate_json(json.dumps([data]))[0]
     except ValidationError as error:
         problem = error.errors(include_url=False, include_context=False)[0]
-        path = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in problem["loc"][1:])
-        raise InputError(f"The stored fact-check's {path.removeprefix('.') or 'data'}: {problem['msg']}.") from None
+        raise InputError(f"The stored fact-check's {_format_path(problem['loc'][1:])}: {problem['msg']}.") from None
+    # Pydantic could forbid unknown fields, but then also the derived ones, which the data contain.
+    if unknown := _unknown_field(data, _dump(record_type, record)):
+        raise InputError(f"The stored fact-check's {_format_path(unknown)} is not a field of a fact-check.")
+    return record
+
+
+def _unknown_field(data: Any, valid: Any) -> tuple[str | int, ...]:
+    """Return the path of the first field of JSON-serialisable values that valid ones lack; empty if there is none."""
+    pairs: Iterator[tuple[str | int, Any]] = iter(())
+    if isinstance(data, Mapping):
+        pairs = iter(data.items())
+    elif isinstance(data, list | tuple):
+        pairs = enumerate(data)
+    for key, value in pairs:
+        if isinstance(data, Mapping) and key not in valid:
+            return (key,)
+        if path := _unknown_field(value, valid[key]):
+            return (key, *path)
+    return ()
+
+
+def _format_path(steps: Sequence[str | int]) -> str:
+    return "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in steps).removeprefix(".") or "data"
 
 
 # ---------------------------------------------------------------------------------------------------------- readers

@@ -241,7 +241,7 @@ def _parse_judgement(answer: Completion, passages: Sequence[Passage]) -> tuple[J
 
 
 @dataclass(frozen=True, slots=True)
-class _Claim:
+class _PreparedSentence:
     """A sentence prepared for the check."""
 
     text: str
@@ -326,11 +326,11 @@ def _read_claims(
     group: "CollectionGroup | None",
     passages: Mapping[int, Passage],
     ask: Callable[[str], bool | None] | None,
-) -> list[_Claim]:
+) -> list[_PreparedSentence]:
     reference_list = ReferenceList.split(text)
     numbered = {number: passage.citation for number, passage in passages.items()}
     checker = ReferenceChecker(() if group is None else group.documents(), numbered, reference_list.numbered, ask)
-    claims: list[_Claim] = []
+    claims: list[_PreparedSentence] = []
     previous = ""
     paragraphs = [line for line in reference_list.body.splitlines() if line.strip()]
     for paragraph, line in enumerate(paragraphs):
@@ -342,7 +342,7 @@ def _read_claims(
             plain = _YEAR_OF_A_WORK.sub("", without_addresses(sentence.plain))
             references = checker.check(sentence)
             claims.append(
-                _Claim(
+                _PreparedSentence(
                     sentence.text, plain, paragraph, previous, references, sentence.numbers,
                     not heading and is_claim(sentence, plain),
                 )
@@ -363,7 +363,7 @@ def is_claim(sentence: CitingSentence, plain: str) -> bool:
 
 
 def _select_passages(
-    claims: Sequence[_Claim], group: "CollectionGroup | None", passages: Mapping[int, Passage], k: int
+    claims: Sequence[_PreparedSentence], group: "CollectionGroup | None", passages: Mapping[int, Passage], k: int
 ) -> list[list[Passage]]:
     """Return the passages to compare with each claim, cited ones first."""
     searched = [claim for claim in claims if claim.is_checkable]
@@ -403,7 +403,7 @@ class _Neighbour:
 
 
 def _compare_with_passages(
-    claims: Sequence[_Claim], passages_by_claim: Sequence[Sequence[Passage]], encoder: Encoder
+    claims: Sequence[_PreparedSentence], passages_by_claim: Sequence[Sequence[Passage]], encoder: Encoder
 ) -> list[list[_Neighbour]]:
     """Compare each claim with its passages; return the passages with their evidence, best first."""
     parts = {
@@ -477,7 +477,7 @@ def _covered_share(claim: str, text: str) -> float:
 
 
 def _check_by_rules(
-    claim: _Claim, neighbours: Sequence[_Neighbour], text: str, overstated: FindOverstatement | None
+    claim: _PreparedSentence, neighbours: Sequence[_Neighbour], text: str, overstated: FindOverstatement | None
 ) -> CheckedSentence:
     """Check a claim by words, figures and vectors, without a judge."""
     bare = CheckedSentence(claim.text, claim.paragraph, "no claim", "It claims nothing that could be looked up.",

@@ -182,6 +182,44 @@ def _decoded_bytes(column: Any) -> int:
     return int(pyarrow.compute.sum(lengths.take(column.indices)).as_py() or 0)
 
 
+def column_key(name: Any) -> str:
+    """Return the name of a column in lower case with underscores, so that ``Option A`` is ``option_a``."""
+    return re.sub(r"[\s_-]+", "_", str(name).strip().lower())
+
+
+def find_column(names: Iterable[str], *requested: str) -> str | None:
+    """Return the first requested column that a table has, by its exact name or else by :func:`column_key`.
+
+    Args:
+        names: Columns of the table.
+        requested: Names in order of preference.
+    """
+    exact = set(names)
+    by_key = {column_key(name): name for name in reversed(list(dict.fromkeys(names)))}
+    return next((name if name in exact else by_key[column_key(name)] for name in requested
+                 if name in exact or column_key(name) in by_key), None)  # fmt: skip
+
+
+def require_column(file: str | Path, names: Iterable[str], requested: str, option: str = "") -> str:
+    """Return the requested column of a table as :func:`find_column` does.
+
+    Args:
+        file: Name of the file, for the message.
+        names: Columns of the table.
+        requested: Name of the column.
+        option: Option of the command that names the column, for the message.
+
+    Raises:
+        InputError: The table has no such column; the message lists those that it has.
+    """
+    names = list(names)
+    column = find_column(names, requested)
+    if column is None:
+        place = f" ({option})" if option else ""
+        raise InputError(f"{file} has no column {requested!r}{place}: it has {listed_names(names)}.")
+    return column
+
+
 def listed_names(names: Iterable[Any]) -> str:
     """Format names of columns for a message: the first twenty, each on one line and at most forty characters."""
     words = [" ".join(str(name).split()) for name in names]

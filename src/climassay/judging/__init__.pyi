@@ -16,6 +16,7 @@ from .item_tables import (
     ItemColumns as ItemColumns,
     ItemTable as ItemTable,
     parse_levels as parse_levels,
+    published_columns as published_columns,
     read_items as read_items,
 )
 from .preferences import (
@@ -23,12 +24,13 @@ from .preferences import (
     Method as Method,
     Preferences as Preferences,
     Quality as Quality,
-    Questions as Questions,
+    QualityRequests as QualityRequests,
     aspect_names as aspect_names,
     quality as quality,
 )
 from .fitting import fit_contrast as fit_contrast
 from .probe import Probe as Probe, load_probe as load_probe
+from .published_evaluation import score_transfer as score_transfer
 from .ranking import ItemRanking as ItemRanking, rank_items as rank_items, sort_items as sort_items
 from .settings import (
     BenchmarkSettings as BenchmarkSettings,

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from climassay.errors import InputError
 from climassay.judging.preferences import Ask, Item, Method, Preferences, Progress
 from climassay.judging.settings import InsertMode
-from climassay.learning.evaluation import Evaluation, evaluate
+from climassay.learning.evaluation import HeldOutScores, evaluate
 from climassay.reporting.results import Result, Shown
 from climassay.reporting.tables import Table
 
@@ -216,7 +216,7 @@ class Inserted(Result):
     """Number of comparisons with anchors."""
     failed: int
     """Number of comparisons without an answer."""
-    scores: Evaluation | None
+    scores: HeldOutScores | None
     """Agreement with the items' own labels; None if no item has one."""
     levels: tuple[str, ...] = ()
     """Names of the labels, lowest first."""

@@ -7,8 +7,9 @@ pairs of nearly equal length shows what is left when length cannot help.
 
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -16,9 +17,9 @@ from climassay.errors import InputError
 from climassay.judging.judges import (
     NO_ANSWER,
     Cost,
-    Figure,
     Harvester,
     JudgedPairs,
+    JudgeScore,
     PairedFigure,
     StateTable,
     Units,
@@ -35,13 +36,14 @@ from climassay.judging.preferences import (
     Method,
     Progress,
     Quality,
-    Questions,
+    QualityRequests,
     both_ways,
     by_group,
     word_counts,
 )
 from climassay.judging.probe import log_length_differences, three_way
-from climassay.judging.ranking import sort_items
+from climassay.judging.published_evaluation import LAST_LAYER, PublishedScores, score_as_published
+from climassay.judging.ranking import Ranking, sort_items
 from climassay.judging.settings import BenchmarkSettings, SortMethod
 from climassay.judging.training import (
     NEEDS_WEIGHTS,
@@ -75,15 +77,15 @@ NEARLY_EQUAL = 1.1
 class Agreement:
     """Agreement of a judge with the experts."""
 
-    accuracy_differing: Figure
+    accuracy_differing: JudgeScore
     """Share of the pairs with different labels that the judge orders correctly; undecided pairs count one half."""
-    accuracy_three_way: Figure
+    accuracy_three_way: JudgeScore
     """Share of all pairs for which the prediction (greater, equal or less) is right."""
-    spearman: Figure
+    spearman: JudgeScore
     """Spearman's rank correlation within groups, averaged over groups."""
-    kendall: Figure
+    kendall: JudgeScore
     """Kendall's tau-b within groups, averaged over groups."""
-    accuracy_nearly_equal_length: Figure
+    accuracy_nearly_equal_length: JudgeScore
     """Accuracy on differing pairs whose numbers of words differ by less than 10%."""
 
 
@@ -93,7 +95,7 @@ class LearningPoint:
 
     items: int
     """Number of labelled training items."""
-    accuracy_differing: Figure
+    accuracy_differing: JudgeScore
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +132,9 @@ class JudgeScores:
     learning_curve: tuple[LearningPoint, ...] = ()
     order: tuple[tuple[str, float], ...] = field(default=())
     """Pairs of an item's id and its rank, 1 for the best of the group."""
+    as_published: PublishedScores | None = None
+    """Scores by the evaluation of the thesis, which leaks; None if it was not asked for, or does not have the method.
+    """
 
 
 def score_judge(
@@ -140,6 +145,9 @@ def score_judge(
     method: str,
     quality: str,
     sort: SortMethod = "strengths",
+    beam_size: int = 1000,
+    threshold: float = 0.6,
+    score: Literal["mean", "sum"] = "mean",
     sizes: Sequence[int] = (),
     seed: int = 0,
     on_fold: Callable[[int], None] | None = None,
@@ -153,6 +161,9 @@ def score_judge(
         method: Name of the method, for tables.
         quality: Name of the quality, for tables.
         sort: Sort that ranks each test group from its preferences.
+        beam_size: Option of the sort, see :func:`climassay.judging.sort_items`; so are ``threshold`` and ``score``.
+        threshold: See ``beam_size``.
+        score: See ``beam_size``.
         sizes: Numbers of training items at which the learning curve is computed.
         seed: Seed of the bootstrap.
         on_fold: Called with the number of each finished fold.
@@ -171,6 +182,7 @@ def score_judge(
     failed = 0
     all_learned: list[Learned] = []
     labels = labels_of(items)
+    sort_group = partial(sort_items, method=sort, beam_size=beam_size, threshold=threshold, score=score)
     for fold in folds:
         try:
             learned = candidate.learn(fold)
@@ -189,7 +201,7 @@ def score_judge(
         # Accuracy of the commonest answer on each test pair, over both its orders.
         n_ties, n_per_side = int((outcomes == 0).sum()), int((outcomes != 0).sum()) / 2
         constant_correct.append(np.where(truth == 0, float(n_ties > n_per_side), 0.0 if n_ties > n_per_side else 0.5))
-        rankings += [_rank_group(members, learned, sort) for members in by_group(groups, fold.test).values()]
+        rankings += [_rank_group(members, learned, sort_group) for members in by_group(groups, fold.test).values()]
         if on_fold is not None:
             on_fold(fold.number)
     judge_pairs, length_pairs = _concatenate(judged_pairs), _concatenate(length_by_fold)
@@ -272,7 +284,7 @@ def evaluate_judge(
 
 
 def _measure_agreement(
-    units: Units, test: JudgedPairs, is_nearly_equal: np.ndarray, ranks: dict[str, Figure]
+    units: Units, test: JudgedPairs, is_nearly_equal: np.ndarray, ranks: dict[str, JudgeScore]
 ) -> Agreement:
     is_differing = test.truth != 0
     differing, nearly_equal = test.take(is_differing), test.take(is_differing & is_nearly_equal)
@@ -295,7 +307,9 @@ def _concatenate(parts: Sequence[JudgedPairs]) -> JudgedPairs:
     return JudgedPairs(*map(np.concatenate, columns))
 
 
-def _rank_group(group: Sequence[int], learned: Learned, sort: SortMethod) -> tuple[IntArray, FloatArray]:
+def _rank_group(
+    group: Sequence[int], learned: Learned, sort_group: Callable[..., Ranking]
+) -> tuple[IntArray, FloatArray]:
     """Sort a group and return its item indices and their scores, both [members].
 
     If the sort fits strengths, these are the scores, so that items that the judge does not separate have equal scores
@@ -311,7 +325,7 @@ def _rank_group(group: Sequence[int], learned: Learned, sort: SortMethod) -> tup
 
     # With one seed for all groups, a judge that says nothing would put every group into the same shuffled order, which
     # goes with the labels of tables that list the same systems in the same order in every group.
-    ranking = sort_items(len(members), ask, method=sort, seed=int(members[0]))
+    ranking = sort_group(len(members), ask, seed=int(members[0]))
     if ranking.strengths is not None:
         return members, np.round(ranking.strengths, 9)
     scores = np.empty(len(members))
@@ -457,7 +471,7 @@ def benchmark_judges(
             pairs_per_item=settings.pairs_per_item,
             seed=settings.seed,
         )
-        parts.append(_TaskFolds(task, Questions(task.quality, prompts), folds))
+        parts.append(_TaskFolds(task, QualityRequests(task.quality, prompts), folds))
     run_config = {
         "model": model.name,
         "fingerprint": model.fingerprint,
@@ -516,7 +530,7 @@ def judge_results_of(details: RunDetails) -> tuple[JudgeResult, ...]:
 @dataclass(frozen=True, slots=True)
 class _TaskFolds:
     task: JudgeTask
-    questions: Questions
+    questions: QualityRequests
     folds: tuple[Fold, ...]
 
     def requests(self, pointwise: bool) -> list[OptionRequest]:
@@ -577,7 +591,7 @@ class _BenchmarkRun:
 
     def _harvester(self, part: _TaskFolds) -> Harvester:
         weights = open_weights(self.model, "This method")
-        layers = layers_of(self.settings.probe.layers)
+        layers = layers_of((*self.settings.probe.layers, *((LAST_LAYER,) if self.settings.as_published else ())))
         return Harvester(weights, part.questions, layers, self.activations, self.token_budget)
 
     def _score_on_harvest(
@@ -631,14 +645,30 @@ class _BenchmarkRun:
         on_fold: Callable[[int], None] | None = None,
     ) -> JudgeScores:
         settings, items = self.settings, part.task.items
-        return score_judge(
+        scores = score_judge(
             items,
             part.folds,
             candidate_of(name, items, part.questions, model, table, settings.probe, on_progress),
             method=name,
             quality=part.task.quality.name,
             sort=settings.sort,
+            beam_size=settings.beam_size,
+            threshold=settings.threshold,
+            score=settings.score,
             sizes=settings.sizes if name in PROBE_METHODS else (),
             seed=settings.seed,
             on_fold=on_fold,
         )
+        if not settings.as_published:
+            return scores
+        published = score_as_published(
+            name,
+            items,
+            part.questions,
+            model,
+            table,
+            beam_size=settings.beam_size,
+            threshold=settings.threshold,
+            seed=settings.seed,
+        )
+        return replace(scores, as_published=published)

@@ -91,7 +91,7 @@ class ProbeFit:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Comparisons:
+class TrainingPairs:
     """Training data of a probe: pairs, outcomes and reduced features."""
 
     basis: Basis
@@ -169,7 +169,7 @@ def reduce_rows(rows: FloatArray, standardise: bool, pairs: IntArray | None = No
     return Basis(scaled @ vectors, squares * density, lambda u: factor * (vectors @ u))
 
 
-def _design_operator(comparisons: Comparisons, training: NDArray[np.bool_]) -> Any:
+def _design_operator(comparisons: TrainingPairs, training: NDArray[np.bool_]) -> Any:
     """Return the linear operator from weights [rank] to log-odds [pairs], centred on the training pairs."""
     from scipy.sparse.linalg import LinearOperator
 
@@ -250,7 +250,7 @@ def pair_sums(values: FloatArray, pairs: IntArray, items: int) -> FloatArray:
 
 
 def solve(
-    comparisons: Comparisons,
+    comparisons: TrainingPairs,
     training: NDArray[np.bool_],
     c: float,
     start: FloatArray | None = None,
@@ -305,7 +305,7 @@ def average_orders(log_odds: FloatArray, pairs: IntArray) -> FloatArray:
 
 def _fit_probe(
     method: str,
-    comparisons: Comparisons,
+    comparisons: TrainingPairs,
     mean: FloatArray,
     slope: FloatArray | None,
     groups: ArrayLike,
@@ -432,7 +432,7 @@ def fit_contrast(
     rows, mean = _centre(states, pairs)
     length_ratios, slope = _length_slope(rows, lengths, pairs)
     basis = reduce_rows(rows, standardise)
-    comparisons = Comparisons(basis, pairs, outcomes, length_ratios, ties=ties, balanced=balanced, max_iter=max_iter)
+    comparisons = TrainingPairs(basis, pairs, outcomes, length_ratios, ties=ties, balanced=balanced, max_iter=max_iter)
     return _fit_probe("supervised", comparisons, mean, slope, groups, regularisation, seed)
 
 
@@ -469,7 +469,7 @@ def fit_pointwise(
     rows = np.zeros(states.shape)
     rows[present] = states[present] - mean
     length_ratios, slope = _length_slope(rows, lengths, pairs, pointwise=True)
-    comparisons = Comparisons(
+    comparisons = TrainingPairs(
         reduce_rows(rows, standardise, pairs), pairs, outcomes, length_ratios, True, max_iter=max_iter
     )
     return _fit_probe("pointwise", comparisons, mean, slope, groups, regularisation, seed)

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from climassay.errors import InputError
-from climassay.io import Row, listed_names, parse_rows, read_bytes
+from climassay.io import Row, parse_rows, read_bytes, require_column
 from climassay.judging.preferences import Item
 from climassay.reporting.tables import skipped_note
 
@@ -156,7 +156,7 @@ def read_items(file: str | Path, columns: ItemColumns, *, context_words: int | N
     rows = list(parse_rows(path, read_bytes(path)))
     if not rows:
         raise InputError(f"{path} holds no rows.")
-    _check_columns(path, rows, columns)
+    columns = _find_columns(path, rows, columns)
     skipped: list[str] = []
     contexts: dict[str, str] = {}
     scales: dict[str, str] = {}
@@ -208,17 +208,19 @@ def read_items(file: str | Path, columns: ItemColumns, *, context_words: int | N
     return ItemTable(labelled, tuple(skipped), names, str(file), (min(counts), max(counts)))
 
 
-def _check_columns(path: Path, rows: Sequence[Row], columns: ItemColumns) -> None:
-    """Validate that the columns exist; of a label in a list of raters, the column of the list.
+def _find_columns(path: Path, rows: Sequence[Row], columns: ItemColumns) -> ItemColumns:
+    """Return the columns by their names in the table; of a label in a list of raters, the list's column must exist.
 
     Raises:
         InputError: A column does not exist; the message lists those that do.
     """
     column_names = list(dict.fromkeys(name for row in rows[:50] for name in row))
-    for name in (columns.text, columns.id, columns.context, columns.group, columns.label):
-        if name is None or name in column_names or (name == columns.label and name.split(".")[0] in column_names):
-            continue
-        raise InputError(f"{path} has no column {name!r}: it has {listed_names(column_names)}.")
+    fields = ("text", "id", "context", "group", "label")
+    requested = {field: name for field in fields if (name := getattr(columns, field)) is not None}
+    if requested.get("label", "").split(".")[0] in column_names:
+        del requested["label"]
+    found: dict[str, Any] = {field: require_column(path, column_names, name) for field, name in requested.items()}
+    return replace(columns, **found)
 
 
 def clean_text(text: str) -> str:

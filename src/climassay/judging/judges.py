@@ -28,7 +28,7 @@ from climassay.judging.preferences import (
     Judgements,
     Method,
     Progress,
-    Questions,
+    QualityRequests,
     both_ways,
     word_counts,
 )
@@ -42,7 +42,7 @@ from climassay.statistics import paired_differences, percentile_interval, wilson
 from climassay.statistics.agreement import kendall_of_resamples, spearman_of_resamples
 
 JudgeName = Literal["direct", "direct-expected", "pairs", "zero-shot"]
-Make = Callable[[OptionScorer, Questions, "StateSource | None"], Method]
+Make = Callable[[OptionScorer, QualityRequests, "StateSource | None"], Method]
 JUDGES: Registry[Make] = Registry("method without a probe", "climassay.judges", ["climassay.judging.judges"])
 
 
@@ -74,7 +74,7 @@ class DirectScoring:
     """
 
     model: OptionScorer
-    questions: Questions
+    questions: QualityRequests
     rule: Literal["most_likely", "expected"] = field(default="most_likely", kw_only=True)
     """Rule for the rating: the ``most_likely`` answer, or the ``expected`` rating under the probabilities of all
     answers."""
@@ -111,7 +111,7 @@ class PairwisePrompt:
     """
 
     model: OptionScorer
-    questions: Questions
+    questions: QualityRequests
     orders: Literal[1, 2] = field(default=2, kw_only=True)
     """Number of orders in which each pair is compared; 2 averages their log-odds, which removes the position bias."""
     name: ClassVar[str] = "pairs"
@@ -196,7 +196,7 @@ class Harvester:
     """
 
     model: OpenWeights
-    questions: Questions
+    questions: QualityRequests
     layers: tuple[int, ...] = (-1,)
     store: ActivationStore | None = None
     token_budget: int | None = None
@@ -390,7 +390,7 @@ judge("pairs")(lambda model, questions, _states: PairwisePrompt(model, questions
 
 
 @judge("zero-shot")
-def _zero_shot(model: OptionScorer, _questions: Questions, states: StateSource | None) -> Method:
+def _zero_shot(model: OptionScorer, _questions: QualityRequests, states: StateSource | None) -> Method:
     if states is None:
         raise InputError(f"The method zero-shot reads hidden states: use a local: model, not {model.name}.")
     return ZeroShotContrast(states)
@@ -441,7 +441,7 @@ NO_ANSWER = 2
 
 
 @dataclass(frozen=True, slots=True)
-class Figure:
+class JudgeScore:
     """A value with its 95% interval."""
 
     value: float | None
@@ -512,11 +512,11 @@ class Units:
         is_within_unit = first == second
         return np.asarray(self.counts[:, first] * np.where(is_within_unit, 1.0, self.counts[:, second]))
 
-    def mean(self, values: FloatArray, pairs: IntArray) -> Figure:
+    def mean(self, values: FloatArray, pairs: IntArray) -> JudgeScore:
         """Return the mean, with its interval, of one value per pair, shape [pairs], for pairs of shape [pairs, 2]."""
         return self._mean(values, self.pair_weights(pairs))[0]
 
-    def share(self, values: FloatArray, pairs: IntArray) -> Figure:
+    def share(self, values: FloatArray, pairs: IntArray) -> JudgeScore:
         """Return the mean, with its interval, of one value from 0 to 1 per pair [pairs], for pairs [pairs, 2].
 
         If all values are 0, or all are 1, the resamples are identical, and Wilson's interval over the units is
@@ -546,34 +546,34 @@ class Units:
             has_pairs = sizes > 0
             means = np.bincount(first_unit, gaps)[has_pairs] / sizes[has_pairs]
             [test] = paired_differences([(0 * means, means)], weights=[sizes[has_pairs]])
-            return PairedFigure(Figure(figure.value, *test.difference.interval, figure.n), test.p_value)
+            return PairedFigure(JudgeScore(figure.value, *test.difference.interval, figure.n), test.p_value)
         tail = min(np.mean(samples <= 0), np.mean(samples >= 0))
         return PairedFigure(figure, min(1.0, 2 * float(tail) + 2 / (len(samples) + 1)))
 
-    def group_mean(self, values: FloatArray, units: IntArray) -> Figure:
+    def group_mean(self, values: FloatArray, units: IntArray) -> JudgeScore:
         """Return the mean of one value per group with its interval; values and unit indices are both [groups]."""
         return self._mean(values, self.counts[:, units])[0]
 
-    def _mean(self, values: FloatArray, weights: FloatArray) -> tuple[Figure, FloatArray]:
+    def _mean(self, values: FloatArray, weights: FloatArray) -> tuple[JudgeScore, FloatArray]:
         """Return the mean of values [n] with its interval, and the means of resamples with weights [resamples, n]."""
         if len(values) == 0:
-            return Figure(None, None, None, 0), np.zeros(0)
+            return JudgeScore(None, None, None, 0), np.zeros(0)
         total = weights.sum(axis=1)
         has_weight = total > 0
         samples: FloatArray = (weights[has_weight] @ values) / total[has_weight]
         return self.figure(float(values.mean()), samples, len(values)), samples
 
     @staticmethod
-    def figure(value: float, samples: FloatArray, n: int) -> Figure:
+    def figure(value: float, samples: FloatArray, n: int) -> JudgeScore:
         """Return a value with the 95% percentile interval of its resampled values, shape [resamples]."""
-        return Figure(value, *percentile_interval(samples), n)
+        return JudgeScore(value, *percentile_interval(samples), n)
 
 
 @dataclass(frozen=True, slots=True)
 class PairedFigure:
     """Difference between two methods on the same pairs, with its p-value."""
 
-    difference: Figure
+    difference: JudgeScore
     p_value: float | None
     """Two-sided p-value, above 0; None if there are no pairs."""
 
@@ -607,7 +607,7 @@ def pair_calibration(test: JudgedPairs) -> Calibration | None:
 
 def correlations(
     units: Units, rankings: Sequence[tuple[IntArray, FloatArray]], labels: FloatArray
-) -> dict[str, Figure]:
+) -> dict[str, JudgeScore]:
     """Return Spearman's rho and Kendall's tau-b between rankings and labels [items], averaged over the rankings.
 
     Lists whose labels are all equal are left out, because they have no correlation.

@@ -356,7 +356,7 @@ def aspect_names() -> tuple[str, ...]:
 
 
 @dataclass(frozen=True)
-class Questions:
+class QualityRequests:
     """Requests to a model for one quality, made from prompt templates; pairs of items have the shape [pairs, 2]."""
 
     quality: Quality

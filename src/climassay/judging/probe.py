@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from climassay.errors import InputError
 from climassay.judging.preferences import FloatArray, IntArray
-from climassay.learning.evaluation import Evaluation, evaluate
+from climassay.learning.evaluation import HeldOutScores, evaluate
 from climassay.learning.model_file import ModelFormat, Provenance, SavedModel, checked_array
 from climassay.models.contract import OpenWeights
 
@@ -111,7 +111,7 @@ class Probe(SavedModel):
         """Return 1 if i has more of the quality, -1 if j has, 0 if both count as equal; shape [rows]."""
         return three_way(self.log_odds(states, log_lengths), self.tie_band)
 
-    def score(self, states: States, outcomes: ArrayLike, log_lengths: ArrayLike | None = None) -> Evaluation:
+    def score(self, states: States, outcomes: ArrayLike, log_lengths: ArrayLike | None = None) -> HeldOutScores:
         """Score the probabilities of the rows of ``states`` by ``outcomes`` [rows]: 1 or -1; ties (0) are left out."""
         truth, positive = np.asarray(outcomes), self.predict_proba(states, log_lengths)
         probabilities = np.stack([1 - positive, positive], axis=1)[truth != 0]

@@ -280,7 +280,7 @@ def _min_log_likelihood(
     return np.maximum(total - _TOLERANCE * max_comparisons, -np.finfo(np.float64).max)[:, None]
 
 
-class _Candidate(NamedTuple):
+class _PartialMerge(NamedTuple):
     """Partial merge: ``i`` left and ``j`` right items have been taken."""
 
     order: tuple[int, ...]
@@ -296,17 +296,17 @@ class _Candidate(NamedTuple):
 _Gains = dict[tuple[int, int], tuple[float, float]]
 
 
-def _extend(candidate: _Candidate, left: Run, right: Run, cell_gains: _Gains) -> list[_Candidate]:
+def _extend(candidate: _PartialMerge, left: Run, right: Run, cell_gains: _Gains) -> list[_PartialMerge]:
     """Return extensions of a partial merge by each possible item, or by the rest if a list is exhausted."""
     order, i, j, total, n_made = candidate
     if i == len(left) or j == len(right):
-        return [_Candidate((*order, *left[i:], *right[j:]), len(left), len(right), total, n_made)]
+        return [_PartialMerge((*order, *left[i:], *right[j:]), len(left), len(right), total, n_made)]
     gain_left, gain_right = cell_gains[i, j]
     extensions = []
     if gain_left > -np.inf:
-        extensions.append(_Candidate((*order, left[i]), i + 1, j, total + gain_left, n_made + 1))
+        extensions.append(_PartialMerge((*order, left[i]), i + 1, j, total + gain_left, n_made + 1))
     if gain_right > -np.inf:
-        extensions.append(_Candidate((*order, right[j]), i, j + 1, total + gain_right, n_made + 1))
+        extensions.append(_PartialMerge((*order, right[j]), i, j + 1, total + gain_right, n_made + 1))
     return extensions
 
 
@@ -331,7 +331,7 @@ def merge_beam(
     References:
         Liu et al. 2024, arXiv 2403.16950, algorithm 1; Maiya 2024, appendix A: beam of 1000, threshold 0.6 nats.
     """
-    beams = [[_Candidate((), 0, 0, 0.0, 0)] for _ in merges]
+    beams = [[_PartialMerge((), 0, 0, 0.0, 0)] for _ in merges]
     for _ in range(max((len(left) + len(right) for left, right in merges), default=0)):
         cells = [
             sorted({(c.i, c.j) for c in beam if c.i < len(left) and c.j < len(right)})

@@ -40,4 +40,25 @@ class BenchmarkSettings:
     sizes: tuple[int, ...] = ()
     """Numbers of training items at which the learning curve is computed."""
     sort: SortMethod = "strengths"
+    beam_size: Annotated[
+        int, Field(ge=1, description="Number of partial orders that the sort beam keeps in each merge.")
+    ] = 1000
+    threshold: Annotated[
+        float,
+        Field(
+            ge=0,
+            description="Entropy in nats above which the sorts exact and beam follow both outcomes of a comparison.",
+        ),
+    ] = 0.6
+    score: Annotated[
+        Literal["mean", "sum"],
+        Field(description="Score of an order in the sorts exact and beam: mean (PairS) or sum (PPairS) of its parts."),
+    ] = "mean"
+    as_published: Annotated[
+        bool,
+        Field(
+            description="Also evaluate as the thesis did, beside the table without leaks: pairs split at random, ties "
+            "as not greater, last layer, sort beam with sums."
+        ),
+    ] = False
     probe: ProbeSettings = field(default_factory=ProbeSettings)

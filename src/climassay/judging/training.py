@@ -27,10 +27,10 @@ from climassay.judging.judges import (
     JUDGES,
     ContrastProbe,
     Cost,
-    Figure,
     Harvester,
     JudgedPairs,
     JudgeName,
+    JudgeScore,
     PairedFigure,
     PointwiseProbe,
     StateTable,
@@ -48,7 +48,7 @@ from climassay.judging.preferences import (
     Preferences,
     Progress,
     Quality,
-    Questions,
+    QualityRequests,
     both_ways,
     by_group,
     word_counts,
@@ -302,7 +302,7 @@ class ProbeCandidate:
 def candidate_of(
     name: MethodName,
     items: Sequence[Item],
-    questions: Questions,
+    questions: QualityRequests,
     model: OptionScorer,
     table: StateTable | None,
     settings: ProbeSettings,
@@ -368,9 +368,9 @@ class TrainedProbe(Result):
     probe: Probe
     path: RegularisationPath | None
     """Held-out loss of each regularisation C, if C was chosen by cross-validation."""
-    accuracy: Figure
+    accuracy: JudgeScore
     """Accuracy on differing pairs of held-out items, predicted by probes that were fitted without these items."""
-    longer: Figure
+    longer: JudgeScore
     """Accuracy of "the longer text is better" on the same pairs."""
     versus_longer: PairedFigure
     calibration: Calibration | None

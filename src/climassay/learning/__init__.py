@@ -13,7 +13,7 @@ from climassay.learning.calibration import (
 )
 from climassay.learning.evaluation import (
     Calibration as Calibration,
-    Evaluation as Evaluation,
+    HeldOutScores as HeldOutScores,
     auroc as auroc,
     auroc_estimate as auroc_estimate,
     calibration as calibration,

@@ -61,7 +61,7 @@ class Calibration:
 
 
 @dataclass(frozen=True, slots=True)
-class Evaluation:
+class HeldOutScores:
     """Scores of class probabilities on held-out items."""
 
     classes: tuple[str, ...]
@@ -159,7 +159,7 @@ def evaluate(
     resamples: int = RESAMPLES,
     seed: int = 0,
     level: float = 0.95,
-) -> Evaluation:
+) -> HeldOutScores:
     """Score probabilities of held-out items.
 
     Args:
@@ -228,7 +228,7 @@ def evaluate(
             resamples=resamples,
             seed=seed,
         )
-    return Evaluation(
+    return HeldOutScores(
         classes=tuple(classes),
         n=len(labels),
         groups=size,

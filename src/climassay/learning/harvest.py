@@ -4,10 +4,10 @@ Requests are put into the order of their prompts, so that those with a common be
 in contiguous pieces of that order. A piece is stored when it is complete, and every half minute before that: a process
 killed at any moment loses no more than that, and the same call again computes only what is missing.
 
-A store is a folder with one section for each way of computing activations (:class:`Setting`), and a section holds
-shards: safetensors files that appear whole, by renaming, or not at all. Two processes may write the same activations at
-the same time; the shards then say the same thing twice, which does no harm. Rows are read through a memory map, so that
-a few of them cost little however large the shards are.
+A store is a folder with one section for each way of computing activations (:class:`ActivationSetting`). A section has
+shards: safetensors files that are written under another name and renamed when they are complete. Two processes may
+write the same activations at the same time; the shards then have the same rows twice, which does no harm. Rows are read
+through a memory map, so that the time to read a few does not depend on the size of the shards.
 """
 
 import hashlib
@@ -36,7 +36,7 @@ IntArray = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
-class Setting:
+class ActivationSetting:
     """Everything that decides the activations of a request, apart from the request."""
 
     fingerprint: str
@@ -94,19 +94,19 @@ class ActivationStore:
         if self.folder.exists() and not self.folder.is_dir():
             raise InputError(f"The activations cannot be stored in {self.folder}: it is a file; name a folder.")
         self.storage: StorageType = storage
-        self._sections: dict[str, Section] = {}
+        self._sections: dict[str, SettingActivations] = {}
 
-    def section(self, setting: Setting) -> "Section":
+    def section(self, setting: ActivationSetting) -> "SettingActivations":
         """Return the activations of one setting, including shards that other processes have written."""
         key = setting.key(self.storage)
         if key in self._sections:
             self._sections[key].refresh()
         else:
-            self._sections[key] = Section(self.folder / key, setting.described(self.storage), self.storage)
+            self._sections[key] = SettingActivations(self.folder / key, setting.described(self.storage), self.storage)
         return self._sections[key]
 
 
-class Section:
+class SettingActivations:
     """Activations of one setting: an index of request keys in memory, everything else on disk."""
 
     def __init__(self, folder: Path, described: dict[str, Any], storage: StorageType) -> None:
@@ -305,8 +305,8 @@ def harvest(
     if len(options) > 1:
         raise InputError(f"The requests have {sorted(options)} options: harvest those with equal numbers together.")
     budget = model.token_budget if token_budget is None else token_budget
-    setting = Setting(model.fingerprint, model.dtype, tuple(layers), budget)
-    target: Section | _Memory = _Memory() if store is None else store.section(setting)
+    setting = ActivationSetting(model.fingerprint, model.dtype, tuple(layers), budget)
+    target: SettingActivations | _Memory = _Memory() if store is None else store.section(setting)
     before = model.work
     prompts: dict[int, str] = {}
     keys: dict[int, bytes] = {}
@@ -374,7 +374,7 @@ class _PieceWriter:
     """
 
     def __init__(
-        self, target: "Section | _Memory", keys: Sequence[bytes], counts: Sequence[int], progress: Progress
+        self, target: "SettingActivations | _Memory", keys: Sequence[bytes], counts: Sequence[int], progress: Progress
     ) -> None:
         self._target, self._keys, self._counts, self._progress = target, keys, counts, progress
         self._pending: dict[int, Activations] = {}

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from climassay.errors import InputError
 from climassay.learning.calibration import class_shares, reweighted
-from climassay.learning.evaluation import RESAMPLES, Evaluation, evaluate
+from climassay.learning.evaluation import RESAMPLES, HeldOutScores, evaluate
 from climassay.learning.features import (
     FeatureModels,
     Progress,
@@ -184,7 +184,7 @@ class TextClassifier(ReadingModel):
 
     def score(
         self, texts: Sequence[str | Text], labels: Sequence[str], *, groups: Sequence[Any] | None = None, seed: int = 0
-    ) -> Evaluation:
+    ) -> HeldOutScores:
         """Evaluate the classifier on labelled texts that it was not trained on.
 
         Args:
@@ -341,7 +341,7 @@ class TriedClassifier:
     spec: ClassifierSpec
     probabilities: FloatArray
     """Held out, shape [items, classes]."""
-    evaluation: Evaluation
+    evaluation: HeldOutScores
 
 
 @dataclass(frozen=True, eq=False)

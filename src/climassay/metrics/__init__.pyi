@@ -1,5 +1,5 @@
 from .answer_scores import (
-    AnswerRow as AnswerRow,
+    ReferencedAnswer as ReferencedAnswer,
     AnswerScores as AnswerScores,
     read_answers as read_answers,
     score_answers as score_answers,

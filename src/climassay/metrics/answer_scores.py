@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from climassay.errors import InputError, ModelError
-from climassay.io import listed_names, parse_rows, read_bytes
+from climassay.io import find_column, parse_rows, read_bytes, require_column
 from climassay.metrics.cloze import WINDOW, phrases
 from climassay.metrics.factual_accuracy import AnswerJudgement, judge_answers
 from climassay.metrics.registry import METRICS, Answered, Batch, Scorer
@@ -19,7 +19,7 @@ JUDGED = "judged_accuracy"
 
 
 @dataclass(frozen=True, slots=True)
-class AnswerRow:
+class ReferencedAnswer:
     """An answer with its reference."""
 
     id: str
@@ -37,7 +37,7 @@ class AnswerTable:
     """Rows of a file."""
 
     name: str
-    rows: tuple[AnswerRow, ...]
+    rows: tuple[ReferencedAnswer, ...]
     skipped: tuple[str, ...]
     """One sentence for each unusable row, with its number."""
 
@@ -46,7 +46,7 @@ class AnswerTable:
 class AnswerScores:
     """Scores of every row and their means."""
 
-    rows: tuple[AnswerRow, ...]
+    rows: tuple[ReferencedAnswer, ...]
     scores: Mapping[str, tuple[float | None, ...]]
     """Scores by metric, one per row; None if the metric does not apply to the row."""
     means: Mapping[str, Estimate]
@@ -59,12 +59,23 @@ class AnswerScores:
     """Judgements by index of the row; empty without a judge. Failed judgements have no score."""
 
 
+_COLUMNS = {
+    "id": ("id",),
+    "question": ("question",),
+    "statement": ("statement",),
+    "reference": ("reference", "reference_answer", "gold"),
+    "answer": ("answer", "model_answer", "prediction", "response"),
+}
+"""Names of the columns of a table of answers, in order of preference."""
+
+
 def read_answers(path: str | Path) -> AnswerTable:
     """Read answers from a table (CSV, TSV, JSON lines, JSON array, Parquet, gzip included).
 
     Args:
-        path: File with columns ``reference`` and ``answer``; ``statement`` (or a ``question`` with a gap) for cloze
-            answers; optionally ``question`` (for the judge) and ``id``.
+        path: File with columns ``reference`` and ``answer`` (or ``prediction``, ``response``), in any case;
+            ``statement`` (or a ``question`` with a gap) for cloze answers; optionally ``question`` (for the judge) and
+            ``id``.
 
     Raises:
         InputError: The file cannot be read, lacks a column, or has no usable row.
@@ -73,31 +84,26 @@ def read_answers(path: str | Path) -> AnswerTable:
     rows = list(parse_rows(file, read_bytes(file)))
     if not rows:
         raise InputError(f"{file} has no rows: there is nothing to score.")
-    missing = [name for name in ("reference", "answer") if not any(name in row for row in rows)]
-    if missing:
-        raise InputError(f"{file} has no column {missing[0]!r}; its columns are {listed_names(rows[0])}.")
-    answers: list[AnswerRow] = []
+    names = list(dict.fromkeys(name for row in rows for name in row if isinstance(name, str)))
+    columns = {name: find_column(names, *_COLUMNS[name]) for name in _COLUMNS}
+    for name in ("reference", "answer"):
+        columns[name] = columns[name] or require_column(file, names, name)
+    answers: list[ReferencedAnswer] = []
     skipped: list[str] = []
     for number, row in enumerate(rows, start=1):
         try:
-            cells = {name: "" if value is None else str(value) for name, value in row.items() if isinstance(name, str)}
-            reference, statement = cells.get("reference", ""), cells.get("statement", "")
+            cells = {name: str(row.get(column or name) or "") for name, column in columns.items()}
+            reference, statement, question = cells["reference"], cells["statement"], cells["question"]
             if not reference.strip():
                 raise InputError("the reference is empty")
             if statement:
                 phrases(statement, reference, "")
-            elif "question" in cells:
+            elif question:
                 with suppress(InputError):  # a question without a gap
-                    phrases(cells["question"], reference, "")
-                    statement = cells["question"]
+                    phrases(question, reference, "")
+                    statement = question
             answers.append(
-                AnswerRow(
-                    cells.get("id") or str(number),
-                    reference,
-                    cells.get("answer", ""),
-                    statement,
-                    cells.get("question", ""),
-                )
+                ReferencedAnswer(cells["id"] or str(number), reference, cells["answer"], statement, question)
             )
         except InputError as error:
             skipped.append(f"row {number}: {error}")
@@ -107,7 +113,7 @@ def read_answers(path: str | Path) -> AnswerTable:
 
 
 def score_answers(
-    rows: Sequence[AnswerRow],
+    rows: Sequence[ReferencedAnswer],
     metrics: Sequence[str] | None = None,
     *,
     encoder: str = BUNDLED_ENCODER,
@@ -185,7 +191,9 @@ def score_answers(
     return AnswerScores(tuple(rows), scores, means, pooled, sources, judgements)
 
 
-def _judge_rows(rows: Sequence[AnswerRow], judge: Generator, prompt: Prompt | None) -> dict[int, AnswerJudgement]:
+def _judge_rows(
+    rows: Sequence[ReferencedAnswer], judge: Generator, prompt: Prompt | None
+) -> dict[int, AnswerJudgement]:
     """Judge the freeform rows that have a question; return judgements by index of the row."""
     indices = [index for index, row in enumerate(rows) if row.question.strip() and not row.statement]
     if not indices:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from climassay.errors import InputError
 from climassay.io import Row, parse_json, parse_rows, read_bytes
-from climassay.learning.evaluation import RESAMPLES, Calibration, Evaluation, auroc, calibration, evaluate
+from climassay.learning.evaluation import RESAMPLES, Calibration, HeldOutScores, auroc, calibration, evaluate
 from climassay.learning.splits import sample
 from climassay.metrics.entailment import ENTAILED, RELATIONS, RelationScorer
 from climassay.statistics import Estimate, bootstrap_interval, share_interval
@@ -160,9 +160,9 @@ class EntailmentScores:
     """Scores of an entailment scorer on labelled pairs, with intervals over resampled statements."""
 
     scorer: str
-    two_class: Evaluation
+    two_class: HeldOutScores
     """Evaluation of SUPPORTS (above a half) or REFUTES on the pairs that are one of them, as in the paper (81%)."""
-    three_class: Evaluation
+    three_class: HeldOutScores
     support_auroc: float
     """Probability that a supporting pair ranks above any other by P(confirms)."""
     calibration: Calibration
@@ -186,7 +186,7 @@ def pair_scores(
     two_class: bool = False,
     resamples: int = RESAMPLES,
     seed: int = 0,
-) -> Evaluation:
+) -> HeldOutScores:
     """Evaluate relations' probabilities, shape [pairs, 3], NaN if the scorer failed, with intervals over statements.
 
     ``two_class`` evaluates SUPPORTS or REFUTES on the pairs that are one of them.

@@ -127,7 +127,7 @@ class Completion:
     error: str | None = None
     """Error in one sentence; None if the request succeeded."""
     reasoning: str = ""
-    """Reasoning before the answer, as far as a server sends it; not part of ``text``."""
+    """Reasoning before the answer, if the model writes or the server sends it; not part of ``text``."""
 
     @classmethod
     def failed(cls, error: str, usage: Usage | None = None) -> "Completion":
@@ -144,9 +144,6 @@ class OptionRequest:
     """Possible texts of the assistant's answer, of one or more tokens, for example ``("a", "b", "c", "d")``."""
     assistant_prefix: str = ""
     """Beginning of the assistant's answer before the option, for example ``"Answer: "``."""
-    enumerable: bool = True
-    """True if a model without log-probabilities may be shown the options as the only answers; False for texts that the
-    prompt must not reveal."""
 
 
 @dataclass(frozen=True, slots=True)

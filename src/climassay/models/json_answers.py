@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
-from climassay.models.thoughts import separate_thoughts
+from climassay.questions.thoughts import separate_thoughts
 
 ROOT = "answer"
 """Field of the object that wraps other schemas."""
@@ -43,6 +43,17 @@ _AMBIGUOUS = {"t": re.compile(_TAB_COMMANDS), "n": re.compile(_LINE_COMMANDS)}
 """LaTeX commands, not found in prose, without the letter that JSON takes for a tab or line feed."""
 _CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 _TRAILING_COMMA = re.compile(r'"(?:[^"\\]|\\.)*"|,(?=\s*[}\]])', re.DOTALL)
+
+
+_LOOP_CHARACTERS, _LOOP_COUNT = 60, 3
+"""Length of the end of a text that recurs in a loop, and the minimum number of its occurrences."""
+
+
+def ends_in_loop(text: str) -> bool:
+    """Return whether a text that was cut off repeats its end, numerals aside, at least three times."""
+    normalised = re.sub(r"\d+", "0", " ".join(text.split()))
+    end = normalised[-_LOOP_CHARACTERS:]
+    return len(end) == _LOOP_CHARACTERS and normalised.count(end) >= _LOOP_COUNT
 
 
 class NoJsonError(ValueError):

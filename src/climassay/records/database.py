@@ -5,11 +5,12 @@ import sqlite3
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import fields
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import sqlalchemy as sa
+from pydantic import TypeAdapter
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError
 from sqlalchemy.pool import ConnectionPoolEntry
@@ -39,7 +40,7 @@ MAX_ATTEMPTS = 5
 T = TypeVar("T")
 
 
-def record_of(kind: type[T], row: Any, **computed: Any) -> T:
+def record_of(kind: Callable[..., T], row: Any, **computed: Any) -> T:
     """Return an instance of a dataclass whose fields have the values of the columns of the same name.
 
     Args:
@@ -47,8 +48,13 @@ def record_of(kind: type[T], row: Any, **computed: Any) -> T:
         row: Row of a query.
         computed: Values of fields without such a column.
     """
-    names = [field.name for field in fields(kind) if field.name not in computed]  # type: ignore[arg-type]
-    return kind(**{name: getattr(row, name) for name in names}, **computed)
+    record: T = _adapter(kind).validate_python({**row._mapping, **computed})
+    return record
+
+
+@cache
+def _adapter(kind: Any) -> TypeAdapter[Any]:
+    return TypeAdapter(kind)
 
 
 KEYS_PER_QUERY = 500

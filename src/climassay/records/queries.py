@@ -16,6 +16,7 @@ from climassay.errors import InputError, RecordsError
 from climassay.records import tables
 from climassay.records.answer_writer import OWNER, SILENCE_SECONDS, has_died
 from climassay.records.database import Database, record_of
+from climassay.records.identity import Kind
 
 HEX = frozenset("0123456789abcdef")
 ROWS_PER_BATCH = 1000
@@ -39,7 +40,7 @@ def _format_cost(cost: float | None, unpriced: int, *, has_answers: bool) -> str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Usage:
+class _UsageCounts:
     """Number of answers, tokens and cost of models' calls."""
 
     answers: int
@@ -64,7 +65,7 @@ class _Usage:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ModelUsage(_Usage):
+class ModelUsage(_UsageCounts):
     """Usage of one model."""
 
     model: str
@@ -124,7 +125,7 @@ class RecordedAnswer:
     """Key of the request, in hexadecimal."""
     run: str
     """Id of the run that sent the request."""
-    kind: str
+    kind: Kind
     model: str
     fingerprint: str
     prompt: str
@@ -176,10 +177,7 @@ def usage_by_model(database: Database, run: str | None = None) -> list[ModelUsag
     if run is not None:
         require_run(database, run)
         query = query.where(answers.c.run == run)
-    return [
-        ModelUsage(model=row.model, fingerprint=row.fingerprint, cost=row.cost, **_integer_counts(row._mapping))
-        for row in database.rows(query)
-    ]
+    return [record_of(ModelUsage, row) for row in database.rows(query)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -498,7 +496,7 @@ class RunList:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class UsageRow(_Usage):
+class UsageRow(_UsageCounts):
     """Usage of one model, of one command or on one day."""
 
     name: str
@@ -699,7 +697,7 @@ def _usage_sums() -> tuple[sa.ColumnElement[Any], ...]:
 
 def _integer_counts(row: Mapping[str, Any]) -> dict[str, int]:
     """Return sums as int, since PostgreSQL returns decimals; 0 if there are no answers."""
-    return {field.name: int(row.get(field.name, 0)) for field in fields(_Usage) if field.name != "cost"}
+    return {field.name: int(row.get(field.name, 0)) for field in fields(_UsageCounts) if field.name != "cost"}
 
 
 def _join_requests(start: sa.FromClause, run: sa.ColumnElement[str]) -> sa.FromClause:

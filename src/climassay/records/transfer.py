@@ -11,20 +11,22 @@ from dataclasses import asdict, astuple, dataclass, fields
 from datetime import datetime
 from operator import add
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import sqlalchemy as sa
+from pydantic import ConfigDict, TypeAdapter
 
 from climassay import __version__
 from climassay.errors import InputError
-from climassay.io import atomic_path, parse_json, read_lines, safe_cell
+from climassay.io import atomic_path, first_problem, parse_json, read_lines, safe_cell
 from climassay.records import tables
 from climassay.records.database import Database, chunks
-from climassay.records.identity import REPLACEMENT, Identity, Kind, canonical_json, insert_requests
+from climassay.records.identity import REPLACEMENT, Identity, canonical_json, insert_requests
 from climassay.records.queries import ROWS_PER_BATCH, RecordedAnswer, iso_time, iterate_answers
 
 Batches = Iterable[Sequence[RecordedAnswer]]
 COLUMNS = tuple(field.name for field in fields(RecordedAnswer))
+_ANSWER = TypeAdapter(tuple[RecordedAnswer], config=ConfigDict(extra="forbid"))
 
 
 def export_answers(
@@ -154,9 +156,9 @@ def import_answers(database: Database, path: Path, on_progress: Callable[[int], 
         for number, row in enumerate(rows(), start=1):
             try:
                 batch.append(_parse_answer(row))
-            except (KeyError, TypeError, ValueError, AttributeError) as error:
+            except ValueError as error:
                 raise InputError(
-                    f"{path}, answer {number}: this is not a record written by records export ({error})."
+                    f"{path}, answer {number}: this is not a record written by records export ({first_problem(error)})."
                 ) from None
             if len(batch) == ROWS_PER_BATCH:
                 yield batch
@@ -198,15 +200,9 @@ def _from_parquet(path: Path) -> Iterator[Any]:
 
 
 def _parse_answer(row: Mapping[str, Any]) -> RecordedAnswer:
-    answer = RecordedAnswer(**row)
-    texts = (answer.run, answer.model, answer.fingerprint, answer.prompt, answer.outcome)
-    if not all(isinstance(text, str) for text in texts) or not isinstance(answer.settings, Mapping):
-        raise TypeError("a field has the wrong type")
-    if len(bytes.fromhex(answer.key)) != 32 or answer.kind not in ("generate", "options"):
-        raise ValueError("the key or kind of a request is missing")
-    for count in (answer.prompt_tokens, answer.completion_tokens, answer.reasoning_tokens, answer.attempts):
-        if not isinstance(count, int):
-            raise TypeError("a count is not a number")
+    (answer,) = _ANSWER.validate_python((row,))
+    if len(bytes.fromhex(answer.key)) != 32:
+        raise ValueError("the key of the request is not one")
     _timestamp(answer)
     return answer
 
@@ -216,8 +212,8 @@ def _timestamp(answer: RecordedAnswer) -> float:
 
 
 def _request_identity(answer: RecordedAnswer) -> Identity:
-    key, kind = bytes.fromhex(answer.key), cast(Kind, answer.kind)
-    return Identity(key, kind, answer.model, answer.fingerprint, answer.prompt, canonical_json(answer.settings))
+    key = bytes.fromhex(answer.key)
+    return Identity(key, answer.kind, answer.model, answer.fingerprint, answer.prompt, canonical_json(answer.settings))
 
 
 def _add_answers(

@@ -281,7 +281,7 @@ class Cloud:
 
 
 @dataclass(frozen=True, slots=True)
-class Label:
+class PointLabel:
     """Text at a point of a scatter plot."""
 
     x: float
@@ -302,7 +302,7 @@ class ScatterPlot:
     """Draw small round points, about ten bytes each, coloured by the clouds' positions; for thousands of points."""
     wide: bool = False
     """Draw a larger plot, for many points."""
-    labels: tuple[Label, ...] = ()
+    labels: tuple[PointLabel, ...] = ()
     """Labels, the most important first; a label that would cover an earlier one is omitted."""
 
     @property
@@ -329,9 +329,9 @@ class ScatterPlot:
         turns = ((cloud, cloud.points[turn::_N_TURNS]) for turn in range(_N_TURNS) for cloud in self.clouds)
         return [(cloud, path(points)) for cloud, points in turns if points]
 
-    def placed_labels(self, width: float) -> list[Label]:
+    def placed_labels(self, width: float) -> list[PointLabel]:
         """Return the labels that fit in a frame of this width, with their coordinates in the frame."""
-        placed: list[tuple[Label, float]] = []
+        placed: list[tuple[PointLabel, float]] = []
         for label in self.labels:
             half = _CHARACTER_WIDTH * len(label.text) / 2
             x = min(max(width * self.x.share(label.x), half), width - half)
@@ -342,7 +342,7 @@ class ScatterPlot:
                     for other, other_half in placed
                 )
                 if is_free and 2 * half <= width and _LINE_HEIGHT <= shifted_y <= self.height:
-                    placed.append((Label(round(x, 1), round(shifted_y, 1), label.text), half))
+                    placed.append((PointLabel(round(x, 1), round(shifted_y, 1), label.text), half))
                     break
         return [label for label, _ in placed]
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -12,6 +12,9 @@ from climassay.errors import InputError
 from climassay.io import write_file
 from climassay.reporting.figures import DotPlot, HeatMap, LinePlot, ScatterPlot, StackedBars
 from climassay.reporting.tables import Table
+
+if TYPE_CHECKING:
+    from markupsafe import Markup
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +43,7 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True)
-class TextPart:
+class ColouredText:
     """Part of a text with the colour of its verdict."""
 
     text: str
@@ -68,7 +71,7 @@ class AnswerRow:
     """Short remarks, for example violated constraints or the model's confidence."""
     sources: tuple[int, ...] = ()
     """Indices into :attr:`AnswerTables.sources` of the texts in the prompt."""
-    parts: tuple[TextPart, ...] = ()
+    parts: tuple[ColouredText, ...] = ()
     """Coloured parts whose texts join to ``text``; empty if the answer is not coloured."""
     findings: tuple[Finding, ...] = ()
 
@@ -238,6 +241,13 @@ def render_answer(row: AnswerRow) -> Any:
     return _environment().get_template("answers.html.j2").module.said(row)
 
 
+def breakable(text: str) -> "Markup":
+    """Return a text as escaped HTML in which lines may break after the slashes of long names."""
+    from markupsafe import Markup, escape
+
+    return Markup("/<wbr>").join(map(escape, text.split("/")))
+
+
 @cache
 def block_style() -> str:
     """Return the CSS of all blocks, for pages of another application.
@@ -263,13 +273,15 @@ def _render(template: str) -> str:
 def _environment() -> Any:
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
-    return Environment(
+    environment = Environment(
         loader=PackageLoader("climassay.reporting", "templates"),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    environment.filters["breakable"] = breakable
+    return environment
 
 
 Figure = DotPlot | LinePlot | ScatterPlot | HeatMap | StackedBars

@@ -217,8 +217,9 @@ def as_markdown(table: Table) -> str:
 def as_csv(table: Table) -> str:
     """Return a table as CSV with a heading row, without the title.
 
-    Additional columns ``best`` and ``top`` hold the headings of the marked cells. Cells are unchanged, except those
-    that a spreadsheet would run as formulas (:func:`climassay.io.safe_cell`).
+    Values, intervals and counts have numeric columns of their own, and additional columns ``best`` and ``top`` hold the
+    headings of the marked cells (:func:`headed_cells`). A cell that a spreadsheet would run as a formula is escaped
+    (:func:`climassay.io.safe_cell`).
     """
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
@@ -227,23 +228,84 @@ def as_csv(table: Table) -> str:
     return out.getvalue()
 
 
+_NUMBER = r"[+\-\N{MINUS SIGN}]?\d[\d,]*(?:\.\d+)?"
+_ESTIMATE = re.compile(
+    rf"({_NUMBER})%?(?: \[({_NUMBER}), ({_NUMBER})\]| \(({_NUMBER}) to ({_NUMBER})\))?(?:, n = (\d[\d,]*))?"
+)
+_INTERVAL = re.compile(rf"({_NUMBER}) to ({_NUMBER})")
+_COUNT = re.compile(r"(.*?),?\s*n ?= ?(\d+)")
+"""Heading that names the number of items of its column."""
+_EMPTY = ("", "-", "\N{EN DASH}")
+
+
 def headed_cells(table: Table) -> tuple[list[str], list[list[str]]]:
-    """Return unique headings, and the rows with additional columns for marks."""
+    """Return unique headings and the rows, for other programs.
+
+    A column of values with intervals becomes the columns ``X``, ``X low`` and ``X high``, and ``X n`` if its heading or
+    its cells have numbers of items. A column of intervals becomes ``X low`` and ``X high``. The last columns name the
+    marked columns.
+    """
     marks: list[Mark] = ["best", "top"] if table.marks else []
+    parts = [
+        _numeric_columns(column.label, [row[index] for row in table.rows]) for index, column in enumerate(table.columns)
+    ]
+    names = [next(iter(part)) for part in parts]
+    labels = _unique([*(label for part in parts for label in part), *marks])
+    rows = []
+    for row_index in range(len(table.rows)):
+        cells = [column[row_index] for part in parts for column in part.values()]
+        marked = [
+            "; ".join(name for index, name in enumerate(names) if table.is_marked(row_index, index, mark))
+            for mark in marks
+        ]
+        rows.append([*cells, *marked])
+    return labels, rows
+
+
+def _numeric_columns(label: str, cells: Sequence[str]) -> dict[str, list[str]]:
+    """Return the columns that a column becomes, by heading."""
+    filled = [cell for cell in cells if cell not in _EMPTY]
+    if "interval" in label and filled and all(map(_INTERVAL.fullmatch, filled)):
+        ends = [_INTERVAL.fullmatch(cell) for cell in cells]
+        return {
+            f"{label} low": [_number(match, 1) for match in ends],
+            f"{label} high": [_number(match, 2) for match in ends],
+        }
+    matches = [_ESTIMATE.fullmatch(cell) for cell in cells]
+    has_interval = any(match and (match[2] or match[4]) for match in matches)
+    if not has_interval or any(
+        match is None and cell not in _EMPTY for match, cell in zip(matches, cells, strict=True)
+    ):
+        return {label: list(cells)}
+    heading = _COUNT.fullmatch(label)
+    name, count = (heading[1], heading[2]) if heading else (label, "")
+    lows = [_number(match, 2, 4) for match in matches]
+    # A value without an interval is not ours, or not measured on the items of the heading.
+    counts = [_number(match, 6) or (count if low else "") for match, low in zip(matches, lows, strict=True)]
+    columns = {
+        name: [_number(match, 1) or cell for match, cell in zip(matches, cells, strict=True)],
+        f"{name} low": lows,
+        f"{name} high": [_number(match, 3, 5) for match in matches],
+    }
+    return columns | ({f"{name} n": counts} if any(counts) else {})
+
+
+def _number(match: re.Match[str] | None, *groups: int) -> str:
+    """Return the first group that matched as a plain number; empty if there is none."""
+    text = next(filter(None, map(match.__getitem__, groups)), "") if match else ""
+    return text.replace("\N{MINUS SIGN}", "-").replace(",", "")
+
+
+def _unique(names: Sequence[str]) -> list[str]:
+    """Return the names, with numbers behind those that are repeated."""
     labels: list[str] = []
-    for label in (*(column.label for column in table.columns), *marks):
+    for label in names:
         name, suffix = label, 1
         while name in labels:
             suffix += 1
             name = f"{label} ({suffix})"
         labels.append(name)
-    rows = [list(row) for row in table.rows]
-    for row_index, row in enumerate(rows):
-        indices = range(len(row))
-        row += [
-            "; ".join(labels[index] for index in indices if table.is_marked(row_index, index, mark)) for mark in marks
-        ]
-    return labels, rows
+    return labels
 
 
 _LATEX_ESCAPES = {

@@ -250,7 +250,7 @@ class _AdapterTrainer(Trainer):  # type: ignore[misc]
 class _ScheduleCallback(TrainerCallback):  # type: ignore[misc]
     """Callback that decides when to evaluate, save and stop, and reports progress."""
 
-    def __init__(self, run: "Run") -> None:
+    def __init__(self, run: "TrainingRun") -> None:
         self._run = run
         self._saved = self._resumed = time.perf_counter()
         self._validation_loss = math.nan
@@ -291,7 +291,7 @@ class _ScheduleCallback(TrainerCallback):  # type: ignore[misc]
             raise KeyboardInterrupt
 
 
-class Run:
+class TrainingRun:
     """Training of one adapter, in this process and in earlier, interrupted ones."""
 
     trainer: _AdapterTrainer

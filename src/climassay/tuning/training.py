@@ -30,7 +30,7 @@ from climassay.tuning.run import (
     WEIGHTS_FILE,
     DivergedError,
     ProgressCallback,
-    Run,
+    TrainingRun,
     interruptible,
     read_unfinished,
     remove_checkpoints,
@@ -94,7 +94,7 @@ def train(
         if finished is not None:
             return finished
         with restored_random_state(base.device), interruptible() as interruption:
-            run = Run(base, (train_data, validation_data), config, path, fingerprint, interruption)
+            run = TrainingRun(base, (train_data, validation_data), config, path, fingerprint, interruption)
             run.checkpoint_seconds, run.on_progress = checkpoint_seconds, on_progress
             return run.finish(preset, tuple(warnings))
 

@@ -402,7 +402,7 @@ class Jobs:
 
 
 @dataclass(eq=False)
-class _Topic:
+class _FollowedJob:
     """A followed job."""
 
     job: Job
@@ -423,7 +423,7 @@ class JobStreams:
 
     def __init__(self, jobs: Jobs) -> None:
         self._jobs = jobs
-        self._topics: dict[str, _Topic] = {}
+        self._topics: dict[str, _FollowedJob] = {}
         self._changed: set[str] = set()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._news = asyncio.Event()
@@ -470,14 +470,14 @@ class JobStreams:
             if not topic.followers and self._topics.get(job) is topic:
                 del self._topics[job]
 
-    async def _topic(self, job: str) -> _Topic:
+    async def _topic(self, job: str) -> _FollowedJob:
         loop = asyncio.get_running_loop()
         if self._loop is not loop:
             self._loop, self._topics, self._news, self._task = loop, {}, asyncio.Event(), None
         if job not in self._topics:
             read = await run_in_threadpool(self._jobs.get, job)
             last = await run_in_threadpool(self._jobs.last_events, [job])
-            self._topics.setdefault(job, _Topic(read, last.get(job, 0)))
+            self._topics.setdefault(job, _FollowedJob(read, last.get(job, 0)))
             # What was told meanwhile is read by the first look.
             self._note(job)
         if self._task is None or self._task.done():
@@ -513,7 +513,7 @@ class JobStreams:
                 self._wake([topic for topic in self._topics.values() if topic.beats % BEATS == 0])
         self._wake(self._topics.values())
 
-    async def _read(self, topics: dict[str, _Topic]) -> None:
+    async def _read(self, topics: dict[str, _FollowedJob]) -> None:
         result = await run_in_threadpool(self._jobs.many, list(topics))
         last = await run_in_threadpool(self._jobs.last_events, list(topics))
         for job in result:
@@ -528,7 +528,7 @@ class JobStreams:
             self._wake([topic])
 
     @staticmethod
-    def _wake(topics: Collection[_Topic]) -> None:
+    def _wake(topics: Collection[_FollowedJob]) -> None:
         for topic in topics:
             for wake in topic.followers:
                 wake.set()

@@ -20,6 +20,7 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response, Stream
 from climassay import __version__
 from climassay.questions import option_letter
 from climassay.reporting import counted
+from climassay.reporting.html import breakable
 from climassay.web.access import (
     CSRF_FIELD,
     DEVICE_COOKIE,
@@ -259,5 +260,5 @@ def environment() -> Any:
     templates.globals["tone"] = lambda state: _TONES.get(state, "info")
     templates.filters["moment"] = day_and_time
     templates.filters |= {"duration": duration, "rough_duration": rough_duration, "in_plain_words": in_plain_words}
-    templates.filters["format_json"] = format_json
+    templates.filters |= {"format_json": format_json, "breakable": breakable}
     return templates

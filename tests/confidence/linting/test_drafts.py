@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from climassay.confidence.linting import check, chosen_rules, draft_of, read_draft
-from climassay.confidence.linting.draft import Draft
+from climassay.confidence.linting.draft import Manuscript
 from climassay.confidence.linting.presentation import data, lint_page, pieces, text_lines
 from climassay.corpus.documents import Block
 from climassay.errors import InputError
@@ -49,7 +49,7 @@ def test_a_finding_has_its_paragraph_and_column(name):
 
 def test_pages_are_told():
     texts = [("One.", 1), (f"Two {ODD}.", 1), (f"Three {ODD}.", 2)]
-    draft = Draft("a.pdf", tuple(Block(text, page=page) for text, page in texts))
+    draft = Manuscript("a.pdf", tuple(Block(text, page=page) for text, page in texts))
     checked = check(draft, chosen_rules("confidence-vocabulary"))
     assert [(one.location.page, one.location.paragraph, one.location.column) for one in checked.findings] == [
         (1, 2, 5),

@@ -7,7 +7,7 @@ import pytest
 
 from climassay.confidence.extraction import extract
 from climassay.confidence.statement import write_statements
-from climassay.confidence.tagging.labelled import Section, SectionIndex, read_climatex, read_labelled
+from climassay.confidence.tagging.labelled import ReportSection, SectionIndex, read_climatex, read_labelled
 from climassay.corpus.documents import Block, Document
 from climassay.errors import InputError
 
@@ -84,7 +84,7 @@ def test_extracted_sentences_of_several_levels_are_left_out_and_counted(tmp_path
 
 
 def test_a_like_sentence_is_not_taken_for_the_same() -> None:
-    index = SectionIndex([Section("s", "d", ("The oceans warm and lose oxygen in many regions of the world.",))])
+    index = SectionIndex([ReportSection("s", "d", ("The oceans warm and lose oxygen in many regions of the world.",))])
     assert index.find("The oceans warm and lose oxygen in many regions of the Pacific.") is not None
     assert index.find("Lakes lose oxygen and fish die in warm summers of the north.") is None
     assert index.find("") is None

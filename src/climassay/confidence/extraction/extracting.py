@@ -4,7 +4,6 @@ First a document is identified: its language, its report, or the collection that
 """
 
 import re
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
@@ -24,6 +23,7 @@ from climassay.confidence.marks import TagMark, find_likelihoods, find_tags
 from climassay.confidence.statement import Statement
 from climassay.confidence.vocabulary import Tag
 from climassay.corpus.documents import Block, Document, Passage, shared_start
+from climassay.corpus.languages import LANGUAGE_NAMES, OTHER_SCRIPT, count_function_words, is_in_other_script
 from climassay.corpus.sentences import sentence_spans
 from climassay.errors import InputError
 
@@ -32,39 +32,24 @@ if TYPE_CHECKING:
     from climassay.corpus.collection import Collection
 
 READ_LANGUAGES = ("English", "French", "Spanish")
-_COMMON_WORDS = {
-    "English": "the of and to is that with for are by",
-    "French": "les des et du est dans une pour sont au",
-    "Spanish": "los las del y es una por con el se",
-    "Portuguese": "os das dos uma para com não são pela em",
-    "Italian": "gli dei il della che di sono nel una per",
-    "German": "der die und das ist mit von den nicht werden",
-    "Dutch": "het een van en zijn dat voor niet met op",
-}
-_LANGUAGES_BY_WORD = {
-    word: [name for name, words in _COMMON_WORDS.items() if word in words.split()]
-    for words in _COMMON_WORDS.values()
-    for word in words.split()
-}
-_LETTERS_OF_WORD = re.compile(r"[^\W\d_]+")
 _MAX_CHARACTERS = 200_000
-_MIN_WORDS = 20
-_LATIN = re.compile(r"[A-Za-zÀ-ɏ]")
-_LANGUAGE_OF_LEVEL = {"confiance": "French", "confianza": "Spanish"}
+_MIN_WORDS = _MIN_FUNCTION_WORDS = 20
+_LANGUAGE_OF_LEVEL = {"confiance": "fr", "confianza": "es"}
 """Language by its word for confidence, for texts too short to be identified by common words."""
 
 
 def language_of(texts: Iterable[str]) -> str | None:
     """Return the language of texts: an English name, "another script", or None if there is too little text."""
     sample = " ".join(texts)[:_MAX_CHARACTERS]
-    words = [word.lower() for word in _LETTERS_OF_WORD.findall(sample)]
-    if len(words) >= _MIN_WORDS and sum(_LATIN.match(word) is not None for word in words) < len(words) / 2:
-        return "another script"
-    counts = Counter(name for word in words for name in _LANGUAGES_BY_WORD.get(word, ()))
-    if counts.total() >= _MIN_WORDS:
-        return counts.most_common(1)[0][0]
-    languages = (name for word, name in _LANGUAGE_OF_LEVEL.items() if word in words)
-    return next((name for name in languages if counts[name] >= counts["English"]), None)
+    hits, n_words = count_function_words(sample)
+    if n_words >= _MIN_WORDS and is_in_other_script(sample):
+        return OTHER_SCRIPT
+    best = max(hits, key=lambda code: hits[code])
+    if hits[best] >= _MIN_FUNCTION_WORDS:
+        return LANGUAGE_NAMES[best]
+    words = set(re.findall(r"\w+", sample.lower()))
+    languages = (code for word, code in _LANGUAGE_OF_LEVEL.items() if word in words)
+    return next((LANGUAGE_NAMES[code] for code in languages if hits[code] >= hits["en"]), None)
 
 
 def check_language(title: str, texts: Iterable[str]) -> None:
@@ -252,7 +237,7 @@ _WORD = re.compile(r"[^\W\d_]+")
 _NORMAL = re.compile(r"[^a-z0-9]+")
 
 
-class _Sentence(NamedTuple):
+class _ExtractedSentence(NamedTuple):
     words: str
     block: int
     number: int
@@ -367,12 +352,12 @@ class _DocumentStatements:
         )
         for _, section in groupby(body_blocks, key=lambda entry: (entry[1].chapter, entry[1].headings)):
             yield from self._section_statements([
-                _Sentence(words, block_index, number)
+                _ExtractedSentence(words, block_index, number)
                 for block_index, block in section
                 for number, words in enumerate(split_report_sentences(block.text))
             ])  # fmt: skip
 
-    def _section_statements(self, sentences: Sequence[_Sentence]) -> Iterator[Statement]:
+    def _section_statements(self, sentences: Sequence[_ExtractedSentence]) -> Iterator[Statement]:
         paragraph_tags = _paragraph_tags_by_sentence(sentences) if self.paragraph_tags else {}
         clean = cache(lambda index: self._clean(sentences[index].words))
         for index, sentence in enumerate(sentences):
@@ -400,7 +385,7 @@ class _DocumentStatements:
             text = texts.get(statement.id)
             yield replace(statement, text=text, divided=True) if text else statement
 
-    def _sentence_statements(self, sentence: _Sentence, paragraph_tag: TagMark | None) -> Iterator[Statement]:
+    def _sentence_statements(self, sentence: _ExtractedSentence, paragraph_tag: TagMark | None) -> Iterator[Statement]:
         """Yield the statements of a sentence without context: one for each level, or the untagged one if included."""
         words = sentence.words
         marks = [] if explains_terms(words) else find_tags(words)
@@ -422,7 +407,9 @@ class _DocumentStatements:
     def _clean(self, text: str) -> str:
         return clean_sentence(self.acronyms.expand(clean_sentence(text), self.options.acronyms))
 
-    def _statement(self, text: str, mark: TagMark | None, marks: Sequence[TagMark], sentence: _Sentence) -> Statement:
+    def _statement(
+        self, text: str, mark: TagMark | None, marks: Sequence[TagMark], sentence: _ExtractedSentence
+    ) -> Statement:
         """Return a statement without id and context.
 
         It has the terms of likelihood of the sentence. It also has the sentence's evidence and agreement, or those of
@@ -469,7 +456,7 @@ def _tag_after_full_stop(words: str) -> TagMark | None:
     return marks[0] if is_alone else None
 
 
-def _paragraph_tags_by_sentence(sentences: Sequence[_Sentence]) -> dict[int, TagMark]:
+def _paragraph_tags_by_sentence(sentences: Sequence[_ExtractedSentence]) -> dict[int, TagMark]:
     """Return the paragraph's tag for its last sentence and the untagged ones directly before it, by sentence index."""
     tags: dict[int, TagMark] = {}
     for index, sentence in enumerate(sentences):

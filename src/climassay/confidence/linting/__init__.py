@@ -11,7 +11,7 @@ from climassay.confidence.linting.checking import (
     chosen_rules as chosen_rules,
 )
 from climassay.confidence.linting.draft import (
-    Draft as Draft,
+    Manuscript as Manuscript,
     LintFinding as LintFinding,
     Rule as Rule,
     draft_of as draft_of,

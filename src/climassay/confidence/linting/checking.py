@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from climassay.confidence.extraction.extracting import language_of
-from climassay.confidence.linting.draft import Draft, LintFinding, Rule
+from climassay.confidence.linting.draft import LintFinding, Manuscript, Rule
 from climassay.confidence.linting.rules import GUIDANCE_RULES
 from climassay.errors import InputError
 from climassay.registry import Registry
@@ -46,7 +46,7 @@ def chosen_rules(names: str = "") -> tuple[Rule, ...]:
 class Checked:
     """A draft and the findings in it."""
 
-    draft: Draft
+    draft: Manuscript
     rules: tuple[Rule, ...]
     """Rules against which the draft was checked."""
     findings: tuple[LintFinding, ...]
@@ -91,7 +91,7 @@ class Checked:
         )
 
 
-def check(draft: Draft, rules: Sequence[Rule] | None = None) -> Checked:
+def check(draft: Manuscript, rules: Sequence[Rule] | None = None) -> Checked:
     """Check a draft.
 
     Args:

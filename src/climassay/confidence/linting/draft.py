@@ -35,7 +35,7 @@ class Location:
 
 
 @dataclass(frozen=True, slots=True)
-class Sentence:
+class ManuscriptSentence:
     """A sentence of a paragraph, with its calibrated terms."""
 
     text: str
@@ -46,7 +46,7 @@ class Sentence:
 
 
 @dataclass(frozen=True)
-class Draft:
+class Manuscript:
     """A text to check."""
 
     name: str
@@ -71,7 +71,7 @@ class Draft:
         return Location(index - first + 1, offset - self.paragraphs[index][0] + 1, page)
 
     @cached_property
-    def sentences(self) -> tuple[Sentence, ...]:
+    def sentences(self) -> tuple[ManuscriptSentence, ...]:
         """All sentences, in order."""
         results = []
         for offset, paragraph in self.paragraphs:
@@ -79,7 +79,9 @@ class Draft:
                 text = paragraph[start:end]
                 if words := text.strip():
                     begin = offset + start + len(text) - len(text.lstrip())
-                    results.append(Sentence(words, begin, tuple(find_tags(words)), tuple(find_likelihoods(words))))
+                    results.append(
+                        ManuscriptSentence(words, begin, tuple(find_tags(words)), tuple(find_likelihoods(words)))
+                    )
         return tuple(results)
 
     @cached_property
@@ -114,19 +116,19 @@ class Rule:
     reason: str
     examples: tuple[tuple[str, str], ...]
     """Pairs of a text that the rule objects to and one that it accepts."""
-    check: Callable[[Draft], Iterable[Remark]]
+    check: Callable[[Manuscript], Iterable[Remark]]
 
 
 def rule(
     name: str, severity: Severity, summary: str, reason: str, *examples: tuple[str, str]
-) -> Callable[[Callable[[Sentence], Iterable[Remark]]], Rule]:
+) -> Callable[[Callable[[ManuscriptSentence], Iterable[Remark]]], Rule]:
     """Return a decorator that turns a check of one sentence into a :class:`Rule` with these fields.
 
     Words in quotation marks, and sentences that explain the vocabulary, are skipped.
     """
 
-    def decorate(check: Callable[[Sentence], Iterable[Remark]]) -> Rule:
-        def check_draft(draft: Draft) -> Iterator[Remark]:
+    def decorate(check: Callable[[ManuscriptSentence], Iterable[Remark]]) -> Rule:
+        def check_draft(draft: Manuscript) -> Iterator[Remark]:
             for sentence in draft.sentences:
                 if explains_terms(sentence.text):
                     continue
@@ -166,7 +168,7 @@ class LintFinding:
     suggestion: str = ""
 
 
-def draft_of(text: str, kind: str = "markdown", name: str = "text") -> Draft:
+def draft_of(text: str, kind: str = "markdown", name: str = "text") -> Manuscript:
     """Return a draft of a text.
 
     Args:
@@ -184,11 +186,11 @@ def draft_of(text: str, kind: str = "markdown", name: str = "text") -> Draft:
     try:
         document = READERS[kind].read(text.encode("utf-8", "replace"), name, ReadOptions())
     except DocumentError:
-        return Draft(name, ())  # without a word
-    return Draft(name, document.blocks)  # type: ignore[union-attr]
+        return Manuscript(name, ())  # without a word
+    return Manuscript(name, document.blocks)  # type: ignore[union-attr]
 
 
-def read_draft(path: Path) -> Draft:
+def read_draft(path: Path) -> Manuscript:
     """Read a draft from a file of any kind that collections accept.
 
     Raises:
@@ -200,4 +202,4 @@ def read_draft(path: Path) -> Draft:
     blocks = tuple(block for document in result.documents for block in document.blocks if not block.footnote)
     if not blocks:
         raise InputError(result.skipped[0].reason if result.skipped else f"{path} has no text to check.")
-    return Draft(str(path), blocks)
+    return Manuscript(str(path), blocks)

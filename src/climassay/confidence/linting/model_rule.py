@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from climassay.confidence.linting.checking import MODEL_FINDING
-from climassay.confidence.linting.draft import Draft, Remark, Rule
+from climassay.confidence.linting.draft import Manuscript, Remark, Rule
 from climassay.corpus.sentences import locate_quotation
 from climassay.models.contract import Completion, GenerationRequest, Generator, Sampling, object_schema
 from climassay.prompts import Prompt, load_prompt, profile_of
@@ -90,7 +90,7 @@ class ModelReader:
         counts = {"passages": self.passages, "unreadable": self.unreadable, "misquoted": self.misquoted}
         return {"model": self.name, **counts}
 
-    def _check(self, draft: Draft) -> Iterator[Remark]:
+    def _check(self, draft: Manuscript) -> Iterator[Remark]:
         passages = passages_to_read(draft)
         requests = []
         for _, text in passages:
@@ -118,7 +118,7 @@ class ModelReader:
                     yield Remark(start + span[0], start + span[1], message, suggestion)
 
 
-def passages_to_read(draft: Draft) -> list[tuple[int, str]]:
+def passages_to_read(draft: Manuscript) -> list[tuple[int, str]]:
     """Return the paragraphs with words of certainty, each with its offset in the draft's text."""
     return [(start, text) for start, text in draft.paragraphs if _CERTAINTY.search(text)]
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from difflib import SequenceMatcher
 from itertools import pairwise
 
-from climassay.confidence.linting.draft import Remark, Sentence, rule
+from climassay.confidence.linting.draft import ManuscriptSentence, Remark, rule
 from climassay.confidence.marks import is_held_by_people, is_opinion
 from climassay.confidence.vocabulary import AGREEMENT, EVIDENCE, LIKELIHOOD_RANGES, LIKELIHOODS, TAGS
 
@@ -49,7 +49,7 @@ _OTHER_LEVEL = re.compile(
     ("Rain will increase (extremely high confidence).", "Rain will increase (very high confidence)."),
     ("We are very confident that rain will increase.", "Farmers report strong confidence in the forecasts."),
 )
-def _confidence_vocabulary(sentence: Sentence) -> Iterator[Remark]:
+def _confidence_vocabulary(sentence: ManuscriptSentence) -> Iterator[Remark]:
     slips = [(start, end) for start, end, _ in _misspellings(sentence)]
     for match in _OTHER_LEVEL.finditer(sentence.text):
         start, end = match.start(), match.end()
@@ -74,7 +74,7 @@ _OTHER_LIKELIHOOD = re.compile(
     ("Rain will fairly likely increase.", "Rain will very likely increase."),
     ("Rain will increase (high likelihood).", "Plans consider low-likelihood, high-impact outcomes."),
 )
-def _likelihood_vocabulary(sentence: Sentence) -> Iterator[Remark]:
+def _likelihood_vocabulary(sentence: ManuscriptSentence) -> Iterator[Remark]:
     for match in _OTHER_LIKELIHOOD.finditer(sentence.text):
         words = " ".join(re.split(r"[\s*_-]+", match.group().lower()))
         if words not in LIKELIHOODS and not is_opinion(sentence.text, match.start()):
@@ -94,7 +94,7 @@ _RATING = re.compile(
     f"Evidence is limited, medium or robust, agreement low, medium or high ({_BOX}). Checked in brackets.",
     ("Yields fall (strong evidence, high agreement).", "Yields fall (robust evidence, high agreement)."),
 )
-def _evidence_vocabulary(sentence: Sentence) -> Iterator[Remark]:
+def _evidence_vocabulary(sentence: ManuscriptSentence) -> Iterator[Remark]:
     for bracket in _BRACKETS.finditer(sentence.text):
         for match in _RATING.finditer(sentence.text, bracket.start(), bracket.end()):
             noun = match["noun"].lower()
@@ -144,7 +144,7 @@ def _is_misspelling(word: str, term: str) -> bool:
     return is_similar and word not in (term, *_ENGLISH)
 
 
-def _misspellings(sentence: Sentence) -> Iterator[tuple[int, int, str]]:
+def _misspellings(sentence: ManuscriptSentence) -> Iterator[tuple[int, int, str]]:
     """Yield start, end and intended term of each pair of neighbouring words that is a misspelt term."""
     for left, right in pairwise(_WORD.finditer(sentence.text)):
         first, second = left.group().lower(), right.group().lower()
@@ -156,7 +156,8 @@ def _misspellings(sentence: Sentence) -> Iterator[tuple[int, int, str]]:
                 if not any(slips) or not (slips[0] or first == start) or not (slips[1] or second == head):
                     continue
                 # PDF files may split a word: "high confidenc e".
-                if not sentence.text[left.start() :].replace(" ", "").lower().startswith(start + head):
+                beginning = sentence.text[left.start() : right.end() + len(head)]
+                if not beginning.replace(" ", "").lower().startswith(start + head):
                     yield left.start(), right.end(), f"{start} {head}"
 
 
@@ -168,7 +169,7 @@ def _misspellings(sentence: Sentence) -> Iterator[tuple[int, int, str]]:
     ("Rain will increase (hgh confidence).", "Rain will increase (high confidence)."),
     ("It is virtualy certain.", "The high-level conference was very lively."),
 )
-def _misspelt_term(sentence: Sentence) -> Iterator[Remark]:
+def _misspelt_term(sentence: ManuscriptSentence) -> Iterator[Remark]:
     for start, end, term in _misspellings(sentence):
         yield Remark(start, end, f'"{sentence.text[start:end]}" is misspelt: a search does not find it.', term)
 
@@ -189,6 +190,13 @@ _BEHIND = re.compile(
     re.IGNORECASE,
 )
 _BEFORE = re.compile(rf"\b{_PROBABILITY}\s*[(\[][*_\s]*\Z", re.IGNORECASE)
+_MAX_BEFORE = 120
+"""Maximum number of characters of the figures before a term."""
+_RANGES = re.compile(r"\s*(?:\w+\s+)?ranges?\b")
+
+
+def _figures_before(text: str, end: int) -> re.Match[str] | None:
+    return _BEFORE.search(text, max(0, end - _MAX_BEFORE), end)
 
 
 def _interval(match: re.Match[str]) -> tuple[float, float] | None:
@@ -216,9 +224,9 @@ def _is_probability(match: re.Match[str]) -> bool:
     ("It is very likely (66–100%) that rain rises.", "It is very likely (90–100%) that rain rises."),
     ("It is very likely (80%) that rain rises.", "It is likely (80% probability) that rain rises."),
 )
-def _likelihood_range(sentence: Sentence) -> Iterator[Remark]:
+def _likelihood_range(sentence: ManuscriptSentence) -> Iterator[Remark]:
     for term in sentence.likelihoods:
-        match = _BEHIND.match(sentence.text, term.end) or _BEFORE.search(sentence.text[: term.start])
+        match = _BEHIND.match(sentence.text, term.end) or _figures_before(sentence.text, term.start)
         figures = _interval(match) if match else None
         if match is None or figures is None:
             continue
@@ -227,7 +235,7 @@ def _likelihood_range(sentence: Sentence) -> Iterator[Remark]:
         if not (_is_probability(match) or (enclosed and not match["decimal"])):
             continue
         low, high = LIKELIHOOD_RANGES[term.term]
-        if behind and (match["range"] or re.match(r"\s*(?:\w+\s+)?ranges?\b", sentence.text[match.end() :])):
+        if behind and (match["range"] or _RANGES.match(sentence.text, match.end())):
             # A very likely range is named by its quantiles, 5 to 95%, with nine tenths of the probability between.
             fits = match["low"] is None or abs(figures[1] - figures[0] - low) <= 2 * _TOLERANCE
         elif match["low"] or match["above"] or match["below"]:
@@ -251,7 +259,7 @@ _PERCENT_CONFIDENT = re.compile(r"\b(?:with|at|there\s+is)\s+\d{1,3}\s?%\s+confi
     ("Ice melts (high confidence, about an 8 in 10 chance).", "Ice melts (high confidence; 5–10%)."),
     ("There is 90% confidence that ice melts.", "The 90% confidence interval is 5 to 10."),
 )
-def _level_as_probability(sentence: Sentence) -> Iterator[Remark]:
+def _level_as_probability(sentence: ManuscriptSentence) -> Iterator[Remark]:
     spans = [match.span() for match in _PERCENT_CONFIDENT.finditer(sentence.text)]
     for mark in sentence.marks:
         match = _BEHIND.match(sentence.text, mark.end) if mark.levels else None
@@ -274,7 +282,7 @@ _NO_WORDS = re.compile(r"(?:[\s,;.*_]|\{[^{}]*\})*")
     ("Droughts last longer (medium to high confidence).", "Droughts last longer (high confidence)."),
     ("Ice melts (high confidence, low confidence).", "Ice melts (NES: high confidence; WAF: low confidence)."),
 )
-def _ambiguous_level(sentence: Sentence) -> Iterator[Remark]:
+def _ambiguous_level(sentence: ManuscriptSentence) -> Iterator[Remark]:
     explained = re.search(r"\brespectively\b|\bdepending\s+(?:up)?on\b", sentence.text)
     for mark in sentence.marks:
         if len(mark.levels) == 2 and mark.in_brackets and not mark.scope and not explained:
@@ -301,7 +309,7 @@ def _ambiguous_level(sentence: Sentence) -> Iterator[Remark]:
         "Yields fall (limited evidence; low confidence).",
     ),
 )
-def _mismatched_evidence(sentence: Sentence) -> Iterator[Remark]:
+def _mismatched_evidence(sentence: ManuscriptSentence) -> Iterator[Remark]:
     for mark in sentence.marks:
         if mark.levels and mark.evidence and mark.agreement:
             support = EVIDENCE.index(mark.evidence) + AGREEMENT.index(mark.agreement)
@@ -317,7 +325,7 @@ def _mismatched_evidence(sentence: Sentence) -> Iterator[Remark]:
     "A likelihood is assigned if confidence is sufficient (Mastrandrea et al. 2010, paragraph 10).",
     ("Rain will likely increase (low confidence).", "Rain will likely increase (medium confidence)."),
 )
-def _likelihood_low_confidence(sentence: Sentence) -> Iterator[Remark]:
+def _likelihood_low_confidence(sentence: ManuscriptSentence) -> Iterator[Remark]:
     previous = 0
     for mark in sentence.marks:
         if mark.in_brackets and mark.levels and TAGS.index(mark.levels[-1]) <= TAGS.index("low"):

@@ -20,7 +20,7 @@ from climassay.judging import (
     Harvester,
     InsertMode,
     Item,
-    Questions,
+    QualityRequests,
     TrainedProbe,
     insert_items,
     probe_judge,
@@ -128,7 +128,7 @@ def train_insertion(
         _probe_item(f"anchor {index}", item.item, context, float(levels.index(item.tag)))
         for index, item in enumerate(compared)
     )
-    harvester = Harvester(model, Questions(quality("confidence")), layers, store)
+    harvester = Harvester(model, QualityRequests(quality("confidence")), layers, store)
     trained = train_probe(
         training_items, harvester, method=method, pairs_per_item=_PAIRS_PER_ITEM, seed=seed, on_progress=on_progress
     )

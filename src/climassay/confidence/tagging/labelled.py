@@ -272,7 +272,7 @@ def read_climatex(path: Path, paragraphs: Path | None = None) -> ClimateX:
 
 
 @dataclass(frozen=True, slots=True)
-class Section:
+class ReportSection:
     """A section of a report as cleaned sentences."""
 
     name: str
@@ -284,7 +284,7 @@ class Section:
 class SectionIndex:
     """Index of the sections of one report by the shingles of their sentences."""
 
-    def __init__(self, sections: Sequence[Section]) -> None:
+    def __init__(self, sections: Sequence[ReportSection]) -> None:
         self._sections = list(sections)
         self._locations: dict[str, list[tuple[int, int]]] = defaultdict(list)
         for section_index, section in enumerate(self._sections):
@@ -292,7 +292,7 @@ class SectionIndex:
                 for shingle in _shingles(sentence):
                     self._locations[shingle].append((section_index, sentence_index))
 
-    def find(self, text: str) -> tuple[Section, int] | None:
+    def find(self, text: str) -> tuple[ReportSection, int] | None:
         """Return the section and sentence index of the sentence that shares most shingles with a statement.
 
         Args:
@@ -311,7 +311,7 @@ class SectionIndex:
         return self._sections[section], sentence_index
 
 
-def read_sections(path: Path) -> dict[str, list[Section]]:
+def read_sections(path: Path) -> dict[str, list[ReportSection]]:
     """Read the sections of each report from a file of paragraphs.
 
     Args:
@@ -335,7 +335,7 @@ def read_sections(path: Path) -> dict[str, list[Section]]:
     except (KeyError, TypeError) as error:
         raise InputError(f"{path} is not a file of report paragraphs: {error}.") from None
     return {
-        report: [Section(name, document, tuple(sentences)) for (name, document), sentences in sections.items()]
+        report: [ReportSection(name, document, tuple(sentences)) for (name, document), sentences in sections.items()]
         for report, sections in by_report.items()
     }
 

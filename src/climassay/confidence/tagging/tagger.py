@@ -21,7 +21,7 @@ from climassay.confidence.vocabulary import TAGS, Tag
 from climassay.errors import InputError
 from climassay.learning import (
     ClassifierSpec,
-    Evaluation,
+    HeldOutScores,
     ModelFormat,
     PartSpec,
     Provenance,
@@ -159,7 +159,7 @@ def evaluate_on_mixes(
     shares: Sequence[float] | None = None,
     resamples: int = RESAMPLES,
     seed: int = 0,
-) -> dict[str, Evaluation]:
+) -> dict[str, HeldOutScores]:
     """Evaluate probabilities on each of :data:`MIXES` whose levels all occur, reweighted for the mix.
 
     Args:

@@ -23,8 +23,8 @@ from climassay.confidence.trends.report import (
     trend_tables as trend_tables,
 )
 from climassay.confidence.trends.scores import (
-    Case as Case,
-    Cases as Cases,
+    TrendStatement as TrendStatement,
+    TrendStatements as TrendStatements,
     ColumnKind as ColumnKind,
     TopicChange as TopicChange,
     TopicDeviation as TopicDeviation,

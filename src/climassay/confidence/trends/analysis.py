@@ -23,11 +23,11 @@ from climassay.confidence.statement import Statement
 from climassay.confidence.tagging.quantification import Shares, estimate_shares
 from climassay.confidence.topics import TopicModel
 from climassay.confidence.trends.scores import (
-    Case,
-    Cases,
     ColumnKind,
     TopicChange,
     TrendScores,
+    TrendStatement,
+    TrendStatements,
     cases_of,
     topic_changes,
     trend_scores,
@@ -59,7 +59,7 @@ class Predictions:
     """True shares minus mean probabilities in documents not trained on, shape [documents, levels]; preferred to
     ``errors``, and then probabilities are for the natural mix."""
 
-    def for_cases(self, cases: Sequence[Case]) -> FloatArray:
+    def for_cases(self, cases: Sequence[TrendStatement]) -> FloatArray:
         """Return the predictions of statements, shape [cases, levels]."""
         return np.stack([self.probabilities[case.id] for case in cases])
 
@@ -128,12 +128,12 @@ def read_predictions(path: Path) -> Predictions:
     return Predictions(levels, results)
 
 
-def held_out(cases: Cases, predictions: Predictions) -> list[Case]:
+def held_out(cases: TrendStatements, predictions: Predictions) -> list[TrendStatement]:
     """Return the tagged statements with a prediction whose tag is one of the tagger's levels."""
     return [case for case in cases.tagged if case.tag in predictions.levels and case.id in predictions.probabilities]
 
 
-def confusion(cases: Sequence[Case], predictions: Predictions) -> FloatArray:
+def confusion(cases: Sequence[TrendStatement], predictions: Predictions) -> FloatArray:
     """Return counts of held-out statements by true (rows) and most probable level, shape [levels, levels]."""
     table = np.zeros((len(predictions.levels),) * 2)
     for case, predicted in zip(cases, predictions.for_cases(cases).argmax(axis=1), strict=True):
@@ -142,7 +142,7 @@ def confusion(cases: Sequence[Case], predictions: Predictions) -> FloatArray:
     return table
 
 
-def topic_accuracies(cases: Sequence[Case], predictions: Predictions, topics: int) -> list[TopicAccuracy]:
+def topic_accuracies(cases: Sequence[TrendStatement], predictions: Predictions, topics: int) -> list[TopicAccuracy]:
     """Return the accuracy over all held-out statements, then by topic with any."""
     if not cases:
         return []
@@ -160,7 +160,7 @@ def topic_accuracies(cases: Sequence[Case], predictions: Predictions, topics: in
 
 
 def untagged_scores(
-    cases: Cases, predictions: Predictions, topics: int, *, samples: int = N_SAMPLES, seed: int = 0
+    cases: TrendStatements, predictions: Predictions, topics: int, *, samples: int = N_SAMPLES, seed: int = 0
 ) -> list[UntaggedScore]:
     """Return scores of untagged statements by column over all topics, then by topic and column, if there are enough.
 
@@ -197,7 +197,7 @@ def untagged_scores(
     return results
 
 
-def _mean_by_section(cases: Sequence[Case]) -> tuple[float, float]:
+def _mean_by_section(cases: Sequence[TrendStatement]) -> tuple[float, float]:
     """Return the mean score and its standard error over sections (linearised ratio); 0, 0 without statements."""
     if not cases:
         return 0.0, 0.0
@@ -318,7 +318,7 @@ class TrendAnalysis:
 
     statements: tuple[Statement, ...]
     model: TopicModel
-    cases: Cases
+    cases: TrendStatements
     scores: TrendScores
     coverage: tuple[DocumentCoverage, ...]
     untagged_reports: tuple[UntaggedReport, ...]

@@ -18,7 +18,7 @@ from climassay.reporting import (
     Dot,
     DotPlot,
     HeatMap,
-    Label,
+    PointLabel,
     Prose,
     Report,
     ScatterPlot,
@@ -143,7 +143,7 @@ def statement_map(analysis: TrendAnalysis, column: str | None = None) -> Scatter
             points_by_topic.setdefault(statement.topic, []).append((statement.x or 0.0, statement.y or 0.0))
     # First phrases of topics' names at the medians of their statements, the largest topics first.
     labels = tuple(
-        Label(
+        PointLabel(
             median(x for x, _ in points),
             median(y for _, y in points),
             re.split(r", | and ", analysis.model.name(number), maxsplit=1)[0],

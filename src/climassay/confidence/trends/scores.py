@@ -32,7 +32,7 @@ ColumnKind = Literal["cycle", "working group", "report"]
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
+class TrendStatement:
     """A statement with the properties that trends need."""
 
     id: str
@@ -52,19 +52,19 @@ class Case:
 
 
 @dataclass(frozen=True, slots=True)
-class Cases:
+class TrendStatements:
     """Statements to compare, with their columns."""
 
     kind: ColumnKind
     columns: tuple[str, ...]
     """Columns in their order."""
-    tagged: tuple[Case, ...]
-    untagged: tuple[Case, ...]
+    tagged: tuple[TrendStatement, ...]
+    untagged: tuple[TrendStatement, ...]
     unknown: int
     """Number of tagged statements left out because the topic model does not contain them."""
 
 
-def cases_of(statements: Sequence[Statement], model: TopicModel, by: ColumnKind | None = None) -> Cases:
+def cases_of(statements: Sequence[Statement], model: TopicModel, by: ColumnKind | None = None) -> TrendStatements:
     """Return the statements for trends.
 
     Args:
@@ -81,7 +81,7 @@ def cases_of(statements: Sequence[Statement], model: TopicModel, by: ColumnKind 
     kind: ColumnKind = by or ("cycle" if has_cycles else "working group" if has_groups else "report")
     attribute = {"cycle": "cycle", "working group": "working_group", "report": "report"}[kind]
     cases = [
-        Case(
+        TrendStatement(
             id=statement.id,
             topic=topic,
             column=getattr(statement, attribute) or "other",
@@ -104,7 +104,7 @@ def cases_of(statements: Sequence[Statement], model: TopicModel, by: ColumnKind 
     columns = tuple(sorted({case.column for case in cases}, key=order))
     untagged = tuple(case for case in cases if case.tag is None)
     unknown = sum(statement.tag is not None for statement in unique) - len(tagged)
-    return Cases(kind, columns, tagged, untagged, unknown)
+    return TrendStatements(kind, columns, tagged, untagged, unknown)
 
 
 MIN_SECTIONS = 5
@@ -162,7 +162,7 @@ class TrendScores:
     """Deviations of topics with enough sections, most confident first."""
 
 
-def trend_scores(cases: Cases, topics: int, *, resamples: int = N_RESAMPLES, seed: int = 0) -> TrendScores:
+def trend_scores(cases: TrendStatements, topics: int, *, resamples: int = N_RESAMPLES, seed: int = 0) -> TrendScores:
     """Compute the scores of topics.
 
     Args:
@@ -186,7 +186,7 @@ def trend_scores(cases: Cases, topics: int, *, resamples: int = N_RESAMPLES, see
 class _SectionSums:
     """Sums of scores and counts by section, topic and column, and the weights of sections in bootstrap samples."""
 
-    def __init__(self, cases: Cases, topics: int, resamples: int, seed: int) -> None:
+    def __init__(self, cases: TrendStatements, topics: int, resamples: int, seed: int) -> None:
         sections = {name: index for index, name in enumerate(sorted({case.section for case in cases.tagged}))}
         self.columns = list(cases.columns)
         indices = (
@@ -317,7 +317,7 @@ class TopicChange:
         return self.means[1] - self.means[0]
 
 
-def topic_changes(cases: Cases, topics: int, *, seed: int = 0) -> tuple[TopicChange, ...]:
+def topic_changes(cases: TrendStatements, topics: int, *, seed: int = 0) -> tuple[TopicChange, ...]:
     """Return changes between successive cycles, or between two reports.
 
     Args:
@@ -336,7 +336,7 @@ def topic_changes(cases: Cases, topics: int, *, seed: int = 0) -> tuple[TopicCha
         overall = _change(None, pair, before, after, seed)
         if overall is None:
             continue
-        by_topic: dict[int, list[Case]] = {}
+        by_topic: dict[int, list[TrendStatement]] = {}
         for case in pair:
             by_topic.setdefault(case.topic, []).append(case)
         candidates = (_change(number, by_topic.get(number, ()), before, after, seed) for number in range(topics))
@@ -347,7 +347,9 @@ def topic_changes(cases: Cases, topics: int, *, seed: int = 0) -> tuple[TopicCha
     return tuple(results)
 
 
-def _change(topic: int | None, cases: Sequence[Case], before: str, after: str, seed: int) -> TopicChange | None:
+def _change(
+    topic: int | None, cases: Sequence[TrendStatement], before: str, after: str, seed: int
+) -> TopicChange | None:
     """Return the change of one topic; None with too few sections on a side."""
     from scipy.special import stdtrit  # scipy.stats takes a second to import.
 

@@ -12,7 +12,7 @@ from climassay.corpus.documents import (
     MEBIBYTE,
     Block,
     Document,
-    LeftOut,
+    OmittedParts,
     ReadOptions,
     ReadResult,
     Skipped,
@@ -136,10 +136,10 @@ def _find_entry(book: zipfile.ZipFile, name: str) -> str:
 
 def _read_pages(
     book: zipfile.ZipFile, pages: list[str], source: str
-) -> tuple[list[Block], list[Skipped], tuple[LeftOut, ...]]:
+) -> tuple[list[Block], list[Skipped], tuple[OmittedParts, ...]]:
     blocks: list[Block] = []
     skipped: list[Skipped] = []
-    left_out: list[tuple[LeftOut, ...]] = []
+    left_out: list[tuple[OmittedParts, ...]] = []
     chapter: tuple[str, ...] = ()
     for name in pages:
         try:

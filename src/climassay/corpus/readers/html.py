@@ -11,7 +11,7 @@ from xml.parsers import expat
 
 from selectolax.lexbor import LexborHTMLParser
 
-from climassay.corpus.documents import Block, Document, LeftOut, ReadOptions
+from climassay.corpus.documents import Block, Document, OmittedParts, ReadOptions
 from climassay.corpus.readers.cleaning import clean, document_id
 from climassay.corpus.readers.file_types import reader
 from climassay.corpus.readers.html_blocks import heading_text, html_blocks
@@ -108,7 +108,9 @@ def check_depth(text: str, source: str) -> None:
             raise DocumentError(f"{source} was not read: more than {MAX_DEPTH:,} nested elements look like an attack.")
 
 
-def read_html_text(markup: str, source: str, *, references: bool = False) -> tuple[list[Block], tuple[LeftOut, ...]]:
+def read_html_text(
+    markup: str, source: str, *, references: bool = False
+) -> tuple[list[Block], tuple[OmittedParts, ...]]:
     """Return the text blocks of HTML or XHTML in reading order, and the number of parts left out by kind.
 
     Web pages, chapters of EPUB books and Word files (converted to HTML) are all read by this function.
@@ -129,7 +131,7 @@ def read_html_text(markup: str, source: str, *, references: bool = False) -> tup
 
 def _blocks_of(
     page: LexborHTMLParser, markup: str, source: str, *, references: bool
-) -> tuple[list[Block], tuple[LeftOut, ...]]:
+) -> tuple[list[Block], tuple[OmittedParts, ...]]:
     blocks, left_out = html_blocks(page, references=references)
     if not blocks and (closed := _SELF_CLOSED_RAW.sub(r"<\1\2></\1>", markup)) != markup:
         # An HTML parser takes the rest of the page for the content of <script/>.

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
-from climassay.corpus.documents import Block, LeftOut
+from climassay.corpus.documents import Block, OmittedParts
 from climassay.corpus.readers.cleaning import clean
 from climassay.corpus.readers.mathml import math_parts
 from climassay.corpus.readers.raised_text import Script, TextPart, join_parts
@@ -113,7 +113,7 @@ _SCAN_FACTOR = 40
 """Maximum number of characters scanned for the size of navigation, as a multiple of the page's length."""
 
 
-def html_blocks(page: LexborHTMLParser, *, references: bool = False) -> tuple[list[Block], tuple[LeftOut, ...]]:
+def html_blocks(page: LexborHTMLParser, *, references: bool = False) -> tuple[list[Block], tuple[OmittedParts, ...]]:
     """Return the text blocks of a parsed page in reading order, and the number of parts left out by kind.
 
     Args:
@@ -138,7 +138,7 @@ def html_blocks(page: LexborHTMLParser, *, references: bool = False) -> tuple[li
         else:
             walker.left_out += outside.left_out
             walker.left_out[OUTSIDE] += len(outside.blocks)
-    counts = tuple(LeftOut(kind, count) for kind, count in sorted(walker.left_out.items()) if count)
+    counts = tuple(OmittedParts(kind, count) for kind, count in sorted(walker.left_out.items()) if count)
     if references:
         return walker.blocks, counts
     blocks, left_out = leave_out_references(walker.blocks)

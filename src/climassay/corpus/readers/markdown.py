@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
-from climassay.corpus.documents import Block, Document, LeftOut, ReadOptions, merge_left_out
+from climassay.corpus.documents import Block, Document, OmittedParts, ReadOptions, merge_left_out
 from climassay.corpus.readers.cleaning import clean, document_id
 from climassay.corpus.readers.file_types import reader
 from climassay.corpus.readers.html import read_html_text
@@ -137,7 +137,9 @@ def markdown_blocks(text: str) -> list[Block]:
     return read_markdown_text(text, "text", references=True)[0]
 
 
-def read_markdown_text(text: str, source: str, *, references: bool = False) -> tuple[list[Block], tuple[LeftOut, ...]]:
+def read_markdown_text(
+    text: str, source: str, *, references: bool = False
+) -> tuple[list[Block], tuple[OmittedParts, ...]]:
     """Return the blocks of Markdown text with their headings, and the number of parts left out by kind.
 
     Blocks are paragraphs, list items, rows of Markdown and HTML tables, and displayed mathematics in its source form.
@@ -153,7 +155,7 @@ def read_markdown_text(text: str, source: str, *, references: bool = False) -> t
     """
     reader = _MarkdownReader(source)
     reader.read(text)
-    counts = tuple(LeftOut(kind, count) for kind, count in sorted(reader.left_out.items()) if count)
+    counts = tuple(OmittedParts(kind, count) for kind, count in sorted(reader.left_out.items()) if count)
     groups = (counts, *reader.left_out_of_tables)
     if references:
         return reader.blocks, merge_left_out(groups)
@@ -167,7 +169,7 @@ class _MarkdownReader:
     def __init__(self, source: str) -> None:
         self.blocks: list[Block] = []
         self.left_out: Counter[str] = Counter()
-        self.left_out_of_tables: list[tuple[LeftOut, ...]] = []
+        self.left_out_of_tables: list[tuple[OmittedParts, ...]] = []
         self._source = source
         self._headings: list[tuple[int, str]] = []
         self._verbatim: list[str] = []

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from climassay.corpus.documents import (
     Block,
     Document,
-    LeftOut,
+    OmittedParts,
     PageCallback,
     ReadOptions,
     ReadResult,
@@ -109,14 +109,16 @@ def read_pdf(data: bytes, source: str, options: ReadOptions, on_page: PageCallba
     return ReadResult(source, (document,), tuple(skipped))
 
 
-def _count_left_out(omitted: Omitted) -> Iterator[LeftOut]:
+def _count_left_out(omitted: Omitted) -> Iterator[OmittedParts]:
     """Yield one entry per kind of block left out, the most frequent kind first."""
     totals: Counter[str] = Counter()
     for (kind, _), count in omitted.items():
         totals[kind] += count
     for kind, total in totals.most_common():
         if total:
-            yield LeftOut(kind, total, tuple(sorted(page for (name, page), n in omitted.items() if n and name == kind)))
+            yield OmittedParts(
+                kind, total, tuple(sorted(page for (name, page), n in omitted.items() if n and name == kind))
+            )
 
 
 def _open_pdf(data: bytes, source: str) -> pypdfium2.PdfDocument:

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Sequence
 
-from climassay.corpus.documents import Block, LeftOut
+from climassay.corpus.documents import Block, OmittedParts
 
 KIND = "references"
 MIN_ENTRIES = 3
@@ -103,7 +103,7 @@ def begins_like_entry(text: str) -> bool:
     return any(pattern.match(text) for pattern in (_BRACKETED, _AUTHOR, _AUTHORS_WITHOUT_INITIALS))
 
 
-def leave_out_references(blocks: Sequence[Block]) -> tuple[list[Block], tuple[LeftOut, ...]]:
+def leave_out_references(blocks: Sequence[Block]) -> tuple[list[Block], tuple[OmittedParts, ...]]:
     """Return the blocks without references, and the number of references with their pages.
 
     References are: blocks under a heading such as "References", except prose after the last entry; entries after a
@@ -131,7 +131,7 @@ def leave_out_references(blocks: Sequence[Block]) -> tuple[list[Block], tuple[Le
     remaining = [block for index, block in enumerate(blocks) if not entries[index] and index not in left_out]
     pages = {block.page for block, is_entry in zip(blocks, entries, strict=True) if is_entry and block.page is not None}
     n_entries = sum(entries)
-    return remaining, (LeftOut(KIND, n_entries, tuple(sorted(pages))),) if n_entries else ()
+    return remaining, (OmittedParts(KIND, n_entries, tuple(sorted(pages))),) if n_entries else ()
 
 
 def _keep_prose(

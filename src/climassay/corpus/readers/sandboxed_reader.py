@@ -18,7 +18,7 @@ from climassay.corpus.documents import (
     MEBIBYTE,
     Block,
     Document,
-    LeftOut,
+    OmittedParts,
     PageCallback,
     ReadOptions,
     ReadResult,
@@ -63,7 +63,7 @@ def read_sandboxed(
                 for fields in result["documents"]:
                     blocks = (Block(**block | {"headings": tuple(block["headings"])}) for block in fields["blocks"])
                     fields["blocks"] = tuple(blocks)
-                    left_out = (LeftOut(**part | {"pages": tuple(part["pages"])}) for part in fields["left_out"])
+                    left_out = (OmittedParts(**part | {"pages": tuple(part["pages"])}) for part in fields["left_out"])
                     fields["left_out"] = tuple(left_out)
                 documents = tuple(Document(**fields) for fields in result["documents"])
                 return ReadResult(result["source"], documents, tuple(Skipped(**each) for each in result["skipped"]))

@@ -4,7 +4,7 @@ import re
 from collections import Counter
 from pathlib import PurePath
 
-from climassay.corpus.documents import Block, Document, LeftOut, ReadOptions, merge_left_out
+from climassay.corpus.documents import Block, Document, OmittedParts, ReadOptions, merge_left_out
 from climassay.corpus.readers.cleaning import (
     LINE_END_HYPHEN,
     clean,
@@ -72,7 +72,7 @@ def read_text(data: bytes, source: str, options: ReadOptions) -> Document:
     """
     text = decode(data, source).replace("\r\n", "\n").replace("\r", "\n")
     pages = text.split("\f")
-    left_out: list[LeftOut] = []
+    left_out: list[OmittedParts] = []
     if len(pages) >= MIN_PAGES:
         pages, running = _remove_running_lines(pages)
         left_out += running
@@ -86,7 +86,7 @@ def read_text(data: bytes, source: str, options: ReadOptions) -> Document:
             if kind is None:
                 blocks.append(Block(text=part, page=page))
             else:
-                left_out.append(LeftOut(kind, 1, () if page is None else (page,)))
+                left_out.append(OmittedParts(kind, 1, () if page is None else (page,)))
     blocks = _join_split_sentences(blocks)
     if not options.references:
         blocks, references = leave_out_references(blocks)
@@ -172,7 +172,7 @@ def _join_split_sentences(blocks: list[Block]) -> list[Block]:
     return joined
 
 
-def _remove_running_lines(pages: list[str]) -> tuple[list[str], list[LeftOut]]:
+def _remove_running_lines(pages: list[str]) -> tuple[list[str], list[OmittedParts]]:
     """Remove page numbers, and first and last lines that recur on other pages."""
     split = [page.split("\n") for page in pages]
     edges = Counter(key for lines in split for key in {mask_digits(lines[i].strip()) for i in _edge_lines(lines)})
@@ -186,7 +186,7 @@ def _remove_running_lines(pages: list[str]) -> tuple[list[str], list[LeftOut]]:
             if mask_digits(lines[i].strip()) in repeated or _PAGE_NUMBER.fullmatch(lines[i].strip())
         }
         cleaned.append("\n".join(line for i, line in enumerate(lines) if i not in drop))
-        left_out.append(LeftOut("running lines", len(drop), (page,) if drop else ()))
+        left_out.append(OmittedParts("running lines", len(drop), (page,) if drop else ()))
     return cleaned, left_out
 
 

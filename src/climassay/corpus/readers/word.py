@@ -19,7 +19,7 @@ from itertools import pairwise
 import mammoth
 from mammoth.docx.dingbats import dingbats
 
-from climassay.corpus.documents import Block, Document, LeftOut, ReadOptions
+from climassay.corpus.documents import Block, Document, OmittedParts, ReadOptions
 from climassay.corpus.readers.archives import check_unpacked, read_xml
 from climassay.corpus.readers.cleaning import clean, document_id
 from climassay.corpus.readers.file_types import reader
@@ -110,11 +110,11 @@ def read_docx(data: bytes, source: str, options: ReadOptions) -> Document:
         source=source,
         blocks=tuple(blocks),
         media="docx",
-        left_out=(*left_out_of_html, *(LeftOut(kind, count) for kind, count in left_out.items() if count)),
+        left_out=(*left_out_of_html, *(OmittedParts(kind, count) for kind, count in left_out.items() if count)),
     )
 
 
-def _read_body(body: ET.Element, source: str, *, references: bool) -> tuple[list[Block], tuple[LeftOut, ...]]:
+def _read_body(body: ET.Element, source: str, *, references: bool) -> tuple[list[Block], tuple[OmittedParts, ...]]:
     """Return the blocks of a simplified body, with footnotes marked, and the number of parts left out."""
     parts = list(body)
     try:
@@ -140,7 +140,7 @@ def _convert(parts: list[ET.Element]) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class _Style:
+class _WordStyle:
     """Properties of a paragraph or character style."""
 
     name: str
@@ -182,7 +182,7 @@ class _Package:
         return clean(self._read("docProps/core.xml").findtext("{http://purl.org/dc/elements/1.1/}title") or "")
 
     @cached_property
-    def styles(self) -> dict[str, _Style]:
+    def styles(self) -> dict[str, _WordStyle]:
         """Styles by id. Ids are localised, names of built-in styles are English."""
         root = self.part("styles")
         elements = [] if root is None else root.findall(f"{_WORD}style")
@@ -233,9 +233,9 @@ def _check_nesting(root: ET.Element, source: str) -> None:
             )
 
 
-def _read_style(element: ET.Element) -> _Style:
+def _read_style(element: ET.Element) -> _WordStyle:
     level = _value(element, "pPr/outlineLvl")
-    return _Style(
+    return _WordStyle(
         name=_value(element, "name") or "",
         based_on=_value(element, "basedOn"),
         outline_level=int(level) if level and level.isdecimal() else None,
@@ -306,7 +306,7 @@ class _Simplifier:
             if note.get(f"{_WORD}type") in (None, "normal")
         }
         self._table_depth = 0
-        self._paragraph_styles: list[_Style] = []
+        self._paragraph_styles: list[_WordStyle] = []
         self._pending_boxes: list[ET.Element] = []
         self._pending_notes: list[ET.Element] = []
 
@@ -349,7 +349,7 @@ class _Simplifier:
             self.left_out[_COUNTED_KINDS[tag]] += 1
         return []
 
-    def _style_chain(self, style_id: str | None) -> Iterator[_Style]:
+    def _style_chain(self, style_id: str | None) -> Iterator[_WordStyle]:
         for _ in range(_MAX_BASED_ON):
             style = self._styles.get(style_id or "")
             if style is None:
@@ -551,7 +551,7 @@ def _parse_count(value: str | None) -> int:
     return int(value) if value and value.isdecimal() else 0
 
 
-def _heading_level(paragraph: ET.Element, chain: list[_Style]) -> int | None:
+def _heading_level(paragraph: ET.Element, chain: list[_WordStyle]) -> int | None:
     """Return the level of a heading, 1 to 6, by outline level or style chain; None for other paragraphs."""
     level_value = _value(paragraph, "pPr/outlineLvl")
     outline = _parse_count(level_value) if level_value else None

@@ -110,7 +110,7 @@ class AssessmentPrompt:
     """Number of questions to be answered first (``schema``)."""
 
 
-class Question(NamedTuple):
+class AdvocateQuestion(NamedTuple):
     """A question to an advocate."""
 
     to: str
@@ -137,7 +137,7 @@ class Assessment:
     """Whether the explanation was truncated."""
     answer: str = ""
     """The model's answer so far, to be continued (``scored``)."""
-    questions: tuple[Question, ...] = ()
+    questions: tuple[AdvocateQuestion, ...] = ()
     continue_debate: bool | None = None
     """Whether the model asks a question; None if it could not ask any."""
     quotations: tuple[Quotation, ...] = ()
@@ -389,7 +389,7 @@ def read_answer(data: Mapping[str, Any], prompt: AssessmentPrompt, max_queries: 
     questions = []
     for entry in data.get("questions", []):
         queries = tuple(filter(None, map(_one_line, entry.get("queries", ()))))[:max_queries]
-        question = Question(str(entry["to"]), _one_line(entry["question"]), queries)
+        question = AdvocateQuestion(str(entry["to"]), _one_line(entry["question"]), queries)
         if question.to in prompt.recipients and question.text:
             questions.append(question)
     statements = []

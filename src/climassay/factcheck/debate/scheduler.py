@@ -49,7 +49,7 @@ class _PartialAnswers:
     answers: dict[int, Any] = field(default_factory=dict)
 
 
-class Scheduler(Generic[T]):
+class DebateScheduler(Generic[T]):
     """Runs debates concurrently. Each instance can be used once.
 
     Args:

@@ -1,8 +1,8 @@
 """Debates as coroutines: generators that yield requests and are sent the answers.
 
 A step yields a tuple of :data:`Ask` and is sent the answers in the same order; its return value is its result.
-:func:`gather` advances several steps together. :class:`~climassay.factcheck.debate.scheduler.Scheduler` runs the steps
-of many debates concurrently.
+:func:`gather` advances several steps together. The steps of many debates run concurrently in a
+:class:`~climassay.factcheck.debate.scheduler.DebateScheduler`.
 """
 
 from collections.abc import Generator, Sequence

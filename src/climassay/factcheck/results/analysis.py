@@ -53,6 +53,15 @@ def verdict_of(transcript: Transcript, party: str, number: int | None = None) ->
     return None if opinion is None else opinion.verdict
 
 
+FOLLOW_UP: Final = "follow-up"
+"""Outcome of a round after which the mediator asks further questions (Leippold et al. 2024, Tables 3 to 5)."""
+
+
+def round_outcome(transcript: Transcript, number: int) -> str | None:
+    """Return the mediator's verdict after a round, or ``follow-up`` if the debate went on; None if there is none."""
+    return FOLLOW_UP if number < len(transcript.rounds) else verdict_of(transcript, MEDIATOR)
+
+
 def explanation_of(transcript: Transcript, party: str) -> tuple[tuple[AnswerSentence, ...], int, bool | None]:
     """Return a party's last explanation, the number of removed citations, and whether it contradicts the verdict."""
     source = transcript.verdict if party == MEDIATOR else opinion_of(transcript, party)
@@ -223,7 +232,7 @@ class LevelChange:
 
 
 @dataclass(frozen=True, slots=True)
-class LeftOut:
+class AdvocateEffect:
     """Effect of leaving an advocate out of the debates, by number of classes."""
 
     advocate: str
@@ -349,7 +358,7 @@ def leave_one_out(
     scale: Scale,
     counts: Sequence[int],
     seed: int,
-) -> tuple[LeftOut, ...]:
+) -> tuple[AdvocateEffect, ...]:
     """Return the effect of leaving each advocate out, measured on the debates that recorded it."""
     results = []
     for advocate in advocates:
@@ -382,7 +391,7 @@ def leave_one_out(
             changed = sum(verdict != without for verdict, without in pairs)
             levels.append(LevelChange(count, proportion(changed, len(pairs)), gain))
         if repeated:
-            results.append(LeftOut(advocate, len(answered), len(repeated) - len(answered), tuple(levels)))
+            results.append(AdvocateEffect(advocate, len(answered), len(repeated) - len(answered), tuple(levels)))
     return tuple(results)
 
 
@@ -461,7 +470,7 @@ class RunAnalysis:
     """Agreement between advocates, after the first round and at the end; empty with fewer than two advocates."""
     contradictions: tuple[Contradictions, ...]
     citations: tuple[CitationCounts, ...]
-    left_out: tuple[LeftOut, ...]
+    left_out: tuple[AdvocateEffect, ...]
     """Effects of leaving each advocate out; empty if not requested."""
     risk: RiskCoverage | None
     """Risk-coverage curve; None if no claim has both a published verdict and a verdict."""

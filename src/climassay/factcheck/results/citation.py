@@ -92,23 +92,29 @@ def cite(transcript: Transcript, scale: Scale, publication: Publication) -> Cita
         title = f"Demonstration, {title[:1].lower()}{title[1:]}"
         provenance = f"A demonstration by a very small language model, not to be relied on. {provenance}"
     sources = source_dates(transcript)
-    day = date.fromisoformat(publication.date)
+    year, day = publication.date[:4], day_in_words(publication.date)
     return Citation(
         title,
         " ".join(f"{meaning}{provenance} {sources}".split()),
-        f"{publication.publisher} ({day.year}). {title}. {day.day} {day:%B %Y}. {provenance} {publication.address}",
+        f"{publication.publisher} ({year}). {title}. {day}. {provenance} {publication.address}",
         bibtex_entry(
             f"factcheck-{publication.address.rpartition('/')[2]}",
             {
                 "author": publication.publisher,
                 "title": title,
-                "year": str(day.year),
-                "month": str(day.month),
-                "note": f"Checked on {day.day} {day:%B %Y}. {provenance}",
+                "year": year,
+                "month": publication.date[5:7],
+                "note": f"Checked on {day}. {provenance}",
             },
             {"url": publication.address},
         ),
     )
+
+
+def day_in_words(iso_date: str) -> str:
+    """Return an ISO 8601 date like ``6 November 2026``."""
+    day = date.fromisoformat(iso_date)
+    return f"{day.day} {day:%B %Y}"
 
 
 def source_dates(transcript: Transcript) -> str:

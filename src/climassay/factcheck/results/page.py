@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 from climassay.errors import InputError, NoAnswerError
 from climassay.factcheck.certainty import AgreementLevel, Confidence, EvidenceLevel, Levels, Likelihood
 from climassay.factcheck.debate.assessment import explanation_lead
-from climassay.factcheck.results.citation import Publication, cite, source_dates
+from climassay.factcheck.results.citation import Publication, cite, day_in_words, source_dates
 from climassay.factcheck.scales import Scale, load_scale
 from climassay.factcheck.transcript import (
     AdvocateOpinion,
@@ -187,6 +187,7 @@ _TEMPLATE_GLOBALS = {
     "ENDING": ENDING, "OUTCOME": OUTCOME, "PLACEMENT": PLACEMENT, "REASON": REASON, "SIDE": SIDE, "cost": cost,
     "counted": counted, "fallacy_note": fallacy_note, "level_lines": level_lines, "mediator": mediator,
     "models": models, "role": role, "source_dates": source_dates,
+    "day_in_words": day_in_words,
 }  # fmt: skip
 """Texts and functions used by the templates."""
 
@@ -388,13 +389,6 @@ def notices(transcript: Transcript) -> tuple[str, ...]:
     verdict = transcript.verdict
     results = [DEMONSTRATION] if transcript.demonstration else []
     results += [*verdict.caveats, *transcript.warnings]
-    alone = bool(transcript.rounds) and transcript.rounds[-1].decision.reason == "one informed advocate"
-    if alone and verdict.levels is not None:
-        rated = ["evidence robust"] * (verdict.levels.evidence == "robust")
-        rated += ["agreement high"] * (verdict.levels.agreement == "high")
-        if rated:
-            terms = " and ".join(rated).capitalize()
-            results.append(f"{terms}: the mediator says so, although only one advocate had information.")
     if verdict.contradicts:
         results.append("The explanation seems to argue for the other side than the verdict: read both with care.")
     results += _sentence_notes(verdict.explanation)

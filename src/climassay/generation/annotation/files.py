@@ -52,7 +52,7 @@ class AnnotationFile:
 
 
 @dataclass(frozen=True, slots=True)
-class _Line:
+class _LabelLine:
     """Line of the file after the header, with one label, skip or comment."""
 
     __pydantic_config__ = ConfigDict(strict=True, extra="forbid")
@@ -62,7 +62,7 @@ class _Line:
     comment: Comment | None = None
 
 
-_LINE = TypeAdapter(_Line)
+_LINE = TypeAdapter(_LabelLine)
 
 
 def write_annotations(
@@ -104,7 +104,7 @@ def read_annotations(path: Path) -> AnnotationFile:
         InputError: The file cannot be read, is not an annotation file, or has another version.
     """
     data = read_bytes(path)
-    lines: list[_Line] = []
+    lines: list[_LabelLine] = []
     settings: AnnotationSettings | None = None
     number = 0
     try:

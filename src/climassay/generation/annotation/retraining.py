@@ -42,7 +42,7 @@ class Retraining:
     """Number of drafts that experts have decided on."""
     invalid: int
     cross_validated: dict[str, float]
-    """Cross-validated scores by name, such as AUROC and Brier; see :attr:`climassay.learning.Evaluation.figures`."""
+    """Cross-validated scores by name, such as AUROC and Brier; see :attr:`climassay.learning.HeldOutScores.figures`."""
     judged: int
     """Number of items that this call judged."""
     trained: bool

@@ -14,7 +14,7 @@ from climassay.errors import InputError
 from climassay.generation.draft import Draft, SourcePassage, draft_from_row, question_draft
 from climassay.generation.screening.catalogue import format_share
 from climassay.io import Row, parse_rows, read_bytes
-from climassay.learning import Calibration, Evaluation, Threshold, calibration, evaluate, threshold_for
+from climassay.learning import Calibration, HeldOutScores, Threshold, calibration, evaluate, threshold_for
 from climassay.questions.formats import row_converter
 from climassay.reporting import Category, StackedBar, StackedBars, Table
 from climassay.statistics import Estimate, proportion
@@ -225,7 +225,7 @@ class PrecisionAtShare:
 class ValidatorScores:
     """Scores of a validator's probabilities on labelled questions."""
 
-    evaluation: Evaluation
+    evaluation: HeldOutScores
     """Scores of the classes invalid and valid; intervals resample main passages."""
     precisions: tuple[PrecisionAtShare, ...]
     """Precision of all questions, of those with P(valid) of at least 0.5 if there are any, and of the most probable

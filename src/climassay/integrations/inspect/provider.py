@@ -31,7 +31,7 @@ class _PendingRequest:
         self.answer: contract.Completion | None = None
 
 
-class _RequestBatcher:
+class _RequestQueue:
     """Batcher that sends all pending requests to a model in one call.
 
     The first caller to acquire the lock sends the requests of all callers; the others then find their answers.
@@ -130,7 +130,7 @@ class ClimassayModel(ModelAPI):
         self.model = opened or load_model(
             model_name, ModelOptions(base_url=base_url and TrustedUrl(base_url), **model_args)
         )
-        self._batcher = _RequestBatcher(self.model, on_answer)
+        self._batcher = _RequestQueue(self.model, on_answer)
         self._repeated: Counter[tuple[object, contract.GenerationRequest]] = Counter()
         self.refused: InputError | None = None
         """Error of a request that the model does not support; None if there was none."""

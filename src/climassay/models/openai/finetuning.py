@@ -146,7 +146,7 @@ def fine_tune(
                 f"The fine-tuning job {current.job_id} is {current.status}: {current.error or 'no reason given'} "
                 f"Remove {state} to start another."
             )
-    job = _Job(current, state, server, policy or RetryPolicy(), sleep, on_status)
+    job = _FineTuningJob(current, state, server, policy or RetryPolicy(), sleep, on_status)
     if job.state.model is not None:
         return job.state
     try:
@@ -157,7 +157,7 @@ def fine_tune(
         job.close()
 
 
-class _Job:
+class _FineTuningJob:
     """Fine-tuning job with its client."""
 
     def __init__(

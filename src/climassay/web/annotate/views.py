@@ -233,7 +233,7 @@ def _plain(text: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class WordingChange:
     """One part of a wording before and after an edit, with the differences marked."""
 
     part: str
@@ -242,7 +242,7 @@ class Change:
     after: tuple[Piece, ...]
 
 
-def changes(before: Wording, after: Wording) -> tuple[Change, ...]:
+def changes(before: Wording, after: Wording) -> tuple[WordingChange, ...]:
     """Return the parts of a wording that differ, in reading order."""
     parts = [("question", before.question, after.question)]
     if before.options or after.options:
@@ -259,7 +259,7 @@ def changes(before: Wording, after: Wording) -> tuple[Change, ...]:
         left = tuple(("".join(first[a:b]), kind != "equal") for kind, a, b, _, _ in spans if b > a)
         right = tuple(("".join(second[c:d]), kind != "equal") for kind, _, _, c, d in spans if d > c)
         if left != right:
-            results.append(Change(part, left, right))
+            results.append(WordingChange(part, left, right))
     return tuple(results)
 
 

@@ -21,6 +21,7 @@ from climassay.evaluation.run_comparison import (
     comparison_table,
     comparison_test_table,
 )
+from climassay.evaluation.tables import score_rows
 from climassay.factcheck import Transcript, factcheck_page, load_scale, stored_truths
 from climassay.factcheck.results.page import OUTCOME
 from climassay.factcheck.scales import Scale
@@ -28,11 +29,13 @@ from climassay.generation.dataset_results import MAX_REPORTED_DRAFTS, dataset_re
 from climassay.generation.dataset_store import DatasetStore, StoredDraft
 from climassay.metrics.registry import METRICS
 from climassay.records.queries import (
+    RunEntry,
     RunList,
     RunOrder,
     UsageGroup,
     UsageRow,
     iterate_answers,
+    list_run_entries,
     list_run_page,
     run_settings,
     usage_by,
@@ -63,6 +66,7 @@ from climassay.web.results.stored_run import (
     find_run_summary,
     find_stored_run,
     flat_values,
+    paper_scores,
     run_data,
 )
 
@@ -73,6 +77,8 @@ MOST_LINES = 120
 ROWS_AT_ONCE = 1000
 """Number of stored rows in one chunk of a run's JSON."""
 MAX_RUNS = 8
+MAX_OFFERED_RUNS = 50
+"""Maximum number of runs that the comparison offers, besides the chosen ones."""
 DRAFTS = 60
 """Maximum number of drafts on a page; a report contains more, and the dataset's export contains all."""
 Published = Literal["", "gold", "silver"]
@@ -250,11 +256,14 @@ def show_comparison(
     chosen = metric if metric in metrics else next(iter(metrics), "")
     query = {"runs": ",".join(names), "metric": chosen, "level": level}
     sections = section_views(_comparison(app, names, chosen, level), "/results/compare", query) if chosen else ()
+    choices, older = _comparable_runs(app, names)
     return page(
         request,
         "results/compare.html.j2",
         runs=names,
-        experiments=[(name, entry["name"]) for name, entry in zip(names, stored, strict=True)],
+        choices=choices,
+        older=older,
+        most_runs=MAX_RUNS,
         metrics=[METRICS[name] for name in metrics],
         metric=chosen,
         level=level,
@@ -270,6 +279,22 @@ def comparison_blocks(
 ) -> tuple[Report, str]:
     """Return the report of a comparison and the prefix of its file names."""
     return _comparison(app, _names(runs), metric, level), f"comparison-{metric}"
+
+
+def _comparable_runs(app: AppState, chosen: Sequence[str]) -> tuple[list[RunEntry], bool]:
+    """Return the newest runs that can be compared and the chosen ones, newest first, and whether there are others."""
+    entries = {
+        entry.summary.id: entry
+        for command in COMMANDS
+        for entry in list_run_entries(app.database, command=command, limit=MAX_OFFERED_RUNS + 1)
+    }
+    newest = sorted(entries.values(), key=lambda entry: entry.summary.started_at, reverse=True)
+    offered = {entry.summary.id: entry for entry in newest[:MAX_OFFERED_RUNS]}
+    for run in chosen:
+        if run not in offered:
+            offered |= {entry.summary.id: entry for entry in list_run_entries(app.database, run=run)}
+    ordered = sorted(offered.values(), key=lambda entry: entry.summary.started_at, reverse=True)
+    return ordered, len(newest) > MAX_OFFERED_RUNS
 
 
 def _names(runs: list[str]) -> list[str]:
@@ -474,14 +499,25 @@ def show_results(
 def _result_values(run: str, data: dict[str, Any], published: Published, show: Show) -> dict[str, Any]:
     report = report_from_data(data["report"])
     sections = section_views(report, f"/results/{run}", {"published": published} if published else None)
+    first_table = next((view for view in sections if any(block.kind == "table" for block in view.blocks)), None)
     if show or sum(len(section.blocks) for section in sections) > FEW_BLOCKS:
-        # Of a long report the overview has the first section, and of the others what is neither table nor figure.
+        # Of a long report the overview has the first section, that with the first table, and of the others what is
+        # neither table nor figure.
         kinds = (show.removesuffix("s"),) if show else ("",)
         visible = (
-            view._replace(blocks=[block for block in view.blocks if block.kind in kinds or (not show and index == 0)])
+            view._replace(
+                blocks=[
+                    block
+                    for block in view.blocks
+                    if block.kind in kinds or (not show and (index == 0 or view is first_table))
+                ]
+            )
             for index, view in enumerate(sections)
         )
         sections = [view for view in visible if view.blocks]
+    if data["metrics"] is not None:
+        # Scores come before the words about them.
+        sections.sort(key=lambda view: first_table is None or view.id != first_table.id)
     counts = {"questions": data["questions"], "claims": data["claims"], "experiment": data["metrics"] is not None}
     return {"report": report, "sections": sections, "show": show, "published": published, **counts}
 
@@ -530,6 +566,15 @@ def send_report(app: App, _user: Reader, run: str, published: PublishedWanted = 
             (*base.facts, ("Run", run), ("Command", command)),
         )
     return as_file(report.to_html(), f"{run}.html")
+
+
+@router.get("/results/{run}/scores.csv")
+def send_scores(app: App, _user: Reader, run: str, published: PublishedWanted = "") -> Response:
+    """Download the scores of an experiment, one per row, with value, interval and n as numbers."""
+    stored = find_stored_run(app, run)
+    if stored.experiment is None:
+        raise Missing(f"The run {run} has no scores of questions.")
+    return as_file(as_csv(score_rows(stored.scores, paper_scores(published))), f"{run}-scores.csv")
 
 
 @router.get("/results/{run}/answers.jsonl")

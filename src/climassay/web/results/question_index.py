@@ -82,7 +82,7 @@ scores = sa.Table(
 )
 
 
-class Column(NamedTuple):
+class RunColumn(NamedTuple):
     """Column of the grid of questions: one model in one setting of a run."""
 
     run: str
@@ -103,9 +103,9 @@ class QuestionFilter:
     """Whether some answer must be wrong."""
     model: str = ""
     """Model that must have answered; the other conditions on answers then apply to its answers only."""
-    right: Column | None = None
+    right: RunColumn | None = None
     """Column with a right answer."""
-    fails: Column | None = None
+    fails: RunColumn | None = None
     """Column with a wrong answer."""
     invalid: bool = False
     """Whether some answer must have failed or break the rules of an answer."""
@@ -147,7 +147,7 @@ class QuestionIndex:
         limit: int,
         *,
         offset: int = 0,
-        order: Literal["", "wrong", "question"] | Column = "",
+        order: Literal["", "wrong", "question"] | RunColumn = "",
         reverse: bool = False,
     ) -> list[int]:
         """Return the numbers of the questions that match, from 0.
@@ -162,7 +162,7 @@ class QuestionIndex:
         """
         query = self._select(questions.c.number, filters=filters)
         keys: tuple[sa.ColumnElement[Any], ...] = ()
-        if isinstance(order, Column):
+        if isinstance(order, RunColumn):
             lowest = _lowest_scores(order)
             is_same = (lowest.c.question == questions.c.question) & (lowest.c.benchmark == questions.c.benchmark)
             query = query.join(lowest, is_same, isouter=True)
@@ -195,9 +195,9 @@ class QuestionIndex:
         row = self._database.first(query.where(questions.c.run == self.run, questions.c.number == number))
         return None if row is None else (str(row.benchmark), str(row.question))
 
-    def columns(self) -> list[Column]:
+    def columns(self) -> list[RunColumn]:
         """Return the models and settings, in the order of the run."""
-        return [Column(self.run, model, setting) for model, setting in self.choices()["columns"]]
+        return [RunColumn(self.run, model, setting) for model, setting in self.choices()["columns"]]
 
     def choices(self) -> dict[str, list[Any]]:
         """Return the values that can be filtered by, in the order of the run.
@@ -297,7 +297,7 @@ def index_of(app: AppState, run: str) -> QuestionIndex:
     return index
 
 
-def _is_answered(column: Column, *, wrong: bool) -> sa.ColumnElement[bool]:
+def _is_answered(column: RunColumn, *, wrong: bool) -> sa.ColumnElement[bool]:
     """Return the condition that a column, also of another run, holds a wrong or right answer to a question."""
     other_answers, other_questions = answers.alias(), questions.alias()
     is_joined = (other_questions.c.run == other_answers.c.run) & (other_questions.c.number == other_answers.c.number)
@@ -312,7 +312,7 @@ def _is_answered(column: Column, *, wrong: bool) -> sa.ColumnElement[bool]:
     ).exists()
 
 
-def _lowest_scores(column: Column) -> sa.Subquery:
+def _lowest_scores(column: RunColumn) -> sa.Subquery:
     """Return the lowest score of each question in a column, also of another run, as ``score``."""
     other_questions, other_answers = questions.alias(), answers.alias()
     is_answer = (other_answers.c.run == other_questions.c.run) & (other_answers.c.number == other_questions.c.number)

@@ -1,6 +1,9 @@
 """Pages of the questions of a run: the grid of questions and models, one question with its answers, its prompts."""
 
+import json
+import re
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, NamedTuple
 from urllib.parse import quote, urlencode
@@ -13,14 +16,14 @@ from climassay.evaluation.report import answer_row, is_wrong
 from climassay.evaluation.results import COMMANDS, Outcome
 from climassay.evaluation.scores import metrics_of
 from climassay.questions import Kind, Level, Question, option_letter
-from climassay.records.queries import answers_about, list_run_entries
+from climassay.records.queries import RecordedAnswer, answers_about, list_run_entries
 from climassay.reporting.html import render_answer
 from climassay.web.access import Reader
 from climassay.web.app_state import App, AppState
 from climassay.web.failures import Missing
 from climassay.web.pages import PageNumber, clamp_page, page, part_of
 from climassay.web.results.pages import block_assets
-from climassay.web.results.question_index import Column, QuestionFilter, QuestionIndex, index_of
+from climassay.web.results.question_index import QuestionFilter, QuestionIndex, RunColumn, index_of
 from climassay.web.results.stored_run import StoredRun, find_run_summary
 
 router = APIRouter(include_in_schema=False)
@@ -53,7 +56,7 @@ class GridQuery:
     other: Word = ""
     """Id of a run to compare with; its columns follow."""
 
-    def filters(self, columns: Sequence[Column]) -> QuestionFilter:
+    def filters(self, columns: Sequence[RunColumn]) -> QuestionFilter:
         """Return the filter; the index of a column that does not exist is ignored."""
         right, fails = (
             columns[index] if index is not None and index < len(columns) else None for index in (self.right, self.fails)
@@ -96,6 +99,52 @@ class GridRow(NamedTuple):
     """Benchmark and id."""
     question: Question
     cells: tuple[GridCell | None, ...]
+
+
+class PromptMessage(NamedTuple):
+    """A message of a prompt."""
+
+    role: str
+    """``system``, ``user`` or ``assistant``; ``prompt`` for a text whose messages cannot be told apart."""
+    text: str
+
+
+class Exchange(NamedTuple):
+    """A recorded request: its messages, and the answers of the experiment that it can have led to."""
+
+    messages: Sequence[PromptMessage]
+    outcomes: "Sequence[tuple[Outcome, AnswerMark]]"
+    grades: bool
+    """Whether a judge was asked to grade the answer."""
+
+
+_TURNS = (
+    r"<\|im_start\|>(\w+)\n(.*?)(?:<\|im_end\|>\n?|\Z)",
+    r"<\|start_header_id\|>(\w+)<\|end_header_id\|>\n\n(.*?)(?:<\|eot_id\|>|\Z)",
+    r"<start_of_turn>(\w+)\n(.*?)(?:<end_of_turn>\n?|\Z)",
+    r"<\|(system|user|assistant)\|>\n?(.*?)(?:<\|end\|>\n?|</s>\n?|(?=<\|(?:system|user|assistant)\|>)|\Z)",
+)
+"""Patterns of a turn in the chat templates of local models. Contents cannot contain a template's own tokens."""
+
+
+def prompt_messages(prompt: str) -> list[PromptMessage]:
+    """Return the messages of a recorded prompt: JSON of a served model, or the text of a local model's template."""
+    if prompt.startswith("[{"):
+        with suppress(ValueError, KeyError, TypeError, AttributeError, RecursionError):
+            return [
+                PromptMessage(str(message["role"]), _content_text(message["content"])) for message in json.loads(prompt)
+            ]
+    for pattern in _TURNS:
+        turns = [PromptMessage(*turn) for turn in re.findall(pattern, prompt, re.DOTALL)]
+        if turns:
+            # The last turn is the beginning of the model's own, which is empty unless its answer was begun for it.
+            return [turn for turn in turns if turn.text]
+    return [PromptMessage("prompt", prompt)]
+
+
+def _content_text(content: Any) -> str:
+    """Return the text of a message's content, which servers also take in parts."""
+    return content if isinstance(content, str) else "\n".join(str(part.get("text", part)) for part in content)
 
 
 class AnswerMark(NamedTuple):
@@ -167,7 +216,7 @@ def show_questions(
 
 
 def _grid_rows(
-    index: QuestionIndex, other: QuestionIndex | None, columns: Sequence[Column], numbers: Sequence[int]
+    index: QuestionIndex, other: QuestionIndex | None, columns: Sequence[RunColumn], numbers: Sequence[int]
 ) -> list[GridRow]:
     """Load questions of a run with their answers in the run and another one, in the order of the numbers."""
     stored = index.load(numbers)
@@ -176,7 +225,7 @@ def _grid_rows(
     if other is not None and numbers:
         runs.append(other.load(other.numbers_of(list(stored.questions))))
     cells = {
-        (Column(stored_run.id, outcome.cell.model, outcome.cell.setting), key): GridCell(number, outcome)
+        (RunColumn(stored_run.id, outcome.cell.model, outcome.cell.setting), key): GridCell(number, outcome)
         for stored_run in runs
         for key, outcomes in stored_run.outcomes.items()
         for number, outcome in enumerate(outcomes, start=1)
@@ -205,6 +254,19 @@ def answer_mark(outcome: Outcome, address: str) -> AnswerMark:
     return AnswerMark(text, tone, words + violations, address)
 
 
+def answer_verdict(outcome: Outcome) -> AnswerMark:
+    """Return the mark of an answer, in which a judge's verdict or factual accuracy tells right from wrong, too."""
+    mark = answer_mark(outcome, "")
+    if mark.tone:
+        return mark
+    if is_wrong(outcome):
+        return AnswerMark("✗", "bad", "wrong", "")
+    if outcome.scores.get("judged_accuracy") == 0.5:
+        return AnswerMark("~", "warn", "partly right", "")
+    is_judged = {"judged_accuracy", "rubric_score", "factual_accuracy"} & outcome.scores.keys()
+    return AnswerMark("✓", "good", "right", "") if is_judged else mark
+
+
 @router.get("/results/{run}/questions/{question:path}")
 def show_question(request: Request, app: App, _user: Reader, run: str, question: str, benchmark: Word = "") -> Response:
     """Show one question with every answer to it."""
@@ -217,7 +279,8 @@ def show_question(request: Request, app: App, _user: Reader, run: str, question:
     for outcome in outcomes:
         row = answer_row(outcome, content, metrics)
         remarks = (*row.remarks, *_option_order_remarks(stored, outcome))
-        answers.append({"outcome": outcome, "text": render_answer(row), "remarks": remarks, "wrong": is_wrong(outcome)})
+        mark = answer_verdict(outcome)
+        answers.append({"outcome": outcome, "text": render_answer(row), "remarks": remarks, "mark": mark})
     before, after = index.key(number - 1), index.key(number + 1)
     return page(
         request,
@@ -245,13 +308,15 @@ def show_requests(
     benchmark: Word = "",
     number: PageNumber = 1,
 ) -> Response:
-    """Show the prompts of a run that contain a question, each with its raw answer."""
+    """Show the messages of a run that contain a question, each with its setting, its raw answer and its grade."""
     summary = find_run_summary(app, run)
     index, question_number = _find_question(app, run, question, benchmark)
-    [(key, content)] = index.load([question_number]).questions.items()
+    stored = index.load([question_number])
+    [(key, content)] = stored.questions.items()
     # Models see a line in place of the mask of a cloze statement, so only the parts around it occur in prompts.
     text = max(content.question.split("<MASK>"), key=len).strip()
     answers = answers_about(app.database, run, text, REQUESTS_PER_PAGE + 1, (number - 1) * REQUESTS_PER_PAGE)
+    exchanges = [(answer, exchange_of(answer, stored, key)) for answer in answers[:REQUESTS_PER_PAGE]]
     address = f"/results/{run}/requests?{urlencode({'question': question, 'benchmark': benchmark})}&page="
     return page(
         request,
@@ -259,10 +324,39 @@ def show_requests(
         run=summary,
         question=content,
         address=_question_address(run, key),
-        answers=answers[:REQUESTS_PER_PAGE],
+        answers=exchanges,
+        **block_assets(),
         before=f"{address}{number - 1}" if number > 1 else "",
         after=f"{address}{number + 1}" if len(answers) > REQUESTS_PER_PAGE else "",
     )
+
+
+def exchange_of(answer: RecordedAnswer, stored: StoredRun, key: tuple[str, str]) -> Exchange:
+    """Return a recorded request beside the answers to its question.
+
+    A request leads to the answers of its model in whose settings the model was given the passages of the prompt. A
+    request that contains a graded answer is its judge's.
+    """
+    messages = prompt_messages(answer.prompt)
+    outcomes = stored.outcomes[key]
+    if stored.experiment is None:
+        return Exchange(messages, (), False)
+    text = " ".join(" ".join(message.text for message in messages).split())
+    graded = [
+        outcome
+        for outcome in outcomes
+        if (outcome.judgement or outcome.assessment) and " ".join(outcome.answer.split()) in text
+    ]
+    models = {record.cell: record.model for record in stored.experiment.cells}
+    texts = {name: " ".join(passage.split()) for name, passage in stored.experiment.passages.items()}
+    given = {name for outcome in outcomes for name in outcome.passages if texts.get(name, "\0") in text}
+    asked = [
+        outcome
+        for outcome in outcomes
+        if models.get(outcome.cell) == answer.model and given == {name for name in outcome.passages if name in texts}
+    ]
+    fitting = graded or asked
+    return Exchange(messages, [(outcome, answer_verdict(outcome)) for outcome in fitting], bool(graded))
 
 
 def _find_question(app: AppState, run: str, question: str, benchmark: str) -> tuple[QuestionIndex, int]:

@@ -9,6 +9,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from climassay.errors import ClimassayError, InputError, RecordsError
+from climassay.evaluation.paper_scores import PublishedScore, published_scores
 from climassay.evaluation.results import COMMANDS, Experiment, Outcome, experiment_of
 from climassay.evaluation.run_comparison import metrics_in
 from climassay.evaluation.scores import ExperimentScores, score_experiment
@@ -226,13 +227,17 @@ def experiment_page(run: StoredRun, published: str, *, answers: bool = False) ->
     Raises:
         InputError: The run has no readable experiment.
     """
-    from climassay.evaluation import experiment_report, published_scores
+    from climassay.evaluation import experiment_report
 
     experiment = run.experiment
     if experiment is None:
         raise InputError("The run has no readable experiment.")
-    paper_scores = published_scores("gold" if published == "gold" else "silver") if published else ()
-    return experiment_report(experiment, scores=run.scores, published=paper_scores, answers=answers)
+    return experiment_report(experiment, scores=run.scores, published=paper_scores(published), answers=answers)
+
+
+def paper_scores(published: str) -> Sequence[PublishedScore]:
+    """Return the paper's results on a dataset, ``gold`` or ``silver``; none if empty."""
+    return published_scores("gold" if published == "gold" else "silver") if published else ()
 
 
 def _factcheck(run: StoredRun, _published: str) -> Report:

@@ -67,7 +67,7 @@ class Mention(NamedTuple):
     letters: tuple[int, ...]
 
 
-class Statement(NamedTuple):
+class StatedLetter(NamedTuple):
     """A letter stated as the answer; None stands for several at once."""
 
     letter: int | None
@@ -289,7 +289,7 @@ class _Reader:
 
     # Statements
 
-    def _statement(self, mention: Mention) -> Statement | None:
+    def _statement(self, mention: Mention) -> StatedLetter | None:
         """Return what is stated by a mention, or None; note a letter that is rejected."""
         before, start = self._before(mention.first)
         after, negated = self._after(mention.last)
@@ -327,7 +327,7 @@ class _Reader:
         )
         if not (explicit or called_correct) or (self._labels(mention) and self._begins_list(mention)):
             return None
-        return Statement(letter, explicit, mention.first, mention.last)
+        return StatedLetter(letter, explicit, mention.first, mention.last)
 
     def _praised(self, mention: Mention) -> bool:
         """Return whether a verb after a letter says that the option fits best ("C best describes")."""

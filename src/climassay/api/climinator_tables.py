@@ -1,0 +1,471 @@
+"""``climassay reproduce climinator``: Tables 1 to 5 of Leippold et al. (2024), arXiv 2401.12566v1.
+
+The systems of the paper are four debates: *Climinator* has an advocate for each of four sources, *Climinator+* also one
+that argues from the model's own knowledge, *Climinator (A)* also an adversarial one, and *Climinator (B)* only the
+IPCC's advocate and the adversarial one. A single advocate's row is its opinion after the first round.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from climassay import factcheck
+from climassay.api.claims import check_claims, claim_table, estimate_debates, sample_claims
+from climassay.errors import InputError
+from climassay.factcheck.configuration import AdvocateSettings, DebateSettings
+from climassay.factcheck.results.analysis import FOLLOW_UP, MEDIATOR, round_outcome, verdict_of
+from climassay.factcheck.results.scoring import RowScores, VerdictFigures, score_verdicts
+from climassay.factcheck.scales import CLIMATE_FEEDBACK, Scale
+from climassay.factcheck.transcript import Transcript
+from climassay.io import parse_rows, read_bytes
+from climassay.models import Generator
+from climassay.reporting import counted
+from climassay.reporting.paper_tables import (
+    PaperRow,
+    PaperTable,
+    PartEstimate,
+    Reproduction,
+    ReproductionEstimate,
+    choose_tables,
+    load_paper_tables,
+    scaled,
+)
+from climassay.reporting.tables import skipped_note
+from climassay.session import Session
+from climassay.statistics import Estimate
+
+SOURCES: Mapping[str, tuple[str, float, str]] = {
+    "IPCC": ("--ipcc", 1.0, "the Sixth Assessment Report"),
+    "WMO": ("--wmo", 1.0, "reports of the WMO"),
+    "AbsCC": ("--abstracts", 0.5, "290,000 abstracts of climate papers"),
+    "S1000": ("--scientists", 1.0, "190,000 abstracts of 1000 climate scientists"),
+}
+"""Option, weight and the paper's documents of each advocate of *Climinator*."""
+ADVERSARY = "NIPCC"
+_ADVERSARY_OPTION = "--contrarian"
+_STANCE = "present climate change is mostly natural, and nothing to worry about"
+_PLAIN = "GPT-4"
+"""Name, in the paper's tables, of the advocate without documents."""
+ROUNDS = 2
+"""Maximum number of rounds; no debate of the paper needed more."""
+_CLASS_COUNTS = (7, 5, 2)
+_NEI = "NEI"
+_NO_VERDICT = "no verdict"
+_ROUND_SCALE = Scale(
+    "outcomes of a round",
+    ("incorrect", FOLLOW_UP, "correct"),
+    {"incorrect": "is wrong", FOLLOW_UP: "needs further questions", "correct": "is right"},
+    frozenset({"correct"}),
+)
+"""Scale of Table 4, where a further question is an outcome of the first round."""
+
+
+def climinator_tables() -> dict[str, PaperTable]:
+    """Return the published tables by number."""
+    return load_paper_tables(Path(factcheck.__file__).parent / "published" / "climinator.toml")
+
+
+@dataclass(frozen=True, slots=True)
+class _Debates:
+    """Debates of one system about all claims of a file."""
+
+    system: str
+    claims: factcheck.ClaimTable
+    transcripts: Mapping[str, Transcript]
+    """Transcripts by claim id."""
+    run: str
+
+    @property
+    def texts(self) -> list[str]:
+        return [claim.text for claim in self.claims.claims]
+
+    def verdicts(self, party: str, number: int | None = None) -> list[str | None]:
+        """Return a party's verdict on each row after a round, by default at the end."""
+        return [verdict_of(self.transcripts[claim.id], party, number) for claim in self.claims.claims]
+
+    def outcomes(self, number: int) -> list[str | None]:
+        """Return the outcome of a round on each row."""
+        return [round_outcome(self.transcripts[claim.id], number) for claim in self.claims.claims]
+
+    def score(self, predicted: Sequence[str | None], classes: int, seed: int) -> RowScores:
+        """Score verdicts of all rows against the published ones."""
+        truth = self.claims.verdicts
+        return score_verdicts(truth, predicted, CLIMATE_FEEDBACK, classes=classes, claims=self.texts, seed=seed).rows
+
+
+@dataclass(frozen=True, slots=True)
+class ClimateClaims:
+    """Files of claims by the tables that need them; None for a file that the user lacks."""
+
+    feedback: Path | None
+    """Claims of Climate Feedback with verdicts: Tables 1, 3 and 4."""
+    myths: Path | None
+    """Claims of Skeptical Science with verdicts: Table 2."""
+    report: Path | None
+    """Claims from a contrarian report, without verdicts: Table 5."""
+    truth: str | None
+    """Column of the verdicts; by default the only column whose cells are all verdicts of Climate Feedback."""
+
+    def read(self, table: str) -> factcheck.ClaimTable | None:
+        """Read the claims of a table; None if there is no file for it.
+
+        Raises:
+            InputError: The file cannot be read, or has no column of verdicts.
+        """
+        file = {"2": self.myths, "5": self.report}.get(table, self.feedback)
+        if file is None:
+            return None
+        if table == "5":
+            return claim_table(file)
+        claims = claim_table(file, factcheck.ClaimColumns(verdict=self.truth or _verdict_column(file)))
+        CLIMATE_FEEDBACK.comparable_counts(verdict for verdict in claims.verdicts if verdict is not None)
+        return claims
+
+    def option(self, table: str) -> str:
+        """Return the option that names the file of a table."""
+        return {"2": "--myths", "5": "--report-claims"}.get(table, "--claims")
+
+
+def _verdict_column(file: Path) -> str:
+    """Return the only column of a table whose cells are all verdicts of Climate Feedback.
+
+    Raises:
+        InputError: No column or several have only such cells.
+    """
+    cells: dict[str, list[str]] = {}
+    for row in parse_rows(file, read_bytes(file)):
+        for name, value in row.items():
+            if name is not None and value not in (None, ""):
+                cells.setdefault(name, []).append(str(value))
+    columns = [name for name, values in cells.items() if all(CLIMATE_FEEDBACK.match(value, 2) for value in values)]
+    if len(columns) != 1:
+        names = f"the columns {', '.join(columns)} hold" if columns else "no column holds only"
+        raise InputError(f"{file}: {names} verdicts of Climate Feedback: name the column with --truth.")
+    return columns[0]
+
+
+@dataclass(frozen=True, slots=True)
+class CliminatorRecipe:
+    """Claims, sources and rules with which the tables are run."""
+
+    tables: tuple[str, ...]
+    """Numbers of the tables; if empty, all for which claims and sources are named."""
+    claims: ClimateClaims
+    collections: Mapping[str, str]
+    """Collections by advocate: those of :data:`SOURCES` and :data:`ADVERSARY` that the user has."""
+    settings: DebateSettings
+    """Rules of the debates; their advocates, scale and prefix are those of the tables."""
+    limit: int | None
+    seed: int
+
+    def estimate(self, models: Sequence[Generator | str], session: Session) -> ReproductionEstimate:
+        """Estimate calls, tokens and cost of the first rounds without asking a model.
+
+        Raises:
+            InputError: Claims or sources of a table are missing or cannot be read.
+            ModelError: A model cannot be loaded.
+        """
+        parts = []
+        for model in models:
+            for table, system in self._debates(self._available()):
+                claims = self._claims(table).claims
+                settings = self._settings(table, system, model)
+                loaded = None if isinstance(model, str) else model
+                expected = estimate_debates(claims, settings, model=loaded, workspace=session)
+                counts = expected.requests, expected.prompt_tokens, expected.completion_tokens
+                parts.append(PartEstimate(f"{_label(model)}, {system}, {_file_of(table)}", *counts, expected.cost))
+        remark = "The first round of each debate; further rounds come on top, and equal requests are asked once."
+        return ReproductionEstimate(tuple(parts), (remark,))
+
+    def run(self, models: Sequence[Generator | str], session: Session) -> Reproduction:
+        """Debate the claims and return the tables with their rows.
+
+        Raises:
+            InputError: Claims or sources of a table are missing or cannot be read.
+            ModelError: A model cannot be loaded.
+        """
+        tables = self._available()
+        rows: dict[str, list[PaperRow]] = {number: [] for number in tables}
+        runs, failed = [], Counter[str]()
+        skipped: dict[str, tuple[str, ...]] = {}
+        for model in models:
+            debates: dict[tuple[str, str], _Debates] = {}
+            for table, system in self._debates(tables):
+                claims = self._claims(table)
+                done = check_claims(
+                    claims,
+                    settings=self._settings(table, system, model),
+                    model=None if isinstance(model, str) else model,
+                    workspace=session,
+                    force=True,
+                )
+                transcripts = {transcript.claim.id: transcript for transcript in done.transcripts}
+                debates[_file_of(table), system] = _Debates(system, claims, transcripts, done.run)
+                runs.append(done.run)
+                skipped[_file_of(table)] = claims.skipped
+                failed[_file_of(table)] += sum(item.verdict.outcome == "failed" for item in done.transcripts)
+            for number in tables:
+                by_system = {system: item for (file, system), item in debates.items() if file == _file_of(number)}
+                rows[number] += self._rows(number, by_system, f" ({_label(model)})")
+        results = [
+            replace(table, ours=tuple(rows[number]), differences=tuple(self._differences(number, failed)))
+            for number, table in tables.items()
+        ]
+        remarks = [note for name, reasons in skipped.items() for note in skipped_note(reasons, f"row of {name}")]
+        return Reproduction(tuple(results), tuple(dict.fromkeys(runs)), (*self._left_out(tables), *remarks))
+
+    # -------------------------------------------------------------------------------------------------- which debates
+
+    def _available(self) -> dict[str, PaperTable]:
+        """Return the tables to run.
+
+        Raises:
+            InputError: A table that was named, or every table, lacks its claims or sources.
+        """
+        tables = choose_tables(climinator_tables(), self.tables)
+        lacking = {number: reason for number in tables if (reason := self._lacks(number)) is not None}
+        for number, reason in lacking.items():
+            if self.tables or len(lacking) == len(tables):
+                raise InputError(f"Table {number} needs {reason}.")
+        return {number: table for number, table in tables.items() if number not in lacking}
+
+    def _lacks(self, table: str) -> str | None:
+        """Return what the user has not named for a table; None if it can be run."""
+        if self.claims.read(table) is None:
+            return f"a file of claims ({self.claims.option(table)})"
+        if not self._sources():
+            return f"a collection of at least one source, for example {SOURCES['IPCC'][0]} NAME"
+        if table in "345" and ADVERSARY not in self.collections:
+            return f"a collection of a contrarian report ({_ADVERSARY_OPTION})"
+        return None
+
+    def _left_out(self, tables: Iterable[str]) -> Iterator[str]:
+        for number in climinator_tables():
+            if number not in tables and not self.tables:
+                yield f"Table {number} is left out: it needs {self._lacks(number)}."
+
+    def _sources(self) -> list[str]:
+        return [name for name in SOURCES if name in self.collections]
+
+    def _debates(self, tables: Iterable[str]) -> list[tuple[str, str]]:
+        """Return table and system of every debate, once for each file of claims."""
+        systems_by_table = {
+            "1": ("Climinator", "Climinator+"),
+            "2": ("Climinator", "Climinator+"),
+            "3": ("Climinator", "Climinator (A)", "Climinator (B)"),
+            "4": ("Climinator", "Climinator (A)", "Climinator (B)"),
+            "5": ("Climinator (A)",),
+        }
+        debates: dict[tuple[str, str], tuple[str, str]] = {}
+        for table in tables:
+            for system in systems_by_table[table]:
+                if system != "Climinator (B)" or "IPCC" in self.collections:
+                    debates.setdefault((_file_of(table), system), (table, system))
+        return list(debates.values())
+
+    def _claims(self, table: str) -> factcheck.ClaimTable:
+        claims = self.claims.read(table)
+        assert claims is not None
+        return sample_claims(claims, self.limit, self.seed)
+
+    def _settings(self, table: str, system: str, model: Generator | str) -> DebateSettings:
+        names = ["IPCC"] if system == "Climinator (B)" else self._sources()
+        advocates = [
+            AdvocateSettings(name, collections=(self.collections[name],), weight=SOURCES[name][1]) for name in names
+        ]
+        if system == "Climinator+":
+            advocates.append(AdvocateSettings(_PLAIN, "plain"))
+        elif system != "Climinator":
+            adversary = AdvocateSettings(
+                ADVERSARY, "adversarial", collections=(self.collections[ADVERSARY],), stance=_STANCE
+            )
+            advocates.append(adversary)
+        return replace(
+            self.settings,
+            advocates=tuple(advocates),
+            model=model if isinstance(model, str) else model.name,
+            scale=CLIMATE_FEEDBACK.name,
+            context_prefix=table == "2",
+            seed=self.seed,
+        )
+
+    # ---------------------------------------------------------------------------------------------------------- rows
+
+    def _rows(self, table: str, debates: Mapping[str, _Debates], suffix: str) -> Iterator[PaperRow]:
+        if table in "12":
+            score_rows = self._class_rows if table == "1" else self._myth_rows
+            yield from score_rows(debates, suffix)
+        elif table == "4":
+            yield from self._round_rows(debates, suffix)
+        else:
+            yield from self._count_rows(table, debates, suffix)
+
+    def _parties(self, debates: Mapping[str, _Debates]) -> Iterator[tuple[str, _Debates, list[str | None]]]:
+        """Yield the systems of Tables 1 and 2 with their debates and the verdict on each row."""
+        for system, item in debates.items():
+            if system in ("Climinator", "Climinator+"):
+                yield system, item, item.verdicts(MEDIATOR)
+        with_plain = debates["Climinator+"]
+        for name in self._sources():
+            yield name, with_plain, with_plain.verdicts(name, 1)
+        yield "no documents, as GPT-4", with_plain, with_plain.verdicts(_PLAIN, 1)
+
+    def _class_rows(self, debates: Mapping[str, _Debates], suffix: str) -> Iterator[PaperRow]:
+        for classes in _CLASS_COUNTS:
+            scores = {
+                system: item.score(verdicts, classes, self.seed) for system, item, verdicts in self._parties(debates)
+            }
+            for word in ("without", "with"):
+                group = f"{classes} classes, {word} NEI"
+                constant: VerdictFigures | None = None
+                for system, row_scores in scores.items():
+                    figures = row_scores.without_nei if word == "without" else row_scores.figures
+                    if figures is not None:
+                        constant = constant or figures
+                        yield PaperRow(f"{system}{suffix}", _percentages(figures), group, figures.n)
+                if constant is not None:
+                    yield PaperRow(f"always “{constant.constant}”", _constant_percentages(constant), group, constant.n)
+
+    def _myth_rows(self, debates: Mapping[str, _Debates], suffix: str) -> Iterator[PaperRow]:
+        constant = None
+        for system, item, verdicts in self._parties(debates):
+            scores = item.score(verdicts, 2, self.seed)
+            row: dict[str, float | Estimate] = {"Acc. with NEI": scaled(scores.figures.accuracy)}
+            if scores.without_nei is not None:
+                row["Acc. without NEI"] = scaled(scores.without_nei.accuracy)
+            row["claims without NEI"] = 0.0 if scores.without_nei is None else float(scores.without_nei.n)
+            constant = constant or scores.figures
+            yield PaperRow(f"{system}{suffix}", row, n=scores.figures.n)
+        if constant is not None:
+            accuracy = {"Acc. with NEI": scaled(constant.constant_accuracy)}
+            yield PaperRow(f"always “{constant.constant}”", accuracy, n=constant.n)
+
+    def _round_rows(self, debates: Mapping[str, _Debates], suffix: str) -> Iterator[PaperRow]:
+        """Yield the rows of Table 4, where "follow-up" and "not enough information" are classes of their own."""
+        predictions: list[tuple[str, _Debates, list[str | None]]] = []
+        for system, item in debates.items():
+            if system == "Climinator":
+                predictions.append((system, item, item.verdicts(MEDIATOR)))
+            elif system != "Climinator+":
+                predictions.append((f"{system}, round 1", item, item.outcomes(1)))
+                predictions.append((f"{system}, round 2", item, item.verdicts(MEDIATOR)))
+        adversarial = debates["Climinator (A)"]
+        predictions.append((ADVERSARY, adversarial, adversarial.verdicts(ADVERSARY, 1)))
+        for system, item, verdicts in predictions:
+            truth = item.claims.verdicts
+            yield PaperRow(f"{system}{suffix}", score_outcomes(truth, verdicts, item.texts, self.seed), n=len(verdicts))
+        figures = adversarial.score(adversarial.verdicts(MEDIATOR), 2, self.seed).figures
+        yield PaperRow(f"always “{figures.constant}”", _constant_percentages(figures), n=figures.n)
+
+    def _count_rows(self, table: str, debates: Mapping[str, _Debates], suffix: str) -> Iterator[PaperRow]:
+        """Yield the rows of Tables 3 and 5: the number of verdicts of each class, by system and round."""
+        classes = 2 if table == "3" else len(CLIMATE_FEEDBACK.labels)
+        adversarial = debates["Climinator (A)"]
+        columns = {ADVERSARY: adversarial.verdicts(ADVERSARY, 1)}
+        if table == "3":
+            columns["Climinator"] = debates["Climinator"].verdicts(MEDIATOR)
+        for system, item in debates.items():
+            if system in ("Climinator (A)", "Climinator (B)"):
+                prefix = f"{system.removeprefix('Climinator ')} " if table == "3" else ""
+                columns[f"{prefix}round 1"] = item.outcomes(1)
+                columns[f"{prefix}round 2"] = item.verdicts(MEDIATOR)
+        counts = {
+            column: Counter(_count_label(verdict, classes) for verdict in verdicts)
+            for column, verdicts in columns.items()
+        }
+        for label in (*CLIMATE_FEEDBACK.classes(classes), FOLLOW_UP, _NEI, _NO_VERDICT):
+            row = {column: float(count[label]) for column, count in counts.items()}
+            if label != _NO_VERDICT or any(row.values()):
+                yield PaperRow(f"{label}{suffix}", row)
+
+    # --------------------------------------------------------------------------------------------------- differences
+
+    def _differences(self, table: str, failed: Mapping[str, int]) -> Iterator[str]:
+        """Yield a sentence for each way in which our rows were made differently from the published ones."""
+        claims = self._claims(table)
+        published = {"1": 170, "2": 163, "3": 170, "4": 170, "5": 81}[table]
+        count = counted(len(claims.claims), "claim")
+        yield f"Ours: {count} of the named file; the paper has {published}."
+        distinct = len({claim.id for claim in claims.claims})
+        if distinct < len(claims.claims):
+            yield f"{counted(len(claims.claims) - distinct, 'claim')} repeated; each counts, as in the paper."
+        missing = [
+            f"{name} ({SOURCES[name][2]}, {SOURCES[name][0]})" for name in SOURCES if name not in self.collections
+        ]
+        if missing:
+            yield f"Our debates have no advocate for {', '.join(missing)}."
+        yield "Ours: climassay's own wording of the prompts; each advocate reads the documents of the named collection."
+        if table in "1345":
+            yield "Advocates alone: their opinion after the first round."
+        if table in "345":
+            yield "Round 1: follow-up if the mediator asks further questions; round 2 ends every debate."
+        if table == "4":
+            yield "Recall counts a class that is never true, such as follow-up, as 1: so do the paper's figures."
+        if failed[_file_of(table)]:
+            yield f"{counted(failed[_file_of(table)], 'debate')} failed and count as wrong."
+
+
+def _file_of(table: str) -> str:
+    """Return the name of the file of claims of a table."""
+    return {"2": "Skeptical Science", "5": "contrarian report"}.get(table, "Climate Feedback")
+
+
+def _label(model: Generator | str) -> str:
+    name = model if isinstance(model, str) else model.name
+    return name.partition(":")[2] or name
+
+
+def _percentages(figures: VerdictFigures) -> dict[str, Estimate]:
+    estimates = (figures.precision, figures.recall, figures.f1, figures.accuracy)
+    return dict(zip(("Prec.", "Rec.", "F1", "Acc."), map(scaled, estimates), strict=True))
+
+
+def _constant_percentages(figures: VerdictFigures) -> dict[str, Estimate]:
+    estimates = (
+        figures.constant_precision, figures.constant_recall, figures.constant_f1, figures.constant_accuracy,
+    )  # fmt: skip
+    return dict(zip(("Prec.", "Rec.", "F1", "Acc."), map(scaled, estimates), strict=True))
+
+
+def score_outcomes(
+    truth: Sequence[str | None],
+    predicted: Sequence[str | None],
+    claims: Sequence[str] | None = None,
+    seed: int = 0,
+) -> dict[str, float | Estimate]:
+    """Return the figures of Table 4 in per cent, by column.
+
+    Verdicts are collapsed to two classes; follow-up and "not enough information" are further classes where they occur.
+
+    Args:
+        truth: Published verdicts.
+        predicted: Outcome of a round for each of them, see
+            :func:`~climassay.factcheck.results.analysis.round_outcome`.
+        claims: Text of each claim, for the resampling.
+        seed: Seed of the resampling.
+
+    Notes:
+        A class that is predicted but never true has precision and F1 of 0 but, unlike in Table 1, a recall of 1: only
+        so do verdicts with the counts of Table 3 give the published figures of Climinator (B) in round 1 and of the
+        NIPCC. Recall has no interval, because resamples differ in their classes.
+    """
+    collapsed = [
+        verdict if verdict in (None, FOLLOW_UP) else CLIMATE_FEEDBACK.collapse(verdict, 2) for verdict in predicted
+    ]
+    sides = [None if verdict is None else CLIMATE_FEEDBACK.match(verdict, 2) for verdict in truth]
+    rows = score_verdicts(sides, collapsed, _ROUND_SCALE, claims=claims, seed=seed).rows
+    true_classes = {
+        name for name, counts in zip(rows.confusion.truth, rows.confusion.counts, strict=True) if sum(counts)
+    }
+    n_never_true = sum(name not in true_classes for name in rows.figures.averaged)
+    recall = 100 * (rows.figures.recall.value + n_never_true / len(rows.figures.averaged))
+    return {**_percentages(rows.figures), "Rec.": recall}
+
+
+def _count_label(verdict: str | None, classes: int) -> str:
+    if verdict is None:
+        return _NO_VERDICT
+    if verdict == FOLLOW_UP:
+        return FOLLOW_UP
+    return _NEI if verdict == CLIMATE_FEEDBACK.nei else CLIMATE_FEEDBACK.collapse(verdict, classes)

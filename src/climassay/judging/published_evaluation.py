@@ -1,0 +1,235 @@
+"""Evaluation of judges as in the thesis, only to be set beside its figures: it leaks, so it does not measure a judge.
+
+Ordered comparisons are split at random, so that the mirror image of a test comparison, and other comparisons of its
+items, are in the training half: a probe on random labels seems to learn them. Ties count as "not greater", which the
+constant answer gets right. :func:`climassay.judging.benchmark.score_judge` measures without these faults.
+
+References:
+    Maiya 2024, section 4.1 and appendix A; the split, the classifier and the correlation follow its public code.
+"""
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from climassay.errors import InputError
+from climassay.judging.judges import (
+    Contrasts,
+    DirectScoring,
+    Harvester,
+    JudgeScore,
+    PairwisePrompt,
+    StateTable,
+    Units,
+    ZeroShotContrast,
+)
+from climassay.judging.preferences import FloatArray, IntArray, Item, Judgements, Method, QualityRequests, by_group
+from climassay.judging.probe import States
+from climassay.judging.ranking import sort_items
+from climassay.judging.training import labels_of, outcomes_of, pairs_within
+from climassay.models.contract import OptionScorer
+
+LAST_LAYER = (-1,)
+"""Layer that the probe of the thesis reads."""
+_CERTAIN = 23.0
+"""Log-odds of a predicted class, whose probability counts as 1 (but for 1e-10) when items are sorted."""
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedScores:
+    """Scores of a judge by the evaluation of the thesis; upper bounds, because the split leaks."""
+
+    accuracy: JudgeScore
+    """Share of the test comparisons, in either order, for which "greater" is predicted if and only if it is true."""
+    constant: float
+    """Accuracy of always answering "not greater"."""
+    spearman: JudgeScore
+    """Mean over groups of Spearman's rank correlation between the labels in the predicted order and the sorted labels.
+
+    It is 1 for a perfect order even if labels tie. Groups of equal labels are left out."""
+    failed: int
+    """Number of unordered pairs left out because the model gave no answer."""
+
+
+def score_as_published(
+    name: str,
+    items: Sequence[Item],
+    questions: QualityRequests,
+    model: OptionScorer,
+    table: StateTable | None,
+    *,
+    beam_size: int | None = 1000,
+    threshold: float = 0.6,
+    seed: int = 0,
+) -> PublishedScores | None:
+    """Score a method as in the thesis; return None for methods that the thesis does not have.
+
+    Each pair is asked in one order, and its mirror image is the negative.
+
+    Args:
+        name: ``direct``, ``pairs``, ``zero-shot`` or ``ppairs``; others are not scored.
+        items: Labelled items, compared within groups.
+        questions: Prompt templates of the quality.
+        model: Recorded model that answers the requests of direct scoring and PairS.
+        table: Hidden states of the items, with the last layer among them; None for models without them.
+        beam_size: Maximum number of partial merges per merge; None keeps all.
+        threshold: Entropy in nats above which both outcomes of a comparison are followed.
+        seed: Seed of the split and of the bootstrap.
+
+    Raises:
+        InputError: The model answered no comparison.
+    """
+    pairs = pairs_within([item.group for item in items], np.arange(len(items)), None, np.random.default_rng(seed))
+    methods: dict[str, Method] = {
+        "direct": DirectScoring(model, questions),
+        "pairs": PairwisePrompt(model, questions, orders=1),
+    }
+    if table is not None:
+        methods["zero-shot"] = ZeroShotContrast(table, orders=1)
+    judged: Judgements | Contrasts
+    if name == "ppairs" and table is not None:
+        judged = table.contrasts(items, pairs, layers=LAST_LAYER)
+    elif name in methods:
+        judged = methods[name].compare(items, pairs)
+    else:
+        return None
+    return score_comparisons(items, pairs, judged, beam_size=beam_size, threshold=threshold, seed=seed)
+
+
+def score_comparisons(
+    items: Sequence[Item],
+    pairs: IntArray,
+    judged: Judgements | Contrasts,
+    *,
+    beam_size: int | None = 1000,
+    threshold: float = 0.6,
+    seed: int = 0,
+) -> PublishedScores:
+    """Score comparisons on a random half of all ordered pairs; a probe on contrasts is trained on the other half.
+
+    Args:
+        items: Labelled items.
+        pairs: Unordered pairs within groups, shape [pairs, 2].
+        judged: Judgements of the pairs in this order, or the contrasts from which a probe learns to judge them.
+        beam_size: As for :func:`score_as_published`; so are the other options.
+        threshold: See ``beam_size``.
+        seed: See ``beam_size``.
+
+    Raises:
+        InputError: No pair has an answer.
+    """
+    is_answered = ~judged.failed
+    if not is_answered.any():
+        raise InputError("The model answered none of the comparisons.")
+    answered = pairs[is_answered]
+    ordered = np.concatenate([answered, answered[:, ::-1]])
+    labels = labels_of(items)
+    outcomes = outcomes_of(labels, ordered)
+    permutation = np.random.default_rng([seed, 3]).permutation(len(ordered))
+    train, test = np.sort(permutation[: len(ordered) // 2]), np.sort(permutation[len(ordered) // 2 :])
+    if isinstance(judged, Contrasts):
+        states = judged.states[is_answered]
+        rows = np.concatenate([states, -states])
+        classes = classify_comparisons(rows[train], outcomes[train], rows[test])
+        log_odds = _CERTAIN * classes.astype(np.float64)
+    else:
+        log_odds = np.concatenate([judged.log_odds[is_answered], -judged.log_odds[is_answered]])[test]
+    units = Units.of([item.group for item in items], seed=seed)
+    is_greater = outcomes[test] > 0
+    return PublishedScores(
+        units.share(np.asarray((log_odds > 0) == is_greater, dtype=np.float64), ordered[test]),
+        float(1 - is_greater.mean()),
+        _rank_correlation(items, ordered[test], log_odds, labels, units, beam_size, threshold),
+        int(judged.failed.sum()),
+    )
+
+
+def classify_comparisons(train_states: States, outcomes: IntArray, test_states: States) -> IntArray:
+    """Predict the outcome of comparisons, 1, 0 or -1, by the classifier of the thesis.
+
+    The classifier is scikit-learn's logistic regression of up to three classes with its default penalty, without the
+    centring that the text of the thesis describes and its code leaves out.
+
+    Args:
+        train_states: Differences of the training comparisons, shape [pairs, features].
+        outcomes: Their outcomes, shape [pairs].
+        test_states: Differences of the test comparisons, shape [tests, features].
+
+    Returns:
+        Predicted outcomes, shape [tests].
+    """
+    from sklearn.exceptions import ConvergenceWarning
+    from sklearn.linear_model import LogisticRegression
+
+    if len(np.unique(outcomes)) < 2:
+        return np.full(len(test_states), outcomes[0] if len(outcomes) else 0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # the thesis stops after as many steps
+        classifier = LogisticRegression(max_iter=10_000).fit(train_states, outcomes)
+    return np.asarray(classifier.predict(test_states), dtype=np.int64)
+
+
+def score_transfer(
+    source: Sequence[Item], target: Sequence[Item], harvester: Harvester, *, seed: int = 0
+) -> JudgeScore:
+    """Train the classifier on all comparisons of some items, and return its accuracy on all comparisons of others.
+
+    Args:
+        source: Labelled items to learn from.
+        target: Labelled items to be compared, in both orders; ties count as "not greater".
+        harvester: Source of the hidden states, which reads the last layer.
+        seed: Seed of the bootstrap.
+
+    Raises:
+        InputError: The model answered no comparison of one of the two.
+    """
+    states, outcomes, answered = [], [], []
+    for items in (source, target):
+        pairs = pairs_within([item.group for item in items], np.arange(len(items)), None, np.random.default_rng(seed))
+        contrasts = harvester.contrasts(items, pairs, layers=LAST_LAYER)
+        if contrasts.failed.all():
+            raise InputError("The model answered none of the comparisons.")
+        kept = pairs[~contrasts.failed]
+        answered.append(np.concatenate([kept, kept[:, ::-1]]))
+        states.append(np.concatenate([contrasts.states[~contrasts.failed], -contrasts.states[~contrasts.failed]]))
+        outcomes.append(outcomes_of(labels_of(items), answered[-1]))
+    predicted = classify_comparisons(states[0], outcomes[0], states[1])
+    units = Units.of([item.group for item in target], seed=seed)
+    return units.share(np.asarray((predicted > 0) == (outcomes[1] > 0), dtype=np.float64), answered[1])
+
+
+def _rank_correlation(
+    items: Sequence[Item],
+    pairs: IntArray,
+    log_odds: FloatArray,
+    labels: FloatArray,
+    units: Units,
+    beam_size: int | None,
+    threshold: float,
+) -> JudgeScore:
+    """Return the mean correlation over groups, each sorted by its test comparisons; all others count as undecided."""
+    from scipy.stats import spearmanr
+
+    # Of a pair tested in both orders the last one counts, as in the code of the thesis.
+    known = {}
+    for (first, second), value in zip(pairs.tolist(), log_odds.tolist(), strict=True):
+        known[first, second], known[second, first] = value, -value
+    values, group_units = [], []
+    compared = sorted({index for pair in known for index in pair})
+    for group in by_group([item.group for item in items], compared).values():
+        members = np.array(group)
+        if np.ptp(labels[members]) == 0:
+            continue
+
+        def ask(asked: IntArray, members: IntArray = members) -> FloatArray:
+            return np.array([known.get((int(i), int(j)), 0.0) for i, j in members[asked]])
+
+        ranking = sort_items(
+            len(members), ask, method="beam", beam_size=beam_size, threshold=threshold, score="sum", seed=group[0]
+        )
+        ordered_labels = labels[members][list(ranking.order)]
+        values.append(float(spearmanr(ordered_labels, np.sort(ordered_labels)[::-1]).statistic))
+        group_units.append(units.of_item[group[0]])
+    return units.group_mean(np.array(values), np.array(group_units, dtype=np.int64))
