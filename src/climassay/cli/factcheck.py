@@ -270,6 +270,14 @@ def run(
 
 add_command(
     app,
+    "claims",
+    claims.list_claims,
+    model_options=LoadingOptions,
+    document=Annotated[Path, Parameter()],
+    hint="Save the claims with --output claims.csv, strike some, and run: climassay factcheck run claims.csv",
+)
+add_command(
+    app,
     "score",
     claims.score_verdicts,
     file=Annotated[Path, Parameter()],
