@@ -8,6 +8,7 @@ import pytest
 from rich.console import Console
 
 import climassay
+from climassay import progress
 from climassay.models import ModelOptions
 from climassay.progress import Bars, NotebookBars, Progress
 from climassay.records import RecordedModel
@@ -153,6 +154,37 @@ def test_progress_is_silent_unless_somebody_looks(capsys):
         outer.advance()
         inner.update(description="Reading more")
     assert "Asking" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("terminal", "n_lines"), [(False, 3), (True, 0)])
+def test_slow_work_says_from_the_first_unit_on_how_long_one_takes_and_what_remains(monkeypatch, terminal, n_lines):
+    """A run of 25 minutes wrote nothing to its log file, and a bar showed "-:--:--" if a unit took over 30 seconds."""
+    clock = [0.0]
+    monkeypatch.setattr(progress, "monotonic", lambda: clock[0])
+    seen = io.StringIO()
+    console = Console(file=seen, force_terminal=terminal, width=120)
+    with Bars(console).task("Asking", total=6) as task:
+        for _ in range(4):
+            clock[0] += 41.0
+            task.advance()
+        task.update(description="Asking the last")
+        clock[0] += 41.0
+        task.update(completed=5)
+    lines = [line for line in seen.getvalue().splitlines() if line.startswith("Asking") and " of 6" in line]
+    assert len(lines) == n_lines
+    assert "41 s each" in seen.getvalue()
+    if lines:
+        assert lines[0] == "Asking: 1 of 6, 41 s each, 3 min left"
+        assert lines[-1].startswith("Asking the last: 5 of 6, 41 s each, 41 s left")
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [(0.04, "0.0 s"), (0.44, "0.4 s"), (9.94, "9.9 s"), (9.96, "10 s"), (89, "89 s"), (91, "2 min"), (5399, "90 min"),
+     (5401, "1.5 h"), (90000, "25.0 h")],
+)  # fmt: skip
+def test_durations_have_two_figures_and_a_unit(seconds, words):
+    assert progress.format_duration(seconds) == words
 
 
 def test_a_notebook_shows_bars_below_the_cell_without_widgets(monkeypatch, capsys):

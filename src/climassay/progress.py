@@ -1,6 +1,7 @@
 """Progress of long tasks on a terminal or in a notebook."""
 
 import sys
+from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from math import inf
@@ -10,9 +11,14 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.progress import Progress as RichProgress
+    from rich.progress import Task as RichTask
 
 _REDRAW_SECONDS = 0.2
 """Minimum interval between updates in a notebook."""
+FIRST_LINE_SECONDS, LINE_SECONDS = 10.0, 60.0
+"""Seconds until the first line on a task's pace in a log file, and minimum interval between two of them."""
+_PACE_SAMPLES = 50
+"""Number of latest advances over which the seconds per unit are averaged."""
 
 
 class Task:
@@ -55,7 +61,10 @@ class Progress:
 
 
 class Bars(Progress):
-    """Progress bars with count and remaining time, by default on standard error."""
+    """Progress bars with count, seconds per unit and remaining time, by default on standard error.
+
+    A console that is not a terminal, such as a log file, gets a line a minute instead.
+    """
 
     def __init__(self, console: "Console | None" = None) -> None:
         from rich.console import Console
@@ -178,19 +187,17 @@ def _below_the_cell(*, keep: bool = False) -> Iterator[Callable[[Any], None]]:
 
 
 def _bars(console: "Console") -> "RichProgress":
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        TextColumn,
-        TimeElapsedColumn,
-        TimeRemainingColumn,
-    )
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-    words = TextColumn("{task.description}", markup=False)
-    return Progress(
-        words, BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn(), console=console
-    )
+    words, pace = TextColumn("{task.description}", markup=False), TextColumn("{task.fields[pace]}", markup=False)
+    return Progress(words, BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), pace, console=console)
+
+
+def format_duration(seconds: float) -> str:
+    """Format a duration like ``0.4 s``, ``41 s``, ``12 min`` or ``3.4 h``."""
+    if seconds < 90:
+        return f"{seconds:.1f} s" if seconds < 9.95 else f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
 
 
 class _Bar(Task):
@@ -201,23 +208,51 @@ class _Bar(Task):
         total: float | None,
         show: Callable[["RichProgress"], None] = lambda _: None,
     ) -> None:
-        self._display, self._show, self._id = display, show, display.add_task(description, total=total)
+        self._display, self._show = display, show
+        self._id = display.add_task(description, total=total, pace="")
+        self._samples = deque([(monotonic(), 0.0)], maxlen=_PACE_SAMPLES)
+        """Times of the latest advances, with the number of units completed by then."""
+        self._next_line = monotonic() + FIRST_LINE_SECONDS
         show(display)
 
     def advance(self, count: int = 1) -> None:
         self._display.advance(self._id, count)
+        self._update_pace()
         self._show(self._display)
 
     def update(
         self, *, description: str | None = None, completed: float | None = None, total: float | None = None
     ) -> None:
         self._display.update(self._id, description=description, completed=completed, total=total)
+        self._update_pace()
         self._show(self._display)
+
+    def _update_pace(self) -> None:
+        """Show the seconds per unit and the remaining time; print them too if a log file has had no line for long."""
+        task, now = self._task, monotonic()
+        if task.completed > self._samples[-1][1]:
+            self._samples.append((now, task.completed))
+        (start, before), (end, completed) = self._samples[0], self._samples[-1]
+        if completed <= before:
+            return
+        seconds = (end - start) / (completed - before)
+        remaining = 0 if task.total is None else task.total - task.completed
+        left = f", {format_duration(seconds * remaining)} left" if remaining > 0 else ""
+        self._display.update(self._id, pace=f"{format_duration(seconds)} each{left}")
+        console = self._display.console
+        if remaining > 0 and now >= self._next_line and not (console.is_terminal or console.quiet):
+            self._next_line = now + LINE_SECONDS
+            line = f"{task.description}: {task.completed:,.0f} of {task.total:,.0f}, {task.fields['pace']}"
+            console.print(line, highlight=False, soft_wrap=True)
+
+    @property
+    def _task(self) -> "RichTask":
+        return next(task for task in self._display.tasks if task.id == self._id)
 
     def running(self) -> Iterator[Task]:
         """Yield the bar; afterwards remove it if it counted nothing, or set an unknown total."""
         yield self
-        task = next(task for task in self._display.tasks if task.id == self._id)
+        task = self._task
         if task.total is None and not task.completed:
             self._display.remove_task(self._id)
         elif task.total is None:

@@ -173,6 +173,13 @@ class TestManyFiles:
         found = find_files([tmp_path, tmp_path / "b" / "2.txt", tmp_path / "pic.png"])
         assert [str(path.relative_to(tmp_path)) for path in found] == ["a.csv.gz", "b/1.md", "b/2.txt", "pic.png"]
 
+    def test_files_of_unknown_types_in_a_folder_are_counted(self, tmp_path: Path) -> None:
+        for name in ("a.md", "one.tex", "b/two.tex", "three.pptx", ".hidden.tex", "Makefile"):
+            write(tmp_path, name, b"Ice melts.")
+        *_, last = read_all([tmp_path])
+        assert last.documents == ()
+        assert "4 (2 .tex, " in last.skipped[0].reason
+
     def test_too_large_a_file_is_not_read(self, tmp_path: Path) -> None:
         path = write(tmp_path, "a.txt", b"x" * 3000)
         assert (

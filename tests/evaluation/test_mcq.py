@@ -241,6 +241,16 @@ def test_texts_are_scored_as_they_are_by_length_and_against_the_domain_premise()
     assert all(one.logprobs == (-3.0, -8.0, -7.0) for one in predictions)
 
 
+def test_a_chat_server_is_not_scored_by_texts_that_it_gives_no_log_probabilities_of():
+    """A server was asked ten questions without their options, and no free answer named an option."""
+    model = texts({}, {})
+    model.cancel = lambda threads: None
+    with pytest.raises(ModelError, match="--scoring likelihood or letter"):
+        ask_mcq([question(1)], model, [DEFAULT], TaskPrompts.load(), scorings=["letter", "text-pmi"])
+    assert not model.texts
+    assert not model.options
+
+
 def test_a_model_that_counts_no_tokens_is_not_scored_by_them():
     with pytest.raises(ModelError, match="text-per-byte"):
         ask_mcq([question(1)], texts({}, {}), [DEFAULT], TaskPrompts.load(), scorings=["text-per-token"])

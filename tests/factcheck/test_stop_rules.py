@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from climassay.factcheck.results.page import notices
 from climassay.factcheck.scales import BINARY, CLIMATE_FEEDBACK, CLIMATE_FEVER, SCALES
 from climassay.factcheck.transcript import Activity, AdvocateOpinion, FollowUp, MediatorDecision, Retrieval, Verdict
 from debate_tables import ICE, NEI, PAMPHLET, PHYSICAL, PLAIN, UNSURE, Script, View, among, hold
@@ -212,7 +213,11 @@ def test_the_only_informed_advocate_is_leant_to_with_a_caveat():
     assert decisions(held) == [("one informed advocate", True)]
     verdict = held.transcript.verdict
     assert (verdict.outcome, verdict.label) == ("verdict", "misleading")
-    assert verdict.caveats == ("Only Ice has information on this claim: the evidence is not broadly substantiated.",)
+    # The levels may be high: the caveat says whose evidence they rate, and does not deny them.
+    [caveat] = verdict.caveats
+    assert caveat.startswith("Only Ice has information on this claim")
+    assert "by this source alone" in caveat
+    assert notices(held.transcript) == (caveat,)
     [prompt] = held.script.prompts_of("mediator", "Evidence")
     # It is told who abstained, and why.
     assert (

@@ -1,4 +1,4 @@
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pytest
 
@@ -34,6 +34,15 @@ def test_a_number_with_the_wrong_unit_or_from_another_passage_is_named_as_writte
     assert format_sentence(sentence).endswith("[1] (0.20 °C, 1.1 °C not in the cited passage).")
     (both,) = grounded("The sea rose 0.20 m, and it warmed by 1.1 °C [1, 2].")
     assert both.foreign_numbers == ()
+
+
+def test_the_year_of_a_cited_report_is_not_foreign_to_its_passages():
+    dated = source(1, "The sea rose by 0.20 m.")
+    dated = replace(dated, passage=replace(dated.passage, report="Sixth Assessment Report", date="2021-08-09"))
+    (own,) = grounded("The IPCC's report of 2021 finds a rise of 0.20 m [1].", sources=(dated,))
+    assert own.foreign_numbers == ()
+    (other,) = grounded("The IPCC's report of 2013 finds a rise of 0.30 m [1].", sources=(dated,))
+    assert other.foreign_numbers == ("2013", "0.30 m")
 
 
 def test_a_sentence_is_attributed_only_with_its_quantities_and_units():

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from api_server import ApiServer, Behaviour, Reply
-from climassay.models.contract import GenerationRequest, Message, OptionRequest, Sampling
+from climassay.models.contract import GenerationRequest, Message, OptionRequest, Sampling, object_schema
 from climassay.models.json_answers import satisfying_json
 from climassay.models.openai.client import OpenAIModel
 from climassay.models.openai.option_scores import named_option, score_options
@@ -352,6 +352,45 @@ def test_json_cut_by_the_token_limit_is_asked_again_with_more_room_and_not_blame
     assert "limit" in second.content
     assert first.body["response_format"] == second.body["response_format"]
     assert fallbacks == {}
+
+
+ITEMS = object_schema({"items": {"type": "array", "maxItems": 3, "items": {"type": "string", "maxLength": 99}}})
+LOOP = '{"items": [' + ", ".join(
+    f'"Passage {number} says that the sea level rises by 3 mm a year."' for number in range(40)
+)
+FEW = '{"items": ["The sea level rises."]}'
+
+
+class KnowsNoLimits(ApiServer):
+    """Refuses schemas with limits of lists, as some providers' strict modes do."""
+
+    def refusal(self, request):
+        return "'maxItems' is not permitted." if '"maxItems"' in json.dumps(request.body["response_format"]) else None
+
+
+@pytest.mark.parametrize(
+    ("second", "text", "error"),
+    [
+        (Reply(FEW), FEW, None),
+        (Reply(LOOP, finish_reason="length"), None, "repeats itself"),
+        (None, None, "repeats itself"),
+    ],
+    ids=["ends", "loops again", "the server knows no limits"],
+)
+def test_json_that_repeats_itself_is_asked_again_once_with_limited_lists_and_no_more_room(second, text, error):
+    """Qwen2.5-Coder 0.5B filled a list with the same quotation until the token limit, three times as long each time."""
+    answers = iter([Reply(LOOP, finish_reason="length"), second])
+    asked_for = GenerationRequest((Message("user", "Quote."),), Sampling(max_tokens=None), schema=ITEMS)
+    with (ApiServer if second else KnowsNoLimits)(rule=lambda asked: next(answers)) as server:
+        (completion,), _ = complete(server, asked_for)
+        requests = server.asked
+    assert len(requests) == 2
+    assert completion.error is None if error is None else error in completion.error
+    assert text is None or completion.text == text
+    assert requests[0].body["max_tokens"] == requests[1].body["max_tokens"]
+    sent = [asked.body["response_format"]["json_schema"]["schema"]["properties"]["items"] for asked in requests]
+    assert [part.get("maxItems") for part in sent] == [None, 3]
+    assert "repeated itself" in requests[1].content
 
 
 @pytest.mark.parametrize("server_does", ["yes", "ignore", "refuse"])

@@ -126,15 +126,6 @@ def test_half_of_the_mass_decides(mass, method):
     assert {one.method for one in scores} == {method}
 
 
-def test_texts_that_the_prompt_keeps_back_are_not_shown_as_an_enumeration():
-    with Talkative("never") as server:
-        client = OpenAIModel("m", base_url=server.url, policy=RetryPolicy(base=0.0))
-        (scores,) = client.option_logprobs([request(enumerable=False)])
-        client.close()
-        assert not any(schema_of(asked.body) for asked in server.asked)
-    assert scores.method == "generated"
-
-
 def test_a_server_without_log_probabilities_is_not_tried_for_going_on():
     with Talkative("always", behaviour=Behaviour(logprobs="refuse")) as server:
         scores, known = weigh(server)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from climassay.factcheck.claims import ClaimColumns
     from climassay.factcheck.debate.rounds import DebateSetup
     from climassay.factcheck.estimate import DebateEstimate
-    from climassay.factcheck.transcript import Claim
+    from climassay.factcheck.transcript import Claim, Transcript
 
 PRIMER_CLAIMS = "primer:claims"
 """Name of the bundled claims, usable in place of a file."""
@@ -149,13 +149,31 @@ def check_claims(
         Session.opened(workspace) as session,
         _checking(session, rules, model, "factcheck run", config) as checker,
         session.progress.task("Debating", total=len(table.claims)) as task,
+        session.progress.task("Requests") as requests_task,
     ):
+        finished: list[Transcript] = []
+
+        def show_requests() -> None:
+            """Show the number of answered requests and, after a first estimate, of all requests."""
+            answered = sum(tally.hits + tally.sent for tally in checker.tallies.values())
+            calls = checker.setup.calls_of_one_round
+            n_waiting = len(table.claims) - len(finished)
+            known = samples * sum(transcript.usage.requests for transcript in finished)
+            total = None if calls is None else max(answered, known + n_waiting * calls * samples)
+            requests_task.update(completed=answered, total=total)
+
+        def on_done(transcript: "Transcript") -> None:
+            finished.append(transcript)
+            task.advance()
+            show_requests()
+
         transcripts = checker.check(
             table.claims,
             samples=samples,
             concurrency=concurrency or CONCURRENCY,
             force=force,
-            on_done=lambda _: task.advance(),
+            on_done=on_done,
+            on_requests=lambda _: show_requests(),
         )
         checker.keep(transcripts, truths)
     setup = checker.setup

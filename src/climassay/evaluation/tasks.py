@@ -13,7 +13,8 @@ Scorings:
 ``text``
     The model sees the question only; its choice is the option whose text has the highest log-probability per
     character (``acc_norm`` of lm-evaluation-harness 0.4). Small models that cannot yet handle letters show here what
-    they know. Has no option order.
+    they know. Has no option order. Only local models can be scored by texts: chat servers give no log-probabilities of
+    texts.
 ``text-sum``, ``text-per-token``, ``text-per-byte``
     As ``text``, with the log-probability not divided (``acc`` of the harness, which favours short options), or divided
     by tokens or by bytes of UTF-8 (``acc_bytes``). They reuse the log-probabilities of ``text``.
@@ -47,6 +48,7 @@ from climassay.evaluation.settings import Prepared, Setting, TaskPrompts, after_
 from climassay.models.contract import (
     MIN_OPTION_MASS,
     Completion,
+    ConcurrentModel,
     GenerationRequest,
     Generator,
     OptionRequest,
@@ -55,6 +57,7 @@ from climassay.models.contract import (
     Sampling,
     Windowed,
     object_schema,
+    unwrapped,
 )
 from climassay.prompts import Prompt, RenderedPrompt, profile_of
 from climassay.questions import Question, QuestionType
@@ -235,10 +238,16 @@ def ask_mcq(
         Predictions, ordered by setting, scoring, question and order.
 
     Raises:
-        ModelError: The scoring needs log-probabilities or token counts, which the model lacks.
+        ModelError: The scoring needs log-probabilities of letters or texts, or token counts, which the model lacks.
     """
     if any(scoring != "letter" for scoring in scorings) and not isinstance(model, OptionScorer):
         raise ModelError(f"{model.name} gives no log-probabilities: use letter scoring (--scoring letter).")
+    if any(_by_text(scoring) for scoring in scorings) and isinstance(unwrapped(model), ConcurrentModel):
+        names = " and ".join(filter(_by_text, scorings))
+        raise ModelError(
+            f"{names} needs log-probabilities of whole texts, which the chat server of {model.name} does not give: "
+            "use --scoring likelihood or letter, or a local: model."
+        )
     if "text-per-token" in scorings:
         _token_counter(model)
     on_result = None if on_progress is None else lambda _index, _result: on_progress(1)
@@ -276,7 +285,6 @@ def ask_mcq(
                     text.messages,
                     item.continuations(scoring, text.assistant_prefix),
                     text.assistant_prefix,
-                    enumerable=not _by_text(scoring),
                 )
                 for item, text in zip(presented, rendered, strict=True)
             ]
@@ -361,10 +369,7 @@ def _predict_by_text(
         # The same options after the prompt with an empty question: the domain premise.
         bare = prompt.render(question="", options=[], passages=[], examples=[])
         premises = model.option_logprobs(
-            [
-                OptionRequest(bare.messages, request.options, bare.assistant_prefix, enumerable=False)
-                for request in requests
-            ]
+            [OptionRequest(bare.messages, request.options, bare.assistant_prefix) for request in requests]
         )
     predictions = []
     for item, request, score, premise in zip(presented, requests, text_scores, premises, strict=True):

@@ -139,8 +139,8 @@ def candidates(statement: str) -> list[TermCandidate]:
         letters = len(_LETTER.findall(word.term))
         is_symbol = letters >= 2 and any(sign.isdigit() for sign in word.term) and word.term[0].isupper()
         is_long = letters >= _MIN_LETTERS and not word.term[0].isdigit()
-        is_excluded = term in FUNCTION_WORDS | UNITS | NUMBER_WORDS
-        if has_term(statement, word.term) and counts[term] == 1 and (is_long or is_symbol) and not is_excluded:
+        is_excluded = term in FUNCTION_WORDS or term in UNITS or term in NUMBER_WORDS
+        if counts[term] == 1 and (is_long or is_symbol) and not is_excluded and has_term(statement, word.term):
             results.append(word)
     return results
 

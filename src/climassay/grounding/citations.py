@@ -166,7 +166,7 @@ def read_citations(text: str, valid_numbers: Collection[int]) -> list[CitingSent
     # "[1], [2] and [3]" is one citation; what follows a full stop belongs to the sentence before it.
     plain = re.sub(r"(C\ue000\d+\ue001)\s*(?:,|;|&|,?\s*and\b)\s*(?=C\ue000)", r"\1 ", plain)
     plain = re.sub(
-        r"([.!?]+)((?:\s*[CR]\ue000\d+\ue001)+)(?=\s|$)(?!\s+[a-z])",
+        r"(?<![.!?])([.!?]+)((?:\s*[CR]\ue000\d+\ue001)+)(?=\s|$)(?!\s+[a-z])",
         lambda match: f" {match[2].strip()}{match[1]}",
         plain,
     )
@@ -362,8 +362,8 @@ _ABSENCE = re.compile(
     r"(?:(?:however|but|yet|still|unfortunately),?\s+)?(?:"
     rf"{_THESE}\s+{_LACKS}"
     rf"|(?:(?:none|neither|nothing)\s+(?:of|in)\s+{_THESE}|(?:no|neither)\s+{_KIND}(?:\s+here)?)\s+{_TELL}\b"
-    r"|(?:[^,;:]*\b(?:not|cannot)|(?:there\s+(?:is|are)\s+)?no)\b[^,;:]*\s"
-    rf"(?:in\s+(?=[^,;:]*\bsources\b)|(?:in|by|from)\s+(?![^,;:]*\b(?:sources|stud|reports?|papers?)))(?:any\s+of\s+)?{_THESE}"
+    r"|(?:(?>[^,;:]*?\b(?:not|cannot)\b)|(?:there\s+(?:is|are)\s+)?no)\b[^,;:]*\s"
+    rf"(?:in\s+(?=[^,;:]{{0,200}}\bsources\b)|(?:in|by|from)\s+(?![^,;:]{{0,200}}\b(?:sources|stud|reports?|papers?)))(?:any\s+of\s+)?{_THESE}"
     r")",
     re.IGNORECASE,
 )
@@ -445,7 +445,7 @@ class AnswerSentence:
     support: float
     """Highest cosine similarity, 0 to 1, to a sentence of the cited passages; of all passages if none is cited."""
     foreign_numbers: tuple[str, ...] = ()
-    """Quantities of the sentence, as written, that no cited passage has."""
+    """Quantities of the sentence, as written, that no cited passage has, except the years of the cited documents."""
     entailment: tuple[float | None, ...] = ()
     """Probability that each cited passage entails the sentence, in the order of ``citations``; None if it failed, empty
     if it was not measured (see :data:`~climassay.metrics.entailment.ENTAILED`)."""
@@ -591,6 +591,9 @@ def _split_sentences(
     return list(results.values())
 
 
+_PUBLICATION_YEAR = re.compile(r"\b(?:1[89]|20)\d\d\b")
+
+
 def document_words(passage: Passage) -> str:
     """Return title, file name, report, edition and date of a passage's document, which references may name."""
     return " ".join(filter(None, (passage.document, passage.source, passage.report, passage.edition, passage.date)))
@@ -616,6 +619,7 @@ def _attribute(
     piece: _ParsedSentence, support: np.ndarray, sources: Sequence[NumberedPassage], context: str
 ) -> AnswerSentence:
     texts = {source.number: source.passage.text for source in sources}
+    years = {source.number: " ".join(_PUBLICATION_YEAR.findall(document_words(source.passage))) for source in sources}
     numbers = list(texts)
     bare = AnswerSentence(
         piece.text, (), "none", False, float(support.max(initial=0.0)), unchecked_references=piece.unchecked
@@ -623,14 +627,15 @@ def _attribute(
     cited = tuple(number for number in piece.numbers if number in texts)
     if cited:
         best = max(float(support[numbers.index(number)]) for number in cited)
-        foreign = foreign_quantities(piece.plain, [context, *(texts[number] for number in cited)])
+        known = [text for number in cited for text in (texts[number], years[number])]
+        foreign = foreign_quantities(piece.plain, [context, *known])
         return replace(bare, citations=cited, origin="model", support=best, foreign_numbers=foreign)
     if not numbers:
         return replace(bare, in_house=True)
     if states_absence(piece.plain) and not piece.marked:
         return bare
     nearest = numbers[int(support.argmax())]
-    fits = bare.support >= SUPPORT_COSINE and not foreign_quantities(piece.plain, [texts[nearest]])
+    fits = bare.support >= SUPPORT_COSINE and not foreign_quantities(piece.plain, [texts[nearest], years[nearest]])
     if fits and not piece.marked:
         return replace(bare, citations=(nearest,), origin="attributed")
     return replace(bare, in_house=True)

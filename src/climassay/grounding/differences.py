@@ -88,6 +88,7 @@ for _sides in (*RIVALS, *THINGS):
         for _word in _side:
             _SYNONYMS[_word] = _SYNONYMS.get(_word, frozenset()) | _side
             _ALTERNATIVES[_word] = (_ALTERNATIVES.get(_word, frozenset()) | frozenset().union(*_sides)) - _side
+_OPPOSABLE = frozenset(_ALTERNATIVES).union(*_ALTERNATIVES.values())
 _NOT_NEGATABLE = frozenset(word for sides in THINGS for side in sides for word in side)
 _PLACE_BY_WORD = {word: index for index, (words,) in enumerate(PLACES) for word in words}
 _DIRECTIONS = dict.fromkeys(_UP.split(), 1) | dict.fromkeys(_DOWN.split(), -1)
@@ -130,6 +131,8 @@ _MIN_OVERLAP = 0.2
 _ROUNDING = 0.01
 _HALVING_DISTANCE = 3.0
 """Distance in words at which the weight of a word is halved."""
+_MAX_PIECES = 50
+"""Maximum number of further figures on either side of a figure whose words are its context."""
 _SEPARATOR_DISTANCE = 6
 """Distance in words that a punctuation mark, a conjunction or a figure in between adds."""
 _WORD_OR_SIGN = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)*|[,;:()]")
@@ -200,27 +203,39 @@ def differing_figures(
         for source_figure in _read_figures(source.text, source.context)
     ]
 
+    # Highest overlap of a candidate with the figures that it confirms; None if it confirms none.
+    best_overlaps = [
+        max(
+            (
+                _context_overlap(figure.context_weights, source_figure.context_weights)
+                for figure in figures
+                if confirms(source_figure.quantity, figure.quantity)
+            ),
+            default=None,
+        )
+        for _, _, source_figure in candidates
+    ]
+
     def is_near(index: int) -> bool:
         return sources[index].nearness >= _MIN_NEARNESS
 
     results = []
-    for number, figure in enumerate(figures):
+    for figure in figures:
         quantity = figure.quantity
         if is_complete and quantity.unit is None:
             continue
         confirming, alternatives = [], []
-        for index, source, source_figure in candidates:
+        for (index, source, source_figure), best_overlap in zip(candidates, best_overlaps, strict=True):
             overlap = _context_overlap(figure.context_weights, source_figure.context_weights)
             score = source.nearness + _OVERLAP_WEIGHT * overlap
             if confirms(source_figure.quantity, quantity):
                 confirming.append((score, index, source_figure))
-            elif overlap > _MIN_OVERLAP * quantity.worded and _same_kind(quantity, source_figure.quantity) and not any(
-                # The source's figure belongs to another figure of the sentence, such as the other end of a range.
-                confirms(source_figure.quantity, neighbour.quantity)
-                and _context_overlap(neighbour.context_weights, source_figure.context_weights) >= overlap
-                for position, neighbour in enumerate(figures)
-                if position != number
-            ):  # fmt: skip
+            elif (
+                overlap > _MIN_OVERLAP * quantity.worded
+                and _same_kind(quantity, source_figure.quantity)
+                # The source's figure may belong to another figure of the sentence, such as the other end of a range.
+                and (best_overlap is None or best_overlap < overlap)
+            ):
                 alternatives.append((score, index, source_figure))
         nearest = max(alternatives, key=lambda candidate: candidate[0], default=None)
         best = max(confirming, key=lambda candidate: candidate[0], default=None)
@@ -254,14 +269,16 @@ def _has_in_order(source: SourceSentence, figures: Sequence[Quantity]) -> bool:
 def _read_figures(text: str, context: str) -> list[_StatedFigure]:
     pieces, figures = split_at_quantities(text, context)
     words = [_WORD_OR_SIGN.findall(piece.lower()) for piece in pieces]
+    years = [f"{figure.value:.0f}" if _is_year(figure) else "" for figure in figures]
     results = []
     for number, quantity in enumerate(figures):
         weights: dict[str, float] = {}
-        preceding = [piece[::-1] for piece in reversed(words[: number + 1])]
+        start, end = max(0, number - _MAX_PIECES), number + _MAX_PIECES
+        preceding = [piece[::-1] for piece in reversed(words[start : number + 1])]
         if preceding[0][:1] in (["("], ["["]):
             preceding[0] = preceding[0][1:]  # the figure belongs to the words before the bracket: "methane (15%)"
-        years = [f"{figure.value:.0f}" if _is_year(figure) else "" for figure in figures]
-        for side, side_years in ((preceding, years[:number][::-1]), (words[number + 1 :], years[number + 1 :])):
+        following = words[number + 1 : end + 1]
+        for side, side_years in ((preceding, years[start:number][::-1]), (following, years[number + 1 : end])):
             distance = 0
             for index, piece in enumerate(side):
                 if index > 0:
@@ -338,30 +355,39 @@ def opposed_words(sentence: str, source: str) -> tuple[Difference, ...]:
         source: Sentences about the same subject.
     """
     sentence_words, source_words = _tokens(sentence), _tokens(source)
+    distinct_words, distinct_source_words = set(sentence_words), set(source_words)
+    source_uses = {
+        reach: {_use(source_words, index, reach) for index, word in enumerate(source_words) if word in _OPPOSABLE}
+        for reach in (_SCOPE, _REACH)
+    }
+    compared: set[_Use] = set()
     results = []
     for index, word in enumerate(sentence_words):
         alternatives = _ALTERNATIVES.get(word)
         if not alternatives:
             continue
-        is_negated = _is_negated(sentence_words, index)
         synonyms = _SYNONYMS.get(word, frozenset()) | {word}
         # If both directions are named, only adjacent words are compared.
-        reach = _SCOPE if alternatives & set(sentence_words) and synonyms & set(source_words) else _REACH
-        context_stems = _context_stems(sentence_words, index, reach)
+        reach = _SCOPE if alternatives & distinct_words and synonyms & distinct_source_words else _REACH
+        use = _use(sentence_words, index, reach)
+        if use in compared:
+            continue
+        compared.add(use)
+        is_negated = use.is_negated
 
         def nearest(
-            words: frozenset[str], *, negated: bool, context_stems: frozenset[str] = context_stems, reach: int = reach
+            words: frozenset[str],
+            *,
+            negated: bool,
+            context_stems: frozenset[str] = use.context_stems,
+            reach: int = reach,
         ) -> tuple[int, str]:
             """Return the highest number of common context words (plus 1) of any of the words, and that word."""
-            positions = [
-                position
-                for position, token in enumerate(source_words)
-                if token in words and _is_negated(source_words, position) == negated
-            ]
             return max(
                 (
-                    (len(context_stems & _context_stems(source_words, position, reach)) + 1, source_words[position])
-                    for position in positions
+                    (len(context_stems & source_use.context_stems) + 1, source_use.word)
+                    for source_use in source_uses[reach]
+                    if source_use.word in words and source_use.is_negated == negated
                 ),
                 default=(0, ""),
             )
@@ -372,6 +398,19 @@ def opposed_words(sentence: str, source: str) -> tuple[Difference, ...]:
             source_word = opposed[1] if opposed[1] not in synonyms else f"{'' if is_negated else 'not '}{opposed[1]}"
             results.append(Difference(f"not {word}" if is_negated else word, source_word))
     return tuple(dict.fromkeys((*results, *_negated_words(sentence_words, source_words))))
+
+
+class _Use(NamedTuple):
+    """Use of a word in a text; uses with equal context are equal."""
+
+    word: str
+    is_negated: bool
+    context_stems: frozenset[str]
+    """Stems of the content words around it."""
+
+
+def _use(tokens: Sequence[str], index: int, reach: int) -> _Use:
+    return _Use(tokens[index], _is_negated(tokens, index), _context_stems(tokens, index, reach))
 
 
 class _Negations(NamedTuple):

@@ -233,6 +233,8 @@ _DATE_BEFORE = re.compile(
     r"\b(?:in|since|until|by|of|from|to|and|between|early|late|mid|im|seit|bis|ab|en|de|depuis|desde|em|le|el)[\s-]+$",
     re.IGNORECASE,
 )
+_MAX_DATE_WORD = 20
+"""Maximum number of characters of a word and white space before a month."""
 _YEAR_AFTER = re.compile(r",?\s+(?:de\s+)?[12]\d{3}\b")
 _AMBIGUOUS_MONTHS = frozenset(["may", "march", "mars", "mai", "mayo", "maio", "august", "agosto"])
 _SUPERLATIVE = (
@@ -251,6 +253,10 @@ _RANK = re.compile(
 )
 
 
+def _is_after_date_word(text: str, position: int) -> bool:
+    return bool(_DATE_BEFORE.search(text, max(0, position - _MAX_DATE_WORD), position))
+
+
 def worded_figures(text: str) -> Iterator[WordedFigure]:
     """Yield the shares, multiples, months and ranks expressed in words in a text, by kind."""
     for pattern, share in _SHARES:
@@ -267,7 +273,7 @@ def worded_figures(text: str) -> Iterator[WordedFigure]:
     for match in _MONTH.finditer(text):
         word = match["month"]
         dated = match["before"] or match["behind"] or _YEAR_AFTER.match(text, match.end())
-        if word.lower() in _AMBIGUOUS_MONTHS and not dated and not _DATE_BEFORE.search(text, 0, match.start("month")):
+        if word.lower() in _AMBIGUOUS_MONTHS and not dated and not _is_after_date_word(text, match.start("month")):
             continue
         for group in ("before", "behind"):
             if match[group]:

@@ -82,6 +82,8 @@ _YEARLY = re.compile(
     r"|(?:al|por) año|por ano)\b|\byr\b|/yr",
     re.IGNORECASE,
 )
+_MAX_UNIT_LENGTH = 100
+"""Maximum number of characters of white space, magnitude word and unit after a number."""
 _NEAR = 80
 """Maximum distance in characters between a number and a word for "every year" that applies to it."""
 
@@ -314,7 +316,8 @@ def _repair_numbers(text: str) -> str:
 
 def _is_measured(text: str, position: int) -> bool:
     """Return whether a unit or magnitude follows the number that ends at ``position``."""
-    plain = text.translate(_CHARACTERS)
+    start = max(0, position - _MAX_UNIT_LENGTH)  # Some units depend on the digits before them.
+    plain, position = text[start : position + _MAX_UNIT_LENGTH].translate(_CHARACTERS), position - start
     _, end = read_magnitude(plain, position, money=False)
     return end > position or read_unit(plain, position, bracketed=False)[0] is not None
 
@@ -405,7 +408,9 @@ def _locate(text: str, plain: str, match: re.Match[str], numbers: NumberFormat) 
     if number == "one" and unit is not None and unit.kind in ("time", "days"):
         unit, end = None, match.end()  # "one day" is seldom a measurement
     negative = not year_like and bool(_SIGN.search(plain[max(0, start - 2) : start]))
-    positive = plain[start - 1 : start] == "+" and not plain[: start - 1].endswith(tuple("0123456789"))
+    positive = plain[start - 1 : start] == "+" and not plain[max(0, start - 2) : start - 1].endswith(
+        tuple("0123456789")
+    )
     start -= negative or positive
     if not negative and (spelled := _WORD_SIGN.search(plain[max(0, start - 10) : start])):
         negative, start = True, start - len(spelled[0])

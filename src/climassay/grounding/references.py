@@ -40,7 +40,7 @@ _BRACKETED = re.compile(rf"\s*(?:[-*\u2022]\s+)?{_NUMBER}\s+\S.*")
 _BULLET = re.compile(r"\s*[-*\u2022]\s+(?P<entry>\S.*)")
 _NUMBERED_LINK = re.compile(r"(\[\d{1,3}\])\((https?://[^\s()]+)\)")
 _DOI = re.compile(
-    r"(?:https?://)?(?:dx\.)?doi\.org/(?P<link>[^\s<>\"\]]*)|\bdoi:?\s*(?P<named>10[^\s<>\"\]]*|[^\s<>\"\]]*/[^\s<>\"\]]*)"
+    r"(?:https?://)?(?:dx\.)?doi\.org/(?P<link>[^\s<>\"\]]*)|\bdoi:?\s*(?P<named>10[^\s<>\"\]]*|[^\s<>\"\]/]{0,200}/[^\s<>\"\]]*)"
     r"|\b(?P<bare>10\.\d{4,9}/[^\s<>\"\]]+)",
     re.IGNORECASE,
 )
@@ -259,10 +259,11 @@ def open_links(text: str) -> str:
 
 def without_addresses(text: str) -> str:
     """Return a text without DOIs and web addresses."""
-    bare = re.sub(r"\[([^\]]+)\]\(\s*https?://[^\s()]*\s*\)", r"\1", text)
+    bare = re.sub(r"\[([^\]]{1,300})\]\(\s*https?://[^\s()]*\s*\)", r"\1", text)
     for pattern in (_DOI, _URL):
         bare = pattern.sub(lambda match: match[0][len(_trim(match[0])) :], bare)
-    return " ".join(re.sub(r"\s+([.,;:!?])", r"\1", re.sub(r"[(\[]\s*[)\]]", " ", bare)).split())
+    spaced = " ".join(re.sub(r"[(\[]\s*[)\]]", " ", bare).split())
+    return re.sub(r" ([.,;:!?])", r"\1", spaced)
 
 
 class _NoRedirect(urllib.request.HTTPRedirectHandler):
@@ -298,9 +299,11 @@ def address_answers(address: str) -> bool | None:
 
 def _trim(text: str) -> str:
     """Return the text without trailing punctuation and unmatched closing brackets."""
-    while text and (text[-1] in _SENTENCE_END or (text[-1] == ")" and text.count("(") < text.count(")"))):
-        text = text[:-1]
-    return text
+    end, unmatched = len(text), text.count(")") - text.count("(")
+    while end and (text[end - 1] in _SENTENCE_END or (text[end - 1] == ")" and unmatched > 0)):
+        end -= 1
+        unmatched -= text[end] == ")"
+    return text[:end]
 
 
 def _normalise_address(address: str) -> str:

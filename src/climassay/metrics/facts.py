@@ -86,6 +86,8 @@ _DETERMINED = re.compile(r"(?:the|this|these|that|those|a|an|more|less|most|glob
 _MAX_WORDS_TO_VERB = 4
 """Maximum number of words between an "and" without comma and the verb of the clause that it opens."""
 _PRONOUN = re.compile(r"(?:it|they)\s+", re.IGNORECASE)
+_MAX_CLAUSE_LENGTH = 1000
+"""Maximum number of characters before and after a conjunction that decide whether it begins a clause."""
 _MIN_WORDS = 2
 """Minimum number of words of a statement."""
 
@@ -134,12 +136,13 @@ def _clauses(sentence: str) -> list[str]:
     """Split a sentence at the beginning of every clause with a verb of its own."""
     clauses, start = [], 0
     for match in _CLAUSE.finditer(sentence):
-        before, after = sentence[start : match.start()], sentence[match.end() :]
+        before = sentence[max(start, match.start() - _MAX_CLAUSE_LENGTH) : match.start()]
+        after = sentence[match.end() : match.end() + _MAX_CLAUSE_LENGTH]
         # Parts between semicolons are statements even without a verb that the rules know.
         is_split = ";" in match[0] and min(len(before.split()), len(after.split())) >= _MIN_WORDS
         if not is_split and not (_FIND_VERB.search(before) and _begins_clause(before, after, "," in match[0])):
             continue
-        clauses.append(before)
+        clauses.append(sentence[start : match.start()])
         start = match.end()
     return [part.strip(" ,;") for part in (*clauses, sentence[start:]) if part.strip(" ,;")]
 

@@ -149,12 +149,13 @@ class ResolvedText(NamedTuple):
 def resolve_negations(text: str) -> ResolvedText:
     """Replace each word of direction that follows a negation by its opposite: "did not decrease" has "increase"."""
     tokens = _TOKEN.findall(text.lower())
-    negations = [index for index, token in enumerate(tokens) if token in _NEGATIONS]
+    negations: list[int] = []
     words = set()
     for index, token in enumerate(tokens):
-        before = [negation for negation in negations if index - _NEGATION_WINDOW <= negation < index]
-        if token in OPPOSITES and before:
-            negations.remove(before[-1])
+        if token in OPPOSITES and negations and index - _NEGATION_WINDOW <= negations[-1]:
+            negations.pop()
             token = OPPOSITES[token]
+        elif token in _NEGATIONS:
+            negations.append(index)
         words.add(token)
     return ResolvedText(frozenset(words), len(negations) % 2 == 1)

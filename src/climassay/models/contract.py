@@ -144,9 +144,6 @@ class OptionRequest:
     """Possible texts of the assistant's answer, of one or more tokens, for example ``("a", "b", "c", "d")``."""
     assistant_prefix: str = ""
     """Beginning of the assistant's answer before the option, for example ``"Answer: "``."""
-    enumerable: bool = True
-    """True if a model without log-probabilities may be shown the options as the only answers; False for texts that the
-    prompt must not reveal."""
 
 
 @dataclass(frozen=True, slots=True)

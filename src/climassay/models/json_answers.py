@@ -45,6 +45,17 @@ _CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 _TRAILING_COMMA = re.compile(r'"(?:[^"\\]|\\.)*"|,(?=\s*[}\]])', re.DOTALL)
 
 
+_LOOP_CHARACTERS, _LOOP_COUNT = 60, 3
+"""Length of the end of a text that recurs in a loop, and the minimum number of its occurrences."""
+
+
+def ends_in_loop(text: str) -> bool:
+    """Return whether a text that was cut off repeats its end, numerals aside, at least three times."""
+    normalised = re.sub(r"\d+", "0", " ".join(text.split()))
+    end = normalised[-_LOOP_CHARACTERS:]
+    return len(end) == _LOOP_CHARACTERS and normalised.count(end) >= _LOOP_COUNT
+
+
 class NoJsonError(ValueError):
     """Answer without JSON, such as prose or a truncated answer."""
 

@@ -165,7 +165,8 @@ def joined_spans(spans: Iterable[tuple[int, int]]) -> tuple[Span, ...]:
 _MARK = "\ue000"
 """Placeholder for a calibrated term in running text while the words around it are corrected."""
 _ADVERBS = (
-    r"(?:\s*\b(?:still|also|now|only|generally|currently|overall|relatively|thus|therefore|at\s+least|an?|the|both)\b)*"
+    r"(?:\s*\b(?:still|also|now|only|generally|currently|overall|relatively|thus|therefore|at\s+least|an?|the|both)\b)"
+    r"{0,8}"
 )
 _THERE = (
     r"\b(?:there|it)\s+(?:is|was|are|were|remains?|exists?|has\s+been|had\s+been|continues\s+to\s+be|would\s+be)"
@@ -198,12 +199,12 @@ _CORRECTIONS = (
 _CORRECTION_RULES = tuple((re.compile(pattern, re.IGNORECASE), words) for pattern, words in _CORRECTIONS)
 _SPACE_BEFORE = re.compile(r"\s+(?=[,;:.!?)\]])")
 _SPACE_AFTER = re.compile(r"(?<=[(\[])\s+")
-_EMPTY_BRACKETS = re.compile(r"\(\s*[,;:.\s]*\)|\[\s*[,;:.\s]*\]")
-_EDGE_OF_BRACKETS = re.compile(r"(?<=[(\[])[\s,;:]+|[\s,;:]+(?=[)\]])")
+_EMPTY_BRACKETS = re.compile(r"\([,;:.\s]*\)|\[[,;:.\s]*\]")
+_EDGE_OF_BRACKETS = re.compile(r"(?<=[(\[])[\s,;:]+|(?<![\s,;:])[\s,;:]+(?=[)\]])")
 _DOUBLED = re.compile(r"([,;:])(?:\s*[,;:])+|,\s*(?=\.)|(?<!\.)\.(?:\s*\.)+(?!\.)|;\s*(?=\.)")
 _ITALICS = re.compile(r"(?<![\w*_])[*_]{1,3}(?=\S)|(?<=\S)[*_]{1,3}(?![\w*_])")
 _LEADING = re.compile(r"^(?:[\s,;:.)\]–—]|-\s)+")
-_TRAILING = re.compile(r"[\s,;:(\[–—-]+$")
+_TRAILING = re.compile(r"(?<![\s,;:(\[–—-])[\s,;:(\[–—-]+$")
 _WORD = re.compile(r"[^\W\d_]")
 _MAX_ROUNDS = 12
 
@@ -217,6 +218,7 @@ def clean_sentence(text: str) -> str:
     Returns:
         One line; empty if no word is left.
     """
+    text = " ".join(text.split())
     for _ in range(_MAX_ROUNDS):
         cleaned = tidy_sentence(_ITALICS.sub("", remove_marks(_replace_spans(text, clutter_spans(text)))))
         if cleaned == text:
@@ -245,6 +247,7 @@ def remove_marks(text: str) -> str:
     text = _replace_spans(text, [*bracket_spans, *replacements], lambda span: replacements.get(span, " "))
     if not replacements:
         return text
+    text = " ".join(text.split())
     for pattern, words in _CORRECTION_RULES:
         text = pattern.sub(words, text)
     return text

@@ -156,7 +156,8 @@ def _misspellings(sentence: ManuscriptSentence) -> Iterator[tuple[int, int, str]
                 if not any(slips) or not (slips[0] or first == start) or not (slips[1] or second == head):
                     continue
                 # PDF files may split a word: "high confidenc e".
-                if not sentence.text[left.start() :].replace(" ", "").lower().startswith(start + head):
+                beginning = sentence.text[left.start() : right.end() + len(head)]
+                if not beginning.replace(" ", "").lower().startswith(start + head):
                     yield left.start(), right.end(), f"{start} {head}"
 
 
@@ -189,6 +190,13 @@ _BEHIND = re.compile(
     re.IGNORECASE,
 )
 _BEFORE = re.compile(rf"\b{_PROBABILITY}\s*[(\[][*_\s]*\Z", re.IGNORECASE)
+_MAX_BEFORE = 120
+"""Maximum number of characters of the figures before a term."""
+_RANGES = re.compile(r"\s*(?:\w+\s+)?ranges?\b")
+
+
+def _figures_before(text: str, end: int) -> re.Match[str] | None:
+    return _BEFORE.search(text, max(0, end - _MAX_BEFORE), end)
 
 
 def _interval(match: re.Match[str]) -> tuple[float, float] | None:
@@ -218,7 +226,7 @@ def _is_probability(match: re.Match[str]) -> bool:
 )
 def _likelihood_range(sentence: ManuscriptSentence) -> Iterator[Remark]:
     for term in sentence.likelihoods:
-        match = _BEHIND.match(sentence.text, term.end) or _BEFORE.search(sentence.text[: term.start])
+        match = _BEHIND.match(sentence.text, term.end) or _figures_before(sentence.text, term.start)
         figures = _interval(match) if match else None
         if match is None or figures is None:
             continue
@@ -227,7 +235,7 @@ def _likelihood_range(sentence: ManuscriptSentence) -> Iterator[Remark]:
         if not (_is_probability(match) or (enclosed and not match["decimal"])):
             continue
         low, high = LIKELIHOOD_RANGES[term.term]
-        if behind and (match["range"] or re.match(r"\s*(?:\w+\s+)?ranges?\b", sentence.text[match.end() :])):
+        if behind and (match["range"] or _RANGES.match(sentence.text, match.end())):
             # A very likely range is named by its quantiles, 5 to 95%, with nine tenths of the probability between.
             fits = match["low"] is None or abs(figures[1] - figures[0] - low) <= 2 * _TOLERANCE
         elif match["low"] or match["above"] or match["below"]:

@@ -1,6 +1,7 @@
 """Read files of all supported types into documents, within size limits; a bad file never stops the others."""
 
 import errno
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -13,6 +14,7 @@ from climassay.registry import Registry
 
 Read = Callable[..., ReadResult | Document]
 _GZIP = b"\x1f\x8b"
+_MAX_LISTED_ENDINGS = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,16 +164,30 @@ def find_files(paths: Iterable[str | Path]) -> list[Path]:
     """
     results: dict[Path, None] = {}
     for path in map(Path, paths):
-        if path.is_dir():
-            below = (file for file in sorted(path.rglob("*")) if file.is_file() and kind_of(file))
-            visible = (file for file in below if not any(part.startswith(".") for part in file.relative_to(path).parts))
-            results.update(dict.fromkeys(file for file in visible if path.resolve() in file.resolve().parents))
-        else:
-            results[path] = None
+        results.update(dict.fromkeys(filter(kind_of, _files_below(path)) if path.is_dir() else [path]))
     return list(results)
 
 
+def _files_below(folder: Path) -> Iterator[Path]:
+    """Yield the files below a folder, sorted, without hidden ones and links that lead out of it."""
+    for file in sorted(folder.rglob("*")):
+        hidden = any(part.startswith(".") for part in file.relative_to(folder).parts)
+        if not hidden and file.is_file() and folder.resolve() in file.resolve().parents:
+            yield file
+
+
 def read_all(paths: Iterable[str | Path], options: ReadOptions | None = None) -> Iterator[ReadResult]:
-    """Read files and folders one by one; see :func:`read` and :func:`find_files`."""
-    for path in find_files(paths):
+    """Read files and folders one by one; see :func:`read` and :func:`find_files`.
+
+    Files of unknown types in a folder are counted in ``skipped`` of a result of the folder itself.
+    """
+    places = [Path(path) for path in paths]
+    for path in find_files(places):
         yield read(path, options)
+    for folder in filter(Path.is_dir, places):
+        endings = Counter(file.suffix.lower() or "no ending" for file in _files_below(folder) if not kind_of(file))
+        if endings:
+            listed = ", ".join(f"{count} {ending}" for ending, count in endings.most_common(_MAX_LISTED_ENDINGS))
+            more = ", ..." if len(endings) > _MAX_LISTED_ENDINGS else ""
+            reason = f"files of types that climassay does not read: {endings.total()} ({listed}{more})"
+            yield ReadResult(folder.name, (), (Skipped(folder.name, reason),))

@@ -433,7 +433,8 @@ def final_verdict(
     caveats = []
     if len(consolidation.informed) == 1:
         name = consolidation.informed[0].advocate
-        caveats = [f"Only {name} has information on this claim: the evidence is not broadly substantiated."]
+        rated = "evidence, agreement and confidence are rated" if verified.levels else "the verdict is given"
+        caveats = [f"Only {name} has information on this claim: {rated} by this source alone."]
     elif not are_close(decision.spread, context.scale):
         views = ", ".join(f"{opinion.advocate} says {opinion.verdict}" for opinion in consolidation.informed)
         caveats = [f"The advocates still differ: {views}."]

@@ -98,11 +98,15 @@ def split_by_rules(text: str) -> tuple[Subclaim, ...]:
         borders.add(position)
     borders.update(match.end() for match in re.finditer(r";\s+", text))
     spans: list[tuple[int, int]] = []
+    n_words_of_last = 0
     for start, end in pairwise(sorted(borders)):
-        if spans and min(_count_words(text[start:end]), _count_words(text[slice(*spans[-1])])) < _MIN_WORDS:
+        n_words = _count_words(text[start:end])
+        if spans and min(n_words, n_words_of_last) < _MIN_WORDS:
             spans[-1] = (spans[-1][0], end)
+            n_words_of_last += n_words
         else:
             spans.append((start, end))
+            n_words_of_last = n_words
     if len(spans) > MAX_SUBCLAIMS:
         spans = [*spans[: MAX_SUBCLAIMS - 1], (spans[MAX_SUBCLAIMS - 1][0], spans[-1][1])]
     if len(spans) < 2:

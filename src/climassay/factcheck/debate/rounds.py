@@ -65,6 +65,13 @@ class DebateSetup:
         """Whether the model that splits a claim also decides if it can be checked."""
         return self.settings.split == "model" and not self.profile.brief
 
+    @property
+    def calls_of_one_round(self) -> int | None:
+        """Number of model calls of a debate of one round; None for ``scored``, where it depends on the answers."""
+        if self.config.elicitation == "scored":
+            return None
+        return (self.settings.split == "model") + self.profile.grade_passages + len(self.advocates) + 1
+
     def transcript(self, claim: Claim, verdict: Verdict) -> Transcript:
         """Return a transcript that has a verdict but no rounds of debate."""
         mediator = f"{self.mediator.style}, {self.mediator.model}"

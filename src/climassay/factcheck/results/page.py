@@ -389,13 +389,6 @@ def notices(transcript: Transcript) -> tuple[str, ...]:
     verdict = transcript.verdict
     results = [DEMONSTRATION] if transcript.demonstration else []
     results += [*verdict.caveats, *transcript.warnings]
-    alone = bool(transcript.rounds) and transcript.rounds[-1].decision.reason == "one informed advocate"
-    if alone and verdict.levels is not None:
-        rated = ["evidence robust"] * (verdict.levels.evidence == "robust")
-        rated += ["agreement high"] * (verdict.levels.agreement == "high")
-        if rated:
-            terms = " and ".join(rated).capitalize()
-            results.append(f"{terms}: the mediator says so, although only one advocate had information.")
     if verdict.contradicts:
         results.append("The explanation seems to argue for the other side than the verdict: read both with care.")
     results += _sentence_notes(verdict.explanation)

@@ -29,7 +29,7 @@ from climassay.models.contract import (
     Usage,
     object_schema,
 )
-from climassay.models.json_answers import NoJsonError, satisfying_json
+from climassay.models.json_answers import NoJsonError, ends_in_loop, satisfying_json
 from climassay.models.openai.capabilities import Capabilities, LearnedCapabilities
 from climassay.models.openai.connection import Connection, RequestOutcome, ShowText
 from climassay.models.openai.option_scores import generated_logprobs, named_option, score_options, tokens_to_distinguish
@@ -208,6 +208,7 @@ class OpenAIModel:
 HEAD_START = 5.0
 """Maximum seconds that the first request of a kind to an unknown server runs alone."""
 MAX_SCHEMA_ATTEMPTS = 3
+_LOOP = "The answer repeats itself until the token limit cuts it off."
 DEFAULT_MAX_TOKENS = 4096
 """Token limit of an answer if the request sets none, as a safeguard against endless text."""
 _CONTINUE_PARAMETERS = {"continue_final_message": True, "add_generation_prompt": False}
@@ -288,7 +289,8 @@ class Conversation:
     async def _complete_schema(self, request: GenerationRequest, schema: Mapping[str, Any]) -> Completion:
         """Answer a request with a schema, by constrained decoding or by instructions in the prompt.
 
-        Every answer is validated. A truncated or invalid answer is requested again with its faults in the prompt.
+        Every answer is validated. A truncated or invalid answer is requested again with its faults in the prompt. An
+        answer that repeats itself until it is truncated is requested once more, with limits for lists.
         """
         learned = self._learned
         usage = Usage()
@@ -296,6 +298,7 @@ class Conversation:
         problem = ""
         refusal: ErrorReply | None = None
         n_attempts = 0
+        limits_items = False
         learned.fallbacks.update(["assistant_prefix"] if request.assistant_prefix else [])
         while n_attempts < MAX_SCHEMA_ATTEMPTS:
             is_offered = refusal is None and learned.capabilities.offers_schema(schema)
@@ -306,12 +309,14 @@ class Conversation:
             payload = {
                 "messages": chat_messages(request.messages, addition),
                 **self._parameters(sampling),
-                **({"response_format": response_format(schema)} if is_offered else {}),
+                **({"response_format": response_format(schema, limits_items=limits_items)} if is_offered else {}),
             }
             outcome, attempt_usage = await self._ask(payload)
             usage += attempt_usage
             reply = outcome.reply
             if reply is None:
+                if limits_items and outcome.refusal is not None:
+                    return Completion.failed(_LOOP, usage)
                 if is_offered and outcome.refusal is not None:
                     refusal = outcome.refusal
                     continue
@@ -325,6 +330,12 @@ class Conversation:
                 if reply.withheld is not None:
                     return Completion.failed(reply.withheld, usage)
                 n_attempts += int(is_stated or reply.finish_reason == "length")
+                if reply.finish_reason == "length" and ends_in_loop(reply.text):
+                    if limits_items:
+                        return Completion.failed(_LOOP, usage)
+                    # Twice the room would be filled in the same way.
+                    problem, limits_items = "It repeated itself until the token limit: write every item once.", True
+                    continue
                 if reply.finish_reason == "length":
                     problem = "The token limit cut it off before its JSON was complete: write shorter texts."
                     sampling = replace(sampling, max_tokens=2 * (sampling.max_tokens or DEFAULT_MAX_TOKENS))
@@ -428,7 +439,7 @@ class Conversation:
         schema = object_schema({"answer": {"enum": labels}})
         payload = {"messages": self._messages_without_prefix(request), **self._parameters(Sampling(max_tokens=None))}
         outcome, refusal = RequestOutcome(0), None
-        if request.enumerable and len(set(labels)) == len(labels):
+        if len(set(labels)) == len(labels):
             async with self._first_alone("schema", lambda: learned.capabilities.schema_support is None):
                 if learned.capabilities.schema_support in (None, "strict") and learned.capabilities.offers_schema(
                     schema

@@ -2,7 +2,8 @@
 
 Local models decode under a schema as it is, including bounds. Servers get the subset that every provider's strict mode
 accepts: types at all nodes, closed objects with all properties required, no bounds. Bounds are described in words, and
-an answer that exceeds them is accepted.
+an answer that exceeds them is accepted. Only after an answer that repeats the items of a list without end does a server
+get the maximum number of items too.
 """
 
 import json
@@ -12,21 +13,26 @@ from typing import Any
 from climassay.models.json_answers import ROOT, implied_type
 
 
-def response_format(schema: Mapping[str, Any]) -> dict[str, Any]:
+def response_format(schema: Mapping[str, Any], *, limits_items: bool = False) -> dict[str, Any]:
     """Return the ``response_format`` parameter for decoding under a schema.
 
     Strict servers accept only objects, so other schemas are wrapped in an object with one field.
+
+    Args:
+        schema: Schema of the answer.
+        limits_items: Whether to keep ``maxItems``, which some servers refuse.
     """
-    sent = {"name": "answer", "strict": True, "schema": strict_schema(_rooted(schema))}
+    sent = {"name": "answer", "strict": True, "schema": strict_schema(_rooted(schema), limits_items=limits_items)}
     return {"type": "json_schema", "json_schema": sent}
 
 
-def strict_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
+def strict_schema(schema: Mapping[str, Any], *, limits_items: bool = False) -> dict[str, Any]:
     """Return a schema in the subset that all servers with structured output accept.
 
     Args:
         schema: Objects, arrays, strings, numbers, booleans, enumerations, ``anyOf``, ``$ref`` and ``$defs``; other
             keywords are only validated in the answer.
+        limits_items: Whether to keep ``maxItems``.
 
     Returns:
         Schema with a type at every node (for enumerations, that of the values), closed objects with all properties
@@ -37,6 +43,10 @@ def strict_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
     """
     values = [schema["const"]] if "const" in schema else schema.get("enum")
     strict: dict[str, Any] = {}
+
+    def part_of(part: Mapping[str, Any]) -> dict[str, Any]:
+        return strict_schema(part, limits_items=limits_items)
+
     kind = schema.get("type") or implied_type(schema, values)
     if kind is not None:
         strict["type"] = kind
@@ -56,15 +66,17 @@ def strict_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
         strict["$ref"] = schema["$ref"]
     for name in ("anyOf", "oneOf"):
         if name in schema:
-            strict["anyOf"] = [strict_schema(alternative) for alternative in schema[name]]
+            strict["anyOf"] = [part_of(alternative) for alternative in schema[name]]
     for name in ("$defs", "definitions"):
         if name in schema:
-            strict[name] = {key: strict_schema(part) for key, part in schema[name].items()}
+            strict[name] = {key: part_of(part) for key, part in schema[name].items()}
     if "items" in schema:
-        strict["items"] = strict_schema(schema["items"])
+        strict["items"] = part_of(schema["items"])
+        if limits_items and "maxItems" in schema:
+            strict["maxItems"] = schema["maxItems"]
     if kind == "object":
         properties = schema.get("properties", {})
-        strict["properties"] = {name: strict_schema(part) for name, part in properties.items()}
+        strict["properties"] = {name: part_of(part) for name, part in properties.items()}
         strict |= {"required": list(properties), "additionalProperties": False}
     return strict
 

@@ -1,0 +1,146 @@
+"""Functions that read what strangers write, and texts of repeated tokens that are hard for regular expressions."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+from climassay.claim_identity import claim_key
+from climassay.confidence import marks, overstatement
+from climassay.confidence.extraction import cleaning, dividing, extracting
+from climassay.confidence.linting import check, draft_of
+from climassay.confidence.tagging import labelled
+from climassay.corpus import read, sentences
+from climassay.factcheck import claims
+from climassay.factcheck.debate import assessment, context, reading
+from climassay.generation import draft, terms
+from climassay.generation.screening import passages, question_checks
+from climassay.grounding import citations, differences, numerals, quantities, references
+from climassay.io import delimited
+from climassay.io import reading as files
+from climassay.metrics import cloze, facts, pair_features
+from climassay.models import json_answers, thoughts
+from climassay.questions.types.multiple_choice import answer_text, answers, keys
+
+OPTIONS = ("warming of the ocean", "cooling", "none of these", "both")
+ENGLISH = "The sea rises by 3 mm a year in the Arctic (high confidence) [1]."
+SOURCE = differences.SourceSentence(ENGLISH, 1.2)
+SCHEMA = {"type": "object", "properties": {"a": {"type": "string", "enum": ["b", "c"]}}, "required": ["a"]}
+
+
+def _refused(function: Callable[[str], object]) -> Callable[[str], object]:
+    """Return a function that ends without error for texts that it may refuse."""
+
+    def call(text: str) -> object:
+        try:
+            return function(text)
+        except ValueError:
+            return None
+
+    return call
+
+
+FUNCTIONS: dict[str, Callable[[str], object]] = {
+    "answer_text.normalise_answer": answer_text.normalise_answer,
+    "answer_text.repeated_option": lambda text: answer_text.repeated_option(text, OPTIONS),
+    "answer_text.replace_boxes": lambda text: answer_text.replace_boxes(text, lambda _: None),
+    "answer_text.replace_json": answer_text.replace_json,
+    "answers.chosen_option": lambda text: answers.chosen_option(text, 4, OPTIONS),
+    "assessment.explanation_lead": assessment.explanation_lead,
+    "assessment.first_paragraph": assessment.first_paragraph,
+    "citations.is_bare_answer": citations.is_bare_answer,
+    "citations.mark_quotations": lambda text: citations.mark_quotations(text, [text[:200], text[5:300]]),
+    "citations.quoted_spans": lambda text: citations.quoted_spans(text[1:200] + " x", text),
+    "citations.read_citations": lambda text: citations.read_citations(text, [1, 2]),
+    "citations.states_absence": citations.states_absence,
+    "claim_key": claim_key,
+    "claims.iso_date": _refused(claims.iso_date),
+    "claims.make_claim": _refused(claims.make_claim),
+    "claims.refused_by_rule": claims.refused_by_rule,
+    "claims.years_named": claims.years_named,
+    "cleaning.bracketed_spans": cleaning.bracketed_spans,
+    "cleaning.clean_sentence": cleaning.clean_sentence,
+    "cleaning.clutter_spans": cleaning.clutter_spans,
+    "cleaning.definitions_in": lambda text: cleaning.definitions_in([text]),
+    "cleaning.is_reference": cleaning.is_reference,
+    "cleaning.paragraph_label": cleaning.paragraph_label,
+    "cleaning.references_in": cleaning.references_in,
+    "cloze.normalised_words": cloze.normalised_words,
+    "cloze.terms": cloze.terms,
+    "context.as_one_line": context.as_one_line,
+    "context.extract_question": context.extract_question,
+    "delimited.read_delimited": _refused(delimited.read_delimited),
+    "differences.differing_figures": lambda text: differences.differing_figures(text, [SOURCE], text),
+    "differences.foreign_names": lambda text: differences.foreign_names(text, [ENGLISH]),
+    "differences.opposed_words": lambda text: differences.opposed_words(text, ENGLISH),
+    "differences.opposed_words of a source": lambda text: differences.opposed_words(ENGLISH, text),
+    "differences.other_places": lambda text: differences.other_places(text, ENGLISH),
+    "differences.swapped_names": lambda text: differences.swapped_names(text, ENGLISH),
+    "differences.swapped_names of a source": lambda text: differences.swapped_names(ENGLISH, text),
+    "dividing.are_words_of": lambda text: dividing.are_words_of(text, ENGLISH),
+    "draft.find_term": lambda text: draft.find_term(text, "sea level"),
+    "extracting.explains_terms": extracting.explains_terms,
+    "extracting.language_of": lambda text: extracting.language_of([text]),
+    "extracting.split_report_sentences": extracting.split_report_sentences,
+    "facts.split_facts": facts.split_facts,
+    "files.parse_json": _refused(files.parse_json),
+    "json_answers.satisfying_json": _refused(lambda text: json_answers.satisfying_json(text, SCHEMA)),
+    "keys.named_options": lambda text: keys.named_options(text, keys.without_labels(OPTIONS)),
+    "labelled.plain_statement": labelled.plain_statement,
+    "linting.check": lambda text: check(draft_of(text)),
+    "marks.find_likelihoods": marks.find_likelihoods,
+    "marks.find_tags": marks.find_tags,
+    "numerals.number_format": numerals.number_format,
+    "overstatement": lambda text: overstatement.overstatement(text, ENGLISH),
+    "pair_features.content_words": pair_features.content_words,
+    "pair_features.resolve_negations": pair_features.resolve_negations,
+    "passages.passage_fault": passages.passage_fault,
+    "quantities": quantities.quantities,
+    "quantities.foreign_quantities": lambda text: quantities.foreign_quantities(text, [ENGLISH]),
+    "question_checks.other_language": question_checks.other_language,
+    "reading.split_by_rules": reading.split_by_rules,
+    "references.without_addresses": references.without_addresses,
+    "sentences.locate_quotation": lambda text: sentences.locate_quotation(text, text[10:200] + "zz"),
+    "sentences.split_sentences": sentences.split_sentences,
+    "terms.candidates": terms.candidates,
+    "thoughts.separate_thoughts": thoughts.separate_thoughts,
+}
+"""Functions by name, each with one argument: a text."""
+
+READERS: dict[str, tuple[str, str, str]] = {
+    "HTML": (".html", "<html><body><p>", "</p></body></html>"),
+    "HTML of tokens": (".html", "", ""),
+    "Markdown": (".md", "", ""),
+    "plain text": (".txt", "", ""),
+    "CSV": (".csv", "text,b\n", ",1\nx,2\n"),
+}
+"""Readers by name: the ending of a file, and what stands before and after the tokens in it."""
+
+
+def reader(name: str, folder: Path) -> Callable[[str], object]:
+    """Return a function that reads a text as a file of this kind in a folder."""
+    ending, before, after = READERS[name]
+    path = folder / f"tokens{ending}"
+
+    def read_text(text: str) -> object:
+        path.write_text(before + text + after)
+        return read(path)
+
+    return read_text
+
+
+TOKENS = (
+    "a", "A", "1", ".", "-", "(", "[", "<", "{", "\"", "“", "’", "&", "_", "*", "#", "\\", "$", "=", ",", ";", "1.",
+    "1,", "a-", "(a", "[1", "[1]", "<a", "1–", "CO2", "a@a.", "```", "<p>", "http://a", "…", "²", "°", ":", "/", ")",
+    "]", "}", ">", "www.a)", "http://a)", "doi:", "10.1000/", "!", "?", "%", "+", "~", " ", "\n", "\u00a0", "\n\n",
+    "a ", "A ", "1 ", "a. ", "A. ", "- ", "1) ", "A) ", "= ", "1 000 ", "et al. ", "Fig. 1 ", "very ", "(high ",
+    "high confidence ", "and ", "not ", "10% ", "°C ", "to ", "likely ", "A. B. ", "5 to 10 m ", "answer ", "not A ",
+    "option A ", "Smith, J. ", "(Smith 2019) ", "The answer is A. ", "still ", "as likely as ", "in ", "there is ",
+    "A-a ", "one ", "two ", "million ", "the ", "2019 ", "1.5 ", ", ", "( ", "Because ", "if ", "is ", "more than ",
+    "in the ", "may ", "first ", "half ", "warms ", "rises ", "The ", "the sources ", "of ", "{\"a\": ", "[1, ",
+    "<think>", "\\boxed{", "A, ", "! ", "? ", "; ", "|", "| ",
+)  # fmt: skip
+"""Tokens that open, continue or nearly complete what the expressions look for."""
+
+
+def repeated(token: str, length: int) -> str:
+    """Return a token repeated to a length, between letters that end no match."""
+    return f"a{(token * (length // len(token) + 1))[:length]}b"
