@@ -106,7 +106,7 @@ def test_a_renamed_document_is_found_and_cited_by_its_new_title(workspace, seas)
     collection, report = add(workspace, "seas", seas)
     document = report.added[0].id
     before = collection.search("glacier", k=1, mode="bm25")
-    assert collection.rename("seas.pdf", "  What the\nSeas Do ").title == "What the Seas Do"
+    assert collection.edit("seas.pdf", title="  What the\nSeas Do ").title == "What the Seas Do"
     assert [one.title for one in collection.documents()] == ["What the Seas Do"]
     [after] = collection.search("glacier", k=1, mode="bm25")
     assert (after.passage.id, after.score) == (before[0].passage.id, before[0].score)
@@ -120,7 +120,7 @@ def test_a_renamed_document_is_found_and_cited_by_its_new_title(workspace, seas)
 def test_what_cannot_be_renamed_is_refused(workspace, seas, document, title):
     collection, _ = add(workspace, "seas", seas)
     with pytest.raises(InputError):
-        collection.rename(document, title)
+        collection.edit(document, title=title)
     assert [one.title for one in collection.documents()] == ["Seas"]
 
 
