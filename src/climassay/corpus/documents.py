@@ -302,7 +302,8 @@ def full_title(title: str, hints: Sequence[str]) -> str:
     parts = _GENERIC_PARTS.findall(" ".join(title.split()))
     if not parts or _GENERIC_PARTS.sub("", title).strip(_SEPARATORS):
         return title
-    hints = (title, *hints)
+    # "Synthesis Report" names the part of an assessment, and another text the assessment.
+    hints = [f"{title} {hint}" for hint in hints]
     cited = next((match for hint in hints if (match := _CITED_AS.search(hint))), None)
     if named := _ipcc_name(hints, cited["year"] if cited else None):
         # The name of a synthesis report says already what it is.

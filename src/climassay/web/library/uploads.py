@@ -425,7 +425,9 @@ def _add_file(
             # What was said of it is not lost in silence.
             differing = [name for name, text in addition.details.items() if text and text != getattr(stored, name)]
             if differing:
-                unused = f"The {' and '.join(differing)} that you gave was not used: change it on the document's page."
+                names = " and ".join(filter(None, (", ".join(differing[:-1]), differing[-1])))
+                was, it = ("was", "it") if len(differing) == 1 else ("were", "them")
+                unused = f"The {names} that you gave {was} not used: change {it} on the document's page."
                 skipped.append(Skipped(file.name, unused))
         if documents:
             outcome, passages = "added" if added.added else "already there", added.passages
