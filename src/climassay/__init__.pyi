@@ -92,6 +92,7 @@ from .api.records import (
 from .api.reproduction import (
     reproduce_climaqa as reproduce_climaqa,
     reproduce_climinator as reproduce_climinator,
+    reproduce_ppairs as reproduce_ppairs,
 )
 from .api.scores import evaluate_entailment as evaluate_entailment, score_answers as score_answers
 from .api.tagging import (
