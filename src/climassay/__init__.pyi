@@ -20,6 +20,7 @@ from .api.claims import (
     estimate_debates as estimate_debates,
     export_checks as export_checks,
     list_checks as list_checks,
+    list_claims as list_claims,
     score_verdicts as score_verdicts,
     show_check as show_check,
 )
