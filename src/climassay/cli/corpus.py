@@ -24,13 +24,16 @@ class ReadingOptions:
 
     columns: Annotated[tuple[str, ...], Parameter(name=("--column", "-c"))] = ()
     """Column of a table for a field, as FIELD=COLUMN: text, document (repeatable), title, report, chapter, headings,
-    paragraph_id, page, url, date, edition or licence."""
+    paragraph_id, page, url, date, edition,
+    licence or author."""
     title: str | None = None
     """Title of all documents added."""
     report: str | None = None
     """Report or series to which the documents belong."""
     url: str | None = None
     """Web address of the documents."""
+    author: str | None = None
+    """Person or organisation that wrote the documents."""
     date: str | None = None
     """ISO date or year of the documents."""
     edition: str | None = None
@@ -90,7 +93,7 @@ add_command(
 )
 add_command(app, "show", api.show_collection)
 add_command(app, "compact", api.compact_collection, setup=WorkspaceOptions)
-add_command(app, "rename", api.rename_document, setup=WorkspaceOptions)
+add_command(app, "edit", api.edit_document, setup=WorkspaceOptions)
 
 
 @app.command
