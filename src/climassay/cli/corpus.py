@@ -30,7 +30,7 @@ app = App(name="corpus")
 @dataclass(frozen=True)
 @options_for(
     ReadOptions,
-    *("title", "report", "url", "date", "edition", "licence"),
+    *("title", "report", "url", "author", "date", "edition", "licence"),
     captions=Parameter(negative=()),
     references=Parameter(negative=()),
 )
@@ -39,7 +39,7 @@ class ReadingOptions:
 
     columns: Annotated[tuple[str, ...], Parameter(name=("--column", "-c"))] = ()
     """Column of a table for a field, as FIELD=COLUMN: text, document (repeatable), title, report, chapter, headings,
-    paragraph_id, page, url, date, edition or licence."""
+    paragraph_id, page, url, date, edition, licence or author."""
 
     def build(self) -> ReadOptions:
         """Return the options of the reader.
@@ -89,7 +89,7 @@ add_command(
 )
 add_command(app, "show", api.show_collection)
 add_command(app, "compact", api.compact_collection, setup=WorkspaceOptions)
-add_command(app, "rename", api.rename_document, setup=WorkspaceOptions)
+add_command(app, "edit", api.edit_document, setup=WorkspaceOptions)
 
 
 @app.command
