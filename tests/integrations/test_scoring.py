@@ -63,6 +63,13 @@ def test_scores_are_those_of_an_experiment(kind, form, judge):
     assert set(given) == set(SCORES[kind]) | (set(JUDGED[kind]) if judged else set())
 
 
+@pytest.mark.parametrize("kind", ["mcq", "freeform", "cloze"])
+def test_reasoning_is_not_part_of_the_answer(kind):
+    question = first(kind)
+    answer = question.type.expected_answer(question)
+    assert answer_of(question, f"<think>\nIt may be (b), or rather (c).\n</think>\n\n{answer}") == answer
+
+
 def test_without_a_judge_its_scores_are_left_out():
     question = first("freeform")
     assert set(score_answer(question, f" {question.answer}")) == set(SCORES["freeform"])

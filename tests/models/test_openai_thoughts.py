@@ -10,7 +10,7 @@ from api_server import ApiServer, Reply
 from climassay.models.contract import GenerationRequest, Message
 from climassay.models.openai.client import OpenAIModel
 from climassay.models.openai.replies import parse_reply
-from climassay.models.thoughts import separate_thoughts
+from climassay.questions.thoughts import separate_thoughts
 from climassay.records import RecordedModel, Records
 
 THOUGHT = 'Could it be (a)? The answer is (d): {"answer": "d"}. Hmm.'

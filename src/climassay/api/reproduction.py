@@ -143,6 +143,56 @@ def reproduce_climinator(
     return _reproduce(recipe, models, estimate, output, workspace)
 
 
+def reproduce_ppairs(
+    *,
+    tables: Sequence[str] = (),
+    models: "Generator | str | Sequence[Generator | str]" = DEFAULT_MODEL,
+    newsroom: Path | str | None = None,
+    summeval: Path | str | None = None,
+    climate: Path | str | None = None,
+    health: Path | str | None = None,
+    energy: Path | str | None = None,
+    statements: Path | str | None = None,
+    paragraphs: Path | str | None = None,
+    limit: int | None = None,
+    estimate: bool = False,
+    seed: int = 0,
+    output: Path | str | None = None,
+    workspace: Place = None,
+) -> "Reproduction | ReproductionEstimate":
+    """Run the tables of the thesis on PPairS with your models, beside the published rows.
+
+    The evaluation of the thesis leaks; it is repeated for comparison, and labelled, beside one that does not. What was
+    computed is stored: run it again after an interruption, and only what is missing is computed.
+
+    Args:
+        tables: Number of a table (4.1, 4.2, 4.3 or 4.4); repeat. By default all whose data is named.
+        models: Local model whose hidden states are read, or several, one after the other.
+        newsroom: Newsroom's human ratings (newsroom-human-eval.csv), for Tables 4.1 and 4.2.
+        summeval: SummEval's ratings with articles (model_annotations.aligned.paired.jsonl), for Tables 4.1 and 4.2.
+        climate: Claims on climate with Science Feedback's verdicts, for Table 4.3.
+        health: Claims on health, for Table 4.3.
+        energy: Claims on energy, judged by probes of the other domains, for Table 4.3.
+        statements: Statements with their levels: JSON lines of confidence extract, or ClimateX (.tsv), for Table 4.4.
+        paragraphs: Paragraphs of the reports, to recover the context of ClimateX's statements.
+        limit: Maximum number of articles per data set, of claims per domain, and of statements per cycle.
+        estimate: Only estimate calls and tokens; no model is asked.
+        seed: Seed of draws, splits and resampling.
+        output: Folder for the tables as Markdown, LaTeX, CSV, HTML and JSON.
+        workspace: Where records lie.
+
+    Raises:
+        InputError: No data is named for a table, a file cannot be read, or the model's states cannot be read.
+        ModelError: The model cannot be loaded.
+    """
+    from climassay.api.ppairs_tables import PpairsRecipe
+
+    files = {"Newsroom": newsroom, "SummEval": summeval}, {"Climate": climate, "Health": health, "Energy": energy}
+    summaries, claims = ({name: str(file) for name, file in named.items() if file is not None} for named in files)
+    recipe = PpairsRecipe(tuple(tables), summaries, claims, str(statements or ""), str(paragraphs or ""), limit, seed)
+    return _reproduce(recipe, models, estimate, output, workspace)
+
+
 class _Recipe(Protocol):
     def estimate(self, models: "Sequence[Generator | str]", session: Session) -> "ReproductionEstimate": ...
 

@@ -31,3 +31,11 @@ add_command(
     models=ModelsOption,
     settings=None,
 )
+add_command(
+    app,
+    "ppairs",
+    reproduction.reproduce_ppairs,
+    model_options=LoadingOptions,
+    tables=TablesOption,
+    models=ModelsOption,
+)

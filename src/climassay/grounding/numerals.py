@@ -1,33 +1,20 @@
-"""Notation of numbers, with decimal points or commas and in words, in English and four other languages.
+"""Notation of numbers, with decimal points or commas and in words, in English and six other languages.
 
-"1,250" is a thousand and more in English, and one and a quarter in German, French, Spanish and Portuguese; "1.250" is
-the reverse. What a text means follows from the shape of its figures ("1.234,5" and "0,20" leave no choice), otherwise
-from its language, told by its function words. Spaces and apostrophes separate thousands in all languages.
+"1,250" is a thousand and more in English, and one and a quarter in German, French, Spanish, Portuguese, Italian and
+Dutch; "1.250" is the reverse. The shape of the figures decides ("1.234,5" and "0,20" leave no choice), otherwise the
+language, which function words reveal. Spaces and apostrophes separate thousands in all languages.
 
 Numbers in words: counts, shares ("two-thirds", "half of", "nine out of ten"), multiples ("doubled", "three times"),
 months with the days before or behind them, and ranks ("the second warmest").
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from functools import lru_cache
 from typing import NamedTuple
 
+from climassay.corpus.languages import count_function_words
 
-def _word_set(text: str) -> frozenset[str]:
-    return frozenset(text.split())
-
-
-_FUNCTION_WORDS: Mapping[str, frozenset[str]] = {
-    "en": _word_set("the of and is are was were in to by for from with that this has have at on been which it"),
-    "de": _word_set(
-        "der die das und ist sind wurde wurden nicht ein eine einer im mit von zum zur auf für bis rund um dem den des"
-        " lag sich auch wird bei nach über durch hat haben werden beträgt"
-    ),
-    "fr": _word_set("le la les des du et est sont une dans par pour sur depuis avec que qui au aux plus ce en"),
-    "es": _word_set("el la los las del y es son una en por para desde con que se su al más ha han"),
-    "pt": _word_set("o os as do da dos das e é são uma em por para desde com que se ao mais foi no na"),
-}
 _GERMAN_LETTER, _SPANISH_LETTER = re.compile("[äöüß]"), re.compile("[áíóúñ]")
 _WORD = re.compile(r"[^\W\d_]+")
 _COMMA = re.compile(r"(?<![\d.,])(?:\d{1,3}(?:\.\d{3})+,\d+|0,\d+|\d+,\d{1,2})(?![.,]?\d)")
@@ -48,7 +35,7 @@ class NumberFormat(NamedTuple):
 def language_of_figures(text: str) -> str | None:
     """Return the code of the language with the most function words; None if there are none or if English ties."""
     words = _WORD.findall(text.lower())
-    hits = {code: sum(word in known for word in words) for code, known in _FUNCTION_WORDS.items()}
+    hits = count_function_words(text).by_language
     for code, letter in (("de", _GERMAN_LETTER), ("es", _SPANISH_LETTER)):
         hits[code] += sum(bool(letter.search(word)) for word in words)
     counts = sorted(((count, code) for code, count in hits.items()), reverse=True)
@@ -77,7 +64,7 @@ def number_format(text: str, context: str = "") -> NumberFormat:
         comma = commas >= _MIN_COMMAS_IN_ENGLISH and not points
     else:
         comma = commas > 0 or not points
-    return NumberFormat(comma, comma or language in ("de", "es", "pt"))
+    return NumberFormat(comma, comma or language in ("de", "es", "it", "nl", "pt"))
 
 
 _COUNTING = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")

@@ -17,6 +17,7 @@ from climassay.metrics.registry import Answered, Scorer, metrics_for
 from climassay.models.contract import Message
 from climassay.models.encoders import BUNDLED_ENCODER
 from climassay.questions import KINDS, PRIMER, TYPES, Kind, Level, Question, read_questions
+from climassay.questions.thoughts import separate_thoughts
 
 if TYPE_CHECKING:
     from climassay.metrics import Entailment
@@ -242,15 +243,15 @@ JUDGED: Mapping[Kind, tuple[str, ...]] = {
 
 
 def answer_of(question: Question, text: str) -> str:
-    """Return the answer in a model's text.
+    """Return the answer in a model's text, without reasoning.
 
-    This is the letter of the chosen option (empty if none is recognised), the first paragraph of a freeform answer, or
-    the first line of a cloze answer.
+    The answer is the letter of the chosen option (empty if none is recognised), the first paragraph of a freeform
+    answer, or the first line of a cloze answer.
     """
     if question.type.has_options:
         option_index = question.type.parse_choice(text, len(question.options), question.options)
         return "" if option_index is None else question.type.labels(question.options)[option_index]
-    return question.type.parse_answer(text)
+    return question.type.parse_answer(separate_thoughts(text).answer)
 
 
 def score_answer(

@@ -16,6 +16,7 @@ from .item_tables import (
     ItemColumns as ItemColumns,
     ItemTable as ItemTable,
     parse_levels as parse_levels,
+    published_columns as published_columns,
     read_items as read_items,
 )
 from .preferences import (
@@ -29,6 +30,7 @@ from .preferences import (
 )
 from .fitting import fit_contrast as fit_contrast
 from .probe import Probe as Probe, load_probe as load_probe
+from .published_evaluation import score_transfer as score_transfer
 from .ranking import ItemRanking as ItemRanking, rank_items as rank_items, sort_items as sort_items
 from .settings import (
     BenchmarkSettings as BenchmarkSettings,

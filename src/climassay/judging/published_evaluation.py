@@ -18,6 +18,7 @@ from climassay.errors import InputError
 from climassay.judging.judges import (
     Contrasts,
     DirectScoring,
+    Harvester,
     JudgeScore,
     PairwisePrompt,
     StateTable,
@@ -168,6 +169,35 @@ def classify_comparisons(train_states: States, outcomes: IntArray, test_states: 
         warnings.simplefilter("ignore", ConvergenceWarning)  # the thesis stops after as many steps
         classifier = LogisticRegression(max_iter=10_000).fit(train_states, outcomes)
     return np.asarray(classifier.predict(test_states), dtype=np.int64)
+
+
+def score_transfer(
+    source: Sequence[Item], target: Sequence[Item], harvester: Harvester, *, seed: int = 0
+) -> JudgeScore:
+    """Train the classifier on all comparisons of some items, and return its accuracy on all comparisons of others.
+
+    Args:
+        source: Labelled items to learn from.
+        target: Labelled items to be compared, in both orders; ties count as "not greater".
+        harvester: Source of the hidden states, which reads the last layer.
+        seed: Seed of the bootstrap.
+
+    Raises:
+        InputError: The model answered no comparison of one of the two.
+    """
+    states, outcomes, answered = [], [], []
+    for items in (source, target):
+        pairs = pairs_within([item.group for item in items], np.arange(len(items)), None, np.random.default_rng(seed))
+        contrasts = harvester.contrasts(items, pairs, layers=LAST_LAYER)
+        if contrasts.failed.all():
+            raise InputError("The model answered none of the comparisons.")
+        kept = pairs[~contrasts.failed]
+        answered.append(np.concatenate([kept, kept[:, ::-1]]))
+        states.append(np.concatenate([contrasts.states[~contrasts.failed], -contrasts.states[~contrasts.failed]]))
+        outcomes.append(outcomes_of(labels_of(items), answered[-1]))
+    predicted = classify_comparisons(states[0], outcomes[0], states[1])
+    units = Units.of([item.group for item in target], seed=seed)
+    return units.share(np.asarray((predicted > 0) == (outcomes[1] > 0), dtype=np.float64), answered[1])
 
 
 def _rank_correlation(

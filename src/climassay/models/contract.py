@@ -127,7 +127,7 @@ class Completion:
     error: str | None = None
     """Error in one sentence; None if the request succeeded."""
     reasoning: str = ""
-    """Reasoning before the answer, as far as a server sends it; not part of ``text``."""
+    """Reasoning before the answer, if the model writes or the server sends it; not part of ``text``."""
 
     @classmethod
     def failed(cls, error: str, usage: Usage | None = None) -> "Completion":

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
-from climassay.models.thoughts import separate_thoughts
+from climassay.questions.thoughts import separate_thoughts
 
 ROOT = "answer"
 """Field of the object that wraps other schemas."""

@@ -4,7 +4,6 @@ First a document is identified: its language, its report, or the collection that
 """
 
 import re
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
@@ -24,6 +23,7 @@ from climassay.confidence.marks import TagMark, find_likelihoods, find_tags
 from climassay.confidence.statement import Statement
 from climassay.confidence.vocabulary import Tag
 from climassay.corpus.documents import Block, Document, Passage, shared_start
+from climassay.corpus.languages import LANGUAGE_NAMES, OTHER_SCRIPT, count_function_words, is_in_other_script
 from climassay.corpus.sentences import sentence_spans
 from climassay.errors import InputError
 
@@ -32,39 +32,24 @@ if TYPE_CHECKING:
     from climassay.corpus.collection import Collection
 
 READ_LANGUAGES = ("English", "French", "Spanish")
-_COMMON_WORDS = {
-    "English": "the of and to is that with for are by",
-    "French": "les des et du est dans une pour sont au",
-    "Spanish": "los las del y es una por con el se",
-    "Portuguese": "os das dos uma para com não são pela em",
-    "Italian": "gli dei il della che di sono nel una per",
-    "German": "der die und das ist mit von den nicht werden",
-    "Dutch": "het een van en zijn dat voor niet met op",
-}
-_LANGUAGES_BY_WORD = {
-    word: [name for name, words in _COMMON_WORDS.items() if word in words.split()]
-    for words in _COMMON_WORDS.values()
-    for word in words.split()
-}
-_LETTERS_OF_WORD = re.compile(r"[^\W\d_]+")
 _MAX_CHARACTERS = 200_000
-_MIN_WORDS = 20
-_LATIN = re.compile(r"[A-Za-zÀ-ɏ]")
-_LANGUAGE_OF_LEVEL = {"confiance": "French", "confianza": "Spanish"}
+_MIN_WORDS = _MIN_FUNCTION_WORDS = 20
+_LANGUAGE_OF_LEVEL = {"confiance": "fr", "confianza": "es"}
 """Language by its word for confidence, for texts too short to be identified by common words."""
 
 
 def language_of(texts: Iterable[str]) -> str | None:
     """Return the language of texts: an English name, "another script", or None if there is too little text."""
     sample = " ".join(texts)[:_MAX_CHARACTERS]
-    words = [word.lower() for word in _LETTERS_OF_WORD.findall(sample)]
-    if len(words) >= _MIN_WORDS and sum(_LATIN.match(word) is not None for word in words) < len(words) / 2:
-        return "another script"
-    counts = Counter(name for word in words for name in _LANGUAGES_BY_WORD.get(word, ()))
-    if counts.total() >= _MIN_WORDS:
-        return counts.most_common(1)[0][0]
-    languages = (name for word, name in _LANGUAGE_OF_LEVEL.items() if word in words)
-    return next((name for name in languages if counts[name] >= counts["English"]), None)
+    hits, n_words = count_function_words(sample)
+    if n_words >= _MIN_WORDS and is_in_other_script(sample):
+        return OTHER_SCRIPT
+    best = max(hits, key=lambda code: hits[code])
+    if hits[best] >= _MIN_FUNCTION_WORDS:
+        return LANGUAGE_NAMES[best]
+    words = set(re.findall(r"\w+", sample.lower()))
+    languages = (code for word, code in _LANGUAGE_OF_LEVEL.items() if word in words)
+    return next((LANGUAGE_NAMES[code] for code in languages if hits[code] >= hits["en"]), None)
 
 
 def check_language(title: str, texts: Iterable[str]) -> None:

@@ -19,10 +19,10 @@ from climassay.generation.screening.statement_checks import TERM_CHECKS
 from climassay.generation.screening.near_duplicates import DuplicateFinder
 from climassay.generation.screening.passages import passage_fault
 from climassay.generation.screening.support_checks import MODEL_CHECKS
-from climassay.generation.screening.question_checks import LANGUAGES, other_language
+from climassay.generation.screening.question_checks import other_language
 
 __all__ = [
-    "CHECKS", "LANGUAGES", "MODEL_CHECKS", "REPLACED", "TERM_CHECKS", "Check", "CheckCount", "DuplicateFinder",
+    "CHECKS", "MODEL_CHECKS", "REPLACED", "TERM_CHECKS", "Check", "CheckCount", "DuplicateFinder",
     "SelfConsistency", "Verification", "answer_check", "check_counts", "check_names", "other_language", "passage_fault",
     "question_draft", "screen", "screening_table",
 ]  # fmt: skip

@@ -47,7 +47,7 @@ def screen(
         drafts: Drafts; those without a wording are unchanged.
         without: Names of checks to leave out.
         only: Names of the checks to run; None runs all.
-        language: Required language of the questions, see :data:`~climassay.generation.screening.LANGUAGES`.
+        language: Required language of the questions, a code of :data:`~climassay.corpus.languages.FUNCTION_WORDS`.
         encoder: Encoder of the check ``off topic``, which needs one.
         entailment: Scorer of the check ``not entailed``, which needs one (:func:`climassay.metrics.load_entailment`).
 

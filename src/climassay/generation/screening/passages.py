@@ -6,7 +6,8 @@ The faults are recognised by shares of the passage's words, so that prose with c
 import re
 from collections.abc import Sequence
 
-from climassay.generation.screening.question_checks import LANGUAGES, check_language, other_language
+from climassay.corpus.languages import FUNCTION_WORDS
+from climassay.generation.screening.question_checks import check_language, other_language
 
 MIN_WORDS = 20
 REFERENCE_SHARE = 0.05
@@ -92,7 +93,7 @@ def passage_fault(text: str, language: str = "en", headings: Sequence[str] = ())
 
     Args:
         text: Text of the passage.
-        language: Required language; see :data:`~climassay.generation.screening.LANGUAGES`.
+        language: Required language; a code of :data:`~climassay.corpus.languages.FUNCTION_WORDS`.
         headings: Headings of the passage; acknowledgements, contents, references and the like are front matter.
 
     Returns:
@@ -109,7 +110,7 @@ def passage_fault(text: str, language: str = "en", headings: Sequence[str] = ())
     text_without_citations = _CITATION.sub(" ", text)
     prose = _FORMULA.sub(" ", text_without_citations)
     words = _WORD.findall(prose)
-    function_share = sum(word.lower() in LANGUAGES[language] for word in words) / max(1, len(words))
+    function_share = sum(word.lower() in FUNCTION_WORDS[language] for word in words) / max(1, len(words))
     n_tokens = len(words) + len(_NUMBER.findall(prose))
     n_years = len(re.findall(r"\b(?:19|20)\d\d[a-z]?\b", text))
     if (

@@ -1,10 +1,9 @@
 """Checks of the words of any question: complete, in the required language, and understandable by itself."""
 
 import re
-from collections import Counter
-from collections.abc import Mapping
 from difflib import SequenceMatcher
 
+from climassay.corpus.languages import FUNCTION_WORDS, OTHER_SCRIPT, count_function_words, is_in_other_script
 from climassay.corpus.sentences import split_sentences
 from climassay.errors import InputError
 from climassay.generation.draft import Draft
@@ -72,39 +71,10 @@ def _describe_long_answer(draft: Draft) -> str | None:
     return f"The answer has {count} sentences." if count > (draft.type.max_sentences or count) else None
 
 
-_LISTS = {
-    "en": """the of and to in is that it for was on are as with be by at from this have or had not but what which when
-        how why who where than then would could should does do did its their there been has into over between during
-        after before these those if will can may more most such also about through under because while an""",
-    "de": """der die das und in den von zu mit sich des auf für ist im dem nicht ein eine als auch es an werden aus er
-        hat dass sie nach wird bei einer um am sind noch wie einem über einen so zum war haben nur oder aber vor zur bis
-        mehr durch man welche welcher warum wann wo wenn kein unter zwischen""",
-    "fr": """le la les de des du et en un une est que qui dans pour par sur au aux il elle ce cette ces ne pas plus se
-        avec sont son sa ses ou où mais comme leur leurs été être ont avait entre après avant quelle quel quelles
-        pourquoi comment quand si sous dont lors""",
-    "es": """el la los las de del y en un una es que se por con para su sus al lo como más pero sus le ya o este esta
-        estos entre cuando muy sin sobre también me hasta hay donde quien desde qué cuál cuáles cómo son fue ha no
-        durante según""",
-    "pt": """o a os as de do da dos das e em um uma é que se por com para seu sua ao à no na nos nas como mais mas foi
-        são pelo pela pelos pelas entre quando muito sem sobre também até há onde quem desde qual quais não ou isso este
-        esta ser tem durante""",
-    "it": """il lo la i gli le di del della dei delle e in un una è che si per con su al alla come più ma sono da dal
-        dalla nel nella non anche o questo questa tra quando quale quali perché dove chi ha stato essere loro durante
-        gli dopo prima""",
-    "nl": """de het een en van in is dat op te zijn met voor niet aan er om ook als dan maar bij nog uit door over naar
-        hij zij wordt werd kan deze dit die tot wat waarom wanneer hoe welke tussen onder tijdens meer heeft hebben
-        geen of""",
-}
-LANGUAGES: Mapping[str, frozenset[str]] = {code: frozenset(text.split()) for code, text in _LISTS.items()}
-"""Function words by ISO 639-1 code."""
 LANGUAGE_LEAD = 2
 """Minimum number of function words by which another language must exceed the required one."""
 LANGUAGE_SHARE = 0.15
 """Minimum share of another language's function words among all words of a text in that language."""
-FOREIGN_SCRIPT_SHARE = 0.3
-"""Minimum share of non-Latin letters in a text of another script; Greek symbols in formulae are fewer."""
-_WORD = re.compile(r"[^\W\d_]+")
-_NOT_LATIN = re.compile(r"[^A-Za-z\u00aa-\u024f\u1e00-\u1eff]")
 _ET_AL = re.compile(r"\bet al\b")
 
 
@@ -112,20 +82,18 @@ def other_language(text: str, required: str = "en") -> str | None:
     """Return the language of a text if it is not the required language.
 
     Returns:
-        A code of :data:`LANGUAGES`, ``another script``, or None if the text may be in the required language.
+        A code of :data:`~climassay.corpus.languages.FUNCTION_WORDS`, ``another script``, or None if the text may be in
+        the required language.
 
     Raises:
         InputError: The required language is not supported.
     """
     check_language(required)
-    text_words = [word.lower() for word in _WORD.findall(_ET_AL.sub(" ", text))]
-    letters = "".join(text_words)
-    if letters and len(_NOT_LATIN.findall(letters)) >= FOREIGN_SCRIPT_SHARE * len(letters):
-        return "another script" if len(letters) >= 10 else None
-    counts = Counter(text_words)
-    hits = {code: sum(counts[word] for word in function_words) for code, function_words in LANGUAGES.items()}
+    if is_in_other_script(text):
+        return OTHER_SCRIPT
+    hits, n_words = count_function_words(_ET_AL.sub(" ", text))
     best = max(hits, key=lambda code: (hits[code], code == required))
-    if hits[best] - hits[required] < LANGUAGE_LEAD or hits[best] < LANGUAGE_SHARE * len(text_words):
+    if hits[best] - hits[required] < LANGUAGE_LEAD or hits[best] < LANGUAGE_SHARE * n_words:
         return None
     return best
 
@@ -134,10 +102,10 @@ def check_language(code: str) -> None:
     """Check that a language is supported.
 
     Raises:
-        InputError: It is not one of :data:`LANGUAGES`.
+        InputError: There are no function words of it.
     """
-    if code not in LANGUAGES:
-        raise InputError(f"The language {code!r} is not supported: use one of {', '.join(LANGUAGES)}.")
+    if code not in FUNCTION_WORDS:
+        raise InputError(f"The language {code!r} is not supported: use one of {', '.join(FUNCTION_WORDS)}.")
 
 
 def language_check(required: str = "en") -> Check:

@@ -33,6 +33,7 @@ from climassay.models.local.prefix_tree import PrefixTree, RowCache, SharedPrefi
 from climassay.models.local.prompt_format import PromptFormat
 from climassay.models.local.reader import SequenceReader, cache_columns, same_distributions
 from climassay.models.local.schema_grammar import Constraint, Grammars
+from climassay.questions.thoughts import separate_thoughts
 
 DEFAULT_MAX_TOKENS = 256
 _ROWS_ON_CPU = 32
@@ -357,9 +358,12 @@ class Generation:
             text = self._decode_answer(answer)
             usage = Usage(len(answer.prompt), answer.n_drawn, requests=1)
             text = text[: _find_stop(text, answer.stops)]
+            thoughts = ""
             if requests[answer.index].schema is not None:
                 text = repair_backslashes(text)
-            store(answer.index, Completion(text, reason, usage))
+            else:
+                text, thoughts = separate_thoughts(text)
+            store(answer.index, Completion(text, reason, usage, reasoning=thoughts))
         return [results[index] for index in range(len(requests))]
 
     def _prepare_answer(self, index: int, request: GenerationRequest) -> _Answer:

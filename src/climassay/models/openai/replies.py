@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from climassay.models.contract import FinishReason
-from climassay.models.thoughts import separate_thoughts
+from climassay.questions.thoughts import separate_thoughts
 
 MAX_TOKENS = 2**53
 """Maximum plausible token count."""

@@ -8,6 +8,8 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any
 
+from climassay.questions.thoughts import separate_thoughts
+
 MAX_OBJECTS = 20
 """Maximum number of opening braces of an answer at which a JSON object is parsed."""
 MAX_DICTIONARY = 2000
@@ -55,10 +57,7 @@ _ANSWER_KEYS = re.compile(
 
 def normalise_answer(text: str) -> str:
     """Return an answer's text without thoughts, special tokens, invisible characters and markup."""
-    text = text.rpartition("</think>")[2]
-    if text.lstrip().startswith("<think>"):
-        return ""
-    text = unicodedata.normalize("NFKC", text).translate(_SQUARED)
+    text = unicodedata.normalize("NFKC", separate_thoughts(text).answer).translate(_SQUARED)
     text = "".join(
         character
         for character in text

@@ -1,0 +1,410 @@
+"""``climassay reproduce ppairs``: Tables 4.1 to 4.4 of the thesis on PPairS, with a model of yours.
+
+The thesis splits comparisons at random, which leaks. Its evaluation is repeated for the rows that stand beside its
+figures, and each table also has rows of the same methods on articles or claims that no probe has seen.
+
+Maiya (2024), Aligning Language Model Evaluators with Human Judgement, MRes thesis, University of Cambridge.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from climassay import judging
+from climassay.api.judges import benchmark_judges
+from climassay.confidence.vocabulary import TAGS
+from climassay.errors import InputError
+from climassay.io import parse_rows, read_bytes
+from climassay.models import Generator, OpenWeights
+from climassay.reporting.paper_tables import (
+    PaperRow,
+    PaperTable,
+    PartEstimate,
+    Reproduction,
+    ReproductionEstimate,
+    choose_tables,
+    load_paper_tables,
+)
+from climassay.reporting.results import as_json_data
+from climassay.session import Session
+from climassay.statistics import Estimate, Interval
+
+if TYPE_CHECKING:
+    from climassay.confidence.tagging.labelled import LabelledItem
+    from climassay.judging.judges import JudgeScore
+
+PUBLISHED = Path(__file__).with_suffix(".toml")
+ASPECTS: Mapping[str, str] = {"CH": "coherence", "CON": "consistency", "FLU": "fluency", "RE": "relevance"}
+"""Aspects by their heading in Tables 4.1 and 4.2."""
+N_ARTICLES: Mapping[str, int] = {"Newsroom": 60, "SummEval": 100}
+MAX_CLAIMS = 100
+"""Maximum number of claims per domain, as in the code of the thesis."""
+N_TRAINING = 100
+"""Number of labelled items that a probe learns from, and of anchors (appendices A.2, C.4 and C.6)."""
+N_PER_CYCLE = 75
+"""Number of statements per assessment cycle that the thesis tags: 100 less the 25 for training."""
+CONTEXT_SENTENCES = 5
+CYCLES: Mapping[str, str] = {"AR3": "Third", "AR4": "Fourth", "AR5": "Fifth", "AR6": "Sixth"}
+VERDICTS = judging.parse_levels(
+    "inaccurate|incorrect|unsupported|flawed reasoning|reasoning,misleading|lacks context|context|imprecise|"
+    "correct but|correct but...,accurate|correct|mostly accurate|mostly correct"
+)
+"""Verdicts of Science Feedback in three levels (appendix B)."""
+_INSERTION_SYSTEMS: Mapping[judging.InsertMode, str] = {
+    "printed": "PPairS_insert, as printed",
+    "three-way": "PPairS_insert, every level reachable",
+}
+_LAST_LAYER = (-1,)
+_CONSTANT = 'always "not greater"'
+_LEAKY = " (leaky, as published)"
+_UNSEEN = ", unseen {unit}, pairs that differ"
+_TABLES_OF: Mapping[str, tuple[str, ...]] = {
+    "summaries": ("4.1", "4.2"),
+    "claims": ("4.3",),
+    "statements": ("4.4",),
+}
+_CHARACTERS_PER_TOKEN = 4.0
+
+
+@dataclass(frozen=True, slots=True)
+class PpairsRecipe:
+    """Data with which the tables are run."""
+
+    tables: tuple[str, ...]
+    """Numbers of the tables; if empty, all tables whose data is named."""
+    summaries: Mapping[str, str]
+    """Files of rated summaries, by ``Newsroom`` and ``SummEval``."""
+    claims: Mapping[str, str]
+    """Files of claims with Science Feedback's verdicts, by ``Climate``, ``Health`` and ``Energy``."""
+    statements: str
+    """File of statements with their levels of confidence, or empty."""
+    paragraphs: str
+    """File of the reports' paragraphs, from which ClimateX's contexts are taken, or empty."""
+    limit: int | None
+    """Maximum number of articles per data set, claims per domain, and statements per cycle."""
+    seed: int
+
+    def run(self, models: Sequence[Generator | str], session: Session) -> Reproduction:
+        """Compare and tag with each model, and return the tables with their rows.
+
+        Raises:
+            InputError: No data is named for a table, a file cannot be read, or a model's states cannot be read.
+            ModelError: A model cannot be loaded.
+        """
+        from climassay.judging.judges import open_weights
+
+        numbers = self._chosen_numbers()
+        parts = [
+            part
+            for model in models
+            for part in self._run_model(open_weights(session.model(model), "This reproduction"), numbers, session)
+        ]
+        published = load_paper_tables(PUBLISHED)
+        return Reproduction(
+            tuple(_finished(published[number], parts) for number in numbers),
+            tuple(run for part in parts for run in part.runs),
+            tuple(dict.fromkeys(remark for part in parts for remark in part.remarks)),
+        )
+
+    def _run_model(self, model: OpenWeights, numbers: Sequence[str], session: Session) -> "Iterator[_Part]":
+        if {"4.1", "4.2"} & set(numbers):
+            for name, file in self.summaries.items():
+                yield self._compare_summaries(name, file, model, session)
+        if "4.3" in numbers:
+            yield from self._compare_claims(model, session)
+        if "4.4" in numbers:
+            yield self._tag_statements(model, session)
+
+    def estimate(self, models: Sequence[Generator | str], session: Session) -> ReproductionEstimate:  # noqa: ARG002
+        """Estimate forward passes and tokens without loading a model; local models cost nothing.
+
+        Raises:
+            InputError: No data is named for a table, or a file cannot be read.
+        """
+        numbers = self._chosen_numbers()
+        parts: list[PartEstimate] = []
+        if {"4.1", "4.2"} & set(numbers):
+            for name, file in self.summaries.items():
+                parts += [
+                    _estimated(f"{name}, {aspect}", self._summaries(name, file, aspect)[0])
+                    for aspect in ASPECTS.values()
+                ]
+        if "4.3" in numbers:
+            parts += [_estimated(f"claims, {domain}", self._claims(file)) for domain, file in self.claims.items()]
+        if "4.4" in numbers:
+            items, training, _ = self._statements()
+            length = sum(len(item.item.window(CONTEXT_SENTENCES)) for item in items) / max(1, len(items))
+            # A binary search among four levels makes at most three steps with ten anchors each, in both orders.
+            calls = 2 * (4 * len(training) + 30 * len(items))
+            parts.append(PartEstimate("statements", calls, _tokens(2 * length * calls), 0, 0.0))
+        names = [model if isinstance(model, str) else model.name for model in models]
+        parts = [replace(part, part=f"{name}, {part.part}") for name in names for part in parts]
+        note = "Prompts that share an article or a text are computed once, so that the work is several times less."
+        return ReproductionEstimate(tuple(parts), (note,))
+
+    def _chosen_numbers(self) -> tuple[str, ...]:
+        """Return the numbers of the tables to run.
+
+        Raises:
+            InputError: There is no such table, or no data is named for it.
+        """
+        has_data = {"summaries": self.summaries, "claims": self.claims, "statements": self.statements}
+        possible = [number for kind, own in _TABLES_OF.items() if has_data[kind] for number in own]
+        for number in choose_tables(load_paper_tables(PUBLISHED), self.tables) if self.tables else ():
+            if number not in possible:
+                raise InputError(f"Table {number} needs data: {_OPTIONS[number]}.")
+        if not possible:
+            raise InputError(f"Name the data of a table: {'; '.join(dict.fromkeys(_OPTIONS.values()))}.")
+        return self.tables or tuple(possible)
+
+    def _compare_summaries(self, name: str, file: str, model: OpenWeights, session: Session) -> "_Part":
+        tasks, labels = [], {}
+        for heading, aspect in ASPECTS.items():
+            items, labels[heading] = self._summaries(name, file, aspect)
+            tasks.append(judging.JudgeTask(judging.quality("text", aspect), items))
+        settings = judging.BenchmarkSettings(
+            train_items=N_TRAINING, seed=self.seed, as_published=True, probe=judging.ProbeSettings((_LAST_LAYER,))
+        )
+        methods = ("direct", "pairs", "ppairs")
+        done = benchmark_judges(tasks, settings, methods, file=file, model=model, workspace=session).done
+        part = _Part(_display_name(model), (done.run,))
+        headings = {aspect: heading for heading, aspect in ASPECTS.items()}
+        for result in done.results:
+            column = f"{name} {headings[result.scores.quality]}"
+            _add_scores(part, result, column, ("4.1", "4.2"), "articles")
+        n_articles = len({item.group for item in tasks[0].items})
+        if n_articles != N_ARTICLES[name]:
+            part.add_reason([f"{name} {heading}" for heading in ASPECTS], f"ours is on {n_articles} articles, the "
+                            f"thesis on {N_ARTICLES[name]}.", ("4.1", "4.2"))  # fmt: skip
+        if labels["CON"] != "consistency":
+            part.remarks.append(f"{name} CON: the ratings are those of {labels['CON']}, as in the thesis.")
+        return part
+
+    def _summaries(self, name: str, file: str, aspect: str) -> tuple[tuple[judging.Item, ...], str]:
+        """Return the items of the first articles, labelled by an aspect, and the name of the ratings."""
+        label = "informativeness" if (name, aspect) == ("Newsroom", "consistency") else aspect
+        columns = judging.published_columns(file, label)
+        if columns is None:
+            raise InputError(f"{file} is not a table of {name}: its columns are not those that the authors publish.")
+        items = judging.read_items(file, columns).items
+        articles = list(dict.fromkeys(item.group for item in items))[: self.limit]
+        return tuple(item for item in items if item.group in set(articles)), label
+
+    def _compare_claims(self, model: OpenWeights, session: Session) -> "list[_Part]":
+        items = {domain: self._claims(file) for domain, file in self.claims.items()}
+        quality = judging.quality("claims")
+        parts = []
+        for domain, own in items.items():
+            settings = judging.BenchmarkSettings(
+                train_items=N_TRAINING, seed=self.seed, as_published=True, probe=judging.ProbeSettings((_LAST_LAYER,))
+            )
+            task = judging.JudgeTask(quality, own)
+            methods = ("direct", "zero-shot") if domain == "Energy" else ("direct", "zero-shot", "ppairs")
+            done = benchmark_judges(
+                [task], settings, methods, file=self.claims[domain], model=model, workspace=session
+            ).done
+            part = _Part(_display_name(model), (done.run,))
+            for result in done.results:
+                _add_scores(part, result, domain, ("4.3",), "claims")
+            parts.append(part)
+        if "Energy" in items:
+            harvester = judging.Harvester(
+                model, judging.QualityRequests(quality, session.options.prompts), _LAST_LAYER, session.activations
+            )
+            for source in [domain for domain in items if domain != "Energy"]:
+                figure = judging.score_transfer(items[source], items["Energy"], harvester, seed=self.seed)
+                part = _Part(_display_name(model), ())
+                part.add("4.3", f"PPairS, Energy by transfer from {source}", "Energy", figure)
+                parts.append(part)
+        return parts
+
+    def _claims(self, file: str) -> tuple[judging.Item, ...]:
+        """Return the first claims of a file, labelled from 0 (inaccurate) to 2 (accurate).
+
+        Raises:
+            InputError: The file has no column of claims or verdicts, or none of its verdicts is Science Feedback's.
+        """
+        path = Path(file)
+        names = list(next(iter(parse_rows(path, read_bytes(path))), {}))
+        text = next((name for name in ("claim", "statement", "text") if name in names), None)
+        label = next((name for name in names if "verdict" in name.lower()), None)
+        if text is None or label is None:
+            raise InputError(f"{file} needs a column of claims (claim) and one of verdicts (verdict).")
+        items = judging.read_items(file, judging.ItemColumns(text, label=label, levels=VERDICTS)).items
+        return items[: min(MAX_CLAIMS, self.limit or MAX_CLAIMS)]
+
+    def _statements(self) -> "tuple[list[LabelledItem], list[LabelledItem], list[LabelledItem]]":
+        """Return the statements to tag, those to train on and the anchors; no statement is in two of the lists."""
+        from climassay.confidence.tagging import read_labelled
+        from climassay.confidence.tagging.insertion import balanced_sample, latest_anchors
+        from climassay.learning import sample
+
+        labelled = read_labelled(Path(self.statements), Path(self.paragraphs) if self.paragraphs else None).items
+        training = balanced_sample(labelled, N_TRAINING, by="cycle", seed=self.seed)
+        anchors = latest_anchors(labelled, training, N_TRAINING, seed=self.seed)
+        known = {item.item.text for item in (*training, *anchors)}
+        limit = min(N_PER_CYCLE, self.limit or N_PER_CYCLE)
+        tested: list[LabelledItem] = []
+        for cycle in sorted({item.cycle for item in labelled}):
+            pool = [item for item in labelled if item.cycle == cycle and item.item.text not in known]
+            tested += sample(pool, limit, self.seed)
+        return tested, training, anchors
+
+    def _tag_statements(self, model: OpenWeights, session: Session) -> "_Part":
+        from climassay.confidence.tagging.insertion import train_insertion
+        from climassay.learning import evaluate
+
+        items, training, anchors = self._statements()
+        config = {"file": self.statements, "model": model.name, "items": len(items), "limit": self.limit}
+        with (
+            session.run("reproduce ppairs", config, {"seed": self.seed}) as run,
+            session.progress.task("Comparing training statements") as comparing,
+            session.progress.task("Inserting statements") as inserting,
+        ):
+            tagger = train_insertion(
+                training, model, layers=_LAST_LAYER, context=CONTEXT_SENTENCES, anchors=anchors, rule="printed",
+                store=session.activations, seed=self.seed, on_progress=comparing.advance,
+            )  # fmt: skip
+            part = _Part(_display_name(model), (run.id,))
+            levels = [TAGS.index(item.tag) for item in items]
+            for rule, system in _INSERTION_SYSTEMS.items():
+                tags = replace(tagger, rule=rule).predict([item.item for item in items], on_progress=inserting.advance)
+                for cycle, column in (*CYCLES.items(), ("", "Overall")):
+                    indices = [index for index, item in enumerate(items) if cycle in ("", item.cycle)]
+                    if not indices:
+                        continue
+                    answers = np.eye(len(TAGS))[[TAGS.index(tags[index]) for index in indices]]
+                    truth = [levels[index] for index in indices]
+                    scores = evaluate(truth, answers, TAGS, seed=self.seed)
+                    part.add("4.4", system, column, scores.accuracy)
+                    part.add("4.4", "most frequent level", column, scores.constant.value)
+            scores_by_system = as_json_data(part.rows["4.4"])
+            run.save_results("scores", [{"system": system, **scores} for system, scores in scores_by_system.items()])
+        pairs = tagger.trained.accuracy
+        part.remarks.append(
+            f"Table 4.4: the probe ordered {pairs.value:.3f} [{pairs.low:.3f}, {pairs.high:.3f}] of {pairs.n} pairs of "
+            "training statements with different levels, held out by item; the thesis prints .727 for three outcomes."
+        )
+        missing = [column for cycle, column in CYCLES.items() if cycle not in {item.cycle for item in items}]
+        if missing:
+            part.add_reason(["Overall"], f"no statement of ours is of the cycles {', '.join(missing)}.", ("4.4",))
+        return part
+
+
+_OPTIONS: Mapping[str, str] = {
+    "4.1": "ratings of summaries with --newsroom or --summeval",
+    "4.2": "ratings of summaries with --newsroom or --summeval",
+    "4.3": "claims with --climate, --health or --energy",
+    "4.4": "statements with --statements",
+}
+_DIFFERENCES: Mapping[str, tuple[str, ...]] = {
+    "4.1": (
+        f"Rows{_LEAKY}: a random half of all ordered pairs trains the probe, ties count as not greater.",
+        "Other rows: the probe learns from 100 summaries of other articles; ties are left out, so that a constant "
+        "answer is right on half.",
+    ),
+    "4.2": (
+        f"Rows{_LEAKY}: orders by beam search over the held-out half of the pairs.",
+        "Other rows: all pairs of articles that the probe has not seen, ordered by fitted strengths.",
+    ),
+    "4.3": (
+        "PairS reads the answers to PPairS's prompt, as in the thesis; each pair is asked in one order, in the "
+        "thesis in both.",
+        "Other rows: the probe has not seen the claims; ties are left out.",
+    ),
+    "4.4": (
+        "As printed, the search never returns the second of four levels; the thesis's code takes the most frequent of "
+        "three answers.",
+        "The probe compares the training statements with each other, in the thesis with the anchors.",
+    ),
+}
+"""Sentences on how our rows differ from the published ones, by table."""
+
+
+@dataclass(slots=True)
+class _Part:
+    """Scores of one model on one data set."""
+
+    model: str
+    runs: tuple[str, ...]
+    rows: dict[str, dict[str, dict[str, float | Estimate]]] = field(default_factory=dict)
+    """Score of each column, by table and system."""
+    remarks: list[str] = field(default_factory=list)
+    reasons: dict[str, dict[str, str]] = field(default_factory=dict)
+    """Reasons why scores cannot be compared with the published ones, by table and column."""
+
+    def add(self, table: str, system: str, column: str, score: "JudgeScore | Estimate | float") -> None:
+        """Add a score; figures without a value are left out."""
+        if not isinstance(score, float | Estimate):
+            if score.value is None or score.low is None or score.high is None:
+                return
+            score = Estimate(score.value, Interval(score.low, score.high), score.n)
+        self.rows.setdefault(table, {}).setdefault(system, {})[column] = score
+
+    def add_reason(self, columns: Sequence[str], reason: str, tables: Sequence[str]) -> None:
+        """Mark columns of tables as not comparable."""
+        for table in tables:
+            self.reasons.setdefault(table, {}).update(dict.fromkeys(columns, reason))
+
+
+_SYSTEMS: Mapping[str, str] = {"direct": "Direct-Scoring", "pairs": "PairS", "zero-shot": "PairS", "ppairs": "PPairS"}
+
+
+def _add_scores(part: _Part, result: judging.JudgeResult, column: str, tables: tuple[str, ...], unit: str) -> None:
+    """Add the scores of a method: as published, on unseen items, and of the baselines."""
+    scores, system = result.scores, _SYSTEMS[result.scores.method]
+    unseen = _UNSEEN.format(unit=unit)
+    if scores.as_published is not None:
+        part.add(tables[0], system + _LEAKY, column, scores.as_published.accuracy)
+        part.add(tables[0], _CONSTANT, column, scores.as_published.constant)
+    part.add(tables[0], system + unseen, column, scores.agreement.accuracy_differing)
+    longer = scores.baselines["longer"]
+    part.add(tables[0], "the longer text" + unseen, column, longer.accuracy_differing)
+    if len(tables) > 1:
+        if scores.as_published is not None:
+            part.add(tables[1], system + _LEAKY, column, scores.as_published.spearman)
+        part.add(tables[1], f"{system}, unseen {unit}", column, scores.agreement.spearman)
+        part.add(tables[1], f"the longer text, unseen {unit}", column, longer.spearman)
+    if scores.failed:
+        part.remarks.append(f"{column}, {system}: {scores.failed} comparisons failed.")
+
+
+def _display_name(model: Generator) -> str:
+    return model.name.rpartition(":")[2].rstrip("/").rpartition("/")[2]
+
+
+def _finished(table: PaperTable, parts: "Sequence[_Part]") -> PaperTable:
+    """Return a table with our rows by model, the figures leaky as published first, and what differs."""
+    rows: dict[tuple[str, str], dict[str, float | Estimate]] = {}
+    for part in parts:
+        for system, scores in part.rows.get(table.number, {}).items():
+            rows.setdefault((part.model, system), {}).update(scores)
+    ordered = sorted(rows, key=lambda row: (_UNSEEN.partition("{")[0] in row[1], "longer" in row[1]))
+    reasons = {column: reason for part in parts for column, reason in part.reasons.get(table.number, {}).items()}
+    return replace(
+        table,
+        ours=tuple(PaperRow(system, rows[model, system], model) for model, system in ordered),
+        differences=("Ours: climassay's own wording of the prompts.", *_DIFFERENCES[table.number]),
+        not_comparable=reasons,
+    )
+
+
+def _estimated(part: str, items: Sequence[judging.Item]) -> PartEstimate:
+    """Return the requests of direct scoring, PairS and PPairS for items, with the length of their prompts."""
+    groups: dict[str, list[judging.Item]] = {}
+    for item in items:
+        groups.setdefault(item.group, []).append(item)
+    calls, characters = len(items), 0.0
+    for members in groups.values():
+        length = sum(len(item.text) for item in members) / len(members)
+        n_pairs = len(members) * (len(members) - 1)
+        calls += 2 * n_pairs
+        characters += 2 * n_pairs * (len(members[0].context) + 2 * length)
+    return PartEstimate(part, calls, _tokens(characters), 0, 0.0)
+
+
+def _tokens(characters: float) -> int:
+    return round(characters / _CHARACTERS_PER_TOKEN)
