@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from climassay.errors import InputError
 from climassay.factcheck.configuration import DebateSettings, Reviewed, settings_tables
@@ -16,6 +16,7 @@ Opinion = Literal["agree", "disagree", "undecided"]
 """Opinion of a reviewer on a verdict."""
 Visibility = Literal["unpublished", "published", "hidden"]
 """Readers of a check: everybody with an account, also visitors without one, or adjudicators only."""
+VISIBILITIES: tuple[Visibility, ...] = get_args(Visibility)
 MAX_CLAIM_LENGTH = 2000
 """Maximum number of characters of a claim."""
 MAX_SOURCE_LENGTH = 500
