@@ -3,6 +3,7 @@
 import importlib
 import json
 import re
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -161,3 +162,17 @@ def test_names_of_the_package_are_public(path):
     whole = "\n".join(source(cell) for cell in cells(path, "code"))
     used = {word.split(".")[1].split("(")[0] for word in whole.split() if word.startswith("climassay.") and "(" in word}
     assert used <= {*climassay.__all__, "Workspace", "Collection"}
+
+
+@pytest.mark.core
+def test_the_licence_of_each_dependency_is_listed():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    extras = [
+        requirement
+        for extra, requirements in project["optional-dependencies"].items()
+        if extra not in ("docs", "dev")
+        for requirement in requirements
+    ]
+    names = {re.split(r"[\[<>=]", requirement)[0] for requirement in [*project["dependencies"], *extras]}
+    listed = set(re.findall(r"[\w-]+", (ROOT / "docs" / "licences.md").read_text(encoding="utf-8")))
+    assert sorted(names - listed) == []
