@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from climassay import factcheck
-from climassay.errors import InputError
+from climassay.errors import InputError, NoAnswerError
 from climassay.factcheck.scales import load_scale
 from climassay.io import find_column, parse_rows, read_bytes, require_column, write_file
 from climassay.models import DEFAULT_MODEL, Generator
@@ -208,6 +208,72 @@ def claim_table(
         return factcheck.read_claims(claims_path(), factcheck.ClaimColumns(verdict="verdict"))
     claim_records = tuple(factcheck.make_claim(claim) for claim in claims)
     return factcheck.ClaimTable(claim_records, (None,) * len(claim_records), ())
+
+
+def list_claims(
+    document: Path | str,
+    *,
+    model: Generator | str = DEFAULT_MODEL,
+    limit: int | None = None,
+    workspace: Place = None,
+) -> Shown:
+    """List the claims that a document makes, for climassay factcheck run; a model reads it passage by passage.
+
+    Each row has a claim, the sentences that make it, and an empty column strike: rows with a word in it are not
+    checked.
+
+    Args:
+        document: PDF, Word, HTML (a saved web page), EPUB, Markdown or text.
+        model: A strong model, which lists the claims.
+        limit: Maximum number of passages to read, from the beginning.
+        workspace: Where answers are stored.
+
+    Raises:
+        InputError: The document cannot be read.
+        ModelError: The model cannot be loaded.
+    """
+    from climassay.corpus import read
+    from climassay.factcheck.claim_listing import ClaimLister, claim_passages, listed_rows
+    from climassay.prompts import load_prompt
+
+    file = Path(document).expanduser()
+    result = read(file)
+    if not result.documents:
+        raise InputError(result.skipped[0].reason if result.skipped else f"{file} has no text.")
+    passages = claim_passages(result.documents)[:limit]
+    with Session.opened(workspace) as session:
+        reader = session.model(model)
+        prompt = load_prompt("factcheck_claims", session.options.prompts)
+        config = {"document": file.name, "passages": len(passages), "prompt_sha256": prompt.sha256}
+        with (
+            session.run("factcheck claims", config) as run,
+            session.progress.task("Reading", total=len(passages)) as task,
+        ):
+            lister = ClaimLister(session.recorded(reader, run), prompt)
+            claims = lister.list_claims(passages, task.advance)
+            rows = listed_rows(claims)
+            run.save_results("claims", rows)
+    counts = {
+        "passages": len(passages),
+        "failed": lister.failed,
+        "unknown": lister.unknown,
+        "repeated": lister.repeated,
+    }
+    quoted = sum(claim.is_quoted for claim in claims)
+    size = f"{counted(len(claims), 'claim')} in {counted(len(passages), 'passage')}"
+    notes = [f"{size} of {file.name}, listed by {reader.name}."]
+    if lister.failed:
+        notes.append(f"{counted(lister.failed, 'passage')} without a usable answer ({lister.error}): run it again.")
+    if lister.unknown:
+        notes.append(f"{counted(lister.unknown, 'claim')} left out that name no sentence, or too many.")
+    if lister.repeated:
+        notes.append(f"{counted(lister.repeated, 'claim')} left out that an earlier row has.")
+    if quoted:
+        notes.append(f"{counted(quoted, 'claim')} in the document's own words, because the model's had another figure.")
+    cells = [(str(row["page"] or ""), row["claim"], row["sentences"]) for row in rows]
+    table = Table.of(f"Claims of {file.name}", ("page", "claim", "sentences"), cells, left=3)
+    failure = NoAnswerError(lister.error) if passages and lister.failed == len(passages) else None
+    return Shown({"run": run.id, **counts, "claims": rows}, (table,), rows, noted=notes, failed=failure)
 
 
 def sample_claims(table: "factcheck.ClaimTable", limit: int | None, seed: int) -> "factcheck.ClaimTable":

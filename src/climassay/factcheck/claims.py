@@ -114,8 +114,12 @@ def read_claims(file: Path, columns: ClaimColumns | None = None) -> ClaimTable:
     source = _find_column(columns.source, ("source",), names, "--source", file)
     date = _find_column(columns.date, ("date",), names, "--date", file)
     appearance = _find_column(None, ("appearance",), names, "", file)
+    strike = _find_column(None, ("strike",), names, "", file)
     claims, verdicts, skipped = [], [], []
     for number, row in enumerate(rows, start=1):
+        if _cell_text(row, strike):
+            skipped.append(f"row {number} is struck")
+            continue
         words = _cell_text(row, text)
         if not words:
             skipped.append(f"row {number} has no claim")

@@ -1,0 +1,178 @@
+"""Listing of the claims that a document makes, by a language model, with the sentences that make them.
+
+The model names sentences by their numbers, so that quotations are always words of the document. Its own wording of a
+claim is used unless it has a figure that the sentences lack; then the sentences themselves are the claim.
+"""
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from climassay.claim_identity import claim_key
+from climassay.corpus.documents import Document, Passage, split_passages
+from climassay.corpus.sentences import split_sentences
+from climassay.factcheck.debate.context import as_one_line
+from climassay.grounding.quantities import foreign_quantities
+from climassay.models.contract import Completion, GenerationRequest, Generator, Sampling, object_schema
+from climassay.prompts import Prompt, load_prompt
+
+_MAX_LENGTH = 300
+"""Maximum number of characters of a claim."""
+_MAX_CLAIMS = 12
+"""Maximum number of claims per passage."""
+_MAX_SENTENCES = 3
+"""Maximum number of sentences that make a claim."""
+_SCHEMA = object_schema(
+    {
+        "claims": {
+            "type": "array",
+            "maxItems": _MAX_CLAIMS,
+            "items": object_schema(
+                {
+                    "sentences": {
+                        "type": "array",
+                        "minItems": 1,
+                        "maxItems": _MAX_SENTENCES,
+                        "items": {"type": "integer", "minimum": 1},
+                    },
+                    "claim": {"type": "string", "maxLength": _MAX_LENGTH},
+                }
+            ),
+        }
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ListedClaim:
+    """Claim of a document."""
+
+    claim: str
+    """Claim in words that can be understood without the document."""
+    sentences: str
+    """Sentences of the document that make the claim, joined by spaces."""
+    document: str
+    """Title of the document."""
+    page: int | None
+    """Page on which the passage of the sentences begins; None if the document has no pages."""
+    section: str
+    is_quoted: bool
+    """Whether the claim is the sentences themselves, because the model's wording had a figure that they lack."""
+
+
+@dataclass(slots=True)
+class ClaimLister:
+    """Lists the claims of documents with a language model.
+
+    Attributes:
+        model: Model that answers under a JSON schema; use a recorded one to store its answers.
+        prompt: Template with ``document``, ``section``, ``sentences``, ``max_length`` and ``max_claims``.
+        failed: Number of passages without a usable answer.
+        error: Reason of the latest unusable answer.
+        unknown: Number of claims left out because they name no sentence of the passage, more than three, or only repeat
+            the heading.
+        repeated: Number of claims left out because an earlier one has the same words.
+    """
+
+    model: Generator
+    prompt: Prompt = field(default_factory=lambda: load_prompt("factcheck_claims"))
+    failed: int = 0
+    error: str = ""
+    unknown: int = 0
+    repeated: int = 0
+
+    def list_claims(
+        self, passages: Sequence[Passage], on_progress: Callable[[int], None] = lambda _: None
+    ) -> list[ListedClaim]:
+        """Ask for the claims of each passage, and return them in the order of the text.
+
+        Args:
+            passages: Passages of a document, see :func:`claim_passages`.
+            on_progress: Receives 1 for each answered passage.
+        """
+        sentence_lists = [[*map(as_one_line, split_sentences(passage.text))] for passage in passages]
+        answers = self.model.generate(
+            [self._request(passage, sentences) for passage, sentences in zip(passages, sentence_lists, strict=True)],
+            on_result=lambda _index, _answer: on_progress(1),
+        )
+        claims: dict[str, ListedClaim] = {}
+        for passage, sentences, answer in zip(passages, sentence_lists, answers, strict=True):
+            for claim in self._read(passage, sentences, answer):
+                key = claim_key(claim.claim)
+                if key in claims:
+                    self.repeated += 1
+                else:
+                    claims[key] = claim
+        return list(claims.values())
+
+    def _request(self, passage: Passage, sentences: Sequence[str]) -> GenerationRequest:
+        rendered = self.prompt.render(
+            document=passage.document,
+            section=_section(passage),
+            sentences=sentences,
+            max_length=_MAX_LENGTH,
+            max_claims=_MAX_CLAIMS,
+        )
+        return GenerationRequest(
+            rendered.messages, Sampling(max_tokens=None), _SCHEMA, assistant_prefix=rendered.assistant_prefix
+        )
+
+    def _read(self, passage: Passage, sentences: Sequence[str], answer: Completion) -> Iterator[ListedClaim]:
+        """Yield the claims of an answer, and count what is left out of it."""
+        entries: list[tuple[list[int], str]] = []
+        try:
+            if answer.error is not None:
+                raise ValueError(answer.error)
+            entries += [
+                ([int(number) for number in entry["sentences"]], as_one_line(str(entry["claim"])))
+                for entry in json.loads(answer.text)["claims"]
+            ]
+        except (ValueError, KeyError, TypeError) as error:
+            self.failed += 1
+            self.error = str(error)
+            return
+        headings = {claim_key(text) for text in (passage.document, _section(passage), *passage.headings)}
+        for numbers, words in entries:
+            indices = sorted({number - 1 for number in numbers if 1 <= number <= len(sentences)})
+            if not 0 < len(indices) <= _MAX_SENTENCES or not words or claim_key(words) in headings:
+                self.unknown += 1
+                continue
+            quotation = " ".join(sentences[index] for index in indices)
+            is_quoted = bool(foreign_quantities(words, [quotation]))
+            yield ListedClaim(
+                quotation if is_quoted else words,
+                quotation,
+                passage.document,
+                passage.first_page,
+                _section(passage),
+                is_quoted,
+            )
+
+
+def claim_passages(documents: Sequence[Document]) -> list[Passage]:
+    """Return the passages of documents, without overlap, so that each sentence is read once."""
+    return [passage for document in documents for passage in split_passages(document, overlap=0)]
+
+
+def listed_rows(claims: Sequence[ListedClaim]) -> list[dict[str, Any]]:
+    """Return claims as rows of a table that :func:`~climassay.factcheck.read_claims` reads.
+
+    The column ``strike`` is empty: whoever puts a word into it excludes the claim from a fact-check.
+    """
+    return [
+        {
+            "strike": "",
+            "claim": claim.claim,
+            "sentences": claim.sentences,
+            "source": claim.document,
+            "page": claim.page,
+            "section": claim.section,
+            "wording": "the document's" if claim.is_quoted else "the model's",
+        }
+        for claim in claims
+    ]
+
+
+def _section(passage: Passage) -> str:
+    return " > ".join(filter(None, (passage.chapter, *passage.headings)))
