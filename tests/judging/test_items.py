@@ -221,14 +221,9 @@ def test_words_of_several_raters_have_no_mean(tmp_path) -> None:
 
 
 def test_an_article_s_row_lists_its_summaries_with_their_ratings(tmp_path) -> None:
-    rows = [
-        {
-            "machine_summaries": ["ice melts .", "ice grows ."], "human_summaries": ["Ice."],
-            "text": f"Story {article}.", "id": f"dm-{article}", **{aspect: [3.0, 4.3333333333] for aspect in ("relevance", "coherence")},
-            "fluency": [5.0, None], "consistency": [1.0, 2.0],
-        }
-        for article in range(2)
-    ]  # fmt: skip
+    ratings = {"relevance": [3.0, 4.3333333333], "fluency": [5.0, None]}
+    summaries = {"machine_summaries": ["ice melts .", "ice grows ."], "human_summaries": ["Ice."]}
+    rows = [{**summaries, **ratings, "text": f"Story {article}.", "id": f"dm-{article}"} for article in range(2)]
     path = write(tmp_path, "test.jsonl", rows)
     items = read_items(path, published_columns(path, "relevance")).items
     assert [(item.id, item.group, item.label) for item in items[:2]] == [
