@@ -31,8 +31,8 @@ year that are released from fossil fuels and cement.
 
 # Radiation
 
-Carbon dioxide absorbs infrared radiation that the Earth emits. More carbon dioxide raises the level from which radiation
-escapes to space. Because that level is colder, it emits less, and the surface warms.
+Carbon dioxide absorbs infrared radiation that the Earth emits. More carbon dioxide raises the level from which
+radiation escapes to space. Because that level is colder, it emits less, and the surface warms.
 
 # Aerosols
 
