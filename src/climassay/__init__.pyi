@@ -36,10 +36,10 @@ from .api.documents import (
     ask as ask,
     check_text as check_text,
     compact_collection as compact_collection,
+    edit_document as edit_document,
     evaluate_search as evaluate_search,
     list_collections as list_collections,
     remove_documents as remove_documents,
-    rename_document as rename_document,
     search as search,
     show_collection as show_collection,
 )
@@ -84,10 +84,12 @@ from .api.models import (
     show_prompt as show_prompt,
 )
 from .api.records import (
+    back_up_records as back_up_records,
     export_records as export_records,
     import_records as import_records,
     list_runs as list_runs,
     model_usage as model_usage,
+    restore_records as restore_records,
     show_record as show_record,
 )
 from .api.reproduction import (

@@ -100,7 +100,7 @@ READS: Mapping[str, tuple[Arguments, ...]] = {
 
 WITHOUT_FILES = _named(
     ("", "ask serve mcp demo doctor"), ("annotate", "open status agreement export retrain"),
-    ("corpus", "list search show compact remove rename"), ("factcheck", "init"), ("factcheck kept", "list show export"),
+    ("corpus", "list search show compact remove edit"), ("factcheck", "init"), ("factcheck kept", "list show export"),
     ("models", "list check install"), ("records", "runs show usage export"),
     ("evaluate", "init table report plan compare blind"), ("generate", "checks init stats list export"),
     ("prompts", "list show export"), ("tune", "list show presets"), ("users", "add reset remove list"),
@@ -331,6 +331,7 @@ WRITES: dict[str, WritingCommand] = {
     ),
     **_options("confidence tag train", "{given}/climatex.tsv --method words --folds 3", "--output"),
     **_options("confidence tag evaluate", "{given}/statements.jsonl --method words --folds 4", "--predictions"),
+    **_options("records backup", "-w {w}", "file", ending=".sqlite", before=_EXPERIMENT),
     **_options("records export", "-w {w}", "file", ending=".jsonl", before=_EXPERIMENT),
     **_saved("evaluate mcq", f"{{given}}/questions.jsonl {ASKING} -w {{w}}"),
     **_options("evaluate mcq", f"{{given}}/questions.jsonl {ASKING} -w {{w}}", "--predictions"),

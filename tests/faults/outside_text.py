@@ -17,7 +17,8 @@ from climassay.grounding import citations, differences, numerals, quantities, re
 from climassay.io import delimited
 from climassay.io import reading as files
 from climassay.metrics import cloze, facts, pair_features
-from climassay.models import json_answers, thoughts
+from climassay.models import json_answers
+from climassay.questions import thoughts
 from climassay.questions.types.multiple_choice import answer_text, answers, keys
 
 OPTIONS = ("warming of the ocean", "cooling", "none of these", "both")

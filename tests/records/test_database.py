@@ -45,7 +45,9 @@ def test_a_damaged_file_is_one_sentence_and_stays_as_it_is(tmp_path, damage):
         "overwritten": content[:4096] + b"\xff" * (len(content) - 4096),
     }[damage]
     path.write_bytes(damaged)
-    with pytest.raises(RecordsError, match=r"r\.sqlite is corrupt \(.+\): restore it from a copy or move it away\.$"):
+    with pytest.raises(
+        RecordsError, match=r"r\.sqlite is corrupt \(.+\): restore .* climassay records restore FILE.*\.$"
+    ):
         Records(url_of(path))
     assert path.read_bytes() == damaged
 

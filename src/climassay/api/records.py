@@ -245,6 +245,46 @@ def import_records(file: Path | str, *, workspace: Place = None) -> Shown:
     return Shown(result, noted=(_import_sentence(result),))
 
 
+def back_up_records(file: Path | str, *, workspace: Place = None) -> Shown:
+    """Copy the records database to one file, also while other commands or a server write to it.
+
+    Args:
+        file: File to write.
+        workspace: Where the records lie.
+
+    Raises:
+        InputError: The records are in PostgreSQL, or the file cannot be written.
+    """
+    from climassay.records.backup import back_up
+
+    file = Path(file)
+    with Session.opened(workspace) as session, session.progress.status("Copying the records ..."):
+        back_up(session.records.database, file)
+    size = file.stat().st_size
+    return Shown({"file": file, "bytes": size}, noted=(f"Records copied to {file} ({size / 1e6:,.1f} MB).",))
+
+
+def restore_records(file: Path | str, *, workspace: Place = None) -> Shown:
+    """Replace the records database by a backup. The replaced files are kept under other names.
+
+    Args:
+        file: File written by records backup.
+        workspace: Where the records lie.
+
+    Raises:
+        InputError: The file is not an intact backup, or the records are in PostgreSQL or in use.
+    """
+    from climassay.records.backup import restore
+
+    file = Path(file)
+    with Session.opened(workspace) as session, session.progress.status("Restoring the records ..."):
+        replaced = restore(session.records_url, file)
+    sentences = [f"Records restored from {file}."]
+    if replaced:
+        sentences.append(f"The former ones are kept: {', '.join(map(str, replaced))}.")
+    return Shown({"file": file, "replaced": replaced}, noted=tuple(sentences))
+
+
 def _import_sentence(merged: "MergedAnswers") -> str:
     sentence = f"{counted(merged.added, 'answer')} imported, {merged.known:,} there already."
     if merged.conflicts:

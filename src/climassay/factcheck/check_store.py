@@ -28,6 +28,7 @@ Opinion = Literal["agree", "disagree", "undecided"]
 """Opinion of a reviewer on a verdict."""
 Visibility = Literal["unpublished", "published", "hidden"]
 """Readers of a check: everybody with an account, also visitors without one, or adjudicators only."""
+VISIBILITIES: tuple[Visibility, ...] = get_args(Visibility)
 MAX_CLAIM_LENGTH = 2000
 """Maximum number of characters of a claim."""
 MAX_SOURCE_LENGTH = 500
@@ -379,6 +380,20 @@ class CheckStore:
         of_job = () if job is None else (checks.c.job == job,)
         self._update(checks.c.id == check, checks.c.state == "waiting", *of_job, state="stopped", ended_at=time.time())
 
+    def set_visibility(self, check: str, visibility: Visibility) -> None:
+        """Store who may read a check."""
+        self._update(checks.c.id == check, visibility=visibility)
+
+    def delete(self, check: str) -> None:
+        """Delete a check with its collections and reviews; its job and its run stay."""
+
+        def delete_rows(connection: sa.Connection) -> None:
+            for table in (check_reviews, check_collections):
+                connection.execute(table.delete().where(table.c.check == check))
+            connection.execute(checks.delete().where(checks.c.id == check))
+
+        self._database.write(delete_rows)
+
     def _update(self, *where: sa.ColumnElement[bool], **values: Any) -> None:
         self._database.execute(checks.update().where(*where).values(values))
 
@@ -401,9 +416,14 @@ class CheckStore:
         """Return whether a check with this id exists."""
         return self._database.first(sa.select(checks.c.id).where(checks.c.id == check)) is not None
 
-    def list(self, check_filter: CheckFilter | None = None, page: int = 1) -> CheckList:
+    def list(
+        self,
+        check_filter: CheckFilter | None = None,
+        page: int = 1,
+        visibilities: Sequence[Visibility] = VISIBILITIES,
+    ) -> CheckList:
         """Return a page of the matching checks, newest first; empty if there is no such page."""
-        query = sa.select(checks.c.id).where(*_filter_conditions(check_filter or CheckFilter()))
+        query = sa.select(checks.c.id).where(*_filter_conditions(check_filter or CheckFilter(), visibilities))
         ordered = query.order_by(*_NEWEST_FIRST).limit(PAGE_SIZE).offset((max(page, 1) - 1) * PAGE_SIZE)
         with self._database.read() as connection:
             total = connection.execute(sa.select(sa.func.count()).select_from(query.subquery())).scalar_one()
@@ -412,7 +432,12 @@ class CheckStore:
         return CheckList(tuple(_read_summary(row) for row in rows), total, max(page, 1))
 
     def newest(
-        self, check_filter: CheckFilter | None = None, *, limit: int, after: str | None = None
+        self,
+        check_filter: CheckFilter | None = None,
+        *,
+        limit: int,
+        after: str | None = None,
+        visibilities: Sequence[Visibility] = VISIBILITIES,
     ) -> "Sequence[CheckSummary]":
         """Return the newest matching checks, optionally only those after another check.
 
@@ -422,11 +447,12 @@ class CheckStore:
             check_filter: Filter; None matches all checks.
             limit: Maximum number of checks.
             after: Id of the check after which the list starts.
+            visibilities: Visibilities of the checks that may be returned.
 
         Raises:
             InputError: There is no check with the id ``after``.
         """
-        query = sa.select(checks.c.id).where(*_filter_conditions(check_filter or CheckFilter()))
+        query = sa.select(checks.c.id).where(*_filter_conditions(check_filter or CheckFilter(), visibilities))
         with self._database.read() as connection:
             if after is not None:
                 asked_at = connection.execute(
@@ -440,16 +466,23 @@ class CheckStore:
             ids = connection.execute(query.order_by(*_NEWEST_FIRST).limit(limit)).scalars().all()
             return [_read_summary(row) for row in connection.execute(_summary_query(ids).order_by(*_NEWEST_FIRST))]
 
-    def iterate(self, check_filter: CheckFilter | None = None, *, debates: bool) -> Iterator[dict[str, Any]]:
+    def iterate(
+        self,
+        check_filter: CheckFilter | None = None,
+        visibilities: Sequence[Visibility] = VISIBILITIES,
+        *,
+        debates: bool,
+    ) -> Iterator[dict[str, Any]]:
         """Yield all matching checks as JSON-serialisable values, newest first.
 
         Args:
             check_filter: Filter; None matches all checks.
+            visibilities: Visibilities of the checks that may be yielded.
             debates: Whether to yield the values of :func:`check_data`, with debate and reviews; otherwise those of
                 :func:`summary_data` with the names of the collections.
         """
         limit, after = (_CHECKS_PER_QUERY_WITH_DEBATES if debates else _CHECKS_PER_QUERY), None
-        while summaries := self.newest(check_filter, limit=limit, after=after):
+        while summaries := self.newest(check_filter, limit=limit, after=after, visibilities=visibilities):
             ids = [summary.id for summary in summaries]
             if debates:
                 columns = (checks.c.id, checks.c.settings, checks.c.transcript)
@@ -610,12 +643,17 @@ def _summary_query(ids: "Sequence[str]", *columns: sa.ColumnElement[Any]) -> sa.
     return sa.select(*short_columns, *opinions, *columns).select_from(joined).where(checks.c.id.in_(ids))
 
 
-def _filter_conditions(check_filter: CheckFilter) -> "Sequence[sa.ColumnElement[bool]]":
+def _filter_conditions(
+    check_filter: CheckFilter, visibilities: "Sequence[Visibility]"
+) -> "Sequence[sa.ColumnElement[bool]]":
     origin = sa.func.lower(checks.c.source + "\n" + checks.c.appearance)
     text = sa.func.lower(checks.c.claim) + "\n" + origin
     results: list[sa.ColumnElement[bool]] = [
         text.contains(word, autoescape=True) for word in storable_text(check_filter.words).lower().split()
     ]
+    results.append(checks.c.visibility.in_(visibilities))
+    if check_filter.visibility:
+        results.append(checks.c.visibility == check_filter.visibility)
     if check_filter.source:
         results.append(origin.contains(storable_text(check_filter.source).lower(), autoescape=True))
     if check_filter.topic:

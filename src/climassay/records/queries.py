@@ -519,8 +519,11 @@ def list_run_page(
     descending: bool = True,
     limit: int = 50,
     offset: int = 0,
+    excluded: sa.Select[tuple[str]] | None = None,
 ) -> RunList:
     """Return a page of the runs of a command whose id, command or configuration contains a text, ignoring case.
+
+    Runs whose ids the query ``excluded`` returns are left out.
 
     Raises:
         InputError: There is no such order.
@@ -528,7 +531,7 @@ def list_run_page(
     if order not in get_args(RunOrder):
         raise InputError(f"Runs are sorted by {', '.join(get_args(RunOrder))}, not by {order!r}.")
     runs = tables.runs
-    conditions = _filter_conditions(command, text)
+    conditions = _filter_conditions(command, text, excluded)
     column: sa.ColumnElement[Any] = runs.c[order] if order in ("command", "status") else runs.c.started_at
     query = sa.select(runs, _owner_column()).where(*conditions)
     if order not in ("started", "command", "status"):
@@ -553,6 +556,7 @@ def list_run_entries(
     run: str | None = None,
     after: str | None = None,
     limit: int = 50,
+    excluded: sa.Select[tuple[str]] | None = None,
 ) -> tuple[RunEntry, ...]:
     """Return runs that match the filters of :func:`list_run_page`, the newest first, starting after the run ``after``.
 
@@ -562,7 +566,7 @@ def list_run_entries(
         InputError: There is no run ``after``.
     """
     runs = tables.runs
-    query = sa.select(runs, _owner_column()).where(*_filter_conditions(command, text))
+    query = sa.select(runs, _owner_column()).where(*_filter_conditions(command, text, excluded))
     if run is not None:
         query = query.where(runs.c.id == run)
     with database.read() as connection:
@@ -612,9 +616,11 @@ def usage_by(database: Database, group: UsageGroup) -> list[UsageRow]:
     return sorted(lines, key=lambda line: (-line.prompt_tokens - line.completion_tokens, line.name))
 
 
-def _filter_conditions(command: str, text: str) -> list[sa.ColumnElement[bool]]:
+def _filter_conditions(command: str, text: str, excluded: sa.Select[tuple[str]] | None) -> list[sa.ColumnElement[bool]]:
     runs = tables.runs
     conditions: list[sa.ColumnElement[bool]] = [runs.c.command == command] if command else []
+    if excluded is not None:
+        conditions.append(runs.c.id.not_in(excluded))
     if text:
         columns = (runs.c.id, runs.c.command, runs.c.config)
         conditions.append(

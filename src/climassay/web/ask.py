@@ -44,7 +44,7 @@ router = APIRouter(include_in_schema=False)
 
 def register(app: AppState) -> None:
     """Register the job that answers a question."""
-    app.jobs.register(ASK, answer_question, "models")
+    app.jobs.register(ASK, answer_question, "questions")
 
 
 class QuestionForm(BaseModel):

@@ -20,13 +20,14 @@ from climassay.records.queries import RecordedAnswer, answers_about, list_run_en
 from climassay.reporting.html import render_answer
 from climassay.web.access import Reader
 from climassay.web.app_state import App, AppState
+from climassay.web.checks.moderation import require_visible_run
 from climassay.web.failures import Missing
 from climassay.web.pages import PageNumber, clamp_page, page, part_of
 from climassay.web.results.pages import block_assets
 from climassay.web.results.question_index import QuestionFilter, QuestionIndex, RunColumn, index_of
 from climassay.web.results.stored_run import StoredRun, find_run_summary
 
-router = APIRouter(include_in_schema=False)
+router = APIRouter(include_in_schema=False, dependencies=[Depends(require_visible_run)])
 PAGE_SIZE = 50
 """Number of questions on one page."""
 REQUESTS_PER_PAGE = 25
