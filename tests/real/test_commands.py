@@ -176,7 +176,9 @@ def test_questions_are_written_screened_and_decided_on(command, climassay, place
 
 def test_texts_are_ranked_by_prompts(command, tmp_path):
     file = _summaries(tmp_path)
-    ranked = command("judge rank", file, "--aspect", "fluency", "--method", "pairs", "--group", "group")
+    ranked = command(
+        "judge rank", file, "--aspect", "fluency", "--method", "pairs", "--group", "group", "--limit-groups", "2"
+    )
     assert ranked
 
 
