@@ -63,8 +63,9 @@ def command(climassay, place):
 
     def run(name, *arguments, option="--model", code=0):
         before = _last_answer(place)
-        model = (option, MODEL) if option else ()
-        told = climassay(name, *arguments, *model, *SERVER, "--workspace", place, "--json")
+        # The file of an experiment or recipe names its model itself.
+        model = (option, MODEL, *SERVER) if option else ()
+        told = climassay(name, *arguments, *model, "--workspace", place, "--json")
         assert told[0] == code, told[2]
         failures = _failures(place, before)
         assert not failures, failures
