@@ -7,16 +7,8 @@ from pathlib import Path
 import pytest
 
 from climassay.errors import InputError
-from climassay.factcheck.scales import (
-    ACCURACY,
-    BINARY,
-    CLIMATE_FEEDBACK,
-    CLIMATE_FEVER,
-    NOT_ENOUGH,
-    SCALES,
-    load_scale,
-    parse_scale,
-)
+from climassay.factcheck import SCALES, load_scale
+from climassay.factcheck.scales import ACCURACY, BINARY, CLIMATE_FEEDBACK, CLIMATE_FEVER, NOT_ENOUGH, parse_scale
 
 REFERENCE = Path(__file__).parents[3] / "shared" / "reference" / "climate_feedback_consolidation.json"
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from climassay.grounding.citations import is_quoted
+from climassay.grounding.quotations import is_quoted
 from climassay.primer import book_names, book_path
 from command_line import done, json_of
 
